@@ -1,0 +1,3 @@
+"""jumar: bring deep-learning models up onto Huawei Ascend NPUs."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,89 @@
+"""What travels from a data set to the trainer: keys, batches, sources and faults."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import torch
+
+Batch = Mapping[str, torch.Tensor]
+"""Tensors by name; the first dimension of each is the sample, so a batch splits by slicing."""
+
+
+class SampleKey(NamedTuple):
+    """Which sample, and in which epoch: all that its random augmentation may depend on
+    (besides the seed)."""
+
+    epoch: int
+    index: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """A sample that could not be read."""
+
+    origin: str
+    """File, and entry or byte offset in it."""
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.origin}: {self.reason}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fetched:
+    """A batch and the faults met while it was made.
+
+    Workers return faults instead of raising, because an exception that crosses a process
+    boundary arrives as text with a traceback.
+    """
+
+    batch: Batch
+    faults: Sequence[Fault] = field(default=())
+
+
+class SampleSet(Protocol):
+    """Samples that the loader can fetch by key, in the main process or in a worker."""
+
+    def __len__(self) -> int:
+        """Number of samples of an epoch."""
+        ...
+
+    def fetch(self, keys: Sequence[SampleKey]) -> Fetched:
+        """The batch of these keys, in their order: a pure function of keys and seed."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """One undecoded sample of an image source."""
+
+    encoded: bytes
+    label: int
+    origin: str
+    """File, and entry or byte offset in it, for messages."""
+    boxes: Sequence[tuple[float, float, float, float]] = ()
+    """Annotated objects as relative (ymin, xmin, ymax, xmax)."""
+
+
+class ImageSource(Protocol):
+    """Undecoded images with labels, addressed by index: a folder, a zip, TFRecord shards."""
+
+    @property
+    def classes(self) -> Sequence[str]:
+        """Class names in label order; empty when the source does not know them (TFRecord)."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def read(self, index: int) -> Record:
+        """One record. Raises `CorruptRecord` where the bytes cannot be had."""
+        ...
+
+
+class CorruptRecord(Exception):
+    """A sample that cannot be read or decoded; carries the fault."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(str(fault))
+        self.fault = fault

@@ -1,0 +1,53 @@
+"""Errors that a user can mend.
+
+Every message says what is wrong, where (file, line, field) and what to do. The command line
+prints it without a traceback and leaves with exit code 2; anything else that is raised is a
+defect of ours and keeps its traceback.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+EXIT_CODE = 2
+
+
+class UserError(Exception):
+    """Something the user can mend.
+
+    Args:
+        what: What is wrong, with the value that is wrong.
+        where: File, line, field or command-line option; empty when `what` already says it.
+        todo: What to type, install or check instead.
+    """
+
+    def __init__(self, what: str, *, where: str = "", todo: str = "") -> None:
+        super().__init__(what, where, todo)
+        self.what = what
+        self.where = where
+        self.todo = todo
+
+    def __str__(self) -> str:
+        head = f"{self.where}: {self.what}" if self.where else self.what
+        return f"{head}\n  {self.todo}" if self.todo else head
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The known name closest to a misspelt one, or an empty string when none is close."""
+    candidates = list(known)
+    close = get_close_matches(name, candidates, n=1, cutoff=0.6)
+    if not close:
+        folded = {candidate.lower(): candidate for candidate in candidates}
+        close = [
+            folded[match] for match in get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
+        ]
+    return close[0] if close else ""
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str], *, where: str = "") -> UserError:
+    """The error for a name that is not one of the known ones, with the nearest and all of them."""
+    candidates = sorted(known)
+    close = nearest(name, candidates)
+    hint = f"Did you mean '{close}'? " if close else ""
+    return UserError(
+        f"unknown {kind} '{name}'", where=where, todo=f"{hint}Known: {', '.join(candidates)}."
+    )

@@ -1,0 +1,82 @@
+"""Reader of the parity fixtures: numbers made by running the original TensorFlow code.
+
+The rules by which variables and inputs are made again from their names are those of the
+fixtures' README, sections 1 to 3.
+"""
+
+import json
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+SKIP_ABOVE = 0.02
+"""Results whose measured sensitivity to float32 rounding is larger are noise (README, section 3)."""
+
+
+class ParityCase:
+    """One `.npz` fixture with its variables, inputs and results."""
+
+    def __init__(self, path: Path) -> None:
+        self.arrays = np.load(path, allow_pickle=False)
+        self.meta: dict[str, Any] = json.loads(self.arrays["meta"].tobytes())
+        self.config: dict[str, Any] = self.meta["config"]
+
+    def _random(self, tag: str) -> np.random.RandomState:
+        return np.random.RandomState(
+            (zlib.crc32(tag.encode("utf-8")) ^ self.meta["seed"]) & 0xFFFFFFFF
+        )
+
+    def variables(self, group: str) -> dict[str, NDArray[np.float32]]:
+        """The variables of a group by their TensorFlow names, in the order of the graph."""
+        made: dict[str, NDArray[np.float32]] = {}
+        for name, shape, kind, offset, scale in self.meta["variables"][group]:
+            values = self._random(name).standard_normal(shape)
+            if kind == "abs":
+                values = np.abs(values)
+            made[name] = np.asarray(offset + scale * values, dtype=np.float32)
+        return made
+
+    def input(self, name: str) -> NDArray[Any]:
+        """An input by its name: stored, or made by its rule."""
+        rule = self.meta["inputs"][name]
+        if rule == "stored" or (isinstance(rule, dict) and rule.get("kind") == "stored"):
+            return self.arrays[f"in/{name}"]
+        random, shape = self._random(f"input:{name}"), rule["shape"]
+        low, high = rule.get("lo", 0.0), rule.get("hi", 1.0)
+        if rule["kind"] == "normal":
+            values = low + high * random.standard_normal(shape)
+        elif rule["kind"] == "uniform":
+            values = low + (high - low) * random.random_sample(shape)
+        elif rule["kind"] == "randint":
+            values = random.randint(low, high, size=shape)
+        else:
+            raise ValueError(f"unknown rule {rule['kind']!r} of input {name!r}")
+        return np.asarray(values).astype(rule["dtype"])
+
+    def tolerance(self, key: str) -> float | None:
+        """The allowed error relative to the largest stored magnitude; None where the result is
+        noise by its measured sensitivity."""
+        sensitivity = self.meta["results"][key].get("sensitivity") or 0.0
+        return None if sensitivity > SKIP_ABOVE else max(1e-5, 20 * sensitivity)
+
+    def error(self, key: str, ours: NDArray[Any]) -> float:
+        """max|ours - stored| / max|stored| over the stored values of a result."""
+        stored = self.arrays[f"r/{key}"]
+        flat = np.asarray(ours, dtype=np.float64).reshape(-1)
+        picked = flat[self.arrays[f"i/{key}"]] if f"i/{key}" in self.arrays.files else flat
+        reference = np.asarray(stored, dtype=np.float64).reshape(-1)
+        assert picked.shape == reference.shape, f"{key}: {picked.shape} against {reference.shape}"
+        scale = float(np.max(np.abs(reference), initial=0.0)) or 1.0
+        return float(np.max(np.abs(picked - reference), initial=0.0)) / scale
+
+    def check(self, key: str, ours: NDArray[Any]) -> bool:
+        """Assert one result; False where it is noise and was left out."""
+        limit = self.tolerance(key)
+        if limit is None:
+            return False
+        found = self.error(key, ours)
+        assert found <= limit, f"{self.meta['case']} {key}: error {found:.2e} above {limit:.2e}"
+        return True

@@ -1,0 +1,60 @@
+# Everything runs in .venv, which scripts/install.py makes and fills; nothing needs activating.
+# All paths are relative, and modules run through .venv/bin/python -m: a path with a space in it
+# breaks both make's own lists and the first line of installed scripts.
+
+PYTHON ?= python3
+WORKERS ?= 2
+ARGS ?=
+
+# A Python that the user names is used with its torch. Without one, an existing .venv stays as
+# it is, whatever it was made from.
+ifeq ($(origin PYTHON),file)
+CHOSEN =
+SETUP = $$(grep -qs maker .venv/jumar.json && test -x .venv/bin/python && echo .venv/bin/python || echo python3)
+else
+CHOSEN = --chosen
+SETUP = $(PYTHON)
+endif
+
+define ready
+@python="$(SETUP)"; \
+"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || { \
+  echo "setup: '$$python' is no Python 3.10 or newer: install one, or name one: make PYTHON=/path/to/python3" >&2; \
+  exit 2; }; \
+"$$python" scripts/install.py $(1) $(CHOSEN)
+endef
+
+VARY = precision.mode=allow_mix_precision,must_keep_origin_dtype,allow_fp32_to_fp16,force_fp16
+
+.PHONY: help demo test lint install clean
+.NOTPARALLEL:
+
+help:
+	@echo "make demo      train AlexNet on handwritten digits in every precision mode; table and report"
+	@echo "make test      run the tests            (ARGS=\"tests/test_settings.py -x\", WORKERS=2)"
+	@echo "make lint      format check, lint and types"
+	@echo "make install   fill .venv for all of them, and start nothing"
+	@echo "make clean     remove .venv and what tools leave behind; runs/ stays"
+	@echo ""
+	@echo "PYTHON=/path/to/python3 names another Python; its torch is used where it is 2.6 or newer."
+
+demo:
+	$(call ready,run)
+	.venv/bin/python -m jumar sweep alexnet-demo --vary $(VARY) --to runs/demo
+
+test:
+	$(call ready,run test)
+	OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+
+lint:
+	$(call ready,run lint)
+	.venv/bin/python -m ruff format --check .
+	.venv/bin/python -m ruff check .
+	.venv/bin/python -m pyright --pythonpath .venv/bin/python
+
+install:
+	$(call ready,run test lint)
+
+clean:
+	rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis
+	find src tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} +

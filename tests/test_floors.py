@@ -1,0 +1,284 @@
+"""Which room may import which: the table of docs/architecture.md, held against the source."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+PACKAGE = CHECKOUT / "src" / "jumar"
+OURS = [PACKAGE, CHECKOUT / "scripts", CHECKOUT / "benchmarks"]
+
+
+class House(NamedTuple):
+    """The floors as the document gives them."""
+
+    floors: dict[str, int]
+    """Room (folder or file without `.py`) to floor, 1 at the ground."""
+    allowed: set[tuple[str, str]]
+    """Pairs of rooms on one floor of which the first may import the second."""
+
+
+class Import(NamedTuple):
+    """One import of a module of jumar."""
+
+    place: str
+    room: str
+    imported: str
+
+
+def read_house(text: str) -> House:
+    """The table of floors and the sentence about exceptions."""
+    floors: dict[str, int] = {}
+    for floor, rooms in re.findall(r"^\| (\d+) \| (.+?) \|", text, flags=re.MULTILINE):
+        for room in re.findall(r"`(\w+)(?:/|\.py)`", rooms):
+            floors[room] = int(floor)
+    (sentence,) = re.findall(r"^Rooms on one floor do not import each other.*$", text, re.MULTILINE)
+    allowed: set[tuple[str, str]] = set()
+    name = r"`\w+(?:\.py)?`"
+    for user, used in re.findall(
+        rf"({name}) (?:may use|uses) ({name}(?:(?:,| and) {name})*)", sentence
+    ):
+        (first,) = re.findall(r"`(\w+)", user)
+        allowed |= {(first, second) for second in re.findall(r"`(\w+)", used)}
+    return House(floors, allowed)
+
+
+def room_of(path: Path, package: Path) -> str:
+    """The folder directly below the package, or the file's own name."""
+    return path.relative_to(package).with_suffix("").parts[0]
+
+
+def imports(package: Path) -> Iterator[Import]:
+    """Every import of jumar by jumar: at the top, in functions, for type checking, by name."""
+    rooms = {room_of(path, package) for path in package.rglob("*.py")}
+    for path in sorted(package.rglob("*.py")):
+        room = room_of(path, package)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for module in _modules(node, rooms):
+                place = f"{path.relative_to(package)}:{getattr(node, 'lineno', 0)}"
+                yield Import(place, room, module)
+
+
+def _modules(node: ast.AST, rooms: set[str]) -> Iterator[str]:
+    names: list[str] = []
+    if isinstance(node, ast.Import):
+        names = [alias.name for alias in node.names]
+    elif isinstance(node, ast.ImportFrom):
+        assert node.level == 0, f"line {node.lineno}: imports are absolute"
+        names = [f"{node.module}.{alias.name}" for alias in node.names]
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        # Commands are loaded by name when they are called: "jumar.cli.train:train".
+        names = re.findall(r"^jumar(?:\.\w+)+(?=:\w+$|$)", node.value)
+    for name in names:
+        parts = name.split(".")
+        if parts[0] == "jumar":
+            yield parts[1] if len(parts) > 1 and parts[1] in rooms else "__init__"
+
+
+def violations(package: Path, house: House) -> list[str]:
+    """Imports that go up, or sideways without leave."""
+    floors = {**house.floors, "__init__": 0, "__main__": max(house.floors.values()) + 1}
+    return [
+        f"{found.place}: {found.room} imports {found.imported}"
+        for found in imports(package)
+        if found.room != found.imported
+        and floors[found.imported] >= floors[found.room]
+        and (found.room, found.imported) not in house.allowed
+    ]
+
+
+HOUSE = read_house((CHECKOUT / "docs" / "architecture.md").read_text(encoding="utf-8"))
+
+
+def test_every_room_stands_in_the_table_and_every_row_is_a_room() -> None:
+    rooms = {room_of(path, PACKAGE) for path in PACKAGE.rglob("*.py")}
+    assert rooms - {"__init__", "__main__"} == set(HOUSE.floors)
+
+
+def test_imports_go_down_only() -> None:
+    found = violations(PACKAGE, HOUSE)
+    assert not found, "\n".join(found)
+
+
+def test_models_import_nothing_of_jumar() -> None:
+    outside = [
+        found for found in imports(PACKAGE) if found.room == "models" and found.imported != "models"
+    ]
+    assert not outside, outside
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from jumar.cli.main import run",
+        "from jumar import cli",
+        "import jumar.cli.main",
+        "def late():\n    from jumar.cli import main",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from jumar.cli import main",
+        "import importlib\nimportlib.import_module('jumar.cli.main')",
+        "LAZY = 'jumar.cli.main:run'",
+        "from jumar.tasks.task import Task",
+    ],
+)
+def test_an_import_that_goes_up_or_sideways_is_found(line: str, tmp_path: Path) -> None:
+    house = read_house(
+        "| 2 | `cli/` | commands |\n"
+        "| 1 | `data/`, `tasks/`, `experiments/`, `recipes/` | work |\n"
+        "Rooms on one floor do not import each other, "
+        "except that `experiments` may use `recipes`.\n"
+    )
+    for name, text in {
+        "__init__.py": "",
+        "cli/main.py": "from jumar.data import load",
+        "tasks/task.py": "",
+        "recipes/all.py": "",
+        "experiments/sweep.py": "from jumar.recipes.all import find",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "load.py").write_text(line, encoding="utf-8")
+    found = violations(tmp_path, house)
+    assert found
+    assert all(text.startswith("data/load.py") for text in found)
+
+
+def sources(roots: list[Path], *, outside: tuple[str, ...] = ()) -> Iterator[tuple[str, ast.AST]]:
+    """The files below these folders, less those in the rooms named."""
+    for root in roots:
+        for path in sorted(root.rglob("*.py")):
+            if root != PACKAGE or room_of(path, PACKAGE) not in outside:
+                yield str(path.relative_to(CHECKOUT)), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def code(tree: ast.AST) -> str:
+    """The code alone: comments and docstrings may speak of what the code must not name."""
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [
+                statement
+                for statement in body
+                if not (
+                    isinstance(statement, ast.Expr)
+                    and isinstance(statement.value, ast.Constant)
+                    and isinstance(statement.value.value, str)
+                )
+            ] or [ast.Pass()]
+    return ast.unparse(tree)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "rooms"),
+    [
+        pytest.param(r"torch_npu", ("device",), id="torch_npu is known to device.py alone"),
+        pytest.param(r"\.cuda\(|torch\.cuda\b", ("device",), id="CUDA is known to device.py alone"),
+        pytest.param(
+            r"\bfloat16\b|\.half\(|torch\.half\b|HalfTensor",
+            ("precision", "device"),
+            id="float16 is known to precision and device.py alone",
+        ),
+    ],
+)
+def test_what_only_some_rooms_know(pattern: str, rooms: tuple[str, ...]) -> None:
+    found = [
+        f"{name}: {line.strip()}"
+        for name, tree in sources([PACKAGE], outside=rooms)
+        for line in code(tree).splitlines()
+        if re.search(pattern, line)
+    ]
+    assert not found, "\n".join(map(str, found))
+
+
+def test_no_file_is_named_for_being_left_over() -> None:
+    left_over = {"utils", "util", "helpers", "helper", "common", "misc", "base"}
+    found = [
+        path
+        for root in [*OURS, CHECKOUT / "tests"]
+        for path in root.rglob("*")
+        if path.stem in left_over
+    ]
+    assert not found, "\n".join(map(str, found))
+
+
+def _keyword(call: ast.Call, name: str) -> object:
+    """The constant value of a keyword argument, or None."""
+    for keyword in call.keywords:
+        if keyword.arg == name and isinstance(keyword.value, ast.Constant):
+            return keyword.value.value
+    return None
+
+
+FORBIDDEN_CALLS = {
+    "eval",
+    "exec",
+    "compile",
+    "__import__",
+    "os.system",
+    "os.popen",
+    "yaml.load",
+    "yaml.unsafe_load",
+    "joblib.load",
+    "subprocess.getoutput",
+    "subprocess.getstatusoutput",
+}
+FORBIDDEN_MODULES = {"pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle"}
+
+
+def unsafe(tree: ast.AST) -> Iterator[str]:
+    """Ways in which data could run code."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            module = node.module if isinstance(node, ast.ImportFrom) else None
+            names = [module or "", *(alias.name for alias in node.names)]
+            yield from (
+                f"line {node.lineno}: {name}"
+                for name in names
+                if name.split(".")[0] in FORBIDDEN_MODULES
+            )
+        if not isinstance(node, ast.Call):
+            continue
+        called = ast.unparse(node.func)
+        where = f"line {node.lineno}: {called}"
+        if called in FORBIDDEN_CALLS:
+            yield where
+        if called == "torch.load" and _keyword(node, "weights_only") is not True:
+            yield f"{where} without weights_only=True"
+        if _keyword(node, "shell"):
+            yield f"{where} with a shell"
+        if _keyword(node, "allow_pickle"):
+            yield f"{where} with allow_pickle"
+
+
+def test_nothing_runs_code_from_data() -> None:
+    found = [f"{name} {text}" for name, tree in sources(OURS) for text in unsafe(tree)]
+    assert not found, "\n".join(map(str, found))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import pickle",
+        "from pickle import load",
+        "eval('1')",
+        "import os; os.system('ls')",
+        "yaml.load(text)",
+        "torch.load(path)",
+        "torch.load(path, weights_only=False)",
+        "subprocess.run('ls', shell=True)",
+        "np.load(path, allow_pickle=True)",
+    ],
+)
+def test_a_way_to_run_code_from_data_is_found(line: str) -> None:
+    assert list(unsafe(ast.parse(line)))
+
+
+@pytest.mark.parametrize(
+    "line", ["model.eval()", "torch.load(path, weights_only=True)", "re.compile('a')"]
+)
+def test_what_is_safe_passes(line: str) -> None:
+    assert not list(unsafe(ast.parse(line)))

@@ -1,0 +1,95 @@
+"""Lengths of time in training: `500it`, `3ep`, `10%`, `30min`; read once, then only numbers."""
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+
+from jumar.errors import UserError
+
+EXAMPLES = "Write for instance 500it (steps), 3ep (epochs), 10% (of all steps), 90s, 30min or 2h."
+
+_FORM = re.compile(r"([0-9][0-9_]*(?:\.[0-9]+)?)\s*(it|ep|%|s|min|h)", re.ASCII)
+_SECONDS = {"s": 1, "min": 60, "h": 3600}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Duration:
+    """A length of training in the unit in which it was written.
+
+    The amount is a fraction because `0.7%` of 1000 steps is 7 steps, and is 6.999... in floats.
+    """
+
+    amount: Fraction
+    unit: str
+    """`it` (steps), `ep` (epochs), `%` (of all steps), `s`, `min` or `h`."""
+
+    def __str__(self) -> str:
+        return f"{Decimal(self.amount.numerator) / self.amount.denominator:f}{self.unit}"
+
+    @property
+    def seconds(self) -> float | None:
+        """The length on the clock; None where it is counted in steps."""
+        return float(self.amount * _SECONDS[self.unit]) if self.unit in _SECONDS else None
+
+    def steps(self, steps_per_epoch: int, total_steps: int | None) -> int | None:
+        """The length in whole steps, rounded down, but at least one where it is above zero.
+
+        Args:
+            steps_per_epoch: Optimizer steps of one pass over the training set.
+            total_steps: Optimizer steps of the whole run; None while that is what is asked for.
+
+        Returns:
+            The number of steps, or None for a length on the clock.
+
+        Raises:
+            UserError: A share of the whole where the whole has no number of steps.
+        """
+        if self.unit in _SECONDS:
+            return None
+        if self.unit == "it":
+            exact = self.amount
+        elif self.unit == "ep":
+            exact = self.amount * steps_per_epoch
+        elif total_steps is None:
+            raise UserError(
+                f"'{self}' is a share of the whole run, whose number of steps is not known",
+                todo="Give it in steps or epochs, for instance 500it or 3ep.",
+            )
+        else:
+            exact = self.amount * total_steps / 100
+        return max(int(exact), 1 if exact > 0 else 0)
+
+
+@lru_cache(maxsize=1024)
+def parse_duration(text: str, field: str = "") -> Duration:
+    """A duration from its text, such as `500it`, `3ep`, `2.5ep`, `10%`, `90s`, `30min`, `2h`.
+
+    Args:
+        text: A number, not negative, and its unit; a bare number has no meaning.
+        field: The field or option that the text comes from, for the message.
+
+    Raises:
+        UserError: Anything else, or a fraction of a step.
+    """
+    found = _FORM.fullmatch(text.strip())
+    if found is None:
+        raise UserError(f"'{text}' is not a duration", where=field, todo=EXAMPLES)
+    amount = Fraction(found[1].replace("_", ""))
+    if found[2] == "it" and amount.denominator != 1:
+        raise UserError(f"'{text}' is not a whole number of steps", where=field, todo=EXAMPLES)
+    return Duration(amount=amount, unit=found[2])
+
+
+def is_due(finished: int, every: int | None, total: int) -> bool:
+    """Whether something that happens every so many steps happens now.
+
+    Args:
+        finished: Steps finished so far; nothing is due at 0.
+        every: The interval in steps; None or 0 for only after the last.
+        total: Steps of the whole run; everything is due after the last.
+    """
+    if finished <= 0:
+        return False
+    return finished == total or (every is not None and every > 0 and finished % every == 0)

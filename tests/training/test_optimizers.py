@@ -1,0 +1,298 @@
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from jumar.errors import UserError
+from jumar.settings import checked
+from jumar.training.optimizers import (
+    OptimizerSettings,
+    create_optimizer,
+    regularization,
+    set_learning_rate,
+    step_unless,
+)
+
+FUSED_KINDS = ("sgd", "momentum", "adam", "adamw", "adagrad")
+SETTINGS: dict[str, OptimizerSettings] = {
+    "sgd": OptimizerSettings(kind="sgd"),
+    "momentum": OptimizerSettings(kind="momentum"),
+    "nesterov": OptimizerSettings(kind="momentum", nesterov=True),
+    "adam": OptimizerSettings(kind="adam"),
+    "adam uncorrected": OptimizerSettings(kind="adam", bias_correction="none"),
+    "adamw": OptimizerSettings(kind="adamw"),
+    "adamw of BERT": OptimizerSettings(kind="adamw", bias_correction="none"),
+    "lamb": OptimizerSettings(kind="lamb"),
+    "lamb uncorrected": OptimizerSettings(kind="lamb", bias_correction="none"),
+    "lamb of Ascend": OptimizerSettings(kind="lamb", bias_correction="variable"),
+    "rmsprop": OptimizerSettings(kind="rmsprop"),
+    "adagrad": OptimizerSettings(kind="adagrad"),
+}
+WAYS = [
+    pytest.param(
+        OptimizerSettings(
+            **{**vars(settings), "fused": fused, "weight_decay": 0.1, "learning_rate": 0.01}
+        ),
+        id=f"{name}, {'fused' if fused == 'true' else 'lists'}",
+    )
+    for name, settings in SETTINGS.items()
+    for fused in ("true", "false")
+    if fused == "false" or settings.kind in FUSED_KINDS
+]
+
+
+def parameters(*, channels_last: bool = True) -> list[nn.Parameter]:
+    generator = torch.Generator().manual_seed(1)
+    shapes = ((4, 3, 3, 3), (5, 4), (4,), ())
+    made = [torch.randn(shape, generator=generator) for shape in shapes]
+    if channels_last:
+        made[0] = made[0].contiguous(memory_format=torch.channels_last)
+    return [nn.Parameter(value) for value in made]
+
+
+def set_gradients(own: Sequence[nn.Parameter], step: int) -> None:
+    generator = torch.Generator().manual_seed(100 + step)
+    for parameter in own:
+        gradient = torch.randn(parameter.shape, generator=generator)
+        parameter.grad = torch.empty_like(parameter).copy_(gradient).detach()
+
+
+def create(settings: OptimizerSettings, own: Sequence[nn.Parameter]) -> torch.optim.Optimizer:
+    return create_optimizer(settings, own[:2], own[2:], device_type="cpu", order=own)
+
+
+def walk(
+    optimizer: torch.optim.Optimizer, own: Sequence[nn.Parameter], steps: Sequence[int]
+) -> None:
+    for step in steps:
+        set_gradients(own, step)
+        set_learning_rate(optimizer, 0.01 / (1 + step))
+        optimizer.step()
+
+
+def saved(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+    file = io.BytesIO()
+    torch.save(optimizer.state_dict(), file)
+    file.seek(0)
+    return torch.load(file, weights_only=True)
+
+
+def same_state(one: torch.optim.Optimizer, other: torch.optim.Optimizer) -> bool:
+    def flat(optimizer: torch.optim.Optimizer) -> list[Tensor]:
+        state = optimizer.state_dict()
+        return [
+            torch.as_tensor(value)
+            for row in [*state["state"].values(), *state["param_groups"]]
+            for key, value in sorted(row.items())
+            if isinstance(value, (Tensor, float)) and key != "step"
+        ]
+
+    pairs = zip(flat(one), flat(other), strict=True)
+    return all(torch.equal(a, b) for a, b in pairs)
+
+
+@pytest.mark.parametrize("settings", WAYS)
+def test_ten_steps_equal_five_saved_loaded_and_five_more(settings: OptimizerSettings) -> None:
+    straight, own = parameters(), parameters()
+    reference, optimizer = create(settings, straight), create(settings, own)
+    walk(reference, straight, range(10))
+    walk(optimizer, own, range(5))
+    resumed = create(settings, own)
+    resumed.load_state_dict(saved(optimizer))
+    walk(resumed, own, range(5, 10))
+    assert all(torch.equal(a, b) for a, b in zip(straight, own, strict=True))
+    assert same_state(reference, resumed)
+
+
+@pytest.mark.parametrize("settings", WAYS)
+def test_state_loads_into_another_memory_format_and_with_other_kernels(
+    settings: OptimizerSettings,
+) -> None:
+    straight, own = parameters(), parameters(channels_last=False)
+    reference = create(settings, straight)
+    walk(reference, straight, range(3))
+    other = {"true": "false", "false": "auto"}[settings.fused]
+    resumed = create(OptimizerSettings(**{**vars(settings), "fused": other}), own)
+    kernels = resumed.param_groups[0].get("fused")
+    with torch.no_grad():
+        for parameter, value in zip(own, straight, strict=True):
+            parameter.copy_(value)
+    resumed.load_state_dict(saved(reference))
+    assert resumed.param_groups[0].get("fused") == kernels
+    walk(reference, straight, range(3, 6))
+    walk(resumed, own, range(3, 6))
+    torch.testing.assert_close(own, straight, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("settings", WAYS)
+@pytest.mark.parametrize("bad", [(0,), (0, 1, 4), (3,)])
+def test_a_step_left_out_is_as_if_it_had_not_been(
+    settings: OptimizerSettings, bad: tuple[int, ...]
+) -> None:
+    straight, own = parameters(), parameters()
+    reference, optimizer = create(settings, straight), create(settings, own)
+    walk(reference, straight, [step for step in range(6) if step not in bad])
+    for step in range(6):
+        set_gradients(own, step)
+        set_learning_rate(optimizer, 0.01 / (1 + step))
+        if step in bad:
+            assert own[0].grad is not None
+            own[0].grad.fill_(float("inf"))
+        step_unless(optimizer, torch.tensor(float(step in bad)))
+    assert all(torch.equal(a, b) for a, b in zip(straight, own, strict=True))
+    assert same_state(reference, optimizer)
+
+
+class ReadBacks(TorchDispatchMode):
+    """Counts how often a tensor's value travels from the device to Python."""
+
+    def __init__(self, watched: Tensor) -> None:
+        super().__init__()
+        self.watched = watched
+        self.count = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func is torch.ops.aten._local_scalar_dense.default:
+            self.count += args[0] is self.watched
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("settings", WAYS)
+def test_the_flag_is_read_back_once_and_never_for_fused_kernels(
+    settings: OptimizerSettings,
+) -> None:
+    own = parameters()
+    optimizer = create(settings, own)
+    flag = torch.tensor(0.0)
+    for step in range(2):
+        set_gradients(own, step)
+        with ReadBacks(flag) as read:
+            step_unless(optimizer, flag)
+        assert read.count == (0 if settings.fused == "true" else 1)
+
+
+def test_no_flag_means_update() -> None:
+    own = parameters()
+    before = [parameter.detach().clone() for parameter in own]
+    optimizer = create(SETTINGS["momentum"], own)
+    set_gradients(own, 0)
+    step_unless(optimizer, None)
+    assert not any(torch.equal(a, b) for a, b in zip(before, own, strict=True))
+
+
+@pytest.mark.parametrize("settings", WAYS)
+def test_parameters_of_two_dtypes_in_one_group_are_both_updated(
+    settings: OptimizerSettings,
+) -> None:
+    own = parameters()
+    own[1].data = own[1].data.to(torch.bfloat16)
+    before = [parameter.detach().clone() for parameter in own]
+    optimizer = create(settings, own)
+    set_gradients(own, 0)
+    optimizer.step()
+    assert all(not torch.equal(a, b) for a, b in zip(before, own, strict=True))
+    assert own[1].dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("settings", WAYS)
+def test_a_parameter_without_a_gradient_is_left_alone(settings: OptimizerSettings) -> None:
+    own = parameters()
+    optimizer = create(settings, own)
+    set_gradients(own, 0)
+    own[1].grad = None
+    before = own[1].detach().clone()
+    optimizer.step()
+    assert torch.equal(own[1], before)
+
+
+@pytest.mark.parametrize("kind", ["sgd", "momentum", "adam", "rmsprop", "adagrad"])
+def test_decay_is_the_gradient_of_the_regularization_loss(kind: str) -> None:
+    by_loss, by_decay = parameters(), parameters()
+    plain = OptimizerSettings(kind=kind, learning_rate=0.01)
+    decaying = OptimizerSettings(kind=kind, learning_rate=0.01, weight_decay=0.1)
+    optimizer = create(plain, by_loss)
+    decayed = create(decaying, by_decay)
+    for step in range(3):
+        set_gradients(by_loss, step)
+        set_gradients(by_decay, step)
+        loss = sum((0.05 * p.square().sum() for p in by_loss[:2]), torch.zeros(()))
+        torch.testing.assert_close(regularization(decayed.param_groups), loss.detach())
+        loss.backward()
+        optimizer.step()
+        decayed.step()
+    torch.testing.assert_close(by_decay, by_loss, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["adamw", "lamb"])
+def test_decoupled_decay_adds_nothing_to_the_loss(kind: str) -> None:
+    optimizer = create(OptimizerSettings(kind=kind, weight_decay=0.1), parameters())
+    assert regularization(optimizer.param_groups).item() == 0.0
+
+
+def test_regularization_of_16_bit_weights_is_summed_in_32_bits() -> None:
+    weight = nn.Parameter(torch.full((1000,), 10.0, dtype=torch.float16))
+    settings = OptimizerSettings(kind="sgd", weight_decay=1.0)
+    optimizer = create_optimizer(settings, [weight], [], device_type="cpu")
+    assert regularization(optimizer.param_groups).item() == pytest.approx(50000.0)
+
+
+def test_adamw_with_correction_is_torchs() -> None:
+    own, theirs = parameters(), parameters()
+    settings = OptimizerSettings(kind="adamw", weight_decay=0.1, learning_rate=0.01)
+    optimizer = create_optimizer(settings, own, [], device_type="cpu")
+    reference = torch.optim.AdamW(theirs, lr=0.01, weight_decay=0.1)
+    for step in range(5):
+        set_gradients(own, step)
+        set_gradients(theirs, step)
+        optimizer.step()
+        reference.step()
+    torch.testing.assert_close(own, theirs)
+
+
+@pytest.mark.parametrize("kind", FUSED_KINDS)
+def test_fused_kernels_are_used_where_the_device_has_them(kind: str) -> None:
+    own = parameters()
+    here = create_optimizer(OptimizerSettings(kind=kind), own, [], device_type="cpu")
+    assert here.param_groups[0]["fused"] is True
+    there = create_optimizer(OptimizerSettings(kind=kind), own, [], device_type="npu")
+    assert not there.param_groups[0]["fused"]
+
+
+@pytest.mark.parametrize(("kind", "device"), [("lamb", "cpu"), ("rmsprop", "cpu"), ("adam", "npu")])
+def test_asking_for_a_fused_kernel_that_is_not_there_is_refused(kind: str, device: str) -> None:
+    with pytest.raises(UserError, match=f"no fused kernel for '{kind}' on {device}"):
+        create_optimizer(
+            OptimizerSettings(kind=kind, fused="true"), parameters(), [], device_type=device
+        )
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        OptimizerSettings(kind="adam", bias_correction="variable"),
+        OptimizerSettings(kind="momentum", nesterov=True, momentum=0.0),
+        OptimizerSettings(kind="ada"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(settings: OptimizerSettings) -> None:
+    with pytest.raises(UserError):
+        checked(settings)
+
+
+def test_state_of_another_model_is_refused() -> None:
+    optimizer = create(SETTINGS["momentum"], parameters())
+    state = saved(optimizer)
+    state["state"][1]["momentum_buffer"] = torch.zeros(1)
+    with pytest.raises(ValueError, match="belongs to another parameter"):
+        create(SETTINGS["momentum"], parameters()).load_state_dict(state)
+
+
+def test_the_correction_by_variable_needs_the_order_of_creation() -> None:
+    with pytest.raises(ValueError, match="order"):
+        create_optimizer(SETTINGS["lamb of Ascend"], parameters(), [], device_type="cpu")

@@ -6,6 +6,7 @@ fixtures' README, sections 1 to 3.
 
 import json
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 SKIP_ABOVE = 0.02
-"""Results whose measured sensitivity to float32 rounding is larger are noise (README, section 3)."""
+"""Results whose measured sensitivity to float32 rounding is larger are noise (section 3)."""
 
 
 class ParityCase:
@@ -62,15 +63,24 @@ class ParityCase:
         sensitivity = self.meta["results"][key].get("sensitivity") or 0.0
         return None if sensitivity > SKIP_ABOVE else max(1e-5, 20 * sensitivity)
 
+    def picked(self, key: str, ours: NDArray[Any]) -> NDArray[np.float64]:
+        """Those of our values that the fixture stores."""
+        flat = np.asarray(ours, dtype=np.float64).reshape(-1)
+        return flat[self.arrays[f"i/{key}"]] if f"i/{key}" in self.arrays.files else flat
+
     def error(self, key: str, ours: NDArray[Any]) -> float:
         """max|ours - stored| / max|stored| over the stored values of a result."""
-        stored = self.arrays[f"r/{key}"]
-        flat = np.asarray(ours, dtype=np.float64).reshape(-1)
-        picked = flat[self.arrays[f"i/{key}"]] if f"i/{key}" in self.arrays.files else flat
-        reference = np.asarray(stored, dtype=np.float64).reshape(-1)
+        picked = self.picked(key, ours)
+        reference = np.asarray(self.arrays[f"r/{key}"], dtype=np.float64).reshape(-1)
         assert picked.shape == reference.shape, f"{key}: {picked.shape} against {reference.shape}"
         scale = float(np.max(np.abs(reference), initial=0.0)) or 1.0
         return float(np.max(np.abs(picked - reference), initial=0.0)) / scale
+
+    def norm_error(self, key: str, ours: NDArray[Any]) -> float:
+        """Relative error of the L2 norm of the whole array, of which few values may be stored."""
+        norm = self.meta["results"][key]["stats"][2]
+        found = float(np.linalg.norm(np.asarray(ours, dtype=np.float64).reshape(-1)))
+        return abs(found - norm) / (norm or 1.0)
 
     def check(self, key: str, ours: NDArray[Any]) -> bool:
         """Assert one result; False where it is noise and was left out."""
@@ -79,4 +89,26 @@ class ParityCase:
             return False
         found = self.error(key, ours)
         assert found <= limit, f"{self.meta['case']} {key}: error {found:.2e} above {limit:.2e}"
+        if f"i/{key}" in self.arrays.files:
+            found = self.norm_error(key, ours)
+            assert found <= limit, f"{self.meta['case']} {key}: norm {found:.2e} above {limit:.2e}"
         return True
+
+    def check_all(self, ours: Mapping[str, NDArray[Any]]) -> set[str]:
+        """Assert that every result of the case is there and within its tolerance.
+
+        Returns:
+            The results that are noise and were left out.
+        """
+        stored = set(self.meta["results"])
+        assert set(ours) == stored, f"differ in {sorted(set(ours) ^ stored)}"
+        failures: list[str] = []
+        noise: set[str] = set()
+        for key, values in ours.items():
+            try:
+                if not self.check(key, values):
+                    noise.add(key)
+            except AssertionError as error:
+                failures.append(str(error))
+        assert not failures, "\n".join(failures)
+        return noise

@@ -1,0 +1,41 @@
+"""Convolution over single pixels, as a matrix product where that is faster."""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class PointwiseConv2d(nn.Conv2d):
+    """A 1x1 convolution without bias.
+
+    On a CPU and with channels_last the pixels already lie in memory as the rows of a matrix, and
+    the matrix product is up to five times as fast as the convolution over maps of a few pixels
+    and never slower (bfloat16 and float32, forward and backward). The mathematics and the weight
+    are those of the convolution; an operator list sees `linear` instead of `conv2d`.
+
+    Args:
+        in_channels: Channels of the input.
+        out_channels: Channels of the output.
+        stride: Step in pixels; SAME padding of a 1x1 window adds nothing.
+        matrix_product: False to compute a convolution on every device.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        stride: int = 1,
+        matrix_product: bool = True,
+    ) -> None:
+        super().__init__(in_channels, out_channels, 1, stride=stride, bias=False)
+        self.matrix_product = matrix_product
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        pixels_are_rows = input.is_contiguous(memory_format=torch.channels_last)
+        if not (self.matrix_product and input.device.type == "cpu" and pixels_are_rows):
+            return super().forward(input)
+        if self.stride != (1, 1):
+            input = input[:, :, :: self.stride[0], :: self.stride[1]]
+        output = F.linear(input.permute(0, 2, 3, 1), self.weight.flatten(1))
+        return output.permute(0, 3, 1, 2)

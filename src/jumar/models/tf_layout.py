@@ -1,0 +1,144 @@
+"""Variables of a TensorFlow original, where they live here, and how their layout changes.
+
+TensorFlow keeps convolution kernels as [height, width, in, out] and dense kernels as [in, out];
+torch keeps [out, in, height, width] and [out, in]. Every layout below has both directions, so
+that one list of variables serves the import, the export and the parity tests.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+class Layout(ABC):
+    """A change of axes with its inverse; it never changes a value."""
+
+    @abstractmethod
+    def to_torch(self, array: Array) -> Array:
+        """From TensorFlow's order of axes to torch's."""
+
+    @abstractmethod
+    def to_tensorflow(self, array: Array) -> Array:
+        """From torch's order of axes to TensorFlow's."""
+
+
+@dataclass(frozen=True)
+class Unchanged(Layout):
+    """Biases and everything of a batch norm: one axis, the channels."""
+
+    def to_torch(self, array: Array) -> Array:
+        return array
+
+    def to_tensorflow(self, array: Array) -> Array:
+        return array
+
+
+@dataclass(frozen=True)
+class ConvolutionKernel(Layout):
+    """[height, width, in, out] and [out, in, height, width], grouped kernels included."""
+
+    def to_torch(self, array: Array) -> Array:
+        return array.transpose(3, 2, 0, 1)
+
+    def to_tensorflow(self, array: Array) -> Array:
+        return array.transpose(2, 3, 1, 0)
+
+
+@dataclass(frozen=True)
+class DenseKernel(Layout):
+    """[in, out] and [out, in]."""
+
+    def to_torch(self, array: Array) -> Array:
+        return array.transpose(1, 0)
+
+    def to_tensorflow(self, array: Array) -> Array:
+        return array.transpose(1, 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DenseKernelAfterFlatten(Layout):
+    """The first dense kernel after a feature map.
+
+    TensorFlow flattens a map in the order (height, width, channels) and torch in the order
+    (channels, height, width), so the rows of the kernel move as well.
+    """
+
+    height: int
+    width: int
+    channels: int
+
+    def to_torch(self, array: Array) -> Array:
+        rows = array.reshape(self.height, self.width, self.channels, -1)
+        return rows.transpose(3, 2, 0, 1).reshape(rows.shape[3], -1)
+
+    def to_tensorflow(self, array: Array) -> Array:
+        columns = array.reshape(-1, self.channels, self.height, self.width)
+        return columns.transpose(2, 3, 1, 0).reshape(-1, columns.shape[0])
+
+
+@dataclass(frozen=True, kw_only=True)
+class TfVariable:
+    """One variable of the TensorFlow original.
+
+    Attributes:
+        tf_name: Its name in the TensorFlow graph and checkpoint.
+        name: Its name in the `state_dict` of the network here.
+        layout: How its axes change.
+    """
+
+    tf_name: str
+    name: str
+    layout: Layout
+
+    def to_torch(self, array: Array) -> torch.Tensor:
+        """The value for the `state_dict`, as a tensor of its own on the CPU."""
+        return torch.from_numpy(np.array(self.layout.to_torch(array), order="C"))
+
+    def to_tensorflow(self, tensor: torch.Tensor) -> Array:
+        """The value in TensorFlow's layout; bfloat16, which numpy lacks, becomes float32."""
+        values = tensor.detach().cpu()
+        if values.dtype == torch.bfloat16:
+            values = values.float()
+        return np.array(self.layout.to_tensorflow(values.numpy()), order="C")
+
+
+def convolution_variables(tf_name: str, name: str, *, bias: bool) -> list[TfVariable]:
+    """The variables of a convolution made by `tf.layers.conv2d`."""
+    variables = [
+        TfVariable(tf_name=f"{tf_name}/kernel", name=f"{name}.weight", layout=ConvolutionKernel())
+    ]
+    if bias:
+        variables.append(
+            TfVariable(tf_name=f"{tf_name}/bias", name=f"{name}.bias", layout=Unchanged())
+        )
+    return variables
+
+
+def dense_variables(tf_name: str, name: str, *, layout: Layout | None = None) -> list[TfVariable]:
+    """The variables of a dense layer made by `tf.layers.dense`."""
+    return [
+        TfVariable(
+            tf_name=f"{tf_name}/kernel", name=f"{name}.weight", layout=layout or DenseKernel()
+        ),
+        TfVariable(tf_name=f"{tf_name}/bias", name=f"{name}.bias", layout=Unchanged()),
+    ]
+
+
+def batch_norm_variables(tf_name: str, name: str) -> list[TfVariable]:
+    """The variables of a batch norm with scale, statistics last."""
+    parts = {
+        "gamma": "weight",
+        "beta": "bias",
+        "moving_mean": "running_mean",
+        "moving_variance": "running_var",
+    }
+    return [
+        TfVariable(tf_name=f"{tf_name}/{theirs}", name=f"{name}.{ours}", layout=Unchanged())
+        for theirs, ours in parts.items()
+    ]

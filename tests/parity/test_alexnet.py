@@ -1,0 +1,116 @@
+"""AlexNet against the numbers of the original in TensorFlow 1.15."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+
+from jumar.models.alexnet import AlexNet, decays, tf_variables
+from tests.parity.fixture import ParityCase
+
+Results = dict[str, NDArray[Any]]
+
+
+@pytest.fixture(scope="module")
+def case(parity: Path) -> ParityCase:
+    return ParityCase(parity / "alexnet.npz")
+
+
+@pytest.fixture(scope="module")
+def results(case: ParityCase) -> Results:
+    """Everything that the original computed, computed here."""
+    config = case.config
+    model = AlexNet(num_classes=config["num_classes"], dropout=0.0)
+    model.load_state_dict(imported(case, model))
+    images = torch.from_numpy(case.input("images").transpose(0, 3, 1, 2).copy())
+    labels = torch.from_numpy(case.input("labels").astype(np.int64))
+    found: Results = {}
+
+    def base_loss(logits: torch.Tensor) -> torch.Tensor:
+        return F.cross_entropy(logits, labels, label_smoothing=config["label_smoothing"])
+
+    handles = watch_activations(model, found)
+    logits = model(images)
+    for handle in handles:
+        handle.remove()
+    base = base_loss(logits)
+    l2 = config["weight_decay"] * sum(0.5 * p.square().sum() for p in model.parameters())
+    (base + l2).backward()
+    found["logits"] = logits.detach().numpy()
+    for name, value in {"base": base, "l2": l2, "total": base + l2}.items():
+        found[f"loss/{name}"] = value.detach().numpy()
+    parameters = dict(model.named_parameters())
+    for variable in tf_variables(model):
+        gradient = parameters[variable.name].grad
+        assert gradient is not None
+        found[f"grad/{variable.tf_name}"] = variable.to_tensorflow(gradient)
+
+    optimizer = torch.optim.SGD(
+        [p for name, p in parameters.items() if decays(name, p)],
+        lr=config["learning_rate"],
+        momentum=config["momentum"],
+        nesterov=config["nesterov"],
+        weight_decay=config["weight_decay"],
+    )
+    for step in (1, 2):
+        optimizer.zero_grad()
+        base_loss(model(images)).backward()
+        optimizer.step()
+        for variable in tf_variables(model):
+            values = variable.to_tensorflow(parameters[variable.name])
+            found[f"step{step}/{variable.tf_name}"] = values
+    with torch.no_grad():
+        found["loss_after/base"] = base_loss(model(images)).numpy()
+    return found
+
+
+def imported(case: ParityCase, model: AlexNet) -> dict[str, torch.Tensor]:
+    values = case.variables("all")
+    return {v.name: v.to_torch(values[v.tf_name]) for v in tf_variables(model)}
+
+
+def watch_activations(model: AlexNet, found: Results) -> list[Any]:
+    """Record the outputs of the seven hidden ReLUs and the three poolings, channels last."""
+    counts = {"relu": 0, "pool": 0}
+
+    def record(kind: str) -> Any:
+        def hook(module: Any, inputs: Any, output: torch.Tensor) -> None:
+            counts[kind] += 1
+            if kind == "relu" and counts[kind] > 7:
+                return
+            values = output.detach().numpy().copy()
+            found[f"{kind}{counts[kind]}"] = values if values.ndim == 2 else channels_last(values)
+
+        return hook
+
+    return [
+        model.relu.register_forward_hook(record("relu")),
+        model.pool.register_forward_hook(record("pool")),
+    ]
+
+
+def channels_last(values: NDArray[Any]) -> NDArray[Any]:
+    return values.transpose(0, 2, 3, 1)
+
+
+def test_every_result_of_the_original_is_within_its_tolerance(
+    case: ParityCase, results: Results
+) -> None:
+    assert case.check_all(results) == set()
+
+
+def test_variables_are_those_of_the_original_in_its_order(case: ParityCase) -> None:
+    with torch.device("meta"):
+        model = AlexNet(num_classes=case.config["num_classes"])
+    originals = [(name, tuple(shape)) for name, shape, *_ in case.meta["variables"]["all"]]
+    state = model.state_dict()
+    ours: list[tuple[str, tuple[int, ...]]] = []
+    for variable in tf_variables(model):
+        exported = variable.to_tensorflow(torch.empty(state[variable.name].shape))
+        ours.append((variable.tf_name, exported.shape))
+    assert ours == originals
+    assert sorted(v.name for v in tf_variables(model)) == sorted(state)

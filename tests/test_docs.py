@@ -1,0 +1,220 @@
+"""Every command that the documents show is executed; CONTRIBUTING.md has the convention."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.documents import Command, UnreadableError, WrittenFile, read, shows
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+DOCUMENTS = [
+    path.relative_to(CHECKOUT).as_posix()
+    for path in (*CHECKOUT.glob("*.md"), *sorted((CHECKOUT / "docs").glob("*.md")))
+]
+
+
+def readable_steps() -> Iterator[Command | WrittenFile]:
+    """What the documents show; those that cannot be read fail a test of their own."""
+    for name in DOCUMENTS:
+        with contextlib.suppress(UnreadableError):
+            yield from read(CHECKOUT / name, name)
+
+
+STEPS = list(readable_steps())
+LIMIT_S = 240
+PROGRAMS = {
+    "python": [sys.executable],
+    "torchrun": [sys.executable, "-m", "torch.distributed.run"],
+}
+
+
+class Result(NamedTuple):
+    """What became of a command."""
+
+    status: int
+    printed: str
+
+
+class Runner:
+    """Runs commands, those of `jumar` in forks of one process."""
+
+    def __init__(self, scratch: Path) -> None:
+        self.printed = scratch / "printed.txt"
+        self.environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("MAKE", "MFLAGS", "PYTEST", "PYTHON"))
+        }
+        self.environment |= {"PYTHONPATH": str(CHECKOUT / "src"), "PYTHONUNBUFFERED": "1"}
+        self.environment |= {"OMP_NUM_THREADS": "1", "COLUMNS": "100", "NO_COLOR": "1"}
+        self.server: subprocess.Popen[str] | None = None
+
+    def run(self, command: Command, folder: Path) -> Result:
+        """Execute a command in a folder."""
+        environment = {**self.environment, **command.variables}
+        program, *arguments = command.words
+        if command.dry:
+            arguments.append("--dry-run")
+        if program == "jumar":
+            status = self._fork(arguments, folder, environment)
+        else:
+            with self.printed.open("w", encoding="utf-8") as printed:
+                status = subprocess.run(
+                    [*PROGRAMS.get(program, [program]), *arguments],
+                    check=False,
+                    cwd=folder,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=printed,
+                    stderr=subprocess.STDOUT,
+                    timeout=LIMIT_S,
+                ).returncode
+        return Result(status, self.printed.read_text(encoding="utf-8"))
+
+    def _fork(self, arguments: list[str], folder: Path, environment: dict[str, str]) -> int:
+        if self.server is None:
+            self.server = subprocess.Popen(
+                [sys.executable, "-m", "tests.prefork"],
+                cwd=CHECKOUT,
+                env=self.environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        assert self.server.stdin
+        assert self.server.stdout
+        request = {
+            "arguments": arguments,
+            "folder": str(folder),
+            "environment": environment,
+            "printed": str(self.printed),
+            "limit_s": LIMIT_S,
+        }
+        self.server.stdin.write(json.dumps(request) + "\n")
+        self.server.stdin.flush()
+        return int(self.server.stdout.readline())
+
+    def close(self) -> None:
+        """End the process that forks."""
+        if self.server is not None:
+            self.server.communicate(timeout=10)
+
+
+@pytest.fixture(scope="module")
+def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
+    runner = Runner(tmp_path_factory.mktemp("printed"))
+    yield runner
+    runner.close()
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The working folder of each document, as if it were a checkout."""
+    made: dict[str, Path] = {}
+    for document in {step.document for step in STEPS}:
+        folder = tmp_path_factory.mktemp(Path(document).stem) / "jumar"
+        folder.mkdir()
+        (folder / "benchmarks").symlink_to(CHECKOUT / "benchmarks")
+        made[document] = folder
+    return made
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_document_keeps_to_the_convention(name: str) -> None:
+    read(CHECKOUT / name, name)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        pytest.param(
+            step,
+            id=f"{step.document}:{step.line}",
+            marks=pytest.mark.xdist_group(step.document),
+        )
+        for step in STEPS
+    ],
+)
+def test_the_documents_do_as_they_say(
+    step: Command | WrittenFile,
+    runner: Runner,
+    folders: dict[str, Path],
+    request: pytest.FixtureRequest,
+) -> None:
+    folder = folders[step.document]
+    if isinstance(step, WrittenFile):
+        (folder / step.name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / step.name).write_text(step.text, encoding="utf-8")
+        return
+    if step.not_run:
+        pytest.skip(f"{' '.join(step.words)}: {step.not_run}")
+    if any("../shared" in word for word in step.words):
+        link = folder.parent / "shared"
+        if not link.exists():
+            link.symlink_to(request.getfixturevalue("shared"))
+    result = runner.run(step, folder)
+    assert result.status == step.status, f"{' '.join(step.words)}\n{result.printed}"
+    if step.output is not None:
+        assert shows(step.output, result.printed), result.printed
+
+
+def steps_of(text: str, folder: Path) -> list[Command | WrittenFile]:
+    path = folder / "page.md"
+    path.write_text(text, encoding="utf-8")
+    return read(path, "page.md")
+
+
+def test_a_document_is_read_as_files_and_commands(tmp_path: Path) -> None:
+    text = (
+        "<!-- file: mine.py -->\n```python\nx = 1\n```\n\n"
+        "Then:\n\n<!-- run: exit 2 -->\n<!-- check: output -->\n```console\n"
+        "$ A=1 jumar train \\\n    --set 'a=b c'  # why\nout\n$ jumar doctor\n```\n"
+    )
+    file, first, second = steps_of(text, tmp_path)
+    assert file == WrittenFile(document="page.md", line=2, name="mine.py", text="x = 1\n")
+    assert isinstance(first, Command)
+    assert isinstance(second, Command)
+    assert first.words == ["jumar", "train", "--set", "a=b c"]
+    assert (first.variables, first.status, first.output) == ({"A": "1"}, 2, ["out"])
+    assert (second.line, second.words, second.output) == (14, ["jumar", "doctor"], [])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```bash\njumar doctor\n```\n",
+        "```\n$ jumar doctor\n```\n",
+        "```console\njumar doctor\n```\n",
+        "```console\n$ jumar doctor | head\n```\n",
+        "```console\n$ jumar doctor\n",
+        "<!-- run: maybe -->\n```console\n$ jumar doctor\n```\n",
+        "<!-- run: no -->\n```console\n$ make demo\n```\n",
+        "<!-- run: no, it is slow -->\n```console\n$ jumar doctor\n```\n",
+        "<!-- run: dry -->\nSome text.\n```console\n$ jumar doctor\n```\n",
+    ],
+)
+def test_what_would_not_be_executed_is_refused(text: str, tmp_path: Path) -> None:
+    with pytest.raises(UnreadableError):
+        steps_of(text, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("expected", "printed", "same"),
+    [
+        (["step 10  loss -1.5e-3"], "step 200 loss 0.25\n", True),
+        (["mode   loss", "-----", "...", "done"], "mode loss\n\n---\na\nb\ndone\n", True),
+        (["loss 1"], "accuracy 1\n", False),
+        (["loss 1"], "loss 1\nmore\n", False),
+    ],
+)
+def test_shown_output_is_compared_up_to_its_numbers(
+    expected: list[str], printed: str, same: bool
+) -> None:
+    assert shows(expected, printed) is same

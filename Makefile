@@ -5,6 +5,7 @@
 PYTHON ?= python3
 WORKERS ?= 2
 ARGS ?=
+GOALS ?= run test lint
 
 # A Python that the user names is used with its torch. Without one, an existing .venv stays as
 # it is, whatever it was made from.
@@ -33,7 +34,7 @@ help:
 	@echo "make demo      train AlexNet on handwritten digits in every precision mode; table and report"
 	@echo "make test      run the tests            (ARGS=\"tests/test_settings.py -x\", WORKERS=2)"
 	@echo "make lint      format check, lint and types"
-	@echo "make install   fill .venv for all of them, and start nothing"
+	@echo "make install   fill .venv, and start nothing  (GOALS=\"run test lint\")"
 	@echo "make clean     remove .venv and what tools leave behind; runs/ stays"
 	@echo ""
 	@echo "PYTHON=/path/to/python3 names another Python; its torch is used where it is 2.6 or newer."
@@ -53,7 +54,7 @@ lint:
 	.venv/bin/python -m pyright --pythonpath .venv/bin/python
 
 install:
-	$(call ready,run test lint)
+	$(call ready,$(GOALS))
 
 clean:
 	rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis

@@ -58,7 +58,7 @@ def imports(package: Path) -> Iterator[Import]:
     for path in sorted(package.rglob("*.py")):
         room = room_of(path, package)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            for module in _modules(node, rooms):
+            for module in sorted(set(_modules(node, rooms))):
                 place = f"{path.relative_to(package)}:{getattr(node, 'lineno', 0)}"
                 yield Import(place, room, module)
 

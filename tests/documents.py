@@ -78,7 +78,8 @@ def _blocks(lines: Sequence[str], name: str) -> Iterator[_Block]:
     while number < len(lines):
         line = lines[number]
         number += 1
-        found = re.findall(r"<!-- *(run|check|file): *(.*?) *-->", line)
+        comments = line if line.lstrip().startswith("<!--") else ""
+        found = re.findall(r"<!-- *(run|check|file): *(.*?) *-->", comments)
         options |= dict(found)
         fence = re.match(r"( *)```(\S*)", line)
         if fence is None:

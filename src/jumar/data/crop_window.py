@@ -1,0 +1,122 @@
+"""Where a random training crop lies.
+
+The rule is that of `tf.image.sample_distorted_bounding_box` (Inception's crop): draw an aspect
+ratio evenly, then a height evenly among those that give an allowed area, then a place. It is not
+torchvision's `RandomResizedCrop`, which draws the area evenly and therefore crops less.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+Box = tuple[float, float, float, float]
+
+
+class Window(NamedTuple):
+    """A rectangle of pixels."""
+
+    top: int
+    left: int
+    height: int
+    width: int
+
+
+class CropRule(NamedTuple):
+    """What a crop must fulfil.
+
+    Attributes:
+        area: Smallest and largest part of the picture.
+        aspect: Smallest and largest width divided by height.
+        attempts: Draws before the whole picture is taken.
+        object_covered: The least part of some annotated object that the crop must contain.
+    """
+
+    area: tuple[float, float]
+    aspect: tuple[float, float]
+    attempts: int
+    object_covered: float
+
+
+WHOLE: Box = (0.0, 0.0, 1.0, 1.0)
+
+
+def draw_window(
+    height: int,
+    width: int,
+    rule: CropRule,
+    random: np.random.Generator,
+    *,
+    objects: Sequence[Box] = (),
+) -> Window:
+    """A random window that fulfils the rule, or the whole picture when no attempt did.
+
+    Args:
+        height: Rows of the picture.
+        width: Columns of the picture.
+        rule: Area, aspect ratio, attempts, coverage.
+        random: Source of the draws.
+        objects: Annotated (ymin, xmin, ymax, xmax), relative; the whole picture when empty.
+    """
+    boxes = [_pixels(box, height, width) for box in objects or (WHOLE,)]
+    for _ in range(rule.attempts):
+        window = _attempt(height, width, rule, random)
+        if window is not None and (
+            rule.object_covered <= 0
+            or any(_covered(box, window) >= rule.object_covered for box in boxes)
+        ):
+            return window
+    return Window(0, 0, height, width)
+
+
+def scaled(window: Window, frame: int, height: int, width: int) -> Window:
+    """A window drawn in a square frame, carried over to a picture of another size.
+
+    At least one pixel remains, and the window stays within the picture.
+    """
+    top = min(window.top * height // frame, height - 1)
+    left = min(window.left * width // frame, width - 1)
+    return Window(
+        top,
+        left,
+        max(1, min(window.height * height // frame, height - top)),
+        max(1, min(window.width * width // frame, width - left)),
+    )
+
+
+def _attempt(height: int, width: int, rule: CropRule, random: np.random.Generator) -> Window | None:
+    draws = random.random(4).tolist()
+    low, high = rule.aspect
+    aspect = low + (high - low) * draws[0]
+    smallest, largest = (part * height * width for part in rule.area)
+    least = round((smallest / aspect) ** 0.5)
+    most = min(round((largest / aspect) ** 0.5), height)
+    if round(most * aspect) > width:
+        most = int((width + 0.5) / aspect)
+        most -= round(most * aspect) > width
+    least = min(least, most)
+    rows = least + int(draws[1] * (most - least + 1))
+    columns = round(rows * aspect)
+    # Rounding both sides may leave the allowed area by a few pixels: one row mends it.
+    if rows * columns < smallest:
+        rows += 1
+    elif rows * columns > largest:
+        rows -= 1
+    columns = round(rows * aspect)
+    if not (smallest <= rows * columns <= largest and 0 < rows <= height and 0 < columns <= width):
+        return None
+    top = int(draws[2] * (height - rows + 1))
+    left = int(draws[3] * (width - columns + 1))
+    return Window(top, left, rows, columns)
+
+
+def _pixels(box: Box, height: int, width: int) -> Box:
+    return box[0] * height, box[1] * width, box[2] * height, box[3] * width
+
+
+def _covered(box: Box, window: Window) -> float:
+    """The part of a box that lies in the window."""
+    tall = min(box[2], window.top + window.height) - max(box[0], window.top)
+    wide = min(box[3], window.left + window.width) - max(box[1], window.left)
+    area = (box[2] - box[0]) * (box[3] - box[1])
+    return tall * wide / area if tall > 0 and wide > 0 and area > 0 else 0.0

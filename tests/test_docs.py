@@ -107,14 +107,14 @@ class Runner:
             self.server.communicate(timeout=10)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
     runner = Runner(tmp_path_factory.mktemp("printed"))
     yield runner
     runner.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The working folder of each document, as if it were a checkout."""
     made: dict[str, Path] = {}

@@ -47,7 +47,7 @@ def setting(
         "minimum": minimum,
         "maximum": maximum,
     }
-    return typing.cast(T, dataclasses.field(default=default, metadata=metadata))
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,17 @@ def describe(settings: Any, prefix: str = "") -> list[FieldRow]:
             )
         )
     return rows
+
+
+def value_text(value: Any) -> str:
+    """A value as it is written after `--set field=`."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return ",".join(value_text(item) for item in typing.cast("tuple[Any, ...]", value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def override(settings: S, assignments: Sequence[str], *, where: str = "--set") -> S:

@@ -1,0 +1,57 @@
+"""The command `jumar`: parses, calls one function, prints.
+
+Commands are loaded when they are called, so that `jumar --help` does not wait for torch.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError
+from rich.console import Console
+
+from jumar import __version__
+from jumar.errors import EXIT_CODE, UserError
+
+app = App(
+    name="jumar",
+    help="Bring deep-learning models up onto Ascend NPUs; the same commands on CPU, CUDA and NPU.",
+    version=__version__,
+)
+app.command("jumar.cli.train:train")
+app.command("jumar.cli.evaluate:evaluate")
+app.command("jumar.cli.sweep:sweep")
+app.command("jumar.cli.report:report")
+app.command("jumar.cli.recipes:app", name="recipes")
+app.command("jumar.cli.data:app", name="data")
+app.command("jumar.cli.precision:app", name="precision")
+app.command("jumar.cli.doctor:doctor")
+
+
+def run(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave the process with its exit code.
+
+    Errors that the user can mend are printed without a traceback, with exit code 2; Ctrl-C
+    outside of training leaves with 130; a reader of our output that went away with 141.
+    """
+    tokens = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = app(
+            tokens,
+            error_console=Console(stderr=True),
+            print_error=True,
+            exit_on_error=False,
+            result_action="return_value",
+        )
+    except UserError as error:
+        sys.stdout.flush()
+        sys.stderr.write(f"jumar: {error}\n")
+        code = EXIT_CODE
+    except CycloptsError:
+        code = EXIT_CODE
+    except KeyboardInterrupt:
+        code = 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 141
+    sys.exit(code if isinstance(code, int) else 0)

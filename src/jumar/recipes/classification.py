@@ -1,0 +1,92 @@
+"""What the recipes of image classifiers share."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from torch import nn
+
+from jumar.data.image_set import ImageData, open_image_sets
+from jumar.errors import UserError
+from jumar.recipes.recipe import LoaderNumbers, Recipe
+from jumar.settings import setting
+from jumar.tasks.classification import ClassificationTask
+from jumar.tasks.task import Task
+from jumar.training.optimizers import OptimizerSettings
+from jumar.training.schedules import ScheduleSettings
+from jumar.training.settings import Optimization
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network(ABC):
+    """A network's own settings; someone's own network subclasses this and adds fields."""
+
+    num_classes: int = setting(
+        0,
+        "classes that the network tells apart; 0: as many as the data has (TFRecord shards without "
+        "labels.txt do not say; ImageNet: AlexNet 1000, ResNeXt-50 1001)",
+        minimum=0,
+    )
+
+    @abstractmethod
+    def create(self, *, num_classes: int, image_size: int) -> nn.Module:
+        """The network: images `[N, 3, image_size, image_size]` in, logits `[N, num_classes]` out."""
+
+    def decays(self, name: str, parameter: nn.Parameter) -> bool:
+        """Whether weight decay applies to a parameter of the network, by its name there."""
+        del name, parameter
+        return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossSettings:
+    """The classification loss."""
+
+    label_smoothing: float = setting(
+        0.1, "share of the probability that is spread over all classes", minimum=0, maximum=1
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassificationRecipe(Recipe):
+    """A network that names pictures, its data and its optimizer.
+
+    `model` has no default: a recipe gives its network.
+    """
+
+    model: Network
+    data: ImageData = ImageData()
+    loss: LossSettings = LossSettings()
+    optimizer: OptimizerSettings = OptimizerSettings()
+    schedule: ScheduleSettings = ScheduleSettings()
+
+    def build_task(self) -> Task:
+        """Open the pictures and build the network; see `Recipe.build_task`."""
+        train, evaluation, classes = open_image_sets(
+            self.data, seed=self.seed, num_classes=self.model.num_classes
+        )
+        try:
+            network = self.model.create(num_classes=classes, image_size=self.data.image_size)
+        except ValueError as error:
+            raise UserError(str(error), where="model") from None
+        return ClassificationTask(
+            network,
+            self.data.preprocessing,
+            train_data=train,
+            eval_data=evaluation,
+            label_smoothing=self.loss.label_smoothing,
+            decays=self.model.decays,
+        )
+
+    def optimization(self) -> Mapping[str, Optimization]:
+        """The one objective's optimizer and schedule."""
+        return {"classification": Optimization(optimizer=self.optimizer, schedule=self.schedule)}
+
+    def loader_numbers(self) -> LoaderNumbers:
+        """Those of `data`."""
+        return LoaderNumbers(
+            batch_size=self.data.batch_size,
+            eval_batch_size=self.data.eval_batch_size or self.data.batch_size,
+            workers=self.data.workers,
+            skip_corrupt=self.data.skip_corrupt,
+        )

@@ -1,0 +1,73 @@
+"""What every recipe is: one frozen dataclass that holds all that decides the result."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from jumar.precision.settings import PrecisionSettings
+from jumar.settings import setting
+from jumar.tasks.task import Task
+from jumar.training.settings import (
+    CheckpointSettings,
+    Optimization,
+    Plan,
+    ThreadSettings,
+    TrainingSettings,
+    TransferSettings,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoaderNumbers:
+    """Batch sizes and workers, wherever a recipe keeps them."""
+
+    batch_size: int
+    eval_batch_size: int
+    workers: int
+    skip_corrupt: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe(ABC):
+    """The sections that every recipe has; a family adds its model, data and optimizers."""
+
+    seed: int = setting(1, "seed of everything random", minimum=0)
+    training: TrainingSettings = TrainingSettings()
+    checkpoints: CheckpointSettings = CheckpointSettings()
+    precision: PrecisionSettings = PrecisionSettings()
+    threads: ThreadSettings = ThreadSettings()
+    transfer: TransferSettings = TransferSettings()
+
+    @abstractmethod
+    def build_task(self) -> Task:
+        """Open the data and build the model.
+
+        Raises:
+            UserError: The data is not there or does not fit.
+        """
+
+    @abstractmethod
+    def optimization(self) -> Mapping[str, Optimization]:
+        """Optimizer and schedule of each objective of the task, by its name."""
+
+    @abstractmethod
+    def loader_numbers(self) -> LoaderNumbers:
+        """Batch sizes and workers."""
+
+    def plan(self, name: str) -> Plan:
+        """What the trainer needs of this recipe, under the recipe's name."""
+        numbers = self.loader_numbers()
+        return Plan(
+            recipe=name,
+            seed=self.seed,
+            batch_size=numbers.batch_size,
+            eval_batch_size=numbers.eval_batch_size,
+            workers=numbers.workers,
+            skip_corrupt=numbers.skip_corrupt,
+            training=self.training,
+            checkpoints=self.checkpoints,
+            precision=self.precision,
+            threads=self.threads,
+            transfer=self.transfer,
+            optimization=self.optimization(),
+        )

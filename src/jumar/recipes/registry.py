@@ -1,0 +1,117 @@
+"""Recipes by name, ours and those of a user's own module."""
+
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from jumar.errors import UserError, unknown_name
+from jumar.recipes.recipe import Recipe
+from jumar.settings import checked
+
+R = TypeVar("R", bound=Recipe)
+
+_RECIPES: dict[str, Callable[[], Recipe]] = {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecipeRow:
+    """One line of `jumar recipes list`."""
+
+    name: str
+    summary: str
+    module: str
+
+
+def register(name: str) -> Callable[[Callable[[], R]], Callable[[], R]]:
+    """Make the recipe that a function returns known under a name.
+
+    Args:
+        name: For instance `my-net`; a name of ours is refused.
+    """
+
+    def keep(function: Callable[[], R]) -> Callable[[], R]:
+        known = _RECIPES.get(name)
+        if known is not None and known.__module__ != function.__module__:
+            raise UserError(
+                f"the recipe '{name}' exists already, in {known.__module__}",
+                where=function.__module__,
+                todo="Register it under another name.",
+            )
+        _RECIPES[name] = function
+        return function
+
+    return keep
+
+
+def create_recipe(name: str) -> Recipe:
+    """The recipe of that name, with its defaults.
+
+    Raises:
+        UserError: There is none.
+    """
+    _load_ours()
+    if name not in _RECIPES:
+        raise unknown_name("recipe", name, _RECIPES)
+    return checked(_RECIPES[name](), where=f"recipe {name}")
+
+
+def list_recipes() -> list[RecipeRow]:
+    """All recipes, by name."""
+    _load_ours()
+    return [
+        RecipeRow(
+            name=name,
+            summary=(inspect.getdoc(function) or "").split("\n", 1)[0],
+            module=function.__module__,
+        )
+        for name, function in sorted(_RECIPES.items())
+    ]
+
+
+def recipe_text(name: str) -> str:
+    """Where a recipe comes from and why it is as it is: its module's and its own docstring."""
+    create_recipe(name)
+    function = _RECIPES[name]
+    module = sys.modules[function.__module__]
+    texts = [inspect.getdoc(module) or "", inspect.getdoc(function) or ""]
+    return "\n\n".join(text for text in texts if text)
+
+
+def import_modules(names: Sequence[str]) -> None:
+    """Import a user's own modules, so that they can register recipes, sources and the like.
+
+    The present directory is searched first, as `python -m` does.
+
+    Raises:
+        UserError: There is no such module, or it fails while it is imported.
+    """
+    here = str(Path.cwd())
+    if names and here not in sys.path:
+        sys.path.insert(0, here)
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            missing = error.name or name
+            raise UserError(
+                f"there is no module '{missing}'",
+                where=f"--import {name}",
+                todo=f"Run from the directory that holds {missing.split('.')[0]}.py, or set PYTHONPATH; "
+                "write the module's name without .py.",
+            ) from None
+        except UserError:
+            raise
+        except Exception as error:
+            raise UserError(
+                f"the module fails while it is imported: {type(error).__name__}: {error}",
+                where=f"--import {name}",
+            ) from error
+
+
+def _load_ours() -> None:
+    for module in ("alexnet", "resnext50"):
+        importlib.import_module(f"jumar.recipes.{module}")

@@ -1,0 +1,373 @@
+"""A recipe on a device in a run directory: train it, go on with it, evaluate it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from jumar.data.faults import FaultTally
+from jumar.data.loader import resolve_workers
+from jumar.device import (
+    Device,
+    open_device,
+    seed_everything,
+    set_deterministic,
+    set_full_float32,
+    set_threads,
+)
+from jumar.environment import inspect_environment
+from jumar.errors import UserError
+from jumar.precision.policy import PrecisionPolicy
+from jumar.recipes.recipe import Recipe
+from jumar.recipes.registry import create_recipe, import_modules
+from jumar.settings import from_json, override, to_json
+from jumar.training.checkpoint import (
+    Checkpoint,
+    find_checkpoint,
+    list_checkpoints,
+    note_metrics,
+    remove_leftovers,
+)
+from jumar.training.distribution import (
+    Ranks,
+    announced_ranks,
+    connect,
+    disconnect,
+    share_text,
+    wait_for_ranks,
+)
+from jumar.training.evaluation import evaluate, score_table
+from jumar.training.progress import Console
+from jumar.training.results import Outcome
+from jumar.training.run_directory import RunDirectory, next_run_path, write_json
+from jumar.training.signals import listening
+from jumar.training.state import TrainState
+from jumar.training.trainer import Trainer
+from jumar.training.transfer import transfer_weights
+
+CHANGEABLE = (
+    "training.duration",
+    "training.log_every",
+    "training.evaluate_every",
+    "training.compile",
+    "training.micro_batch_size",
+    "checkpoints.",
+    "threads.",
+    "data.workers",
+    "data.skip_corrupt",
+    "data.eval_path",
+    "data.eval_batch_size",
+    "transfer.",
+)
+"""Fields that may differ when a run is resumed: they do not change what a finished step did."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainRequest:
+    """What `jumar train` was asked for."""
+
+    recipe: str | None
+    assignments: Sequence[str] = ()
+    imports: Sequence[str] = ()
+    run_dir: Path | None = None
+    device: str = "auto"
+    resume: bool = False
+    dry_run: bool = False
+
+
+def train_recipe(request: TrainRequest) -> int:
+    """Train a recipe, or go on with a run.
+
+    Returns:
+        The exit code: 0 finished, 3 stopped by a loss that is not finite, 128 + n left on
+        signal n.
+
+    Raises:
+        UserError: Anything the user can mend, before the device is opened where possible.
+    """
+    ranks = announced_ranks()
+    run, recipe, name, imports = _resolve(request, ranks)
+    device = open_device(request.device)
+    console = Console(silent=not ranks.is_first)
+    connect(ranks, device)
+    run = RunDirectory(Path(share_text(str(run.path), ranks)))
+    with listening() as stop:
+        if request.dry_run or not ranks.is_first:
+            code = _train(request, run, recipe, name, imports, device, ranks, console, stop)
+        else:
+            with run.locked():
+                code = _train(request, run, recipe, name, imports, device, ranks, console, stop)
+    disconnect()
+    return code
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateRequest:
+    """What `jumar evaluate` was asked for.
+
+    Attributes:
+        which: `all` kept checkpoints, `last`, `best`, or a step.
+    """
+
+    run_dir: Path
+    which: str = "all"
+    assignments: Sequence[str] = ()
+    imports: Sequence[str] = ()
+    device: str = "auto"
+
+
+def evaluate_run(request: EvaluateRequest) -> list[tuple[Checkpoint, Mapping[str, float]]]:
+    """Score the kept checkpoints of a run, or one of them, and print the table.
+
+    Raises:
+        UserError: There is no such run or checkpoint, or no data to score on.
+    """
+    run = RunDirectory(request.run_dir)
+    name, imports, recipe = stored_recipe(run, request.imports)
+    recipe = override(recipe, request.assignments)
+    ranks = announced_ranks()
+    device = open_device(request.device)
+    console = Console(silent=not ranks.is_first)
+    connect(ranks, device)
+    _prepare(recipe, device)
+    task = recipe.build_task()
+    plan = recipe.plan(name)
+    policy = PrecisionPolicy(recipe.precision, device_type=device.torch.type)
+    policy.install()
+    _say_first_line(
+        console, run, plan_batch=plan.eval_batch_size, device=device, ranks=ranks, policy=policy
+    )
+    headline = (task.headline.name, task.headline.higher_is_better)
+    chosen = (
+        list_checkpoints(run.checkpoints)
+        if request.which == "all"
+        else [find_checkpoint(run.checkpoints, request.which, headline)]
+    )
+    if not chosen:
+        raise UserError(f"there is no checkpoint in '{run.checkpoints}'")
+    state = TrainState(task, plan, device, Ranks(), policy)
+    rows: list[tuple[Checkpoint, Mapping[str, float]]] = []
+    samples = 0
+    tally = FaultTally(plan.skip_corrupt)
+    workers = resolve_workers(
+        plan.workers, local_world=ranks.local_world, on_cpu=device.kind == "cpu"
+    )
+    for checkpoint in chosen:
+        state.restore(checkpoint)
+        with state.scored_weights():
+            scores = evaluate(
+                task,
+                policy,
+                device=device,
+                ranks=ranks,
+                batch_size=plan.eval_batch_size,
+                workers=workers,
+                tally=tally,
+                console=console,
+            )
+        samples = scores.samples
+        rows.append((checkpoint, scores.metrics))
+        if ranks.is_first and not request.assignments:
+            note_metrics(checkpoint, scores.metrics)
+    policy.close()
+    console.line(f"evaluation data: {samples} samples")
+    console.line(score_table(rows))
+    disconnect()
+    return rows
+
+
+def stored_recipe(run: RunDirectory, imports: Sequence[str] = ()) -> tuple[str, list[str], Recipe]:
+    """Name, imported modules and settings of a run's recipe.
+
+    Raises:
+        UserError: There is no run, or its recipe cannot be made again.
+    """
+    stored = run.read_recipe()
+    where = str(run.recipe)
+    try:
+        name, settings = str(stored["recipe"]), stored["settings"]
+        modules = [str(module) for module in stored.get("imports", [])]
+    except KeyError as error:
+        raise UserError(f"lacks the field {error}", where=where) from None
+    modules += [module for module in imports if module not in modules]
+    import_modules(modules)
+    return name, modules, from_json(create_recipe(name), settings, where=where)
+
+
+def _resolve(request: TrainRequest, ranks: Ranks) -> tuple[RunDirectory, Recipe, str, list[str]]:
+    """The run directory and the recipe, checked against what is stored there."""
+    run = RunDirectory(request.run_dir) if request.run_dir else None
+    if request.resume and (run is None or not run.exists):
+        place = "--run-dir names no run" if run is None else f"there is no run in '{run}'"
+        raise UserError(f"--resume: {place}", todo="Name the run with --run-dir DIRECTORY.")
+    if run is not None and run.exists:
+        name, imports, stored = stored_recipe(run, request.imports)
+        if request.recipe not in (None, name):
+            raise UserError(
+                f"'{run}' holds a run of '{name}', not of '{request.recipe}'",
+                todo="Choose another --run-dir.",
+            )
+        asked = override(
+            stored if request.recipe is None else create_recipe(name), request.assignments
+        )
+        _refuse_changes(stored, asked, run)
+        return run, asked, name, imports
+    if request.recipe is None:
+        raise UserError("no recipe is named", todo="`jumar recipes list` shows them.")
+    import_modules(request.imports)
+    recipe = override(create_recipe(request.recipe), request.assignments)
+    if run is None:
+        path = next_run_path(Path("runs"), request.recipe) if ranks.is_first else Path()
+        run = RunDirectory(path)
+    if run.path.exists() and not run.path.is_dir():
+        raise UserError(f"'{run}' is a file", where="--run-dir")
+    return run, recipe, request.recipe, list(request.imports)
+
+
+def _refuse_changes(stored: Recipe, asked: Recipe, run: RunDirectory) -> None:
+    before, after = flat(to_json(stored)), flat(to_json(asked))
+    changed = [
+        name
+        for name in after
+        if before.get(name) != after[name] and not name.startswith(CHANGEABLE)
+    ]
+    if changed:
+        name = changed[0]
+        raise UserError(
+            f"the run was started with {name}={before.get(name)}, not {after[name]}",
+            where=str(run),
+            todo="Choose another --run-dir, or repeat the settings that it was started with "
+            "(`jumar train --resume --run-dir DIRECTORY` needs none).",
+        )
+
+
+def flat(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings as `section.field` to value."""
+    result: dict[str, Any] = {}
+    for name, value in data.items():
+        if isinstance(value, Mapping):
+            result.update(flat(value, f"{prefix}{name}."))
+        else:
+            result[f"{prefix}{name}"] = value
+    return result
+
+
+def _prepare(recipe: Recipe, device: Device) -> None:
+    """Threads, seeds and kernels, before anything is computed."""
+    set_threads(recipe.threads.intra_op or None, recipe.threads.inter_op or None)
+    seed_everything(recipe.seed)
+    set_deterministic(device, recipe.training.deterministic)
+
+
+def _train(
+    request: TrainRequest,
+    run: RunDirectory,
+    recipe: Recipe,
+    name: str,
+    imports: Sequence[str],
+    device: Device,
+    ranks: Ranks,
+    console: Console,
+    stop: Any,
+) -> int:
+    finished = _finished(run, recipe) if not request.dry_run else None
+    if finished is not None:
+        console.line(finished)
+        return 0
+    _prepare(recipe, device)
+    plan = recipe.plan(name)
+    if not request.dry_run:
+        console.keep_log(run.log)
+    policy = PrecisionPolicy(recipe.precision, device_type=device.torch.type)
+    set_full_float32(device, policy.full_float32)
+    policy.install()
+    try:
+        _say_first_line(
+            console, run, plan_batch=plan.batch_size, device=device, ranks=ranks, policy=policy
+        )
+        task = recipe.build_task()
+        checkpoint = _last_checkpoint(run)
+        if checkpoint is None and plan.transfer.start_from:
+            for line in transfer_weights(task.model, plan.transfer).lines():
+                console.line(line)
+        environment = asdict(inspect_environment())
+        if ranks.is_first and not request.dry_run:
+            remove_leftovers(run.checkpoints)
+            write_json(
+                run.recipe,
+                {"recipe": name, "imports": list(imports), "settings": to_json(recipe)},
+            )
+            write_json(run.environment, environment)
+        trainer = Trainer(
+            task,
+            plan,
+            device=device,
+            ranks=ranks,
+            run=run,
+            console=console,
+            stop=stop,
+            policy=policy,
+            versions=_versions(environment),
+        )
+        if checkpoint is not None:
+            trainer.resume(checkpoint)
+            console.line(f"going on from step {checkpoint.step} ({checkpoint.path})")
+        wait_for_ranks(ranks)
+        outcome = trainer.train(dry_run=request.dry_run)
+        _say_end(console, run, outcome, dry_run=request.dry_run, faults=trainer.tally)
+        return outcome.exit_code
+    finally:
+        policy.close()
+        console.close()
+
+
+def _finished(run: RunDirectory, recipe: Recipe) -> str | None:
+    """What to say where the run has been finished and nothing longer is asked for."""
+    results = run.read_results()
+    if results is None or results.get("state") != "finished":
+        return None
+    before = RunDirectory(run.path).read_recipe()["settings"]["training"]["duration"]
+    if before != recipe.training.duration:
+        return None
+    scores = ", ".join(
+        f"{key} {value:.3f}" for key, value in results["metrics"].items() if value is not None
+    )
+    return f"'{run}' is finished: {results['steps']} steps; {scores or 'not evaluated'}"
+
+
+def _last_checkpoint(run: RunDirectory) -> Checkpoint | None:
+    checkpoints = list_checkpoints(run.checkpoints)
+    return checkpoints[-1] if checkpoints else None
+
+
+def _say_first_line(
+    console: Console,
+    run: RunDirectory,
+    *,
+    plan_batch: int,
+    device: Device,
+    ranks: Ranks,
+    policy: PrecisionPolicy,
+) -> None:
+    described = policy.description
+    note = f" ({described.note})" if described.note else ""
+    console.line(
+        f"device: {device.kind} ({device.name}) · precision: {described.mode} computed in "
+        f"{described.computed}{note} · batch: {plan_batch * ranks.world} = {ranks.world} "
+        f"{'rank' if ranks.world == 1 else 'ranks'} x {plan_batch} · run: {run}"
+    )
+
+
+def _say_end(
+    console: Console, run: RunDirectory, outcome: Outcome, *, dry_run: bool, faults: FaultTally
+) -> None:
+    for fault in faults.faults:
+        console.line(f"left out: {fault}")
+    if dry_run:
+        console.line("dry run: data, recipe, weights, disk space and one step are in order")
+    elif outcome.state == "finished":
+        console.line(f"finished after step {outcome.step}: {run.results}")
+
+
+def _versions(environment: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: version for name, version in environment["versions"].items() if version}

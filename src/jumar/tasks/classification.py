@@ -1,0 +1,120 @@
+"""Image classification: one label a picture, cross-entropy with label smoothing, top-1 and top-5."""
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from jumar.data.preprocessing import ImagePreprocessing
+from jumar.data.samples import Batch, SampleSet
+from jumar.tasks.task import Headline, Objective, Task
+
+Decays = Callable[[str, nn.Parameter], bool]
+"""Whether weight decay applies to a parameter, by its name in the network."""
+
+
+class ClassificationObjective(Objective):
+    """Softmax cross-entropy of the network's logits.
+
+    Args:
+        network: Images `[N, 3, H, W]` in, logits `[N, classes]` out.
+        preprocessing: Turns the shipped bytes into normalised images on the device.
+        label_smoothing: Share of the probability that is spread over all classes.
+        decays: Which parameters decay.
+    """
+
+    name = "classification"
+
+    def __init__(
+        self,
+        network: nn.Module,
+        preprocessing: ImagePreprocessing,
+        *,
+        label_smoothing: float,
+        decays: Decays,
+    ) -> None:
+        super().__init__()
+        self.trained = network
+        self._preprocessing = preprocessing
+        self._label_smoothing = label_smoothing
+        self._decays = decays
+
+    def decays(self, name: str, parameter: nn.Parameter) -> bool:
+        """As the network's original decays."""
+        return self._decays(name, parameter)
+
+    def forward(self, batch: Batch) -> dict[str, torch.Tensor]:
+        """The mean loss of a batch of `image` and `label`."""
+        return {"loss": self.cross_entropy(self.logits(batch), batch["label"], "mean")}
+
+    def logits(self, batch: Batch) -> torch.Tensor:
+        """Logits `[N, classes]` of a batch."""
+        images = self._preprocessing.on_device(batch, training=self.training)
+        return self.trained(images)
+
+    def cross_entropy(
+        self, logits: torch.Tensor, labels: torch.Tensor, reduction: str
+    ) -> torch.Tensor:
+        """Softmax cross-entropy with this objective's smoothing."""
+        return functional.cross_entropy(
+            logits, labels, label_smoothing=self._label_smoothing, reduction=reduction
+        )
+
+
+class ClassificationTask(Task):
+    """A network that names pictures.
+
+    Args:
+        network: Images in, logits out.
+        preprocessing: The device half of the image preprocessing.
+        train_data: Pictures to learn from.
+        eval_data: Pictures to score on.
+        label_smoothing: See `ClassificationObjective`.
+        decays: Which parameters decay.
+    """
+
+    name = "classification"
+    headline = Headline(name="top1", unit="%", higher_is_better=True)
+
+    def __init__(
+        self,
+        network: nn.Module,
+        preprocessing: ImagePreprocessing,
+        *,
+        train_data: SampleSet,
+        eval_data: SampleSet | None,
+        label_smoothing: float,
+        decays: Decays,
+    ) -> None:
+        self.model = network
+        self.train_data = train_data
+        self.eval_data = eval_data
+        self._objective = ClassificationObjective(
+            network, preprocessing, label_smoothing=label_smoothing, decays=decays
+        )
+        self.objectives = [self._objective]
+
+    def evaluate_batch(self, batch: Batch) -> dict[str, torch.Tensor]:
+        """Hits among the first one and five classes, and the loss, summed over the samples.
+
+        A class counts as ranked above another with the same logit if it comes earlier, so that a
+        dead network with equal logits (AlexNet ends in a ReLU) does not count as right.
+        """
+        labels = batch["label"]
+        logits = self._objective.logits(batch)
+        loss = self._objective.cross_entropy(logits, labels, "sum")
+        own = logits.gather(1, labels.unsqueeze(1))
+        earlier = torch.arange(logits.shape[1], device=logits.device) < labels.unsqueeze(1)
+        above = ((logits > own) | ((logits == own) & earlier)).sum(dim=1)
+        hits = {f"top{k}": ((above < k) & torch.isfinite(own[:, 0])).sum() for k in (1, 5)}
+        return {"count": torch.ones_like(labels).sum(), **hits, "loss": loss}
+
+    def summarize(self, sums: Mapping[str, float]) -> dict[str, float]:
+        """`top1` and `top5` in percent and the mean `loss`, with the training's label smoothing."""
+        count = sums["count"]
+        return {
+            "top1": 100 * sums["top1"] / count,
+            "top5": 100 * sums["top5"] / count,
+            "loss": sums["loss"] / count,
+        }

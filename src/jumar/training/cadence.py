@@ -1,0 +1,108 @@
+"""What is due after a step: log line, evaluation, checkpoint, the end; agreed by all ranks."""
+
+from dataclasses import dataclass
+
+from jumar.training.distribution import Agreement
+from jumar.training.durations import Duration, is_due, parse_duration
+from jumar.training.settings import Plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moments:
+    """What is due after a step.
+
+    Attributes:
+        by_step: Log line, evaluation and checkpoint by the step, which all ranks know.
+        signal: Number of the signal that asked to stop, or 0.
+        clock_ends: The time of the run is over.
+        clock: Log line, evaluation and checkpoint by this rank's clock.
+    """
+
+    SIZE = 5
+
+    by_step: tuple[bool, bool, bool]
+    is_last: bool
+    signal: int
+    clock_ends: bool
+    clock: tuple[bool, bool, bool]
+
+    def agreed(self, agreement: Agreement) -> "Due":
+        """What all ranks do now."""
+        signal, ends, *clock = agreement.exchange(
+            [self.signal, int(self.clock_ends), *(int(due) for due in self.clock)]
+        )
+        stops = bool(signal or ends)
+        log, evaluates, saves = (
+            by_step or bool(by_clock) for by_step, by_clock in zip(self.by_step, clock, strict=True)
+        )
+        return Due(
+            log=log or stops or self.is_last,
+            evaluate=evaluates and not stops and not self.is_last,
+            checkpoint=saves and not stops and not self.is_last,
+            signal=signal,
+            ends=bool(ends),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Due:
+    """What happens now, the same on every rank."""
+
+    log: bool
+    evaluate: bool
+    checkpoint: bool
+    signal: int
+    ends: bool
+
+
+class Cadence:
+    """Knows the intervals of a plan, in steps or on the clock."""
+
+    def __init__(self, plan: Plan, steps_per_epoch: int, total_steps: int | None) -> None:
+        texts = {
+            "training.log_every": plan.training.log_every,
+            "training.evaluate_every": plan.training.evaluate_every,
+            "checkpoints.every": plan.checkpoints.every,
+        }
+        self._total = total_steps
+        self._every: list[Duration | None] = [
+            parse_duration(text, field=field) if text else None for field, text in texts.items()
+        ]
+        self._steps = [
+            None if every is None else every.steps(steps_per_epoch, total_steps)
+            for every in self._every
+        ]
+        self._next_s: list[float | None] = [None, None, None]
+
+    def moments(self, step: int, elapsed_s: float, *, signal: int, limit: float | None) -> Moments:
+        """What is due by the step and by this rank's clock.
+
+        Args:
+            step: Finished steps.
+            elapsed_s: Seconds of training so far, over all starts.
+            signal: Number of the signal that asked to stop, or 0.
+            limit: Seconds after which the run ends, or None.
+        """
+        log, evaluates, saves = (
+            every is not None and is_due(step, every, -1) for every in self._steps
+        )
+        return Moments(
+            by_step=(log, evaluates, saves),
+            is_last=step == self._total,
+            signal=signal,
+            clock_ends=limit is not None and elapsed_s >= limit,
+            clock=self._due_by_clock(elapsed_s),
+        )
+
+    def _due_by_clock(self, elapsed_s: float) -> tuple[bool, bool, bool]:
+        due = [False, False, False]
+        for index, every in enumerate(self._every):
+            seconds = None if every is None else every.seconds
+            if not seconds:
+                continue
+            at = self._next_s[index]
+            if at is not None and elapsed_s >= at:
+                due[index] = True
+            if at is None or due[index]:
+                self._next_s[index] = elapsed_s + seconds
+        return due[0], due[1], due[2]

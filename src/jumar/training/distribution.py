@@ -1,0 +1,160 @@
+"""Several ranks: starting and leaving them, and the few things they agree on.
+
+The ranks are started by torchrun. Gradients are averaged by DistributedDataParallel; what is
+here is the rest.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from jumar.device import Device
+from jumar.errors import UserError
+
+TIMEOUT = timedelta(minutes=30)
+"""How long a rank waits for the others; the first step on an NPU compiles for minutes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranks:
+    """Which of how many processes this is."""
+
+    rank: int = 0
+    world: int = 1
+    local_world: int = 1
+    """How many of them are on this machine."""
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this rank writes files and log lines."""
+        return self.rank == 0
+
+
+def announced_ranks() -> Ranks:
+    """The ranks by the environment that torchrun sets, before any of them is connected.
+
+    Raises:
+        UserError: The variables contradict each other.
+    """
+    try:
+        ranks = Ranks(
+            rank=int(os.environ.get("RANK", "0")),
+            world=int(os.environ.get("WORLD_SIZE", "1")),
+            local_world=int(os.environ.get("LOCAL_WORLD_SIZE", "1")),
+        )
+    except ValueError as error:
+        raise UserError(f"RANK and WORLD_SIZE must be whole numbers: {error}") from None
+    if not 0 <= ranks.rank < ranks.world:
+        raise UserError(
+            f"RANK={ranks.rank} does not fit WORLD_SIZE={ranks.world}",
+            todo="Start several ranks with: torchrun --nproc-per-node N -m jumar train ...",
+        )
+    return ranks
+
+
+def connect(ranks: Ranks, device: Device) -> None:
+    """Join the other ranks with the back end of the device (gloo, nccl, hccl)."""
+    if ranks.world > 1 and not dist.is_initialized():
+        dist.init_process_group(device.distributed_backend, timeout=TIMEOUT)
+
+
+def disconnect() -> None:
+    """Leave the other ranks at the regular end of a run."""
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+def maximum_over_ranks(value: torch.Tensor, ranks: Ranks) -> torch.Tensor:
+    """The largest value of all ranks, in place; the flags on which an update depends must agree."""
+    if ranks.world > 1:
+        dist.all_reduce(value, op=dist.ReduceOp.MAX)
+    return value
+
+
+def mean_over_ranks(value: torch.Tensor, ranks: Ranks) -> torch.Tensor:
+    """The mean over all ranks, in place."""
+    if ranks.world > 1:
+        dist.all_reduce(value, op=dist.ReduceOp.SUM)
+        value /= ranks.world
+    return value
+
+
+def sums_over_ranks(
+    sums: Mapping[str, float], ranks: Ranks, device: torch.device
+) -> dict[str, float]:
+    """The sums of all ranks, in float64 where the device has it."""
+    if ranks.world == 1:
+        return dict(sums)
+    dtype = torch.float32 if device.type == "npu" else torch.float64
+    packed = torch.tensor(list(sums.values()), dtype=dtype, device=device)
+    dist.all_reduce(packed, op=dist.ReduceOp.SUM)
+    return dict(zip(sums, packed.tolist(), strict=True))
+
+
+def share_text(text: str, ranks: Ranks) -> str:
+    """The first rank's text, on every rank."""
+    if ranks.world == 1:
+        return text
+    held: list[str] = [text]
+    dist.broadcast_object_list(held, src=0)
+    return held[0]
+
+
+def share_buffers(model: nn.Module, ranks: Ranks) -> None:
+    """The first rank's buffers (batch-norm averages) on every rank, before they are scored or saved.
+
+    Each rank averages the statistics of its own part of the batch, as the originals do; a
+    checkpoint holds the first rank's.
+    """
+    if ranks.world > 1:
+        for buffer in model.buffers():
+            dist.broadcast(buffer, src=0)
+
+
+def wait_for_ranks(ranks: Ranks) -> None:
+    """Wait until every rank is here."""
+    if ranks.world > 1:
+        dist.barrier()
+
+
+class Agreement:
+    """A few small numbers that all ranks agree on once a step, a step late.
+
+    A rank that is asked to stop, or whose clock says that it is time for a checkpoint, cannot
+    act alone: the others would wait for it in the next all-reduce. The exchange of step n runs on
+    the CPU while step n computes and is read at step n + 1, so nobody waits for it.
+
+    Args:
+        ranks: The ranks that agree.
+        size: How many numbers.
+    """
+
+    def __init__(self, ranks: Ranks, size: int) -> None:
+        self._ranks = ranks
+        self._values = torch.zeros(size, dtype=torch.int32)
+        self._work: dist.Work | None = None
+        self._group = dist.new_group(backend="gloo", timeout=TIMEOUT) if ranks.world > 1 else None
+
+    def exchange(self, mine: Sequence[int]) -> list[int]:
+        """Offer this rank's numbers; returns the largest ones offered a step before (or these,
+        where there is one rank)."""
+        if self._ranks.world == 1:
+            return list(mine)
+        self.finish()
+        agreed: list[int] = self._values.tolist()
+        self._values.copy_(torch.tensor(mine, dtype=torch.int32))
+        self._work = dist.all_reduce(
+            self._values, op=dist.ReduceOp.MAX, group=self._group, async_op=True
+        )
+        return agreed
+
+    def finish(self) -> None:
+        """Take in the last exchange, so that no rank leaves while it is under way."""
+        if self._work is not None:
+            self._work.wait()
+            self._work = None

@@ -1,0 +1,118 @@
+"""Scoring a model: each sample counted once, over an uneven last batch and over several ranks."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from jumar.data.faults import FaultTally
+from jumar.data.loader import eval_batches
+from jumar.device import Device, copy_ahead
+from jumar.errors import UserError
+from jumar.precision.policy import PrecisionPolicy
+from jumar.tasks.task import Task
+from jumar.training.checkpoint import Checkpoint
+from jumar.training.distribution import Ranks, sums_over_ranks
+from jumar.training.progress import Console
+from jumar.training.signals import StopRequest
+
+
+class Interrupted(Exception):
+    """The evaluation was left because somebody asked the run to stop."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scores:
+    """What an evaluation found."""
+
+    metrics: Mapping[str, float]
+    samples: int
+    seconds: float
+
+
+def evaluate(
+    task: Task,
+    policy: PrecisionPolicy,
+    *,
+    device: Device,
+    ranks: Ranks,
+    batch_size: int,
+    workers: int,
+    tally: FaultTally,
+    console: Console,
+    stop: StopRequest | None = None,
+) -> Scores:
+    """Score the model as it is, on `task.eval_data`.
+
+    Args:
+        task: What is scored; its objectives' modules are put into evaluation mode and back.
+        policy: The precision in which the forward pass runs.
+        device: Where.
+        ranks: Each scores its own share of the samples; the sums are added up.
+        batch_size: Samples per rank and batch.
+        workers: Loader processes.
+        tally: Counts unreadable samples, which are left out.
+        console: Shows a bar.
+        stop: Checked at every batch where there is one rank.
+
+    Raises:
+        Interrupted: A stop was asked for.
+        UserError: There is nothing to score on.
+    """
+    data = task.eval_data
+    if data is None or len(data) == 0:
+        raise UserError("there is no data to evaluate on", where="data.eval_path")
+    start = time.perf_counter()
+    sums: dict[str, torch.Tensor] = {}
+    modules: list[nn.Module] = [task.model, *task.objectives]
+    # All modes are noted before any is changed: an objective holds the model as a part.
+    training = [module.training for module in modules]
+    for module in modules:
+        module.eval()
+    batches = eval_batches(
+        data, batch=batch_size, rank=ranks.rank, world=ranks.world, workers=workers, tally=tally
+    )
+    total = -(-len(data) // (batch_size * ranks.world))
+    try:
+        with torch.inference_mode(), console.bar("evaluation", total) as bar:
+            for done, batch in enumerate(copy_ahead(batches, device), start=1):
+                if stop and ranks.world == 1:
+                    raise Interrupted
+                with policy.forward():
+                    found = task.evaluate_batch(batch)
+                _add(sums, found)
+                bar.show(done)
+    finally:
+        for module, mode in zip(modules, training, strict=True):
+            module.train(mode)
+    totals = sums_over_ranks(
+        {name: value.item() for name, value in sums.items()}, ranks, device.torch
+    )
+    samples = round(totals["count"])
+    return Scores(
+        metrics=task.summarize(totals), samples=samples, seconds=time.perf_counter() - start
+    )
+
+
+def score_table(rows: Sequence[tuple[Checkpoint, Mapping[str, float]]]) -> str:
+    """The table of the original logs: step, epoch, the metrics, and when the checkpoint was made."""
+    names = list(rows[0][1]) if rows else []
+    lines = [
+        f"{'step':>8}  {'epoch':>7}  "
+        + "  ".join(f"{name:>8}" for name in names)
+        + "  checkpoint_time(UTC)"
+    ]
+    for checkpoint, metrics in rows:
+        scores = "  ".join(f"{metrics[name]:8.3f}" for name in names)
+        lines.append(f"{checkpoint.step:8d}  {checkpoint.epoch:7.1f}  {scores}  {checkpoint.time}")
+    return "\n".join(lines)
+
+
+def _add(sums: dict[str, torch.Tensor], found: Mapping[str, torch.Tensor]) -> None:
+    """Add a batch's sums, in float64 where the device has it: a float32 sum over a million
+    samples loses the last digits of the loss."""
+    for name, value in found.items():
+        wide = value.float() if value.device.type == "npu" else value.double()
+        sums[name] = sums[name] + wide if name in sums else wide

@@ -1,0 +1,221 @@
+"""What a run reports, and where it goes: console, log file, JSON lines, TensorBoard.
+
+The trainer makes records; it does not know who reads them.
+"""
+
+import importlib
+import importlib.util
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Protocol
+
+from jumar.training.progress import Console
+from jumar.training.run_directory import RunDirectory, finite
+
+TRAIN_HEADER = "Step   Epoch   Speed   Loss   FinLoss   LR"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainRecord:
+    """One log line of the training.
+
+    Attributes:
+        step: Finished steps.
+        epoch: Finished epochs, with fraction.
+        fps: Samples per second over all ranks since the last line; None in the warm-up.
+        losses: Mean loss of each objective since the last line.
+        total_losses: The same with the regularisation of the present weights.
+        terms: Further terms of the objectives, by `objective/term`.
+        learning_rates: Of each objective at the last step.
+        step_ms: Mean time of a step.
+        data_ms: The part of it spent waiting for data.
+        loss_scale: When the loss is scaled.
+        skipped_steps: Updates left out so far because of an overflow.
+    """
+
+    step: int
+    epoch: float
+    fps: float | None
+    losses: Mapping[str, float]
+    total_losses: Mapping[str, float]
+    terms: Mapping[str, float]
+    learning_rates: Mapping[str, float]
+    step_ms: float | None
+    data_ms: float | None
+    loss_scale: float | None
+    skipped_steps: int
+    elapsed_s: float
+
+    def line(self) -> str:
+        """The line with the columns of the original logs."""
+        fps = "     -" if self.fps is None else f"{self.fps:6.1f}"
+        parts = [f"step: {self.step:6d}  epoch: {self.epoch:6.2f}  FPS: {fps}"]
+        for name, loss in self.losses.items():
+            label = "" if len(self.losses) == 1 else f"{name} "
+            parts.append(
+                f"{label}loss: {loss:.3f}  total_loss: {self.total_losses[name]:.3f}  "
+                f"lr:{self.learning_rates[name]:.7f}"
+            )
+        if self.step_ms is not None and self.data_ms is not None:
+            parts.append(f"batch_time: {self.step_ms:.1f} ms  data: {self.data_ms:.1f} ms")
+        if self.loss_scale is not None:
+            parts.append(f"loss_scale: {self.loss_scale:g}  skipped: {self.skipped_steps}")
+        return "  ".join(parts)
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as it stands in `metrics.jsonl`."""
+        many = len(self.losses) > 1
+        record: dict[str, Any] = {
+            "kind": "train",
+            "step": self.step,
+            "epoch": round(self.epoch, 6),
+            "fps": self.fps,
+            "loss": sum(self.losses.values()),
+            "total_loss": sum(self.total_losses.values()),
+            "learning_rate": next(iter(self.learning_rates.values())),
+            "step_ms": self.step_ms,
+            "data_ms": self.data_ms,
+            "skipped": self.skipped_steps,
+            "elapsed_s": round(self.elapsed_s, 3),
+        }
+        if self.loss_scale is not None:
+            record["loss_scale"] = self.loss_scale
+        if many:
+            record["losses"] = dict(self.losses)
+            record["learning_rates"] = dict(self.learning_rates)
+        if self.terms:
+            record["terms"] = dict(self.terms)
+        return record
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationRecord:
+    """The scores at one step."""
+
+    step: int
+    epoch: float
+    metrics: Mapping[str, float]
+    weights: str
+    seconds: float
+
+    def line(self) -> str:
+        """The line for the console."""
+        scores = "  ".join(f"{name}: {value:.3f}" for name, value in self.metrics.items())
+        averaged = "  (averaged weights)" if self.weights == "ema" else ""
+        return f"evaluation at step {self.step}, epoch {self.epoch:.2f}: {scores}{averaged}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as it stands in `metrics.jsonl`."""
+        return {
+            "kind": "evaluation",
+            "step": self.step,
+            "epoch": round(self.epoch, 6),
+            **self.metrics,
+            "weights": self.weights,
+            "seconds": round(self.seconds, 3),
+        }
+
+
+Record = TrainRecord | EvaluationRecord
+
+
+class Writer(Protocol):
+    """A reader of records."""
+
+    def write(self, record: Record) -> None:
+        """Take a record."""
+        ...
+
+    def close(self) -> None:
+        """No more records follow."""
+        ...
+
+
+class ConsoleWriter:
+    """Lines on the console and in `log.txt`."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._headed = False
+
+    def write(self, record: Record) -> None:
+        """Print the record's line, under the columns' names the first time."""
+        if isinstance(record, TrainRecord) and not self._headed:
+            self._console.line(TRAIN_HEADER)
+            self._headed = True
+        self._console.line(record.line())
+
+    def close(self) -> None:
+        """Nothing to close: the console is its owner's."""
+
+
+class JsonLinesWriter:
+    """`metrics.jsonl`: each record is one line, written at once."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self._file = run.metrics.open("a", encoding="utf-8")
+
+    def write(self, record: Record) -> None:
+        """Append the record."""
+        self._file.write(json.dumps(finite(record.to_json())) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class TensorBoardWriter:
+    """TensorBoard events; only made where tensorboard is installed."""
+
+    def __init__(self, run: RunDirectory, first_step: int) -> None:
+        module = importlib.import_module("torch.utils.tensorboard")
+        self._writer = module.SummaryWriter(
+            log_dir=str(run.tensorboard), purge_step=first_step or None
+        )
+
+    def write(self, record: Record) -> None:
+        """Write every number of the record as a scalar."""
+        data = record.to_json()
+        kind = data.pop("kind")
+        for name, value in data.items():
+            if isinstance(value, (int, float)) and name != "step":
+                self._writer.add_scalar(f"{kind}/{name}", value, record.step)
+
+    def close(self) -> None:
+        """Flush and close."""
+        self._writer.close()
+
+
+class Events:
+    """Hands every record to all writers."""
+
+    def __init__(self, writers: Sequence[Writer]) -> None:
+        self._writers = writers
+
+    def write(self, record: Record) -> None:
+        """Hand a record on."""
+        for writer in self._writers:
+            writer.write(record)
+
+    def __enter__(self) -> "Events":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for writer in self._writers:
+            writer.close()
+
+
+def create_events(run: RunDirectory, console: Console, *, first_step: int) -> Events:
+    """The writers of the first rank."""
+    writers: list[Writer] = [ConsoleWriter(console), JsonLinesWriter(run)]
+    if importlib.util.find_spec("tensorboard") is not None:
+        writers.append(TensorBoardWriter(run, first_step))
+    return Events(writers)

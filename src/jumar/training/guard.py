@@ -1,0 +1,63 @@
+"""Stops a run whose loss is no longer a number, before the update that would spoil the weights."""
+
+import torch
+
+from jumar.training.distribution import Ranks, maximum_over_ranks
+
+
+class NonFiniteLoss(Exception):
+    """The loss or the gradients of an objective became NaN or infinite where nothing can mend it.
+
+    Attributes:
+        step: The step, counted from 1, whose update was not made.
+        objective: Its name.
+        reason: What was met.
+    """
+
+    def __init__(self, step: int, objective: str, reason: str) -> None:
+        super().__init__(f"step {step}, objective '{objective}': {reason}")
+        self.step = step
+        self.objective = objective
+        self.reason = reason
+
+
+class Guard:
+    """Remembers on the device the first step and objective whose update must not be made.
+
+    From that step on `blocked` is 1 and every update is left out, so the weights stay as they
+    were before it until the host looks, which on an accelerator is only at log lines: reading a
+    flag at every step would stall the device at every step.
+    """
+
+    def __init__(self, objectives: list[str], device: torch.device, ranks: Ranks) -> None:
+        self._objectives = objectives
+        self._ranks = ranks
+        self.blocked = torch.zeros((), dtype=torch.float32, device=device)
+        self._where = torch.zeros(2, dtype=torch.int64, device=device)
+
+    def watch(self, found_bad: torch.Tensor, step: int, objective: int) -> torch.Tensor:
+        """Take note of a flag; returns whether this update must be left out.
+
+        Args:
+            found_bad: 0-dim float32, not 0 where this rank met something that cannot be mended.
+            step: Counted from 1.
+            objective: Its position.
+        """
+        bad = maximum_over_ranks(found_bad, self._ranks)
+        first = (bad > 0) & (self.blocked == 0)
+        here = torch.tensor([step, objective], dtype=torch.int64).to(
+            self._where.device, non_blocking=True
+        )
+        self._where = torch.where(first, here, self._where)
+        self.blocked = torch.maximum(self.blocked, bad)
+        return self.blocked
+
+    def raise_if_blocked(self, reason: str) -> None:
+        """Read the flag; waits for the device.
+
+        Raises:
+            NonFiniteLoss: An update has been left out.
+        """
+        if self.blocked.item():
+            step, objective = self._where.tolist()
+            raise NonFiniteLoss(step, self._objectives[objective], reason)

@@ -1,0 +1,110 @@
+"""Before the first step: the first batch, one step without an update, memory, time and disk."""
+
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from jumar.data.samples import Batch
+from jumar.device import Device, is_out_of_memory, memory_peak_bytes, synchronize
+from jumar.errors import UserError
+from jumar.training.step import Stepper
+
+SECOND_PASS_BELOW_S = 2.0
+"""A first pass chooses kernels and takes memory; a second one is timed where it is cheap."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rehearsal:
+    """What a step takes.
+
+    Attributes:
+        step_s: Seconds of a forward and a backward pass, without the update.
+        memory_bytes: Peak memory of the device after it; the process's where that is the CPU.
+    """
+
+    step_s: float
+    memory_bytes: int | None
+
+
+def rehearse(stepper: Stepper, batch: Batch, device: Device) -> Rehearsal:
+    """Run forward and backward on the first batch and leave no trace of it.
+
+    Raises:
+        UserError: The device has not enough memory.
+    """
+    try:
+        seconds = _timed(stepper, batch, device)
+        if seconds < SECOND_PASS_BELOW_S:
+            seconds = _timed(stepper, batch, device)
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        raise UserError(
+            f"the batch does not fit into the memory of {device.name}",
+            todo="Make data.batch_size smaller, or keep it and set training.micro_batch_size.",
+        ) from error
+    return Rehearsal(step_s=seconds, memory_bytes=memory_peak_bytes(device))
+
+
+def describe_batch(batch: Batch) -> str:
+    """Names, types and shapes of a batch, for instance `image uint8 64x3x32x32`."""
+    return ", ".join(
+        f"{name} {str(value.dtype).removeprefix('torch.')} "
+        + "x".join(str(size) for size in value.shape)
+        for name, value in batch.items()
+    )
+
+
+def checkpoint_bytes(
+    model: Mapping[str, torch.Tensor], trained_bytes: int, *, ema: bool, slots: int
+) -> int:
+    """About the size of one checkpoint: weights, averages and optimizer slots."""
+    weights = sum(tensor.numel() * tensor.element_size() for tensor in model.values())
+    return weights * (2 if ema else 1) + slots * trained_bytes
+
+
+def check_disk(directory: Path, needed: int) -> None:
+    """That a checkpoint beside the present ones fits on the disk.
+
+    Raises:
+        UserError: It does not.
+    """
+    place = directory
+    while not place.exists():
+        place = place.parent
+    free = shutil.disk_usage(place).free
+    if free < needed:
+        raise UserError(
+            f"{size_text(needed)} are needed for checkpoints and {size_text(free)} are free",
+            where=str(place),
+            todo="Free some space, choose another --run-dir, or lower checkpoints.keep.",
+        )
+
+
+def size_text(size: float) -> str:
+    """A size in bytes as a person reads it."""
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GiB"
+
+
+def time_text(seconds: float) -> str:
+    """A time as a person reads it."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    if seconds < 6000:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 360000 else f"{seconds / 86400:.1f} days"
+
+
+def _timed(stepper: Stepper, batch: Batch, device: Device) -> float:
+    start = time.perf_counter()
+    stepper.rehearse(batch)
+    synchronize(device)
+    return time.perf_counter() - start

@@ -1,0 +1,98 @@
+"""`results.json`: what a run came to, for programs to read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from jumar.device import Device
+from jumar.precision.policy import PrecisionPolicy
+from jumar.tasks.task import Headline
+from jumar.training.checkpoint import Checkpoint
+from jumar.training.distribution import Ranks
+from jumar.training.guard import NonFiniteLoss
+from jumar.training.run_directory import RunDirectory, write_json
+from jumar.training.settings import Plan
+from jumar.training.throughput import EXCLUDES, StepClock
+
+State = Literal["finished", "interrupted", "failed"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How a run ended."""
+
+    state: State
+    step: int
+    exit_code: int
+    metrics: Mapping[str, float]
+    failure: NonFiniteLoss | None = None
+
+
+def write_results(
+    run: RunDirectory,
+    outcome: Outcome,
+    *,
+    plan: Plan,
+    device: Device,
+    ranks: Ranks,
+    policy: PrecisionPolicy,
+    clock: StepClock,
+    headline: Headline,
+    best: Checkpoint | None,
+    versions: Mapping[str, Any],
+    skipped_steps: int,
+    train_loss: float | None,
+    eval_samples: int | None,
+    memory_peak_bytes: int | None,
+    elapsed_s: float,
+) -> None:
+    """Write `results.json`."""
+    described = policy.description
+    pace = clock.overall
+    failure = outcome.failure
+    write_json(
+        run.results,
+        {
+            "recipe": plan.recipe,
+            "state": outcome.state,
+            "failure": None
+            if failure is None
+            else {"step": failure.step, "objective": failure.objective, "reason": failure.reason},
+            "device": {"kind": device.kind, "name": device.name},
+            "ranks": ranks.world,
+            "batch_size": plan.batch_size * ranks.world,
+            "precision": {
+                "mode": described.mode,
+                "computed": described.computed,
+                "substituted": described.substituted,
+                "note": described.note,
+            },
+            "versions": dict(versions),
+            "seed": plan.seed,
+            "steps": outcome.step,
+            "skipped_steps": skipped_steps,
+            "throughput": None
+            if pace is None
+            else {
+                "samples_per_second": pace.samples_per_second,
+                "step_ms_mean": pace.step_ms,
+                "step_ms_median": clock.median_step_ms,
+                "data_ms_mean": pace.data_ms,
+                "counted_steps": clock.counted_steps,
+                "excludes": EXCLUDES,
+            },
+            "memory_peak_bytes": memory_peak_bytes,
+            "elapsed_s": round(elapsed_s, 3),
+            "train_loss": train_loss,
+            "eval_samples": eval_samples,
+            "metrics": dict(outcome.metrics),
+            "headline": {
+                "name": headline.name,
+                "unit": headline.unit,
+                "higher_is_better": headline.higher_is_better,
+            },
+            "best": None
+            if best is None
+            else {"step": best.step, "metric": headline.name, "value": best.metrics[headline.name]},
+        },
+    )

@@ -1,0 +1,171 @@
+"""The run directory: all that a run leaves behind, and all that later commands read."""
+
+import fcntl
+import json
+import math
+import os
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+from jumar.errors import UserError
+
+
+class RunDirectory:
+    """Paths and files of one run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.recipe = path / "recipe.json"
+        self.environment = path / "environment.json"
+        self.metrics = path / "metrics.jsonl"
+        self.results = path / "results.json"
+        self.log = path / "log.txt"
+        self.checkpoints = path / "checkpoints"
+        self.tensorboard = path / "tensorboard"
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def exists(self) -> bool:
+        """Whether a run has been started here."""
+        return self.recipe.is_file()
+
+    def read_recipe(self) -> dict[str, Any]:
+        """The content of `recipe.json`.
+
+        Raises:
+            UserError: There is no run here, or the file is damaged.
+        """
+        if not self.path.is_dir():
+            raise UserError(f"there is no run directory '{self.path}'")
+        if not self.recipe.is_file():
+            raise UserError(
+                f"'{self.path}' is not a run directory: it has no recipe.json",
+                todo="Name the directory that `jumar train` was given with --run-dir.",
+            )
+        return read_json(self.recipe)
+
+    def read_results(self) -> dict[str, Any] | None:
+        """The content of `results.json`, or None before the first end of the run."""
+        return read_json(self.results) if self.results.is_file() else None
+
+    def read_metrics(self) -> list[dict[str, Any]]:
+        """The records of `metrics.jsonl`; half a last line, as a crash leaves it, is left out."""
+        if not self.metrics.is_file():
+            return []
+        records: list[dict[str, Any]] = []
+        for line in self.metrics.read_text(encoding="utf-8").splitlines():
+            try:
+                records.append(json.loads(line))
+            except json.JSONDecodeError:
+                continue
+        return records
+
+    def cut_metrics(self, step: int) -> None:
+        """Drop the records after a step, which a resumed run writes again.
+
+        Reads from the end only as far as there are such records, so that the cost does not grow
+        with the length of the run.
+        """
+        if not self.metrics.is_file():
+            return
+        with self.metrics.open("r+b") as file:
+            end = file.seek(0, os.SEEK_END)
+            keep = end
+            for start, line in _lines_from_the_end(file, end):
+                record = _parse(line)
+                if record is not None and record.get("step", 0) <= step:
+                    break
+                keep = start
+            file.truncate(keep)
+
+    @contextmanager
+    def locked(self) -> Generator[None]:
+        """Hold the run directory, so that two processes never write into the same run."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with (self.path / ".lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UserError(
+                    f"another process is working in '{self.path}'",
+                    todo="Wait for it, stop it, or choose another --run-dir.",
+                ) from None
+            yield
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object from a file.
+
+    Raises:
+        UserError: The file cannot be read or is not a JSON object.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"cannot be read: {error}", where=str(path)) from None
+    if not isinstance(data, dict):
+        raise UserError("is not a JSON object", where=str(path))
+    return cast("dict[str, Any]", data)
+
+
+def write_json(path: Path, data: Mapping[str, Any]) -> None:
+    """Write a JSON object beside its place and rename it, so that no reader sees half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_text(json.dumps(finite(data), indent=2) + "\n", encoding="utf-8")
+        os.replace(beside, path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise UserError(
+            f"cannot be written: {error.strerror}", where=str(path), todo="Is the disk full?"
+        ) from error
+
+
+def finite(value: Any) -> Any:
+    """The same data with NaN and infinity as None, which JSON has no word for."""
+    if isinstance(value, Mapping):
+        return {k: finite(v) for k, v in cast("Mapping[str, Any]", value).items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(item) for item in cast("list[Any]", value)]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def next_run_path(root: Path, recipe: str) -> Path:
+    """`root/recipe-N` with the first N that is free."""
+    number = 1
+    while (root / f"{recipe}-{number}").exists():
+        number += 1
+    return root / f"{recipe}-{number}"
+
+
+def _lines_from_the_end(file: Any, end: int) -> Iterator[tuple[int, bytes]]:
+    """Lines with their offsets, the last first, read in blocks from the end."""
+    block, tail = 1 << 16, b""
+    position = end
+    while position > 0:
+        size = min(block, position)
+        position -= size
+        file.seek(position)
+        tail = file.read(size) + tail
+        while True:
+            cut = tail.rfind(b"\n", 0, len(tail) - 1 if tail.endswith(b"\n") else len(tail))
+            if cut < 0:
+                break
+            yield position + cut + 1, tail[cut + 1 :]
+            tail = tail[: cut + 1]
+    if tail:
+        yield 0, tail
+
+
+def _parse(line: bytes) -> dict[str, Any] | None:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None

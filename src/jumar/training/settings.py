@@ -1,0 +1,133 @@
+"""What a recipe says to the trainer, whatever is trained."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from jumar.errors import UserError
+from jumar.precision.settings import PrecisionSettings
+from jumar.settings import setting
+from jumar.training.optimizers import OptimizerSettings
+from jumar.training.schedules import ScheduleSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSettings:
+    """Length and shape of a run."""
+
+    duration: str = setting("90ep", "how long to train", unit="500it, 3ep or 30min")
+    log_every: str = setting("100it", "how often a log line is written", unit="it, ep, % or min")
+    evaluate_every: str = setting(
+        "1ep", "how often the model is scored; empty: only at the end", unit="it, ep, % or min"
+    )
+    micro_batch_size: int = setting(
+        0,
+        "split each rank's batch into parts of this size and accumulate their gradients; the "
+        "result equals the whole batch; 0: do not split",
+        unit="samples",
+        minimum=0,
+    )
+    clip: str = setting(
+        "none",
+        "gradient clipping",
+        choices=("none", "global_norm", "norm", "value"),
+    )
+    clip_limit: float = setting(1.0, "limit of the gradient clipping", minimum=0.0)
+    ema_decay: float = setting(
+        0.0, "decay of the exponential moving average of the weights; 0: none", minimum=0, maximum=1
+    )
+    ema_warm_up: bool = setting(
+        True, "let the decay grow as (1+step)/(10+step) up to its value, so early weights fade"
+    )
+    channels_last: bool = setting(
+        True, "store images and convolution kernels as NHWC (faster on CPU and on tensor cores)"
+    )
+    compile: bool = setting(
+        False, "compile the objectives with torch.compile (55 to 80 s before the first step)"
+    )
+    deterministic: bool = setting(
+        False, "use only deterministic kernels on CUDA and NPU (a CPU run always does)"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckpointSettings:
+    """What is saved, and when."""
+
+    every: str = setting(
+        "1ep",
+        "how often a checkpoint is written; one is always written at the end",
+        unit="duration",
+    )
+    keep: int = setting(5, "number of checkpoints kept, the newest first", minimum=1)
+    keep_best: bool = setting(True, "keep the best-scored checkpoint besides")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThreadSettings:
+    """Threads of the CPU side."""
+
+    intra_op: int = setting(
+        0,
+        "threads within one operation (intra_op_parallelism_threads); 0: the system picks",
+        minimum=0,
+    )
+    inter_op: int = setting(
+        0, "operations side by side (inter_op_parallelism_threads); 0: the system picks", minimum=0
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransferSettings:
+    """Weights to start from instead of the initialisation."""
+
+    start_from: str = setting(
+        "", "a run, a checkpoint of one, or a .safetensors file; empty: initialise", unit="path"
+    )
+    restore_exclude: tuple[str, ...] = setting(
+        (), "names, name prefixes or patterns of weights that are not taken over"
+    )
+    use_ema: bool = setting(True, "take the averaged weights where the checkpoint has them")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Optimization:
+    """How one objective is minimised."""
+
+    optimizer: OptimizerSettings
+    schedule: ScheduleSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """All that the trainer needs to know of a recipe.
+
+    Attributes:
+        recipe: Name of the recipe, for the results.
+        batch_size: Samples per rank and step.
+        eval_batch_size: Samples per rank and evaluation batch.
+        workers: Loader processes per rank; -1 for automatic.
+        skip_corrupt: Unreadable samples tolerated per rank.
+        optimization: By the name of the objective.
+    """
+
+    recipe: str
+    seed: int
+    batch_size: int
+    eval_batch_size: int
+    workers: int
+    skip_corrupt: int
+    training: TrainingSettings
+    checkpoints: CheckpointSettings
+    precision: PrecisionSettings
+    threads: ThreadSettings
+    transfer: TransferSettings
+    optimization: Mapping[str, Optimization]
+
+    def optimization_of(self, objective: str) -> Optimization:
+        """The optimizer and schedule of an objective, by its name."""
+        if objective not in self.optimization:
+            raise UserError(
+                f"the recipe '{self.recipe}' gives no optimizer for the objective '{objective}'",
+                todo=f"Its `optimization()` names: {', '.join(self.optimization) or 'none'}.",
+            )
+        return self.optimization[objective]

@@ -1,0 +1,42 @@
+"""Ctrl-C and SIGTERM: finish the step, save, say how to go on."""
+
+import signal
+from collections.abc import Generator
+from contextlib import contextmanager
+from types import FrameType
+
+
+class StopRequest:
+    """Whether somebody asked the run to stop, and by which signal."""
+
+    def __init__(self) -> None:
+        self.signal = 0
+
+    def __bool__(self) -> bool:
+        return self.signal != 0
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code that shells use for a process that left on this signal."""
+        return 128 + self.signal
+
+
+@contextmanager
+def listening() -> Generator[StopRequest]:
+    """Turn the first SIGINT or SIGTERM into a request; a second one acts at once."""
+    request = StopRequest()
+    previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        del frame
+        request.signal = number
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    try:
+        for number in previous:
+            signal.signal(number, on_signal)
+        yield request
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

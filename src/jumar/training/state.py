@@ -1,0 +1,202 @@
+"""All that changes while a run trains, in one place: what a checkpoint holds and resume restores."""
+
+import contextlib
+from collections.abc import Generator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import torch
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from jumar.data.samples import Batch
+from jumar.device import Device
+from jumar.errors import UserError
+from jumar.precision.policy import PrecisionPolicy
+from jumar.tasks.task import Objective, Task
+from jumar.training.checkpoint import Checkpoint, load_state, load_weights
+from jumar.training.distribution import Ranks
+from jumar.training.ema import Ema
+from jumar.training.optimizers import create_optimizer
+from jumar.training.schedules import ScheduleSettings
+from jumar.training.settings import Plan
+
+
+@dataclass(kw_only=True)
+class Lane:
+    """One objective on its way: its callable form, its optimizer, its sums since the last line."""
+
+    objective: Objective
+    call: nn.Module
+    optimizer: torch.optim.Optimizer
+    schedule: ScheduleSettings
+    learning_rate: float
+    parameters: list[nn.Parameter]
+    sums: dict[str, torch.Tensor] = field(
+        default_factory=lambda: cast("dict[str, torch.Tensor]", {})
+    )
+    steps: int = 0
+    last_rate: float = 0.0
+
+    def forward(self, batch: Batch) -> dict[str, torch.Tensor]:
+        """The objective's terms, through the form that averages gradients over ranks."""
+        return self.call(batch)
+
+    def gathering(self, *, last: bool) -> AbstractContextManager[None]:
+        """Ranks exchange gradients in the last part of a batch only."""
+        if last or not isinstance(self.call, DistributedDataParallel):
+            return contextlib.nullcontext()
+        return self.call.no_sync()
+
+    def note(self, terms: Mapping[str, torch.Tensor], weight: float) -> None:
+        """Add a part's terms to the sums since the last log line, on the device."""
+        for name, value in terms.items():
+            share = value.detach().float() * weight
+            self.sums[name] = self.sums[name] + share if name in self.sums else share
+
+    def take_means(self) -> dict[str, torch.Tensor]:
+        """The mean terms per step since the last call, and start anew."""
+        means = {name: value / max(self.steps, 1) for name, value in self.sums.items()}
+        self.sums, self.steps = {}, 0
+        return means
+
+
+class TrainState:
+    """Model, optimizers, averages, loss scale and the number of finished steps."""
+
+    def __init__(
+        self, task: Task, plan: Plan, device: Device, ranks: Ranks, policy: PrecisionPolicy
+    ) -> None:
+        self.task = task
+        self.policy = policy
+        self.step = 0
+        self.elapsed_s = 0.0
+        task.model.to(device.torch)
+        if plan.training.channels_last:
+            task.model.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+        names = [objective.name for objective in task.objectives]
+        if len(set(names)) != len(names):
+            raise UserError(f"two objectives of the task have the same name: {', '.join(names)}")
+        self.lanes = [_lane(objective, plan, device, ranks) for objective in task.objectives]
+        decay = plan.training.ema_decay
+        self.ema = (
+            Ema(task.model, decay=decay, warm_up=plan.training.ema_warm_up) if decay > 0 else None
+        )
+
+    @property
+    def skipped_steps(self) -> int:
+        """Updates left out because of an overflow; waits for the device."""
+        scale = self.policy.loss_scale
+        return 0 if scale is None else int(scale.skipped.item())
+
+    @contextlib.contextmanager
+    def scored_weights(self) -> Generator[str]:
+        """The weights to be scored are in the model inside this context: `ema` or `model`."""
+        if self.ema is None:
+            yield "model"
+            return
+        with self.ema.swapped():
+            yield "ema"
+
+    def capture(self) -> dict[str, Any]:
+        """What `state.pt` holds: all but the weights."""
+        scale = self.policy.loss_scale
+        return {
+            "step": self.step,
+            "elapsed_s": self.elapsed_s,
+            "optimizers": {lane.objective.name: lane.optimizer.state_dict() for lane in self.lanes},
+            "windows": {
+                lane.objective.name: {"sums": dict(lane.sums), "steps": lane.steps}
+                for lane in self.lanes
+            },
+            "loss_scale": None if scale is None else scale.state_dict(),
+        }
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Go back to a checkpoint, bit for bit.
+
+        Raises:
+            UserError: It belongs to another model or recipe, or is damaged.
+        """
+        where = str(checkpoint.path)
+        _load_exactly(self.task.model, load_weights(checkpoint.model_file(ema=False)), where)
+        state = load_state(checkpoint)
+        try:
+            for lane in self.lanes:
+                lane.optimizer.load_state_dict(state["optimizers"][lane.objective.name])
+                window = state["windows"][lane.objective.name]
+                device = lane.parameters[0].device
+                lane.sums = {name: value.to(device) for name, value in window["sums"].items()}
+                lane.steps = int(window["steps"])
+            scale = self.policy.loss_scale
+            if scale is not None and state["loss_scale"] is not None:
+                scale.load_state_dict(state["loss_scale"])
+            self.step = int(state["step"])
+            self.elapsed_s = float(state["elapsed_s"])
+        except (KeyError, ValueError, TypeError) as error:
+            raise UserError(f"does not fit this recipe: {error}", where=where) from None
+        if self.ema is not None:
+            if not checkpoint.has_ema:
+                raise UserError(
+                    "holds no averaged weights, but training.ema_decay asks for them", where=where
+                )
+            self.ema.load_state_dict(load_weights(checkpoint.model_file(ema=True)))
+
+
+def _lane(objective: Objective, plan: Plan, device: Device, ranks: Ranks) -> Lane:
+    objective.to(device.torch)
+    chosen = plan.optimization_of(objective.name)
+    parameters = [p for p in objective.trained.parameters() if p.requires_grad]
+    if not parameters:
+        raise UserError(f"the objective '{objective.name}' has no parameters to train")
+    decayed: list[nn.Parameter] = []
+    undecayed: list[nn.Parameter] = []
+    for name, parameter in objective.trained.named_parameters():
+        if parameter.requires_grad:
+            (decayed if objective.decays(name, parameter) else undecayed).append(parameter)
+    call: nn.Module = objective
+    if plan.training.compile:
+        call = cast(nn.Module, torch.compile(objective))
+    if ranks.world > 1:
+        call = _distributed(call, objective, device)
+    return Lane(
+        objective=objective,
+        call=call,
+        optimizer=create_optimizer(
+            chosen.optimizer, decayed, undecayed, device_type=device.torch.type
+        ),
+        schedule=chosen.schedule,
+        learning_rate=chosen.optimizer.learning_rate,
+        parameters=parameters,
+    )
+
+
+def _distributed(call: nn.Module, objective: Objective, device: Device) -> nn.Module:
+    """The objective with its gradients averaged over the ranks.
+
+    Parameters that another objective trains are left alone: they get no gradient to exchange
+    here, and waiting for one would hang. Buffers are not broadcast at every forward: the first
+    rank's batch-norm averages are sent before they are scored or saved.
+    """
+    trained = {id(parameter) for parameter in objective.trained.parameters()}
+    others = [name for name, parameter in call.named_parameters() if id(parameter) not in trained]
+    DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(call, others)
+    ids = None if device.kind == "cpu" else [device.index]
+    return DistributedDataParallel(call, device_ids=ids, broadcast_buffers=False)
+
+
+def _load_exactly(model: nn.Module, tensors: Mapping[str, torch.Tensor], where: str) -> None:
+    """Load weights of the very same model; partial loading is transfer, not resume."""
+    own = model.state_dict()
+    odd = sorted(set(own) ^ set(tensors))
+    odd += [name for name in own if name in tensors and own[name].shape != tensors[name].shape]
+    if odd:
+        raise UserError(
+            f"holds another model: it differs in '{odd[0]}'"
+            + (" and others" if len(odd) > 1 else ""),
+            where=where,
+            todo="To start from other weights use --set transfer.start_from=...",
+        )
+    for name, tensor in tensors.items():
+        own[name].copy_(tensor)

@@ -1,0 +1,180 @@
+"""One training step: a pure function of (state, batch, step number)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from jumar.data.samples import Batch
+from jumar.models.keyed_dropout import set_dropout_position
+from jumar.training.distribution import Ranks, maximum_over_ranks
+from jumar.training.guard import Guard
+from jumar.training.clipping import clip_gradients
+from jumar.training.optimizers import set_learning_rate, step_unless
+from jumar.training.schedules import learning_rate
+from jumar.training.settings import Plan
+from jumar.training.state import Lane, TrainState
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A slice of a rank's batch.
+
+    Attributes:
+        batch: The slice.
+        first_row: Position of its first sample in the global batch.
+        weight: Its share of the rank's samples.
+    """
+
+    batch: Batch
+    first_row: int
+    weight: float
+
+
+def split_batch(batch: Batch, micro_batch_size: int, first_row: int) -> list[Part]:
+    """Cut a batch into parts whose gradients are accumulated.
+
+    Each part weighs as many samples as it has, so that the sum of the weighted mean losses is
+    the mean loss of the whole batch, also where the last part is smaller.
+
+    Args:
+        batch: Tensors whose first dimension is the sample.
+        micro_batch_size: Largest part; 0 for the whole batch.
+        first_row: Position of the batch in the global batch.
+    """
+    size = batch_length(batch)
+    stride = micro_batch_size or size
+    return [
+        Part(
+            batch={name: value[start : start + stride] for name, value in batch.items()},
+            first_row=first_row + start,
+            weight=(min(start + stride, size) - start) / size,
+        )
+        for start in range(0, size, stride)
+    ]
+
+
+def batch_length(batch: Batch) -> int:
+    """Number of samples."""
+    return next(iter(batch.values())).shape[0]
+
+
+def step_seed(seed: int, step: int) -> int:
+    """The seed of all that is random in a step (SplitMix64 of the run's seed and the step)."""
+    mask = (1 << 64) - 1
+    mixed = (seed * 0x9E3779B97F4A7C15 + (step + 1) * 0xBF58476D1CE4E5B9) & mask
+    mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & mask
+    return (mixed ^ (mixed >> 31)) & (2**63 - 1)
+
+
+class Stepper:
+    """Makes steps; holds what does not change between them."""
+
+    def __init__(
+        self,
+        state: TrainState,
+        plan: Plan,
+        ranks: Ranks,
+        guard: Guard,
+        *,
+        steps_per_epoch: int,
+        total_steps: int,
+    ) -> None:
+        self._state = state
+        self._plan = plan
+        self._ranks = ranks
+        self._guard = guard
+        self._steps_per_epoch = steps_per_epoch
+        self._total_steps = total_steps
+        self._check_gradients = state.policy.can_overflow
+
+    def step(self, batch: Batch) -> None:
+        """Train every objective that is due on the batch, and count the step."""
+        state = self._state
+        step = state.step
+        for position, lane in self._due(step):
+            rate = learning_rate(
+                lane.schedule,
+                lane.learning_rate,
+                step,
+                steps_per_epoch=self._steps_per_epoch,
+                total_steps=self._total_steps,
+            )
+            set_learning_rate(lane.optimizer, rate)
+            lane.last_rate = rate
+            loss_is_bad = self._backward(lane, batch, step)
+            blocked = self._judge(lane, loss_is_bad, step + 1, position)
+            step_unless(lane.optimizer, blocked)
+            state.task.model.zero_grad(set_to_none=True)
+            lane.steps += 1
+        if state.ema is not None:
+            state.ema.update(step)
+        state.step = step + 1
+
+    def rehearse(self, batch: Batch) -> None:
+        """Run forward and backward as the next step would, and leave no trace of it."""
+        state = self._state
+        modules = [state.task.model, *(lane.objective for lane in state.lanes)]
+        buffers = [buffer for module in modules for buffer in module.buffers()]
+        saved = [buffer.clone() for buffer in buffers]
+        for _, lane in self._due(state.step):
+            sums = dict(lane.sums)
+            self._backward(lane, batch, state.step)
+            lane.sums = sums
+        state.task.model.zero_grad(set_to_none=True)
+        with torch.no_grad():
+            for buffer, before in zip(buffers, saved, strict=True):
+                buffer.copy_(before)
+
+    def _due(self, step: int) -> Iterator[tuple[int, Lane]]:
+        return (
+            (position, lane)
+            for position, lane in enumerate(self._state.lanes)
+            if lane.objective.is_due(step)
+        )
+
+    def _backward(self, lane: Lane, batch: Batch, step: int) -> torch.Tensor:
+        """Accumulate the gradients of the batch; returns whether a loss was not finite (0-dim)."""
+        state, plan = self._state, self._plan
+        seed = step_seed(plan.seed, step)
+        torch.manual_seed((seed + self._ranks.rank) & (2**63 - 1))
+        parts = split_batch(
+            batch, plan.training.micro_batch_size, self._ranks.rank * plan.batch_size
+        )
+        bad: torch.Tensor | None = None
+        for part in parts:
+            set_dropout_position(lane.objective, seed, part.first_row)
+            with lane.gathering(last=part is parts[-1]):
+                with state.policy.forward():
+                    terms = lane.forward(part.batch)
+                loss = terms["loss"]
+                state.policy.scale(loss * part.weight if len(parts) > 1 else loss).backward()
+            lane.note(terms, part.weight)
+            here = (~torch.isfinite(loss.detach())).float()
+            bad = here if bad is None else torch.maximum(bad, here)
+        assert bad is not None, "a batch has at least one part"
+        return bad
+
+    def _judge(
+        self, lane: Lane, loss_is_bad: torch.Tensor, step: int, position: int
+    ) -> torch.Tensor:
+        """Decide on the device whether the update must be left out, and clip the gradients."""
+        training, scale = self._plan.training, self._state.policy.loss_scale
+        if scale is not None:
+            overflow = self._state.policy.unscale_and_check(lane.parameters)
+            overflow = maximum_over_ranks(torch.maximum(overflow, loss_is_bad), self._ranks)
+            scale.update(overflow)
+            hopeless = self._guard.watch(scale.overflow_at_floor.float(), step, position)
+            clip_gradients(lane.parameters, training.clip, training.clip_limit)
+            return torch.maximum(overflow, hopeless)
+        norm: torch.Tensor | None = None
+        if self._check_gradients or training.clip == "value":
+            # Before the clipping: clipped by value, infinity is a number like any other.
+            gradients = [p.grad for p in lane.parameters if p.grad is not None]
+            norm = torch.nn.utils.get_total_norm(gradients)
+        clipped = clip_gradients(lane.parameters, training.clip, training.clip_limit)
+        norm = clipped if norm is None else norm
+        if norm is not None:
+            loss_is_bad = torch.maximum(loss_is_bad, (~torch.isfinite(norm)).float())
+        return self._guard.watch(loss_is_bad, step, position)

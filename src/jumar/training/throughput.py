@@ -1,0 +1,118 @@
+"""Clocks: how fast the steps are, apart from what is not training."""
+
+import statistics
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+WARM_UP_STEPS = 5
+"""Steps after each start that no throughput counts: kernels are chosen and memory is taken then."""
+
+EXCLUDES = f"the first {WARM_UP_STEPS} steps after a start, evaluation and checkpoints"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pace:
+    """The speed over some steps; every time is per step.
+
+    Attributes:
+        samples_per_second: Over all ranks.
+        step_ms: Wall-clock time of a step, waiting for data included.
+        data_ms: The part of it that was spent waiting for data.
+    """
+
+    samples_per_second: float
+    step_ms: float
+    data_ms: float
+
+
+class StepClock:
+    """Measures steps in windows between log lines.
+
+    The device works asynchronously, so time is only read where the device has been waited for
+    anyway, at the ends of windows.
+
+    Args:
+        samples_per_step: Over all ranks.
+    """
+
+    def __init__(self, samples_per_step: int) -> None:
+        self._samples = samples_per_step
+        self._window_start = time.perf_counter()
+        self._paused = 0.0
+        self._waited = 0.0
+        self._steps = 0
+        self._counted_steps = 0
+        self._counted_seconds = 0.0
+        self._counted_waiting = 0.0
+        self._windows_ms: list[float] = []
+
+    @contextmanager
+    def waiting_for_data(self) -> Generator[None]:
+        """Time that counts as waiting for data."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._waited += time.perf_counter() - start
+
+    @contextmanager
+    def paused(self) -> Generator[None]:
+        """Time that counts as no training: evaluation, checkpoints."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._paused += time.perf_counter() - start
+
+    def step(self) -> None:
+        """A step has been issued."""
+        self._steps += 1
+
+    def drop_window(self) -> None:
+        """Start a new window without counting the present one (the end of the warm-up)."""
+        self._restart()
+
+    def close_window(self) -> Pace | None:
+        """The pace since the last window; None if it has no steps."""
+        seconds = time.perf_counter() - self._window_start - self._paused
+        steps, waited = self._steps, self._waited
+        self._restart()
+        if steps == 0 or seconds <= 0:
+            return None
+        self._counted_steps += steps
+        self._counted_seconds += seconds
+        self._counted_waiting += waited
+        self._windows_ms.append(1000 * seconds / steps)
+        return self._pace(steps, seconds, waited)
+
+    @property
+    def overall(self) -> Pace | None:
+        """The pace over all counted windows."""
+        if self._counted_steps == 0:
+            return None
+        return self._pace(self._counted_steps, self._counted_seconds, self._counted_waiting)
+
+    @property
+    def median_step_ms(self) -> float | None:
+        """The median over the counted windows of the mean time of a step."""
+        return statistics.median(self._windows_ms) if self._windows_ms else None
+
+    @property
+    def counted_steps(self) -> int:
+        """Steps in the counted windows."""
+        return self._counted_steps
+
+    def _pace(self, steps: int, seconds: float, waited: float) -> Pace:
+        return Pace(
+            samples_per_second=steps * self._samples / seconds,
+            step_ms=1000 * seconds / steps,
+            data_ms=1000 * waited / steps,
+        )
+
+    def _restart(self) -> None:
+        self._window_start = time.perf_counter()
+        self._paused = 0.0
+        self._waited = 0.0
+        self._steps = 0

@@ -1,0 +1,131 @@
+"""Transfer learning: start from other weights, leaving some of them out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from jumar.errors import UserError
+from jumar.training.checkpoint import (
+    MODEL,
+    Checkpoint,
+    find_checkpoint,
+    load_weights,
+    read_checkpoint,
+)
+from jumar.training.run_directory import RunDirectory
+from jumar.training.settings import TransferSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transferred:
+    """What became of each weight of the file and of the model."""
+
+    source: str
+    loaded: Sequence[str]
+    left_out: Sequence[str]
+    wrong_shape: Sequence[str]
+    unknown: Sequence[str]
+    initialised: Sequence[str]
+
+    def lines(self) -> list[str]:
+        """What `jumar train` prints of it."""
+        lines = [f"weights from {self.source}: {len(self.loaded)} loaded"]
+        for title, names in (
+            ("left out by restore_exclude", self.left_out),
+            ("left out, wrong shape", self.wrong_shape),
+            ("in the file only", self.unknown),
+            ("initialised", self.initialised),
+        ):
+            if names:
+                shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+                lines.append(f"  {title} ({len(names)}): {shown}")
+        return lines
+
+
+def transfer_weights(model: nn.Module, settings: TransferSettings) -> Transferred:
+    """Take weights over into the model.
+
+    Weights whose shape differs are not loaded (another number of classes), and said so. A file
+    of which nothing fits is refused.
+
+    Raises:
+        UserError: No such file, a damaged one, one of which nothing fits, or a pattern that
+            matches nothing.
+    """
+    source, path = weights_path(settings)
+    tensors = load_weights(path)
+    unused = [
+        pattern
+        for pattern in settings.restore_exclude
+        if not any(matches(name, pattern) for name in tensors)
+    ]
+    if unused:
+        raise UserError(
+            f"restore_exclude pattern '{unused[0]}' matches no weight of '{source}'",
+            where="transfer.restore_exclude",
+            todo=f"Weights are named like: {', '.join(list(tensors)[-4:])}.",
+        )
+    return take_over(model, tensors, settings.restore_exclude, source)
+
+
+def take_over(
+    model: nn.Module, tensors: Mapping[str, torch.Tensor], exclude: Sequence[str], source: str
+) -> Transferred:
+    """Copy the tensors that fit into the model; see `transfer_weights`."""
+    own = model.state_dict()
+    loaded: list[str] = []
+    left_out: list[str] = []
+    wrong_shape: list[str] = []
+    unknown: list[str] = []
+    for name, tensor in tensors.items():
+        if any(matches(name, pattern) for pattern in exclude):
+            left_out.append(name)
+        elif name not in own:
+            unknown.append(name)
+        elif own[name].shape != tensor.shape:
+            wrong_shape.append(f"{name} {_shape(tensor)} for {_shape(own[name])}")
+        else:
+            own[name].copy_(tensor)
+            loaded.append(name)
+    if not loaded:
+        raise UserError(
+            f"no weight of '{source}' fits the model",
+            todo=f"The file has {', '.join(list(tensors)[:3])}, ...; "
+            f"the model has {', '.join(list(own)[:3])}, ...",
+        )
+    taken = set(loaded)
+    return Transferred(
+        source=source,
+        loaded=loaded,
+        left_out=left_out,
+        wrong_shape=wrong_shape,
+        unknown=unknown,
+        initialised=[name for name in own if name not in taken],
+    )
+
+
+def weights_path(settings: TransferSettings) -> tuple[str, Path]:
+    """The weights file behind `transfer.start_from`: a file, a checkpoint, or a run's newest."""
+    path = Path(settings.start_from).expanduser()
+    if path.is_file():
+        return str(path), path
+    if (path / MODEL).is_file():
+        checkpoint: Checkpoint = read_checkpoint(path)
+    elif path.is_dir():
+        checkpoint = find_checkpoint(RunDirectory(path).checkpoints, "last")
+    else:
+        raise UserError(f"there is no '{path}'", where="transfer.start_from")
+    return str(checkpoint.path), checkpoint.model_file(ema=settings.use_ema)
+
+
+def matches(name: str, pattern: str) -> bool:
+    """Whether a name equals a pattern, lies below it, or fits it with `*` and `?`."""
+    return name == pattern or name.startswith(f"{pattern}.") or fnmatchcase(name, pattern)
+
+
+def _shape(tensor: torch.Tensor) -> str:
+    return "x".join(str(size) for size in tensor.shape) or "scalar"

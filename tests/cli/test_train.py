@@ -1,0 +1,125 @@
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import SMALL, jumar, start
+
+
+def test_a_run_trains_evaluates_and_is_not_run_twice(tmp_path: Path) -> None:
+    command = ["train", "alexnet-demo", "--device", "cpu", "--run-dir", "a run", *SMALL]
+    command += ["--set", "training.duration=3it", "--set", "checkpoints.every=1it"]
+    first = jumar(*command, cwd=tmp_path)
+    lines = first.stdout.splitlines()
+    assert lines[0].startswith("device: cpu (")
+    assert "precision: allow_mix_precision computed in bfloat16" in lines[0]
+    assert "batch: 8 = 1 rank x 8" in lines[0]
+    assert lines[1].startswith("first batch: image uint8 8x3x63x63")
+    assert "Step   Epoch   Speed   Loss   FinLoss   LR" in lines
+    assert sum(line.startswith("step: ") for line in lines) == 3
+    results = json.loads((tmp_path / "a run" / "results.json").read_text())
+    assert results["state"] == "finished"
+    assert results["precision"]["computed"] == "bfloat16"
+    assert results["precision"]["substituted"] is True
+    again = jumar(*command, cwd=tmp_path)
+    assert "is finished: 3 steps" in again.stdout
+    table = jumar("evaluate", "a run", "--device", "cpu", cwd=tmp_path).stdout
+    rows = [line.split() for line in table.splitlines()[-2:]]
+    assert rows[0] == ["step", "epoch", "top1", "top5", "loss", "checkpoint_time(UTC)"]
+    assert rows[1][0] == "3"
+    assert float(rows[1][2]) == pytest.approx(results["metrics"]["top1"], abs=1e-3)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_finishes_the_step_saves_and_leaves_with_its_exit_code(
+    tmp_path: Path, number: int, code: int
+) -> None:
+    command = ["train", "alexnet-demo", "--device", "cpu", "--run-dir", "r", *SMALL]
+    child = start([*command, "--set", "training.duration=500it"], cwd=tmp_path)
+    assert child.stdout is not None
+    for line in child.stdout:
+        if line.startswith("step: "):
+            break
+    child.send_signal(number)
+    out, err = child.communicate(timeout=60)
+    assert child.returncode == code, out + err
+    assert "Traceback" not in err
+    assert "jumar train --resume --run-dir r" in out
+    step = json.loads((tmp_path / "r" / "results.json").read_text())["steps"]
+    assert (tmp_path / "r" / "checkpoints" / f"step-{step:08d}").is_dir()
+    resumed = jumar(
+        "train",
+        "--resume",
+        "--run-dir",
+        "r",
+        "--device",
+        "cpu",
+        "--set",
+        f"training.duration={step + 2}it",
+        cwd=tmp_path,
+    )
+    assert f"going on from step {step}" in resumed.stdout
+    records = [json.loads(line) for line in (tmp_path / "r" / "metrics.jsonl").open()]
+    steps = [record["step"] for record in records if record["kind"] == "train"]
+    assert steps == list(range(1, step + 3))
+
+
+def test_a_killed_run_goes_on_with_the_same_command_and_ends_as_if_never_killed(
+    tmp_path: Path,
+) -> None:
+    command = ["train", "alexnet-demo", "--device", "cpu", *SMALL]
+    command += ["--set", "training.duration=6it", "--set", "checkpoints.every=2it"]
+    jumar(*command, "--run-dir", "whole", cwd=tmp_path)
+    child = start([*command, "--run-dir", "killed"], cwd=tmp_path)
+    assert child.stdout is not None
+    for line in child.stdout:
+        if line.startswith("step:      4"):
+            break
+    child.kill()
+    child.communicate()
+    jumar(*command, "--run-dir", "killed", cwd=tmp_path)
+    last = "checkpoints/step-00000006/model.safetensors"
+    assert (tmp_path / "whole" / last).read_bytes() == (tmp_path / "killed" / last).read_bytes()
+
+
+def test_a_dry_run_says_what_a_run_would_take_and_leaves_nothing(tmp_path: Path) -> None:
+    done = jumar("train", "alexnet-demo", "--device", "cpu", "--dry-run", *SMALL, cwd=tmp_path)
+    assert "dry run: data, recipe, weights, disk space and one step are in order" in done.stdout
+    assert "steps to go" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+MISTAKES = {
+    "an unknown recipe": (["alexnett"], "Did you mean 'alexnet'?"),
+    "an unknown field": (["alexnet", "--set", "optimizer.lr=1"], "unknown field 'optimizer.lr'"),
+    "a wrong type": (["alexnet", "--set", "data.batch_size=many"], "takes a whole number"),
+    "a value out of range": (["alexnet", "--set", "model.dropout=2"], "Allowed: 0 to 0.99"),
+    "no recipe": ([], "no recipe is named"),
+    "a missing path": (["alexnet-demo", "--set", "data.path=nowhere"], "nowhere"),
+    "a missing device": (["alexnet-demo", "--device", "npu"], "npu"),
+    "no run to resume": (["alexnet-demo", "--resume", "--run-dir", "x"], "there is no run"),
+    "a missing module": (["alexnet-demo", "--import", "my_nothing"], "no module 'my_nothing'"),
+    "an unknown mode": (["alexnet-demo", "--set", "precision.mode=fp15"], "fp15"),
+    "too small a picture": (["alexnet-demo", "--set", "data.image_size=20"], "63"),
+    "an unknown option": (["alexnet-demo", "--sett", "x=1"], "--sett"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_named_with_exit_code_2_and_leaves_nothing(tmp_path: Path, name: str) -> None:
+    arguments, message = MISTAKES[name]
+    done = (
+        jumar("train", *arguments, "--device", "cpu", cwd=tmp_path, code=2)
+        if ("--device" not in arguments)
+        else jumar("train", *arguments, cwd=tmp_path, code=2)
+    )
+    assert message in done.stderr + done.stdout
+    assert not (tmp_path / "runs").exists()
+
+
+def test_other_settings_in_the_same_run_directory_are_refused(tmp_path: Path) -> None:
+    command = ["train", "alexnet-demo", "--device", "cpu", "--run-dir", "r", *SMALL]
+    jumar(*command, "--set", "training.duration=1it", cwd=tmp_path)
+    done = jumar(*command, "--set", "seed=2", cwd=tmp_path, code=2)
+    assert "started with seed=1, not 2" in done.stderr

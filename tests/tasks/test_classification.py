@@ -1,0 +1,78 @@
+import pytest
+import torch
+from torch import nn
+
+from jumar.data.preprocessing import plain_preprocessing
+from jumar.tasks.classification import ClassificationTask
+
+
+class Fixed(nn.Module):
+    """Gives the logits it was made with."""
+
+    def __init__(self, logits: torch.Tensor) -> None:
+        super().__init__()
+        self.logits = nn.Parameter(logits)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return self.logits[: len(images)]
+
+
+def task_for(logits: torch.Tensor, smoothing: float = 0.1) -> ClassificationTask:
+    return ClassificationTask(
+        Fixed(logits),
+        plain_preprocessing(),
+        train_data=None,
+        eval_data=None,
+        label_smoothing=smoothing,
+        decays=lambda name, parameter: True,
+    )
+
+
+def batch(labels: list[int]) -> dict[str, torch.Tensor]:
+    return {
+        "image": torch.zeros(len(labels), 3, 4, 4, dtype=torch.uint8),
+        "label": torch.tensor(labels),
+    }
+
+
+def score(logits: torch.Tensor, labels: list[int]) -> dict[str, float]:
+    task = task_for(logits)
+    sums = {k: v.item() for k, v in task.evaluate_batch(batch(labels)).items()}
+    return task.summarize(sums)
+
+
+def test_top1_and_top5_agree_with_sorting() -> None:
+    logits = torch.randn(50, 9, generator=torch.Generator().manual_seed(1))
+    labels = [i % 9 for i in range(50)]
+    order = logits.argsort(dim=1, descending=True)
+    found = score(logits, labels)
+    for k in (1, 5):
+        right = sum(labels[i] in order[i, :k] for i in range(50))
+        assert found[f"top{k}"] == pytest.approx(100 * right / 50)
+
+
+def test_a_dead_network_with_equal_logits_scores_as_one_that_always_says_the_first_class() -> None:
+    found = score(torch.zeros(10, 10), list(range(10)))
+    assert (found["top1"], found["top5"]) == (10.0, 50.0)
+
+
+def test_logits_that_are_no_numbers_are_never_right() -> None:
+    assert score(torch.full((4, 3), float("nan")), [0, 1, 2, 0])["top1"] == 0.0
+
+
+def test_sums_over_parts_equal_those_over_the_whole() -> None:
+    logits = torch.randn(10, 4)
+    labels = [i % 4 for i in range(10)]
+    whole = task_for(logits).evaluate_batch(batch(labels))
+    parts = [task_for(logits[a:b]).evaluate_batch(batch(labels[a:b])) for a, b in ((0, 7), (7, 10))]
+    for name, value in whole.items():
+        torch.testing.assert_close(sum(part[name] for part in parts), value)
+
+
+def test_the_loss_is_the_smoothed_cross_entropy_written_out() -> None:
+    logits, labels = torch.randn(6, 5), [0, 1, 2, 3, 4, 0]
+    target = torch.full((6, 5), 0.1 / 5)
+    for row, label in enumerate(labels):
+        target[row, label] += 0.9
+    expected = -(target * logits.log_softmax(1)).sum(1).mean()
+    torch.testing.assert_close(task_for(logits).objectives[0](batch(labels))["loss"], expected)

@@ -1,0 +1,97 @@
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jumar.errors import UserError
+from jumar.settings import checked, describe, from_json, override, setting, to_json, value_text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inner:
+    rate: float = setting(0.1, "a rate", unit="1/s", minimum=0.0, maximum=1.0)
+    kind: str = setting("red", "a kind", choices=("red", "green"))
+    sizes: tuple[int, ...] = setting((1, 2), "sizes", minimum=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outer:
+    count: int = setting(3, "a count")
+    flag: bool = setting(True, "a flag")
+    path: str | None = setting(None, "a path")
+    inner: Inner = Inner()
+
+
+def test_fields_are_listed_with_meaning_unit_and_what_is_allowed() -> None:
+    rows = {row.path: row for row in describe(Outer())}
+    assert list(rows) == ["count", "flag", "path", "inner.rate", "inner.kind", "inner.sizes"]
+    assert (rows["inner.rate"].unit, rows["inner.rate"].allowed) == ("1/s", "0 to 1")
+    assert rows["inner.kind"].allowed == "red, green"
+    assert rows["path"].type == "text or none"
+
+
+def test_assignments_change_fields_and_the_last_one_wins() -> None:
+    changed = override(
+        Outer(),
+        ["count=4", "count=5", "flag=no", "path=/tmp/a=b", "inner.rate=1e-3", "inner.sizes=4,5,6"],
+    )
+    assert changed == Outer(
+        count=5, flag=False, path="/tmp/a=b", inner=Inner(rate=1e-3, sizes=(4, 5, 6))
+    )
+    assert override(changed, ["path=none"]).path is None
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        ("cuont=1", "Did you mean 'count'"),
+        ("inner.rat=1", "Did you mean 'inner.rate'"),
+        ("inner=1", "section"),
+        ("count.x=1", "no fields of its own"),
+        ("count=many", "a whole number"),
+        ("count=1.5", "a whole number"),
+        ("inner.rate=nan", "a number"),
+        ("inner.rate=2", "Allowed: 0 to 1"),
+        ("inner.kind=gren", "Did you mean 'green'"),
+        ("inner.sizes=1,0", "1 or more"),
+        ("flag=perhaps", "true or false"),
+        ("count", "section.field=value"),
+    ],
+)
+def test_each_mistake_is_named_with_what_is_allowed(assignment: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        override(Outer(), [assignment])
+
+
+@given(
+    count=st.integers(-(10**9), 10**9),
+    rate=st.floats(0, 1),
+    flag=st.booleans(),
+    path=st.none() | st.text(min_size=1),
+    sizes=st.lists(st.integers(1, 99), max_size=4).map(tuple),
+)
+def test_json_and_back_is_the_identity(count, rate, flag, path, sizes) -> None:
+    settings = Outer(count=count, flag=flag, path=path, inner=Inner(rate=rate, sizes=sizes))
+    assert from_json(Outer(), to_json(settings), where="x") == settings
+
+
+@given(
+    count=st.integers(-(10**9), 10**9), sizes=st.lists(st.integers(1, 99), min_size=1).map(tuple)
+)
+def test_a_value_as_shown_is_a_value_as_set(count: int, sizes: tuple[int, ...]) -> None:
+    settings = Outer(count=count, inner=Inner(sizes=sizes))
+    texts = {row.path: value_text(row.value) for row in describe(settings)}
+    assert override(Outer(), [f"{path}={text}" for path, text in texts.items()]) == settings
+
+
+def test_a_json_field_that_is_unknown_or_of_another_type_is_named() -> None:
+    with pytest.raises(UserError, match=r"unknown field 'inner\.ratee'"):
+        from_json(Outer(), {"inner": {"ratee": 1}}, where="recipe.json")
+    with pytest.raises(UserError, match="'count' takes a whole number, not True"):
+        from_json(Outer(), {"count": True}, where="recipe.json")
+
+
+def test_a_default_out_of_range_is_found() -> None:
+    with pytest.raises(UserError, match=r"inner\.rate"):
+        checked(Outer(inner=Inner(rate=7.0)))

@@ -1,0 +1,103 @@
+"""Several ranks: torchrun with gloo on the CPU."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import SMALL, environment, jumar
+
+COMMON = [
+    *SMALL,
+    "--device",
+    "cpu",
+    "--set",
+    "training.duration=4it",
+    "--set",
+    "precision.mode=must_keep_origin_dtype",
+]
+
+
+def torchrun(arguments: list[str], cwd: Path, ranks: int = 2) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            "--nproc-per-node",
+            str(ranks),
+            "-m",
+            "jumar",
+            *arguments,
+        ],
+        cwd=cwd,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def losses(run: Path) -> list[float]:
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    return [record["loss"] for record in map(json.loads, lines) if record["kind"] == "train"]
+
+
+def test_two_ranks_give_the_loss_curve_of_one_with_the_same_global_batch(tmp_path: Path) -> None:
+    one = ["train", "alexnet-demo", *COMMON, "--run-dir", "one", "--set", "data.batch_size=8"]
+    jumar(*one, cwd=tmp_path)
+    two = ["train", "alexnet-demo", *COMMON, "--run-dir", "two", "--set", "data.batch_size=4"]
+    child = torchrun(two, tmp_path)
+    out, err = child.communicate(timeout=240)
+    assert child.returncode == 0, out + err
+    assert "batch: 8 = 2 ranks x 4" in out
+    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=1e-4)
+    results = [
+        json.loads((tmp_path / name / "results.json").read_text()) for name in ("one", "two")
+    ]
+    assert results[0]["eval_samples"] == results[1]["eval_samples"]
+    assert results[1]["ranks"] == 2
+    assert results[1]["metrics"]["loss"] == pytest.approx(results[0]["metrics"]["loss"], rel=1e-4)
+
+
+def test_every_rank_leaves_when_one_dies(tmp_path: Path) -> None:
+    arguments = [
+        "train",
+        "alexnet-demo",
+        *COMMON,
+        "--run-dir",
+        "r",
+        "--set",
+        "training.duration=5000it",
+    ]
+    child = torchrun(arguments, tmp_path)
+    assert child.stdout is not None
+    for line in child.stdout:
+        if line.startswith("step: "):
+            break
+    workers = _children(child.pid)
+    assert len(workers) == 2
+    os.kill(workers[1], signal.SIGKILL)
+    start = time.monotonic()
+    child.communicate(timeout=90)
+    assert child.returncode != 0
+    assert time.monotonic() - start < 60
+    assert not any(_alive(pid) for pid in workers)
+
+
+def _children(pid: int) -> list[int]:
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return sorted(int(child) for child in text.split())
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,250 @@
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from jumar.precision.settings import LossScaleSettings, PrecisionSettings
+from jumar.training.checkpoint import list_checkpoints, load_state, load_weights
+from jumar.training.distribution import Ranks
+from jumar.training.optimizers import OptimizerSettings
+from jumar.training.settings import CheckpointSettings, Plan, TrainingSettings
+from jumar.training.signals import StopRequest
+from jumar.training.trainer import Trainer
+from tests.training.small_tasks import (
+    GanTask,
+    PointTask,
+    SmallNet,
+    point_task,
+    small_plan,
+    trainer_for,
+)
+
+
+def same(left: object, right: object) -> bool:
+    """Equality to the last bit of nested state."""
+    if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor):
+        return left.dtype == right.dtype and torch.equal(left, right)
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(same(left[k], right[k]) for k in left)
+    if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
+        return len(left) == len(right) and all(map(same, left, right))
+    return left == right
+
+
+def everything(trainer: Trainer) -> dict[str, object]:
+    state = trainer.state
+    captured = state.capture()
+    captured.pop("elapsed_s")
+    return {
+        "model": {k: v.clone() for k, v in state.task.model.state_dict().items()},
+        "ema": None if state.ema is None else dict(state.ema.state_dict()),
+        "state": captured,
+    }
+
+
+PLANS: dict[str, Callable[[], Plan]] = {
+    "momentum with averages": lambda: small_plan(
+        training=TrainingSettings(log_every="4it", evaluate_every="", ema_decay=0.9)
+    ),
+    "adam": lambda: small_plan(optimizer=OptimizerSettings(kind="adam", learning_rate=0.01)),
+    "exponential loss scale": lambda: small_plan(
+        precision=PrecisionSettings(
+            mode="allow_mix_precision",
+            loss_scale=LossScaleSettings(
+                kind="exponential", init_loss_scale=2.0**10, incr_every_n_steps=3
+            ),
+        )
+    ),
+    "accumulated, clipped": lambda: small_plan(
+        training=TrainingSettings(
+            log_every="3it", evaluate_every="1ep", micro_batch_size=3, clip="global_norm"
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize("at", [3, 7])
+def test_ten_steps_equal_some_and_a_resume_and_the_rest_bit_for_bit(
+    tmp_path: Path, name: str, at: int
+) -> None:
+    plan = replace(PLANS[name](), checkpoints=CheckpointSettings(every=f"{at}it", keep=9))
+    whole = trainer_for(point_task(), plan, tmp_path / "whole")
+    whole.train()
+    part = trainer_for(point_task(), plan, tmp_path / "part")
+    part.train()
+    resumed = trainer_for(point_task(seed=99), plan, tmp_path / "part")
+    resumed.resume(
+        next(c for c in list_checkpoints(tmp_path / "part" / "checkpoints") if c.step == at)
+    )
+    resumed.train()
+    assert same(everything(whole), everything(resumed))
+    lines = [
+        [
+            {k: r[k] for k in ("step", "loss", "total_loss", "learning_rate")}
+            for r in trainer.run.read_metrics()
+            if r["kind"] == "train"
+        ]
+        for trainer in (whole, resumed)
+    ]
+    assert lines[0] == lines[1]
+
+
+def test_accumulated_gradients_equal_the_full_batch_also_with_a_smaller_last_part(
+    tmp_path: Path,
+) -> None:
+    weights = []
+    for micro in (0, 3):
+        task = PointTask(_seeded_net(batch_norm=False, torch_dropout=0.0))
+        plan = small_plan(training=TrainingSettings(log_every="5it", micro_batch_size=micro))
+        trainer_for(task, plan, tmp_path / str(micro)).train()
+        weights.append(task.model.state_dict())
+    for name, value in weights[0].items():
+        torch.testing.assert_close(weights[1][name], value, rtol=2e-5, atol=2e-6)
+
+
+def test_the_run_learns_and_tells_it_in_its_files(tmp_path: Path) -> None:
+    trainer = trainer_for(point_task(), small_plan(duration="40it"), tmp_path)
+    outcome = trainer.train()
+    assert (outcome.state, outcome.exit_code, outcome.step) == ("finished", 0, 40)
+    results = json.loads(trainer.run.results.read_text())
+    assert results["metrics"]["top1"] > 80
+    assert results["eval_samples"] == 11
+    assert results["steps"] == 40
+    assert results["throughput"]["samples_per_second"] > 0
+    assert results["best"]["value"] >= results["metrics"]["top1"]
+    records = trainer.run.read_metrics()
+    losses = [r["loss"] for r in records if r["kind"] == "train"]
+    assert losses[-1] < losses[0]
+    assert all(r["total_loss"] > r["loss"] for r in records if r["kind"] == "train")
+    assert [r["step"] for r in records if r["kind"] == "evaluation"] == [
+        5,
+        10,
+        15,
+        20,
+        25,
+        30,
+        35,
+        40,
+    ]
+
+
+def test_a_gan_trains_two_objectives_each_with_its_own_optimizer(tmp_path: Path) -> None:
+    task = GanTask()
+    before = {k: v.clone() for k, v in task.model.state_dict().items()}
+    plan = small_plan(duration="4it", objectives=("discriminator", "generator"))
+    fast = plan.optimization["generator"]
+    slow = replace(fast, optimizer=replace(fast.optimizer, learning_rate=0.0))
+    plan = replace(plan, optimization={"discriminator": fast, "generator": slow})
+    trainer = trainer_for(task, plan, tmp_path)
+    assert trainer.train().state == "finished"
+    after = task.model.state_dict()
+    assert not torch.equal(after["d.weight"], before["d.weight"])
+    assert torch.equal(after["g.weight"], before["g.weight"])
+    record = trainer.run.read_metrics()[0]
+    assert set(record["losses"]) == {"discriminator", "generator"}
+    assert "discriminator/real" in record["terms"]
+
+
+def test_a_loss_that_is_not_finite_stops_before_the_update_with_step_and_objective(
+    tmp_path: Path,
+) -> None:
+    task = point_task()
+    task.train_data.points[:] = float("inf")
+    before = task.model.first.weight.detach().clone()
+    trainer = trainer_for(task, small_plan(), tmp_path)
+    outcome = trainer.train()
+    assert (outcome.state, outcome.exit_code) == ("failed", 3)
+    assert torch.equal(task.model.first.weight, before)
+    failure = json.loads(trainer.run.results.read_text())["failure"]
+    assert (failure["step"], failure["objective"]) == (1, "points")
+    assert list_checkpoints(trainer.run.checkpoints) == []
+
+
+def test_an_overflow_skips_the_update_lowers_the_scale_and_stops_at_its_floor(
+    tmp_path: Path,
+) -> None:
+    task = point_task()
+    task.train_data.points[:] = float("inf")
+    scale = LossScaleSettings(
+        kind="exponential",
+        init_loss_scale=4.0,
+        incr_every_n_steps=100,
+        decr_every_n_nan_or_inf=1,
+        decr_ratio=0.5,
+    )
+    plan = small_plan(precision=PrecisionSettings(mode="allow_mix_precision", loss_scale=scale))
+    trainer = trainer_for(task, plan, tmp_path)
+    outcome = trainer.train()
+    assert outcome.state == "failed"
+    assert outcome.failure is not None
+    assert outcome.failure.step == 3
+    assert "floor" in outcome.failure.reason
+    assert json.loads(trainer.run.results.read_text())["skipped_steps"] == 3
+
+
+def test_a_stop_finishes_the_step_saves_and_the_rest_equals_never_having_stopped(
+    tmp_path: Path,
+) -> None:
+    plan = small_plan()
+    whole = trainer_for(point_task(), plan, tmp_path / "whole")
+    whole.train()
+    stop = StopRequest()
+    task = point_task()
+    stopped = trainer_for(task, plan, tmp_path / "part", stop)
+    fetch = task.train_data.fetch
+
+    def fetch_and_stop(keys):  # noqa: ANN001, ANN202
+        if keys[0].epoch == 1:
+            stop.signal = 15
+        return fetch(keys)
+
+    task.train_data.fetch = fetch_and_stop
+    outcome = stopped.train()
+    assert (outcome.state, outcome.exit_code) == ("interrupted", 143)
+    last = list_checkpoints(tmp_path / "part" / "checkpoints")[-1]
+    assert last.step == outcome.step < 10
+    resumed = trainer_for(point_task(seed=8), plan, tmp_path / "part")
+    resumed.resume(last)
+    resumed.train()
+    assert same(everything(whole), everything(resumed))
+
+
+def test_a_dry_run_leaves_nothing_and_changes_nothing(tmp_path: Path) -> None:
+    task = point_task()
+    before = {k: v.clone() for k, v in task.model.state_dict().items()}
+    trainer = trainer_for(task, small_plan(), tmp_path)
+    assert trainer.train(dry_run=True).exit_code == 0
+    assert same(before, dict(task.model.state_dict()))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_batch_is_refused_on_resume(tmp_path: Path) -> None:
+    from jumar.errors import UserError
+
+    trainer_for(point_task(), small_plan(), tmp_path).train()
+    other = trainer_for(point_task(), small_plan(batch_size=4), tmp_path)
+    with pytest.raises(UserError, match="global batch size was 8 and is now 4"):
+        other.resume(list_checkpoints(tmp_path / "checkpoints")[-1])
+
+
+def test_checkpoint_holds_what_is_promised(tmp_path: Path) -> None:
+    trainer_for(point_task(), PLANS["momentum with averages"](), tmp_path).train()
+    last = list_checkpoints(tmp_path / "checkpoints")[-1]
+    assert last.step == 10
+    assert last.metrics["top1"] >= 0
+    assert set(load_weights(last.model_file(ema=False))) == set(SmallNet().state_dict())
+    assert last.has_ema
+    assert load_state(last)["step"] == 10
+
+
+def _seeded_net(**options: object) -> SmallNet:
+    torch.manual_seed(5)
+    return SmallNet(**options)
+
+
+def test_ranks_default_to_one() -> None:
+    assert Ranks().is_first

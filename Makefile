@@ -45,7 +45,7 @@ demo:
 
 test:
 	$(call ready,run test)
-	OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+	OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
 lint:
 	$(call ready,run lint)

@@ -107,14 +107,14 @@ class Runner:
             self.server.communicate(timeout=10)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
     runner = Runner(tmp_path_factory.mktemp("printed"))
     yield runner
     runner.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The working folder of each document, as if it were a checkout."""
     made: dict[str, Path] = {}
@@ -133,14 +133,7 @@ def test_every_document_keeps_to_the_convention(name: str) -> None:
 
 @pytest.mark.parametrize(
     "step",
-    [
-        pytest.param(
-            step,
-            id=f"{step.document}:{step.line}",
-            marks=pytest.mark.xdist_group(step.document),
-        )
-        for step in STEPS
-    ],
+    [pytest.param(step, id=f"{step.document}:{step.line}") for step in STEPS],
 )
 def test_the_documents_do_as_they_say(
     step: Command | WrittenFile,

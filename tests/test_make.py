@@ -18,8 +18,6 @@ DOCUMENTED = [
     step for step in STEPS if isinstance(step, Command) and list(step.words[:1]) == ["make"]
 ]
 
-pytestmark = pytest.mark.xdist_group("make")
-
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:

@@ -17,7 +17,7 @@ LEFT_OUT = shutil.ignore_patterns(
     ".git", ".venv", "runs", "build", "dist", "node_modules", "__pycache__", ".*_cache"
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("packaging")]
+pytestmark = pytest.mark.slow
 
 
 def call(command: Sequence[str | Path], cwd: Path) -> str:

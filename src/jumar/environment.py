@@ -1,0 +1,387 @@
+"""What this machine has for training, what is missing, and how to get it.
+
+The content of `jumar doctor` and of a run's environment.json. Nothing here fails: what cannot be
+found out is None.
+"""
+
+import importlib.metadata
+import math
+import os
+import platform
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import torch
+
+from jumar import __version__
+from jumar.device import (
+    CANN_VARIABLE,
+    NPU_PACKAGE,
+    Device,
+    accelerates_bf16,
+    cgroup_values,
+    list_devices,
+    memory_free_bytes,
+    memory_total_bytes,
+    npu_fault,
+    npu_nodes,
+    npu_package_version,
+    npu_pairing_fault,
+    processor_name,
+)
+
+T = TypeVar("T")
+
+OLDEST_TORCH = (2, 6)
+_ASCEND = Path("/usr/local/Ascend")
+_CANN_HOMES = ("ascend-toolkit/latest", "cann/latest", "latest", "cann", "nnae/latest")
+_PACKAGES = (
+    ("numpy", "arrays", "pip install numpy"),
+    ("safetensors", "weights in checkpoints", "pip install safetensors"),
+    ("pillow", "decoding of every image format", "pip install pillow"),
+    ("simplejpeg", "decoding of JPEG files at full speed", "pip install simplejpeg"),
+    ("google-crc32c", "checking TFRecord files at full speed", "pip install google-crc32c"),
+    ("scikit-learn", "the embedded digits", "pip install scikit-learn"),
+    ("tensorboard", "TensorBoard events of every run", "pip install 'jumar[tensorboard]'"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Processor:
+    """The CPU as this process may use it.
+
+    Attributes:
+        cores: Cores of the machine.
+        usable_cores: Those left by the process's affinity and the container's quota.
+        intra_op_threads: Threads that torch runs one operator with.
+        inter_op_threads: Threads that torch runs operators beside each other with.
+        accelerates_bf16: Whether it has instructions for bfloat16.
+    """
+
+    name: str | None
+    cores: int | None
+    usable_cores: int | None
+    intra_op_threads: int | None
+    inter_op_threads: int | None
+    accelerates_bf16: bool | None
+    memory_total_bytes: int | None
+    memory_free_bytes: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accelerator:
+    """One GPU or NPU that can be opened."""
+
+    kind: str
+    index: int
+    name: str
+    memory_bytes: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ascend:
+    """What there is of an Ascend installation.
+
+    Attributes:
+        device_files: Such as /dev/davinci0.
+        cann_home: Where CANN lies.
+        cann_script: The script that sets its variables.
+        cann_is_sourced: Whether that was run for this process.
+        fault: Why no NPU can be opened; None where one can.
+        todo: What to do about it.
+    """
+
+    device_files: tuple[str, ...]
+    cann_home: str | None
+    cann_script: str | None
+    cann_is_sourced: bool
+    fault: str | None
+    todo: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Storage:
+    """Free space where something is written."""
+
+    purpose: str
+    place: str
+    free_bytes: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Package:
+    """A Python package that jumar uses; `version` is None where it is not installed."""
+
+    name: str
+    version: str | None
+    purpose: str
+    how_to_get: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Environment:
+    """What a run's result depends on besides its recipe.
+
+    Attributes:
+        system: Operating system and architecture.
+        versions: Of jumar, python, torch and whatever else computes (`cann`, `npu_driver`,
+            `cuda`, `cuda_driver`, the NPU's package by its own name); None where it is not there.
+    """
+
+    system: str
+    versions: Mapping[str, str | None]
+    processor: Processor
+    accelerators: tuple[Accelerator, ...]
+    ascend: Ascend
+    storage: tuple[Storage, ...]
+    packages: tuple[Package, ...]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong, slow or missing.
+
+    Attributes:
+        level: `error` stops a run, `warning` makes it slow or wrong, `note` leaves something out.
+    """
+
+    level: Literal["error", "warning", "note"]
+    what: str
+    todo: str
+
+
+def inspect_environment() -> Environment:
+    """Look at this machine. Takes about as long as loading torch_npu, where that is installed."""
+    home = _tried(_cann_home)
+    return Environment(
+        system=platform.platform(),
+        versions={
+            "jumar": __version__,
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            NPU_PACKAGE: _tried(npu_package_version),
+            "cann": _tried(lambda: cann_version(home)) if home else None,
+            "npu_driver": _tried(lambda: npu_driver_version(_ASCEND)),
+            "cuda": torch.version.cuda or torch.version.hip,
+            "cuda_driver": _tried(_cuda_driver_version),
+        },
+        processor=_processor(),
+        accelerators=tuple(_tried(_accelerators) or ()),
+        ascend=_ascend(home),
+        storage=tuple(_storage(purpose, place) for purpose, place in _places()),
+        packages=tuple(
+            Package(
+                name=name,
+                version=_tried(lambda name=name: importlib.metadata.version(name)),
+                purpose=purpose,
+                how_to_get=how,
+            )
+            for name, purpose, how in _PACKAGES
+        ),
+    )
+
+
+def check(environment: Environment) -> list[Finding]:
+    """What is wrong or missing, the worst first, each with what to do."""
+    findings = [
+        *_check_torch(environment),
+        *_check_ascend(environment),
+        *_check_machine(environment),
+    ]
+    for package in environment.packages:
+        if package.version is None:
+            what = f"{package.name} is not installed: {package.purpose}"
+            findings.append(Finding("note", what, package.how_to_get))
+    order = ("error", "warning", "note")
+    return sorted(findings, key=lambda finding: order.index(finding.level))
+
+
+def usable_cores() -> int:
+    """Cores that this process may use: its affinity, and the container's share of time."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    quotas = [text.split() for text in cgroup_values("cpu.max")]
+    periods = cgroup_values("cpu.cfs_period_us")
+    quotas += [list(pair) for pair in zip(cgroup_values("cpu.cfs_quota_us"), periods, strict=False)]
+    for quota in quotas:
+        # `max` and -1 mean no limit.
+        if len(quota) == 2 and all(text.isdigit() for text in quota):
+            cores = min(cores, math.ceil(int(quota[0]) / int(quota[1])))
+    return max(cores, 1)
+
+
+def cann_version(home: Path) -> str | None:
+    """The version of the CANN toolkit that lies in a folder, from what its installer left."""
+    patterns = (
+        "ascend_toolkit_install.info",
+        "*/ascend_toolkit_install.info",
+        "*/ascend_*_install.info",
+        "*/version.info",
+    )
+    for pattern in patterns:
+        for path in sorted(home.glob(pattern)):
+            version = _version_line(path)
+            if version:
+                return version
+    return None
+
+
+def npu_driver_version(ascend: Path) -> str | None:
+    """The version of the Ascend driver below an installation folder such as /usr/local/Ascend."""
+    return _version_line(ascend / "driver" / "version.info")
+
+
+def cache_folder() -> Path:
+    """`$JUMAR_CACHE`, or `jumar` in the user's cache folder by the XDG rules."""
+    if chosen := os.environ.get("JUMAR_CACHE"):
+        return Path(chosen).expanduser()
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "jumar"
+
+
+def _tried(probe: Callable[[], T]) -> T | None:
+    # A doctor that dies of the illness it should name is no use: whatever a probe raises, the
+    # rest is still reported.
+    try:
+        return probe()
+    except Exception:
+        return None
+
+
+def _processor() -> Processor:
+    host = Device(kind="cpu", index=0, name="")
+    return Processor(
+        name=_tried(processor_name),
+        cores=os.cpu_count(),
+        usable_cores=_tried(usable_cores),
+        intra_op_threads=_tried(torch.get_num_threads),
+        inter_op_threads=_tried(torch.get_num_interop_threads),
+        accelerates_bf16=_tried(lambda: accelerates_bf16(host)),
+        memory_total_bytes=_tried(lambda: memory_total_bytes(host)),
+        memory_free_bytes=_tried(lambda: memory_free_bytes(host)),
+    )
+
+
+def _accelerators() -> list[Accelerator]:
+    return [
+        Accelerator(
+            kind=device.kind,
+            index=device.index,
+            name=device.name,
+            memory_bytes=_tried(lambda device=device: memory_total_bytes(device)),
+        )
+        for device in list_devices()
+        if device.kind != "cpu"
+    ]
+
+
+def _ascend(home: Path | None) -> Ascend:
+    fault = _tried(npu_fault)
+    return Ascend(
+        device_files=tuple(_tried(npu_nodes) or ()),
+        cann_home=str(home) if home else None,
+        cann_script=_tried(lambda: str(_cann_script(home))) if home else None,
+        cann_is_sourced=CANN_VARIABLE in os.environ,
+        fault=fault.what if fault else None,
+        todo=fault.todo if fault else None,
+    )
+
+
+def _cann_home() -> Path | None:
+    sourced = os.environ.get(CANN_VARIABLE)
+    homes = [Path(sourced)] if sourced else [_ASCEND / name for name in _CANN_HOMES]
+    return next((home for home in homes if home.is_dir()), None)
+
+
+def _cann_script(home: Path) -> Path:
+    # Older releases of CANN have it beside `latest`, newer ones within their folder.
+    inside = home / "set_env.sh"
+    return inside if inside.exists() else home.parent / "set_env.sh"
+
+
+def _version_line(path: Path) -> str | None:
+    try:
+        found = re.search(r"^version\s*=\s*(\S+)", path.read_text(), re.MULTILINE | re.IGNORECASE)
+    except OSError:
+        return None
+    return found[1].strip("[]") if found else None
+
+
+def _cuda_driver_version() -> str | None:
+    text = Path("/proc/driver/nvidia/version").read_text()
+    found = re.search(r"Module\s+(?:for \S+\s+)?([\d.]+)", text)
+    return found[1] if found else None
+
+
+def _places() -> list[tuple[str, Path]]:
+    places = [("runs", _tried(Path.cwd)), ("cache", _tried(cache_folder))]
+    return [(purpose, place) for purpose, place in places if place is not None]
+
+
+def _storage(purpose: str, place: Path) -> Storage:
+    existing = next((folder for folder in (place, *place.parents) if folder.exists()), place)
+    free = _tried(lambda: shutil.disk_usage(existing).free)
+    return Storage(purpose=purpose, place=str(place), free_bytes=free)
+
+
+def _check_torch(environment: Environment) -> Iterator[Finding]:
+    versions = environment.versions
+    ours = versions["torch"] or ""
+    release = re.match(r"(\d+)\.(\d+)", ours)
+    if release and (int(release[1]), int(release[2])) < OLDEST_TORCH:
+        oldest = ".".join(map(str, OLDEST_TORCH))
+        yield Finding(
+            "error", f"torch {ours} is older than {oldest}", f"pip install 'torch>={oldest}'"
+        )
+    if versions["cuda_driver"] and not versions["cuda"]:
+        yield Finding(
+            "warning",
+            f"there is an NVIDIA GPU, but torch {ours} is built without CUDA",
+            "Install a CUDA build of torch (https://pytorch.org/get-started/locally).",
+        )
+
+
+def _check_ascend(environment: Environment) -> Iterator[Finding]:
+    ascend, versions = environment.ascend, environment.versions
+    package = versions[NPU_PACKAGE]
+    mismatch = npu_pairing_fault(versions["torch"] or "", package) if package else None
+    if mismatch is not None:
+        yield Finding("error", mismatch.what, mismatch.todo)
+    elif ascend.fault and (ascend.device_files or ascend.cann_home or package):
+        level = "error" if ascend.device_files else "warning"
+        yield Finding(level, ascend.fault, ascend.todo or "")
+    if ascend.cann_home and not ascend.cann_is_sourced:
+        yield Finding(
+            "warning",
+            f"CANN is in {ascend.cann_home}, but {CANN_VARIABLE} is not set",
+            f"source {ascend.cann_script}",
+        )
+
+
+def _check_machine(environment: Environment) -> Iterator[Finding]:
+    processor = environment.processor
+    threads, cores = processor.intra_op_threads, processor.usable_cores
+    if threads and cores and threads > cores:
+        yield Finding(
+            "warning",
+            f"torch uses {threads} threads on {cores} usable cores, which is slower",
+            f"--set threads.intra_op={cores}",
+        )
+    if processor.accelerates_bf16 is False and not environment.accelerators:
+        yield Finding(
+            "note",
+            "this processor has no bfloat16 instructions: mixed precision is not faster",
+            "Train in float32 here: --set precision.mode=must_keep_origin_dtype",
+        )
+    for storage in environment.storage:
+        if storage.free_bytes is not None and storage.free_bytes < 2**30:
+            other = "--run-dir" if storage.purpose == "runs" else "JUMAR_CACHE"
+            yield Finding(
+                "warning",
+                f"less than 1 GiB is free for the {storage.purpose} in {storage.place}",
+                f"Free some space, or choose another place with {other}.",
+            )

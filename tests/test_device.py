@@ -1,0 +1,335 @@
+"""Which device a run gets, and what it says when the one asked for is not there.
+
+An NPU that works is in tests/npu_standin; here are a CPU and the ways in which the rest is missing.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from jumar import device as module
+from jumar.device import (
+    NPU_PACKAGE,
+    Device,
+    accelerates_bf16,
+    copy_ahead,
+    has_fused_optimizers,
+    is_out_of_memory,
+    list_devices,
+    memory_free_bytes,
+    memory_peak_bytes,
+    memory_total_bytes,
+    npu_pairing_fault,
+    open_device,
+    reset_memory_peak,
+    seed_everything,
+    set_deterministic,
+    set_full_float32,
+    set_threads,
+    supports_bf16,
+    synchronize,
+)
+from jumar.errors import UserError
+
+CPU = Device(kind="cpu", index=0, name="test")
+RELEASE = ".".join(torch.__version__.split(".")[:2])
+
+without_cuda = pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
+
+
+@pytest.fixture
+def broken_npu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
+    """Installs a torch_npu of a version whose import ends with a line of Python."""
+
+    def install(version: str, line: str) -> None:
+        package = tmp_path / "site" / NPU_PACKAGE
+        package.mkdir(parents=True)
+        (package / "__init__.py").write_text(line)
+        info = tmp_path / "site" / f"{NPU_PACKAGE}-{version}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: torch_npu\nVersion: {version}\n"
+        )
+        monkeypatch.syspath_prepend(str(tmp_path / "site"))
+
+    monkeypatch.delenv("ASCEND_HOME_PATH", raising=False)
+    monkeypatch.setattr(module, "DEVICE_FILES", tmp_path)
+    return install
+
+
+def test_a_cpu_is_opened_with_its_name() -> None:
+    device = open_device("cpu")
+    assert (device.kind, device.index, str(device)) == ("cpu", 0, "cpu")
+    assert device.name
+    assert device.torch == torch.device("cpu")
+    assert (device.type, device.distributed_backend) == ("cpu", "gloo")
+
+
+@pytest.mark.parametrize(
+    ("kind", "index", "backend", "text"),
+    [("cuda", 1, "nccl", "cuda:1"), ("cpu", 0, "gloo", "cpu")],
+)
+def test_a_device_knows_its_names(kind: str, index: int, backend: str, text: str) -> None:
+    device = Device(kind=kind, index=index, name="x")
+    assert (device.distributed_backend, str(device), device.type) == (backend, text, kind)
+    assert device.torch == torch.device(text)
+
+
+@pytest.mark.parametrize(
+    "request_", ["gpu", "", "cuda:", "cuda:x", "npu:-1", "auto:1", "cpu:0", "npu:1:2", "ascend"]
+)
+def test_a_request_of_another_form_names_the_known_ones(request_: str) -> None:
+    with pytest.raises(UserError, match="auto, cpu, cuda, cuda:0, npu, npu:0"):
+        open_device(request_)
+
+
+@without_cuda
+@pytest.mark.parametrize("request_", ["cuda", "cuda:0", "CUDA"])
+def test_cuda_that_is_not_there_is_an_error_with_what_to_install(request_: str) -> None:
+    with pytest.raises(UserError) as caught:
+        open_device(request_)
+    assert caught.value.where == "--device"
+    assert "CUDA" in caught.value.what
+    assert "--device cpu" in caught.value.todo
+
+
+@pytest.mark.skipif(
+    module.importlib.util.find_spec(NPU_PACKAGE) is not None, reason="torch_npu is installed here"
+)
+@pytest.mark.parametrize("request_", ["npu", "npu:3"])
+def test_npu_without_torch_npu_is_an_error_with_the_release_to_install(request_: str) -> None:
+    with pytest.raises(UserError) as caught:
+        open_device(request_)
+    assert "torch_npu, which is not installed" in caught.value.what
+    assert f"torch-npu=={RELEASE}.*" in caught.value.todo
+
+
+def test_a_torch_npu_for_another_torch_is_refused_before_it_is_loaded(
+    broken_npu: Callable[[str, str], None],
+) -> None:
+    broken_npu("1.11.0", "raise SystemExit('loaded')")
+    with pytest.raises(UserError, match=r"torch_npu 1\.11\.0 does not fit torch") as caught:
+        open_device("npu")
+    assert "works with torch X.Y only" in caught.value.todo
+
+
+@pytest.mark.parametrize(
+    ("line", "cann", "told"),
+    [
+        (
+            "raise ImportError('libhccl.so: cannot open shared object file: No such file')",
+            None,
+            "set_env.sh",
+        ),
+        ("raise Exception('ASCEND_RUNTIME_PATH : /x does not exist')", "/x", "Check CANN in /x"),
+        ("raise ImportError('libascend_hal.so: cannot open')", "/x", "driver is missing"),
+        ("raise ImportError('_C.so: undefined symbol: _ZN2at')", "/x", "torch_npu of this torch"),
+    ],
+)
+def test_a_torch_npu_that_does_not_load_says_why_and_what_to_do(
+    broken_npu: Callable[[str, str], None],
+    monkeypatch: pytest.MonkeyPatch,
+    line: str,
+    cann: str | None,
+    told: str,
+) -> None:
+    broken_npu(f"{RELEASE}.0", line)
+    if cann:
+        monkeypatch.setenv("ASCEND_HOME_PATH", cann)
+    with pytest.raises(UserError, match="torch_npu cannot be loaded") as caught:
+        open_device("npu")
+    assert line.split("'")[1] in caught.value.what
+    assert told in caught.value.todo
+
+
+@without_cuda
+def test_auto_leaves_a_broken_torch_npu_alone_where_there_is_no_npu(
+    broken_npu: Callable[[str, str], None],
+) -> None:
+    broken_npu(f"{RELEASE}.0", "raise ImportError('libhccl.so')")
+    assert open_device("auto").kind == "cpu"
+
+
+def test_auto_stops_at_a_broken_torch_npu_where_there_is_an_npu(
+    broken_npu: Callable[[str, str], None], tmp_path: Path
+) -> None:
+    (tmp_path / "davinci0").touch()
+    (tmp_path / "davinci_manager").touch()
+    broken_npu(f"{RELEASE}.0", "raise ImportError('libhccl.so')")
+    assert module.npu_nodes() == [str(tmp_path / "davinci0")]
+    with pytest.raises(UserError, match="torch_npu cannot be loaded"):
+        open_device("auto")
+
+
+@without_cuda
+@pytest.mark.skipif(
+    module.importlib.util.find_spec(NPU_PACKAGE) is not None, reason="torch_npu is installed here"
+)
+def test_auto_says_which_npu_it_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "DEVICE_FILES", tmp_path)
+    assert open_device("auto").note == ""
+    (tmp_path / "davinci1").touch()
+    assert "davinci1 is there, but torch_npu is not installed" in open_device("auto").note
+
+
+@pytest.mark.parametrize(
+    ("torch_version", "npu_version", "fits"),
+    [
+        ("2.13.0+cpu", "2.13.0", True),
+        ("2.7.1", "2.7.1.post11", True),
+        ("2.7.0", "2.7.1", True),
+        ("2.13.0", "2.12.0.post3", False),
+        ("2.1.0", "2.10.0", False),
+        ("2.10.0", "2.1.0.post17", False),
+        ("unknown", "2.6.0", False),
+    ],
+)
+def test_torch_npu_fits_the_torch_of_the_same_first_two_numbers(
+    torch_version: str, npu_version: str, fits: bool
+) -> None:
+    assert (npu_pairing_fault(torch_version, npu_version) is None) is fits
+
+
+def test_the_cpu_is_always_among_the_devices() -> None:
+    assert list_devices()[-1].kind == "cpu"
+
+
+def test_peak_memory_of_the_process_sees_an_allocation_and_can_start_anew() -> None:
+    size = 256 * 2**20
+    before = memory_peak_bytes(CPU)
+    held = torch.ones(size, dtype=torch.uint8)
+    grown = memory_peak_bytes(CPU)
+    assert grown - before > size // 2 or grown > 2 * size
+    del held
+    if os.access("/proc/self/clear_refs", os.W_OK):
+        reset_memory_peak(CPU)
+        assert memory_peak_bytes(CPU) < grown - size // 2
+
+
+def test_free_memory_is_part_of_all_memory() -> None:
+    assert 0 < memory_free_bytes(CPU) <= memory_total_bytes(CPU)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB"),
+        MemoryError(),
+        RuntimeError("CUDA error: out of memory"),
+        RuntimeError(
+            "NPU out of memory. Tried to allocate 5.03 GiB (NPU 3; 60.96 GiB total capacity)"
+        ),
+        RuntimeError("EL0004: [PID: 553] Failed to allocate memory."),
+        RuntimeError("alloc device memory failed, runtime result = 207001[FUNC:ReportCallError]"),
+        RuntimeError("CUDNN_STATUS_ALLOC_FAILED"),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried"),
+    ],
+)
+def test_memory_that_ran_out_is_recognised_on_every_device(error: BaseException) -> None:
+    assert is_out_of_memory(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("NPU function error: AclrtSynchronizeDevice, error code is 507013"),
+        RuntimeError("Expected all tensors to be on the same device"),
+        ValueError("out of memory"),
+        KeyboardInterrupt(),
+    ],
+)
+def test_other_errors_are_not_taken_for_memory(error: BaseException) -> None:
+    assert not is_out_of_memory(error)
+
+
+def test_on_a_cpu_batches_pass_through_as_they_are() -> None:
+    batches = [{"image": torch.ones(2)}, {"image": torch.zeros(2)}]
+    passed = list(copy_ahead(batches, CPU))
+    assert all(one is other for one, other in zip(passed, batches, strict=True))
+
+
+@pytest.mark.parametrize("name", ["sgd", "adam", "adamw", "adagrad"])
+def test_a_cpu_has_the_fused_optimizers(name: str) -> None:
+    assert has_fused_optimizers(CPU, name)
+    assert has_fused_optimizers(CPU)
+
+
+def test_a_cpu_computes_in_bfloat16_and_may_be_fast_at_it() -> None:
+    assert supports_bf16(CPU)
+    assert accelerates_bf16(CPU) in (True, False)
+
+
+def test_synchronizing_a_cpu_does_nothing() -> None:
+    synchronize(CPU)
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_a_cpu_always_computes_float32_in_full(full: bool) -> None:
+    before = torch.get_float32_matmul_precision()
+    try:
+        set_full_float32(CPU, full)
+        assert torch.get_float32_matmul_precision() == "highest"
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def test_determinism_is_switched_on_and_off() -> None:
+    try:
+        set_deterministic(CPU, True)
+        assert torch.are_deterministic_algorithms_enabled()
+        set_deterministic(CPU, False)
+        assert not torch.are_deterministic_algorithms_enabled()
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+def test_a_seed_decides_python_numpy_and_torch() -> None:
+    import random
+
+    import numpy
+
+    drawn = []
+    for _ in range(2):
+        seed_everything(2**40 + 7)
+        drawn.append((random.random(), numpy.random.rand(), torch.rand(()).item()))
+    seed_everything(2**40 + 8)
+    drawn.append((random.random(), numpy.random.rand(), torch.rand(()).item()))
+    assert drawn[0] == drawn[1]
+    assert all(one != other for one, other in zip(drawn[1], drawn[2], strict=True))
+
+
+def test_thread_counts_are_set_and_a_second_inter_op_count_is_refused_with_the_reason() -> None:
+    # In a process of its own, because torch takes the number of inter-op threads only once.
+    script = (
+        "import torch\n"
+        "from jumar.device import set_threads\n"
+        "from jumar.errors import UserError\n"
+        "cores = torch.get_num_interop_threads()\n"
+        "set_threads(intra_op=3, inter_op=cores + 1)\n"
+        "assert (torch.get_num_threads(), torch.get_num_interop_threads()) == (3, cores + 1)\n"
+        "set_threads(intra_op=1, inter_op=cores + 1)\n"
+        "set_threads()\n"
+        "assert (torch.get_num_threads(), torch.get_num_interop_threads()) == (1, cores + 1)\n"
+        "try:\n"
+        "    set_threads(inter_op=cores + 2)\n"
+        "except UserError as error:\n"
+        "    print(error)\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    assert "threads.inter_op: the inter-op threads of this process are fixed at" in result.stdout
+
+
+def test_setting_the_present_threads_again_changes_nothing() -> None:
+    before = (torch.get_num_threads(), torch.get_num_interop_threads())
+    set_threads(*before)
+    assert (torch.get_num_threads(), torch.get_num_interop_threads()) == before

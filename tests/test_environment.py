@@ -1,0 +1,244 @@
+"""What `jumar doctor` and environment.json say of a machine."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from jumar import environment as module
+from jumar.device import NPU_PACKAGE
+from jumar.environment import (
+    Ascend,
+    Environment,
+    Finding,
+    Processor,
+    Storage,
+    cann_version,
+    check,
+    inspect_environment,
+    npu_driver_version,
+    usable_cores,
+)
+
+
+@pytest.fixture(scope="module")
+def here() -> Environment:
+    return inspect_environment()
+
+
+@pytest.fixture
+def sound(here: Environment) -> Environment:
+    """A machine with nothing to complain about."""
+    processor = replace(here.processor, usable_cores=4, intra_op_threads=4, accelerates_bf16=True)
+    return replace(
+        here,
+        versions={**here.versions, "torch": "2.13.0+cpu", NPU_PACKAGE: None, "cuda_driver": None},
+        processor=processor,
+        accelerators=(),
+        ascend=Ascend(
+            device_files=(),
+            cann_home=None,
+            cann_script=None,
+            cann_is_sourced=False,
+            fault="not there",
+            todo="x",
+        ),
+        storage=(Storage(purpose="runs", place="/r", free_bytes=2**40),),
+        packages=tuple(replace(package, version="1.0") for package in here.packages),
+    )
+
+
+def test_the_environment_goes_to_json(here: Environment) -> None:
+    read = json.loads(json.dumps(asdict(here)))
+    assert read["versions"]["torch"] == torch.__version__
+    assert read["processor"]["usable_cores"] >= 1
+    assert [place["purpose"] for place in read["storage"]] == ["runs", "cache"]
+    assert {"tensorboard", "simplejpeg"} <= {package["name"] for package in read["packages"]}
+
+
+def test_it_takes_less_than_two_seconds() -> None:
+    start = time.perf_counter()
+    inspect_environment()
+    assert time.perf_counter() - start < 2
+
+
+def test_looking_imports_none_of_the_packages_that_it_names() -> None:
+    script = (
+        "import sys\n"
+        "from jumar.environment import inspect_environment\n"
+        "inspect_environment()\n"
+        "print(sorted({'tensorboard', 'simplejpeg', 'sklearn', 'PIL'} & set(sys.modules)))\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "[]"
+
+
+def test_what_cannot_be_found_is_none_and_the_rest_is_still_there(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def lost(*_: object, **__: object) -> str:
+        raise OSError("gone")
+
+    monkeypatch.setattr(os, "sched_getaffinity", lost, raising=False)
+    monkeypatch.setattr(Path, "read_text", lost)
+    monkeypatch.setattr(Path, "cwd", lost)
+    monkeypatch.setattr(module.shutil, "disk_usage", lost)
+    found = inspect_environment()
+    assert found.processor.usable_cores is None
+    assert all(storage.free_bytes is None for storage in found.storage)
+    assert found.versions["torch"] == torch.__version__
+    assert isinstance(check(found), list)
+
+
+def test_usable_cores_are_those_of_the_affinity_or_fewer() -> None:
+    assert 1 <= usable_cores() <= (os.cpu_count() or 1)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs Linux")
+def test_cores_that_the_process_may_not_use_are_not_counted() -> None:
+    allowed = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(allowed)})
+        assert usable_cores() == 1
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "version"),
+    [
+        (
+            "x86_64-linux/ascend_toolkit_install.info",
+            "package_name=Ascend-cann-toolkit\nversion=8.0.RC3\ninnerversion=V100R001C19\n"
+            "compatible_version=[V100R001C15,V100R001C19]\narch=x86_64\nos=linux\n",
+            "8.0.RC3",
+        ),
+        ("ascend_toolkit_install.info", "version=8.5.0\n", "8.5.0"),
+        ("runtime/version.info", "Version=7.3.0.1.231\nversion_dir=7.3\n", "7.3.0.1.231"),
+        ("compiler/readme.txt", "version=1\n", None),
+    ],
+)
+def test_the_version_of_cann_is_read_from_what_its_installer_left(
+    tmp_path: Path, path: str, text: str, version: str | None
+) -> None:
+    file = tmp_path / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    assert cann_version(tmp_path) == version
+
+
+@pytest.mark.parametrize("place", ["cann/set_env.sh", "set_env.sh"])
+def test_the_script_to_source_is_found_within_or_beside_cann(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    (tmp_path / "cann").mkdir()
+    (tmp_path / place).touch()
+    monkeypatch.setenv("ASCEND_HOME_PATH", str(tmp_path / "cann"))
+    found = inspect_environment().ascend
+    assert (found.cann_home, found.cann_is_sourced) == (str(tmp_path / "cann"), True)
+    assert found.cann_script == str(tmp_path / place)
+
+
+def test_the_version_of_the_driver_is_read_from_its_folder(tmp_path: Path) -> None:
+    assert npu_driver_version(tmp_path) is None
+    (tmp_path / "driver").mkdir()
+    (tmp_path / "driver" / "version.info").write_text("Version=24.1.rc3\nascendhal_version=7.35\n")
+    assert npu_driver_version(tmp_path) == "24.1.rc3"
+
+
+def _ascend(**changes: object) -> Callable[[Environment], Environment]:
+    return lambda found: replace(found, ascend=replace(found.ascend, **changes))
+
+
+def _versions(**changes: str | None) -> Callable[[Environment], Environment]:
+    return lambda found: replace(found, versions={**found.versions, **changes})
+
+
+def _processor(**changes: object) -> Callable[[Environment], Environment]:
+    return lambda found: replace(found, processor=replace(found.processor, **changes))
+
+
+def test_a_sound_machine_has_no_findings(sound: Environment) -> None:
+    assert check(sound) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "level", "what", "todo"),
+    [
+        (_versions(torch="2.5.1"), "error", "torch 2.5.1 is older than 2.6", "torch>=2.6"),
+        (
+            _versions(**{NPU_PACKAGE: "2.12.0.post3"}),
+            "error",
+            "torch_npu 2.12.0.post3 does not fit torch 2.13.0",
+            "torch_npu X.Y.Z works with torch X.Y only",
+        ),
+        (
+            _versions(cuda_driver="550.54", cuda=None),
+            "warning",
+            "an NVIDIA GPU, but torch 2.13.0+cpu is built without CUDA",
+            "CUDA build",
+        ),
+        (_ascend(device_files=("/dev/davinci0",)), "error", "not there", "x"),
+        (_ascend(cann_home="/usr/local/Ascend/cann"), "warning", "not there", "x"),
+        (
+            _ascend(cann_home="/a/latest", cann_script="/a/set_env.sh", fault=None),
+            "warning",
+            "CANN is in /a/latest, but ASCEND_HOME_PATH is not set",
+            "source /a/set_env.sh",
+        ),
+        (_processor(intra_op_threads=64), "warning", "64 threads on 4 usable", "intra_op=4"),
+        (_processor(accelerates_bf16=False), "note", "no bfloat16", "must_keep_origin_dtype"),
+        (
+            lambda found: replace(
+                found, storage=(Storage(purpose="cache", place="/c", free_bytes=10),)
+            ),
+            "warning",
+            "less than 1 GiB is free for the cache in /c",
+            "JUMAR_CACHE",
+        ),
+        (
+            lambda found: replace(found, packages=(replace(found.packages[-1], version=None),)),
+            "note",
+            "tensorboard is not installed",
+            "jumar[tensorboard]",
+        ),
+    ],
+)
+def test_what_is_wrong_is_found_with_what_to_do(
+    sound: Environment,
+    change: Callable[[Environment], Environment],
+    level: str,
+    what: str,
+    todo: str,
+) -> None:
+    finding: Finding = next(found for found in check(change(sound)) if what in found.what)
+    assert finding.level == level
+    assert todo in finding.todo
+
+
+def test_the_worst_finding_comes_first(sound: Environment) -> None:
+    bad = _processor(accelerates_bf16=False)(_versions(torch="2.5.1")(sound))
+    assert [finding.level for finding in check(bad)] == ["error", "note"]
+
+
+def test_a_processor_of_which_nothing_is_known_has_no_findings(sound: Environment) -> None:
+    unknown = Processor(
+        name=None,
+        cores=None,
+        usable_cores=None,
+        intra_op_threads=None,
+        inter_op_threads=None,
+        accelerates_bf16=None,
+        memory_total_bytes=None,
+        memory_free_bytes=None,
+    )
+    assert check(replace(sound, processor=unknown)) == []

@@ -17,7 +17,7 @@ class House(NamedTuple):
     """The floors as the document gives them."""
 
     floors: dict[str, int]
-    """Room (folder or file without `.py`) to floor, 1 at the ground."""
+    """Room (folder or file without `.py`) to floor, the lowest at the ground."""
     allowed: set[tuple[str, str]]
     """Pairs of rooms on one floor of which the first may import the second."""
 
@@ -81,7 +81,7 @@ def _modules(node: ast.AST, rooms: set[str]) -> Iterator[str]:
 
 def violations(package: Path, house: House) -> list[str]:
     """Imports that go up, or sideways without leave."""
-    floors = {**house.floors, "__init__": 0, "__main__": max(house.floors.values()) + 1}
+    floors = {**house.floors, "__init__": -1, "__main__": max(house.floors.values()) + 1}
     return [
         f"{found.place}: {found.room} imports {found.imported}"
         for found in imports(package)

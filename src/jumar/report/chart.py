@@ -1,0 +1,285 @@
+"""The geometry of a chart: paths, ticks, key letters. The template turns it into SVG.
+
+Coordinates are in a view box that is as wide as a phone at normal text size, so that the texts
+stay readable where a browser shrinks the drawing, and are not huge where it enlarges it.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from jumar.report.content import Chart, Curve, Point
+from jumar.report.numbers import Axis, axis_for, tick_text
+from jumar.report.thinning import evenly, thinned
+
+WIDTH, HEIGHT = 480.0, 290.0
+LEFT, RIGHT, TOP, BOTTOM = 58.0, 34.0, 12.0, 42.0
+COLOURS, DASHES = 6, 4
+
+_LETTER_HEIGHT = 14.0
+_LARGEST = 1e30
+"""Beyond it a value is as good as infinite, and would leave the others on one flat line."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """A place with a text that shows on hover: a dot, an invisible target, or a cross."""
+
+    x: float
+    y: float
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """A drawn curve."""
+
+    key: str
+    label: str
+    colour: int
+    dash: int
+    is_repeat: bool
+    dotted: bool
+    """Whether its points are shown as dots: measured one by one, or a single one."""
+    path: str
+    marks: Sequence[Mark]
+    crosses: Sequence[Mark]
+    key_x: float
+    key_y: float
+    summary: Sequence[str]
+    """First, lowest, highest and last value, as texts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tick:
+    """Where a tick lies and what it says."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawing:
+    """A chart ready for the template."""
+
+    title: str
+    x_label: str
+    description: str
+    logarithmic: bool
+    x_ticks: Sequence[Tick]
+    y_ticks: Sequence[Tick]
+    lines: Sequence[Line]
+    has_crosses: bool
+
+
+def key_letters(group: int) -> str:
+    """A, B, ... Z, AA, AB, ...: what ties a line, its legend and its table row together."""
+    letters = ""
+    number = group + 1
+    while number:
+        number, rest = divmod(number - 1, 26)
+        letters = chr(ord("A") + rest) + letters
+    return letters
+
+
+def colour_and_dash(group: int) -> tuple[int, int]:
+    """Colour and dash pattern of a group; the first 24 groups have a pair each to themselves."""
+    return group % COLOURS, (group + group // (COLOURS * DASHES // 2)) % DASHES
+
+
+def draw(chart: Chart, *, points_per_curve: int, marks_per_curve: int) -> Drawing | None:
+    """The drawing of a chart, or None when it has no finite value at all.
+
+    Args:
+        chart: What to draw.
+        points_per_curve: Longer curves are thinned to so many points, keeping extremes.
+        marks_per_curve: How many points at most have a text on hover.
+    """
+    curves = _merged(
+        [replace(curve, points=_drawable(curve.points)) for curve in chart.curves if curve.points]
+    )
+    values = [point.y for curve, _ in curves for point in curve.points if point.y is not None]
+    if not values:
+        return None
+    y_axis = axis_for(values, may_be_logarithmic=True)
+    x_axis = axis_for(
+        (point.x for curve, _ in curves for point in curve.points), may_be_logarithmic=False
+    )
+    lines: list[Line] = []
+    seen: set[int] = set()
+    for curve, key in curves:
+        plot = _Plot(x_axis, y_axis, curve)
+        lines.append(
+            plot.line(
+                key="" if curve.group in seen else key,
+                marked=chart.marked,
+                points_per_curve=points_per_curve,
+                marks_per_curve=marks_per_curve,
+            )
+        )
+        seen.add(curve.group)
+    return Drawing(
+        title=chart.title,
+        x_label=chart.x_label,
+        description=_description(chart, lines),
+        logarithmic=y_axis.logarithmic,
+        x_ticks=[Tick(at=_across(x_axis, at), text=tick_text(at)) for at in x_axis.ticks],
+        y_ticks=[Tick(at=_down(y_axis, at), text=tick_text(at)) for at in y_axis.ticks],
+        lines=_apart(lines),
+        has_crosses=any(line.crosses for line in lines),
+    )
+
+
+class _Plot:
+    """One curve on its axes."""
+
+    def __init__(self, x_axis: Axis, y_axis: Axis, curve: Curve) -> None:
+        self.x_axis = x_axis
+        self.y_axis = y_axis
+        self.curve = curve
+
+    def line(self, *, key: str, marked: bool, points_per_curve: int, marks_per_curve: int) -> Line:
+        curve = self.curve
+        points = thinned(curve.points, points_per_curve)
+        valued = [(point.x, point.y) for point in points if point.y is not None]
+        colour, dash = colour_and_dash(curve.group)
+        end_x, end_y = self.place(*valued[-1]) if valued else (LEFT, HEIGHT - BOTTOM)
+        return Line(
+            key=key,
+            label=curve.label,
+            colour=colour,
+            dash=dash,
+            is_repeat=not key,
+            dotted=marked or len(valued) == 1,
+            path=self.path(points),
+            marks=[self.mark(*valued[index]) for index in evenly(len(valued), marks_per_curve)],
+            crosses=self.crosses(points, marks_per_curve),
+            key_x=end_x + 5,
+            key_y=end_y + 4,
+            summary=_summary([point.y for point in curve.points if point.y is not None]),
+        )
+
+    def place(self, x: float, y: float) -> tuple[float, float]:
+        return _across(self.x_axis, x), _down(self.y_axis, y)
+
+    def path(self, points: Iterable[Point]) -> str:
+        """Moves and lines, lifted over values that are not finite."""
+        parts: list[str] = []
+        pen = "M"
+        for point in points:
+            if point.y is None:
+                pen = "M"
+                continue
+            x, y = self.place(point.x, point.y)
+            parts.append(f"{pen}{x:.1f} {y:.1f}")
+            pen = "L"
+        return "".join(parts)
+
+    def mark(self, x: float, y: float) -> Mark:
+        across, down = self.place(x, y)
+        text = f"{self.curve.label}: {tick_text(y)} at {tick_text(x)}"
+        return Mark(x=round(across, 1), y=round(down, 1), text=text)
+
+    def crosses(self, points: Sequence[Point], most: int) -> list[Mark]:
+        """Where a value was not finite (on the upper edge), and where the curve broke off."""
+        curve = self.curve
+        gaps = [point.x for point in points if point.y is None]
+        crosses = [
+            Mark(
+                x=round(_across(self.x_axis, gaps[index]), 1),
+                y=TOP,
+                text=f"{curve.label}: not a finite number at {tick_text(gaps[index])}",
+            )
+            for index in evenly(len(gaps), most)
+        ]
+        valued = [(point.x, point.y) for point in points if point.y is not None]
+        if curve.ended and valued:
+            x, y = self.place(*valued[-1])
+            text = f"{curve.label}: {curve.ended}"
+            crosses.append(Mark(x=round(x, 1), y=round(y, 1), text=text))
+        return crosses
+
+
+def _across(axis: Axis, value: float) -> float:
+    return LEFT + axis.share(value) * (WIDTH - LEFT - RIGHT)
+
+
+def _down(axis: Axis, value: float) -> float:
+    return HEIGHT - BOTTOM - axis.share(value) * (HEIGHT - TOP - BOTTOM)
+
+
+def _drawable(points: Sequence[Point]) -> list[Point]:
+    return [
+        point if point.y is not None and abs(point.y) <= _LARGEST else Point(point.x, None)
+        for point in points
+    ]
+
+
+def _merged(curves: Sequence[Curve]) -> list[tuple[Curve, str]]:
+    """Curves with their key letters; curves that lie on each other become one with both letters.
+
+    Learning rates are the same in every run of most sweeps: drawn one over the other, they would
+    claim that only the last one exists.
+    """
+    merged: dict[tuple[Point, ...], list[Curve]] = {}
+    for curve in curves:
+        merged.setdefault(tuple(curve.points), []).append(curve)
+    all_groups = {curve.group for curve in curves}
+    result: list[tuple[Curve, str]] = []
+    for same in merged.values():
+        groups = sorted({curve.group for curve in same})
+        if len(groups) == 1:
+            result.append((same[0], key_letters(groups[0])))
+            continue
+        letters = [key_letters(group) for group in groups]
+        key = "all" if set(groups) == all_groups else "".join(letters)
+        label = f"all {len(groups)} alike" if key == "all" else f"{', '.join(letters)} alike"
+        ended = next((curve.ended for curve in same if curve.ended), "")
+        result.append((replace(same[0], label=label, ended=ended), key))
+    return result
+
+
+def _apart(lines: Sequence[Line]) -> list[Line]:
+    """The lines with their key letters moved up or down until none covers another."""
+    placed: list[tuple[float, float]] = []
+    moved: dict[int, float] = {}
+    order = sorted(
+        (index for index, line in enumerate(lines) if line.key),
+        key=lambda index: lines[index].key_y,
+    )
+    for index in order:
+        x, y = lines[index].key_x, lines[index].key_y
+        near = [at for across, at in placed if abs(across - x) < 24]
+        if near:
+            y = max(y, max(near) + _LETTER_HEIGHT)
+        placed.append((x, y))
+        moved[index] = y
+    overflow = max([*moved.values(), 0.0]) - (HEIGHT - BOTTOM)
+    if overflow > 0:
+        # Pushed below the axis: lift from the bottom, each just above the one under it.
+        limit: dict[int, float] = {}
+        for index in reversed(order):
+            x = lines[index].key_x
+            under = [limit[other] for other in limit if abs(lines[other].key_x - x) < 24]
+            bottom = min([*under, HEIGHT - BOTTOM + _LETTER_HEIGHT]) - _LETTER_HEIGHT
+            limit[index] = min(moved[index], bottom)
+        moved.update(limit)
+    return [
+        replace(line, key_x=round(line.key_x, 1), key_y=round(moved.get(index, line.key_y), 1))
+        for index, line in enumerate(lines)
+    ]
+
+
+def _summary(values: Sequence[float]) -> tuple[str, ...]:
+    if not values:
+        return ("none",) * 4
+    return tuple(tick_text(v) for v in (values[0], min(values), max(values), values[-1]))
+
+
+def _description(chart: Chart, lines: Sequence[Line]) -> str:
+    """The chart in words, for those who do not see it."""
+    told = [
+        f"{line.label}: from {line.summary[0]} to {line.summary[3]}"
+        for line in lines
+        if not line.is_repeat
+    ]
+    return f"{chart.title} over {chart.x_label}. " + "; ".join(told) + "."

@@ -1,0 +1,93 @@
+"""What a page shows, as plain data: whoever has something to report fills these.
+
+Nothing here knows of runs or sweeps, so that later readers (profiles, porting) can use the same
+page.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Point(NamedTuple):
+    """One value of a curve; `y` is None where the value was not a finite number."""
+
+    x: float
+    y: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """One line of a chart.
+
+    Attributes:
+        label: Its name in the legend.
+        group: Number of its colour, dash pattern and key letter; the repeats of one combination
+            share a group, and a group keeps its colour over all charts of a page.
+        points: In the order of x.
+        ended: Why the line ends before the others do; empty when it does not.
+    """
+
+    label: str
+    group: int
+    points: Sequence[Point]
+    ended: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chart:
+    """Curves over one axis.
+
+    Attributes:
+        title: What is drawn, with its unit.
+        x_label: What the horizontal axis counts.
+        curves: At least one, each with a point or more.
+        marked: Whether every point was measured on its own (an evaluation) and gets a dot.
+    """
+
+    title: str
+    x_label: str
+    curves: Sequence[Curve]
+    marked: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageTable:
+    """A table of texts.
+
+    Attributes:
+        title: Its heading.
+        header: One text a column.
+        rows: Of the same length as the header.
+        numeric: Indices of the columns that are aligned to the right.
+        groups: Group of each row, whose key letter is shown before it; empty for none.
+        notes: Lines below it.
+    """
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    numeric: Sequence[int] = ()
+    groups: Sequence[int] = ()
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """A whole page.
+
+    Attributes:
+        title: Its heading.
+        facts: Names with values: what, where, when.
+        notices: What a reader must know before the numbers, such as runs that failed.
+        tables: Shown above the charts.
+        charts: In their order; those without a single finite value are left out.
+        details: Tables that are folded away at the end.
+    """
+
+    title: str
+    facts: Sequence[tuple[str, str]] = ()
+    notices: Sequence[str] = ()
+    tables: Sequence[PageTable] = ()
+    charts: Sequence[Chart] = ()
+    details: Sequence[PageTable] = ()

@@ -1,0 +1,44 @@
+"""Fewer points with the same picture."""
+
+from collections.abc import Sequence
+
+from jumar.report.content import Point
+
+
+def thinned(points: Sequence[Point], most: int) -> list[Point]:
+    """At most `most` of the points, with the first, the last, and both extremes of every stretch.
+
+    A mean over stretches would hide the spike that a reader looks for. Points without a value
+    stay as one gap a stretch.
+
+    Args:
+        points: In the order of x.
+        most: At least 8.
+    """
+    if len(points) <= most:
+        return list(points)
+    # A stretch gives its minimum, its maximum and possibly a gap; the ends are kept besides.
+    stretches = (most - 2) // 3
+    inner = points[1:-1]
+    kept = {0, len(points) - 1}
+    for number in range(stretches):
+        start = number * len(inner) // stretches
+        stop = (number + 1) * len(inner) // stretches
+        indices = range(start + 1, stop + 1)
+        valued = [(y, index) for index in indices if (y := points[index].y) is not None]
+        if valued:
+            kept.add(min(valued)[1])
+            kept.add(max(valued)[1])
+        gap = next((index for index in indices if points[index].y is None), None)
+        if gap is not None:
+            kept.add(gap)
+    return [points[index] for index in sorted(kept)]
+
+
+def evenly(count: int, most: int) -> list[int]:
+    """At most `most` indices of `count`, evenly spread, with the first and the last."""
+    if count <= most:
+        return list(range(count))
+    if most < 2:
+        return [count - 1][:most]
+    return sorted({round(place * (count - 1) / (most - 1)) for place in range(most)})

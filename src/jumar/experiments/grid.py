@@ -1,0 +1,109 @@
+"""The grid of a sweep: which values are combined, in which order, under which names."""
+
+import hashlib
+import itertools
+import re
+from collections.abc import Sequence
+
+from jumar.errors import UserError
+
+_OPTION = "--vary"
+_LONGEST_NAME = 120
+"""File systems allow 255 bytes a name; files are written beside their place under longer ones."""
+
+
+def parse_vary(vary: Sequence[str], *, where: str = _OPTION) -> list[list[str]]:
+    """Every combination of the varied values, as assignments of one run.
+
+    The first field varies slowest. A comma separates values, except within brackets, where it
+    separates the items of a list: `a.b=[1,2],[3,4]` has two values.
+
+    Args:
+        vary: `section.field=value,value,...`, one item a field.
+        where: What the message names as the place of a mistake.
+
+    Returns:
+        Assignments of each combination in the order of `vary`; one empty combination when
+        nothing is varied.
+
+    Raises:
+        UserError: No `=`, an empty or repeated value, or the same field twice.
+    """
+    axes: list[list[str]] = []
+    seen: set[str] = set()
+    for item in vary:
+        field, values = _axis(item, where)
+        if field in seen:
+            raise UserError(
+                f"'{field}' is varied twice",
+                where=where,
+                todo=f"Give its values at once: {where} {field}={values[0]},...",
+            )
+        seen.add(field)
+        axes.append([f"{field}={value}" for value in values])
+    return [list(combination) for combination in itertools.product(*axes)]
+
+
+def field_of(assignment: str) -> str:
+    """The field of `section.field=value`."""
+    return assignment.partition("=")[0].strip()
+
+
+def value_of(assignment: str) -> str:
+    """The value of `section.field=value`."""
+    return assignment.partition("=")[2].strip()
+
+
+def run_name(assignments: Sequence[str]) -> str:
+    """The name of a run's directory: its assignments, as far as file systems allow them.
+
+    The same assignments have the same name in every sweep. Where a character had to be replaced
+    or the name cut, a part of a digest keeps different assignments apart.
+    """
+    if not assignments:
+        return "run"
+    wanted = ",".join(assignments)
+    safe = re.sub(r"[^A-Za-z0-9._=,+-]", "-", wanted)
+    if safe == wanted and len(safe) <= _LONGEST_NAME and not safe.startswith((".", "-")):
+        return safe
+    digest = hashlib.sha256(wanted.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    stem = safe.lstrip(".-")[: _LONGEST_NAME - 9] or "run"
+    return f"{stem}-{digest}"
+
+
+def _axis(item: str, where: str) -> tuple[str, list[str]]:
+    field, equals, text = item.partition("=")
+    field = field.strip()
+    if not equals or not field:
+        raise UserError(
+            f"'{item}' is not of the form section.field=value,value",
+            where=where,
+            todo=f"For instance: {where} precision.mode=allow_mix_precision,force_fp16",
+        )
+    values = [value.strip() for value in _split(text)]
+    if "" in values:
+        raise UserError(
+            f"'{item}' has an empty value",
+            where=where,
+            todo=f"Write values with one comma between them and no space: {where} {field}=1,2",
+        )
+    repeated = next((value for value in values if values.count(value) > 1), None)
+    if repeated is not None:
+        raise UserError(
+            f"'{field}' has the value '{repeated}' twice",
+            where=where,
+            todo="Name each value once; --repeats N runs every combination with N seeds.",
+        )
+    return field, values
+
+
+def _split(text: str) -> list[str]:
+    """The values between the commas that are in no bracket."""
+    values, depth = [""], 0
+    for character in text:
+        depth += (character in "[(") - (character in "])")
+        if character == "," and depth <= 0:
+            values.append("")
+        else:
+            values[-1] += character
+    return values

@@ -1,0 +1,388 @@
+"""The table of a sweep: every combination against the baseline.
+
+The form is that of the experiment table from which the project started: precision mode, loss
+and accuracy against the baseline, batch time. Pure functions of runs that were read.
+"""
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from jumar.errors import UserError
+from jumar.experiments.grid import field_of, value_of
+from jumar.experiments.run_reading import Headline, Run, precision_note
+from jumar.experiments.tolerance import (
+    Tolerance,
+    between_accuracies,
+    between_losses,
+    between_seeds,
+    t_quantile,
+)
+
+Relation = Literal["baseline", "equal", "below", "above", "not available"]
+
+ORIGIN_MODE = "must_keep_origin_dtype"
+"""The mode that changes no precision, against which the others are judged unless told."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Combination:
+    """One point of the grid with the runs of its seeds."""
+
+    assignments: tuple[str, ...]
+    runs: tuple[Run, ...]
+    ends: tuple[str, ...] = ()
+    """What the end of each run's process says; empty texts where it says nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """One value against the baseline's; None for a value that there is not."""
+
+    value: float | None = None
+    deviation: float | None = None
+    """Standard deviation over the seeds, where there are several."""
+    relation: Relation = "not available"
+    reason: str = ""
+    """Why there is no relation."""
+    tolerance: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One combination."""
+
+    values: tuple[str, ...]
+    """Of the varied fields, in the order of the columns."""
+    runs: tuple[str, ...]
+    num_finished: int
+    loss: Compared
+    headline: Compared
+    batch_time_ms: float | None
+    speed_up: float | None
+    memory_peak_bytes: int | None
+    computed: str
+    """The type in which it was computed."""
+    substituted: bool
+    """Whether that is another type than the mode asks for."""
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """The whole table."""
+
+    recipe: str
+    fields: tuple[str, ...]
+    loss_name: str
+    headline_name: str
+    headline_unit: str
+    rows: tuple[Row, ...]
+    baseline: int
+    """Index of the baseline's row."""
+    explanations: tuple[str, ...]
+    """What equal means and where the tolerance comes from."""
+
+
+def reason_of(run: Run, end: str) -> str:
+    """Why a run has no final numbers.
+
+    Args:
+        run: As it is now.
+        end: What the end of its process says, or an empty text.
+    """
+    # What the run itself wrote of its failure says more than the exit code of its process.
+    return run.reason if run.state == "failed" or not end else end
+
+
+def baseline_index(combinations: Sequence[Sequence[str]], wanted: Sequence[str] = ()) -> int:
+    """Which combination is the baseline.
+
+    Args:
+        combinations: Assignments of each.
+        wanted: Assignments of the baseline, all or some; the first combination that has them is
+            it. Empty for the first with `must_keep_origin_dtype`, else the first of all.
+
+    Raises:
+        UserError: No combination has the wanted assignments.
+    """
+    if wanted:
+        for index, assignments in enumerate(combinations):
+            if set(wanted) <= set(assignments):
+                return index
+        known = "; --baseline ".join(" --baseline ".join(names) for names in combinations if names)
+        raise UserError(
+            f"no run of the sweep has {', '.join(wanted)}",
+            where="--baseline",
+            todo=f"Known: --baseline {known}." if known else "Leave it out: nothing is varied.",
+        )
+    for index, assignments in enumerate(combinations):
+        if any(value_of(assignment) == ORIGIN_MODE for assignment in assignments):
+            return index
+    return 0
+
+
+def build_table(
+    recipe: str, combinations: Sequence[Combination], wanted_baseline: Sequence[str] = ()
+) -> Table:
+    """The table of the combinations, one or more.
+
+    Raises:
+        UserError: The wanted baseline is not among the combinations.
+    """
+    index = baseline_index([entry.assignments for entry in combinations], wanted_baseline)
+    baseline = _Finished(combinations[index])
+    entries = [_Finished(entry) for entry in combinations]
+    measured = [baseline] if baseline.runs else entries
+    headline = next((found for entry in measured if (found := entry.headline)), None)
+    is_evaluated = any(entry.losses("evaluation loss") for entry in measured)
+    loss_name = "evaluation loss" if is_evaluated else "training loss"
+    return Table(
+        recipe=recipe,
+        fields=tuple(field_of(assignment) for assignment in combinations[0].assignments),
+        loss_name=loss_name,
+        headline_name=headline.name if headline else "",
+        headline_unit=headline.unit if headline else "",
+        rows=tuple(
+            _row(entry, baseline, headline, loss_name, is_baseline=number == index)
+            for number, entry in enumerate(entries)
+        ),
+        baseline=index,
+        explanations=_explanations(baseline, headline, loss_name),
+    )
+
+
+class _Finished:
+    """A combination with what its finished runs measured."""
+
+    def __init__(self, combination: Combination) -> None:
+        self.combination = combination
+        self.runs = [run for run in combination.runs if run.state == "finished"]
+
+    @property
+    def headline(self) -> Headline | None:
+        return next((run.results.headline for run in self.runs if run.results.headline), None)
+
+    @property
+    def num_samples(self) -> int | None:
+        """Evaluation samples behind each accuracy, where all runs agree on it."""
+        counts = {run.results.eval_samples for run in self.runs}
+        count = counts.pop() if len(counts) == 1 else None
+        return count if count else None
+
+    def losses(self, name: str) -> list[float]:
+        if name == "evaluation loss":
+            return [v for run in self.runs if (v := run.results.metrics.get("loss")) is not None]
+        return [v for run in self.runs if (v := run.results.train_loss) is not None]
+
+    def headlines(self, headline: Headline | None) -> list[float]:
+        if headline is None:
+            return []
+        values = (run.results.metrics.get(headline.name) for run in self.runs)
+        return [value for value in values if value is not None]
+
+    def median(self, name: str) -> float | None:
+        """The median over the runs that measured it, unfinished ones too: a step takes the time
+        it takes.
+        """
+        runs = self.runs or self.combination.runs
+        values = [v for run in runs if (v := getattr(run.results, name)) is not None]
+        return statistics.median(values) if values else None
+
+    def reason(self) -> str:
+        """Why there is no number at all, from the first run that says so."""
+        return next((reason_of(run, end) for run, end in self.ended()), "")
+
+    def ended(self) -> list[tuple[Run, str]]:
+        """The runs that did not finish, with how their process ended."""
+        ends = self.combination.ends or ("",) * len(self.combination.runs)
+        pairs = zip(self.combination.runs, ends, strict=True)
+        return [(run, end) for run, end in pairs if run.state != "finished"]
+
+
+def _row(
+    entry: _Finished,
+    baseline: _Finished,
+    headline: Headline | None,
+    loss_name: str,
+    *,
+    is_baseline: bool,
+) -> Row:
+    precision = next((r.results for r in entry.combination.runs if r.results.computed), None)
+    memory = entry.median("memory_peak_bytes")
+    return Row(
+        values=tuple(value_of(assignment) for assignment in entry.combination.assignments),
+        runs=tuple(run.directory.name for run in entry.combination.runs),
+        num_finished=len(entry.runs),
+        loss=_compared(
+            entry.losses(loss_name),
+            baseline.losses(loss_name),
+            entry.reason(),
+            lambda: _loss_tolerance(entry, baseline, headline, loss_name),
+            is_baseline=is_baseline,
+        ),
+        headline=_compared(
+            entry.headlines(headline),
+            baseline.headlines(headline),
+            entry.reason(),
+            lambda: _headline_tolerance(entry, baseline, headline),
+            is_baseline=is_baseline,
+        ),
+        batch_time_ms=entry.median("step_ms_median"),
+        speed_up=_speed_up(entry, baseline),
+        memory_peak_bytes=None if memory is None else round(memory),
+        computed=precision.computed if precision else "",
+        substituted=precision.substituted if precision else False,
+        notes=tuple(_notes(entry, baseline)),
+    )
+
+
+def _compared(
+    values: Sequence[float],
+    baseline: Sequence[float],
+    reason: str,
+    tolerance_of: Callable[[], Tolerance | None],
+    *,
+    is_baseline: bool,
+) -> Compared:
+    if not values:
+        return Compared(reason=reason or "not measured, or not a finite number")
+    mean = statistics.fmean(values)
+    deviation = statistics.stdev(values) if len(values) > 1 else None
+    if is_baseline:
+        return Compared(value=mean, deviation=deviation, relation="baseline")
+    if not baseline:
+        return Compared(value=mean, deviation=deviation, reason="the baseline is not available")
+    tolerance = tolerance_of()
+    if tolerance is None:
+        why = "one seed of the baseline gives no tolerance: use --repeats"
+        return Compared(value=mean, deviation=deviation, reason=why)
+    relation = tolerance.relation(mean, statistics.fmean(baseline))
+    return Compared(
+        value=mean,
+        deviation=deviation,
+        relation=cast("Relation", relation),
+        tolerance=tolerance.value,
+    )
+
+
+def _is_accuracy(headline: Headline | None) -> bool:
+    """Whether the headline is a share of right samples, which has a binomial standard error."""
+    return headline is not None and headline.unit == "%" and headline.higher_is_better
+
+
+def _headline_tolerance(
+    entry: _Finished, baseline: _Finished, headline: Headline | None
+) -> Tolerance | None:
+    before, after = baseline.headlines(headline), entry.headlines(headline)
+    samples = baseline.num_samples
+    if len(before) > 1:
+        tolerance = between_seeds(before, len(after))
+        if _is_accuracy(headline) and samples:
+            # Seeds that agree to the last sample would make one sample a difference.
+            return Tolerance(value=max(tolerance.value, 100 / samples))
+        return tolerance
+    if not _is_accuracy(headline) or not samples or samples != entry.num_samples:
+        return None
+    return between_accuracies(before[0], statistics.fmean(after), samples)
+
+
+def _loss_tolerance(
+    entry: _Finished, baseline: _Finished, headline: Headline | None, loss_name: str
+) -> Tolerance | None:
+    before, after = baseline.losses(loss_name), entry.losses(loss_name)
+    if len(before) > 1:
+        return between_seeds(before, len(after))
+    scores = baseline.headlines(headline), entry.headlines(headline)
+    samples = baseline.num_samples
+    if not (_is_accuracy(headline) and samples and all(scores) and samples == entry.num_samples):
+        return None
+    accuracies = statistics.fmean(scores[0]), statistics.fmean(scores[1])
+    return between_losses(before[0], accuracies, samples)
+
+
+def _speed_up(entry: _Finished, baseline: _Finished) -> float | None:
+    """Samples a second by the median batch time, against the baseline's."""
+    before, after = baseline.median("step_ms_median"), entry.median("step_ms_median")
+    if not before or not after:
+        return None
+    batches = entry.median("batch_size"), baseline.median("batch_size")
+    if batches[0] and batches[1]:
+        return before / after * batches[0] / batches[1]
+    return before / after if batches == (None, None) else None
+
+
+def _notes(entry: _Finished, baseline: _Finished) -> list[str]:
+    """What must be known beside the numbers of a row."""
+    results = [run.results for run in entry.combination.runs]
+    notes = [note for result in results if (note := precision_note(result))]
+    for run, end in entry.ended():
+        which = f"{run.directory.name}: " if len(results) > 1 else ""
+        notes.append(f"{which}not available: {reason_of(run, end)}")
+    for result in results:
+        if result.skipped_steps:
+            share = f" of {result.steps}" if result.steps else ""
+            notes.append(f"{result.skipped_steps}{share} steps skipped by the loss scale")
+    devices = {run.results.device for run in baseline.runs if run.results.device}
+    other = sorted({r.device for r in results if r.device} - devices) if devices else []
+    if other:
+        notes.append(f"ran on {', '.join(other)}, the baseline on {', '.join(sorted(devices))}")
+    torches = {run.results.versions.get("torch", "") for run in baseline.runs}
+    newer = sorted({r.versions["torch"] for r in results if "torch" in r.versions} - torches)
+    if newer and torches:
+        notes.append(f"torch {', '.join(newer)}, the baseline torch {', '.join(sorted(torches))}")
+    return list(dict.fromkeys(notes))
+
+
+def _explanations(
+    baseline: _Finished, headline: Headline | None, loss_name: str
+) -> tuple[str, ...]:
+    """What equal means, and what the times are."""
+    told: list[str] = []
+    losses, scores = baseline.losses(loss_name), baseline.headlines(headline)
+    samples = baseline.num_samples
+    if len(losses) > 1 or len(scores) > 1:
+        count = max(len(losses), len(scores))
+        spreads: list[str] = []
+        if len(losses) > 1:
+            spreads.append(f"{loss_name} {statistics.stdev(losses):.3g}")
+        if headline and len(scores) > 1:
+            spreads.append(
+                f"{headline.name} {statistics.stdev(scores):.3g} {headline.unit}".strip()
+            )
+        told.append(
+            f"Equal: the means over seeds differ by no more than the 95 % interval of such a "
+            f"difference, from the spread of the baseline over n = {count} seeds (Student's t "
+            f"{t_quantile(count - 1):.2f}; standard deviations: {', '.join(spreads)})."
+        )
+        if headline and samples and _is_accuracy(headline):
+            told.append(
+                f"A difference of one of the {samples} evaluation samples is equal in any case."
+            )
+    elif scores and samples and _is_accuracy(headline):
+        name = headline.name if headline else ""
+        half = between_accuracies(scores[0], scores[0], samples).value
+        told.append(
+            f"Equal {name}: within the 95 % interval of the difference of two accuracies, from "
+            f"their binomial standard errors on n = {samples} evaluation samples (± {half:.2g} "
+            f"points at the baseline's)."
+        )
+        if losses:
+            half = between_losses(losses[0], (scores[0], scores[0]), samples).value
+            told.append(
+                f"Equal {loss_name}: within the same relative interval as the count of wrong "
+                f"samples (± {half:.2g} at the baseline's)."
+            )
+        told.append(
+            "One seed each: how much results change with the seed is not known; --repeats 3 "
+            "measures it."
+        )
+    told.append(
+        "Batch time: median of the steps. Speed-up: samples per second by the batch time, "
+        "against the baseline."
+    )
+    excludes = {run.results.throughput_excludes for run in baseline.runs} - {""}
+    if excludes:
+        told.append(f"Times leave out: {'; '.join(sorted(excludes))}.")
+    return tuple(told)

@@ -1,0 +1,286 @@
+"""The forms of the table: plain text, Markdown, CSV, JSON, and the cells of the page."""
+
+import csv
+import dataclasses
+import io
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jumar.experiments.table import Compared, Row, Table
+
+WIDTH = 100
+"""Columns of the plain text, as wide as most terminals and log viewers show."""
+
+_SIGNS = {
+    "baseline": "Baseline",
+    "equal": "= Baseline",
+    "below": "< Baseline",
+    "above": "> Baseline",
+}
+_GAP = "  "
+_NARROWEST = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cells:
+    """The table as people read it.
+
+    Attributes:
+        header: One text a column.
+        rows: The texts of each row.
+        numeric: Indices of the columns aligned to the right.
+        footnotes: What the marks [1], [2], ... in the rows stand for.
+        explanations: What the columns mean.
+    """
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    numeric: tuple[int, ...]
+    footnotes: tuple[str, ...]
+    explanations: tuple[str, ...]
+
+
+def cells_of(table: Table, *, reasons_inline: bool) -> Cells:
+    """The texts of every cell.
+
+    Args:
+        table: What to show.
+        reasons_inline: Whether a missing relation says why in its cell, or only in its footnote.
+    """
+    notes: dict[str, int] = {}
+    rows = tuple(_row_cells(row, notes, reasons_inline) for row in table.rows)
+    names = table.fields or ("run",)
+    header = (
+        *names,
+        _short(table.loss_name),
+        "",
+        " ".join(part for part in (table.headline_name, table.headline_unit) if part) or "metric",
+        "",
+        "batch time",
+        "speed-up",
+        "memory",
+    )
+    first = len(names)
+    return Cells(
+        header=header,
+        rows=rows,
+        numeric=(first, first + 2, first + 4, first + 5, first + 6),
+        footnotes=tuple(f"[{number}] {text}" for text, number in notes.items()),
+        explanations=table.explanations,
+    )
+
+
+def to_text(table: Table) -> str:
+    """Plain text of at most 100 columns, cells broken over lines where they must be."""
+    cells = cells_of(table, reasons_inline=False)
+    widths = _fitted([cells.header, *cells.rows])
+    lines = _text_lines(cells.header, widths, cells.numeric)
+    lines.append(_GAP.join("-" * width for width in widths))
+    for row in cells.rows:
+        lines.extend(_text_lines(row, widths, cells.numeric))
+    lines.append("")
+    for paragraph in (*cells.footnotes, *cells.explanations):
+        lines.extend(_broken(paragraph, WIDTH))
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def to_markdown(table: Table) -> str:
+    """A GitHub table in the seed's form, with the footnotes below it."""
+    cells = cells_of(table, reasons_inline=True)
+    merged = [_with_relations(row, cells.numeric[:2]) for row in (cells.header, *cells.rows)]
+    lines = ["| " + " | ".join(_markdown(cell) for cell in row) + " |" for row in merged]
+    num_names = len(table.fields) or 1
+    rule = ["---"] * (num_names + 2) + ["---:"] * (len(merged[0]) - num_names - 2)
+    lines.insert(1, "| " + " | ".join(rule) + " |")
+    for paragraph in (*cells.footnotes, *cells.explanations):
+        lines += ["", _markdown(paragraph)]
+    return "\n".join(lines) + "\n"
+
+
+def to_csv(table: Table) -> str:
+    """One line a combination, with plain numbers and empty cells for what there is not.
+
+    Relations are words, because a spreadsheet takes a cell that starts with `=` for a formula.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*(table.fields or ("run",)), *_csv_names(table)])
+    for row in table.rows:
+        values = row.values or row.runs[:1]
+        writer.writerow([_no_formula(value) for value in (*values, *_csv_values(row))])
+    return text.getvalue()
+
+
+def to_json(table: Table) -> str:
+    """The whole table with every number at full precision; null for what there is not."""
+    return json.dumps(dataclasses.asdict(table), indent=2, allow_nan=False) + "\n"
+
+
+def _row_cells(row: Row, notes: dict[str, int], reasons_inline: bool) -> tuple[str, ...]:
+    marks = [f"[{notes.setdefault(note, len(notes) + 1)}]" for note in row.notes]
+    names = list(row.values or (row.runs[0] if row.runs else "run",))
+    names[0] = " ".join([names[0], *marks])
+    same_reason = row.loss.reason == row.headline.reason
+    return (
+        *names,
+        _value(row.loss, 4),
+        _relation(row.loss, reasons_inline),
+        _value(row.headline, 4),
+        _relation(row.headline, reasons_inline and not same_reason),
+        "N/A" if row.batch_time_ms is None else f"{row.batch_time_ms:.4g} ms",
+        "N/A" if row.speed_up is None else f"{row.speed_up:.2f}x",
+        memory_text(row.memory_peak_bytes),
+    )
+
+
+def memory_text(size: int | None) -> str:
+    """Bytes as MiB or GiB."""
+    if size is None:
+        return "N/A"
+    return f"{size / 2**30:.2f} GiB" if size >= 2**30 else f"{size / 2**20:.0f} MiB"
+
+
+def number_text(value: float, digits: int) -> str:
+    """A number with so many significant digits, and zeros at the end kept: 97.20, not 97.2."""
+    text = f"{value:#.{digits}g}"
+    return text.rstrip(".") if "e" not in text else f"{value:.{digits - 1}e}"
+
+
+def _value(compared: Compared, digits: int) -> str:
+    if compared.value is None:
+        return "N/A"
+    text = number_text(compared.value, digits)
+    return text if compared.deviation is None else f"{text} ± {compared.deviation:.2g}"
+
+
+def _relation(compared: Compared, inline: bool) -> str:
+    if compared.relation != "not available":
+        return _SIGNS[compared.relation]
+    return f"N/A ({compared.reason})" if inline and compared.reason else "N/A"
+
+
+def _short(loss_name: str) -> str:
+    return {"evaluation loss": "eval loss", "training loss": "train loss"}[loss_name]
+
+
+def _with_relations(row: Sequence[str], places: Sequence[int]) -> list[str]:
+    """The row with each relation and its number in one cell, as the seed's table has them."""
+    merged: list[str] = []
+    for index, cell in enumerate(row):
+        if index - 1 in places:
+            value = merged.pop()
+            parts = [cell, f"({value})"] if cell and value != "N/A" else [cell or value]
+            merged.append(" ".join(parts))
+        else:
+            merged.append(cell)
+    return merged
+
+
+def _markdown(text: str) -> str:
+    """The text with everything escaped that Markdown or HTML would act on."""
+    escaped = text.replace("\\", "\\\\").replace("&", "&amp;").replace("<", "&lt;")
+    for character in "|*`~":
+        escaped = escaped.replace(character, f"\\{character}")
+    return " ".join(escaped.split())
+
+
+def _csv_names(table: Table) -> list[str]:
+    unit = " (%)" if table.headline_unit == "%" else ""
+    parts = [table.loss_name, f"{table.headline_name or 'metric'}{unit}"]
+    scored = [
+        f"{part}{kind}"
+        for part in parts
+        for kind in ("", " relation", " tolerance", " standard deviation")
+    ]
+    return [
+        *scored,
+        "batch time (ms)",
+        "speed-up",
+        "peak memory (bytes)",
+        "computed in",
+        "substituted",
+        "finished runs",
+        "runs",
+        "notes",
+    ]
+
+
+def _csv_values(row: Row) -> list[Any]:
+    scored = [
+        value
+        for part in (row.loss, row.headline)
+        for value in (part.value, part.relation, part.tolerance, part.deviation)
+    ]
+    return [
+        *scored,
+        row.batch_time_ms,
+        row.speed_up,
+        row.memory_peak_bytes,
+        row.computed,
+        "yes" if row.substituted else "no",
+        row.num_finished,
+        len(row.runs),
+        "; ".join(row.notes),
+    ]
+
+
+def _no_formula(value: Any) -> Any:
+    """A text that a spreadsheet will not run: some take =, +, - and @ at the start as a formula."""
+    if not isinstance(value, str) or not value.startswith(("=", "+", "-", "@", "\t")):
+        return "" if value is None else value
+    return value if re.fullmatch(r"[+-]?[0-9.]+(e[+-]?[0-9]+)?", value) else f"'{value}"
+
+
+def _fitted(rows: Sequence[Sequence[str]]) -> list[int]:
+    """Column widths that fit the line: the widest column gives way first, and parts of a text
+    that belong together are broken only where nothing else is left to give.
+    """
+    columns = [[row[index] for row in rows] for index in range(len(rows[0]))]
+    widths = [max(len(cell) for cell in column) for column in columns]
+    whole = [max(len(part) for cell in column for part in _parts(cell)) for column in columns]
+    excess = sum(widths) + len(_GAP) * (len(widths) - 1) - WIDTH
+    for _ in range(max(0, excess)):
+        # Those that can still be broken nicely before those that cannot, then the widest.
+        order = [(width > least, width) for width, least in zip(widths, whole, strict=True)]
+        widest = order.index(max(order))
+        if widths[widest] <= _NARROWEST:
+            break
+        widths[widest] -= 1
+    return widths
+
+
+def _text_lines(row: Sequence[str], widths: Sequence[int], numeric: Sequence[int]) -> list[str]:
+    columns = [_broken(cell, width) for cell, width in zip(row, widths, strict=True)]
+    lines: list[str] = []
+    for number in range(max(len(column) for column in columns)):
+        parts = (column[number] if number < len(column) else "" for column in columns)
+        aligned = (
+            part.rjust(width) if index in numeric else part.ljust(width)
+            for index, (part, width) in enumerate(zip(parts, widths, strict=True))
+        )
+        lines.append(_GAP.join(aligned))
+    return lines
+
+
+def _broken(text: str, width: int) -> list[str]:
+    """The text in lines, broken between its parts, and within one only where it is too long."""
+    lines = [""]
+    for part in _parts(text):
+        if len(lines[-1]) + len(part.rstrip()) > width and lines[-1]:
+            lines.append("")
+        while len(part.rstrip()) > width:
+            lines[-1], part = part[:width], part[width:]
+            lines.append("")
+        lines[-1] += part
+    return [line.rstrip() for line in lines]
+
+
+def _parts(text: str) -> list[str]:
+    """What a line break must not part: words, and in names what stands between `_.=,/-`.
+
+    The point within a number is no place for a break.
+    """
+    return re.findall(r"(?:[^ _.=,/-]|\.(?=\d))*(?:[_=,/-]|\.(?!\d))? *", " ".join(text.split()))

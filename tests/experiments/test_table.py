@@ -1,0 +1,242 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jumar.errors import UserError
+from jumar.experiments.run_reading import read_run
+from jumar.experiments.table import Combination, Table, baseline_index, build_table
+from jumar.experiments.tolerance import between_accuracies, between_losses, between_seeds
+from tests.experiments.run_files import precision, write_run
+
+ORIGIN = "precision.mode=must_keep_origin_dtype"
+MIXED = "precision.mode=allow_mix_precision"
+FORCED = "precision.mode=force_fp16"
+
+
+class Runs:
+    """Combinations made of run directories with the results that a test gives."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.combinations: list[Combination] = []
+
+    def add(self, *assignments: str, seeds: list[dict[str, Any]], ends: tuple[str, ...] = ()):
+        runs = tuple(
+            read_run(
+                write_run(self.root / f"{len(self.combinations)}-{number}", lines=[], **changes)
+            )
+            for number, changes in enumerate(seeds)
+        )
+        self.combinations.append(Combination(assignments=assignments, runs=runs, ends=ends))
+
+    def table(self, *baseline: str) -> Table:
+        return build_table("alexnet", self.combinations, baseline)
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Runs:
+    return Runs(tmp_path)
+
+
+def scored(top1: float, loss: float, **changes: Any) -> dict[str, Any]:
+    return {"metrics": {"top1": top1, "top5": 99.0, "loss": loss}, **changes}
+
+
+def timed(step_ms: float, **changes: Any) -> dict[str, Any]:
+    return {"throughput": {"samples_per_second": 1.0, "step_ms_median": step_ms}, **changes}
+
+
+def test_the_baseline_is_the_mode_that_keeps_the_dtype_else_the_first() -> None:
+    assert baseline_index([[MIXED], [FORCED], [ORIGIN]]) == 2
+    assert baseline_index([[MIXED, "t=1"], [ORIGIN, "t=1"], [ORIGIN, "t=2"]]) == 1
+    assert baseline_index([["t=1"], ["t=2"]]) == 0
+    assert baseline_index([[]]) == 0
+
+
+def test_a_wanted_baseline_is_the_first_combination_that_has_it() -> None:
+    combinations = [[ORIGIN, "t=1"], [ORIGIN, "t=2"], [FORCED, "t=1"], [FORCED, "t=2"]]
+    assert baseline_index(combinations, ["t=2"]) == 1
+    assert baseline_index(combinations, ["t=2", FORCED]) == 3
+
+
+def test_a_baseline_that_is_not_in_the_grid_is_refused_with_those_that_are() -> None:
+    with pytest.raises(UserError, match="allow_mix_precision") as caught:
+        baseline_index([[ORIGIN, "t=1"], [FORCED, "t=1"]], [MIXED])
+    assert "--baseline precision.mode=force_fp16 --baseline t=1" in caught.value.todo
+    with pytest.raises(UserError, match="nothing is varied"):
+        baseline_index([[]], [MIXED])
+
+
+def test_with_one_seed_the_accuracy_is_equal_up_to_its_binomial_error_and_not_beyond(
+    runs: Runs,
+) -> None:
+    lower = next(
+        right / 4
+        for right in range(384, 0, -1)
+        if 96.0 - right / 4 > between_accuracies(96.0, right / 4, 400).value
+    )
+    runs.add(ORIGIN, seeds=[scored(96.0, 0.25)])
+    runs.add(MIXED, seeds=[scored(lower + 0.25, 0.25)])
+    runs.add(FORCED, seeds=[scored(lower, 0.25)])
+    relations = [row.headline.relation for row in runs.table().rows]
+    assert relations == ["baseline", "equal", "below"]
+
+
+def test_with_one_seed_the_loss_is_judged_by_the_relative_error_of_the_error_count(
+    runs: Runs,
+) -> None:
+    half = between_losses(0.25, (96.0, 96.0), 400).value
+    runs.add(ORIGIN, seeds=[scored(96.0, 0.25)])
+    runs.add(MIXED, seeds=[scored(96.0, 0.25 + 0.999 * half)])
+    runs.add(FORCED, seeds=[scored(96.0, 0.25 + 1.001 * half)])
+    assert [row.loss.relation for row in runs.table().rows] == ["baseline", "equal", "above"]
+
+
+def test_with_repeats_equal_is_decided_by_the_spread_of_the_baselines_seeds(runs: Runs) -> None:
+    losses = [0.24, 0.25, 0.26]
+    half = between_seeds(losses, 3).value
+    assert half == pytest.approx(4.303 * 0.01 * (2 / 3) ** 0.5)
+    runs.add(ORIGIN, seeds=[scored(96.0, loss) for loss in losses])
+    runs.add(MIXED, seeds=[scored(96.0, loss + 0.999 * half) for loss in losses])
+    runs.add(FORCED, seeds=[scored(96.0, loss + 1.001 * half) for loss in losses])
+    table = runs.table()
+    assert [row.loss.relation for row in table.rows] == ["baseline", "equal", "above"]
+    assert table.rows[1].loss.tolerance == pytest.approx(half)
+    assert "n = 3 seeds" in table.explanations[0]
+    assert "evaluation loss 0.01" in table.explanations[0]
+
+
+def test_one_sample_is_no_difference_where_all_seeds_agree(runs: Runs) -> None:
+    runs.add(ORIGIN, seeds=[scored(96.0, 0.25)] * 3)
+    runs.add(MIXED, seeds=[scored(95.75, 0.25)])
+    runs.add(FORCED, seeds=[scored(95.5, 0.25)])
+    table = runs.table()
+    assert [row.headline.relation for row in table.rows] == ["baseline", "equal", "below"]
+    assert any("one of the 400 evaluation samples" in text for text in table.explanations)
+
+
+def test_a_metric_without_a_known_error_is_not_judged_on_one_seed(runs: Runs) -> None:
+    fid = {"headline": {"name": "fid", "unit": "", "higher_is_better": False}}
+    runs.add(ORIGIN, seeds=[{"metrics": {"fid": 20.0}, **fid}])
+    runs.add(MIXED, seeds=[{"metrics": {"fid": 21.0}, **fid}])
+    row = runs.table().rows[1]
+    assert row.headline.value == 21.0
+    assert row.headline.relation == "not available"
+    assert "--repeats" in row.headline.reason
+
+
+def test_a_failed_run_is_not_available_with_its_reason(runs: Runs) -> None:
+    failure = {"step": 40, "objective": "classifier", "reason": "the loss is not finite"}
+    runs.add(ORIGIN, seeds=[scored(96.0, 0.25)])
+    runs.add(FORCED, seeds=[{"state": "failed", "failure": failure, "metrics": {}}])
+    row = runs.table().rows[1]
+    assert row.loss.relation == row.headline.relation == "not available"
+    assert row.loss.reason == "the loss is not finite (step 40, objective classifier)"
+    assert row.notes == (f"not available: {row.loss.reason}",)
+    assert row.num_finished == 0
+
+
+def test_the_end_of_the_process_is_the_reason_where_the_run_wrote_none(
+    runs: Runs, tmp_path: Path
+) -> None:
+    runs.add(ORIGIN, seeds=[scored(96.0, 0.25)])
+    runs.combinations.append(
+        Combination(assignments=(MIXED,), runs=(read_run(tmp_path / "no"),), ends=("killed",))
+    )
+    runs.combinations.append(
+        Combination(assignments=(FORCED,), runs=(read_run(tmp_path / "no"),), ends=("",))
+    )
+    reasons = [row.loss.reason for row in runs.table().rows]
+    assert reasons == ["", "killed", "not run yet"]
+
+
+def test_scores_of_an_interrupted_run_are_not_compared_but_its_times_are(runs: Runs) -> None:
+    runs.add(ORIGIN, seeds=[scored(96.0, 0.25)])
+    runs.add(MIXED, seeds=[timed(80.0, state="interrupted", **scored(50.0, 1.0))])
+    row = runs.table().rows[1]
+    assert row.headline.value is None
+    assert row.batch_time_ms == 80.0
+    assert row.speed_up == 2.0
+
+
+def test_without_a_baseline_numbers_are_given_and_relations_are_not(runs: Runs) -> None:
+    runs.add(ORIGIN, seeds=[{"state": "failed", "failure": None, "metrics": {}}])
+    runs.add(MIXED, seeds=[scored(96.0, 0.25)])
+    table = runs.table()
+    assert table.rows[1].headline.value == 96.0
+    assert table.rows[1].headline.reason == "the baseline is not available"
+    assert table.headline_name == "top1"
+    assert table.loss_name == "evaluation loss"
+
+
+def test_a_seed_that_failed_is_noted_and_the_others_count(runs: Runs) -> None:
+    runs.add(ORIGIN, seeds=[scored(96.0, 0.25), scored(97.0, 0.23)])
+    runs.add(MIXED, seeds=[scored(96.0, 0.25), {"state": "interrupted", "steps": 30}])
+    row = runs.table().rows[1]
+    assert (row.num_finished, len(row.runs)) == (1, 2)
+    assert row.headline.value == 96.0
+    assert row.notes == ("1-1: not available: interrupted at step 30",)
+
+
+def test_a_substituted_type_is_a_note_of_the_row(runs: Runs) -> None:
+    runs.add(ORIGIN, seeds=[scored(96.0, 0.25)])
+    why = "fp16 kernels on a CPU are 20 to 100 times slower"
+    runs.add(FORCED, seeds=[scored(96, 0.25, precision=precision("force_fp16", "bfloat16", why))])
+    row = runs.table().rows[1]
+    assert row.substituted
+    assert row.computed == "bfloat16"
+    assert row.notes == (f"computed in bfloat16: {why}",)
+
+
+def test_an_emulated_type_is_a_note_although_nothing_was_substituted(runs: Runs) -> None:
+    described = {
+        "mode": "force_fp16",
+        "computed": "float16 emulated",
+        "substituted": False,
+        "note": "says nothing about speed",
+    }
+    runs.add(FORCED, seeds=[scored(96.0, 0.25, precision=described)])
+    assert runs.table().rows[0].notes == ("computed in float16 emulated: says nothing about speed",)
+
+
+def test_speed_up_counts_samples_where_the_batch_is_varied(runs: Runs) -> None:
+    runs.add("batch_size=64", seeds=[timed(160.0, batch_size=64)])
+    runs.add("batch_size=128", seeds=[timed(200.0, batch_size=128)])
+    assert [row.speed_up for row in runs.table().rows] == [1.0, 1.6]
+
+
+def test_another_device_or_torch_or_skipped_steps_are_noted(runs: Runs) -> None:
+    runs.add(ORIGIN, seeds=[scored(96.0, 0.25)])
+    runs.add(
+        MIXED,
+        seeds=[
+            scored(
+                96.0,
+                0.25,
+                device={"kind": "cuda", "name": "H100"},
+                versions={"torch": "2.6.0"},
+                skipped_steps=12,
+            )
+        ],
+    )
+    assert runs.table().rows[1].notes == (
+        "12 of 200 steps skipped by the loss scale",
+        "ran on cuda: H100, the baseline on cpu: AMD EPYC",
+        "torch 2.6.0, the baseline torch 2.13.0",
+    )
+
+
+def test_a_single_combination_is_its_own_baseline(runs: Runs) -> None:
+    runs.add(seeds=[scored(96.0, 0.25)])
+    table = runs.table()
+    assert table.fields == ()
+    assert [row.loss.relation for row in table.rows] == ["baseline"]
+
+
+def test_without_evaluations_the_training_loss_is_compared(runs: Runs) -> None:
+    runs.add(ORIGIN, seeds=[{"metrics": {}, "train_loss": 0.3}, {"metrics": {}, "train_loss": 0.4}])
+    runs.add(MIXED, seeds=[{"metrics": {}, "train_loss": 3.0}])
+    table = runs.table()
+    assert table.loss_name == "training loss"
+    assert [row.loss.relation for row in table.rows] == ["baseline", "above"]

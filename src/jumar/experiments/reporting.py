@@ -1,0 +1,344 @@
+"""The page and the files of a sweep or of one run, made from what the runs left behind."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jumar.errors import UserError
+from jumar.experiments.run_reading import Run, Train, flattened, precision_note, read_run
+from jumar.experiments.sweep_plan import FILE, SweepPlan, combinations_of, read_plan
+from jumar.experiments.table import Combination, Table, build_table, reason_of
+from jumar.experiments.table_forms import (
+    cells_of,
+    memory_text,
+    number_text,
+    to_csv,
+    to_json,
+    to_markdown,
+)
+from jumar.report.content import Chart, Curve, Page, PageTable, Point
+from jumar.report.page import save_page
+from jumar.report.saving import save_text
+
+PAGE = "report.html"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Shown:
+    """A run with its place on the page."""
+
+    run: Run
+    label: str
+    group: int
+    reason: str
+
+
+def write_report(directory: Path) -> Path:
+    """Write `report.html` of a sweep directory or a run directory and return its path.
+
+    Raises:
+        UserError: The directory is neither, or cannot be written to.
+    """
+    if (directory / FILE).is_file():
+        return save_sweep_report(directory)[1][-1]
+    run = read_run(directory)
+    if run.state == "not run":
+        raise UserError(
+            f"'{directory}' is neither a run directory nor a sweep directory",
+            todo="Name a directory that `jumar train` or `jumar sweep` wrote.",
+        )
+    return save_page(_page_of_run(run), directory / PAGE)
+
+
+def save_sweep_report(directory: Path) -> tuple[Table, tuple[Path, ...]]:
+    """Write table.md, table.csv, table.json and report.html of a sweep directory.
+
+    Returns:
+        The table, and the paths with the page as the last.
+
+    Raises:
+        UserError: There is no sweep, or the directory cannot be written to.
+    """
+    plan = read_plan(directory)
+    combinations = combinations_of(plan, directory)
+    table = build_table(plan.recipe, combinations, plan.baseline)
+    forms = {"table.md": to_markdown, "table.csv": to_csv, "table.json": to_json}
+    for name, form in forms.items():
+        save_text(directory / name, form(table))
+    page = save_page(_page_of_sweep(plan, combinations, table), directory / PAGE)
+    return table, (*(directory / name for name in forms), page)
+
+
+def _page_of_sweep(plan: SweepPlan, combinations: Sequence[Combination], table: Table) -> Page:
+    shown = _shown(combinations)
+    runs = [entry.run for entry in shown]
+    over = ", ".join(table.fields)
+    cells = cells_of(table, reasons_inline=False)
+    comparison = PageTable(
+        title="Comparison",
+        header=cells.header,
+        rows=cells.rows,
+        numeric=cells.numeric,
+        groups=tuple(range(len(combinations))),
+        notes=(*cells.footnotes, *cells.explanations),
+    )
+    facts = [("Recipe", plan.recipe)]
+    if plan.common:
+        facts.append(("Set for all runs", ", ".join(plan.common)))
+    facts.append(("Runs", _counted(runs)))
+    facts += _facts(runs)
+    return Page(
+        title=f"{plan.recipe}: {over} compared" if over else f"{plan.recipe}: one combination",
+        facts=facts,
+        notices=_notices(shown),
+        tables=(comparison,),
+        charts=_charts(shown, table.headline_name, table.headline_unit),
+        details=(_differences(shown), *_settings_of(runs[:1], "Settings of the first run")),
+    )
+
+
+def _page_of_run(run: Run) -> Page:
+    label = run.directory.resolve().name
+    shown = [_Shown(run=run, label=label, group=0, reason=run.reason)]
+    headline = run.results.headline
+    name, unit = (headline.name, headline.unit) if headline else ("top1", "%")
+    return Page(
+        title=f"{run.recipe or 'A run'}: {label}",
+        facts=[("Recipe", run.recipe or "unknown"), ("State", run.state), *_facts([run])],
+        notices=_notices(shown),
+        tables=(_results_table(run),),
+        charts=_charts(shown, name, unit),
+        details=_settings_of([run], "Settings"),
+    )
+
+
+def _shown(combinations: Sequence[Combination]) -> list[_Shown]:
+    shown: list[_Shown] = []
+    for group, combination in enumerate(combinations):
+        ends = combination.ends or ("",) * len(combination.runs)
+        for number, (run, end) in enumerate(zip(combination.runs, ends, strict=True)):
+            label = _label(combination.assignments)
+            if number:
+                seed = run.results.seed
+                label += f", seed {seed}" if seed is not None else f", repeat {number + 1}"
+            reason = "" if run.state == "finished" else reason_of(run, end)
+            shown.append(_Shown(run=run, label=label, group=group, reason=reason))
+    return shown
+
+
+def _label(assignments: Sequence[str]) -> str:
+    """The varied values, with the last part of the field's name where there are several."""
+    if len(assignments) == 1:
+        return assignments[0].partition("=")[2]
+    return ", ".join(item.rpartition(".")[2] for item in assignments) or "the run"
+
+
+def _counted(runs: Sequence[Run]) -> str:
+    finished = sum(run.state == "finished" for run in runs)
+    return f"{finished} of {len(runs)} finished"
+
+
+def _facts(runs: Sequence[Run]) -> list[tuple[str, str]]:
+    """What, where and when, of the finished runs if any; differing values one after the other."""
+    finished = [run for run in runs if run.state == "finished"]
+    results = [run.results for run in finished or runs]
+    written = [result.written for result in results if result.written]
+    facts = [
+        ("Device", _distinct(result.device for result in results)),
+        ("Ranks", _distinct(result.ranks for result in results)),
+        ("Batch size (all ranks)", _distinct(result.batch_size for result in results)),
+        ("Steps", _distinct(result.steps for result in results)),
+        ("Evaluation samples", _distinct(result.eval_samples for result in results)),
+        ("Seeds", _distinct(result.seed for result in results)),
+        ("Versions", _distinct(_versions(result.versions) for result in results)),
+        ("Last results", f"{max(written):%Y-%m-%d %H:%M} UTC" if written else ""),
+    ]
+    if len(runs) == 1:
+        precision = " computed in ".join(
+            part for part in (results[0].precision_mode, results[0].computed) if part
+        )
+        facts.append(("Precision", precision))
+    return [(name, text) for name, text in facts if text]
+
+
+def _versions(versions: Any) -> str:
+    return ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
+
+
+def _distinct(values: Iterable[Any]) -> str:
+    return " · ".join(dict.fromkeys(str(value) for value in values if value not in (None, "")))
+
+
+def _notices(shown: Sequence[_Shown]) -> list[str]:
+    """What must be known before the numbers are read; runs with the same notice share it."""
+    runs_of: dict[str, list[str]] = {}
+    for entry in shown:
+        result, told = entry.run.results, list[str]()
+        if entry.reason:
+            # All but a failure and the end of a process have the state in their words.
+            is_said = entry.reason == entry.run.reason and entry.run.state != "failed"
+            told.append(entry.reason if is_said else f"{entry.run.state}: {entry.reason}")
+        if note := precision_note(result):
+            told.append(note)
+        told += [f"{fault} and left out here" for fault in entry.run.faults]
+        for text in told:
+            runs_of.setdefault(text, []).append(entry.label)
+    if len(shown) == 1:
+        return [f"{text}." for text in runs_of]
+    return [f"{', '.join(labels)}: {text}." for text, labels in runs_of.items()]
+
+
+def _results_table(run: Run) -> PageTable:
+    results = run.results
+    rows: list[tuple[str, str]] = []
+    unit = results.headline.unit if results.headline else ""
+    for name, value in results.metrics.items():
+        is_share = name.startswith("top") or (results.headline and name == results.headline.name)
+        shown = "not finite" if value is None else number_text(value, 4)
+        rows.append((f"{name} ({unit})" if is_share and unit else name, shown))
+    if results.best_value is not None:
+        at = f" at step {results.best_step}" if results.best_step is not None else ""
+        rows.append((f"best{at}", number_text(results.best_value, 4)))
+    if results.train_loss is not None:
+        rows.append(("training loss", number_text(results.train_loss, 4)))
+    if results.samples_per_second is not None:
+        rows.append(("samples per second", number_text(results.samples_per_second, 4)))
+    if results.step_ms_median is not None:
+        rows.append(("batch time, median (ms)", number_text(results.step_ms_median, 4)))
+    if results.memory_peak_bytes is not None:
+        rows.append(("peak memory", memory_text(round(results.memory_peak_bytes))))
+    if results.skipped_steps is not None:
+        rows.append(("steps skipped by the loss scale", str(results.skipped_steps)))
+    excludes = results.throughput_excludes
+    return PageTable(
+        title="Results",
+        header=("what", "value"),
+        rows=rows or [("no results yet", run.reason)],
+        numeric=(1,),
+        notes=(f"Times leave out: {excludes}.",) if excludes else (),
+    )
+
+
+def _charts(shown: Sequence[_Shown], headline: str, unit: str) -> list[Chart]:
+    by_epoch = all(
+        record.epoch is not None
+        for entry in shown
+        for record in (*entry.run.train, *entry.run.evaluations)
+    )
+    named = f"{headline} ({unit})" if unit else headline
+    with_scale = any(record.has_loss_scale for entry in shown for record in entry.run.train)
+    of_training: list[tuple[str, Callable[[Train], float | None]]] = [
+        ("Training loss", lambda record: record.loss),
+        ("Total loss, with regularisation", lambda record: record.total_loss),
+        ("Learning rate", lambda record: record.learning_rate),
+        ("Speed (samples per second)", lambda record: record.samples_per_second),
+    ]
+    if with_scale:
+        of_training.append(("Loss scale", lambda record: record.loss_scale))
+    x_label = "epoch" if by_epoch else "step"
+    charts = [
+        Chart(
+            title=title,
+            x_label=x_label,
+            curves=_evaluation_curves(shown, name, by_epoch=by_epoch),
+            marked=True,
+        )
+        for title, name in ((named, headline), ("Evaluation loss", "loss"))
+    ]
+    for title, value_of in of_training:
+        charts.append(
+            Chart(
+                title=title,
+                x_label=x_label,
+                curves=_training_curves(shown, value_of, by_epoch=by_epoch),
+            )
+        )
+    return [chart for chart in charts if chart.curves and chart.title]
+
+
+def _training_curves(
+    shown: Sequence[_Shown], value_of: Callable[[Train], float | None], *, by_epoch: bool
+) -> list[Curve]:
+    curves: list[Curve] = []
+    for entry in shown:
+        points = [
+            Point(_x(record.epoch, record.step, by_epoch=by_epoch), value_of(record))
+            for record in entry.run.train
+        ]
+        if points:
+            curves.append(_curve(entry, entry.label, entry.group, points))
+    return curves
+
+
+def _evaluation_curves(shown: Sequence[_Shown], name: str, *, by_epoch: bool) -> list[Curve]:
+    """The scores of each run; of a single run both kinds of weights, else one.
+
+    Where the averaged weights were scored they are shown: the recipe asks for them because they
+    are the result.
+    """
+    curves: list[Curve] = []
+    for entry in shown:
+        kinds = sorted({record.weights for record in entry.run.evaluations})
+        if len(shown) > 1:
+            kinds = kinds[:1] if "ema" not in kinds else ["ema"]
+        for number, kind in enumerate(kinds):
+            points = [
+                Point(_x(record.epoch, record.step, by_epoch=by_epoch), record.metrics[name])
+                for record in entry.run.evaluations
+                if record.weights == kind and name in record.metrics
+            ]
+            label = f"{entry.label} (averaged weights)" if kind == "ema" else entry.label
+            if points:
+                curves.append(_curve(entry, label, entry.group + number, points))
+    return curves
+
+
+def _curve(entry: _Shown, label: str, group: int, points: Sequence[Point]) -> Curve:
+    return Curve(label=label, group=group, points=points, ended=entry.reason)
+
+
+def _x(epoch: float | None, step: int, *, by_epoch: bool) -> float:
+    return epoch if by_epoch and epoch is not None else float(step)
+
+
+def _differences(shown: Sequence[_Shown]) -> PageTable:
+    """The fields in which the resolved recipes of the runs differ."""
+    started = [entry for entry in shown if entry.run.settings is not None]
+    flat = [flattened(entry.run.settings or {}) for entry in started]
+    fields = list(dict.fromkeys(name for settings in flat for name in settings))
+    differing = [
+        name for name in fields if len({repr(settings.get(name)) for settings in flat}) > 1
+    ]
+    return PageTable(
+        title=f"Settings that differ between the runs ({len(differing)})",
+        header=("run", *differing),
+        rows=[
+            (entry.label, *(_setting_text(settings.get(name)) for name in differing))
+            for entry, settings in zip(started, flat, strict=True)
+        ],
+        groups=[entry.group for entry in started],
+    )
+
+
+def _settings_of(runs: Sequence[Run], title: str) -> tuple[PageTable, ...]:
+    tables = [
+        PageTable(
+            title=title,
+            header=("field", "value"),
+            rows=[(name, _setting_text(value)) for name, value in flattened(run.settings).items()],
+        )
+        for run in runs
+        if run.settings
+    ]
+    return tuple(tables)
+
+
+def _setting_text(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return ", ".join(str(item) for item in value)
+    return str(value)

@@ -1,0 +1,277 @@
+"""Running a sweep: one run after the other, each in a process of its own.
+
+A process of its own, because the number of inter-op threads can be set only once a process, and
+because a run that crashes or is killed for its memory must not take the others with it.
+"""
+
+import json
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from jumar.errors import UserError
+from jumar.experiments.reporting import save_sweep_report
+from jumar.experiments.run_reading import Run, flattened, read_run
+from jumar.experiments.sweep_plan import (
+    FILE,
+    PlannedRun,
+    SweepPlan,
+    exit_text,
+    plan_sweep,
+    read_plan,
+    save_plan,
+    stopping_signal,
+)
+from jumar.experiments.table import Table, reason_of
+from jumar.experiments.table_forms import to_text
+from jumar.training.run_directory import RunDirectory
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRequest:
+    """One run to start.
+
+    Attributes:
+        recipe_name: The recipe.
+        assignments: `section.field=value` in their order, the last one winning.
+        directory: The run directory; where a run is in it already, it is to be resumed.
+        is_resumed: Whether one is.
+    """
+
+    recipe_name: str
+    assignments: tuple[str, ...]
+    directory: Path
+    is_resumed: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """A sweep as far as it came.
+
+    Attributes:
+        directory: With a run directory for each run.
+        plan: What was asked for.
+        table: The comparison, also of what is not finished.
+        files: The forms of the table and the page.
+        stopped_by: Number of the signal that stopped the sweep; 0 when it came to its end.
+    """
+
+    directory: Path
+    plan: SweepPlan
+    table: Table
+    files: tuple[Path, ...]
+    stopped_by: int = 0
+
+
+def run_sweep(
+    recipe_name: str,
+    *,
+    vary: Sequence[str],
+    common_assignments: Sequence[str],
+    baseline: Sequence[str],
+    directory: Path,
+    repeats: int,
+    start: Callable[[RunRequest], int],
+    resolve: Callable[[Sequence[str]], Mapping[str, Any]],
+    say: Callable[[str], None] = print,
+) -> Sweep:
+    """Run every combination that is not finished, and save the table after each.
+
+    Args:
+        recipe_name: The recipe of all runs.
+        vary: `section.field=value,value,...`, one item a field.
+        common_assignments: `section.field=value` for all runs.
+        baseline: Assignments of the combination the others are compared with; empty for the
+            first `must_keep_origin_dtype`, else the first.
+        directory: Where the runs, `sweep.json` and the tables go.
+        repeats: Seeds of each combination.
+        start: Runs one request to its end and returns the exit code of its process, negative
+            or above 128 for a signal.
+        resolve: The settings of the recipe with assignments, as JSON types; raises `UserError`
+            on an unknown field or a bad value.
+        say: Takes lines on the progress, and at the end the table and the paths.
+
+    Raises:
+        UserError: A mistake in the request, found before any run starts, or a run in the
+            directory that was made with other settings.
+    """
+    base = resolve(list(common_assignments))
+    plan = plan_sweep(
+        recipe_name,
+        vary=vary,
+        common=common_assignments,
+        baseline=baseline,
+        repeats=repeats,
+        first_seed=_seed_of(base, repeats),
+    )
+    _refuse_foreign(directory, recipe_name)
+    waiting = _waiting(plan, directory, resolve, say)
+    with RunDirectory(directory).locked():
+        return _run_waiting(_with_earlier_ends(plan, directory), waiting, directory, start, say)
+
+
+def _run_waiting(
+    plan: SweepPlan,
+    waiting: Sequence[PlannedRun],
+    directory: Path,
+    start: Callable[[RunRequest], int],
+    say: Callable[[str], None],
+) -> Sweep:
+    save_plan(plan, directory)
+    table, files = save_sweep_report(directory)
+    stopped_by = 0
+    clock = _Clock(len(waiting))
+    for number, planned in enumerate(waiting, start=1):
+        say(f"Run {number} of {len(waiting)}: {planned.name}{clock.estimate(number)}")
+        request = RunRequest(
+            recipe_name=plan.recipe,
+            assignments=planned.assignments,
+            directory=directory / planned.name,
+            is_resumed=(directory / planned.name / "recipe.json").is_file(),
+        )
+        # Without this, a sweep killed in this run would leave the end of an earlier try.
+        save_plan(plan.with_exit_code(planned.name, None), directory)
+        code, stopped_by = _started(start, request)
+        plan = plan.with_exit_code(planned.name, code)
+        save_plan(plan, directory)
+        table, files = save_sweep_report(directory)
+        if stopped_by:
+            say(_how_to_go_on(planned, len(waiting) - number + 1))
+            break
+        ended = read_run(directory / planned.name)
+        if ended.state != "finished":
+            say(f"{planned.name} is not available: {reason_of(ended, exit_text(code))}")
+    say(f"\n{to_text(table)}")
+    for file in files:
+        say(str(file))
+    return Sweep(directory=directory, plan=plan, table=table, files=files, stopped_by=stopped_by)
+
+
+class _Clock:
+    """How long the rest will take, by the runs so far."""
+
+    def __init__(self, num_runs: int) -> None:
+        self.num_runs = num_runs
+        self.begun = time.monotonic()
+
+    def estimate(self, number: int) -> str:
+        if number == 1:
+            return ""
+        elapsed = time.monotonic() - self.begun
+        left = elapsed / (number - 1) * (self.num_runs - number + 1)
+        return f" ({_duration(elapsed)} so far, about {_duration(left)} to go)"
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def _started(start: Callable[[RunRequest], int], request: RunRequest) -> tuple[int, int]:
+    """The exit code of a run, and the signal that asks the sweep to stop, or 0.
+
+    A run that left on Ctrl-C or SIGTERM was told so by whoever wants the sweep to end: the
+    terminal sends Ctrl-C to both processes.
+    """
+    try:
+        code = start(request)
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT, signal.SIGINT
+    return code, stopping_signal(code)
+
+
+def _seed_of(settings: Mapping[str, Any], repeats: int) -> int:
+    seed = settings.get("seed")
+    if isinstance(seed, int):
+        return seed
+    if repeats > 1:
+        raise UserError("the recipe has no field 'seed' to repeat runs with", where="--repeats")
+    return 0
+
+
+def _refuse_foreign(directory: Path, recipe_name: str) -> None:
+    """Refuse a directory that is something else, before anything is written into it."""
+    if (directory / "recipe.json").exists():
+        raise UserError(
+            f"'{directory}' is the directory of a single run",
+            todo="Name another directory for the sweep.",
+        )
+    if (directory / FILE).exists() and (earlier := read_plan(directory).recipe) != recipe_name:
+        raise UserError(
+            f"'{directory}' holds a sweep of the recipe '{earlier}', not of '{recipe_name}'",
+            todo="Name another directory for this sweep.",
+        )
+
+
+def _waiting(
+    plan: SweepPlan,
+    directory: Path,
+    resolve: Callable[[Sequence[str]], Mapping[str, Any]],
+    say: Callable[[str], None],
+) -> list[PlannedRun]:
+    """The runs to start; every run is checked before the first one starts."""
+    waiting: list[PlannedRun] = []
+    for planned in plan.runs:
+        settings = resolve(planned.assignments)
+        run = read_run(directory / planned.name)
+        _refuse_changed(run, plan.recipe, settings)
+        if run.state == "finished":
+            say(f"{planned.name} is finished and is not run again")
+        elif run.state == "failed" and run.results.failure_step is not None:
+            # The step is a function of state, batch and number: it would fail there again.
+            say(
+                f"{planned.name} failed ({run.reason}) and is not run again; "
+                f"delete {run.directory} to try it again"
+            )
+        else:
+            waiting.append(planned)
+    return waiting
+
+
+def _refuse_changed(run: Run, recipe_name: str, settings: Mapping[str, Any]) -> None:
+    if run.settings is None:
+        return
+    before = flattened(run.settings)
+    # Tuples and lists are the same in JSON.
+    after = flattened(json.loads(json.dumps(settings)))
+    changed = [
+        f"{name} was {_shown(before, name)}, is now {_shown(after, name)}"
+        for name in sorted(before.keys() | after.keys())
+        if _shown(before, name) != _shown(after, name)
+    ]
+    if run.recipe and run.recipe != recipe_name:
+        changed.insert(0, f"recipe was {run.recipe}, is now {recipe_name}")
+    if changed:
+        more = f" and {len(changed) - 4} more" if len(changed) > 4 else ""
+        raise UserError(
+            f"this run was made with other settings: {'; '.join(changed[:4])}{more}",
+            where=str(run.directory),
+            todo="Name another directory for the sweep, or delete this run to make it again.",
+        )
+
+
+def _shown(flat: Mapping[str, Any], name: str) -> str:
+    return json.dumps(flat[name]) if name in flat else "absent"
+
+
+def _with_earlier_ends(plan: SweepPlan, directory: Path) -> SweepPlan:
+    """The plan with the exit codes of an earlier start of the same sweep."""
+    if not (directory / FILE).exists():
+        return plan
+    codes = {run.name: run.exit_code for run in read_plan(directory).runs}
+    runs = (replace(run, exit_code=codes.get(run.name)) for run in plan.runs)
+    return replace(plan, runs=tuple(runs))
+
+
+def _how_to_go_on(planned: PlannedRun, num_left: int) -> str:
+    runs = "run is" if num_left == 1 else "runs are"
+    return (
+        f"Stopped in {planned.name}; {num_left} {runs} left. The same command goes on from here: "
+        f"finished runs are not run again."
+    )

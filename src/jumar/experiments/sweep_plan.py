@@ -1,0 +1,205 @@
+"""What a sweep was asked for and how far it is: `sweep.json`."""
+
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+from jumar.errors import UserError
+from jumar.experiments.grid import field_of, parse_vary, run_name
+from jumar.experiments.run_reading import read_run
+from jumar.experiments.table import Combination, baseline_index
+from jumar.training.run_directory import read_json, write_json
+
+FILE = "sweep.json"
+
+_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedRun:
+    """One run of a sweep.
+
+    Attributes:
+        name: Of its directory below that of the sweep.
+        varied: The assignments by which it differs from the other combinations.
+        assignments: All that are given to the run: common, varied, seed.
+        exit_code: Of its process, negative for a signal; None while it has not ended.
+    """
+
+    name: str
+    varied: tuple[str, ...]
+    assignments: tuple[str, ...]
+    exit_code: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepPlan:
+    """A whole sweep, as `sweep.json` holds it."""
+
+    recipe: str
+    vary: tuple[str, ...]
+    common: tuple[str, ...]
+    baseline: tuple[str, ...]
+    repeats: int
+    runs: tuple[PlannedRun, ...] = field(default=())
+
+    def with_exit_code(self, name: str, exit_code: int | None) -> "SweepPlan":
+        """The same plan with how the process of a run ended."""
+        runs = (replace(run, exit_code=exit_code) if run.name == name else run for run in self.runs)
+        return replace(self, runs=tuple(runs))
+
+
+def plan_sweep(
+    recipe: str,
+    *,
+    vary: Sequence[str],
+    common: Sequence[str],
+    baseline: Sequence[str],
+    repeats: int,
+    first_seed: int,
+) -> SweepPlan:
+    """Every run of a sweep in its order: all combinations with the first seed, then the next.
+
+    The first seed is the recipe's own and is not named, so that asking for repeats later goes on
+    from the runs that are there.
+
+    Raises:
+        UserError: A mistake in `vary` or `baseline`, a field that is both varied and set, or
+            repeats of a sweep that varies the seed.
+    """
+    combinations = parse_vary(vary)
+    _check(vary, common, repeats)
+    baseline_index(combinations, baseline)
+    runs: list[PlannedRun] = []
+    for repeat in range(repeats):
+        seed = (f"seed={first_seed + repeat}",) if repeat else ()
+        for varied in combinations:
+            runs.append(
+                PlannedRun(
+                    name=run_name([*varied, *seed]),
+                    varied=tuple(varied),
+                    assignments=(*common, *varied, *seed),
+                )
+            )
+    return SweepPlan(
+        recipe=recipe,
+        vary=tuple(vary),
+        common=tuple(common),
+        baseline=tuple(baseline),
+        repeats=repeats,
+        runs=tuple(runs),
+    )
+
+
+def save_plan(plan: SweepPlan, directory: Path) -> None:
+    """Write `sweep.json` atomically."""
+    write_json(directory / FILE, asdict(plan))
+
+
+def read_plan(directory: Path) -> SweepPlan:
+    """The plan in a sweep directory.
+
+    Raises:
+        UserError: There is none, or it is damaged.
+    """
+    path = directory / FILE
+    if not path.is_file():
+        raise UserError(
+            f"'{directory}' is not a sweep directory: it has no {FILE}",
+            todo="Name the directory that `jumar sweep` wrote.",
+        )
+    data = read_json(path)
+    try:
+        return SweepPlan(
+            recipe=str(data["recipe"]),
+            vary=_texts(data["vary"]),
+            common=_texts(data["common"]),
+            baseline=_texts(data["baseline"]),
+            repeats=int(data["repeats"]),
+            runs=tuple(_planned(run) for run in data["runs"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"is damaged: {type(error).__name__} {error}",
+            where=str(path),
+            todo="Delete this one file and run the same sweep again: finished runs are kept.",
+        ) from None
+
+
+def combinations_of(plan: SweepPlan, directory: Path) -> list[Combination]:
+    """The runs of a sweep as they are now, those of one combination together."""
+    grouped: dict[tuple[str, ...], list[PlannedRun]] = {}
+    for run in plan.runs:
+        grouped.setdefault(run.varied, []).append(run)
+    return [
+        Combination(
+            assignments=varied,
+            runs=tuple(read_run(directory / run.name) for run in runs),
+            ends=tuple(exit_text(run.exit_code) for run in runs),
+        )
+        for varied, runs in grouped.items()
+    ]
+
+
+def stopping_signal(exit_code: int) -> int:
+    """The signal by which somebody asked the process to stop, or 0 for any other end."""
+    number = -exit_code if exit_code < 0 else exit_code - 128
+    return next((int(known) for known in _STOPPING if number == known), 0)
+
+
+def exit_text(exit_code: int | None) -> str:
+    """What the end of a process says about a run that left no results; empty when it was asked
+    to stop, since the run itself then says how far it came.
+    """
+    if exit_code is None or stopping_signal(exit_code):
+        return ""
+    if exit_code < 0 or exit_code > 128:
+        number = -exit_code if exit_code < 0 else exit_code - 128
+        try:
+            name = signal.Signals(number).name
+        except ValueError:
+            return f"its process ended with exit code {exit_code}"
+        hint = ", often for want of memory" if name == "SIGKILL" else ""
+        return f"its process was ended by {name}{hint}"
+    if exit_code == 2:
+        return "refused with exit code 2, its message says why"
+    return f"its process ended with exit code {exit_code} and no results"
+
+
+def _check(vary: Sequence[str], common: Sequence[str], repeats: int) -> None:
+    if repeats < 1:
+        raise UserError(f"cannot be {repeats}", where="--repeats", todo="Allowed: 1 or more.")
+    varied = [field_of(item) for item in vary]
+    both = [name for name in varied if name in {field_of(item) for item in common}]
+    if both:
+        raise UserError(
+            f"'{both[0]}' is both varied and set",
+            where="--vary",
+            todo=f"Leave out --set {both[0]}=... or --vary {both[0]}=...",
+        )
+    if repeats > 1 and "seed" in varied:
+        raise UserError(
+            "the seed is both varied and repeated",
+            where="--repeats",
+            todo="Leave out --vary seed=... : --repeats N runs every combination with N seeds.",
+        )
+
+
+def _planned(data: Mapping[str, Any]) -> PlannedRun:
+    name, code = str(data["name"]), data.get("exit_code")
+    if Path(name).name != name:
+        raise ValueError(f"'{name}' is not the name of a directory")
+    return PlannedRun(
+        name=name,
+        varied=_texts(data["varied"]),
+        assignments=_texts(data["assignments"]),
+        exit_code=None if code is None else int(code),
+    )
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise TypeError(f"{value!r} is not a list")
+    return tuple(str(item) for item in cast("list[Any]", value))

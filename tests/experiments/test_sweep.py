@@ -1,0 +1,304 @@
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jumar.errors import UserError, unknown_name
+from jumar.experiments.sweep import RunRequest, Sweep, run_sweep
+from tests.experiments.run_files import SETTINGS, resolved, write_run
+
+MODES = "precision.mode=must_keep_origin_dtype,allow_mix_precision,force_fp16"
+FAILURE = {"step": 40, "objective": "classifier", "reason": "the loss is not finite"}
+
+
+class Trainer:
+    """Stands where the CLI starts `jumar train`: writes run directories as a run would."""
+
+    def __init__(self) -> None:
+        self.started: list[RunRequest] = []
+        self.special: dict[str, Callable[[RunRequest], int]] = {}
+
+    def __call__(self, request: RunRequest) -> int:
+        self.started.append(request)
+        for part, act in self.special.items():
+            if part in str(request.directory):
+                return act(request)
+        return self.finish(request)
+
+    def finish(self, request: RunRequest, **changes: Any) -> int:
+        write_run(request.directory, assignments=request.assignments, **changes)
+        return 0
+
+    @property
+    def names(self) -> list[str]:
+        return [request.directory.name.partition("=")[2] for request in self.started]
+
+
+class Case:
+    """A sweep that can be called again."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.trainer = Trainer()
+        self.said: list[str] = []
+        self.settings = SETTINGS
+
+    def run(self, vary: Sequence[str] = (MODES,), recipe: str = "alexnet", **changes: Any) -> Sweep:
+        self.trainer.started.clear()
+        self.said.clear()
+        arguments: dict[str, Any] = {
+            "common_assignments": (),
+            "baseline": (),
+            "directory": self.directory,
+            "repeats": 1,
+            "start": self.trainer,
+            "resolve": self.resolve,
+            "say": self.said.append,
+        }
+        return run_sweep(recipe, vary=vary, **{**arguments, **changes})
+
+    def resolve(self, assignments: Sequence[str]) -> dict[str, Any]:
+        try:
+            return resolved(assignments, self.settings)
+        except KeyError as error:
+            raise unknown_name("field", str(error), self.settings) from None
+
+    def table(self) -> dict[str, Any]:
+        return json.loads((self.directory / "table.json").read_text())
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Case:
+    return Case(tmp_path / "sweep")
+
+
+def test_every_combination_runs_once_in_order_and_the_files_are_saved(case: Case) -> None:
+    found = case.run(common_assignments=["optimizer.momentum=0.8"])
+    assert case.trainer.names == ["must_keep_origin_dtype", "allow_mix_precision", "force_fp16"]
+    assert case.trainer.started[1].assignments == (
+        "optimizer.momentum=0.8",
+        "precision.mode=allow_mix_precision",
+    )
+    assert found.stopped_by == 0
+    assert [path.name for path in found.files] == [
+        "table.md",
+        "table.csv",
+        "table.json",
+        "report.html",
+    ]
+    assert all(path.is_file() for path in found.files)
+    assert [row.num_finished for row in found.table.rows] == [1, 1, 1]
+
+
+def test_the_table_and_the_paths_are_said_at_the_end(case: Case) -> None:
+    case.run()
+    said = "\n".join(case.said)
+    assert "= Baseline" in said
+    assert str(case.directory / "report.html") in said
+    assert case.said[0] == "Run 1 of 3: precision.mode=must_keep_origin_dtype"
+    assert re.search(r"Run 3 of 3: .* so far, about .* to go", said)
+
+
+def test_finished_runs_are_not_run_again(case: Case) -> None:
+    case.run()
+    case.run()
+    assert case.trainer.names == []
+    assert sum("is finished and is not run again" in line for line in case.said) == 3
+    case.run([MODES + ",allow_fp32_to_fp16"])
+    assert case.trainer.names == ["allow_fp32_to_fp16"]
+
+
+def test_a_crash_of_one_run_does_not_end_the_sweep(case: Case) -> None:
+    case.trainer.special["allow_mix"] = lambda _: -signal.SIGKILL
+    found = case.run()
+    assert case.trainer.names[-1] == "force_fp16"
+    row = found.table.rows[1]
+    assert row.notes[0].startswith("not available: its process was ended by SIGKILL")
+    assert any("allow_mix_precision is not available" in line for line in case.said)
+
+
+def test_a_crashed_run_is_started_again_and_told_that_it_is_resumed(case: Case) -> None:
+    def crash(request: RunRequest) -> int:
+        write_run(request.directory, assignments=request.assignments)
+        (request.directory / "results.json").unlink()
+        return 1
+
+    case.trainer.special["allow_mix"] = crash
+    case.run()
+    case.trainer.special.clear()
+    found = case.run()
+    assert case.trainer.names == ["allow_mix_precision"]
+    assert case.trainer.started[0].is_resumed
+    assert found.table.rows[1].num_finished == 1
+
+
+def test_a_run_that_diverged_is_a_result_and_is_not_run_again(case: Case) -> None:
+    def diverge(request: RunRequest) -> int:
+        case.trainer.finish(request, state="failed", failure=FAILURE, metrics={})
+        return 1
+
+    case.trainer.special["force_fp16"] = diverge
+    found = case.run()
+    reason = "the loss is not finite (step 40, objective classifier)"
+    assert found.table.rows[2].notes == (f"not available: {reason}",)
+    case.run()
+    assert case.trainer.names == []
+    assert any("delete" in line and "to try it again" in line for line in case.said)
+    assert case.table()["rows"][2]["loss"]["reason"] == reason
+
+
+@pytest.mark.parametrize("code", [130, -signal.SIGINT, 143, -signal.SIGTERM])
+def test_ctrl_c_stops_the_sweep_and_says_how_to_go_on(case: Case, code: int) -> None:
+    def interrupt(request: RunRequest) -> int:
+        case.trainer.finish(request, state="interrupted", steps=200, metrics={})
+        return code
+
+    case.trainer.special["allow_mix"] = interrupt
+    found = case.run()
+    assert case.trainer.names == ["must_keep_origin_dtype", "allow_mix_precision"]
+    assert found.stopped_by == (code - 128 if code > 0 else -code)
+    assert any("2 runs are left. The same command goes on" in line for line in case.said)
+    assert [row["notes"] for row in case.table()["rows"]] == [
+        [],
+        ["not available: interrupted at step 200"],
+        ["not available: not run yet"],
+    ]
+    case.trainer.special.clear()
+    found = case.run()
+    assert case.trainer.names == ["allow_mix_precision", "force_fp16"]
+    assert [request.is_resumed for request in case.trainer.started] == [True, False]
+    assert found.stopped_by == 0
+
+
+def test_ctrl_c_that_reaches_the_sweep_itself_stops_it_too(case: Case) -> None:
+    def interrupt(request: RunRequest) -> int:
+        raise KeyboardInterrupt
+
+    case.trainer.special["must_keep"] = interrupt
+    found = case.run()
+    assert found.stopped_by == signal.SIGINT
+    assert len(case.trainer.started) == 1
+
+
+def test_a_run_with_a_changed_recipe_is_refused_with_what_changed(case: Case) -> None:
+    case.run()
+    before = (case.directory / "table.json").read_bytes()
+    with pytest.raises(UserError, match=r"optimizer.momentum was 0.9, is now 0.8") as caught:
+        case.run(common_assignments=["optimizer.momentum=0.8"])
+    assert "another directory" in caught.value.todo
+    assert case.trainer.names == []
+    assert (case.directory / "table.json").read_bytes() == before
+
+
+def test_a_changed_default_of_the_recipe_is_refused_too(case: Case) -> None:
+    case.run()
+    case.settings = {**SETTINGS, "threads": {"intra_op": 1, "inter_op": 1}, "new": 3}
+    with pytest.raises(UserError, match=r"new was absent, is now 3; threads\.intra_op was 2"):
+        case.run()
+
+
+def test_tuples_of_the_settings_equal_the_lists_of_the_file(case: Case) -> None:
+    case.run()
+    case.settings = {**SETTINGS, "optimizer": {**SETTINGS["optimizer"], "milestones": (30, 60)}}
+    found = run_sweep(
+        "alexnet",
+        vary=[MODES],
+        common_assignments=[],
+        baseline=[],
+        directory=case.directory,
+        repeats=1,
+        start=case.trainer,
+        resolve=lambda assignments: {
+            **case.resolve(assignments),
+            "optimizer": case.settings["optimizer"],
+        },
+        say=case.said.append,
+    )
+    assert found.table.rows[0].num_finished == 1
+
+
+def test_the_sweep_of_another_recipe_or_a_single_run_is_refused(case: Case) -> None:
+    case.run()
+    with pytest.raises(UserError, match="a sweep of the recipe 'alexnet', not of 'resnext50'"):
+        case.run(recipe="resnext50")
+    shutil.rmtree(case.directory)
+    write_run(case.directory)
+    with pytest.raises(UserError, match="the directory of a single run"):
+        case.run()
+
+
+@pytest.mark.parametrize(
+    ("vary", "changes"),
+    [
+        (["precision.mod=a,b"], {}),
+        ([MODES], {"common_assignments": ["optimiser.momentum=0.8"]}),
+        ([MODES], {"baseline": ["precision.mode=x"]}),
+        ([MODES], {"repeats": 0}),
+    ],
+)
+def test_a_mistake_is_found_before_anything_runs_or_is_written(
+    case: Case, vary: list[str], changes: dict[str, Any]
+) -> None:
+    with pytest.raises(UserError):
+        case.run(vary, **changes)
+    assert case.trainer.started == []
+    assert not case.directory.exists()
+
+
+def test_repeats_run_with_successive_seeds_and_give_the_tolerance(case: Case) -> None:
+    case.run()
+    found = case.run(repeats=3)
+    assert [request.assignments[-1] for request in case.trainer.started] == [
+        *["seed=1"] * 3,
+        *["seed=2"] * 3,
+    ]
+    assert [row.num_finished for row in found.table.rows] == [3, 3, 3]
+    assert "n = 3 seeds" in found.table.explanations[0]
+
+
+def test_repeats_of_a_recipe_without_a_seed_are_refused(case: Case) -> None:
+    case.settings = {name: value for name, value in SETTINGS.items() if name != "seed"}
+    case.trainer.finish = lambda request, **changes: 0  # type: ignore[method-assign]
+    with pytest.raises(UserError, match="no field 'seed'"):
+        case.run(repeats=2)
+
+
+def test_a_single_combination_is_a_sweep_of_one_run(case: Case) -> None:
+    found = case.run([])
+    assert [request.directory.name for request in case.trainer.started] == ["run"]
+    assert [row.loss.relation for row in found.table.rows] == ["baseline"]
+
+
+def test_two_sweeps_never_work_in_one_directory(case: Case) -> None:
+    def start_another(request: RunRequest) -> int:
+        with pytest.raises(UserError, match="another process"):
+            Case(case.directory).run()
+        return case.trainer.finish(request)
+
+    case.trainer.special["must_keep"] = start_another
+    assert case.run().table.rows[0].num_finished == 1
+
+
+def test_a_sweep_killed_in_a_run_goes_on_there(case: Case) -> None:
+    """A process of its own is killed with no chance to tidy up, as `kill -9` does."""
+    code = f"""
+import os, sys
+from pathlib import Path
+from tests.experiments.test_sweep import Case, MODES
+case = Case(Path({str(case.directory)!r}))
+case.trainer.special["allow_mix"] = lambda request: os.kill(os.getpid(), 9)
+case.run()
+"""
+    checkout = Path(__file__).resolve().parents[2]
+    ended = subprocess.run([sys.executable, "-c", code], cwd=checkout, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    found = case.run()
+    assert case.trainer.names == ["allow_mix_precision", "force_fp16"]
+    assert all(row.num_finished == 1 for row in found.table.rows)

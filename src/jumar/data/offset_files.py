@@ -1,0 +1,98 @@
+"""Files that threads and forked workers read at offsets, without a shared position."""
+
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+
+LARGEST_IMAGE = 256 * 2**20
+"""Bytes of one encoded image above which it is refused instead of read into memory."""
+
+MOST_OPEN = 256
+"""Open files of one source: 1024 ImageNet shards would meet the usual limit of 1024 a process."""
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    # Opening a named pipe among the images would otherwise block the run for ever.
+    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
+class _Descriptor:
+    def __init__(self, path: str) -> None:
+        self.number = _open_without_waiting(path, os.O_RDONLY)
+        self._close = os.close
+
+    def __del__(self) -> None:
+        number = getattr(self, "number", None)
+        if number is not None:
+            self._close(number)
+
+
+class OffsetFiles:
+    """Several files, opened when first read, that any thread or process may read at offsets.
+
+    A file object has one position, which forked workers share, so that two of them reading at
+    once get each other's bytes. `os.pread` has none. Nothing is open when the object is
+    pickled. No lock is held, because a fork while another thread holds one would leave it
+    locked in the child; the dictionary operations here are atomic each.
+    """
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._paths = tuple(str(path) for path in paths)
+        self._open: dict[int, _Descriptor] = {}
+
+    def __getstate__(self) -> tuple[str, ...]:
+        return self._paths
+
+    def __setstate__(self, paths: tuple[str, ...]) -> None:
+        self._paths = paths
+        self._open = {}
+
+    def read(self, which: int, offset: int, length: int) -> bytes:
+        """Bytes of one file; fewer than `length` only at its end.
+
+        Args:
+            which: Index of the file.
+            offset: First byte.
+            length: Number of bytes; the caller has checked it against the size of the file.
+
+        Raises:
+            OSError: The file cannot be opened or read.
+        """
+        opened = self._open.get(which)
+        if opened is None:
+            opened = _Descriptor(self._paths[which])
+            for oldest in list(self._open)[: len(self._open) + 1 - MOST_OPEN]:
+                # Another thread may still read from it: it closes with its last reference.
+                self._open.pop(oldest, None)
+            self._open[which] = opened
+        data = os.pread(opened.number, length, offset)
+        if len(data) == length or not data:
+            return data
+        parts = [data]
+        missing = length - len(data)
+        while missing and (part := os.pread(opened.number, missing, offset + length - missing)):
+            parts.append(part)
+            missing -= len(part)
+        return b"".join(parts)
+
+
+def read_whole(path: Path, largest: int = LARGEST_IMAGE) -> bytes:
+    """The content of a regular file.
+
+    Raises:
+        OSError: It cannot be read.
+        ValueError: It is not a regular file, or larger than `largest` bytes.
+    """
+    with open(path, "rb", buffering=0, opener=_open_without_waiting) as file:
+        facts = os.fstat(file.fileno())
+        if not stat.S_ISREG(facts.st_mode):
+            raise ValueError("not a regular file")
+        if facts.st_size > largest:
+            raise ValueError(too_large(facts.st_size, largest))
+        return file.readall()
+
+
+def too_large(size: int, largest: int = LARGEST_IMAGE) -> str:
+    """The reason given for an image that is refused because of its size in bytes."""
+    return f"{size / 2**20:,.0f} MiB for one image; at most {largest / 2**20:,.0f} MiB are read"

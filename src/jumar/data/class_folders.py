@@ -1,0 +1,187 @@
+"""Class folders: which files below a folder, on disk or in a zip, are images of which class."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jumar.errors import UserError
+
+IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp")
+_HIDDEN = ("__MACOSX",)
+_NAMED_AT_MOST = 5
+
+
+class Tree(Protocol):
+    """Folders and files under one root; a folder is named by its path from there."""
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        ...
+
+    def entries(self, folder: str) -> tuple[Sequence[str], Sequence[str]]:
+        """Names of the folders and of the files in a folder, hidden ones left out, sorted."""
+        ...
+
+
+class DiskTree:
+    """A folder on the disk; symbolic links are followed."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.name = str(root)
+
+    def entries(self, folder: str) -> tuple[Sequence[str], Sequence[str]]:
+        """Names of the folders and of the files in a folder, hidden ones left out, sorted.
+
+        Raises:
+            UserError: The folder cannot be read.
+        """
+        folders: list[str] = []
+        files: list[str] = []
+        try:
+            with os.scandir(self.root / folder) as found:
+                for entry in found:
+                    if not is_hidden(entry.name):
+                        (folders if entry.is_dir() else files).append(entry.name)
+        except OSError as error:
+            raise UserError(
+                f"cannot be read: {error.strerror}", where=str(self.root / folder)
+            ) from error
+        return sorted(folders), sorted(files)
+
+
+class PackedNames:
+    """Many names in one block of bytes.
+
+    A million Python strings are a million objects, whose reference counts a forked worker
+    writes to, so that each worker soon holds its own copy of them all.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        encoded = [name.encode("utf-8", "surrogateescape") for name in names]
+        self._text = b"".join(encoded)
+        self._ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    def __getitem__(self, index: int) -> str:
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        text = self._text[self._ends[index] : self._ends[index + 1]]
+        return text.decode("utf-8", "surrogateescape")
+
+    def __iter__(self) -> Iterator[str]:
+        return (self[index] for index in range(len(self)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassListing:
+    """The images of a tree of class folders, class by class.
+
+    Within a folder they are sorted by name, its own before those of its sub-folders.
+    """
+
+    classes: tuple[str, ...]
+    """Sorted by code point, as ImageFolder of torchvision does: `10` comes before `2`."""
+    paths: PackedNames
+    """Paths from the root of the tree."""
+    labels: NDArray[np.int32]
+    ignored: int
+    """Files that are not images, or lie beside the class folders; hidden ones not counted."""
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a file or folder is nobody's data: a dot file, or macOS's folder in zips."""
+    return name.startswith(".") or name in _HIDDEN
+
+
+def is_image(name: str) -> bool:
+    """Whether a file counts as an image, by its suffix in any case."""
+    return name.lower().endswith(IMAGE_SUFFIXES)
+
+
+def join(folder: str, name: str) -> str:
+    """The path of an entry of a tree's folder."""
+    return f"{folder}/{name}" if folder else name
+
+
+def list_classes(tree: Tree, root: str = "") -> ClassListing:
+    """Every image below the class folders of a folder; folders within a class are searched too.
+
+    Raises:
+        UserError: There are no class folders, or some hold no image.
+    """
+    folders, loose = tree.entries(root)
+    where = join(tree.name, root) if root else tree.name
+    if not folders:
+        raise _no_classes(loose, where)
+    paths: list[str] = []
+    labels: list[int] = []
+    empty: list[str] = []
+    ignored = len(loose)
+    for label, name in enumerate(folders):
+        before = len(paths)
+        for path in _files_below(tree, join(root, name)):
+            if is_image(path):
+                paths.append(path)
+            else:
+                ignored += 1
+        count = len(paths) - before
+        labels.extend([label] * count)
+        if not count:
+            empty.append(name)
+    if empty:
+        raise _empty_classes(empty, len(folders), where)
+    return ClassListing(
+        classes=tuple(folders),
+        paths=PackedNames(paths),
+        labels=np.array(labels, dtype=np.int32),
+        ignored=ignored,
+    )
+
+
+def _files_below(tree: Tree, folder: str) -> Iterator[str]:
+    waiting = [(folder, 0)]
+    while waiting:
+        at, depth = waiting.pop()
+        if depth > 32:
+            raise UserError(
+                "folders are nested more than 32 deep; is a symbolic link pointing upwards?",
+                where=join(tree.name, at),
+            )
+        folders, files = tree.entries(at)
+        yield from (join(at, name) for name in files)
+        waiting.extend((join(at, name), depth + 1) for name in reversed(folders))
+
+
+def _no_classes(loose: Sequence[str], where: str) -> UserError:
+    suffixes = ", ".join(IMAGE_SUFFIXES)
+    if any(is_image(name) for name in loose):
+        return UserError(
+            "the images lie directly in here, so their classes are not known",
+            where=where,
+            todo="Put the images of each class into a folder with the name of the class.",
+        )
+    return UserError(
+        "neither class folders nor TFRecord shards are in here",
+        where=where,
+        todo=f"Expected one folder per class with images ({suffixes}), or train-*-of-* shards.",
+    )
+
+
+def _empty_classes(empty: Sequence[str], total: int, where: str) -> UserError:
+    named = ", ".join(f"'{name}'" for name in empty[:_NAMED_AT_MOST])
+    more = f" and {len(empty) - _NAMED_AT_MOST} more" if len(empty) > _NAMED_AT_MOST else ""
+    verb = "holds" if len(empty) == 1 else "hold"
+    return UserError(
+        f"{len(empty)} of {total} class folders {verb} no image: {named}{more}",
+        where=where,
+        todo=f"Put images ({', '.join(IMAGE_SUFFIXES)}) into it, or remove the folder.",
+    )

@@ -1,0 +1,73 @@
+"""Image source: the handwritten digits that come with scikit-learn, so that nothing is fetched.
+
+1797 grey images of 8 x 8 pixels from 13 writers. Source: E. Alpaydin, C. Kaynak, Optical
+Recognition of Handwritten Digits, UCI Machine Learning Repository, 1998 (its test part).
+"""
+
+import io
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from jumar.data.samples import Record
+
+EVAL_EVERY = 6
+"""Of each digit, every sixth image is for evaluation: about 300 of 1797."""
+
+
+class DigitImages:
+    """One part of the digits, each image a PNG of 8 x 8 grey pixels.
+
+    Attributes:
+        classes: `0` to `9`.
+    """
+
+    classes: Sequence[str] = tuple("0123456789")
+
+    def __init__(self, encoded: Sequence[bytes], labels: Sequence[int], where: Sequence[int]):
+        self._encoded = tuple(encoded)
+        self._labels = tuple(labels)
+        self._where = tuple(where)
+
+    def __len__(self) -> int:
+        return len(self._encoded)
+
+    def read(self, index: int) -> Record:
+        """One image, by its position in this part."""
+        return Record(
+            encoded=self._encoded[index],
+            label=self._labels[index],
+            origin=f"digits, image {self._where[index]}",
+        )
+
+
+def open_digits(split: Literal["train", "eval"]) -> DigitImages:
+    """The digits of one part; the same images at every call, evenly divided among the classes."""
+    # Takes about a second and is only needed by whoever asks for these images.
+    from sklearn.datasets import load_digits
+
+    pixels, targets = load_digits(return_X_y=True)
+    images: NDArray[np.uint8] = np.rint(np.asarray(pixels).reshape(-1, 8, 8) * (255 / 16)).astype(
+        np.uint8
+    )
+    labels = [int(target) for target in np.asarray(targets)]
+    seen = [0] * 10
+    chosen: list[int] = []
+    for index, label in enumerate(labels):
+        seen[label] += 1
+        if (seen[label] % EVAL_EVERY == 0) == (split == "eval"):
+            chosen.append(index)
+    return DigitImages(
+        encoded=[_png(images[index]) for index in chosen],
+        labels=[labels[index] for index in chosen],
+        where=chosen,
+    )
+
+
+def _png(pixels: NDArray[np.uint8]) -> bytes:
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "PNG")
+    return buffer.getvalue()

@@ -17,19 +17,19 @@ _BITS32 = 0xFFFFFFFF
 _BITS64 = 0xFFFFFFFFFFFFFFFF
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DropoutPosition:
-    """Where the current batch stands.
+    """Where the current batch stands, as two int32 scalars.
 
-    It is held as Python numbers: a tensor on the device would have to be copied there at each
-    step, and a buffer would be broadcast from rank 0 by DistributedDataParallel.
+    They lie on the CPU, from where an operation on any device takes a scalar without a copy.
+    Python numbers would make `torch.compile` compile each step anew, and buffers would be
+    broadcast from rank 0 by DistributedDataParallel.
     """
 
-    key_low: int
-    key_high: int
-    """Two signed 32-bit numbers made of the key and the number of the layer."""
-    first_row: int
-    """Row of the batch's first sample in the whole batch of the step, over all ranks."""
+    start: torch.Tensor
+    """Half of the key, plus the row of the batch's first sample."""
+    key: torch.Tensor
+    """The other half of the key."""
 
 
 class KeyedDropout(nn.Module):
@@ -77,7 +77,7 @@ def set_dropout_position(module: nn.Module, key: int, first_row: int) -> None:
     layers = (layer for layer in module.modules() if isinstance(layer, KeyedDropout))
     for number, layer in enumerate(layers):
         mixed = _mix64(_mix64(key) + number)
-        layer.position = DropoutPosition(_signed32(mixed), _signed32(mixed >> 32), first_row)
+        layer.position = DropoutPosition(start=_scalar(mixed + first_row), key=_scalar(mixed >> 32))
 
 
 def keyed_mask(x: torch.Tensor, p: float, position: DropoutPosition) -> torch.Tensor:
@@ -91,17 +91,14 @@ def keyed_mask(x: torch.Tensor, p: float, position: DropoutPosition) -> torch.Te
         p: Probability of dropping, in [0, 1).
         position: Where the batch stands.
     """
-    rows = torch.arange(
-        position.first_row,
-        position.first_row + x.shape[0],
-        dtype=torch.int32,
-        device=x.device,
-    )
-    rows = _mix32(_mix32(rows ^ position.key_low) ^ position.key_high)
-    features = _mix32(torch.arange(math.prod(x.shape[1:]), dtype=torch.int32, device=x.device))
-    bits = _mix32(rows[:, None] + features)
-    # The comparison is signed, so the p * 2**32 lowest of the numbers start at -2**31.
-    kept = bits >= round(p * 2**32) - 2**31
+    features = math.prod(x.shape[1:])
+    rows = torch.arange(x.shape[0], dtype=torch.int32, device=x.device)
+    rows = _mix32(_mix32(rows + position.start) + position.key)
+    columns = _mix32(torch.arange(features, dtype=torch.int32, device=x.device))
+    bits = _mix32(rows[:, None] + columns)
+    # The comparison is signed, so the p * 2**32 lowest of the numbers start at -2**31; a
+    # threshold of 2**31, for a p next to 1, would not be an int32.
+    kept = bits >= min(round(p * 2**32), _BITS32) - 2**31
     return kept.to(x.dtype).mul_(1 / (1 - p)).view(x.shape)
 
 
@@ -141,3 +138,7 @@ def _signed32(number: int) -> int:
     """The signed number with the same lowest 32 bits."""
     low = number & _BITS32
     return low - 2**32 if low >= 2**31 else low
+
+
+def _scalar(number: int) -> torch.Tensor:
+    return torch.tensor(_signed32(number), dtype=torch.int32, device="cpu")

@@ -8,10 +8,10 @@ from torch import nn
 class PointwiseConv2d(nn.Conv2d):
     """A 1x1 convolution without bias.
 
-    On a CPU and with channels_last the pixels already lie in memory as the rows of a matrix, and
-    the matrix product is up to five times as fast as the convolution over maps of a few pixels
-    and never slower (bfloat16 and float32, forward and backward). The mathematics and the weight
-    are those of the convolution; an operator list sees `linear` instead of `conv2d`.
+    On a CPU and with channels_last the pixels already lie in memory as the rows of a matrix. A
+    training step over maps of 2x2 pixels is then two to four times as fast by a matrix product as
+    by a convolution, and over large maps as fast within some percent. The mathematics and the
+    weight are those of the convolution; an operator list sees `linear` instead of `conv2d`.
 
     Args:
         in_channels: Channels of the input.
@@ -37,5 +37,7 @@ class PointwiseConv2d(nn.Conv2d):
             return super().forward(input)
         if self.stride != (1, 1):
             input = input[:, :, :: self.stride[0], :: self.stride[1]]
-        output = F.linear(input.permute(0, 2, 3, 1), self.weight.flatten(1))
-        return output.permute(0, 3, 1, 2)
+        # The weight is viewed through channels_last so that its gradient gets the weight's own
+        # strides; DistributedDataParallel copies, and warns of, gradients with others.
+        matrix = self.weight.permute(0, 2, 3, 1).flatten(1)
+        return F.linear(input.permute(0, 2, 3, 1), matrix).permute(0, 3, 1, 2)

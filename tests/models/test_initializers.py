@@ -1,0 +1,19 @@
+import math
+
+import pytest
+import torch
+
+from jumar.models.initializers import variance_scaling_
+
+
+@pytest.mark.parametrize("shape", [(512, 64, 3, 3), (700, 900)])
+def test_variance_scaling_has_variance_one_over_fan_in_and_is_cut_at_two_deviations(
+    shape: tuple[int, ...],
+) -> None:
+    torch.manual_seed(0)
+    weight = torch.empty(shape)
+    variance_scaling_(weight)
+    fan_in = math.prod(shape[1:])
+    assert weight.double().square().mean().item() * fan_in == pytest.approx(1.0, abs=0.01)
+    cut = 2 * math.sqrt(1 / fan_in) / 0.8796
+    assert 0.99 * cut < weight.abs().max().item() <= cut

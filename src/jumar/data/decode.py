@@ -12,7 +12,8 @@ photograph taken upright is upright.
 import io
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -59,10 +60,7 @@ class EncodedImage:
         if not encoded:
             raise DecodeError("no bytes")
         stored = self._read_jpeg_header() or self._read_header()
-        if stored[0] * stored[1] > MAX_PIXELS:
-            raise DecodeError(
-                f"{stored[1]} x {stored[0]} pixels are more than the {MAX_PIXELS:,} allowed"
-            )
+        _check_size(*stored)
         turned = self._orientation >= 5
         self.height, self.width = stored[::-1] if turned else stored
 
@@ -84,7 +82,7 @@ class EncodedImage:
         if self._colorspace:
             try:
                 pixels = self._decode_jpeg(fast, at_least, reuse)
-            except ValueError:
+            except Exception:
                 # Strict decoding also refuses files with a few stray bytes, which every viewer
                 # and TensorFlow show; a truncated one is refused by Pillow as well.
                 pixels = self._decode_any()
@@ -97,7 +95,7 @@ class EncodedImage:
             return None
         try:
             height, width, colorspace, _ = simplejpeg.decode_jpeg_header(self._encoded)
-        except ValueError:
+        except Exception:  # ValueError by its documentation; damaged files also give KeyError
             return None
         self._colorspace = colorspace
         for marker, start, end in _jpeg_segments(self._encoded):
@@ -110,6 +108,10 @@ class EncodedImage:
     def _read_header(self) -> tuple[int, int]:
         try:
             with _opened(self._encoded) as image:
+                if image.format == "TIFF":
+                    # Pillow turns a TIFF itself when it loads the pixels, and drops the tag then.
+                    _check_size(image.height, image.width)
+                    image.load()
                 self._orientation = _valid_orientation(image.getexif().get(_ORIENTATION))
                 return image.height, image.width
         except Exception as error:
@@ -162,11 +164,18 @@ def decode_image(encoded: bytes, *, fast: bool) -> NDArray[np.uint8]:
     return EncodedImage(encoded).decode(fast=fast)
 
 
-def _opened(encoded: bytes) -> Image.Image:
+@contextmanager
+def _opened(encoded: bytes) -> Generator[Image.Image, None, None]:
     with warnings.catch_warnings():
-        # The size is checked by us; a damaged EXIF block is no reason to print.
+        # The size is checked by us; damaged metadata are nothing to print for every epoch.
         warnings.simplefilter("ignore")
-        return Image.open(io.BytesIO(encoded), formats=_FORMATS)
+        with Image.open(io.BytesIO(encoded), formats=_FORMATS) as image:
+            yield image
+
+
+def _check_size(height: int, width: int) -> None:
+    if height * width > MAX_PIXELS:
+        raise DecodeError(f"{width} x {height} pixels are more than the {MAX_PIXELS:,} allowed")
 
 
 def _rgb(image: Image.Image) -> NDArray[np.uint8]:
@@ -219,10 +228,12 @@ def _jpeg_segments(encoded: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 def _orientation(exif: bytes) -> int:
+    tags = Image.Exif()
     try:
-        tags = Image.Exif()
-        tags.load(exif)
-        return _valid_orientation(tags.get(_ORIENTATION))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tags.load(exif)
+            return _valid_orientation(tags.get(_ORIENTATION))
     except Exception:  # a damaged block says nothing about the pixels, which may be whole
         return 1
 

@@ -1,0 +1,53 @@
+"""How many unreadable samples a run tolerates."""
+
+from collections.abc import Sequence
+
+from jumar.data.samples import Fault
+from jumar.errors import UserError
+
+_SHOWN = 20
+
+
+class FaultTally:
+    """Counts the samples that could not be read, each once however many epochs meet it.
+
+    Args:
+        allowed: How many are tolerated; 0 stops at the first one.
+    """
+
+    def __init__(self, allowed: int = 0) -> None:
+        self.allowed = allowed
+        self._faults: dict[str, Fault] = {}
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """The faults so far, in the order in which they were met."""
+        return tuple(self._faults.values())
+
+    def add(self, faults: Sequence[Fault]) -> None:
+        """Count faults.
+
+        Raises:
+            UserError: More samples than allowed cannot be read.
+        """
+        for fault in faults:
+            self._faults.setdefault(fault.origin, fault)
+        if len(self._faults) <= self.allowed:
+            return
+        found = self.faults
+        if len(found) == 1:
+            raise UserError(
+                found[0].reason,
+                where=found[0].origin,
+                todo="Repair or remove this sample, or go on without up to N such samples: "
+                "--skip-corrupt N",
+            )
+        lines = [str(fault) for fault in found[:_SHOWN]]
+        if len(found) > _SHOWN:
+            lines.append(f"... and {len(found) - _SHOWN} more")
+        raise UserError(
+            f"{len(found)} samples cannot be read, more than the {self.allowed} allowed",
+            todo="\n  ".join(
+                [*lines, "Repair or remove them, or allow more of them: --skip-corrupt N"]
+            ),
+        )

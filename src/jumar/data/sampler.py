@@ -1,0 +1,77 @@
+"""Which samples a step takes: pure functions of seed, step, rank and world size.
+
+Nothing here is stateful, so starting at any step costs the same, and the union of what the ranks
+take is what one rank with the whole batch would take, in the same order.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jumar.data.samples import SampleKey
+from jumar.errors import UserError
+
+_ORDER, _AUGMENTATION = 1, 2
+"""First word of the entropy, so that no two uses of one seed draw the same numbers."""
+
+
+@lru_cache(maxsize=2)
+def epoch_order(seed: int, epoch: int, size: int) -> NDArray[np.int64]:
+    """The order of an epoch: a permutation of 0 to size - 1, read-only."""
+    order = np.random.default_rng((_ORDER, seed, epoch)).permutation(size).astype(np.int64)
+    order.flags.writeable = False
+    return order
+
+
+def sample_random(seed: int, key: SampleKey) -> np.random.Generator:
+    """The randomness of one sample in one epoch; made in about 10 microseconds."""
+    return np.random.default_rng((_AUGMENTATION, seed, key.epoch, key.index))
+
+
+def steps_per_epoch(size: int, global_batch: int) -> int:
+    """Whole batches in an epoch; an incomplete last one is left out in training.
+
+    Raises:
+        UserError: Not even one batch.
+    """
+    if size < global_batch:
+        raise UserError(
+            f"a batch of {global_batch} samples over all ranks does not fit into the "
+            f"{size} samples of the training set",
+            todo=f"Take a batch size that gives at most {size} over all ranks.",
+        )
+    return size // global_batch
+
+
+def batch_keys(
+    seed: int, step: int, *, size: int, batch_per_rank: int, rank: int, world: int
+) -> list[SampleKey]:
+    """The samples of one rank at one step, counted from 0 over the whole run.
+
+    Args:
+        seed: Decides the order of every epoch.
+        step: Training step; the epoch follows from it.
+        size: Samples of the training set.
+        batch_per_rank: Samples a rank takes at a step.
+        rank: This rank; it takes rows rank * batch_per_rank onwards of the global batch.
+        world: Number of ranks.
+
+    Raises:
+        UserError: The global batch is larger than the set.
+    """
+    global_batch = batch_per_rank * world
+    epoch, place = divmod(step, steps_per_epoch(size, global_batch))
+    start = place * global_batch + rank * batch_per_rank
+    rows = epoch_order(seed, epoch, size)[start : start + batch_per_rank]
+    return [SampleKey(epoch, index) for index in rows.tolist()]
+
+
+def evaluation_keys(size: int, batch: int, rank: int, world: int) -> Iterator[list[SampleKey]]:
+    """Batches of at most `batch` keys: over all ranks, each sample exactly once.
+
+    The last batch may be smaller, and a rank may have one batch less than another.
+    """
+    for start in range(rank * batch, size, batch * world):
+        yield [SampleKey(0, index) for index in range(start, min(start + batch, size))]

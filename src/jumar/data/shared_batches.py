@@ -1,0 +1,108 @@
+"""Batches from worker processes through shared memory that is used again.
+
+Left alone, torch makes new shared memory for every tensor that a worker sends. The kernel clears
+and maps each page of it, three times over (worker, sender, receiver), which costs a fifth of the
+time that decoding takes. Here a worker writes its batches into a few buffers in turn, and the
+main process copies each batch out at once, into memory that it has already.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+_ALIGNMENT = 64
+
+
+class _Place(NamedTuple):
+    """Where a tensor lies in a buffer."""
+
+    name: str
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    start: int
+    stop: int
+
+    def view(self, buffer: Tensor) -> Tensor:
+        """The tensor in a buffer of bytes."""
+        values = buffer[self.start : self.stop].view(self.dtype)
+        return values.as_strided(self.shape, self.stride, values.storage_offset())
+
+
+class PackedBatch(NamedTuple):
+    """What is sent in place of a batch.
+
+    Attributes:
+        buffer: Which buffer of which worker, (worker, turn).
+        memory: The buffer itself when it is new; afterwards the receiver knows it.
+        used: Bytes of it that hold the batch.
+        places: Where the tensors lie.
+    """
+
+    buffer: tuple[int, int]
+    memory: Tensor | None
+    used: int
+    places: tuple[_Place, ...]
+
+
+class BatchPacker:
+    """A worker's end: writes batches into its buffers in turn.
+
+    Args:
+        worker: Number of the worker.
+        buffers: How many are used in turn. The receiver copies a batch out before it asks for
+            the next one, so one more than the worker is ahead is enough.
+    """
+
+    def __init__(self, worker: int, buffers: int) -> None:
+        self._worker = worker
+        self._buffers: list[Tensor | None] = [None] * buffers
+        self._turn = 0
+
+    def pack(self, batch: Mapping[str, Tensor]) -> PackedBatch:
+        """Copy a batch into the next buffer, which is made larger when it does not fit."""
+        places, used = _places(batch)
+        turn = self._turn
+        self._turn = (turn + 1) % len(self._buffers)
+        memory, new = self._buffers[turn], False
+        if memory is None or memory.numel() < used:
+            # Batches of varying size would otherwise need another buffer each time.
+            memory = torch.empty(used + used // 8, dtype=torch.uint8).share_memory_()
+            self._buffers[turn], new = memory, True
+        for place in places:
+            place.view(memory).copy_(batch[place.name])
+        return PackedBatch((self._worker, turn), memory if new else None, used, places)
+
+
+class BatchUnpacker:
+    """The main process's end.
+
+    Args:
+        pin_memory: Whether batches are put into pinned memory for an accelerator.
+    """
+
+    def __init__(self, *, pin_memory: bool) -> None:
+        self._pin_memory = pin_memory
+        self._known: dict[tuple[int, int], Tensor] = {}
+
+    def unpack(self, packed: PackedBatch) -> dict[str, Tensor]:
+        """The batch in memory of its own; the worker may overwrite its buffer afterwards."""
+        if packed.memory is not None:
+            self._known[packed.buffer] = packed.memory
+        shared = self._known[packed.buffer][: packed.used]
+        own = shared.pin_memory() if self._pin_memory else shared.clone()
+        return {place.name: place.view(own) for place in packed.places}
+
+
+def _places(batch: Mapping[str, Tensor]) -> tuple[tuple[_Place, ...], int]:
+    places: list[_Place] = []
+    end = 0
+    for name, tensor in batch.items():
+        start = -(-end // _ALIGNMENT) * _ALIGNMENT
+        end = start + tensor.numel() * tensor.element_size()
+        # Strides as they are where the tensor is dense, in channels_last order for instance.
+        stride = torch.empty_like(tensor, device="meta").stride()
+        places.append(_Place(name, tensor.dtype, tuple(tensor.shape), tuple(stride), start, end))
+    return tuple(places), end

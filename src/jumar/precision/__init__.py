@@ -1,0 +1,1 @@
+"""Precision of a run: modes, op lists, loss scale; nothing outside mentions float16."""

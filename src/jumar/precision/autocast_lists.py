@@ -1,0 +1,285 @@
+"""Op lists as kernels on PyTorch's autocast dispatch key.
+
+Where the list wants something else than torch's own autocast does on a device, a Python kernel
+is registered for the aten overload on that device's autocast key; everywhere else torch's kernel
+stays, with its cache of cast weights. A Python kernel casts, then calls the operator with the
+autocast key excluded. torch.compile traces the casts into the graph.
+
+Registration is process-wide: one list at a time, and installing another replaces it.
+"""
+
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch._C import DispatchKey, DispatchKeySet
+
+from jumar.precision.oplist import (
+    AUTOCAST_KEYS,
+    Treatment,
+    native_treatment,
+    same_effect,
+)
+from jumar.precision.optypes import find_overload
+
+_Cast = Callable[[torch.Tensor], torch.Tensor]
+
+_KEEPS_PARAMETERS = {
+    "batch_norm",
+    "native_batch_norm",
+    "cudnn_batch_norm",
+    "_batch_norm_impl_index",
+    "instance_norm",
+}
+"""Ops with input, scale, shift, running mean and running variance in this order. The statistics
+are never cast: they are written in place, and a cast copy would swallow every update. Scale and
+shift are not lowered, since the kernels take a low input with fp32 parameters."""
+
+_FLOATS = (torch.float32, torch.float16, torch.bfloat16)
+
+_lock = threading.RLock()
+
+
+class InstalledLists:
+    """The op lists that are in force on one device type, until `close`."""
+
+    def __init__(self, device_type: str, registered: Mapping[str, Treatment]) -> None:
+        self.device_type = device_type
+        self.registered = dict(registered)
+        """The ops whose kernel is ours; all others have torch's own."""
+        self._library: torch.library.Library | None = torch.library.Library("aten", "IMPL")
+
+    @property
+    def closed(self) -> bool:
+        """Whether torch's own kernels are back, by `close` or by another `install`."""
+        return self._library is None
+
+    def close(self) -> None:
+        """Restore torch's own kernels; nothing happens when that was done already."""
+        with _lock:
+            if self._library is None:
+                return
+            self._library._destroy()
+            self._library = None
+            if self in _in_force:
+                _in_force.remove(self)
+            _forget_compiled()
+
+    def _register(self, op: str, kernel: Any) -> None:
+        assert self._library is not None
+        self._library.impl(op, kernel, AUTOCAST_KEYS[self.device_type])
+
+
+_in_force: list[InstalledLists] = []
+"""The lists in force: none or one, since registration is process-wide."""
+
+
+def install(device_type: str, treatments: Mapping[str, Treatment]) -> InstalledLists:
+    """Put treatments in force for every autocast region on a device type.
+
+    Args:
+        device_type: `cpu`, `cuda` or `npu`; the device itself need not be there.
+        treatments: What happens to each aten overload, as `oplist.treatments` gives it.
+
+    Returns:
+        The lists in force; `close` on them restores torch's own. Lists that were in force before
+        are closed.
+    """
+    with _lock:
+        for earlier in tuple(_in_force):
+            earlier.close()
+        wanted = {
+            op: treatment
+            for op, treatment in treatments.items()
+            if not same_effect(op, treatment, native_treatment(device_type, op))
+        }
+        lists = InstalledLists(device_type, wanted)
+        with warnings.catch_warnings():
+            # torch warns once a process that a kernel of its own is overridden, which is what
+            # this is for; the user could do nothing about it.
+            warnings.filterwarnings(
+                "ignore", message=r"(?s).*verriding a previously registered kernel"
+            )
+            for op, treatment in wanted.items():
+                lists._register(op, kernel_for(op, treatment, device_type))
+        _in_force.append(lists)
+        _forget_compiled()
+        return lists
+
+
+def installed() -> InstalledLists | None:
+    """The lists in force, or None."""
+    return _in_force[0] if _in_force else None
+
+
+def kernel_for(op: str, treatment: Treatment, device_type: str) -> Any:
+    """The kernel that gives an op its treatment, ready to register on the autocast key."""
+    if treatment is Treatment.FOLLOW:
+        return torch.library.fallthrough_kernel
+    overload = find_overload(op)
+    assert overload is not None
+    keys = DispatchKeySet(getattr(DispatchKey, AUTOCAST_KEYS[device_type]))
+    if treatment is Treatment.WIDEST:
+        return _widest_kernel(overload, device_type, keys)
+    cast_in, cast_out = _casts(treatment, device_type)
+    places = _tensor_places(overload)
+    if op in _KEEPS_PARAMETERS:
+        places = places[:3] if treatment is Treatment.FP32 else places[:1]
+    return _cast_kernel(overload, keys, places, cast_in, cast_out)
+
+
+def _tensor_places(overload: torch._ops.OpOverload) -> tuple[int, ...]:
+    """The positions of the arguments that may be, or hold, tensors."""
+    arguments: Any = overload._schema.arguments
+    return tuple(
+        place for place, argument in enumerate(arguments) if "Tensor" in str(argument.type)
+    )
+
+
+def _cast_kernel(
+    overload: Any,
+    keys: DispatchKeySet,
+    places: tuple[int, ...],
+    cast_in: _Cast,
+    cast_out: _Cast | None,
+) -> Callable[..., Any]:
+    exclude = torch._C._ExcludeDispatchKeyGuard
+
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        values = list(args)
+        given = len(values)
+        with exclude(keys):
+            for place in places:
+                if place < given:
+                    values[place] = _each(cast_in, values[place])
+            result = overload(*values, **kwargs)
+            return result if cast_out is None else _each(cast_out, result)
+
+    return kernel
+
+
+def _widest_kernel(overload: Any, device_type: str, keys: DispatchKeySet) -> Callable[..., Any]:
+    exclude = torch._C._ExcludeDispatchKeyGuard
+
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        seen: set[torch.dtype] = set()
+
+        def note(tensor: torch.Tensor) -> torch.Tensor:
+            if tensor.device.type == device_type and tensor.dtype in _FLOATS:
+                seen.add(tensor.dtype)
+            return tensor
+
+        for arg in args:
+            _each(note, arg)
+        with exclude(keys):
+            if len(seen) < 2:
+                return overload(*args, **kwargs)
+            cast = _to(torch.float32, device_type)
+            return overload(*[_each(cast, arg) for arg in args], **kwargs)
+
+    return kernel
+
+
+def _each(cast: _Cast, value: Any) -> Any:
+    """The value with the cast applied to it, if it is a tensor, or to the tensors it lists."""
+    if isinstance(value, torch.Tensor):
+        return cast(value)
+    if isinstance(value, (list, tuple)):
+        items: list[Any] = [_each(cast, item) for item in value]
+        return items if isinstance(value, list) else tuple(items)
+    return value
+
+
+def _casts(treatment: Treatment, device_type: str) -> tuple[_Cast, _Cast | None]:
+    to_fp32 = _to(torch.float32, device_type)
+    if treatment is Treatment.FP32:
+        return to_fp32, None
+    if treatment is Treatment.LOW:
+        return _to_low(device_type), None
+    if treatment is Treatment.LOW_THEN_FP32:
+        return _to_low(device_type), to_fp32
+    if treatment is Treatment.ROUND:
+        return _rounded(device_type), _rounded(device_type)
+    assert treatment is Treatment.ROUND_IN
+    return _only_floats(_RoundValue.apply, device_type), _only_floats(
+        _RoundGradient.apply, device_type
+    )
+
+
+def _to(dtype: torch.dtype, device_type: str) -> _Cast:
+    others = tuple(other for other in _FLOATS if other != dtype)
+
+    def cast(tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.dtype in others and tensor.device.type == device_type:
+            return tensor.to(dtype)
+        return tensor
+
+    return cast
+
+
+def _to_low(device_type: str) -> _Cast:
+    def cast(tensor: torch.Tensor) -> torch.Tensor:
+        low = torch.get_autocast_dtype(device_type)
+        dtype = tensor.dtype
+        if dtype != low and dtype in _FLOATS and tensor.device.type == device_type:
+            return tensor.to(low)
+        return tensor
+
+    return cast
+
+
+def _rounded(device_type: str) -> _Cast:
+    def rounded(tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.half().float()
+
+    return _only_floats(rounded, device_type)
+
+
+def _only_floats(cast: Callable[..., Any], device_type: str) -> _Cast:
+    def only(tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.dtype in _FLOATS and tensor.device.type == device_type:
+            return cast(tensor)
+        return tensor
+
+    return only
+
+
+class _RoundValue(torch.autograd.Function):
+    """Rounds to fp16 values held in fp32.
+
+    The gradient passes as it is, because a cube op with an fp32 result gives an fp32 gradient.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, tensor: torch.Tensor) -> torch.Tensor:
+        del ctx
+        return tensor.half().float()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        del ctx
+        return gradient
+
+
+class _RoundGradient(torch.autograd.Function):
+    """Passes the value; rounds the gradient to fp16, the input of the cube op's backward."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: torch.Tensor) -> torch.Tensor:
+        del ctx
+        return tensor.view_as(tensor)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        del ctx
+        return gradient.half().float()
+
+
+def _forget_compiled() -> None:
+    """Compiled code keeps the list it was traced with, so a change of list must drop it."""
+    dynamo = sys.modules.get("torch._dynamo")
+    if dynamo is not None:
+        dynamo.reset()

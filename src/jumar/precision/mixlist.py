@@ -1,0 +1,378 @@
+"""`modify_mixlist`: the JSON file with which users change the op lists, in CANN's form.
+
+    {"black-list": {"to-add": ["SoftmaxV2", "aten::exp"]}, "white-list": {"to-remove": ["Add"]}}
+
+Names are CANN op types or aten operators. The rules for one name are those of CANN's graph
+engine: remove it from one list; add it to one list; or add it to one and remove it from one
+other. An addition decides alone; a removal without an addition makes the op gray. Other than
+CANN, which never looks at names, an unknown name is refused: of the published lists one in
+seventeen has an entry that does nothing.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, cast
+
+import torch
+
+from jumar.errors import UserError, nearest
+from jumar.precision.json_places import ITEM, JsonError, Leaf, read_leaves
+from jumar.precision.modes import find_mode
+from jumar.precision.oplist import (
+    NO_LOW_KERNEL,
+    ListName,
+    default_list,
+    default_lists,
+    listed_ops,
+)
+from jumar.precision.optypes import (
+    WITHOUT_EFFECT,
+    OpGroup,
+    can_cast,
+    find_overload,
+    groups_by_type,
+    op_groups,
+)
+
+_LISTS: dict[str, ListName] = {"black-list": "black", "white-list": "white", "gray-list": "gray"}
+_CHANGES = ("to-add", "to-remove")
+_SAFEST: tuple[ListName, ...] = ("black", "gray", "white")
+
+_SHARED_BY_KIND = ("matmul", "convolution", "_convolution", "_convolution.deprecated")
+"""Ops that only pass on to others which have kernels of their own. Where the op types that share
+one are on different lists it falls through, and those others decide."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One remark about a mixlist."""
+
+    severity: Literal["error", "warning"]
+    line: int
+    """Line of the file, from 1; 0 where it concerns the whole file."""
+    what: str
+    todo: str = ""
+
+    def __str__(self) -> str:
+        place = f"line {self.line}: " if self.line else ""
+        return f"{self.severity}: {place}{self.what}{f' ({self.todo})' if self.todo else ''}"
+
+
+@dataclass(kw_only=True)
+class _Entry:
+    """All that a file says about one name."""
+
+    name: str
+    line: int
+    added: set[ListName] = field(default_factory=set[ListName])
+    removed: set[ListName] = field(default_factory=set[ListName])
+    ops: tuple[str, ...] = ()
+    group: OpGroup | None = None
+
+
+def lint_mixlist(path: str | Path, mode: str) -> list[Finding]:
+    """Everything that is wrong or surprising about a mixlist, errors first, then by line.
+
+    Args:
+        path: The JSON file.
+        mode: The precision mode with which it is to be used; a mode that ignores lists is an
+            error.
+
+    Raises:
+        UserError: The file cannot be read, or the mode is unknown.
+    """
+    findings = _examine(Path(path))[1]
+    found = find_mode(mode)
+    if not found.uses_lists:
+        findings.append(
+            Finding(
+                severity="error",
+                line=0,
+                what=f"the mode '{found.name}' ignores op lists",
+                todo="use allow_mix_precision or allow_mix_precision_bf16",
+            )
+        )
+    return sorted(findings, key=lambda finding: (finding.severity != "error", finding.line))
+
+
+def load_mixlist(path: str | Path) -> dict[str, ListName]:
+    """The list of every op with the changes of a mixlist applied.
+
+    Raises:
+        UserError: The file cannot be read, or `lint_mixlist` finds an error in it.
+    """
+    lists, findings = _examine(Path(path))
+    errors = [finding for finding in findings if finding.severity == "error"]
+    if errors:
+        first, rest = errors[0], errors[1:]
+        more = [f"line {finding.line}: {finding.what}" for finding in rest[:9]]
+        if len(rest) > len(more):
+            more.append(f"and {len(rest) - len(more)} more")
+        raise UserError(
+            first.what,
+            where=f"{path}, line {first.line}" if first.line else str(path),
+            todo="\n  ".join(filter(None, [first.todo, *more])),
+        )
+    return lists
+
+
+def _examine(path: Path) -> tuple[dict[str, ListName], list[Finding]]:
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise UserError(
+            f"the mixlist cannot be read: {reason}",
+            where=str(path),
+            todo="Check precision.modify_mixlist.",
+        ) from None
+    lists = default_lists()
+    try:
+        entries, findings = _entries(read_leaves(text))
+    except JsonError as error:
+        return lists, [Finding(severity="error", line=error.line, what=error.what, todo=error.todo)]
+    for entry in entries:
+        findings.extend(_check_combination(entry))
+        findings.extend(_resolve(entry))
+    if not any(finding.severity == "error" for finding in findings):
+        findings.extend(_apply(entries, lists))
+    return lists, findings
+
+
+def _entries(leaves: Iterable[Leaf]) -> tuple[list[_Entry], list[Finding]]:
+    """The entries of a file by name, and what is wrong with its form."""
+    entries: dict[str, _Entry] = {}
+    findings: list[Finding] = []
+    for leaf in leaves:
+        wrong = _wrong_form(leaf)
+        if wrong is not None:
+            findings.append(wrong)
+            continue
+        if leaf.path[2:] != (ITEM,):
+            continue
+        name = cast(str, leaf.value)
+        list_name, change = _LISTS[leaf.path[0]], leaf.path[1]
+        entry = entries.setdefault(name, _Entry(name=name, line=leaf.line))
+        (entry.added if change == "to-add" else entry.removed).add(list_name)
+    return list(entries.values()), findings
+
+
+def _wrong_form(leaf: Leaf) -> Finding | None:
+    what = todo = ""
+    path = leaf.path
+    if path[:1] in ((), (ITEM,)) and leaf.value != {}:
+        what = "the file must hold one object"
+        todo = 'for instance {"black-list": {"to-add": ["SoftmaxV2"]}}'
+    elif path and path[0] not in _LISTS:
+        what, todo = _unknown_key(path[0], _LISTS)
+    elif path[1:2] == (ITEM,) or (len(path) == 1 and leaf.value != {}):
+        what = f"'{path[0]}' must be an object with to-add or to-remove"
+    elif len(path) > 1 and path[1] not in _CHANGES:
+        what, todo = _unknown_key(path[1], _CHANGES)
+    elif (len(path) == 2 and leaf.value != []) or (len(path) > 2 and path[2] != ITEM):
+        what = f"'{path[1]}' must be an array of op types"
+    elif len(path) > 3 or (len(path) == 3 and not isinstance(leaf.value, str)):
+        what = f"'{path[1]}' holds something that is not the name of an op"
+    if not what:
+        return None
+    return Finding(severity="error", line=leaf.line, what=what, todo=todo)
+
+
+def _unknown_key(key: str, known: Iterable[str]) -> tuple[str, str]:
+    close = nearest(key, known)
+    return f"unknown key '{key}'", f"did you mean '{close}'?" if close else ", ".join(known)
+
+
+def _check_combination(entry: _Entry) -> list[Finding]:
+    """CANN's rule: one addition, one removal, or one of each from different lists."""
+
+    def error(what: str) -> list[Finding]:
+        return [Finding(severity="error", line=entry.line, what=what, todo="keep one of them")]
+
+    if len(entry.added) > 1:
+        return error(f"'{entry.name}' is added to more than one list: {_said(entry.added)}")
+    if entry.added & entry.removed:
+        return error(f"'{entry.name}' is added to and removed from the {_said(entry.added)} list")
+    if len(entry.removed) > 1:
+        return error(f"'{entry.name}' is removed from more than one list: {_said(entry.removed)}")
+    if entry.removed == {"gray"} and not entry.added:
+        what = f"'{entry.name}' is removed from the gray list, but not added to another"
+        todo = "add it to the white or the black list"
+        return [Finding(severity="error", line=entry.line, what=what, todo=todo)]
+    return []
+
+
+def _resolve(entry: _Entry) -> list[Finding]:
+    """Find the torch ops of an entry; sets its `ops` and `group`."""
+    group = groups_by_type().get(entry.name)
+    if group is None:
+        entry.ops = _aten_ops(entry.name)
+        if entry.ops:
+            return []
+        bare = entry.name.removeprefix("aten::")
+        if _is_aten(bare):
+            what = f"'{entry.name}' cannot be on a list: it writes in place, gives a view, or runs "
+            return [_warn(entry, what + "in the backward")]
+        close = _nearest_name(bare)
+        todo = f"did you mean '{close}'?" if close else "see docs/precision.md for the known names"
+        what = f"unknown op '{entry.name}'"
+        return [Finding(severity="error", line=entry.line, what=what, todo=todo)]
+    if entry.name in group.backward:
+        forward = ", ".join(group.types)
+        return [
+            _warn(
+                entry,
+                f"'{entry.name}' runs in the backward, which follows the dtypes of the forward: "
+                f"no effect{f'; list {forward} instead' if group.ops else ''}",
+            )
+        ]
+    if not group.ops:
+        return [_warn(entry, f"'{entry.name}' has no effect: {WITHOUT_EFFECT[group.kind]}")]
+    entry.group = group
+    entry.ops = tuple(op for op in group.ops if op in listed_ops())
+    return []
+
+
+def _apply(entries: Sequence[_Entry], lists: dict[str, ListName]) -> list[Finding]:
+    """Change the lists by the entries; the remarks are about what torch cannot tell apart."""
+    findings: list[Finding] = []
+    wishes: dict[str, list[tuple[_Entry, ListName]]] = {}
+    for entry in entries:
+        if not entry.ops:
+            continue
+        target = next(iter(entry.added), None)
+        if target is None:
+            findings.extend(_remove(entry, wishes))
+        else:
+            for op in entry.ops:
+                wishes.setdefault(op, []).append((entry, target))
+            findings.extend(_remarks(entry, target))
+    clashes: dict[str, tuple[list[tuple[_Entry, ListName]], list[str]]] = {}
+    for op, asked in wishes.items():
+        targets = {target for _, target in asked}
+        by_type = all(entry.group for entry, _ in asked)
+        if op in _SHARED_BY_KIND and by_type:
+            lists[op] = _shared(op, {id(entry.group): target for entry, target in asked})
+            continue
+        lists[op] = next(name for name in _SAFEST if name in targets)
+        if len(targets) > 1:
+            said = ", ".join(f"'{entry.name}' ({target})" for entry, target in asked)
+            clashes.setdefault(said, (asked, []))[1].append(op)
+    findings.extend(_contradiction(said, *clash) for said, clash in clashes.items())
+    return findings
+
+
+def _remove(entry: _Entry, wishes: dict[str, list[tuple[_Entry, ListName]]]) -> list[Finding]:
+    (source,) = entry.removed
+    leaving = [op for op in entry.ops if default_list(op) == source]
+    for op in leaving:
+        wishes.setdefault(op, []).append((entry, "gray"))
+    if not leaving:
+        current = _said({default_list(op) for op in entry.ops})
+        return [
+            _warn(entry, f"'{entry.name}' is not on the {source} list but {current}: no effect")
+        ]
+    return _remarks(entry, "gray")
+
+
+def _remarks(entry: _Entry, target: ListName) -> list[Finding]:
+    findings: list[Finding] = []
+    if entry.group is not None and entry.group.shares:
+        note = f": {entry.group.note}" if entry.group.note else ""
+        findings.append(
+            _warn(
+                entry,
+                f"torch cannot tell '{entry.name}' from {', '.join(entry.group.shares)}, so those "
+                f"change too{note}",
+            )
+        )
+    if target == "white":
+        missing = [op for op in entry.ops if op in NO_LOW_KERNEL]
+        if missing:
+            findings.append(
+                _warn(entry, f"no low-precision kernel for {', '.join(missing)}: stays in fp32")
+            )
+    if target == "gray" and all(_is_composite(op) for op in entry.ops):
+        findings.append(
+            _warn(
+                entry,
+                f"'{entry.name}' is made of other ops in torch; a gray one passes to them, and "
+                "they keep their own lists",
+            )
+        )
+    if target == "gray" and not entry.removed:
+        findings.append(
+            _warn(
+                entry,
+                f"CANN accepts adding '{entry.name}' to the gray list and changes nothing by it; "
+                "here it becomes gray",
+            )
+        )
+    return findings
+
+
+def _shared(op: str, asked: Mapping[int, ListName]) -> ListName:
+    """The list of an op that several op types pass through: theirs if they agree, else gray."""
+    owners = [group for group in op_groups() if op in group.ops]
+    states: set[ListName] = {asked.get(id(group), default_list(op)) for group in owners}
+    return states.pop() if len(states) == 1 else "gray"
+
+
+def _contradiction(said: str, asked: list[tuple[_Entry, ListName]], ops: list[str]) -> Finding:
+    last = asked[-1][0]
+    groups = [id(entry.group) for entry, _ in asked if entry.group]
+    if len(set(groups)) == len(asked):
+        safest = next(name for name in _SAFEST if name in {target for _, target in asked})
+        what = f"torch has one {', '.join(ops)} for {said}: the safer list, {safest}, is used"
+        return _warn(last, what)
+    return Finding(
+        severity="error",
+        line=last.line,
+        what=f"{said} put the same torch op on different lists: {', '.join(ops)}",
+        todo="keep one of them",
+    )
+
+
+def _aten_ops(name: str) -> tuple[str, ...]:
+    """The aten overloads of `softmax`, `softmax.int` or `aten::softmax.int` that can be listed."""
+    bare = name.removeprefix("aten::")
+    packet_name, dot, _ = bare.partition(".")
+    if not _is_aten(packet_name):
+        return ()
+    if dot:
+        candidates = [bare]
+    else:
+        packet = getattr(torch.ops.aten, packet_name)
+        candidates = [
+            packet_name if overload == "default" else f"{packet_name}.{overload}"
+            for overload in packet.overloads()
+        ]
+    overloads = ((op, find_overload(op)) for op in candidates)
+    return tuple(op for op, overload in overloads if overload is not None and can_cast(overload))
+
+
+def _is_aten(name: str) -> bool:
+    packet = getattr(torch.ops.aten, name.partition(".")[0], None)
+    return isinstance(packet, torch._ops.OpOverloadPacket)
+
+
+def _is_composite(op: str) -> bool:
+    return torch._C._dispatch_has_kernel_for_dispatch_key(
+        f"aten::{op}", "CompositeImplicitAutograd"
+    )
+
+
+def _nearest_name(name: str) -> str:
+    known = [*groups_by_type(), *listed_ops(), *{op.partition(".")[0] for op in listed_ops()}]
+    # Published lists have `matmulv2` for MatMulV2, to which aten's `matmul` is closer by letters.
+    same_letters = {other.lower(): other for other in known}.get(name.lower(), "")
+    return same_letters or nearest(name, known)
+
+
+def _said(names: Iterable[str]) -> str:
+    return " and ".join(sorted(names))
+
+
+def _warn(entry: _Entry, what: str) -> Finding:
+    return Finding(severity="warning", line=entry.line, what=what)

@@ -1,0 +1,192 @@
+"""The precision policy: what the trainer asks about precision.
+
+The trainer runs the forward in `forward()`, the backward on `scale(loss)`, asks
+`unscale_and_check` for overflow, lets all ranks agree on the answer and gives it to
+`loss_scale.update`. It works for any number of objectives, which share one scale.
+"""
+
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Literal, cast
+
+import torch
+from torch import Tensor
+
+from jumar.precision.autocast_lists import InstalledLists, install
+from jumar.precision.loss_scale import LossScale
+from jumar.precision.mixlist import load_mixlist
+from jumar.precision.modes import Mode, find_mode
+from jumar.precision.oplist import AUTOCAST_KEYS, ListName, default_lists, treatments
+from jumar.precision.settings import PrecisionSettings, pointless
+from jumar.settings import checked
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrecisionDescription:
+    """What a run computes in, for its first line, its results and the tables made of them."""
+
+    mode: str
+    """The mode that was asked for, by its canonical name."""
+    computed: str
+    """`float32`, `float16`, `bfloat16`, `float16 emulated` or `float16 in, float32 out`."""
+    substituted: bool
+    """Whether that is something else than the mode asks for."""
+    note: str
+    """What the user should know about it, in one line; mostly empty."""
+
+
+class PrecisionPolicy:
+    """The precision of a run.
+
+    Args:
+        settings: Mode, op lists, loss scale.
+        device_type: `cpu`, `cuda` or `npu`; state is made on the current device of that type.
+
+    Attributes:
+        description: What is computed in, and why.
+        loss_scale: The loss scale, or None where the settings have none.
+        low_dtype: The dtype of the autocast region; None where there is no region.
+        can_overflow: Whether values of fp16 range occur, so that gradients may become infinite
+            although the loss is finite.
+        full_float32: Whether what is fp32 must compute in all 24 bits. False only for
+            force_fp32, which multiplies fp16 values: TF32 and HF32 hold them exactly. To be told
+            to `jumar.device.set_full_float32`, which knows each device's switches.
+
+    Raises:
+        UserError: The settings contradict each other, or the mixlist is refused.
+    """
+
+    def __init__(self, settings: PrecisionSettings, *, device_type: str) -> None:
+        if device_type not in AUTOCAST_KEYS:
+            raise ValueError(f"device_type must be cpu, cuda or npu, not '{device_type}'")
+        checked(settings, where="precision")
+        mode = find_mode(settings.mode)
+        self._mode = mode
+        self._device_type = device_type
+        self._lists: dict[str, ListName] = (
+            load_mixlist(settings.modify_mixlist) if settings.modify_mixlist else default_lists()
+        )
+        self._emulated = device_type == "cpu" and settings.emulate_fp16 and mode.fp16
+        self.low_dtype = _low_dtype(mode, device_type)
+        self.description = _describe(settings, device_type)
+        self.can_overflow = self.description.computed.startswith("float16")
+        self.full_float32 = mode.form != "cube_fp32_out"
+        self.loss_scale = _loss_scale(settings, device_type)
+        self._installed: InstalledLists | None = None
+
+    def install(self) -> None:
+        """Put the op lists in force, in place of any other policy's; the process has one.
+
+        Compiled code that was traced before is dropped.
+        """
+        wanted = (
+            {}
+            if self._mode.form == "origin"
+            else treatments(self._mode.form, self._lists, emulated=self._emulated)
+        )
+        self._installed = install(self._device_type, wanted)
+
+    def close(self) -> None:
+        """Give torch its own op lists back; does nothing when they are another policy's."""
+        if self._installed is not None:
+            self._installed.close()
+            self._installed = None
+
+    def forward(self) -> AbstractContextManager[object]:
+        """The region for the forward pass and the loss; a new one for each use.
+
+        Raises:
+            RuntimeError: The op lists are not in force, so the region would compute by torch's
+                own lists.
+        """
+        if self._installed is None or self._installed.closed:
+            raise RuntimeError("install() this policy before its forward()")
+        if self.low_dtype is None:
+            return nullcontext()
+        return torch.autocast(self._device_type, dtype=self.low_dtype)
+
+    def scale(self, loss: Tensor) -> Tensor:
+        """The loss to call backward on: in fp32 and times the loss scale, where there is one."""
+        return loss if self.loss_scale is None else loss.float() * self.loss_scale.scale
+
+    def unscale_and_check(self, parameters: Iterable[Tensor]) -> Tensor:
+        """Divide the gradients by the loss scale and tell whether one of them is not finite.
+
+        Args:
+            parameters: Those whose `grad` the backward filled; a grad of None is passed over.
+
+        Returns:
+            A float32 scalar on the device, 0 or 1. Nothing waits for it.
+        """
+        groups: dict[tuple[torch.device, torch.dtype], list[Tensor]] = {}
+        for parameter in parameters:
+            gradient = parameter.grad
+            if gradient is not None:
+                groups.setdefault((gradient.device, gradient.dtype), []).append(gradient)
+        scale = None if self.loss_scale is None else self.loss_scale.scale
+        home = torch.device(self._device_type) if scale is None else scale.device
+        found = torch.zeros((), dtype=torch.float32, device=home)
+        inverse = torch.ones_like(found) if scale is None else scale.reciprocal()
+        for (device, _), gradients in groups.items():
+            here = torch.zeros((), dtype=torch.float32, device=device)
+            torch._amp_foreach_non_finite_check_and_unscale_(  # pyright: ignore[reportPrivateImportUsage]
+                gradients, here, inverse.to(device)
+            )
+            found = torch.maximum(found, here.to(home))
+        return found
+
+
+def bf16_is_fast() -> bool:
+    """Whether this CPU has bf16 instructions that torch's kernels use."""
+    try:
+        return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    except (AttributeError, RuntimeError):
+        return False
+
+
+def _low_dtype(mode: Mode, device_type: str) -> torch.dtype | None:
+    # fp16 kernels of a CPU are 20 to 100 times slower than fp32. Where everything is rounded in
+    # fp32 arithmetic the region's dtype reaches no op, and bf16 only keeps torch from warning.
+    return torch.bfloat16 if mode.low is not None and device_type == "cpu" else mode.low
+
+
+def _describe(settings: PrecisionSettings, device_type: str) -> PrecisionDescription:
+    mode = find_mode(settings.mode)
+    computed = {None: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}[mode.low]
+    notes: list[str] = []
+    substituted = False
+    if mode.form == "cube_fp32_out":
+        computed = "float16 in, float32 out"
+    elif mode.fp16 and device_type == "cpu":
+        if settings.emulate_fp16:
+            computed = "float16 emulated"
+            notes.append("rounded to fp16 in fp32 arithmetic; says nothing about speed")
+        else:
+            computed, substituted = "bfloat16", True
+            notes.append(
+                f"{mode.name} asks for fp16, whose kernels on a CPU are 20 to 100 times slower"
+            )
+    elif settings.emulate_fp16 and mode.fp16:
+        notes.append(f"emulate_fp16 has no effect: fp16 is real on {device_type}")
+    if computed == "bfloat16" and device_type == "cpu" and not bf16_is_fast():
+        notes.append("this CPU has no bf16 instructions, so it may be slower than fp32")
+    notes.extend(pointless(settings))
+    return PrecisionDescription(
+        mode=mode.name, computed=computed, substituted=substituted, note="; ".join(notes)
+    )
+
+
+def _loss_scale(settings: PrecisionSettings, device_type: str) -> LossScale | None:
+    wanted = settings.loss_scale
+    if wanted.kind == "none":
+        return None
+    return LossScale(
+        cast(Literal["fixed", "exponential"], wanted.kind),
+        init_loss_scale=wanted.init_loss_scale,
+        incr_every_n_steps=wanted.incr_every_n_steps,
+        decr_every_n_nan_or_inf=wanted.decr_every_n_nan_or_inf,
+        incr_ratio=wanted.incr_ratio,
+        decr_ratio=wanted.decr_ratio,
+        device=torch.device(device_type),
+    )

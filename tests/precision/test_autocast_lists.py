@@ -1,0 +1,310 @@
+"""Op lists in force: what runs in which dtype, forward and backward, eager and compiled."""
+
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from jumar.precision.autocast_lists import install, installed
+from jumar.precision.oplist import ListName, Treatment, default_lists, treatments
+from tests.precision.op_calls import CALLS, maker
+
+LOW = torch.bfloat16
+
+
+def lists_with(**changes: ListName) -> dict[str, ListName]:
+    """The default lists with changes; `__` in a name stands for the dot of an overload."""
+    return {**default_lists(), **{op.replace("__", "."): name for op, name in changes.items()}}
+
+
+def region(low: torch.dtype = LOW) -> torch.autocast:
+    return torch.autocast("cpu", dtype=low)
+
+
+@pytest.mark.parametrize("op", sorted(CALLS))
+def test_every_op_runs_forward_and_backward_in_the_dtype_of_its_list(op: str) -> None:
+    install("cpu", treatments("mixed", default_lists()))
+    make = maker("cpu", LOW, requires_grad=True)
+    if op in ("binary_cross_entropy", "kl_div", "l1_loss"):
+        make = maker("cpu", torch.float32, requires_grad=True)
+    with region():
+        result = CALLS[op](make)
+    result.float().sum().backward()
+    expected = {"white": LOW, "black": torch.float32, "gray": LOW}
+    assert result.dtype == expected[default_lists()[op]]
+
+
+@pytest.mark.parametrize("op", ["softmax.int", "layer_norm", "exp", "sum", "cumsum", "mse_loss"])
+def test_an_op_that_torch_leaves_low_on_a_cpu_is_fp32_with_the_lists(op: str) -> None:
+    low = maker("cpu", LOW)
+    with region():
+        assert CALLS[op](low).dtype == (torch.float32 if op == "mse_loss" else LOW)
+    install("cpu", treatments("mixed", default_lists()))
+    with region():
+        assert CALLS[op](low).dtype == torch.float32
+
+
+@pytest.mark.parametrize("op", ["matmul", "linear", "conv2d", "add.Tensor", "relu", "batch_norm"])
+def test_a_black_op_computes_exactly_what_fp32_computes(op: str) -> None:
+    lists = lists_with(**dict.fromkeys(("mm", "addmm", "bmm", op), "black"))
+    install("cpu", treatments("mixed", lists))
+    torch.manual_seed(0)
+    with region():
+        found = CALLS[op](maker("cpu", torch.float32))
+    torch.manual_seed(0)
+    expected = CALLS[op](maker("cpu", torch.float32))
+    assert found.dtype == torch.float32
+    assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("op", ["softmax.int", "layer_norm", "add.Tensor", "gelu", "mean"])
+def test_a_white_op_lowers_fp32_inputs(op: str) -> None:
+    install("cpu", treatments("mixed", {**default_lists(), op: "white"}))
+    with region():
+        assert CALLS[op](maker("cpu", torch.float32)).dtype == LOW
+
+
+@pytest.mark.parametrize("op", ["softmax.int", "exp", "matmul", "conv2d"])
+def test_a_gray_op_runs_in_the_dtype_it_is_given(op: str) -> None:
+    gray = dict.fromkeys(("mm", "bmm", "addmm", "convolution", "_convolution", op), "gray")
+    install("cpu", treatments("mixed", {**default_lists(), **gray}))
+    for given in (LOW, torch.float32):
+        with region():
+            assert CALLS[op](maker("cpu", given)).dtype == given
+
+
+def test_an_op_that_mixes_dtypes_takes_the_widest_of_them() -> None:
+    install("cpu", treatments("mixed", default_lists()))
+    low, full = torch.rand(3).to(LOW), torch.rand(3)
+    image, grid = torch.rand(1, 1, 4, 4).to(LOW), torch.rand(1, 2, 2, 2)
+    with region():
+        assert torch.dot(low, full).dtype == torch.float32
+        assert torch.dot(low, low).dtype == LOW
+        assert torch.cat([low, full]).dtype == torch.float32
+        assert F.grid_sample(image, grid, align_corners=False).dtype == torch.float32
+
+
+def test_recurrent_cells_and_layers_give_the_low_precision() -> None:
+    install("cpu", treatments("mixed", default_lists()))
+    with region():
+        assert nn.LSTM(3, 4)(torch.rand(2, 2, 3))[0].dtype == LOW
+        assert nn.GRU(3, 4)(torch.rand(2, 2, 3))[0].dtype == LOW
+        assert nn.LSTMCell(3, 4)(torch.rand(2, 3))[0].dtype == LOW
+
+
+def test_doubles_and_whole_numbers_are_left_alone() -> None:
+    install("cpu", treatments("mixed", lists_with(add__Tensor="white", sum="black")))
+    with region():
+        assert (torch.ones(2, dtype=torch.float64) + 1).dtype == torch.float64
+        assert torch.ones(2, dtype=torch.int64).sum().dtype == torch.int64
+
+
+@pytest.mark.parametrize("name", ["white", "gray", "black"])
+def test_batch_norm_updates_its_fp32_running_statistics(name: ListName) -> None:
+    norm = nn.BatchNorm2d(3)
+    images = torch.randn(4, 3, 5, 5) * 2 + 1
+    expected = nn.BatchNorm2d(3)
+    expected(images.to(LOW).float())
+    install("cpu", treatments("mixed", lists_with(batch_norm=name)))
+    with region():
+        result = norm(images.to(LOW))
+    assert result.dtype == (torch.float32 if name == "black" else LOW)
+    assert norm.running_mean is not None
+    assert norm.running_mean.dtype == torch.float32
+    assert norm.running_mean.abs().min() > 0
+    torch.testing.assert_close(norm.running_mean, expected.running_mean)
+    torch.testing.assert_close(norm.running_var, expected.running_var)
+
+
+def test_writing_into_a_slice_is_never_lost() -> None:
+    install("cpu", treatments("all", default_lists()))
+    values = torch.zeros(2, 3)
+    with region():
+        values[:, 0] = torch.ones(2, dtype=LOW)
+        values[:, 1:] += 2
+    assert values.tolist() == [[1, 2, 2], [1, 2, 2]]
+
+
+def test_parameters_keep_fp32_gradients_and_all_black_equals_fp32() -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 4))
+    inputs, labels = torch.randn(5, 8), torch.tensor([0, 1, 2, 3, 0])
+
+    def gradients(enabled: bool) -> list[torch.Tensor]:
+        net.zero_grad()
+        with torch.autocast("cpu", dtype=LOW, enabled=enabled):
+            loss = F.cross_entropy(net(inputs), labels)
+        loss.backward()
+        return [p.grad.clone() for p in net.parameters() if p.grad is not None]
+
+    full = gradients(enabled=False)
+    install("cpu", treatments("mixed", dict.fromkeys(default_lists(), "black")))
+    assert all(map(torch.equal, gradients(enabled=True), full))
+    install("cpu", treatments("mixed", default_lists()))
+    low = gradients(enabled=True)
+    assert all(gradient.dtype == torch.float32 for gradient in low)
+    assert not all(map(torch.equal, low, full))
+
+
+def test_closing_gives_torch_its_own_lists_back_exactly() -> None:
+    def dtypes() -> list[torch.dtype]:
+        with region():
+            return [call(maker("cpu", LOW)).dtype for call in CALLS.values()]
+
+    before = dtypes()
+    lists = install("cpu", treatments("all", default_lists()))
+    assert dtypes() != before
+    lists.close()
+    assert dtypes() == before
+    assert installed() is None
+    lists.close()
+
+
+def test_a_second_list_replaces_the_first_whose_close_then_does_nothing() -> None:
+    first = install("cpu", treatments("mixed", default_lists()))
+    second = install("cpu", treatments("mixed", lists_with(exp="white")))
+    assert first.closed
+    first.close()
+    assert installed() is second
+    with region():
+        assert torch.exp(torch.rand(2)).dtype == LOW
+
+
+def test_only_what_differs_from_torch_is_replaced() -> None:
+    lists = install("cpu", treatments("mixed", default_lists()))
+    assert not {"linear", "matmul", "conv2d", "mse_loss", "add.Tensor"} & lists.registered.keys()
+    assert lists.registered["softmax.int"] is Treatment.FP32
+    on_cuda = install("cuda", treatments("mixed", default_lists()))
+    assert not {"softmax.int", "layer_norm", "linear", "exp"} & on_cuda.registered.keys()
+    assert on_cuda.registered["binary_cross_entropy"] is Treatment.FP32
+
+
+def test_weights_used_twice_are_cast_once() -> None:
+    install("cpu", treatments("mixed", default_lists()))
+    weight = torch.randn(4, 4, requires_grad=True)
+    with region():
+        first = F.linear(torch.rand(2, 4), weight)
+        second = F.linear(torch.rand(2, 4), weight)
+    casts = {result.grad_fn.next_functions[0][0] for result in (first, second) if result.grad_fn}
+    assert len(casts) == 1
+
+
+@pytest.mark.parametrize("device_type", ["cuda", "npu"])
+@pytest.mark.parametrize("form", ["mixed", "cube", "cube_fp32_out", "all"])
+def test_lists_can_be_put_in_force_for_a_device_that_is_not_there(
+    device_type: str, form: str
+) -> None:
+    lists = install(device_type, treatments(form, default_lists()))
+    assert lists.registered
+    lists.close()
+
+
+def test_installing_warns_of_nothing() -> None:
+    # torch warns once a process, so this needs one of its own.
+    code = (
+        "from jumar.precision.autocast_lists import install\n"
+        "from jumar.precision.oplist import default_lists, treatments\n"
+        "install('cpu', treatments('mixed', default_lists())).close()\n"
+    )
+    source = Path(__file__).resolve().parents[2] / "src"
+    completed = subprocess.run(
+        [sys.executable, "-W", "always", "-c", code],
+        env={"PYTHONPATH": str(source), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "verrid" not in completed.stderr
+
+
+def test_fp16_works_as_bf16_does() -> None:
+    install("cpu", treatments("mixed", default_lists()))
+    with region(torch.float16):
+        product = torch.rand(2, 2) @ torch.rand(2, 2)
+        assert product.dtype == torch.float16
+        assert torch.softmax(product, -1).dtype == torch.float32
+
+
+def test_cube_ops_give_fp32_and_round_their_inputs() -> None:
+    torch.manual_seed(0)
+    inputs, weight = torch.randn(4, 8), torch.randn(3, 8)
+    install("cpu", treatments("cube", default_lists()))
+    with region():
+        found = F.linear(inputs, weight)
+        assert (found + 1).dtype == torch.float32
+    expected = F.linear(inputs.to(LOW), weight.to(LOW)).float()
+    assert found.dtype == torch.float32
+    assert torch.equal(found, expected)
+
+
+def test_fp16_in_fp32_out_is_exact_for_fp16_inputs_forward_and_backward() -> None:
+    torch.manual_seed(0)
+    inputs, weight = torch.randn(4, 8), torch.randn(3, 8, requires_grad=True)
+    upstream = torch.randn(4, 3)
+    install("cpu", treatments("cube_fp32_out", default_lists()))
+    with region():
+        found = F.linear(inputs, weight)
+    found.backward(upstream)
+    half = [tensor.half().float() for tensor in (inputs, weight.detach(), upstream)]
+    assert torch.equal(found, F.linear(half[0], half[1]))
+    assert weight.grad is not None
+    assert torch.equal(weight.grad, half[2].T @ half[0])
+
+
+@pytest.mark.parametrize("form", ["mixed", "cube", "all"])
+def test_emulation_finds_the_overflow_of_fp16(form: str) -> None:
+    install("cpu", treatments(form, default_lists(), emulated=True))
+    big, one = torch.full((1, 1), 300.0), torch.ones(1, 1)
+    with region():
+        assert torch.isinf(F.linear(big, big)).all()
+        assert torch.isinf(F.linear(torch.full((1, 1), 1e5), one)).all()
+        assert F.linear(torch.full((1, 1), 2049.0), one).item() == 2048
+        assert F.linear(big, one).dtype == torch.float32
+
+
+def test_emulation_rounds_gradients_so_that_they_overflow_and_vanish() -> None:
+    install("cpu", treatments("mixed", default_lists(), emulated=True))
+    weight = torch.ones(1, 1, requires_grad=True)
+    for factor, expected in ((1e5, float("inf")), (1e-9, 0.0), (1.0, 1.0)):
+        weight.grad = None
+        with region():
+            (F.linear(torch.ones(1, 1), weight) * factor).sum().backward()
+        assert weight.grad is not None
+        assert weight.grad.item() == expected
+
+
+@pytest.mark.parametrize("form", ["mixed", "cube", "cube_fp32_out", "all"])
+def test_compiled_code_computes_what_eager_code_computes(form: str) -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 4))
+    inputs = torch.randn(5, 8)
+
+    def run(call: nn.Module) -> tuple[torch.Tensor, torch.Tensor]:
+        net.zero_grad()
+        with region():
+            result = torch.softmax(call(inputs), -1)
+        result.square().sum().backward()
+        assert net[0].weight.grad is not None
+        return result.detach(), net[0].weight.grad.clone()
+
+    install("cpu", treatments(form, default_lists()))
+    expected, gradient = run(net)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found, compiled_gradient = run(torch.compile(net, backend="aot_eager"))
+    assert found.dtype == expected.dtype
+    assert torch.equal(found, expected)
+    torch.testing.assert_close(compiled_gradient, gradient)
+
+
+def test_compiled_code_follows_a_change_of_the_list() -> None:
+    compiled = torch.compile(torch.exp, backend="aot_eager")
+    for name, expected in (("black", torch.float32), ("white", LOW), ("gray", torch.float32)):
+        install("cpu", treatments("mixed", {**default_lists(), "exp": name}))
+        with region():
+            assert compiled(torch.rand(2)).dtype == expected

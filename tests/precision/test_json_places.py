@@ -1,0 +1,89 @@
+"""Reading JSON with line numbers: the same values as json, each at its line."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jumar.precision.json_places import ITEM, JsonError, read_leaves
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+def leaves_of(value: Any, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Any]]:
+    if isinstance(value, dict) and value:
+        return [leaf for key, item in value.items() for leaf in leaves_of(item, (*path, key))]
+    if isinstance(value, list) and value:
+        return [leaf for item in value for leaf in leaves_of(item, (*path, ITEM))]
+    return [(path, value)]
+
+
+@given(VALUES, st.sampled_from([None, 0, 2]))
+def test_every_value_is_found_at_its_path_in_order(value: Any, indent: int | None) -> None:
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    assert [(leaf.path, leaf.value) for leaf in read_leaves(text)] == leaves_of(value)
+
+
+@given(st.lists(st.text(), min_size=1, max_size=5))
+def test_every_item_of_an_indented_array_has_its_own_line(items: list[str]) -> None:
+    leaves = read_leaves(json.dumps(items, indent=1))
+    assert [leaf.line for leaf in leaves] == list(range(2, 2 + len(items)))
+
+
+@given(st.text())
+def test_any_text_is_read_or_refused(text: str) -> None:
+    try:
+        expected = json.loads(text)
+    except (ValueError, RecursionError):
+        with pytest.raises(JsonError):
+            read_leaves(text)
+        return
+    # NaN and Infinity are Python's extension, and a key twice is lost by json.
+    try:
+        found = [leaf.value for leaf in read_leaves(text)]
+    except JsonError:
+        return
+    assert found == [leaf for _, leaf in leaves_of(expected)]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('{\n  "a": 1 // why\n}', 2),
+        ('{\n  // why\n  "a": 1\n}', 2),
+        ('// why\n{"a": 1}', 1),
+        ('{\n  "a": 1, // why\n  "b": 2\n}', 2),
+        ('{"a": [\n "x",\n "y" # why\n]}', 3),
+        ('{"a": 1}\n/* why */', 2),
+    ],
+)
+def test_a_comment_is_refused_with_its_line(text: str, line: int) -> None:
+    with pytest.raises(JsonError, match="comments are not JSON") as caught:
+        read_leaves(text)
+    assert caught.value.line == line
+
+
+def test_slashes_inside_a_name_are_no_comment() -> None:
+    assert read_leaves('{"a//b": "http://x"}')[0].value == "http://x"
+
+
+def test_a_key_that_is_there_twice_is_refused() -> None:
+    with pytest.raises(JsonError, match="the key 'a' is there twice") as caught:
+        read_leaves('{\n"a": 1,\n"a": 2}')
+    assert caught.value.line == 3
+
+
+@pytest.mark.parametrize("text", ["", "  \n", "NaN", '{"a": Infinity}', "[" * 100_000])
+def test_empty_endless_and_python_only_texts_are_refused(text: str) -> None:
+    with pytest.raises(JsonError):
+        read_leaves(text)

@@ -1,0 +1,115 @@
+"""The loss scale: the rule's corners that the parity sequences do not reach, and its state."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jumar.precision.loss_scale import LossScale
+
+GOOD, BAD = torch.tensor(0.0), torch.tensor(1.0)
+
+
+def exponential(scale: float = 1024.0, **changes: float) -> LossScale:
+    rule = {"incr_every_n_steps": 2, "decr_every_n_nan_or_inf": 2, "decr_ratio": 0.5}
+    return LossScale("exponential", init_loss_scale=scale, **{**rule, **changes})  # type: ignore[arg-type]
+
+
+def test_overflows_add_up_over_finite_steps() -> None:
+    scale = exponential(incr_every_n_steps=100)
+    for found in (BAD, GOOD, GOOD, BAD):
+        scale.update(found)
+    assert scale.scale.item() == 512
+
+
+def test_growth_needs_consecutive_finite_steps() -> None:
+    scale = exponential(decr_every_n_nan_or_inf=100)
+    for found in (GOOD, BAD, GOOD, BAD, GOOD):
+        scale.update(found)
+    assert scale.scale.item() == 1024
+    scale.update(GOOD)
+    assert scale.scale.item() == 2048
+
+
+def test_the_scale_never_becomes_infinite_and_counters_reset_all_the_same() -> None:
+    scale = exponential(2.0e38, incr_every_n_steps=1)
+    scale.update(GOOD)
+    assert scale.scale.item() == torch.tensor(2.0e38).item()
+    assert scale.good.item() == 0
+
+
+def test_an_overflow_at_the_floor_is_remembered() -> None:
+    scale = exponential(2.0, decr_every_n_nan_or_inf=1)
+    scale.update(BAD)
+    assert scale.scale.item() == 1
+    assert not scale.overflow_at_floor
+    scale.update(GOOD)
+    assert not scale.overflow_at_floor
+    scale.update(BAD)
+    scale.update(GOOD)
+    assert scale.overflow_at_floor
+
+
+def test_a_fixed_scale_of_1_is_at_its_floor_from_the_start() -> None:
+    scale = LossScale("fixed", init_loss_scale=1)
+    scale.update(GOOD)
+    assert not scale.overflow_at_floor
+    scale.update(BAD)
+    assert scale.overflow_at_floor
+
+
+def test_a_sum_over_ranks_and_nan_count_as_one_overflow() -> None:
+    scale = LossScale("fixed", init_loss_scale=8)
+    for found in (3.0, float("nan"), 0.0):
+        scale.update(torch.tensor(found))
+    assert scale.skipped.item() == 2
+    assert scale.scale.item() == 8
+
+
+@given(st.lists(st.booleans(), max_size=60), st.integers(0, 60))
+def test_a_restored_scale_goes_on_as_if_it_had_never_stopped(found: list[bool], at: int) -> None:
+    whole, first, second = (exponential(decr_ratio=0.8) for _ in range(3))
+    for bad in found:
+        whole.update(torch.tensor(float(bad)))
+    for bad in found[:at]:
+        first.update(torch.tensor(float(bad)))
+    second.load_state_dict(first.state_dict())
+    for bad in found[at:]:
+        second.update(torch.tensor(float(bad)))
+    expected, restored = whole.state_dict(), second.state_dict()
+    assert all(torch.equal(expected[name], restored[name]) for name in expected)
+    assert whole.skipped.item() == sum(found)
+
+
+def test_a_saved_state_does_not_change_with_the_scale() -> None:
+    scale = exponential()
+    state = scale.state_dict()
+    scale.update(BAD)
+    scale.update(BAD)
+    assert state["scale"].item() == 1024
+
+
+def test_state_has_the_dtypes_of_the_original_counters() -> None:
+    state = exponential().state_dict()
+    assert {name: tensor.dtype for name, tensor in state.items()} == {
+        "scale": torch.float32,
+        "good": torch.int32,
+        "bad": torch.int32,
+        "skipped": torch.int64,
+        "overflow_at_floor": torch.bool,
+    }
+
+
+def test_a_state_that_lacks_a_part_is_refused() -> None:
+    with pytest.raises(KeyError):
+        exponential().load_state_dict({"scale": torch.tensor(1.0)})
+
+
+def test_an_update_never_reads_the_device() -> None:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    # A fake tensor has no value, so any read-back or branch on it raises.
+    with FakeTensorMode():
+        scale = exponential()
+        scale.update(torch.zeros(()))
+        assert scale.scale.dtype == torch.float32

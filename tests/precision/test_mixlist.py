@@ -1,0 +1,314 @@
+"""Mixlists: CANN's rules, names, contradictions, and what torch cannot tell apart."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jumar.errors import UserError
+from jumar.precision.mixlist import lint_mixlist, load_mixlist
+from jumar.precision.oplist import default_lists
+
+MIXED = "allow_mix_precision"
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Any:
+    def write_list(content: object) -> Path:
+        path = tmp_path / "mixlist.json"
+        path.write_text(content if isinstance(content, str) else json.dumps(content, indent=1))
+        return path
+
+    return write_list
+
+
+def black(*names: str) -> dict[str, dict[str, list[str]]]:
+    return {"black-list": {"to-add": list(names)}}
+
+
+def errors(path: Path) -> list[str]:
+    return [f.what for f in lint_mixlist(path, MIXED) if f.severity == "error"]
+
+
+def warnings(path: Path) -> list[str]:
+    return [f.what for f in lint_mixlist(path, MIXED) if f.severity == "warning"]
+
+
+def changes(path: Path) -> dict[str, str]:
+    before = default_lists()
+    return {op: name for op, name in load_mixlist(path).items() if before.get(op) != name}
+
+
+@pytest.mark.parametrize(
+    "name", ["add", "aten::add", "add.Tensor", "aten::add.Tensor", "Add", "AddV2"]
+)
+def test_an_op_is_named_by_cann_type_or_aten_name(write: Any, name: str) -> None:
+    assert changes(write(black(name)))["add.Tensor"] == "black"
+
+
+def test_an_op_type_moves_every_torch_op_it_stands_for(write: Any) -> None:
+    found = changes(write(black("BatchNorm", "ReduceMeanD", "Mul")))
+    assert found.keys() >= {"batch_norm", "native_batch_norm", "mean", "mean.dim", "mul.Tensor"}
+    assert set(found.values()) == {"black"}
+
+
+def test_an_aten_name_moves_that_op_alone(write: Any) -> None:
+    assert changes(write(black("aten::linear"))) == {"linear": "black"}
+
+
+def test_the_lists_of_published_models_are_accepted(write: Any) -> None:
+    for names in (
+        ["SoftmaxV2"],
+        ["Add"],
+        ["ReduceSumD"],
+        ["ReduceSumD", "Mul"],
+        ["LayerNorm", "SquaredDifference", "SoftmaxCrossEntropyWithLogits"],
+        ["Sub", "Add", "Mul"],
+    ):
+        assert errors(write(black(*names))) == [], names
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"black-list": {"to-remove": ["SoftmaxV2"]}},
+        {"white-list": {"to-remove": ["MatMulV2"]}},
+        {"gray-list": {"to-add": ["SoftmaxV2"]}},
+        {"gray-list": {"to-add": ["SoftmaxV2"]}, "black-list": {"to-remove": ["SoftmaxV2"]}},
+        {"gray-list": {"to-add": ["SoftmaxV2"]}, "white-list": {"to-remove": ["SoftmaxV2"]}},
+        {"white-list": {"to-add": ["SoftmaxV2"]}},
+        {"white-list": {"to-add": ["SoftmaxV2"]}, "gray-list": {"to-remove": ["SoftmaxV2"]}},
+        {"white-list": {"to-add": ["SoftmaxV2"]}, "black-list": {"to-remove": ["SoftmaxV2"]}},
+        {"black-list": {"to-add": ["SoftmaxV2"]}},
+        {"black-list": {"to-add": ["SoftmaxV2"]}, "gray-list": {"to-remove": ["SoftmaxV2"]}},
+        {"black-list": {"to-add": ["SoftmaxV2"]}, "white-list": {"to-remove": ["SoftmaxV2"]}},
+    ],
+)
+def test_every_combination_that_cann_allows_is_allowed(write: Any, content: object) -> None:
+    assert errors(write(content)) == []
+
+
+LISTS = ("black-list", "white-list", "gray-list")
+
+
+@given(
+    st.sets(st.tuples(st.sampled_from(LISTS), st.sampled_from(["to-add", "to-remove"])), min_size=1)
+)
+def test_every_other_combination_is_an_error(
+    tmp_path_factory: pytest.TempPathFactory, said: set[tuple[str, str]]
+) -> None:
+    content: dict[str, dict[str, list[str]]] = {}
+    for list_name, change in said:
+        content.setdefault(list_name, {})[change] = ["Add"]
+    path = tmp_path_factory.mktemp("mixlist") / "list.json"
+    path.write_text(json.dumps(content))
+    added = {name for name, change in said if change == "to-add"}
+    removed = {name for name, change in said if change == "to-remove"}
+    allowed = (
+        len(added) <= 1
+        and len(removed) <= 1
+        and not added & removed
+        and (added or removed != {"gray-list"})
+    )
+    assert (errors(path) == []) == bool(allowed)
+
+
+def test_adding_alone_decides_without_removing(write: Any) -> None:
+    assert changes(write(black("MatMulV2")))["linear"] == "black"
+
+
+def test_removing_alone_makes_gray(write: Any) -> None:
+    found = changes(write({"black-list": {"to-remove": ["SoftmaxV2", "exp"]}}))
+    assert found == {"softmax.int": "gray", "exp": "gray"}
+
+
+def test_removing_from_a_list_it_is_not_on_changes_nothing_and_is_mentioned(write: Any) -> None:
+    path = write({"white-list": {"to-remove": ["SoftmaxV2"]}})
+    assert changes(path) == {}
+    assert "not on the white list but black" in warnings(path)[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "close"),
+    [
+        ("MatMu1V2", "MatMulV2"),
+        ("Loglp", "Log1p"),
+        ("StrideSliceD", "StridedSliceD"),
+        ("LayerNormXbackpropV2", "LayerNormXBackpropV2"),
+        ("matmulv2", "MatMulV2"),
+        ("aten::sofmax", "softmax"),
+    ],
+)
+def test_a_misspelt_name_is_refused_with_the_nearest(write: Any, name: str, close: str) -> None:
+    (finding,) = [f for f in lint_mixlist(write(black(name)), MIXED) if f.severity == "error"]
+    assert finding.what == f"unknown op '{name}'"
+    assert finding.todo == f"did you mean '{close}'?"
+
+
+def test_findings_name_the_line(write: Any) -> None:
+    path = write('{"black-list": {"to-add": [\n"Add",\n"Sofmax"\n]}}')
+    (finding,) = [f for f in lint_mixlist(path, MIXED) if f.severity == "error"]
+    assert finding.line == 3
+    with pytest.raises(UserError, match=r"mixlist.json, line 3: unknown op 'Sofmax'"):
+        load_mixlist(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        ("", "the file is empty"),
+        ("[]", "the file must hold one object"),
+        ('"Add"', "the file must hold one object"),
+        ({"blacklist": {}}, "unknown key 'blacklist'"),
+        ({"black-list": {"add": ["Add"]}}, "unknown key 'add'"),
+        ({"black-list": ["Add"]}, "'black-list' must be an object"),
+        ({"black-list": "Add"}, "'black-list' must be an object"),
+        ({"black-list": {"to-add": "Add"}}, "'to-add' must be an array"),
+        ({"black-list": {"to-add": {"Add": 1}}}, "'to-add' must be an array"),
+        ({"black-list": {"to-add": [1]}}, "not the name of an op"),
+        ({"black-list": {"to-add": [["Add"]]}}, "not the name of an op"),
+        ({"black-list": {"to-add": [{}]}}, "not the name of an op"),
+        ('{"black-list": {"to-add": ["Add" // why\n]}}', "comments are not JSON"),
+        ('{"black-list": {}, "black-list": {}}', "is there twice"),
+        ('{"black-list": ', "not JSON"),
+    ],
+)
+def test_a_file_of_another_form_is_refused(write: Any, content: object, what: str) -> None:
+    path = write(content)
+    assert what in errors(path)[0]
+    with pytest.raises(UserError):
+        load_mixlist(path)
+
+
+@pytest.mark.parametrize("content", [{}, {"black-list": {}}, {"white-list": {"to-add": []}}])
+def test_a_list_of_nothing_is_allowed_as_in_cann(write: Any, content: object) -> None:
+    path = write(content)
+    assert lint_mixlist(path, MIXED) == []
+    assert changes(path) == {}
+
+
+@given(st.text())
+def test_any_name_is_accepted_or_refused_without_a_traceback(
+    tmp_path_factory: pytest.TempPathFactory, name: str
+) -> None:
+    path = tmp_path_factory.mktemp("mixlist") / "list.json"
+    path.write_text(json.dumps(black(name)), "utf-8")
+    lint_mixlist(path, MIXED)
+
+
+@pytest.mark.parametrize("mode", ["force_fp16", "origin", "allow_fp32_to_fp16"])
+def test_a_mode_that_ignores_lists_is_an_error(write: Any, mode: str) -> None:
+    first = lint_mixlist(write(black("Add")), mode)[0]
+    assert first.severity == "error"
+    assert "ignores op lists" in first.what
+
+
+@pytest.mark.parametrize(
+    ("names", "ops"),
+    [(["SoftmaxV2", "softmax"], "softmax.int"), (["MatMul", "MatMulV2"], "linear")],
+)
+def test_two_names_of_one_op_on_different_lists_are_an_error(
+    write: Any, names: list[str], ops: str
+) -> None:
+    path = write({"black-list": {"to-add": names[:1]}, "white-list": {"to-add": names[1:]}})
+    (found,) = errors(path)
+    assert "different lists" in found
+    assert ops in found
+
+
+def test_two_op_types_that_torch_cannot_tell_apart_get_the_safer_list(write: Any) -> None:
+    path = write({"black-list": {"to-add": ["AddN"]}, "white-list": {"to-add": ["Add"]}})
+    assert errors(path) == []
+    assert any("the safer list, black" in what for what in warnings(path))
+    assert changes(path)["add.Tensor"] == "black"
+    assert changes(path)["add.Scalar"] == "white"
+
+
+def test_an_op_type_without_an_op_of_its_own_says_what_else_changes(write: Any) -> None:
+    found = warnings(write(black("SquaredDifference")))
+    assert found == [
+        "torch cannot tell 'SquaredDifference' from Sub, Pow, Square, so those change too: torch "
+        "computes it from sub and square"
+    ]
+
+
+def test_only_one_kind_of_matrix_product_can_be_moved(write: Any) -> None:
+    found = changes(write(black("BatchMatMul")))
+    assert found["bmm"] == "black"
+    assert found["matmul"] == "gray"
+    assert "mm" not in found
+    assert "linear" not in found
+    assert changes(write(black("BatchMatMul", "MatMul")))["matmul"] == "black"
+
+
+def test_only_one_kind_of_convolution_can_be_moved(write: Any) -> None:
+    found = changes(write(black("Conv2D")))
+    assert found["conv2d"] == "black"
+    assert found["convolution"] == "gray"
+    assert "conv3d" not in found
+
+
+@pytest.mark.parametrize("name", ["ReluGrad", "SoftmaxGrad", "BiasAddGrad", "EmbeddingDenseGrad"])
+def test_backward_names_are_said_to_follow_the_forward(write: Any, name: str) -> None:
+    path = write(black(name))
+    assert "follows the dtypes of the forward" in warnings(path)[0]
+    assert changes(path) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("Cast", "a cast is not an op of the list"),
+        ("StridedSliceD", "view"),
+        ("ApplyAdamD", "outside the forward region"),
+        ("TransData", "graph engine"),
+        ("ROIAlign", "no torch op"),
+        ("Assign", "parameters are always fp32"),
+        ("HcomAllReduce", "gradients are exchanged"),
+        ("NPUGetFloatStatus", "loss scale"),
+        ("ZerosLike", "the dtype that was asked for"),
+    ],
+)
+def test_names_without_effect_say_why(write: Any, name: str, why: str) -> None:
+    path = write(black(name))
+    assert errors(path) == []
+    assert why in warnings(path)[0]
+    assert changes(path) == {}
+
+
+@pytest.mark.parametrize("name", ["aten::view", "aten::gelu_backward", "aten::add_"])
+def test_aten_ops_that_no_list_can_hold_are_mentioned(write: Any, name: str) -> None:
+    path = write(black(name))
+    assert "cannot be on a list" in warnings(path)[0]
+    assert changes(path) == {}
+
+
+def test_an_op_without_a_low_kernel_stays_fp32_on_the_white_list(write: Any) -> None:
+    path = write({"white-list": {"to-add": ["CTCLossV2"]}})
+    assert "stays in fp32" in warnings(path)[0]
+
+
+def test_gray_for_an_op_that_passes_on_is_mentioned(write: Any) -> None:
+    path = write({"black-list": {"to-remove": ["SoftmaxCrossEntropyWithLogits"]}})
+    assert "is made of other ops" in warnings(path)[0]
+
+
+def test_adding_to_gray_is_said_to_do_nothing_on_ascend(write: Any) -> None:
+    path = write({"gray-list": {"to-add": ["SoftmaxV2"]}})
+    assert changes(path) == {"softmax.int": "gray"}
+    assert "CANN accepts adding" in warnings(path)[0]
+
+
+def test_a_missing_file_is_the_users_error(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="cannot be read"):
+        load_mixlist(tmp_path / "none.json")
+
+
+def test_a_file_that_is_not_text_is_the_users_error(tmp_path: Path) -> None:
+    path = tmp_path / "list.json"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UserError, match="not UTF-8"):
+        load_mixlist(path)

@@ -29,7 +29,6 @@ CONSTRAINTS = VENV / "constraints.txt"
 
 TORCH = "2.13.0"
 OLDEST_TORCH = (2, 6)
-CPU_WHEELS = "https://download.pytorch.org/whl/cpu"
 BUILD = ["hatchling>=1.25", "editables>=0.5"]
 SIZES = {"run": 80, "test": 10, "lint": 90}
 """The goals, and roughly what each downloads, in MB. Beyond `run`, a goal is the dependency group
@@ -155,17 +154,21 @@ def requirements(pyproject: str, goals: list[str]) -> list[str]:
 def install_torch() -> None:
     """Install the pinned torch, where none is seen, and hold it for every later install."""
     if not torch_version():
-        # Without a GPU the build for CPUs is taken, from where pip looks anyway or from
-        # PyTorch's own address: for Linux, the plain build brings several GB of CUDA libraries.
+        # For Linux, the plain build brings several GB of CUDA libraries, so the build for CPUs
+        # goes first where there is no GPU; pip has it where its settings name PyTorch's own index.
         noise = [] if sys.stdout.isatty() else ["-qq"]
-        if platform.system() != "Linux" or has_nvidia_driver():
+        found = False
+        if platform.system() == "Linux" and not has_nvidia_driver():
+            say(f"installing torch {TORCH} for CPUs (to download: about 200 MB)")
+            found = pip(*noise, f"torch=={TORCH}+cpu", quiet_errors=True) == 0
+            if not found:
+                say(
+                    "pip's settings name no index with PyTorch's build for CPUs, so the plain one "
+                    "is taken; to avoid its CUDA libraries stop here and " + NAME_ANOTHER
+                )
+        if not found:
             say(f"installing torch {TORCH} (to download: 200 MB, with CUDA several GB)")
             run_pip(*noise, f"torch=={TORCH}", naming=f"torch {TORCH}")
-        else:
-            say(f"installing torch {TORCH} for CPUs (to download: about 200 MB)")
-            wheel = [*noise, f"torch=={TORCH}+cpu"]
-            if pip(*wheel, quiet_errors=True) != 0:
-                run_pip(*wheel, "--extra-index-url", CPU_WHEELS, naming=f"torch {TORCH} for CPUs")
         importlib.invalidate_caches()
     CONSTRAINTS.write_text(f"torch=={torch_version()}\n", encoding="utf-8")
 

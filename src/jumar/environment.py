@@ -385,3 +385,45 @@ def _check_machine(environment: Environment) -> Iterator[Finding]:
                 f"less than 1 GiB is free for the {storage.purpose} in {storage.place}",
                 f"Free some space, or choose another place with {other}.",
             )
+
+
+def environment_lines(environment: Environment) -> list[str]:
+    """What `jumar doctor` prints of an environment, before the findings."""
+    processor = environment.processor
+    rows = [("system", environment.system)]
+    rows += [(name, version or "-") for name, version in environment.versions.items()]
+    rows.append(
+        (
+            "processor",
+            f"{processor.name or 'unknown'}, {processor.usable_cores} of {processor.cores} cores, "
+            f"bf16 {'accelerated' if processor.accelerates_bf16 else 'not accelerated'}",
+        )
+    )
+    rows.append(
+        (
+            "threads",
+            f"intra-op {processor.intra_op_threads}, inter-op {processor.inter_op_threads}",
+        )
+    )
+    rows.append(
+        (
+            "memory",
+            f"{_gib(processor.memory_free_bytes)} free of {_gib(processor.memory_total_bytes)}",
+        )
+    )
+    for device in environment.accelerators:
+        rows.append(
+            (f"{device.kind}:{device.index}", f"{device.name}, {_gib(device.memory_bytes)}")
+        )
+    if not environment.accelerators:
+        rows.append(("accelerators", "none"))
+    rows += [
+        (f"disk, {place.purpose}", f"{_gib(place.free_bytes)} free at {place.place}")
+        for place in environment.storage
+    ]
+    width = max(len(name) for name, _ in rows)
+    return [f"{name:<{width}}  {text}" for name, text in rows]
+
+
+def _gib(size: int | None) -> str:
+    return "unknown" if size is None else f"{size / 2**30:.1f} GiB"

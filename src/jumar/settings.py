@@ -12,7 +12,7 @@ import types
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any, TypeVar
 
 from jumar.errors import UserError, nearest, unknown_name
@@ -233,7 +233,7 @@ def _from_json_value(kind: Any, value: Any, path: str, where: str) -> Any:
     if origin in (typing.Union, types.UnionType):
         if value is None:
             return None
-        inner = [option for option in typing.get_args(kind) if option is not type(None)][0]
+        inner = next(option for option in typing.get_args(kind) if option is not type(None))
         return _from_json_value(inner, value, path, where)
     if origin is tuple and isinstance(value, list):
         inner = typing.get_args(kind)[0]
@@ -290,7 +290,7 @@ def _allowed(field: "dataclasses.Field[Any]") -> str:
     return f"{high:g} or less" if high is not None else ""
 
 
-@lru_cache(maxsize=None)
+@cache
 def _types_of(cls: type) -> dict[str, Any]:
     return typing.get_type_hints(cls)
 

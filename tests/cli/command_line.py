@@ -31,6 +31,7 @@ def jumar(*arguments: str | Path, cwd: Path, code: int = 0) -> subprocess.Comple
         capture_output=True,
         text=True,
         timeout=300,
+        check=False,
     )
     assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     if code == 2:

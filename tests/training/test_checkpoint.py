@@ -1,4 +1,3 @@
-import os
 import subprocess
 import sys
 import time
@@ -76,9 +75,7 @@ def test_a_damaged_file_is_a_clear_error(tmp_path: Path, name: str) -> None:
     path = written.path / name
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(UserError, match="step-00000005"):
-        found = checkpoints.list_checkpoints(tmp_path)[0]
-        checkpoints.load_weights(found.model_file(ema=False))
-        checkpoints.load_state(found)
+        _read_all(tmp_path)
 
 
 def test_state_that_would_run_code_is_refused(tmp_path: Path) -> None:
@@ -100,7 +97,7 @@ def test_a_write_that_fails_leaves_nothing_and_harms_nothing(tmp_path: Path) -> 
             state={},
             batch={},
         )
-    assert sorted(os.listdir(tmp_path)) == ["step-00000001"]
+    assert [path.name for path in tmp_path.iterdir()] == ["step-00000001"]
 
 
 KILLED = """
@@ -135,4 +132,10 @@ def test_every_checkpoint_is_whole_after_kill_9_at_any_moment(tmp_path: Path, de
             assert float(checkpoints.load_weights(each.path / name)["w"][-1]) == each.step
         assert checkpoints.load_state(each)["step"] == each.step
     checkpoints.remove_leftovers(tmp_path)
-    assert all(name.startswith("step-") for name in os.listdir(tmp_path))
+    assert all(path.name.startswith("step-") for path in tmp_path.iterdir())
+
+
+def _read_all(directory: Path) -> None:
+    found = checkpoints.list_checkpoints(directory)[0]
+    checkpoints.load_weights(found.model_file(ema=False))
+    checkpoints.load_state(found)

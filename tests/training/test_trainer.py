@@ -197,7 +197,7 @@ def test_a_stop_finishes_the_step_saves_and_the_rest_equals_never_having_stopped
     stopped = trainer_for(task, plan, tmp_path / "part", stop)
     fetch = task.train_data.fetch
 
-    def fetch_and_stop(keys):  # noqa: ANN001, ANN202
+    def fetch_and_stop(keys):
         if keys[0].epoch == 1:
             stop.signal = 15
         return fetch(keys)
@@ -227,7 +227,7 @@ def test_another_batch_is_refused_on_resume(tmp_path: Path) -> None:
 
     trainer_for(point_task(), small_plan(), tmp_path).train()
     other = trainer_for(point_task(), small_plan(batch_size=4), tmp_path)
-    with pytest.raises(UserError, match="global batch size was 8 and is now 4"):
+    with pytest.raises(UserError, match="global batch size was 8, now 4"):
         other.resume(list_checkpoints(tmp_path / "checkpoints")[-1])
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from cyclopts import App
 
-app = App(help="Prepare data sets.")
+app = App(name="data", help="Prepare data sets.")
 
 
 @app.command

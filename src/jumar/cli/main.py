@@ -18,14 +18,14 @@ app = App(
     help="Bring deep-learning models up onto Ascend NPUs; the same commands on CPU, CUDA and NPU.",
     version=__version__,
 )
-app.command("jumar.cli.train:train")
-app.command("jumar.cli.evaluate:evaluate")
-app.command("jumar.cli.sweep:sweep")
-app.command("jumar.cli.report:report")
-app.command("jumar.cli.recipes:app", name="recipes")
-app.command("jumar.cli.data:app", name="data")
-app.command("jumar.cli.precision:app", name="precision")
-app.command("jumar.cli.doctor:doctor")
+app.command("jumar.cli.train:train", help="Train a recipe, or go on with a run.")
+app.command("jumar.cli.evaluate:evaluate", help="Score the kept checkpoints of a run.")
+app.command("jumar.cli.sweep:sweep", help="Train in every combination of some fields; compare.")
+app.command("jumar.cli.report:report", help="Write report.html for a run or a sweep.")
+app.command("jumar.cli.recipes:app", name="recipes", help="List and show recipes.")
+app.command("jumar.cli.data:app", name="data", help="Prepare data sets.")
+app.command("jumar.cli.precision:app", name="precision", help="Check op lists; show modes and ops.")
+app.command("jumar.cli.doctor:doctor", help="Say what this machine has and lacks.")
 
 
 def run(arguments: Sequence[str] | None = None) -> None:

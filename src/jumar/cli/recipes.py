@@ -7,7 +7,7 @@ from cyclopts import App, Parameter
 
 from jumar.cli.train import ImportOption, SetOption
 
-app = App(help="What can be trained, and with what settings.")
+app = App(name="recipes", help="What can be trained, and with what settings.")
 JsonOption = Annotated[bool, Parameter(name="--json", negative=())]
 
 

@@ -1,6 +1,5 @@
 """`jumar sweep`."""
 
-import subprocess
 import sys
 from pathlib import Path
 from typing import Annotated

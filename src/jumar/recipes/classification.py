@@ -1,7 +1,7 @@
 """What the recipes of image classifiers share."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from torch import nn
@@ -30,7 +30,10 @@ class Network(ABC):
 
     @abstractmethod
     def create(self, *, num_classes: int, image_size: int) -> nn.Module:
-        """The network: images `[N, 3, image_size, image_size]` in, logits `[N, num_classes]` out."""
+        """The network.
+
+        Images `[N, 3, image_size, image_size]` in, logits `[N, num_classes]` out.
+        """
 
     def decays(self, name: str, parameter: nn.Parameter) -> bool:
         """Whether weight decay applies to a parameter of the network, by its name there."""
@@ -55,16 +58,17 @@ class ClassificationRecipe(Recipe):
     """
 
     model: Network
-    data: ImageData = ImageData()
-    loss: LossSettings = LossSettings()
-    optimizer: OptimizerSettings = OptimizerSettings()
-    schedule: ScheduleSettings = ScheduleSettings()
+    data: ImageData = setting(ImageData(), "The pictures.")
+    loss: LossSettings = setting(LossSettings(), "The classification loss.")
+    optimizer: OptimizerSettings = setting(OptimizerSettings(), "The optimizer.")
+    schedule: ScheduleSettings = setting(ScheduleSettings(), "The learning rate over the run.")
 
-    def build_task(self) -> Task:
+    def build_task(self, say: Callable[[str], None]) -> Task:
         """Open the pictures and build the network; see `Recipe.build_task`."""
-        train, evaluation, classes = open_image_sets(
-            self.data, seed=self.seed, num_classes=self.model.num_classes
+        train, evaluation = open_image_sets(
+            self.data, seed=self.seed, num_classes=self.model.num_classes, notice=say
         )
+        classes = train.num_classes
         try:
             network = self.model.create(num_classes=classes, image_size=self.data.image_size)
         except ValueError as error:

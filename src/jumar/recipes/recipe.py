@@ -1,7 +1,7 @@
 """What every recipe is: one frozen dataclass that holds all that decides the result."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from jumar.precision.settings import PrecisionSettings
@@ -32,15 +32,18 @@ class Recipe(ABC):
     """The sections that every recipe has; a family adds its model, data and optimizers."""
 
     seed: int = setting(1, "seed of everything random", minimum=0)
-    training: TrainingSettings = TrainingSettings()
-    checkpoints: CheckpointSettings = CheckpointSettings()
-    precision: PrecisionSettings = PrecisionSettings()
-    threads: ThreadSettings = ThreadSettings()
-    transfer: TransferSettings = TransferSettings()
+    training: TrainingSettings = setting(TrainingSettings(), "Length and shape of the run.")
+    checkpoints: CheckpointSettings = setting(CheckpointSettings(), "What is saved.")
+    precision: PrecisionSettings = setting(PrecisionSettings(), "Mode, op lists, loss scale.")
+    threads: ThreadSettings = setting(ThreadSettings(), "Threads of the CPU side.")
+    transfer: TransferSettings = setting(TransferSettings(), "Weights to start from.")
 
     @abstractmethod
-    def build_task(self) -> Task:
+    def build_task(self, say: Callable[[str], None]) -> Task:
         """Open the data and build the model.
+
+        Args:
+            say: Takes lines that a person should see, such as files that were left out.
 
         Raises:
             UserError: The data is not there or does not fit.

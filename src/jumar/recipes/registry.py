@@ -100,7 +100,7 @@ def import_modules(names: Sequence[str]) -> None:
             raise UserError(
                 f"there is no module '{missing}'",
                 where=f"--import {name}",
-                todo=f"Run from the directory that holds {missing.split('.')[0]}.py, or set PYTHONPATH; "
+                todo=f"Run where {missing.split('.')[0]}.py is, or set PYTHONPATH; "
                 "write the module's name without .py.",
             ) from None
         except UserError:

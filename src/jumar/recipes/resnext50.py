@@ -36,6 +36,7 @@ from jumar.models.resnext import ResNeXt50, decays
 from jumar.precision.settings import LossScaleSettings, PrecisionSettings
 from jumar.recipes.classification import ClassificationRecipe, Network
 from jumar.recipes.registry import register
+from jumar.settings import setting
 from jumar.training.optimizers import OptimizerSettings
 from jumar.training.schedules import ScheduleSettings
 from jumar.training.settings import CheckpointSettings, TrainingSettings
@@ -45,10 +46,16 @@ from jumar.training.settings import CheckpointSettings, TrainingSettings
 class ResNeXt50Model(Network):
     """The network of the original."""
 
+    matrix_product: bool = setting(
+        True,
+        "compute 1x1 convolutions as matrix products where that is faster (CPU, channels_last); "
+        "false where a mixlist treats Conv2D and MatMul differently",
+    )
+
     def create(self, *, num_classes: int, image_size: int) -> nn.Module:
         """ResNeXt-50 32x4d for images of at least 32 px."""
         del image_size
-        return ResNeXt50(num_classes=num_classes)
+        return ResNeXt50(num_classes=num_classes, matrix_product=self.matrix_product)
 
     def decays(self, name: str, parameter: nn.Parameter) -> bool:
         """All but batch norms."""

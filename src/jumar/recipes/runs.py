@@ -123,14 +123,14 @@ def evaluate_run(request: EvaluateRequest) -> list[tuple[Checkpoint, Mapping[str
         UserError: There is no such run or checkpoint, or no data to score on.
     """
     run = RunDirectory(request.run_dir)
-    name, imports, recipe = stored_recipe(run, request.imports)
+    name, _, recipe = stored_recipe(run, request.imports)
     recipe = override(recipe, request.assignments)
     ranks = announced_ranks()
     device = open_device(request.device)
     console = Console(silent=not ranks.is_first)
     connect(ranks, device)
     _prepare(recipe, device)
-    task = recipe.build_task()
+    task = recipe.build_task(console.line)
     plan = recipe.plan(name)
     policy = PrecisionPolicy(recipe.precision, device_type=device.torch.type)
     policy.install()
@@ -276,8 +276,6 @@ def _train(
         return 0
     _prepare(recipe, device)
     plan = recipe.plan(name)
-    if not request.dry_run:
-        console.keep_log(run.log)
     policy = PrecisionPolicy(recipe.precision, device_type=device.torch.type)
     set_full_float32(device, policy.full_float32)
     policy.install()
@@ -285,7 +283,7 @@ def _train(
         _say_first_line(
             console, run, plan_batch=plan.batch_size, device=device, ranks=ranks, policy=policy
         )
-        task = recipe.build_task()
+        task = recipe.build_task(console.line)
         checkpoint = _last_checkpoint(run)
         if checkpoint is None and plan.transfer.start_from:
             for line in transfer_weights(task.model, plan.transfer).lines():
@@ -298,6 +296,7 @@ def _train(
                 {"recipe": name, "imports": list(imports), "settings": to_json(recipe)},
             )
             write_json(run.environment, environment)
+            console.keep_log(run.log)
         trainer = Trainer(
             task,
             plan,

@@ -1,4 +1,4 @@
-"""Image classification: one label a picture, cross-entropy with label smoothing, top-1 and top-5."""
+"""Image classification: one label a picture, smoothed cross-entropy, top-1 and top-5."""
 
 from collections.abc import Callable, Mapping
 

@@ -31,7 +31,8 @@ class Objective(nn.Module, ABC):
 
     def is_due(self, step: int) -> bool:
         """Whether this objective is trained at the step (counted from 0); a GAN's generator is
-        due at every n_critic-th step."""
+        due at every n_critic-th step.
+        """
         del step
         return True
 
@@ -76,7 +77,8 @@ class Task(ABC):
     @abstractmethod
     def evaluate_batch(self, batch: Batch) -> dict[str, torch.Tensor]:
         """Sums over the samples of a batch (never means), as scalars on the device, among them
-        `count`. Sums add up exactly over an uneven last batch and over ranks."""
+        `count`. Sums add up exactly over an uneven last batch and over ranks.
+        """
 
     @abstractmethod
     def summarize(self, sums: Mapping[str, float]) -> dict[str, float]:

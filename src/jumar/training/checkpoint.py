@@ -100,7 +100,7 @@ def write_checkpoint(
             _flush(file)
         if final.exists():
             shutil.rmtree(final)
-        os.replace(beside, final)
+        beside.replace(final)
         _flush(directory)
     except (OSError, RuntimeError, SafetensorError) as error:
         shutil.rmtree(beside, ignore_errors=True)
@@ -215,7 +215,7 @@ def drop_checkpoints(
     for checkpoint in checkpoints:
         if checkpoint.path not in kept:
             hidden = directory / f".{checkpoint.path.name}.dropped"
-            os.replace(checkpoint.path, hidden)
+            checkpoint.path.replace(hidden)
             shutil.rmtree(hidden, ignore_errors=True)
 
 

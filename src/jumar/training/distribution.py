@@ -106,7 +106,7 @@ def share_text(text: str, ranks: Ranks) -> str:
 
 
 def share_buffers(model: nn.Module, ranks: Ranks) -> None:
-    """The first rank's buffers (batch-norm averages) on every rank, before they are scored or saved.
+    """The first rank's buffers (batch-norm averages) on every rank, to be scored or saved.
 
     Each rank averages the statistics of its own part of the batch, as the originals do; a
     checkpoint holds the first rank's.
@@ -142,7 +142,8 @@ class Agreement:
 
     def exchange(self, mine: Sequence[int]) -> list[int]:
         """Offer this rank's numbers; returns the largest ones offered a step before (or these,
-        where there is one rank)."""
+        where there is one rank).
+        """
         if self._ranks.world == 1:
             return list(mine)
         self.finish()

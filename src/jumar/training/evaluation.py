@@ -97,7 +97,7 @@ def evaluate(
 
 
 def score_table(rows: Sequence[tuple[Checkpoint, Mapping[str, float]]]) -> str:
-    """The table of the original logs: step, epoch, the metrics, and when the checkpoint was made."""
+    """The table of the original logs: step, epoch, metrics, and when the checkpoint was made."""
     names = list(rows[0][1]) if rows else []
     lines = [
         f"{'step':>8}  {'epoch':>7}  "
@@ -112,7 +112,8 @@ def score_table(rows: Sequence[tuple[Checkpoint, Mapping[str, float]]]) -> str:
 
 def _add(sums: dict[str, torch.Tensor], found: Mapping[str, torch.Tensor]) -> None:
     """Add a batch's sums, in float64 where the device has it: a float32 sum over a million
-    samples loses the last digits of the loss."""
+    samples loses the last digits of the loss.
+    """
     for name, value in found.items():
         wide = value.float() if value.device.type == "npu" else value.double()
         sums[name] = sums[name] + wide if name in sums else wide

@@ -33,6 +33,7 @@ class Console:
         self._stream = stream or sys.stdout
         self._silent = silent
         self._log: TextIO | None = None
+        self._early: list[str] = []
         self._progress: Progress | None = None
 
     @property
@@ -41,10 +42,11 @@ class Console:
         return not self._silent and self._stream.isatty()
 
     def keep_log(self, path: Path) -> None:
-        """Append every line to a file from now on."""
+        """Append every line to a file from now on, beginning with those printed already."""
         if not self._silent:
-            path.parent.mkdir(parents=True, exist_ok=True)
             self._log = path.open("a", encoding="utf-8")
+            self._log.writelines(line + "\n" for line in self._early)
+            self._early.clear()
 
     def line(self, text: str) -> None:
         """Print a line, above the live display if there is one."""
@@ -53,6 +55,8 @@ class Console:
         if self._log is not None:
             self._log.write(text + "\n")
             self._log.flush()
+        else:
+            self._early.append(text)
         if self._progress is not None:
             self._progress.console.print(text, markup=False, highlight=False, soft_wrap=True)
         else:

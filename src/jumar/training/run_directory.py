@@ -1,5 +1,6 @@
 """The run directory: all that a run leaves behind, and all that later commands read."""
 
+import contextlib
 import fcntl
 import json
 import math
@@ -84,9 +85,27 @@ class RunDirectory:
 
     @contextmanager
     def locked(self) -> Generator[None]:
-        """Hold the run directory, so that two processes never write into the same run."""
+        """Hold the run directory, so that two processes never write into the same run.
+
+        Where no run has begun by the end, what was made for the lock is removed again, so that a
+        mistake in the settings or the data leaves nothing behind.
+        """
+        made = [path for path in (self.path, *self.path.parents) if not path.exists()]
         self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / ".lock").open("w") as file:
+        lock = self.path / ".lock"
+        try:
+            with self._holding(lock):
+                yield
+        finally:
+            if not self.exists:
+                lock.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):
+                    for path in made:
+                        path.rmdir()
+
+    @contextmanager
+    def _holding(self, lock: Path) -> Generator[None]:
+        with lock.open("w") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -118,7 +137,7 @@ def write_json(path: Path, data: Mapping[str, Any]) -> None:
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         beside.write_text(json.dumps(finite(data), indent=2) + "\n", encoding="utf-8")
-        os.replace(beside, path)
+        beside.replace(path)
     except OSError as error:
         beside.unlink(missing_ok=True)
         raise UserError(

@@ -1,4 +1,4 @@
-"""All that changes while a run trains, in one place: what a checkpoint holds and resume restores."""
+"""All that changes while a run trains: what a checkpoint holds and resume restores."""
 
 import contextlib
 from collections.abc import Generator, Mapping

@@ -7,9 +7,9 @@ import torch
 
 from jumar.data.samples import Batch
 from jumar.models.keyed_dropout import set_dropout_position
+from jumar.training.clipping import clip_gradients
 from jumar.training.distribution import Ranks, maximum_over_ranks
 from jumar.training.guard import Guard
-from jumar.training.clipping import clip_gradients
 from jumar.training.optimizers import set_learning_rate, step_unless
 from jumar.training.schedules import learning_rate
 from jumar.training.settings import Plan

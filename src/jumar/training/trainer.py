@@ -10,12 +10,13 @@ from typing import Any
 
 from jumar.data.faults import FaultTally
 from jumar.data.loader import resolve_workers, train_batches
-from jumar.data.samples import Batch
 from jumar.data.sampler import steps_per_epoch as count_steps_per_epoch
+from jumar.data.samples import Batch
 from jumar.device import Device, copy_ahead, memory_peak_bytes, synchronize
 from jumar.errors import UserError
 from jumar.precision.policy import PrecisionPolicy
 from jumar.tasks.task import Task
+from jumar.training.cadence import Cadence, Moments
 from jumar.training.checkpoint import (
     Checkpoint,
     best_checkpoint,
@@ -24,7 +25,6 @@ from jumar.training.checkpoint import (
     note_metrics,
     write_checkpoint,
 )
-from jumar.training.cadence import Cadence, Moments
 from jumar.training.distribution import (
     Agreement,
     Ranks,
@@ -135,7 +135,7 @@ class Trainer:
         if changed:
             name = changed[0]
             raise UserError(
-                f"the {name.replace('_', ' ')} was {checkpoint.batch[name]} and is now {now[name]}: "
+                f"the {name.replace('_', ' ')} was {checkpoint.batch[name]}, now {now[name]}: "
                 "the order of samples would not be the same",
                 where=str(checkpoint.path),
                 todo="Resume with the same data, batch and number of ranks (batch size times "
@@ -193,8 +193,9 @@ class Trainer:
         if self.total_steps is not None:
             left = self.total_steps - self.state.step
             self.console.line(
-                f"{left} of {self.total_steps} steps to go, about {1000 * found.step_s:.0f} ms each "
-                f"without the update: about {time_text(left * found.step_s)}, evaluation apart"
+                f"{left} of {self.total_steps} steps to go, about {1000 * found.step_s:.0f} ms "
+                "each without the update: "
+                f"about {time_text(left * found.step_s)}, evaluation apart"
             )
 
     def _run(self, events: Events, batches: Iterator[Batch], first: Batch | None) -> Outcome:
@@ -343,14 +344,10 @@ class Trainer:
 
     def _finish(self, events: Events) -> None:
         """The last evaluation and the last checkpoint, unless the last step made them."""
-        if self._guard_is_open() and self.task.eval_data is not None:
-            if self.state.step not in self._scores:
-                self._evaluate(events)
-        self._save()
-
-    def _guard_is_open(self) -> bool:
         self._guard.raise_if_blocked(self._reason())
-        return True
+        if self.task.eval_data is not None and self.state.step not in self._scores:
+            self._evaluate(events)
+        self._save()
 
     def _save(self) -> None:
         """Write a checkpoint of the present step, with its scores if it has some."""

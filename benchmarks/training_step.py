@@ -1,0 +1,179 @@
+"""What a training step costs through jumar's trainer, against the best loop written by hand.
+
+    python benchmarks/training_step.py --network resnext50 --size 64 --batch 16
+
+Three rivals take turns at every step, in one process on the same batch of bytes:
+
+- `jumar`: the real trainer. The benchmark is its data set: from handing over a batch to being
+  asked for the next one is a step, with loop, loss sums, checks, schedule and data loader.
+- `hand`: a loop over the same network with bf16 autocast, channels_last, fused SGD and images
+  that are normalised already; forward, loss, backward, update, zero_grad, nothing else.
+- `timm`: the same loop over timm's resnext50_32x4d, where timm can be imported.
+
+Time is the process's CPU time on one thread, which neighbours on the machine disturb least; the
+medians over the steps are compared. Exit code 1 if jumar costs over 2 % more than `hand` or is
+slower than `timm`.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+
+import torch
+from benchmarks.timm_model import create_timm_model
+from torch import nn
+from torch.nn import functional
+
+from jumar.data.samples import Fetched, SampleKey
+from jumar.device import open_device, set_threads
+from jumar.precision.policy import PrecisionPolicy
+from jumar.recipes.classification import ClassificationRecipe
+from jumar.recipes.registry import create_recipe
+from jumar.settings import override
+from jumar.tasks.classification import ClassificationTask
+from jumar.training.distribution import Ranks
+from jumar.training.progress import Console
+from jumar.training.run_directory import RunDirectory
+from jumar.training.signals import StopRequest
+from jumar.training.trainer import Trainer
+
+WARM_UP = 3
+ALLOWED = 1.02
+
+
+class Rivals:
+    """A data set whose `fetch` is the referee: it times the trainer and runs the other loops."""
+
+    def __init__(
+        self, batch: dict[str, torch.Tensor], others: dict[str, Callable[[], None]]
+    ) -> None:
+        self.batch = batch
+        self.others = others
+        self.times: dict[str, list[float]] = {name: [] for name in ("jumar", *others)}
+        self._handed_over: float | None = None
+
+    def __len__(self) -> int:
+        return 10_000_000
+
+    def fetch(self, keys: Sequence[SampleKey]) -> Fetched:
+        del keys
+        if self._handed_over is not None:
+            self.times["jumar"].append(time.process_time() - self._handed_over)
+        for name, step in self.others.items():
+            start = time.process_time()
+            step()
+            self.times[name].append(time.process_time() - start)
+        self._handed_over = time.process_time()
+        return Fetched(batch=self.batch)
+
+
+def hand_written(
+    network: nn.Module, images: torch.Tensor, labels: torch.Tensor
+) -> Callable[[], None]:
+    """The best loop that a person would write over a network."""
+    network.train().to(memory_format=torch.channels_last)
+    optimizer = torch.optim.SGD(
+        network.parameters(), lr=0.01, momentum=0.9, nesterov=True, weight_decay=1e-4, fused=True
+    )
+
+    def step() -> None:
+        with torch.autocast("cpu", torch.bfloat16):
+            loss = functional.cross_entropy(network(images), labels, label_smoothing=0.1)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    return step
+
+
+def main() -> int:
+    """Run the benchmark; the exit code says whether the promise holds."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--network", choices=("resnext50", "alexnet"), default="resnext50")
+    parser.add_argument("--size", type=int, default=64, help="px")
+    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--steps", type=int, default=15)
+    chosen = parser.parse_args()
+    set_threads(1)
+    torch.manual_seed(1)
+    recipe = override(
+        create_recipe(chosen.network),
+        [
+            f"data.image_size={chosen.size}",
+            f"data.batch_size={chosen.batch}",
+            "data.workers=0",
+            "precision.mode=allow_mix_precision_bf16",
+            "precision.loss_scale.kind=none",
+            f"training.duration={chosen.steps + WARM_UP}it",
+            "training.evaluate_every=",
+        ],
+    )
+    assert isinstance(recipe, ClassificationRecipe)
+    pixels = torch.randint(0, 256, (chosen.batch, chosen.size, chosen.size, 3), dtype=torch.uint8)
+    batch = {
+        "image": pixels.permute(0, 3, 1, 2),
+        "label": torch.randint(0, 1000, (chosen.batch,)),
+    }
+    images = recipe.data.preprocessing.on_device(batch, training=False)
+
+    def network() -> nn.Module:
+        return recipe.model.create(num_classes=1000, image_size=chosen.size)
+
+    others = {"hand": hand_written(network(), images, batch["label"])}
+    if (
+        chosen.network == "resnext50"
+        and (model := create_timm_model("resnext50_32x4d")) is not None
+    ):
+        others["timm"] = hand_written(model, images, batch["label"])
+    rivals = Rivals(batch, others)
+    task = ClassificationTask(
+        network(),
+        recipe.data.preprocessing,
+        train_data=rivals,
+        eval_data=None,
+        label_smoothing=0.1,
+        decays=recipe.model.decays,
+    )
+    plan = recipe.plan(chosen.network)
+    with tempfile.TemporaryDirectory() as folder:
+        policy = PrecisionPolicy(plan.precision, device_type="cpu")
+        policy.install()
+        Trainer(
+            task,
+            plan,
+            device=open_device("cpu"),
+            ranks=Ranks(),
+            run=RunDirectory(Path(folder)),
+            console=Console(silent=True),
+            stop=StopRequest(),
+            policy=policy,
+            versions={},
+        ).train()
+        policy.close()
+    return report(rivals.times, chosen)
+
+
+def report(times: dict[str, list[float]], chosen: argparse.Namespace) -> int:
+    """Print medians and ratios; 1 if the promise does not hold."""
+    medians = {name: median(values[WARM_UP:]) for name, values in times.items()}
+    print(
+        f"{chosen.network} {chosen.size} px, batch {chosen.batch}, bf16, channels_last, fused; "
+        f"torch {torch.__version__}, 1 thread, median CPU time of {chosen.steps} steps"
+    )
+    for name, value in medians.items():
+        print(
+            f"  {name:<6} {1000 * value:8.1f} ms  {chosen.batch / value:7.1f} images/s  "
+            f"jumar costs {medians['jumar'] / value:.3f} of it"
+        )
+    if "timm" not in medians and chosen.network == "resnext50":
+        print("  timm   not here: pip install --no-deps timm torchvision huggingface-hub pyyaml")
+    slow = medians["jumar"] > ALLOWED * medians["hand"]
+    return int(slow or medians["jumar"] > medians.get("timm", float("inf")))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,184 @@
+"""jumar/device.py on an NPU that works."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+
+import pytest
+import torch
+
+from jumar.device import (
+    accelerates_bf16,
+    copy_ahead,
+    has_fused_optimizers,
+    list_devices,
+    memory_free_bytes,
+    memory_peak_bytes,
+    memory_total_bytes,
+    npu_fault,
+    npu_package_version,
+    open_device,
+    reset_memory_peak,
+    set_deterministic,
+    set_full_float32,
+    supports_bf16,
+    synchronize,
+)
+from jumar.environment import check, inspect_environment
+from jumar.errors import UserError
+
+TORCHRUN = ("LOCAL_RANK", "LOCAL_WORLD_SIZE")
+
+
+@pytest.fixture(autouse=True)
+def no_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in TORCHRUN:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize(
+    ("request_", "index"), [("auto", 0), ("npu", 0), ("npu:0", 0), ("npu:1", 1), ("NPU:1", 1)]
+)
+def test_the_npu_that_was_asked_for_is_opened_and_selected(request_: str, index: int) -> None:
+    device = open_device(request_)
+    assert (device.kind, device.index, str(device)) == ("npu", index, f"npu:{index}")
+    assert device.torch == torch.device("npu", index)
+    assert (device.type, device.distributed_backend) == ("npu", "hccl")
+    assert device.name == f"stand-in NPU {index}"
+    assert torch.npu.current_device() == index
+    assert torch.empty(1, device="npu").device.index == index
+    open_device("npu:0")
+
+
+def test_a_cpu_can_still_be_asked_for() -> None:
+    assert open_device("cpu").kind == "cpu"
+
+
+def test_an_index_beyond_the_last_says_how_many_there_are() -> None:
+    with pytest.raises(UserError, match="no npu:2; 2 npu devices visible here") as caught:
+        open_device("npu:2")
+    assert "N up to 1" in caught.value.todo
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("request_", ["npu", "auto"])
+def test_a_rank_of_torchrun_takes_the_npu_of_its_number(
+    monkeypatch: pytest.MonkeyPatch, rank: int, request_: str
+) -> None:
+    monkeypatch.setenv("LOCAL_RANK", str(rank))
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    assert open_device(request_).index == rank
+    open_device("cpu")
+
+
+def test_more_ranks_than_npus_and_ranks_on_one_npu_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("LOCAL_RANK", "2")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    with pytest.raises(UserError, match="nproc-per-node 2"):
+        open_device("npu")
+    with pytest.raises(UserError, match="4 ranks on this machine cannot all compute on npu:0"):
+        open_device("npu:0")
+
+
+def test_every_npu_and_the_cpu_are_listed() -> None:
+    assert [str(device) for device in list_devices()] == ["npu:0", "npu:1", "cpu"]
+    assert npu_fault() is None
+
+
+def test_the_environment_names_the_npus_and_the_version_of_torch_npu() -> None:
+    found = inspect_environment()
+    assert [(a.kind, a.index, a.memory_bytes) for a in found.accelerators] == [
+        ("npu", 0, 4 << 30),
+        ("npu", 1, 4 << 30),
+    ]
+    assert found.versions["torch_npu"] == npu_package_version()
+    assert torch.__version__.startswith(str(npu_package_version()))
+    assert "error" not in {finding.level for finding in check(found)}
+    json.dumps(asdict(found))
+
+
+def test_memory_is_that_of_the_device() -> None:
+    device = open_device("npu")
+    held = torch.ones(1 << 20, device=device.torch)
+    assert memory_peak_bytes(device) >= 4 << 20
+    free = memory_free_bytes(device)
+    assert free <= memory_total_bytes(device) - (4 << 20)
+    del held
+    assert memory_free_bytes(device) >= free + (4 << 20)
+    reset_memory_peak(device)
+    assert memory_peak_bytes(device) < 4 << 20
+
+
+def test_synchronize_finishes_what_is_under_way() -> None:
+    device = open_device("npu")
+    read = torch.ones(2, device=device.torch).to("cpu", non_blocking=True)
+    synchronize(device)
+    assert read.tolist() == [1, 1]
+
+
+def test_what_the_device_can_do() -> None:
+    device = open_device("npu")
+    assert supports_bf16(device)
+    assert accelerates_bf16(device)
+    assert has_fused_optimizers(device)
+    assert has_fused_optimizers(device, "adamw")
+    # torch lets fused Adam pass for any device; torch_npu would run it on the CPU.
+    assert not has_fused_optimizers(device, "adam")
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_hf32_is_switched_for_matmul_and_for_convolution(full: bool) -> None:
+    set_full_float32(open_device("npu"), full)
+    assert torch.npu.matmul.allow_hf32 is not full
+    assert torch.npu.conv.allow_hf32 is not full
+    assert torch.get_float32_matmul_precision() == ("highest" if full else "high")
+
+
+def test_determinism_reaches_the_collectives_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HCCL_DETERMINISTIC", "strict")
+    device = open_device("npu")
+    try:
+        set_deterministic(device, True)
+        assert torch.are_deterministic_algorithms_enabled()
+    finally:
+        set_deterministic(device, False)
+
+
+def host_batches(count: int) -> Iterator[dict[str, torch.Tensor]]:
+    for number in range(count):
+        image = torch.full((2, 3), float(number))
+        yield {
+            "image": image.pin_memory() if number % 2 else image,
+            "label": torch.tensor([number]),
+        }
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 5])
+def test_batches_arrive_whole_and_in_order_before_the_step_reads_them(count: int) -> None:
+    device = open_device("npu")
+    before = torch.ops.npu_standin.stream_hazards()
+    sums: list[tuple[float, float]] = []
+    batch: Mapping[str, torch.Tensor] = {}
+    for batch in copy_ahead(host_batches(count), device):
+        assert {tensor.device for tensor in batch.values()} == {device.torch}
+        sums.append((batch["image"].sum().item(), batch["label"].item()))
+    del batch
+    assert sums == [(6.0 * number, number) for number in range(count)]
+    assert torch.ops.npu_standin.stream_hazards() == before
+
+
+def test_one_batch_is_fetched_ahead_of_the_step_and_no_more() -> None:
+    fetched: list[int] = []
+
+    def noted() -> Iterator[dict[str, torch.Tensor]]:
+        for number, batch in enumerate(host_batches(4)):
+            fetched.append(number)
+            yield batch
+
+    ahead = copy_ahead(noted(), open_device("npu"))
+    assert fetched == []
+    for number in range(3):
+        next(ahead)
+        assert fetched == list(range(number + 2))

@@ -1,0 +1,115 @@
+"""Every name of torch_npu that jumar uses, against the names of the real package.
+
+The table is read from a wheel by extract_names.py. device.py calls torch_npu on variables named
+`backend`, `npu` and `current` (its stream) only; the tests hold it to that.
+"""
+
+import ast
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jumar import device
+from jumar.environment import OLDEST_TORCH
+from tests.npu_standin import SITE
+from tests.npu_standin.extract_names import TABLE
+
+ROOTS = {"backend": (), "npu": (), "side": ("Stream",), "current": ("Stream",)}
+"""Names of variables in device.py, and where in torch_npu.npu their value lives."""
+GIVERS = {"_backend", "_load_npu", "_load_cuda", "get_device_module", "import_module", "load"}
+"""What returns a back end's module."""
+
+SOURCE = ast.parse(Path(str(device.__file__)).read_text())
+RELEASES: dict[str, dict[str, dict[str, list[str]]]] = json.loads(TABLE.read_text())
+
+
+def chain(node: ast.expr) -> tuple[str, ...]:
+    """`a.b.c` as a tuple, or () for anything else."""
+    if isinstance(node, ast.Name):
+        return (node.id,)
+    if isinstance(node, ast.Attribute):
+        before = chain(node.value)
+        return (*before, node.attr) if before else ()
+    return ()
+
+
+def used_names() -> set[tuple[str, ...]]:
+    """Every attribute chain in device.py that starts at torch_npu.npu."""
+    found: set[tuple[str, ...]] = set()
+    inner = {id(node.value) for node in ast.walk(SOURCE) if isinstance(node, ast.Attribute)}
+    for node in ast.walk(SOURCE):
+        if isinstance(node, ast.Attribute) and id(node) not in inner:
+            root, *rest = chain(node) or ("",)
+            if root in ROOTS:
+                found.add((*ROOTS[root], *rest))
+    return found
+
+
+def in_the_table(name: tuple[str, ...], release: str) -> bool:
+    names = RELEASES[release]["torch_npu.npu"]
+    return name[0] in names and (len(name) == 1 or name[1] in names[name[0]])
+
+
+def test_the_names_that_device_py_uses_are_found() -> None:
+    assert {("matmul", "allow_hf32"), ("conv", "allow_hf32"), ("Stream", "wait_stream")} <= (
+        used_names()
+    )
+    assert {("set_device",), ("max_memory_allocated",), ("synchronize",)} <= used_names()
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("name", sorted(used_names()), ids=".".join)
+def test_the_real_package_has_what_device_py_uses(name: tuple[str, ...], release: str) -> None:
+    assert in_the_table(name, release)
+
+
+@pytest.mark.parametrize(
+    "name", [("memory_peak",), ("matmul", "allow_tf32"), ("Stream", "wait"), ("cuda",)]
+)
+def test_a_name_that_the_real_package_lacks_is_found_out(name: tuple[str, ...]) -> None:
+    assert not any(in_the_table(name, release) for release in RELEASES)
+
+
+def test_device_py_calls_a_back_end_on_the_agreed_names_only() -> None:
+    """Or the test above would not see the call."""
+    allowed: set[int] = set()
+    for node in ast.walk(SOURCE):
+        if isinstance(node, ast.Assign):
+            if all(isinstance(target, ast.Name) and target.id in ROOTS for target in node.targets):
+                allowed |= {id(inner) for inner in ast.walk(node.value)}
+        elif isinstance(node, ast.Return | ast.Expr) and isinstance(node.value, ast.Call):
+            allowed.add(id(node.value))
+    stray = [
+        f"line {node.lineno}: {ast.unparse(node)}"
+        for node in ast.walk(SOURCE)
+        if isinstance(node, ast.Call)
+        and (chain(node.func) or ("",))[-1] in GIVERS
+        and id(node) not in allowed
+    ]
+    assert not stray
+
+
+def _offered(path: Path) -> Iterator[str]:
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Assign):
+            yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_stand_in_offers_no_name_that_the_real_package_lacks(release: str) -> None:
+    # Private names are what torch itself asks of a device module, and the stand-in's own.
+    module = SITE / "torch_npu" / "npu" / "__init__.py"
+    public = {name for name in _offered(module) if not name.startswith("_")}
+    assert public
+    assert public <= set(RELEASES[release]["torch_npu.npu"])
+    assert {"npu", "distributed", "__version__"} <= set(RELEASES[release]["torch_npu"])
+    assert {"_lazy_init", "_is_in_bad_fork"} <= set(RELEASES[release]["torch_npu.npu"])
+
+
+def test_the_table_holds_the_oldest_release_and_the_tested_one() -> None:
+    oldest = ".".join(map(str, OLDEST_TORCH))
+    assert [release.rpartition(".")[0] for release in RELEASES] == [oldest, "2.13"]

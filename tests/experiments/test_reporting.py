@@ -103,6 +103,12 @@ def test_the_loss_scale_is_drawn_where_a_run_has_one(tmp_path: Path) -> None:
     assert "Loss scale" in sweep(tmp_path, {"force_fp16": {"lines": lines}}).texts["h3"]
 
 
+def test_a_speed_that_was_not_measured_yet_is_no_broken_curve(tmp_path: Path) -> None:
+    lines = [json.dumps({**json.loads(line), "fps": None}) for line in metric_lines()[:1]]
+    reader = read(write_run(tmp_path / "run", lines=lines + metric_lines()[1:]))
+    assert not [path for path in reader.all("path") if path.get("class") == "cross"]
+
+
 def test_seeds_of_one_combination_share_a_colour(tmp_path: Path) -> None:
     reader = sweep(tmp_path, {}, repeats=2)
     groups = [group["class"] for group in reader.all("g")]

@@ -177,6 +177,19 @@ def test_ctrl_c_stops_the_sweep_and_says_how_to_go_on(case: Case, code: int) -> 
     assert found.stopped_by == 0
 
 
+def test_a_run_that_finishes_although_it_was_asked_to_stop_is_not_left(case: Case) -> None:
+    def finish(request: RunRequest) -> int:
+        case.trainer.finish(request)
+        return 130
+
+    case.trainer.special["allow_mix"] = finish
+    assert case.run().stopped_by == signal.SIGINT
+    assert any("1 run is left" in line for line in case.said)
+    case.trainer.special["force_fp16"] = finish
+    assert case.run().stopped_by == signal.SIGINT
+    assert any("the last run and is finished" in line for line in case.said)
+
+
 def test_ctrl_c_that_reaches_the_sweep_itself_stops_it_too(case: Case) -> None:
     def interrupt(request: RunRequest) -> int:
         raise KeyboardInterrupt

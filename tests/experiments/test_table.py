@@ -50,6 +50,7 @@ def timed(step_ms: float, **changes: Any) -> dict[str, Any]:
 def test_the_baseline_is_the_mode_that_keeps_the_dtype_else_the_first() -> None:
     assert baseline_index([[MIXED], [FORCED], [ORIGIN]]) == 2
     assert baseline_index([[MIXED, "t=1"], [ORIGIN, "t=1"], [ORIGIN, "t=2"]]) == 1
+    assert baseline_index([["precision.mode=fp16"], ["precision.mode=origin"]]) == 1
     assert baseline_index([["t=1"], ["t=2"]]) == 0
     assert baseline_index([[]]) == 0
 
@@ -187,6 +188,15 @@ def test_a_substituted_type_is_a_note_of_the_row(runs: Runs) -> None:
     assert row.substituted
     assert row.computed == "bfloat16"
     assert row.notes == (f"computed in bfloat16: {why}",)
+
+
+def test_modes_with_the_same_reason_share_its_words(runs: Runs) -> None:
+    for mode in (MIXED, FORCED):
+        name = mode.partition("=")[2]
+        described = precision(name, "bfloat16", f"{name} asks for fp16, which is slow here")
+        runs.add(mode, seeds=[scored(96.0, 0.25, precision=described)])
+    said = "computed in bfloat16: the mode asks for fp16, which is slow here"
+    assert [row.notes for row in runs.table().rows] == [(said,), (said,)]
 
 
 def test_an_emulated_type_is_a_note_although_nothing_was_substituted(runs: Runs) -> None:

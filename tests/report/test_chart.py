@@ -49,6 +49,17 @@ def test_a_path_runs_through_the_corners_of_the_plot() -> None:
     assert line.path == f"M{LEFT:.1f} {HEIGHT - BOTTOM:.1f}L{WIDTH - RIGHT:.1f} {TOP:.1f}"
 
 
+def test_the_axis_starts_at_0_although_the_first_evaluation_is_later() -> None:
+    chart = Chart(
+        title="top1",
+        x_label="epoch",
+        curves=[Curve(label="run", group=0, points=[Point(9.0, 1.0), Point(10.0, 2.0)])],
+    )
+    drawing = draw(chart, points_per_curve=400, marks_per_curve=40)
+    assert drawing is not None
+    assert [tick.text for tick in drawing.x_ticks] == ["0", "2", "4", "6", "8", "10"]
+
+
 def test_a_value_that_is_not_finite_lifts_the_pen_and_is_crossed() -> None:
     drawing = drawn(curve([1.0, 2.0, None, 3.0, float("inf"), 4.0]))
     (line,) = drawing.lines

@@ -83,11 +83,9 @@ def _page_of_sweep(plan: SweepPlan, combinations: Sequence[Combination], table: 
         groups=tuple(range(len(combinations))),
         notes=(*cells.footnotes, *cells.explanations),
     )
-    facts = [("Recipe", plan.recipe)]
+    facts = [("Recipe", plan.recipe), ("Runs", _counted(runs)), *_facts(runs)]
     if plan.common:
         facts.append(("Set for all runs", ", ".join(plan.common)))
-    facts.append(("Runs", _counted(runs)))
-    facts += _facts(runs)
     return Page(
         title=f"{plan.recipe}: {over} compared" if over else f"{plan.recipe}: one combination",
         facts=facts,
@@ -151,14 +149,14 @@ def _facts(runs: Sequence[Run]) -> list[tuple[str, str]]:
         ("Steps", _distinct(result.steps for result in results)),
         ("Evaluation samples", _distinct(result.eval_samples for result in results)),
         ("Seeds", _distinct(result.seed for result in results)),
-        ("Versions", _distinct(_versions(result.versions) for result in results)),
         ("Last results", f"{max(written):%Y-%m-%d %H:%M} UTC" if written else ""),
+        ("Versions", _distinct(_versions(result.versions) for result in results)),
     ]
     if len(runs) == 1:
         precision = " computed in ".join(
             part for part in (results[0].precision_mode, results[0].computed) if part
         )
-        facts.append(("Precision", precision))
+        facts.insert(-1, ("Precision", precision))
     return [(name, text) for name, text in facts if text]
 
 
@@ -227,15 +225,13 @@ def _charts(shown: Sequence[_Shown], headline: str, unit: str) -> list[Chart]:
         for record in (*entry.run.train, *entry.run.evaluations)
     )
     named = f"{headline} ({unit})" if unit else headline
-    with_scale = any(record.has_loss_scale for entry in shown for record in entry.run.train)
-    of_training: list[tuple[str, Callable[[Train], float | None]]] = [
-        ("Training loss", lambda record: record.loss),
-        ("Total loss, with regularisation", lambda record: record.total_loss),
-        ("Learning rate", lambda record: record.learning_rate),
-        ("Speed (samples per second)", lambda record: record.samples_per_second),
+    of_training: list[tuple[str, Callable[[Train], float | None], bool]] = [
+        ("Training loss", lambda record: record.loss, True),
+        ("Total loss, with regularisation", lambda record: record.total_loss, True),
+        ("Learning rate", lambda record: record.learning_rate, False),
+        ("Speed (samples per second)", lambda record: record.samples_per_second, False),
+        ("Loss scale", lambda record: record.loss_scale, False),
     ]
-    if with_scale:
-        of_training.append(("Loss scale", lambda record: record.loss_scale))
     x_label = "epoch" if by_epoch else "step"
     charts = [
         Chart(
@@ -246,25 +242,36 @@ def _charts(shown: Sequence[_Shown], headline: str, unit: str) -> list[Chart]:
         )
         for title, name in ((named, headline), ("Evaluation loss", "loss"))
     ]
-    for title, value_of in of_training:
-        charts.append(
-            Chart(
-                title=title,
-                x_label=x_label,
-                curves=_training_curves(shown, value_of, by_epoch=by_epoch),
-            )
+    charts += [
+        Chart(
+            title=title,
+            x_label=x_label,
+            curves=_training_curves(shown, value_of, with_gaps=with_gaps, by_epoch=by_epoch),
         )
+        for title, value_of, with_gaps in of_training
+    ]
     return [chart for chart in charts if chart.curves and chart.title]
 
 
 def _training_curves(
-    shown: Sequence[_Shown], value_of: Callable[[Train], float | None], *, by_epoch: bool
+    shown: Sequence[_Shown],
+    value_of: Callable[[Train], float | None],
+    *,
+    with_gaps: bool,
+    by_epoch: bool,
 ) -> list[Curve]:
+    """One number of the training records over each run.
+
+    A loss that is missing was not finite, and its gap is shown. Any other number was not
+    measured: there is no speed before the first steps have warmed up.
+    """
     curves: list[Curve] = []
     for entry in shown:
+        values = [(record, value_of(record)) for record in entry.run.train]
         points = [
-            Point(_x(record.epoch, record.step, by_epoch=by_epoch), value_of(record))
-            for record in entry.run.train
+            Point(_x(record.epoch, record.step, by_epoch=by_epoch), value)
+            for record, value in values
+            if with_gaps or value is not None
         ]
         if points:
             curves.append(_curve(entry, entry.label, entry.group, points))

@@ -30,7 +30,6 @@ class Train:
     total_loss: float | None
     learning_rate: float | None
     loss_scale: float | None
-    has_loss_scale: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,6 +139,9 @@ def failure_text(results: Results) -> str:
 def precision_note(results: Results) -> str:
     """In which type a run was computed, where that is not what its mode says by itself."""
     computed, note = results.computed, results.precision_note.rstrip(". ")
+    if results.precision_mode and note.startswith(f"{results.precision_mode} "):
+        # Without its name the note is the same for all modes that share the reason.
+        note = f"the mode{note.removeprefix(results.precision_mode)}"
     if not note and not results.substituted:
         return ""
     if f"computed in {computed}" in note:
@@ -270,7 +272,6 @@ def _metrics(path: Path, faults: list[str]) -> tuple[tuple[Train, ...], tuple[Ev
                 total_loss=_number(record.get("total_loss")),
                 learning_rate=_number(record.get("learning_rate")),
                 loss_scale=_number(record.get("loss_scale")),
-                has_loss_scale="loss_scale" in record,
             )
         elif record.get("kind") == "evaluation":
             weights = _text(record.get("weights")) or "model"

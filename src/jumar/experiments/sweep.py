@@ -138,10 +138,12 @@ def _run_waiting(
         plan = plan.with_exit_code(planned.name, code)
         save_plan(plan, directory)
         table, files = save_sweep_report(directory)
-        if stopped_by:
-            say(_how_to_go_on(planned, len(waiting) - number + 1))
-            break
         ended = read_run(directory / planned.name)
+        if stopped_by:
+            # Asked in its last step, a run still comes to its end.
+            num_left = len(waiting) - number + (ended.state != "finished")
+            say(_how_to_go_on(planned, num_left))
+            break
         if ended.state != "finished":
             say(f"{planned.name} is not available: {reason_of(ended, exit_text(code))}")
     say(f"\n{to_text(table)}")
@@ -270,6 +272,8 @@ def _with_earlier_ends(plan: SweepPlan, directory: Path) -> SweepPlan:
 
 
 def _how_to_go_on(planned: PlannedRun, num_left: int) -> str:
+    if not num_left:
+        return f"Stopped in {planned.name}, which was the last run and is finished."
     runs = "run is" if num_left == 1 else "runs are"
     return (
         f"Stopped in {planned.name}; {num_left} {runs} left. The same command goes on from here: "

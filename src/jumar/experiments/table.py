@@ -22,8 +22,8 @@ from jumar.experiments.tolerance import (
 
 Relation = Literal["baseline", "equal", "below", "above", "not available"]
 
-ORIGIN_MODE = "must_keep_origin_dtype"
-"""The mode that changes no precision, against which the others are judged unless told."""
+ORIGIN_MODES = ("must_keep_origin_dtype", "origin")
+"""CANN's two names of the mode that changes no precision: the baseline unless another is named."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +118,7 @@ def baseline_index(combinations: Sequence[Sequence[str]], wanted: Sequence[str] 
             todo=f"Known: --baseline {known}." if known else "Leave it out: nothing is varied.",
         )
     for index, assignments in enumerate(combinations):
-        if any(value_of(assignment) == ORIGIN_MODE for assignment in assignments):
+        if any(value_of(assignment) in ORIGIN_MODES for assignment in assignments):
             return index
     return 0
 

@@ -101,9 +101,9 @@ def draw(chart: Chart, *, points_per_curve: int, marks_per_curve: int) -> Drawin
     if not values:
         return None
     y_axis = axis_for(values, may_be_logarithmic=True)
-    x_axis = axis_for(
-        (point.x for curve, _ in curves for point in curve.points), may_be_logarithmic=False
-    )
+    # From 0, so that all charts of a page have the same axis although evaluations start later.
+    across = [0.0, *(point.x for curve, _ in curves for point in curve.points)]
+    x_axis = axis_for(across, may_be_logarithmic=False)
     lines: list[Line] = []
     seen: set[int] = set()
     for curve, key in curves:

@@ -237,6 +237,12 @@ def test_another_device_or_torch_or_skipped_steps_are_noted(runs: Runs) -> None:
     )
 
 
+def test_the_columns_are_named_before_the_first_run_is_finished(runs: Runs) -> None:
+    runs.add(ORIGIN, seeds=[{"state": "interrupted", "metrics": {}}])
+    table = runs.table()
+    assert (table.loss_name, table.headline_name) == ("evaluation loss", "top1")
+
+
 def test_a_single_combination_is_its_own_baseline(runs: Runs) -> None:
     runs.add(seeds=[scored(96.0, 0.25)])
     table = runs.table()

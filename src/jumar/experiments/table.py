@@ -137,7 +137,8 @@ def build_table(
     measured = [baseline] if baseline.runs else entries
     headline = next((found for entry in measured if (found := entry.headline)), None)
     is_evaluated = any(entry.losses("evaluation loss") for entry in measured)
-    loss_name = "evaluation loss" if is_evaluated else "training loss"
+    is_trained = any(entry.losses("training loss") for entry in measured)
+    loss_name = "training loss" if is_trained and not is_evaluated else "evaluation loss"
     return Table(
         recipe=recipe,
         fields=tuple(field_of(assignment) for assignment in combinations[0].assignments),
@@ -162,7 +163,8 @@ class _Finished:
 
     @property
     def headline(self) -> Headline | None:
-        return next((run.results.headline for run in self.runs if run.results.headline), None)
+        runs = self.runs or self.combination.runs
+        return next((run.results.headline for run in runs if run.results.headline), None)
 
     @property
     def num_samples(self) -> int | None:

@@ -23,6 +23,9 @@ def _to_host(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
 class ProcessGroupHCCL(dist.ProcessGroup):
     """Collectives of a data-parallel run."""
 
+    # Where torch puts the tensors of object collectives and barriers.
+    _device_types = (torch.device("npu"),)
+
     def __init__(self, store, rank: int, size: int, timeout) -> None:
         super().__init__(rank, size)
         self._gloo = dist.ProcessGroupGloo(store, rank, size, timeout)

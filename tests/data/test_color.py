@@ -37,6 +37,26 @@ def test_an_amount_for_each_sample_equals_the_samples_one_by_one(name: str) -> N
         assert torch.allclose(CHANGES[name](image, float(amount)), changed, atol=1e-6)
 
 
+@pytest.mark.parametrize("layout", [torch.channels_last, torch.contiguous_format])
+@pytest.mark.parametrize(("scale", "shift"), [(1.0, 0.0), (255.0, 0.0), (400.0, -60.0)])
+def test_all_changes_at_once_equal_one_after_the_other(
+    layout: torch.memory_format, scale: float, shift: float
+) -> None:
+    images = pictures(scale=scale, shift=shift).to(memory_format=layout)
+    before = images.clone()
+    amounts = {
+        "brightness": torch.tensor([-9.0, 0.0, 0.4, 5.0]),
+        "contrast": torch.tensor([0.6, 1.4, 1.0, 0.0]),
+        "saturation": torch.tensor([1.4, 0.6, 3.0, 1.0]),
+    }
+    slow = images
+    for name, amount in amounts.items():
+        slow = CHANGES[name](slow, amount)
+    assert torch.allclose(color.jitter(images, **amounts), slow, atol=1e-5 * scale + 1e-5)
+    assert torch.equal(images, before)
+    assert torch.allclose(color.jitter(images), images, atol=1e-6 * scale)
+
+
 @pytest.mark.parametrize("name", CHANGES)
 def test_channels_last_memory_stays_so(name: str) -> None:
     images = pictures().to(memory_format=torch.channels_last)

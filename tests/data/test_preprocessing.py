@@ -116,8 +116,8 @@ def test_colour_changes_are_drawn_on_the_host_within_their_ranges() -> None:
     drawn = [RECIPES["resnext"].train_image(sample, 16, random(seed)) for seed in range(300)]
     for name, low, high in (
         ("brightness", -0.4, 0.4),
-        ("contrast", 0.6, 1.4),
-        ("saturation", 0.6, 1.4),
+        ("contrast", 0.4, 1.6),
+        ("saturation", 0.4, 1.6),
     ):
         values = np.array([arrays[name] for arrays in drawn])
         assert values.dtype == np.float32

@@ -57,6 +57,7 @@ def tfrecord(
             label_offset=label_offset,
             compression=compression,
             progress=bar.show_of,
+            notice=console.line,
         )
     for part in written:
         console.line(

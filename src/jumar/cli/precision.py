@@ -51,11 +51,14 @@ def ops(
     json_
         Print JSON.
     """
+    from jumar.errors import UserError
     from jumar.precision.mixlist import load_mixlist
     from jumar.precision.modes import find_mode
     from jumar.precision.oplist import default_lists, op_table
 
     found = find_mode(mode)
+    if mixlist is not None and not found.uses_lists:
+        raise UserError(f"the mode '{found.name}' ignores op lists", where="--mixlist")
     rows = op_table(found.form, default_lists() if mixlist is None else load_mixlist(mixlist))
     if json_:
         print(json.dumps(rows, indent=2))

@@ -11,11 +11,10 @@ Batch = Mapping[str, torch.Tensor]
 
 
 class SampleKey(NamedTuple):
-    """Which sample, and in which epoch: all that its random augmentation may depend on
-    (besides the seed)."""
+    """Which sample, and in which epoch: all that its augmentation depends on besides the seed."""
 
     epoch: int
-    index: int
+    index: int  # pyright: ignore[reportIncompatibleMethodOverride]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -132,8 +132,7 @@ def evaluate_run(request: EvaluateRequest) -> list[tuple[Checkpoint, Mapping[str
     _prepare(recipe, device)
     task = recipe.build_task(console.line)
     plan = recipe.plan(name)
-    policy = PrecisionPolicy(recipe.precision, device_type=device.torch.type)
-    policy.install()
+    policy = _policy(recipe, device)
     _say_first_line(
         console, run, plan_batch=plan.eval_batch_size, device=device, ranks=ranks, policy=policy
     )
@@ -259,6 +258,14 @@ def _prepare(recipe: Recipe, device: Device) -> None:
     set_deterministic(device, recipe.training.deterministic)
 
 
+def _policy(recipe: Recipe, device: Device) -> PrecisionPolicy:
+    """The precision policy, in force."""
+    policy = PrecisionPolicy(recipe.precision, device_type=device.torch.type)
+    set_full_float32(device, policy.full_float32)
+    policy.install()
+    return policy
+
+
 def _train(
     request: TrainRequest,
     run: RunDirectory,
@@ -276,9 +283,7 @@ def _train(
         return 0
     _prepare(recipe, device)
     plan = recipe.plan(name)
-    policy = PrecisionPolicy(recipe.precision, device_type=device.torch.type)
-    set_full_float32(device, policy.full_float32)
-    policy.install()
+    policy = _policy(recipe, device)
     try:
         _say_first_line(
             console, run, plan_batch=plan.batch_size, device=device, ranks=ranks, policy=policy

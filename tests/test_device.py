@@ -37,6 +37,7 @@ from jumar.device import (
 from jumar.errors import UserError
 
 CPU = Device(kind="cpu", index=0, name="test")
+IMPORTABLE = os.pathsep.join(filter(None, sys.path))
 RELEASE = ".".join(torch.__version__.split(".")[:2])
 
 without_cuda = pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
@@ -145,6 +146,27 @@ def test_a_torch_npu_that_does_not_load_says_why_and_what_to_do(
         open_device("npu")
     assert line.split("'")[1] in caught.value.what
     assert told in caught.value.todo
+
+
+def test_a_cpu_can_be_opened_beside_a_torch_npu_that_torch_would_load_and_fail(
+    broken_npu: Callable[[str, str], None], tmp_path: Path
+) -> None:
+    """The real package registers itself with torch, which then does not import without CANN."""
+    broken_npu(f"{RELEASE}.0", "raise ImportError('libhccl.so')")
+    info = next((tmp_path / "site").glob("*.dist-info"))
+    (info / "entry_points.txt").write_text("[torch.backends]\ntorch_npu = torch_npu:_autoload\n")
+    result = subprocess.run(
+        [sys.executable, "-c", "from jumar.device import open_device; print(open_device('cpu'))"],
+        env={
+            **os.environ,
+            "PYTHONPATH": f"{tmp_path / 'site'}{os.pathsep}{IMPORTABLE}",
+            "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.stdout.strip() == "cpu", result.stderr
 
 
 @without_cuda
@@ -323,7 +345,11 @@ def test_thread_counts_are_set_and_a_second_inter_op_count_is_refused_with_the_r
         "    print(error)\n"
     )
     result = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": IMPORTABLE},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert result.returncode == 0, result.stderr
     assert "threads.inter_op: the inter-op threads of this process are fixed at" in result.stdout

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -22,6 +23,7 @@ from jumar.environment import (
     Storage,
     cann_version,
     check,
+    environment_lines,
     inspect_environment,
     npu_driver_version,
     usable_cores,
@@ -63,6 +65,14 @@ def test_the_environment_goes_to_json(here: Environment) -> None:
     assert {"tensorboard", "simplejpeg"} <= {package["name"] for package in read["packages"]}
 
 
+def test_the_lines_of_the_doctor_name_every_version_place_and_device(here: Environment) -> None:
+    printed = "\n".join(environment_lines(here))
+    for name, version in here.versions.items():
+        assert re.search(rf"^{name} +{re.escape(version or '-')}$", printed, re.MULTILINE)
+    assert all(place.place in printed for place in here.storage)
+    assert all(device.name in printed for device in here.accelerators)
+
+
 def test_it_takes_less_than_two_seconds() -> None:
     start = time.perf_counter()
     inspect_environment()
@@ -77,7 +87,11 @@ def test_looking_imports_none_of_the_packages_that_it_names() -> None:
         "print(sorted({'tensorboard', 'simplejpeg', 'sklearn', 'PIL'} & set(sys.modules)))\n"
     )
     result = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert result.stdout.strip() == "[]"
 

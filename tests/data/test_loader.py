@@ -312,6 +312,24 @@ def test_an_interpreter_that_ends_with_an_open_stream_does_not_hang() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "leaving\n", "")
 
 
+def test_full_shared_memory_is_an_error_that_says_what_to_enlarge() -> None:
+    body = """
+        import resource
+        from jumar.errors import UserError
+        resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))
+        try:
+            next(train(Numbers(), workers=1))
+        except UserError as error:
+            print(error)
+        """
+    done = subprocess.run(
+        script(body), env=environment(), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout.startswith("/dev/shm: shared memory has no room")
+    assert "--shm-size" in done.stdout
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_ctrl_c_leaves_one_traceback_and_no_process() -> None:
     body = """
         import multiprocessing

@@ -160,15 +160,18 @@ class _Fetcher(Dataset[Any]):
     def __getitems__(self, keys: Sequence[SampleKey]) -> _Parcel:
         try:
             fetched = self._samples.fetch(keys)
+            return _Parcel(self._sendable(fetched.batch), tuple(fetched.faults))
         except UserError as error:
             return _Parcel({}, error=(error.what, error.where, error.todo))
+
+    def _sendable(self, batch: Batch) -> Batch | PackedBatch:
         worker = get_worker_info()
         if worker is None:
-            return _Parcel(fetched.batch, tuple(fetched.faults))
+            return batch
         if self._packer is None:
             # One buffer for each batch ahead, one for the batch that the receiver is copying.
             self._packer = BatchPacker(worker.id, self._prefetch + 1)
-        return _Parcel(self._packer.pack(fetched.batch), tuple(fetched.faults))
+        return self._packer.pack(batch)
 
 
 def _batches(

@@ -227,6 +227,7 @@ def resnext_preprocessing() -> ImagePreprocessing:
     """
     return ImagePreprocessing(
         crop="frame",
+        crop_aspect=(3 / 4, 4 / 3),
         crop_attempts=100,
         crop_object_covered=0.0,
         brightness=0.4,

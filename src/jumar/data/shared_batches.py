@@ -12,6 +12,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from jumar.errors import UserError
+
 _ALIGNMENT = 64
 
 
@@ -62,15 +64,19 @@ class BatchPacker:
         self._turn = 0
 
     def pack(self, batch: Mapping[str, Tensor]) -> PackedBatch:
-        """Copy a batch into the next buffer, which is made larger when it does not fit."""
+        """Copy a batch into the next buffer, which is made larger when it does not fit.
+
+        Raises:
+            UserError: Shared memory is full.
+        """
         places, used = _places(batch)
         turn = self._turn
         self._turn = (turn + 1) % len(self._buffers)
         memory, new = self._buffers[turn], False
         if memory is None or memory.numel() < used:
-            # Batches of varying size would otherwise need another buffer each time.
-            memory = torch.empty(used + used // 8, dtype=torch.uint8).share_memory_()
-            self._buffers[turn], new = memory, True
+            # Batches of growing size would otherwise need another buffer each time.
+            memory, new = _shared(used if memory is None else used + used // 8), True
+            self._buffers[turn] = memory
         for place in places:
             place.view(memory).copy_(batch[place.name])
         return PackedBatch((self._worker, turn), memory if new else None, used, places)
@@ -94,6 +100,18 @@ class BatchUnpacker:
         shared = self._known[packed.buffer][: packed.used]
         own = shared.pin_memory() if self._pin_memory else shared.clone()
         return {place.name: place.view(own) for place in packed.places}
+
+
+def _shared(size: int) -> Tensor:
+    try:
+        return torch.empty(size, dtype=torch.uint8).share_memory_()
+    except RuntimeError as error:
+        raise UserError(
+            f"shared memory has no room for a batch of {size / 2**20:.0f} MiB",
+            where="/dev/shm",  # noqa: S108 - a name in a message
+            todo="Enlarge it (docker run --shm-size), or take a smaller batch or fewer workers "
+            "(data.batch_size, data.workers; data.workers=0 needs none).",
+        ) from error
 
 
 def _places(batch: Mapping[str, Tensor]) -> tuple[tuple[_Place, ...], int]:

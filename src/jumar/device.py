@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Literal
+from typing import Literal, cast
 
 import numpy
 import torch
@@ -39,14 +39,11 @@ DEVICE_FILES = Path("/dev")
 
 _DISPATCH_KEYS: Mapping[Kind, str] = {"cpu": "CPU", "cuda": "CUDA", "npu": "PrivateUse1"}
 _BACKENDS: Mapping[Kind, str] = {"cpu": "gloo", "cuda": "nccl", "npu": "hccl"}
-_OUT_OF_MEMORY = (
-    "out of memory",
-    "DefaultCPUAllocator: can't allocate memory",
-    "CUBLAS_STATUS_ALLOC_FAILED",
-    "CUDNN_STATUS_ALLOC_FAILED",
-    # CANN below torch_npu's own allocator: its error code and the runtime's return value.
-    "EL0004",
-    "207001",
+# The last two come from CANN below torch_npu's own allocator: its error code, and what its runtime
+# returns, which is only a number unless the words before it are read too.
+_OUT_OF_MEMORY = re.compile(
+    r"out of memory|DefaultCPUAllocator: can't allocate memory|CU(BLAS|DNN)_STATUS_ALLOC_FAILED"
+    r"|\bEL0004\b|(result = |error code is )207001\b"
 )
 
 
@@ -259,12 +256,11 @@ def has_fused_optimizers(device: Device, *names: str) -> bool:
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether the error means that memory ran out, on whatever device.
 
-    torch_npu before 2.8 raises a plain RuntimeError, and CANN its own codes; so does a CPU.
+    A CPU, older releases of torch_npu and CANN itself raise a plain RuntimeError.
     """
     if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
         return True
-    text = str(error)
-    return isinstance(error, RuntimeError) and any(part in text for part in _OUT_OF_MEMORY)
+    return isinstance(error, RuntimeError) and bool(_OUT_OF_MEMORY.search(str(error)))
 
 
 def copy_ahead(
@@ -427,13 +423,11 @@ def _host_memory() -> tuple[int, int]:
 
 
 def _parse(request: str) -> tuple[Literal["auto"] | Kind, int | None]:
-    name, colon, number = request.strip().lower().partition(":")
-    if name == "auto" and not colon:
-        return "auto", None
-    if name == "cpu" and not colon:
-        return "cpu", None
-    if name in ("cuda", "npu") and (number.isdigit() or not colon):
-        return ("cuda" if name == "cuda" else "npu"), (int(number) if colon else None)
+    found = re.fullmatch(r"(auto|cpu|(cuda|npu)(?::([0-9]+))?)", request.strip().lower())
+    if found is not None:
+        kind = found[2] or found[1]
+        index = int(found[3]) if found[3] else None
+        return cast("Literal['auto'] | Kind", kind), index
     raise unknown_name(
         "device", request, ("auto", "cpu", "cuda", "cuda:0", "npu", "npu:0"), where="--device"
     )

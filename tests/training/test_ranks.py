@@ -9,9 +9,12 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
+from jumar.training.checkpoint import list_checkpoints, load_weights
 from tests.cli.command_line import SMALL, environment, jumar
 
+CHECKOUT = Path(__file__).resolve().parents[2]
 COMMON = [
     *SMALL,
     "--device",
@@ -64,6 +67,28 @@ def test_two_ranks_give_the_loss_curve_of_one_with_the_same_global_batch(tmp_pat
     assert results[0]["eval_samples"] == results[1]["eval_samples"]
     assert results[1]["ranks"] == 2
     assert results[1]["metrics"]["loss"] == pytest.approx(results[0]["metrics"]["loss"], rel=1e-4)
+
+
+def test_a_gan_with_two_objectives_trains_alike_on_one_and_on_two_ranks(tmp_path: Path) -> None:
+    weights = []
+    for ranks in (1, 2):
+        folder = tmp_path / str(ranks)
+        folder.mkdir()
+        done = subprocess.run(
+            [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+            + ["--nproc-per-node", str(ranks), "-m", "tests.training.gan_on_ranks", str(folder)],
+            cwd=CHECKOUT,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        last = list_checkpoints(folder / "checkpoints")[-1]
+        weights.append(load_weights(last.model_file(ema=False)))
+    for name, value in weights[0].items():
+        torch.testing.assert_close(weights[1][name], value, rtol=1e-5, atol=1e-6)
 
 
 def test_every_rank_leaves_when_one_dies(tmp_path: Path) -> None:

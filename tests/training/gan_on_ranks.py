@@ -1,0 +1,48 @@
+"""Program for torchrun: train the small GAN on as many ranks as there are, and leave its run."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from jumar.device import open_device
+from jumar.precision.policy import PrecisionPolicy
+from jumar.training.distribution import announced_ranks, connect, disconnect
+from jumar.training.progress import Console
+from jumar.training.run_directory import RunDirectory
+from jumar.training.signals import StopRequest
+from jumar.training.trainer import Trainer
+from tests.training.small_tasks import GanTask, small_plan
+
+
+def main(path: Path) -> None:
+    ranks = announced_ranks()
+    device = open_device("cpu")
+    connect(ranks, device)
+    torch.manual_seed(4)
+    plan = small_plan(
+        duration="6it",
+        objectives=("discriminator", "generator"),
+        batch_size=8 // ranks.world,
+    )
+    plan = replace(plan, training=replace(plan.training, micro_batch_size=3))
+    policy = PrecisionPolicy(plan.precision, device_type="cpu")
+    policy.install()
+    trainer = Trainer(
+        GanTask(),
+        plan,
+        device=device,
+        ranks=ranks,
+        run=RunDirectory(path),
+        console=Console(silent=not ranks.is_first),
+        stop=StopRequest(),
+        policy=policy,
+        versions={},
+    )
+    assert trainer.train().state == "finished"
+    disconnect()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -26,11 +26,12 @@ def built_library() -> Path:
     Raises:
         CannotBuildError: There is no C++ compiler, or it cannot compile against this torch.
     """
-    compiler = os.environ.get("CXX") or next(
-        filter(None, map(shutil.which, ("g++", "clang++"))), ""
-    )
-    if not compiler:
-        raise CannotBuildError("the stand-in NPU needs a C++ compiler (g++ or clang++, or set CXX)")
+    chosen = [os.environ["CXX"]] if os.environ.get("CXX") else ["g++", "clang++"]
+    compiler = next(filter(None, map(shutil.which, chosen)), None)
+    if compiler is None:
+        raise CannotBuildError(
+            f"the stand-in NPU needs a C++ compiler, and there is no {' or '.join(chosen)}"
+        )
     flags = [*FLAGS, f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"]
     library = _cache_folder() / f"{_key(compiler, flags)}.so"
     if not library.is_file():

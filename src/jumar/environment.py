@@ -37,6 +37,8 @@ from jumar.device import (
 T = TypeVar("T")
 
 OLDEST_TORCH = (2, 6)
+CACHE_VARIABLE = "JUMAR_CACHE"
+"""Names the folder in which things are kept that can be made again."""
 _ASCEND = Path("/usr/local/Ascend")
 _CANN_HOMES = ("ascend-toolkit/latest", "cann/latest", "latest", "cann", "nnae/latest")
 _PACKAGES = (
@@ -237,7 +239,7 @@ def npu_driver_version(ascend: Path) -> str | None:
 
 def cache_folder() -> Path:
     """`$JUMAR_CACHE`, or `jumar` in the user's cache folder by the XDG rules."""
-    if chosen := os.environ.get("JUMAR_CACHE"):
+    if chosen := os.environ.get(CACHE_VARIABLE):
         return Path(chosen).expanduser()
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "jumar"
@@ -385,45 +387,3 @@ def _check_machine(environment: Environment) -> Iterator[Finding]:
                 f"less than 1 GiB is free for the {storage.purpose} in {storage.place}",
                 f"Free some space, or choose another place with {other}.",
             )
-
-
-def environment_lines(environment: Environment) -> list[str]:
-    """What `jumar doctor` prints of an environment, before the findings."""
-    processor = environment.processor
-    rows = [("system", environment.system)]
-    rows += [(name, version or "-") for name, version in environment.versions.items()]
-    rows.append(
-        (
-            "processor",
-            f"{processor.name or 'unknown'}, {processor.usable_cores} of {processor.cores} cores, "
-            f"bf16 {'accelerated' if processor.accelerates_bf16 else 'not accelerated'}",
-        )
-    )
-    rows.append(
-        (
-            "threads",
-            f"intra-op {processor.intra_op_threads}, inter-op {processor.inter_op_threads}",
-        )
-    )
-    rows.append(
-        (
-            "memory",
-            f"{_gib(processor.memory_free_bytes)} free of {_gib(processor.memory_total_bytes)}",
-        )
-    )
-    for device in environment.accelerators:
-        rows.append(
-            (f"{device.kind}:{device.index}", f"{device.name}, {_gib(device.memory_bytes)}")
-        )
-    if not environment.accelerators:
-        rows.append(("accelerators", "none"))
-    rows += [
-        (f"disk, {place.purpose}", f"{_gib(place.free_bytes)} free at {place.place}")
-        for place in environment.storage
-    ]
-    width = max(len(name) for name, _ in rows)
-    return [f"{name:<{width}}  {text}" for name, text in rows]
-
-
-def _gib(size: int | None) -> str:
-    return "unknown" if size is None else f"{size / 2**30:.1f} GiB"

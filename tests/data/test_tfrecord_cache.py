@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from jumar.data import tfrecord_cache
 from jumar.data.tfrecord import frame
-from jumar.data.tfrecord_cache import cache_folder, is_record_file, plain_files
+from jumar.data.tfrecord_cache import is_record_file, plain_files
+from jumar.environment import cache_folder
 from jumar.errors import UserError
 from tests.data.test_tfrecord import framed, read_all
 

@@ -2,9 +2,12 @@
 
 import json
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
+
+if TYPE_CHECKING:
+    from jumar.environment import Environment
 
 
 def doctor(*, json_: Annotated[bool, Parameter(name="--json", negative=())] = False) -> int:
@@ -17,7 +20,7 @@ def doctor(*, json_: Annotated[bool, Parameter(name="--json", negative=())] = Fa
     json_
         Print JSON.
     """
-    from jumar.environment import check, environment_lines, inspect_environment
+    from jumar.environment import check, inspect_environment
 
     environment = inspect_environment()
     findings = check(environment)
@@ -29,8 +32,50 @@ def doctor(*, json_: Annotated[bool, Parameter(name="--json", negative=())] = Fa
             )
         )
     else:
-        for line in environment_lines(environment):
+        for line in _lines(environment):
             print(line)
         for finding in findings:
             print(f"{finding.level}: {finding.what}\n  {finding.todo}")
     return int(any(finding.level == "error" for finding in findings))
+
+
+def _lines(environment: "Environment") -> list[str]:
+    """What `jumar doctor` prints of an environment, before the findings."""
+    processor = environment.processor
+    rows = [("system", environment.system)]
+    rows += [(name, version or "-") for name, version in environment.versions.items()]
+    rows.append(
+        (
+            "processor",
+            f"{processor.name or 'unknown'}, {processor.usable_cores} of {processor.cores} cores, "
+            f"bf16 {'accelerated' if processor.accelerates_bf16 else 'not accelerated'}",
+        )
+    )
+    rows.append(
+        (
+            "threads",
+            f"intra-op {processor.intra_op_threads}, inter-op {processor.inter_op_threads}",
+        )
+    )
+    rows.append(
+        (
+            "memory",
+            f"{_gib(processor.memory_free_bytes)} free of {_gib(processor.memory_total_bytes)}",
+        )
+    )
+    for device in environment.accelerators:
+        rows.append(
+            (f"{device.kind}:{device.index}", f"{device.name}, {_gib(device.memory_bytes)}")
+        )
+    if not environment.accelerators:
+        rows.append(("accelerators", "none"))
+    rows += [
+        (f"disk, {place.purpose}", f"{_gib(place.free_bytes)} free at {place.place}")
+        for place in environment.storage
+    ]
+    width = max(len(name) for name, _ in rows)
+    return [f"{name:<{width}}  {text}" for name, text in rows]
+
+
+def _gib(size: int | None) -> str:
+    return "unknown" if size is None else f"{size / 2**30:.1f} GiB"

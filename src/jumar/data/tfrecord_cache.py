@@ -19,9 +19,9 @@ from threading import Event
 from typing import BinaryIO
 
 from jumar.data.tfrecord import HEADER_BYTES, header_length
+from jumar.environment import CACHE_VARIABLE, cache_folder
 from jumar.errors import UserError
 
-CACHE_VARIABLE = "JUMAR_CACHE"
 MOST_EXPANSION = 100
 """Unpacked bytes per packed byte above which a file is refused as a decompression bomb: encoded
 images hardly shrink, and DEFLATE reaches about 1000 on constant bytes."""
@@ -32,14 +32,6 @@ KEPT_FREE = 256 * 2**20
 _CHUNK = 2**20
 _GZIP_MAGIC = b"\x1f\x8b"
 _AUTO_DETECT = zlib.MAX_WBITS | 32
-
-
-def cache_folder() -> Path:
-    """`$JUMAR_CACHE`, or `jumar` in the user's cache folder by the XDG rules."""
-    if chosen := os.environ.get(CACHE_VARIABLE):
-        return Path(chosen).expanduser()
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "jumar"
 
 
 def is_record_file(path: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from jumar.errors import UserError
 from jumar.training.distribution import Agreement
 from jumar.training.durations import Duration, is_due, parse_duration
 from jumar.training.settings import Plan
@@ -106,3 +107,21 @@ class Cadence:
             if at is None or due[index]:
                 self._next_s[index] = elapsed_s + seconds
         return due[0], due[1], due[2]
+
+
+def check_lengths(plan: Plan, total_steps: int | None) -> None:
+    """Refuse a schedule that ends with the run where the run ends by the clock.
+
+    Raises:
+        UserError: Its end, or another of its lengths, is a share of an unknown number of steps.
+    """
+    for name, chosen in plan.optimization.items():
+        schedule = chosen.schedule
+        ends = schedule.decay_until if schedule.kind in ("cosine", "polynomial") else ""
+        if total_steps is None and any("%" in text for text in (ends, schedule.warmup)):
+            raise UserError(
+                f"a run of {plan.training.duration} has no known number of steps, but the "
+                f"learning rate of '{name}' follows a share of them",
+                where="training.duration",
+                todo="Give the duration in steps or epochs, or use schedule.kind=constant.",
+            )

@@ -60,7 +60,8 @@ def announced_ranks() -> Ranks:
 def connect(ranks: Ranks, device: Device) -> None:
     """Join the other ranks with the back end of the device (gloo, nccl, hccl)."""
     if ranks.world > 1 and not dist.is_initialized():
-        dist.init_process_group(device.distributed_backend, timeout=TIMEOUT)
+        bound = None if device.kind == "cpu" else device.torch
+        dist.init_process_group(device.distributed_backend, timeout=TIMEOUT, device_id=bound)
 
 
 def disconnect() -> None:

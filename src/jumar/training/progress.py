@@ -1,6 +1,8 @@
 """What a person sees while a run works: a live line on a terminal, plain lines elsewhere."""
 
+import os
 import sys
+import threading
 import time
 from pathlib import Path
 from types import TracebackType
@@ -11,7 +13,6 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
-    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -20,9 +21,15 @@ from rich.progress import (
 REFRESH_SECONDS = 0.5
 """A bar that is redrawn at every step can cost more than the step."""
 
+_CLEAR_LINE = "\r\x1b[2K"
+
 
 class Console:
     """Lines for a person, kept in a log file too; silent on all ranks but the first.
+
+    While a bar is shown, nothing is written to the terminal but by one thread, twice a second:
+    the lines that came since the last time and the bar, in one write. `rich.live` would draw the
+    bar once more for every line.
 
     Args:
         silent: Print nothing (ranks other than the first).
@@ -30,22 +37,28 @@ class Console:
     """
 
     def __init__(self, *, silent: bool = False, stream: TextIO | None = None) -> None:
-        self._stream = stream or sys.stdout
+        self.stream = stream or sys.stdout
         self._silent = silent
         self._log: TextIO | None = None
         self._early: list[str] = []
-        self._progress: Progress | None = None
+        self._bars: list[Bar] = []
+        self._waiting: list[str] = []
+        self._lock = threading.Lock()
+        self._last = -REFRESH_SECONDS
+        self._done = threading.Event()
+        self._thread: threading.Thread | None = None
 
     @property
     def is_live(self) -> bool:
         """Whether there is a terminal to draw on."""
-        return not self._silent and self._stream.isatty()
+        return not self._silent and self.stream.isatty() and os.environ.get("TERM") != "dumb"
 
     def keep_log(self, path: Path) -> None:
         """Append every line to a file from now on, beginning with those printed already."""
         if not self._silent:
             self._log = path.open("a", encoding="utf-8")
             self._log.writelines(line + "\n" for line in self._early)
+            self._log.flush()
             self._early.clear()
 
     def line(self, text: str) -> None:
@@ -57,11 +70,12 @@ class Console:
             self._log.flush()
         else:
             self._early.append(text)
-        if self._progress is not None:
-            self._progress.console.print(text, markup=False, highlight=False, soft_wrap=True)
-        else:
-            self._stream.write(text + "\n")
-            self._stream.flush()
+        with self._lock:
+            if self._bars:
+                self._waiting.append(text)
+                return
+        self.stream.write(text + "\n")
+        self.stream.flush()
 
     def close(self) -> None:
         """Close the log file."""
@@ -69,42 +83,85 @@ class Console:
             self._log.close()
             self._log = None
 
-    def bar(self, what: str, total: int, done: int = 0) -> "Bar":
-        """A live bar on a terminal; elsewhere the same object that shows nothing."""
-        if not self.is_live or self._progress is not None:
-            return Bar(self, None, None)
-        progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[note]}"),
-            console=RichConsole(file=self._stream),
-            refresh_per_second=1 / REFRESH_SECONDS,
-            transient=True,
-        )
-        task = progress.add_task(what, total=total, completed=done, note="")
-        return Bar(self, progress, task)
+    def bar(self, what: str, total: int | None, done: int = 0) -> "Bar":
+        """A live bar on a terminal; elsewhere the same object that shows nothing.
 
-    def attach(self, progress: Progress | None) -> None:
-        """Let lines be printed above this display."""
-        self._progress = progress
+        A bar within another one is shown in its place.
+
+        Args:
+            what: What is going on.
+            total: How far it goes; None where that is not known.
+            done: How far it is.
+        """
+        return Bar(self, what, total, done)
+
+    def attach(self, bar: "Bar") -> None:
+        """Show a bar from now on."""
+        with self._lock:
+            self._bars.append(bar)
+        if self._thread is None:
+            self._done.clear()
+            self._thread = threading.Thread(target=self._refresh, name="progress", daemon=True)
+            self._thread.start()
+
+    def detach(self, bar: "Bar") -> None:
+        """Take a bar away; after the last one the lines that waited are printed."""
+        with self._lock:
+            self._bars.remove(bar)
+            if self._bars:
+                return
+        self._done.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        with self._lock:
+            self._write("")
+
+    def _refresh(self) -> None:
+        while not self._done.wait(self._last + REFRESH_SECONDS - time.monotonic()):
+            with self._lock:
+                try:
+                    self._write(self._bars[-1].text() if self._bars else "")
+                except OSError:
+                    return  # the terminal is gone; the next plain line will say so
+
+    def _write(self, bar: str) -> None:
+        lines = "".join(f"{line}\n" for line in self._waiting)
+        # What others print meanwhile, a warning for instance, starts at the left.
+        end = f"{bar}\r" if bar else ""
+        self._waiting.clear()
+        self._last = time.monotonic()
+        self.stream.write(_CLEAR_LINE + lines + end)
+        self.stream.flush()
 
 
 class Bar:
-    """A live display of how far something is; a context manager."""
+    """How far something is, shown where there is a terminal; a context manager."""
 
-    def __init__(self, console: Console, progress: Progress | None, task: TaskID | None) -> None:
+    def __init__(self, console: Console, what: str, total: int | None, done: int) -> None:
         self._console = console
-        self._progress = progress
-        self._task = task
-        self._next = 0.0
+        self._what = what
+        self._total = total
+        self._begin = self._done = done
+        self._note = ""
+        self._progress: Progress | None = None
 
     def __enter__(self) -> "Bar":
-        if self._progress is not None:
-            self._progress.start()
-            self._console.attach(self._progress)
+        if self._console.is_live:
+            self._progress = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeElapsedColumn(),
+                TimeRemainingColumn(),
+                TextColumn("{task.fields[note]}"),
+                console=RichConsole(file=self._console.stream, force_terminal=True),
+                auto_refresh=False,
+            )
+            self._progress.add_task(
+                self._what, total=self._total, completed=self._begin, note=self._note
+            )
+            self._console.attach(self)
         return self
 
     def __exit__(
@@ -114,20 +171,26 @@ class Bar:
         trace: TracebackType | None,
     ) -> None:
         if self._progress is not None:
-            self._progress.stop()
-            self._console.attach(None)
+            self._console.detach(self)
+            self._progress = None
 
     def show(self, done: int, note: str = "") -> None:
-        """Say how far it is; drawn at most twice a second."""
-        if self._progress is None or self._task is None:
-            return
-        now = time.monotonic()
-        if now >= self._next:
-            self._next = now + REFRESH_SECONDS
-            self._progress.update(self._task, completed=done, note=note)
+        """Say how far it is; costs nothing, since another thread draws it."""
+        self._done, self._note = done, note
 
     def show_of(self, done: int, total: int) -> None:
         """The same where the total is known only now."""
-        if self._progress is not None and self._task is not None:
-            self._progress.update(self._task, total=total)
+        self._total = total
         self.show(done)
+
+    def text(self) -> str:
+        """The bar as it is now, one line of the terminal's width with its colours."""
+        progress = self._progress
+        if progress is None:
+            return ""
+        progress.update(
+            progress.task_ids[0], completed=self._done, total=self._total, note=self._note
+        )
+        with progress.console.capture() as captured:
+            progress.console.print(progress.get_renderable(), end="")
+        return captured.get().split("\n", 1)[0].rstrip()

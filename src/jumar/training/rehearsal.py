@@ -2,17 +2,18 @@
 
 import shutil
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-
-import torch
 
 from jumar.data.samples import Batch
 from jumar.device import Device, is_out_of_memory, memory_peak_bytes, synchronize
 from jumar.errors import UserError
+from jumar.training.settings import Plan
+from jumar.training.state import TrainState
 from jumar.training.step import Stepper
 
+ONE_SLOT = ("momentum", "sgd", "adagrad")
+"""Optimizers that keep at most one tensor of a parameter's size; the others keep two."""
 SECOND_PASS_BELOW_S = 2.0
 """A first pass chooses kernels and takes memory; a second one is timed where it is cheap."""
 
@@ -59,12 +60,43 @@ def describe_batch(batch: Batch) -> str:
     )
 
 
-def checkpoint_bytes(
-    model: Mapping[str, torch.Tensor], trained_bytes: int, *, ema: bool, slots: int
-) -> int:
+def announcement(
+    batch: Batch,
+    found: Rehearsal,
+    *,
+    samples: int,
+    steps_per_epoch: int,
+    done_steps: int,
+    total_steps: int | None,
+    checkpoints: str,
+) -> list[str]:
+    """The lines before the first step."""
+    memory = "" if found.memory_bytes is None else f" · memory: {size_text(found.memory_bytes)}"
+    lines = [
+        f"first batch: {describe_batch(batch)}{memory}",
+        f"{samples} samples, {steps_per_epoch} steps per epoch · checkpoints: {checkpoints}",
+    ]
+    if total_steps is not None:
+        left = total_steps - done_steps
+        lines.append(
+            f"{left} of {total_steps} steps to go, about {1000 * found.step_s:.0f} ms each without "
+            f"the update: about {time_text(left * found.step_s)}, evaluation apart"
+        )
+    return lines
+
+
+def checkpoint_bytes(state: TrainState, plan: Plan) -> int:
     """About the size of one checkpoint: weights, averages and optimizer slots."""
-    weights = sum(tensor.numel() * tensor.element_size() for tensor in model.values())
-    return weights * (2 if ema else 1) + slots * trained_bytes
+    model = state.task.model.state_dict().values()
+    weights = sum(tensor.numel() * tensor.element_size() for tensor in model)
+    slots = sum(
+        parameter.numel()
+        * parameter.element_size()
+        * (1 if plan.optimization_of(lane.objective.name).optimizer.kind in ONE_SLOT else 2)
+        for lane in state.lanes
+        for parameter in lane.parameters
+    )
+    return weights * (1 if state.ema is None else 2) + slots
 
 
 def check_disk(directory: Path, needed: int) -> None:

@@ -5,10 +5,10 @@ import fcntl
 import json
 import math
 import os
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TextIO, cast
 
 from jumar.errors import UserError
 
@@ -32,7 +32,10 @@ class RunDirectory:
     @property
     def exists(self) -> bool:
         """Whether a run has been started here."""
-        return self.recipe.is_file()
+        try:
+            return self.recipe.is_file()
+        except OSError:
+            return False  # in a folder that may not be searched, which `locked` will report
 
     def read_recipe(self) -> dict[str, Any]:
         """The content of `recipe.json`.
@@ -90,30 +93,47 @@ class RunDirectory:
         Where no run has begun by the end, what was made for the lock is removed again, so that a
         mistake in the settings or the data leaves nothing behind.
         """
-        made = [path for path in (self.path, *self.path.parents) if not path.exists()]
-        self.path.mkdir(parents=True, exist_ok=True)
         lock = self.path / ".lock"
+        made: list[Path] = []
         try:
-            with self._holding(lock):
-                yield
-        finally:
-            if not self.exists:
-                lock.unlink(missing_ok=True)
-                with contextlib.suppress(OSError):
-                    for path in made:
-                        path.rmdir()
-
-    @contextmanager
-    def _holding(self, lock: Path) -> Generator[None]:
-        with lock.open("w") as file:
+            made = [path for path in (self.path, *self.path.parents) if not path.exists()]
+            self.path.mkdir(parents=True, exist_ok=True)
+            file = lock.open("w")
+        except OSError as error:
+            _remove_folders(made)
+            raise UserError(
+                f"nothing can be written there: {error.strerror}",
+                where=str(self.path),
+                todo="Choose another --run-dir.",
+            ) from error
+        with file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise UserError(
-                    f"another process is working in '{self.path}'",
-                    todo="Wait for it, stop it, or choose another --run-dir.",
-                ) from None
-            yield
+            except OSError as error:
+                raise self._held_by_another(error) from None
+            # A run that ended without having begun removes its lock: whoever opened it just
+            # before holds a file that no third process will find.
+            if not _is_at(file, lock):
+                raise self._held_by_another(None)
+            try:
+                yield
+            finally:
+                if not self.exists:
+                    with contextlib.suppress(OSError):
+                        lock.unlink(missing_ok=True)
+                    _remove_folders(made)
+
+    def _held_by_another(self, error: OSError | None) -> UserError:
+        if error is not None and not isinstance(error, BlockingIOError):
+            return UserError(
+                f"the file system gives no locks: {error.strerror}",
+                where=str(self.path),
+                todo="Choose a --run-dir on another disk.",
+            )
+        return UserError(
+            f"another process is working in '{self.path}'",
+            todo="Wait for it, stop it, or choose another --run-dir.",
+        )
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -162,6 +182,19 @@ def next_run_path(root: Path, recipe: str) -> Path:
     while (root / f"{recipe}-{number}").exists():
         number += 1
     return root / f"{recipe}-{number}"
+
+
+def _is_at(file: TextIO, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _remove_folders(made: Sequence[Path]) -> None:
+    with contextlib.suppress(OSError):
+        for path in made:
+            path.rmdir()
 
 
 def _lines_from_the_end(file: Any, end: int) -> Iterator[tuple[int, bytes]]:

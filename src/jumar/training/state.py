@@ -1,6 +1,7 @@
 """All that changes while a run trains: what a checkpoint holds and resume restores."""
 
 import contextlib
+import warnings
 from collections.abc import Generator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -16,9 +17,9 @@ from jumar.errors import UserError
 from jumar.precision.policy import PrecisionPolicy
 from jumar.tasks.task import Objective, Task
 from jumar.training.checkpoint import Checkpoint, load_state, load_weights
-from jumar.training.distribution import Ranks
+from jumar.training.distribution import Ranks, mean_over_ranks
 from jumar.training.ema import Ema
-from jumar.training.optimizers import create_optimizer
+from jumar.training.optimizers import create_optimizer, regularization
 from jumar.training.schedules import ScheduleSettings
 from jumar.training.settings import Plan
 
@@ -62,6 +63,16 @@ class Lane:
         return means
 
 
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    """Means per step since the last log line, by the name of the objective."""
+
+    losses: Mapping[str, float]
+    total_losses: Mapping[str, float]
+    terms: Mapping[str, float]
+    learning_rates: Mapping[str, float]
+
+
 class TrainState:
     """Model, optimizers, averages, loss scale and the number of finished steps."""
 
@@ -83,6 +94,31 @@ class TrainState:
         self.ema = (
             Ema(task.model, decay=decay, warm_up=plan.training.ema_warm_up) if decay > 0 else None
         )
+
+    def take_window(self, ranks: Ranks) -> Window | None:
+        """Read the sums since the last call, averaged over the ranks; waits for the device.
+
+        Returns:
+            None where no objective was trained since.
+        """
+        losses: dict[str, float] = {}
+        totals: dict[str, float] = {}
+        terms: dict[str, float] = {}
+        rates: dict[str, float] = {}
+        for lane in self.lanes:
+            if lane.steps == 0:
+                continue
+            name = lane.objective.name
+            extra = regularization(lane.optimizer.param_groups)
+            means = {key: mean_over_ranks(value, ranks) for key, value in lane.take_means().items()}
+            losses[name] = means.pop("loss").item()
+            totals[name] = losses[name] + extra.item()
+            rates[name] = lane.last_rate
+            prefix = f"{name}/" if len(self.lanes) > 1 else ""
+            terms.update({f"{prefix}{key}": value.item() for key, value in means.items()})
+        if not losses:
+            return None
+        return Window(losses=losses, total_losses=totals, terms=terms, learning_rates=rates)
 
     @property
     def skipped_steps(self) -> int:
@@ -183,7 +219,10 @@ def _distributed(call: nn.Module, objective: Objective, device: Device) -> nn.Mo
     others = [name for name, parameter in call.named_parameters() if id(parameter) not in trained]
     DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(call, others)
     ids = None if device.kind == "cpu" else [device.index]
-    return DistributedDataParallel(call, device_ids=ids, broadcast_buffers=False)
+    with warnings.catch_warnings():
+        # Its successor of torch 2.13 is unknown to 2.6.
+        warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
+        return DistributedDataParallel(call, device_ids=ids, broadcast_buffers=False)
 
 
 def _load_exactly(model: nn.Module, tensors: Mapping[str, torch.Tensor], where: str) -> None:

@@ -16,7 +16,7 @@ from jumar.device import Device, copy_ahead, memory_peak_bytes, synchronize
 from jumar.errors import UserError
 from jumar.precision.policy import PrecisionPolicy
 from jumar.tasks.task import Task
-from jumar.training.cadence import Cadence, Moments
+from jumar.training.cadence import Cadence, Moments, check_lengths
 from jumar.training.checkpoint import (
     Checkpoint,
     best_checkpoint,
@@ -28,7 +28,6 @@ from jumar.training.checkpoint import (
 from jumar.training.distribution import (
     Agreement,
     Ranks,
-    mean_over_ranks,
     share_buffers,
     wait_for_ranks,
 )
@@ -36,15 +35,13 @@ from jumar.training.durations import parse_duration
 from jumar.training.evaluation import Interrupted, evaluate
 from jumar.training.events import EvaluationRecord, Events, TrainRecord, create_events
 from jumar.training.guard import Guard, NonFiniteLoss
-from jumar.training.optimizers import regularization
 from jumar.training.progress import Bar, Console
 from jumar.training.rehearsal import (
+    announcement,
     check_disk,
     checkpoint_bytes,
-    describe_batch,
     rehearse,
     size_text,
-    time_text,
 )
 from jumar.training.results import Outcome, write_results
 from jumar.training.run_directory import RunDirectory
@@ -96,7 +93,7 @@ class Trainer:
         duration = parse_duration(plan.training.duration, field="training.duration")
         self.total_steps = duration.steps(self.steps_per_epoch, None)
         self._time_limit_s = duration.seconds
-        _refuse_shares(plan, self.total_steps)
+        check_lengths(plan, self.total_steps)
         self.state = TrainState(task, plan, device, ranks, policy)
         self.workers = resolve_workers(
             plan.workers, local_world=ranks.local_world, on_cpu=device.kind == "cpu"
@@ -173,30 +170,21 @@ class Trainer:
 
     def _announce(self, batch: Batch) -> None:
         """Check the disk, rehearse a step and say what the run will take."""
-        slots = 2 if any("adam" in o.optimizer.kind for o in self.plan.optimization.values()) else 1
-        trained = sum(
-            p.numel() * p.element_size() for lane in self.state.lanes for p in lane.parameters
-        )
-        size = checkpoint_bytes(
-            self.task.model.state_dict(), trained, ema=self.state.ema is not None, slots=slots
-        )
-        kept = self.plan.checkpoints.keep + int(self.plan.checkpoints.keep_best) + 1
+        size = checkpoint_bytes(self.state, self.plan)
+        kept = self.plan.checkpoints.keep + int(self.plan.checkpoints.keep_best)
         there = len(list_checkpoints(self.run.checkpoints))
-        check_disk(self.run.path, size * max(kept - there, 1))
+        check_disk(self.run.path, size * max(kept + 1 - there, 1))
         found = rehearse(self._stepper, batch, self.device)
-        memory = "" if found.memory_bytes is None else f" · memory: {size_text(found.memory_bytes)}"
-        self.console.line(f"first batch: {describe_batch(batch)}{memory}")
-        self.console.line(
-            f"{len(self.task.train_data)} samples, {self.steps_per_epoch} steps per epoch · "
-            f"checkpoints: {size_text(size)} each, at most {kept - 1} kept"
-        )
-        if self.total_steps is not None:
-            left = self.total_steps - self.state.step
-            self.console.line(
-                f"{left} of {self.total_steps} steps to go, about {1000 * found.step_s:.0f} ms "
-                "each without the update: "
-                f"about {time_text(left * found.step_s)}, evaluation apart"
-            )
+        for line in announcement(
+            batch,
+            found,
+            samples=len(self.task.train_data),
+            steps_per_epoch=self.steps_per_epoch,
+            done_steps=self.state.step,
+            total_steps=self.total_steps,
+            checkpoints=f"{size_text(size)} each, at most {kept} kept",
+        ):
+            self.console.line(line)
 
     def _run(self, events: Events, batches: Iterator[Batch], first: Batch | None) -> Outcome:
         try:
@@ -268,40 +256,22 @@ class Trainer:
 
     def _log(self, events: Events, *, warmed_up: bool) -> None:
         """Read the sums of the window from the device and write a line."""
-        losses: dict[str, float] = {}
-        totals: dict[str, float] = {}
-        terms: dict[str, float] = {}
-        for lane in self.state.lanes:
-            name = lane.objective.name
-            if lane.steps == 0:
-                continue
-            extra = regularization(lane.optimizer.param_groups)
-            means = {
-                key: mean_over_ranks(value, self.ranks) for key, value in lane.take_means().items()
-            }
-            losses[name] = means.pop("loss").item()
-            totals[name] = losses[name] + extra.item()
-            prefix = f"{name}/" if len(self.state.lanes) > 1 else ""
-            terms.update({f"{prefix}{key}": value.item() for key, value in means.items()})
+        window = self.state.take_window(self.ranks)
         self._guard.raise_if_blocked(self._reason())
-        if not losses:
+        if window is None:
             return
         pace = self.clock.close_window() if warmed_up else None
         scale = self.policy.loss_scale
-        self._train_loss = sum(losses.values())
+        self._train_loss = sum(window.losses.values())
         events.write(
             TrainRecord(
                 step=self.state.step,
                 epoch=self.state.step / self.steps_per_epoch,
                 fps=None if pace is None else pace.samples_per_second,
-                losses=losses,
-                total_losses=totals,
-                terms=terms,
-                learning_rates={
-                    lane.objective.name: lane.last_rate
-                    for lane in self.state.lanes
-                    if lane.objective.name in losses
-                },
+                losses=window.losses,
+                total_losses=window.total_losses,
+                terms=window.terms,
+                learning_rates=window.learning_rates,
                 step_ms=None if pace is None else pace.step_ms,
                 data_ms=None if pace is None else pace.data_ms,
                 loss_scale=None if scale is None else scale.scale.item(),
@@ -433,24 +403,6 @@ class Trainer:
             memory_peak_bytes=memory_peak_bytes(self.device),
             elapsed_s=self.state.elapsed_s,
         )
-
-
-def _refuse_shares(plan: Plan, total_steps: int | None) -> None:
-    """Refuse a schedule that ends with the run where the run ends by the clock.
-
-    Raises:
-        UserError: Its end, or another of its lengths, is a share of an unknown number of steps.
-    """
-    for name, chosen in plan.optimization.items():
-        schedule = chosen.schedule
-        ends = schedule.decay_until if schedule.kind in ("cosine", "polynomial") else ""
-        if total_steps is None and any("%" in text for text in (ends, schedule.warmup)):
-            raise UserError(
-                f"a run of {plan.training.duration} has no known number of steps, but the "
-                f"learning rate of '{name}' follows a share of them",
-                where="training.duration",
-                todo="Give the duration in steps or epochs, or use schedule.kind=constant.",
-            )
 
 
 def _closing(batches: Iterator[Batch], source: Any) -> Iterator[Batch]:

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from jumar import environment as module
+from jumar.cli.doctor import environment_lines
 from jumar.device import NPU_PACKAGE
 from jumar.environment import (
     Ascend,
@@ -23,7 +24,6 @@ from jumar.environment import (
     Storage,
     cann_version,
     check,
-    environment_lines,
     inspect_environment,
     npu_driver_version,
     usable_cores,

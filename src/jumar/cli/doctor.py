@@ -32,14 +32,14 @@ def doctor(*, json_: Annotated[bool, Parameter(name="--json", negative=())] = Fa
             )
         )
     else:
-        for line in _lines(environment):
+        for line in environment_lines(environment):
             print(line)
         for finding in findings:
             print(f"{finding.level}: {finding.what}\n  {finding.todo}")
     return int(any(finding.level == "error" for finding in findings))
 
 
-def _lines(environment: "Environment") -> list[str]:
+def environment_lines(environment: "Environment") -> list[str]:
     """What `jumar doctor` prints of an environment, before the findings."""
     processor = environment.processor
     rows = [("system", environment.system)]

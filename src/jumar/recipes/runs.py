@@ -357,8 +357,8 @@ def _say_first_line(
     note = f" ({described.note})" if described.note else ""
     passed_over = f"; {device.note}" if device.note else ""
     console.line(
-        f"device: {device.kind} ({device.name}{passed_over}) · precision: {described.mode} computed in "
-        f"{described.computed}{note} · batch: {plan_batch * ranks.world} = {ranks.world} "
+        f"device: {device.kind} ({device.name}{passed_over}) · "
+        f"precision: {described.mode} computed in {described.computed}{note} · batch: {plan_batch * ranks.world} = {ranks.world} "
         f"{'rank' if ranks.world == 1 else 'ranks'} x {plan_batch} · run: {run}"
     )
 

@@ -1,31 +1,29 @@
-"""A recipe on a device in a run directory: train it, go on with it, evaluate it."""
+"""A recipe on a device in a run directory: train it, go on with it: `jumar train`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from jumar.data.faults import FaultTally
-from jumar.data.loader import resolve_workers
 from jumar.device import (
     Device,
     open_device,
-    seed_everything,
-    set_deterministic,
-    set_full_float32,
-    set_threads,
 )
 from jumar.environment import inspect_environment
 from jumar.errors import UserError
-from jumar.precision.policy import PrecisionPolicy
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import create_recipe, import_modules
-from jumar.settings import from_json, override, to_json
+from jumar.recipes.starting import (
+    policy_in_force,
+    prepare,
+    say_first_line,
+    say_unreadable,
+    stored_recipe,
+)
+from jumar.settings import override, to_json
 from jumar.training.checkpoint import (
     Checkpoint,
-    find_checkpoint,
     list_checkpoints,
-    note_metrics,
     remove_leftovers,
 )
 from jumar.training.distribution import (
@@ -36,12 +34,10 @@ from jumar.training.distribution import (
     share_text,
     wait_for_ranks,
 )
-from jumar.training.evaluation import evaluate, score_table
 from jumar.training.progress import Console
 from jumar.training.results import Outcome
 from jumar.training.run_directory import RunDirectory, next_run_path, write_json
 from jumar.training.signals import listening
-from jumar.training.state import TrainState
 from jumar.training.trainer import Trainer
 from jumar.training.transfer import transfer_weights
 
@@ -99,98 +95,6 @@ def train_recipe(request: TrainRequest) -> int:
                 code = _train(request, run, recipe, name, imports, device, ranks, console, stop)
     disconnect()
     return code
-
-
-@dataclass(frozen=True, kw_only=True)
-class EvaluateRequest:
-    """What `jumar evaluate` was asked for.
-
-    Attributes:
-        which: `all` kept checkpoints, `last`, `best`, or a step.
-    """
-
-    run_dir: Path
-    which: str = "all"
-    assignments: Sequence[str] = ()
-    imports: Sequence[str] = ()
-    device: str = "auto"
-
-
-def evaluate_run(request: EvaluateRequest) -> list[tuple[Checkpoint, Mapping[str, float]]]:
-    """Score the kept checkpoints of a run, or one of them, and print the table.
-
-    Raises:
-        UserError: There is no such run or checkpoint, or no data to score on.
-    """
-    run = RunDirectory(request.run_dir)
-    name, _, recipe = stored_recipe(run, request.imports)
-    recipe = override(recipe, request.assignments)
-    ranks = announced_ranks()
-    device = open_device(request.device)
-    console = Console(silent=not ranks.is_first)
-    connect(ranks, device)
-    _prepare(recipe, device)
-    task = recipe.build_task(console.line)
-    plan = recipe.plan(name)
-    policy = _policy(recipe, device)
-    _say_first_line(
-        console, run, plan_batch=plan.eval_batch_size, device=device, ranks=ranks, policy=policy
-    )
-    headline = (task.headline.name, task.headline.higher_is_better)
-    chosen = (
-        list_checkpoints(run.checkpoints)
-        if request.which == "all"
-        else [find_checkpoint(run.checkpoints, request.which, headline)]
-    )
-    if not chosen:
-        raise UserError(f"there is no checkpoint in '{run.checkpoints}'")
-    state = TrainState(task, plan, device, Ranks(), policy)
-    rows: list[tuple[Checkpoint, Mapping[str, float]]] = []
-    samples = 0
-    tally = FaultTally(plan.skip_corrupt)
-    workers = resolve_workers(
-        plan.workers, local_world=ranks.local_world, on_cpu=device.kind == "cpu"
-    )
-    for checkpoint in chosen:
-        state.restore(checkpoint)
-        with state.scored_weights():
-            scores = evaluate(
-                task,
-                policy,
-                device=device,
-                ranks=ranks,
-                batch_size=plan.eval_batch_size,
-                workers=workers,
-                tally=tally,
-                console=console,
-            )
-        samples = scores.samples
-        rows.append((checkpoint, scores.metrics))
-        if ranks.is_first and not request.assignments:
-            note_metrics(checkpoint, scores.metrics)
-    policy.close()
-    console.line(f"evaluation data: {samples} samples")
-    console.line(score_table(rows))
-    disconnect()
-    return rows
-
-
-def stored_recipe(run: RunDirectory, imports: Sequence[str] = ()) -> tuple[str, list[str], Recipe]:
-    """Name, imported modules and settings of a run's recipe.
-
-    Raises:
-        UserError: There is no run, or its recipe cannot be made again.
-    """
-    stored = run.read_recipe()
-    where = str(run.recipe)
-    try:
-        name, settings = str(stored["recipe"]), stored["settings"]
-        modules = [str(module) for module in stored.get("imports", [])]
-    except KeyError as error:
-        raise UserError(f"lacks the field {error}", where=where) from None
-    modules += [module for module in imports if module not in modules]
-    import_modules(modules)
-    return name, modules, from_json(create_recipe(name), settings, where=where)
 
 
 def _resolve(request: TrainRequest, ranks: Ranks) -> tuple[RunDirectory, Recipe, str, list[str]]:
@@ -251,21 +155,6 @@ def flat(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return result
 
 
-def _prepare(recipe: Recipe, device: Device) -> None:
-    """Threads, seeds and kernels, before anything is computed."""
-    set_threads(recipe.threads.intra_op or None, recipe.threads.inter_op or None)
-    seed_everything(recipe.seed)
-    set_deterministic(device, recipe.training.deterministic)
-
-
-def _policy(recipe: Recipe, device: Device) -> PrecisionPolicy:
-    """The precision policy, in force."""
-    policy = PrecisionPolicy(recipe.precision, device_type=device.torch.type)
-    set_full_float32(device, policy.full_float32)
-    policy.install()
-    return policy
-
-
 def _train(
     request: TrainRequest,
     run: RunDirectory,
@@ -281,11 +170,11 @@ def _train(
     if finished is not None:
         console.line(finished)
         return 0
-    _prepare(recipe, device)
+    prepare(recipe, device)
     plan = recipe.plan(name)
-    policy = _policy(recipe, device)
+    policy = policy_in_force(recipe, device)
     try:
-        _say_first_line(
+        say_first_line(
             console, run, plan_batch=plan.batch_size, device=device, ranks=ranks, policy=policy
         )
         task = recipe.build_task(console.line)
@@ -296,12 +185,14 @@ def _train(
         environment = asdict(inspect_environment())
         if ranks.is_first and not request.dry_run:
             remove_leftovers(run.checkpoints)
-            write_json(
-                run.recipe,
-                {"recipe": name, "imports": list(imports), "settings": to_json(recipe)},
-            )
-            write_json(run.environment, environment)
-            console.keep_log(run.log)
+
+        def begin() -> None:
+            if ranks.is_first:
+                recorded = {"recipe": name, "imports": list(imports), "settings": to_json(recipe)}
+                write_json(run.recipe, recorded)
+                write_json(run.environment, environment)
+                console.keep_log(run.log)
+
         trainer = Trainer(
             task,
             plan,
@@ -317,8 +208,9 @@ def _train(
             trainer.resume(checkpoint)
             console.line(f"going on from step {checkpoint.step} ({checkpoint.path})")
         wait_for_ranks(ranks)
-        outcome = trainer.train(dry_run=request.dry_run)
-        _say_end(console, run, outcome, dry_run=request.dry_run, faults=trainer.tally)
+        outcome = trainer.train(dry_run=request.dry_run, begin=begin)
+        say_unreadable(console, trainer.unreadable)
+        _say_end(console, run, outcome, dry_run=request.dry_run)
         return outcome.exit_code
     finally:
         policy.close()
@@ -344,30 +236,7 @@ def _last_checkpoint(run: RunDirectory) -> Checkpoint | None:
     return checkpoints[-1] if checkpoints else None
 
 
-def _say_first_line(
-    console: Console,
-    run: RunDirectory,
-    *,
-    plan_batch: int,
-    device: Device,
-    ranks: Ranks,
-    policy: PrecisionPolicy,
-) -> None:
-    described = policy.description
-    note = f" ({described.note})" if described.note else ""
-    passed_over = f"; {device.note}" if device.note else ""
-    console.line(
-        f"device: {device.kind} ({device.name}{passed_over}) · "
-        f"precision: {described.mode} computed in {described.computed}{note} · batch: {plan_batch * ranks.world} = {ranks.world} "
-        f"{'rank' if ranks.world == 1 else 'ranks'} x {plan_batch} · run: {run}"
-    )
-
-
-def _say_end(
-    console: Console, run: RunDirectory, outcome: Outcome, *, dry_run: bool, faults: FaultTally
-) -> None:
-    for fault in faults.faults:
-        console.line(f"left out: {fault}")
+def _say_end(console: Console, run: RunDirectory, outcome: Outcome, *, dry_run: bool) -> None:
     if dry_run:
         console.line("dry run: data, recipe, weights, disk space and one step are in order")
     elif outcome.state == "finished":

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from jumar.errors import UserError
 from jumar.training.distribution import Agreement
-from jumar.training.durations import Duration, is_due, parse_duration
+from jumar.training.durations import EXAMPLES, Duration, is_due, parse_duration
+from jumar.training.schedules import ScheduleSettings
 from jumar.training.settings import Plan
 
 
@@ -66,12 +67,13 @@ class Cadence:
             "checkpoints.every": plan.checkpoints.every,
         }
         self._total = total_steps
+        self._keeps_best = plan.checkpoints.keep_best
         self._every: list[Duration | None] = [
             parse_duration(text, field=field) if text else None for field, text in texts.items()
         ]
         self._steps = [
-            None if every is None else every.steps(steps_per_epoch, total_steps)
-            for every in self._every
+            None if every is None else _steps(every, field, steps_per_epoch, total_steps)
+            for field, every in zip(texts, self._every, strict=True)
         ]
         self._next_s: list[float | None] = [None, None, None]
 
@@ -95,6 +97,22 @@ class Cadence:
             clock=self._due_by_clock(elapsed_s),
         )
 
+    def scores_at(self, step: int) -> bool:
+        """Whether an evaluation is due after a step, by the step."""
+        return is_due(step, self._steps[1], -1)
+
+    def most_checkpoints(self, step: int) -> int | None:
+        """How many checkpoints a run writes at most after a step; None where the clock decides."""
+        if self._total is None:
+            return None
+        _, evaluations, saves = zip(self._every, self._steps, strict=True)
+        count = 1
+        for every, steps in (evaluations, saves) if self._keeps_best else (saves,):
+            if every is not None and every.seconds:
+                return None
+            count += self._total // steps - step // steps if steps else 0
+        return count
+
     def _due_by_clock(self, elapsed_s: float) -> tuple[bool, bool, bool]:
         due = [False, False, False]
         for index, every in enumerate(self._every):
@@ -110,18 +128,48 @@ class Cadence:
 
 
 def check_lengths(plan: Plan, total_steps: int | None) -> None:
-    """Refuse a schedule that ends with the run where the run ends by the clock.
+    """Refuse a run of no length, and a schedule that needs more than is known of the length.
 
     Raises:
-        UserError: Its end, or another of its lengths, is a share of an unknown number of steps.
+        UserError: The run has no step; or it ends by the clock, and the learning rate follows a
+            share of its unknown number of steps.
     """
+    duration = plan.training.duration
+    if parse_duration(duration, field="training.duration").amount == 0:
+        raise UserError(
+            f"a run of {duration} does nothing", where="training.duration", todo=EXAMPLES
+        )
     for name, chosen in plan.optimization.items():
-        schedule = chosen.schedule
-        ends = schedule.decay_until if schedule.kind in ("cosine", "polynomial") else ""
-        if total_steps is None and any("%" in text for text in (ends, schedule.warmup)):
+        shares = [
+            f"schedule.{field}={text}"
+            for field, text in used_lengths(chosen.schedule)
+            if "%" in text
+        ]
+        if total_steps is None and shares:
             raise UserError(
-                f"a run of {plan.training.duration} has no known number of steps, but the "
-                f"learning rate of '{name}' follows a share of them",
+                f"a run of {duration} has no known number of steps, but the learning rate of "
+                f"'{name}' follows a share of them ({', '.join(shares)})",
                 where="training.duration",
                 todo="Give the duration in steps or epochs, or use schedule.kind=constant.",
             )
+
+
+def used_lengths(schedule: ScheduleSettings) -> list[tuple[str, str]]:
+    """The lengths of a schedule that its kind reads, as (field, text)."""
+    lengths = [] if schedule.warmup_kind == "none" else [("warmup", schedule.warmup)]
+    if schedule.kind in ("cosine", "polynomial"):
+        lengths.append(("decay_until", schedule.decay_until))
+    elif schedule.kind == "step":
+        lengths += [("boundaries", text) for text in schedule.boundaries]
+    elif schedule.kind != "constant":
+        lengths.append(("every", schedule.every))
+    return lengths
+
+
+def _steps(
+    every: Duration, field: str, steps_per_epoch: int, total_steps: int | None
+) -> int | None:
+    try:
+        return every.steps(steps_per_epoch, total_steps)
+    except UserError as error:
+        raise UserError(error.what, where=field, todo=error.todo) from None

@@ -29,6 +29,10 @@ RECORD = "checkpoint.json"
 _NAME = re.compile(r"^step-(\d{8,})$")
 
 
+class NotWrittenError(UserError):
+    """A checkpoint could not be written; to write another one instead would fail too."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
     """One checkpoint on the disk.
@@ -78,7 +82,7 @@ def write_checkpoint(
         batch: What fixes the order of samples: global batch size, size of an epoch, seed.
 
     Raises:
-        UserError: The disk is full or cannot be written.
+        NotWrittenError: The disk is full or cannot be written.
     """
     final = directory / f"step-{step:08d}"
     beside = directory / f".step-{step:08d}.{os.getpid()}"
@@ -97,6 +101,8 @@ def write_checkpoint(
         }
         write_json(beside / RECORD, record)
         for file in beside.iterdir():
+            # safetensors makes its files readable for nobody else, whatever the umask says.
+            file.chmod((beside / RECORD).stat().st_mode)
             _flush(file)
         if final.exists():
             shutil.rmtree(final)
@@ -104,8 +110,8 @@ def write_checkpoint(
         _flush(directory)
     except (OSError, RuntimeError, SafetensorError) as error:
         shutil.rmtree(beside, ignore_errors=True)
-        raise UserError(
-            f"the checkpoint of step {step} could not be written: {error}",
+        raise NotWrittenError(
+            f"the checkpoint of step {step} could not be written: {_reason(error)}",
             where=str(directory),
             todo="Free some space or choose another --run-dir; earlier checkpoints are unharmed.",
         ) from error
@@ -253,6 +259,14 @@ def load_state(checkpoint: Checkpoint) -> dict[str, Any]:
             where=str(path),
             todo=f"Remove '{checkpoint.path}' to go on from the checkpoint before it.",
         ) from None
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong, without the source lines of torch's own errors."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
 
 
 def _storable(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:

@@ -85,16 +85,27 @@ def mean_over_ranks(value: torch.Tensor, ranks: Ranks) -> torch.Tensor:
     return value
 
 
-def sums_over_ranks(
-    sums: Mapping[str, float], ranks: Ranks, device: torch.device
-) -> dict[str, float]:
-    """The sums of all ranks, in float64 where the device has it."""
+def sums_over_ranks(sums: Mapping[str, float], ranks: Ranks) -> dict[str, float]:
+    """The sums of all ranks, in float64 on every device, added in the order of the ranks.
+
+    A rank may have none: a small set does not reach all of them, and a batch of which nothing can
+    be read is left out. They travel as objects, so that such a rank need not know their names.
+    """
     if ranks.world == 1:
         return dict(sums)
-    dtype = torch.float32 if device.type == "npu" else torch.float64
-    packed = torch.tensor(list(sums.values()), dtype=dtype, device=device)
-    dist.all_reduce(packed, op=dist.ReduceOp.SUM)
-    return dict(zip(sums, packed.tolist(), strict=True))
+    held: list[dict[str, float]] = [{}] * ranks.world
+    dist.all_gather_object(held, dict(sums))
+    names = dict.fromkeys(name for own in held for name in own)
+    return {name: sum(own.get(name, 0.0) for own in held) for name in names}
+
+
+def gather_texts(texts: Sequence[str], ranks: Ranks) -> list[str]:
+    """The texts of all ranks, in the order of the ranks."""
+    if ranks.world == 1:
+        return list(texts)
+    held: list[list[str]] = [[]] * ranks.world
+    dist.all_gather_object(held, list(texts))
+    return [text for own in held for text in own]
 
 
 def share_text(text: str, ranks: Ranks) -> str:

@@ -1,14 +1,17 @@
 """Scoring a model: each sample counted once, over an uneven last batch and over several ranks."""
 
+import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import nn
 
 from jumar.data.faults import FaultTally
 from jumar.data.loader import eval_batches
+from jumar.data.samples import Batch
 from jumar.device import Device, copy_ahead
 from jumar.errors import UserError
 from jumar.precision.policy import PrecisionPolicy
@@ -59,7 +62,7 @@ def evaluate(
 
     Raises:
         Interrupted: A stop was asked for.
-        UserError: There is nothing to score on.
+        UserError: There is nothing to score on, or nothing of it can be read.
     """
     data = task.eval_data
     if data is None or len(data) == 0:
@@ -76,7 +79,11 @@ def evaluate(
     )
     total = -(-len(data) // (batch_size * ranks.world))
     try:
-        with torch.inference_mode(), console.bar("evaluation", total) as bar:
+        with (
+            torch.inference_mode(),
+            console.bar("evaluation", total) as bar,
+            contextlib.closing(cast("Generator[Batch]", batches)),
+        ):
             for done, batch in enumerate(copy_ahead(batches, device), start=1):
                 if stop and ranks.world == 1:
                     raise Interrupted
@@ -87,9 +94,11 @@ def evaluate(
     finally:
         for module, mode in zip(modules, training, strict=True):
             module.train(mode)
-    totals = sums_over_ranks(
-        {name: value.item() for name, value in sums.items()}, ranks, device.torch
-    )
+    totals = sums_over_ranks({name: value.item() for name, value in sums.items()}, ranks)
+    if not totals:
+        raise UserError(
+            f"none of the {len(data)} samples to evaluate on can be read", where="data.eval_path"
+        )
     samples = round(totals["count"])
     return Scores(
         metrics=task.summarize(totals), samples=samples, seconds=time.perf_counter() - start

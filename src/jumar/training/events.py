@@ -3,14 +3,16 @@
 The trainer makes records; it does not know who reads them.
 """
 
+import contextlib
 import importlib
 import importlib.util
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
+from jumar.errors import UserError
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory, finite
 
@@ -158,30 +160,45 @@ class JsonLinesWriter:
         self._file = run.metrics.open("a", encoding="utf-8")
 
     def write(self, record: Record) -> None:
-        """Append the record."""
-        self._file.write(json.dumps(finite(record.to_json())) + "\n")
-        self._file.flush()
+        """Append the record.
+
+        Raises:
+            UserError: The disk is full or cannot be written.
+        """
+        try:
+            self._file.write(json.dumps(finite(record.to_json())) + "\n")
+            self._file.flush()
+        except OSError as error:
+            raise UserError(
+                f"cannot be written: {error.strerror}",
+                where=self._file.name,
+                todo="Free some space. Checkpoints that are there are unharmed.",
+            ) from error
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        with contextlib.suppress(OSError):  # what could not be written was reported by `write`
+            self._file.close()
 
 
 class TensorBoardWriter:
-    """TensorBoard events; only made where tensorboard is installed."""
+    """TensorBoard events; only made where tensorboard is installed.
+
+    Raises:
+        ImportError: It is installed but cannot be loaded.
+    """
 
     def __init__(self, run: RunDirectory, first_step: int) -> None:
         module = importlib.import_module("torch.utils.tensorboard")
-        self._writer = module.SummaryWriter(
-            log_dir=str(run.tensorboard), purge_step=first_step or None
-        )
+        # What an interrupted run wrote after the checkpoint is hidden, and written again.
+        self._writer = module.SummaryWriter(log_dir=str(run.tensorboard), purge_step=first_step + 1)
 
     def write(self, record: Record) -> None:
         """Write every number of the record as a scalar."""
         data = record.to_json()
         kind = data.pop("kind")
-        for name, value in data.items():
-            if isinstance(value, (int, float)) and name != "step":
+        for name, value in _numbers(data):
+            if name != "step":
                 self._writer.add_scalar(f"{kind}/{name}", value, record.step)
 
     def close(self) -> None:
@@ -217,5 +234,17 @@ def create_events(run: RunDirectory, console: Console, *, first_step: int) -> Ev
     """The writers of the first rank."""
     writers: list[Writer] = [ConsoleWriter(console), JsonLinesWriter(run)]
     if importlib.util.find_spec("tensorboard") is not None:
-        writers.append(TensorBoardWriter(run, first_step))
+        try:
+            writers.append(TensorBoardWriter(run, first_step))
+        except ImportError as error:
+            console.line(f"no TensorBoard events, since tensorboard cannot be loaded: {error}")
     return Events(writers)
+
+
+def _numbers(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
+    """The numbers of a record, those of its parts as `part/name`."""
+    for name, value in data.items():
+        if isinstance(value, Mapping):
+            yield from _numbers(cast("Mapping[str, Any]", value), f"{prefix}{name}/")
+        elif isinstance(value, (int, float)):
+            yield f"{prefix}{name}", value

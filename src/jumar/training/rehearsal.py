@@ -1,13 +1,17 @@
 """Before the first step: the first batch, one step without an update, memory, time and disk."""
 
+import os
 import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
+
 from jumar.data.samples import Batch
 from jumar.device import Device, is_out_of_memory, memory_peak_bytes, synchronize
 from jumar.errors import UserError
+from jumar.training.distribution import Ranks, maximum_over_ranks
 from jumar.training.settings import Plan
 from jumar.training.state import TrainState
 from jumar.training.step import Stepper
@@ -15,7 +19,8 @@ from jumar.training.step import Stepper
 ONE_SLOT = ("momentum", "sgd", "adagrad")
 """Optimizers that keep at most one tensor of a parameter's size; the others keep two."""
 SECOND_PASS_BELOW_S = 2.0
-"""A first pass chooses kernels and takes memory; a second one is timed where it is cheap."""
+"""A first pass chooses kernels and takes memory; a second one is timed where it is cheap, or where
+the first one compiled, which says nothing about the others."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,17 +36,33 @@ class Rehearsal:
     memory_bytes: int | None
 
 
-def rehearse(stepper: Stepper, batch: Batch, device: Device) -> Rehearsal:
+def rehearse(
+    stepper: Stepper, batch: Batch, device: Device, ranks: Ranks, *, compiles: bool
+) -> Rehearsal:
     """Run forward and backward on the first batch and leave no trace of it.
 
+    Args:
+        stepper: Makes the passes.
+        batch: The first batch.
+        device: Where.
+        ranks: All of them rehearse together, since the backward pass waits for the others.
+        compiles: Whether the first pass compiles the network.
+
     Raises:
-        UserError: The device has not enough memory.
+        UserError: The device has not enough memory, or the network cannot be compiled.
     """
     try:
-        seconds = _timed(stepper, batch, device)
-        if seconds < SECOND_PASS_BELOW_S:
-            seconds = _timed(stepper, batch, device)
+        seconds = _timed(stepper, batch, device, ranks)
+        if compiles or device.kind != "cpu" or seconds < SECOND_PASS_BELOW_S:
+            seconds = _timed(stepper, batch, device, ranks)
     except Exception as error:
+        if compiles and _is_of_the_compiler(error):
+            raise UserError(
+                f"torch.compile fails: {str(error).strip().splitlines()[0]}",
+                where="training.compile",
+                todo="On a CPU it needs a C++ compiler (g++, or the one that CXX names). "
+                "Without it: --set training.compile=false",
+            ) from error
         if not is_out_of_memory(error):
             raise
         raise UserError(
@@ -76,11 +97,14 @@ def announcement(
         f"first batch: {describe_batch(batch)}{memory}",
         f"{samples} samples, {steps_per_epoch} steps per epoch · checkpoints: {checkpoints}",
     ]
-    if total_steps is not None:
+    each = f"about {1000 * found.step_s:.0f} ms each without the update"
+    if total_steps is None:
+        lines.append(f"steps until training.duration is over, {each}")
+    else:
         left = total_steps - done_steps
         lines.append(
-            f"{left} of {total_steps} steps to go, about {1000 * found.step_s:.0f} ms each without "
-            f"the update: about {time_text(left * found.step_s)}, evaluation apart"
+            f"{left} of {total_steps} steps to go, {each}: "
+            f"about {time_text(left * found.step_s)}, evaluation apart"
         )
     return lines
 
@@ -100,14 +124,18 @@ def checkpoint_bytes(state: TrainState, plan: Plan) -> int:
 
 
 def check_disk(directory: Path, needed: int) -> None:
-    """That a checkpoint beside the present ones fits on the disk.
+    """That the checkpoints of a run fit on the disk.
 
     Raises:
-        UserError: It does not.
+        UserError: They do not, or nothing can be written there.
     """
-    place = directory
+    place = directory.absolute()
     while not place.exists():
         place = place.parent
+    if not place.is_dir() or not os.access(place, os.W_OK):
+        raise UserError(
+            "nothing can be written there", where=str(place), todo="Choose another --run-dir."
+        )
     free = shutil.disk_usage(place).free
     if free < needed:
         raise UserError(
@@ -135,8 +163,18 @@ def time_text(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h" if seconds < 360000 else f"{seconds / 86400:.1f} days"
 
 
-def _timed(stepper: Stepper, batch: Batch, device: Device) -> float:
+def _is_of_the_compiler(error: Exception) -> bool:
+    # By name: importing the compiler to ask would cost every run a second.
+    return any(
+        kind.__module__.startswith(("torch._dynamo", "torch._inductor"))
+        for kind in type(error).__mro__
+    )
+
+
+def _timed(stepper: Stepper, batch: Batch, device: Device, ranks: Ranks) -> float:
+    """Seconds of one rehearsal on the slowest rank, so that all decide alike what comes next."""
     start = time.perf_counter()
     stepper.rehearse(batch)
     synchronize(device)
-    return time.perf_counter() - start
+    seconds = torch.tensor(time.perf_counter() - start, dtype=torch.float32, device=device.torch)
+    return maximum_over_ranks(seconds, ranks).item()

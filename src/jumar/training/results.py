@@ -1,6 +1,6 @@
 """`results.json`: what a run came to, for programs to read."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -41,6 +41,7 @@ def write_results(
     best: Checkpoint | None,
     versions: Mapping[str, Any],
     skipped_steps: int,
+    unreadable: Sequence[str],
     train_loss: float | None,
     eval_samples: int | None,
     memory_peak_bytes: int | None,
@@ -71,6 +72,7 @@ def write_results(
             "seed": plan.seed,
             "steps": outcome.step,
             "skipped_steps": skipped_steps,
+            "unreadable_samples": list(unreadable),
             "throughput": None
             if pace is None
             else {

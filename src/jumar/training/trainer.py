@@ -4,9 +4,11 @@ A step is a pure function of (state, batch, step number); all that happens betwe
 lines, evaluation, checkpoints, stopping - happens in `_between_steps`.
 """
 
+import contextlib
+import shlex
 import time
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Generator, Iterator, Mapping
+from typing import Any, cast
 
 from jumar.data.faults import FaultTally
 from jumar.data.loader import resolve_workers, train_batches
@@ -17,24 +19,13 @@ from jumar.errors import UserError
 from jumar.precision.policy import PrecisionPolicy
 from jumar.tasks.task import Task
 from jumar.training.cadence import Cadence, Moments, check_lengths
-from jumar.training.checkpoint import (
-    Checkpoint,
-    best_checkpoint,
-    drop_checkpoints,
-    list_checkpoints,
-    note_metrics,
-    write_checkpoint,
-)
-from jumar.training.distribution import (
-    Agreement,
-    Ranks,
-    share_buffers,
-    wait_for_ranks,
-)
+from jumar.training.checkpoint import Checkpoint, NotWrittenError
+from jumar.training.distribution import Agreement, Ranks, gather_texts, share_buffers
 from jumar.training.durations import parse_duration
 from jumar.training.evaluation import Interrupted, evaluate
 from jumar.training.events import EvaluationRecord, Events, TrainRecord, create_events
 from jumar.training.guard import Guard, NonFiniteLoss
+from jumar.training.keeping import Keeper
 from jumar.training.progress import Bar, Console
 from jumar.training.rehearsal import (
     announcement,
@@ -114,7 +105,16 @@ class Trainer:
         self._agreement = Agreement(ranks, Moments.SIZE)
         self._started = time.monotonic()
         self._elapsed_before = 0.0
-        self._scores: dict[int, Mapping[str, float]] = {}
+        self._keeper = Keeper(
+            run,
+            plan,
+            ranks,
+            task.headline,
+            epoch_size=len(task.train_data),
+            steps_per_epoch=self.steps_per_epoch,
+        )
+        self.unreadable: list[str] = []
+        self._told = 0
         self._train_loss: float | None = None
         self._eval_samples: int | None = None
 
@@ -123,58 +123,50 @@ class Trainer:
 
         Raises:
             UserError: The batch or the data changed, so the order of samples would not be the
-                same.
+                same; or the run is to be shorter than it is already.
         """
-        now = self._batch_identity()
-        changed = [
-            name for name, value in now.items() if checkpoint.batch.get(name, value) != value
-        ]
-        if changed:
-            name = changed[0]
-            raise UserError(
-                f"the {name.replace('_', ' ')} was {checkpoint.batch[name]}, now {now[name]}: "
-                "the order of samples would not be the same",
-                where=str(checkpoint.path),
-                todo="Resume with the same data, batch and number of ranks (batch size times "
-                "ranks), or start a new run with transfer.start_from.",
-            )
+        self._keeper.go_on_from(checkpoint, total_steps=self.total_steps)
         self.state.restore(checkpoint)
         self._elapsed_before = self.state.elapsed_s
-        if checkpoint.metrics:
-            self._scores[checkpoint.step] = checkpoint.metrics
 
-    def train(self, *, dry_run: bool = False) -> Outcome:
+    def train(self, *, dry_run: bool = False, begin: Callable[[], None] = lambda: None) -> Outcome:
         """Train to the end, or until stopped.
 
         Args:
             dry_run: Stop after the first batch has been looked at and one step rehearsed.
+            begin: Called when nothing stands in the way of the first step any more; a mistake
+                that is found before leaves no files.
         """
         for objective in self.task.objectives:
             objective.train()
         self.task.model.train()
-        batches = self._batches()
-        try:
+        # Closing the loader ends its workers, whatever becomes of the run.
+        with contextlib.closing(self._loader()) as loader:
+            batches = iter(copy_ahead(loader, self.device))
             first = next(batches, None)
             if first is not None:
                 self._announce(first)
             if dry_run:
+                self._gather_unreadable()
                 return Outcome(state="finished", step=self.state.step, exit_code=0, metrics={})
+            begin()
             if self.ranks.is_first:
+                # Killed from here on, it must not pass for the finished run that it goes on with.
+                self.run.results.unlink(missing_ok=True)
                 self.run.cut_metrics(self.state.step)
             with self._events() as events:
                 outcome = self._run(events, batches, first)
-        finally:
-            batches.close()
+        self._gather_unreadable()
         self._write_results(outcome)
         return outcome
 
     def _announce(self, batch: Batch) -> None:
         """Check the disk, rehearse a step and say what the run will take."""
         size = checkpoint_bytes(self.state, self.plan)
-        kept = self.plan.checkpoints.keep + int(self.plan.checkpoints.keep_best)
-        there = len(list_checkpoints(self.run.checkpoints))
-        check_disk(self.run.path, size * max(kept + 1 - there, 1))
-        found = rehearse(self._stepper, batch, self.device)
+        most = self._cadence.most_checkpoints(self.state.step)
+        check_disk(self.run.path, size * self._keeper.most_new(most))
+        compiles = self.plan.training.compile
+        found = rehearse(self._stepper, batch, self.device, self.ranks, compiles=compiles)
         for line in announcement(
             batch,
             found,
@@ -182,41 +174,70 @@ class Trainer:
             steps_per_epoch=self.steps_per_epoch,
             done_steps=self.state.step,
             total_steps=self.total_steps,
-            checkpoints=f"{size_text(size)} each, at most {kept} kept",
+            checkpoints=f"{size_text(size)} each, at most {self._keeper.most_kept} kept",
         ):
             self.console.line(line)
 
     def _run(self, events: Events, batches: Iterator[Batch], first: Batch | None) -> Outcome:
         try:
-            stopped = self._loop(events, batches, first)
-            if not stopped:
-                self._finish(events)
+            try:
+                self._catch_up(events)
+                stopped = self._loop(events, batches, first)
+                if not stopped:
+                    self._finish(events)
+            except Interrupted:
+                stopped = self.stop.exit_code
+            if stopped:
+                self._save()
         except NonFiniteLoss as failure:
             self.console.line(f"stopped before the update: {failure}")
             return Outcome(
                 state="failed", step=failure.step - 1, exit_code=3, metrics={}, failure=failure
             )
-        except Interrupted:
-            stopped = self.stop.exit_code
-        metrics = self._scores.get(self.state.step, {})
+        except NotWrittenError:
+            raise
+        except UserError as error:
+            raise self._saved_before(error) from None
+        metrics = self._keeper.scores.get(self.state.step, {})
         if stopped:
-            self._save()
             self.console.line(
                 f"stopped after step {self.state.step}; the checkpoint is saved. "
-                f"Go on with: jumar train --resume --run-dir {_quoted(str(self.run))}"
+                + self._how_to_go_on()
             )
             return Outcome(
                 state="interrupted", step=self.state.step, exit_code=stopped, metrics=metrics
             )
         return Outcome(state="finished", step=self.state.step, exit_code=0, metrics=metrics)
 
+    def _catch_up(self, events: Events) -> None:
+        """Score the weights that a run was interrupted in scoring."""
+        step = self.state.step
+        left_out = step not in self._keeper.scores and self._cadence.scores_at(step)
+        if left_out and self.task.eval_data is not None:
+            self._evaluate(events)
+            self._save()
+
+    def _saved_before(self, error: UserError) -> UserError:
+        """Save what was learned before a sample that cannot be read; returns the error."""
+        if self.ranks.world > 1 or self.state.step == 0:
+            return error  # the other ranks are waiting in the next step, not for a checkpoint
+        try:
+            self._save()
+        except NonFiniteLoss:
+            return error
+        saved = f"The {self.state.step} finished steps are saved. {self._how_to_go_on()}"
+        todo = f"{error.todo}\n  {saved}" if error.todo else saved
+        return UserError(error.what, where=error.where, todo=todo)
+
+    def _how_to_go_on(self) -> str:
+        return f"Go on with: jumar train --resume --run-dir {shlex.quote(str(self.run))}"
+
     def _loop(self, events: Events, batches: Iterator[Batch], batch: Batch | None) -> int:
         """Steps until the end (returns 0) or a stop (returns the exit code)."""
-        total = self.total_steps or 0
         self._started = time.monotonic()
         warm_up_ends = self.state.step + WARM_UP_STEPS
         self.clock.drop_window()
-        with self.console.bar("training", total, self.state.step) as bar:
+        with self.console.bar("training", self.total_steps, self.state.step) as bar:
             while batch is not None:
                 self._stepper.step(batch)
                 self.clock.step()
@@ -235,6 +256,7 @@ class Trainer:
         """All that is due after a step; the exit code where the run stops here, else None."""
         self.state.elapsed_s = self._elapsed_before + time.monotonic() - self._started
         bar.show(self.state.step)
+        self._tell_unreadable()
         if self.device.kind == "cpu":
             self._guard.raise_if_blocked(self._reason())
         wish = self._cadence.moments(
@@ -243,12 +265,15 @@ class Trainer:
         due = wish.agreed(self._agreement)
         if due.log:
             self._log(events, warmed_up=warmed_up)
+        if due.evaluate or due.checkpoint:
+            synchronize(self.device)  # what it has yet to do is training and no part of the pause
         with self.clock.paused():
-            improved = False
+            if due.checkpoint:
+                self._save()  # before the scoring, which an unreadable sample may end
             if due.evaluate and self.task.eval_data is not None:
                 improved = self._evaluate(events)
-            if due.checkpoint or (improved and self.plan.checkpoints.keep_best):
-                self._save()
+                if due.checkpoint or (improved and self.plan.checkpoints.keep_best):
+                    self._save()
         if due.signal:
             self._agreement.finish()
             return 128 + due.signal
@@ -295,12 +320,9 @@ class Trainer:
                 console=self.console,
                 stop=self.stop,
             )
+        self._tell_unreadable()
         self._eval_samples = scores.samples
-        headline = self.task.headline
-        sign = 1.0 if headline.higher_is_better else -1.0
-        value = scores.metrics[headline.name]
-        earlier = [known[headline.name] for known in self._scores.values()]
-        self._scores[self.state.step] = scores.metrics
+        improved = self._keeper.add_scores(self.state.step, scores.metrics)
         events.write(
             EvaluationRecord(
                 step=self.state.step,
@@ -310,55 +332,32 @@ class Trainer:
                 seconds=scores.seconds,
             )
         )
-        return all(sign * value > sign * other for other in earlier)
+        return improved
 
     def _finish(self, events: Events) -> None:
-        """The last evaluation and the last checkpoint, unless the last step made them."""
-        self._guard.raise_if_blocked(self._reason())
-        if self.task.eval_data is not None and self.state.step not in self._scores:
-            self._evaluate(events)
+        """The last checkpoint and the last evaluation, unless they have been made."""
         self._save()
+        if self.task.eval_data is not None and self.state.step not in self._keeper.scores:
+            self._evaluate(events)
+            self._save()
 
     def _save(self) -> None:
         """Write a checkpoint of the present step, with its scores if it has some."""
-        share_buffers(self.task.model, self.ranks)
-        directory, step = self.run.checkpoints, self.state.step
-        if self.ranks.is_first and step > 0:
-            self._guard.raise_if_blocked(self._reason())
-            there = [c for c in list_checkpoints(directory) if c.step == step]
-            checkpoint = (
-                there[0]
-                if there
-                else write_checkpoint(
-                    directory,
-                    step=step,
-                    epoch=step / self.steps_per_epoch,
-                    model=self.task.model.state_dict(),
-                    ema=None if self.state.ema is None else self.state.ema.state_dict(),
-                    state=self.state.capture(),
-                    batch=self._batch_identity(),
-                )
-            )
-            if step in self._scores:
-                note_metrics(checkpoint, self._scores[step])
-            headline = self.task.headline
-            drop_checkpoints(
-                directory,
-                keep=self.plan.checkpoints.keep,
-                keep_best=self.plan.checkpoints.keep_best,
-                headline=(headline.name, headline.higher_is_better),
-            )
-        wait_for_ranks(self.ranks)
+        self._guard.raise_if_blocked(self._reason())
+        self._keeper.save(self.state)
 
-    def _batch_identity(self) -> dict[str, int]:
-        """What fixes the order of samples."""
-        return {
-            "global_batch_size": self.plan.batch_size * self.ranks.world,
-            "epoch_size": len(self.task.train_data),
-            "seed": self.plan.seed,
-        }
+    def _tell_unreadable(self) -> None:
+        """Name the samples that were left out since the last call."""
+        faults = self.tally.faults
+        for fault in faults[self._told :]:
+            self.console.line(f"left out: {fault}")
+        self._told = len(faults)
 
-    def _batches(self) -> Any:
+    def _gather_unreadable(self) -> None:
+        mine = [str(fault) for fault in self.tally.faults]
+        self.unreadable = list(dict.fromkeys(gather_texts(mine, self.ranks)))
+
+    def _loader(self) -> Generator[Batch]:
         batches = train_batches(
             self.task.train_data,
             seed=self.plan.seed,
@@ -370,7 +369,7 @@ class Trainer:
             workers=self.workers,
             tally=self.tally,
         )
-        return _closing(copy_ahead(batches, self.device), batches)
+        return cast("Generator[Batch]", batches)
 
     def _events(self) -> Events:
         if not self.ranks.is_first:
@@ -383,7 +382,6 @@ class Trainer:
     def _write_results(self, outcome: Outcome) -> None:
         if not self.ranks.is_first:
             return
-        headline = self.task.headline
         write_results(
             self.run,
             outcome,
@@ -392,26 +390,13 @@ class Trainer:
             ranks=self.ranks,
             policy=self.policy,
             clock=self.clock,
-            headline=headline,
-            best=best_checkpoint(
-                list_checkpoints(self.run.checkpoints), (headline.name, headline.higher_is_better)
-            ),
+            headline=self.task.headline,
+            best=self._keeper.best(),
             versions=self._versions,
             skipped_steps=self.state.skipped_steps,
+            unreadable=self.unreadable,
             train_loss=self._train_loss,
             eval_samples=self._eval_samples,
             memory_peak_bytes=memory_peak_bytes(self.device),
             elapsed_s=self.state.elapsed_s,
         )
-
-
-def _closing(batches: Iterator[Batch], source: Any) -> Iterator[Batch]:
-    """The batches; closing this closes the loader behind them, so that no worker stays."""
-    try:
-        yield from batches
-    finally:
-        source.close()
-
-
-def _quoted(text: str) -> str:
-    return f"'{text}'" if " " in text else text

@@ -1,0 +1,136 @@
+"""Score the checkpoints of a run: `jumar evaluate`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jumar.data.faults import FaultTally
+from jumar.data.loader import resolve_workers
+from jumar.device import Device, open_device
+from jumar.errors import UserError
+from jumar.precision.policy import PrecisionPolicy
+from jumar.recipes.starting import (
+    policy_in_force,
+    prepare,
+    say_first_line,
+    say_unreadable,
+    stored_recipe,
+)
+from jumar.settings import override
+from jumar.tasks.task import Task
+from jumar.training.checkpoint import (
+    Checkpoint,
+    find_checkpoint,
+    list_checkpoints,
+    note_metrics,
+)
+from jumar.training.distribution import (
+    Ranks,
+    announced_ranks,
+    connect,
+    disconnect,
+    gather_texts,
+)
+from jumar.training.evaluation import evaluate, score_table
+from jumar.training.progress import Console
+from jumar.training.run_directory import RunDirectory
+from jumar.training.settings import Plan
+from jumar.training.state import TrainState
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateRequest:
+    """What `jumar evaluate` was asked for.
+
+    Attributes:
+        which: `all` kept checkpoints, `last`, `best`, or a step.
+        assignments: Changed fields; the scores are then those of something else and are not
+            noted in the run.
+        skip_corrupt: Unreadable samples to tolerate; None for as many as in training.
+    """
+
+    run_dir: Path
+    which: str = "all"
+    assignments: Sequence[str] = ()
+    skip_corrupt: int | None = None
+    imports: Sequence[str] = ()
+    device: str = "auto"
+
+
+def evaluate_run(request: EvaluateRequest) -> list[tuple[Checkpoint, Mapping[str, float]]]:
+    """Score the kept checkpoints of a run, or one of them, and print the table.
+
+    Raises:
+        UserError: There is no such run or checkpoint, or no data to score on.
+    """
+    run = RunDirectory(request.run_dir)
+    name, _, recipe = stored_recipe(run, request.imports)
+    recipe = override(recipe, request.assignments)
+    if request.skip_corrupt is not None:
+        recipe = override(recipe, [f"data.skip_corrupt={request.skip_corrupt}"])
+    ranks = announced_ranks()
+    device = open_device(request.device)
+    console = Console(silent=not ranks.is_first)
+    connect(ranks, device)
+    prepare(recipe, device)
+    plan = recipe.plan(name)
+    policy = policy_in_force(recipe, device)
+    try:
+        say_first_line(
+            console, run, plan_batch=plan.eval_batch_size, device=device, ranks=ranks, policy=policy
+        )
+        task = recipe.build_task(console.line)
+        headline = (task.headline.name, task.headline.higher_is_better)
+        chosen = (
+            list_checkpoints(run.checkpoints)
+            if request.which == "all"
+            else [find_checkpoint(run.checkpoints, request.which, headline)]
+        )
+        if not chosen:
+            raise UserError(f"there is no checkpoint in '{run.checkpoints}'")
+        rows = _score(chosen, task, plan, policy, device, ranks, console)
+    finally:
+        policy.close()
+    if ranks.is_first and not request.assignments:
+        for checkpoint, metrics in rows:
+            note_metrics(checkpoint, metrics)
+    console.line(score_table(rows))
+    disconnect()
+    return rows
+
+
+def _score(
+    checkpoints: Sequence[Checkpoint],
+    task: Task,
+    plan: Plan,
+    policy: PrecisionPolicy,
+    device: Device,
+    ranks: Ranks,
+    console: Console,
+) -> list[tuple[Checkpoint, Mapping[str, float]]]:
+    state = TrainState(task, plan, device, Ranks(), policy)
+    rows: list[tuple[Checkpoint, Mapping[str, float]]] = []
+    samples = 0
+    tally = FaultTally(plan.skip_corrupt)
+    workers = resolve_workers(
+        plan.workers, local_world=ranks.local_world, on_cpu=device.kind == "cpu"
+    )
+    for checkpoint in checkpoints:
+        state.restore(checkpoint)
+        with state.scored_weights():
+            scores = evaluate(
+                task,
+                policy,
+                device=device,
+                ranks=ranks,
+                batch_size=plan.eval_batch_size,
+                workers=workers,
+                tally=tally,
+                console=console,
+            )
+        samples = scores.samples
+        rows.append((checkpoint, scores.metrics))
+    unreadable = gather_texts([str(fault) for fault in tally.faults], ranks)
+    say_unreadable(console, list(dict.fromkeys(unreadable)))
+    console.line(f"evaluation data: {samples} samples")
+    return rows

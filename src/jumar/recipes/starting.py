@@ -1,0 +1,82 @@
+"""What training and evaluating a recipe begin with: its settings, device and precision."""
+
+from collections.abc import Sequence
+
+from jumar.device import (
+    Device,
+    seed_everything,
+    set_deterministic,
+    set_full_float32,
+    set_threads,
+)
+from jumar.errors import UserError
+from jumar.precision.policy import PrecisionPolicy
+from jumar.recipes.recipe import Recipe
+from jumar.recipes.registry import create_recipe, import_modules
+from jumar.settings import from_json
+from jumar.training.distribution import Ranks
+from jumar.training.progress import Console
+from jumar.training.run_directory import RunDirectory
+
+
+def stored_recipe(run: RunDirectory, imports: Sequence[str] = ()) -> tuple[str, list[str], Recipe]:
+    """Name, imported modules and settings of a run's recipe.
+
+    Raises:
+        UserError: There is no run, or its recipe cannot be made again.
+    """
+    stored = run.read_recipe()
+    where = str(run.recipe)
+    try:
+        name, settings = str(stored["recipe"]), stored["settings"]
+        modules = [str(module) for module in stored.get("imports", [])]
+    except KeyError as error:
+        raise UserError(f"lacks the field {error}", where=where) from None
+    modules += [module for module in imports if module not in modules]
+    import_modules(modules)
+    return name, modules, from_json(create_recipe(name), settings, where=where)
+
+
+def prepare(recipe: Recipe, device: Device) -> None:
+    """Threads, seeds and kernels, before anything is computed."""
+    set_threads(recipe.threads.intra_op or None, recipe.threads.inter_op or None)
+    seed_everything(recipe.seed)
+    set_deterministic(device, recipe.training.deterministic)
+
+
+def policy_in_force(recipe: Recipe, device: Device) -> PrecisionPolicy:
+    """The precision policy, in force."""
+    policy = PrecisionPolicy(recipe.precision, device_type=device.torch.type)
+    set_full_float32(device, policy.full_float32)
+    policy.install()
+    return policy
+
+
+def say_first_line(
+    console: Console,
+    run: RunDirectory,
+    *,
+    plan_batch: int,
+    device: Device,
+    ranks: Ranks,
+    policy: PrecisionPolicy,
+) -> None:
+    """Line one of a run: device, precision as computed, batch, ranks."""
+    described = policy.description
+    note = f" ({described.note})" if described.note else ""
+    passed_over = f"; {device.note}" if device.note else ""
+    count = "1 rank" if ranks.world == 1 else f"{ranks.world} ranks"
+    console.line(
+        f"device: {device.kind} ({device.name}{passed_over}) · "
+        f"precision: {described.mode} computed in {described.computed}{note} · "
+        f"batch: {plan_batch * ranks.world} = {count} x {plan_batch} · run: {run}"
+    )
+
+
+def say_unreadable(console: Console, samples: Sequence[str]) -> None:
+    """Count and name the samples that were left out."""
+    if samples:
+        count = "1 sample" if len(samples) == 1 else f"{len(samples)} samples"
+        console.line(f"{count} could not be read and were left out:")
+    for sample in samples:
+        console.line(f"  {sample}")

@@ -5,7 +5,7 @@ prints it without a traceback and leaves with exit code 2; anything else that is
 defect of ours and keeps its traceback.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 
 EXIT_CODE = 2
@@ -26,9 +26,17 @@ class UserError(Exception):
         self.where = where
         self.todo = todo
 
+    def __reduce__(self) -> tuple[Callable[..., "UserError"], tuple[str, str, str]]:
+        return _remade, (self.what, self.where, self.todo)
+
     def __str__(self) -> str:
         head = f"{self.where}: {self.what}" if self.where else self.what
         return f"{head}\n  {self.todo}" if self.todo else head
+
+
+def _remade(what: str, where: str, todo: str) -> UserError:
+    """The error on the other side of a process boundary; pickling passes no keywords."""
+    return UserError(what, where=where, todo=todo)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -225,7 +225,7 @@ class Trainer:
             self._save()
         except NonFiniteLoss:
             return error
-        saved = f"The {self.state.step} finished steps are saved. {self._how_to_go_on()}"
+        saved = f"What was learned until step {self.state.step} is saved. {self._how_to_go_on()}"
         todo = f"{error.todo}\n  {saved}" if error.todo else saved
         return UserError(error.what, where=error.where, todo=todo)
 

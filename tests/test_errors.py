@@ -1,0 +1,28 @@
+import pickle
+
+import pytest
+
+from jumar.errors import UserError, nearest, unknown_name
+
+
+def test_an_error_says_where_what_and_what_to_do() -> None:
+    error = UserError("is empty", where="data/cat", todo="Put pictures into it.")
+    assert str(error) == "data/cat: is empty\n  Put pictures into it."
+
+
+def test_an_error_survives_the_way_between_processes() -> None:
+    error = pickle.loads(pickle.dumps(UserError("a", where="b", todo="c")))
+    assert (error.what, error.where, error.todo) == ("a", "b", "c")
+
+
+@pytest.mark.parametrize(
+    ("name", "found"), [("alexnt", "alexnet"), ("ALEXNET", "alexnet"), ("zzz", "")]
+)
+def test_the_nearest_name_is_suggested_only_when_it_is_near(name: str, found: str) -> None:
+    assert nearest(name, ["alexnet", "resnext50"]) == found
+
+
+def test_an_unknown_name_comes_with_all_known_ones() -> None:
+    text = str(unknown_name("recipe", "resnet50", ["alexnet", "resnext50"]))
+    assert "Did you mean 'resnext50'?" in text
+    assert "alexnet, resnext50" in text

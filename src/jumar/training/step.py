@@ -106,7 +106,7 @@ class Stepper:
             loss_is_bad = self._backward(lane, batch, step)
             blocked = self._judge(lane, loss_is_bad, step + 1, position)
             step_unless(lane.optimizer, blocked)
-            state.task.model.zero_grad(set_to_none=True)
+            state.drop_gradients()
             lane.steps += 1
         if state.ema is not None:
             state.ema.update(step)
@@ -122,7 +122,7 @@ class Stepper:
             sums = dict(lane.sums)
             self._backward(lane, batch, state.step)
             lane.sums = sums
-        state.task.model.zero_grad(set_to_none=True)
+        state.drop_gradients()
         with torch.no_grad():
             for buffer, before in zip(buffers, saved, strict=True):
                 buffer.copy_(before)

@@ -1,5 +1,5 @@
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from jumar.training.optimizers import (
     create_optimizer,
     regularization,
     set_learning_rate,
+    step_and_take_back,
     step_unless,
 )
 
@@ -130,8 +131,11 @@ def test_state_loads_into_another_memory_format_and_with_other_kernels(
 
 @pytest.mark.parametrize("settings", WAYS)
 @pytest.mark.parametrize("bad", [(0,), (0, 1, 4), (3,)])
+@pytest.mark.parametrize("update", [step_unless, step_and_take_back])
 def test_a_step_left_out_is_as_if_it_had_not_been(
-    settings: OptimizerSettings, bad: tuple[int, ...]
+    settings: OptimizerSettings,
+    bad: tuple[int, ...],
+    update: Callable[[torch.optim.Optimizer, Tensor], None],
 ) -> None:
     straight, own = parameters(), parameters()
     reference, optimizer = create(settings, straight), create(settings, own)
@@ -142,7 +146,7 @@ def test_a_step_left_out_is_as_if_it_had_not_been(
         if step in bad:
             assert own[0].grad is not None
             own[0].grad.fill_(float("inf"))
-        step_unless(optimizer, torch.tensor(float(step in bad)))
+        update(optimizer, torch.tensor(float(step in bad)))
     assert all(torch.equal(a, b) for a, b in zip(straight, own, strict=True))
     assert same_state(reference, optimizer)
 

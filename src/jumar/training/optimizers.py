@@ -7,7 +7,7 @@ torch's own; the others are in `tensorflow_optimizers`.
 # Torch documents its list functions and fused kernels under these names but does not export them.
 # pyright: reportPrivateImportUsage=false
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -136,9 +136,10 @@ def create_optimizer(
         }
         for parameters, weight_decay in ((decayed, settings.weight_decay), (undecayed, 0.0))
     ]
-    optimizer = _create(settings, groups, fused, order)
+    optimizer = _create(settings, groups, fused, order, device_type)
     kept = [
-        {key: group.get(key) for key in ("fused", "foreach")} for group in optimizer.param_groups
+        {key: group.get(key) for key in ("fused", "foreach", "capturable")}
+        for group in optimizer.param_groups
     ]
     optimizer.register_load_state_dict_post_hook(lambda loaded: _settle(loaded, kept))
     return optimizer
@@ -153,8 +154,8 @@ def set_learning_rate(optimizer: Optimizer, rate: float) -> None:
 def step_unless(optimizer: Optimizer, found_bad: Tensor | None) -> None:
     """Update the parameters, except where a device tensor says that gradients are not finite.
 
-    Fused kernels read the tensor on the device, so nothing waits. The others cannot leave a step
-    out, and the tensor is read back once.
+    Nothing waits for the device: fused kernels read the tensor there, and the others update and
+    take it back. A CPU's tensor is read.
 
     Args:
         optimizer: From `create_optimizer`.
@@ -172,8 +173,46 @@ def step_unless(optimizer: Optimizer, found_bad: Tensor | None) -> None:
         finally:
             del optimizer.found_inf  # pyright: ignore[reportAttributeAccessIssue]
             del optimizer.grad_scale  # pyright: ignore[reportAttributeAccessIssue]
+    elif found_bad.device.type != "cpu":
+        step_and_take_back(optimizer, found_bad)
     elif not found_bad.item():
         optimizer.step()
+
+
+@torch.no_grad()
+def step_and_take_back(optimizer: Optimizer, found_bad: Tensor) -> None:
+    """Update, and put everything back on the device where the step was a bad one.
+
+    For optimizers without a kernel that can leave a step out. To read the tensor instead would
+    make the host wait at every step; this costs a copy of weights and slots.
+
+    Args:
+        optimizer: From `create_optimizer`.
+        found_bad: As in `step_unless`.
+    """
+    device = found_bad.device
+    before = {id(tensor): tensor.clone() for tensor in _state_of(optimizer, device)}
+    optimizer.step()
+    bad = found_bad > 0
+    for tensor in _state_of(optimizer, device):
+        # Torch makes a slot in the first step that needs it, and every slot begins at zero.
+        earlier = before.get(id(tensor))
+        tensor.copy_(torch.where(bad, 0 if earlier is None else earlier, tensor))
+
+
+def _state_of(optimizer: Optimizer, device: torch.device) -> Iterator[Tensor]:
+    """All that an update changes on the device: weights that have a gradient, slots, counters."""
+    for group in optimizer.param_groups:
+        for value in group.values():
+            if isinstance(value, Tensor) and value.device == device:
+                yield value
+        for parameter in group["params"]:
+            if parameter.grad is None:
+                continue
+            yield parameter
+            for value in optimizer.state.get(parameter, {}).values():
+                if isinstance(value, Tensor) and value.device == device:
+                    yield value
 
 
 @torch.no_grad()
@@ -223,6 +262,7 @@ def _create(
     groups: list[dict[str, Any]],
     fused: bool,
     order: Sequence[nn.Parameter],
+    device_type: str,
 ) -> Optimizer:
     rate, betas = settings.learning_rate, (settings.beta1, settings.beta2)
     corrected = settings.bias_correction == "step"
@@ -256,7 +296,14 @@ def _create(
         )
     if settings.kind == "adamw" and corrected:
         return AdamW(
-            groups, lr=rate, betas=betas, eps=settings.epsilon, fused=fused, foreach=not fused
+            groups,
+            lr=rate,
+            betas=betas,
+            eps=settings.epsilon,
+            fused=fused,
+            foreach=not fused,
+            # The count of updates then lies on the device, where one can be taken back.
+            capturable=not fused and device_type != "cpu",
         )
     return Adam(
         groups,
@@ -317,7 +364,8 @@ def _settle(optimizer: Optimizer, kept: Sequence[Mapping[str, Any]]) -> None:
                 if not isinstance(value, Tensor):
                     continue
                 if name == "step":
-                    state[name] = value.to(parameter.device if group.get("fused") else "cpu")
+                    on_device = group.get("fused") or group.get("capturable")
+                    state[name] = value.to(parameter.device if on_device else "cpu")
                 elif value.shape != parameter.shape:
                     raise ValueError(
                         f"the saved '{name}' of shape {list(value.shape)} belongs to another "

@@ -1,0 +1,115 @@
+"""What the host reads from the device while a run trains: nothing between two log lines."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from jumar.device import open_device
+from jumar.precision.policy import PrecisionPolicy
+from jumar.precision.settings import LossScaleSettings, PrecisionSettings
+from jumar.training.distribution import Ranks
+from jumar.training.optimizers import OptimizerSettings, create_optimizer, step_unless
+from jumar.training.progress import Console
+from jumar.training.run_directory import RunDirectory
+from jumar.training.settings import CheckpointSettings, TrainingSettings
+from jumar.training.signals import StopRequest
+from jumar.training.trainer import Trainer
+from tests.training.small_tasks import point_task, small_plan
+
+LOG_EVERY, STEPS = 4, 12
+
+
+class ReadBacks(TorchDispatchMode):
+    """Notes every operator that hands values of an npu tensor to the host, and when."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.trainer: Trainer | None = None
+        self.seen: list[tuple[int, str]] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        name = str(func)
+        tensors = [value for value in args if isinstance(value, torch.Tensor)]
+        reads = any(tensor.device.type == "npu" for tensor in tensors) and (
+            "_local_scalar_dense" in name
+            or "is_nonzero" in name
+            or "aten.equal" in name
+            or (isinstance(result, torch.Tensor) and result.device.type == "cpu")
+        )
+        if reads and self.trainer is not None:
+            self.seen.append((self.trainer.state.step, name))
+        return result
+
+
+KINDS = ("sgd", "momentum", "adam", "adamw", "lamb", "rmsprop", "adagrad")
+PLANS: dict[str, dict[str, Any]] = {
+    "clipped, averaged, accumulated": {
+        "training": TrainingSettings(clip="global_norm", ema_decay=0.9, micro_batch_size=3)
+    },
+    "fp16 with a moving loss scale": {
+        "precision": PrecisionSettings(
+            mode="allow_mix_precision", loss_scale=LossScaleSettings(kind="exponential")
+        )
+    },
+    **{kind: {"optimizer": OptimizerSettings(kind=kind, learning_rate=0.01)} for kind in KINDS},
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_nothing_is_read_from_the_device_between_two_log_lines(tmp_path: Path, name: str) -> None:
+    plan = small_plan(
+        duration=f"{STEPS}it", checkpoints=CheckpointSettings(every=""), **PLANS[name]
+    )
+    training = replace(plan.training, log_every=f"{LOG_EVERY}it", evaluate_every="")
+    device = open_device("npu")
+    policy = PrecisionPolicy(plan.precision, device_type="npu")
+    policy.install()
+    reads = ReadBacks()
+    try:
+        trainer = Trainer(
+            point_task(),
+            replace(plan, training=training),
+            device=device,
+            ranks=Ranks(),
+            run=RunDirectory(tmp_path),
+            console=Console(silent=True),
+            stop=StopRequest(),
+            policy=policy,
+            versions={},
+        )
+        reads.trainer = trainer
+        with reads:
+            assert trainer.train().state == "finished"
+    finally:
+        policy.close()
+    allowed = {0, *range(LOG_EVERY, STEPS + 1, LOG_EVERY)}
+    assert [read for read in reads.seen if read[0] not in allowed] == []
+    # Otherwise the counting is broken, not the promise kept.
+    assert {step for step, _ in reads.seen} >= allowed - {0}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("bad", [(0,), (2, 3)])
+def test_a_bad_step_leaves_no_trace_though_nobody_waits_for_the_device_to_know(
+    kind: str, bad: tuple[int, ...]
+) -> None:
+    def walk(steps: list[int], left_out: tuple[int, ...]) -> torch.Tensor:
+        weight = nn.Parameter(torch.linspace(-1, 1, 12, device="npu").reshape(3, 4))
+        settings = OptimizerSettings(kind=kind, learning_rate=0.01, weight_decay=0.1)
+        optimizer = create_optimizer(settings, [weight], [], device_type="npu")
+        for step in steps:
+            weight.grad = weight.detach() * (step + 1)
+            if step in left_out:
+                weight.grad.fill_(float("inf"))
+            step_unless(optimizer, torch.tensor(float(step in left_out), device="npu"))
+        return weight.detach().cpu()
+
+    whole = list(range(5))
+    without = [step for step in whole if step not in bad]
+    assert torch.equal(walk(whole, bad), walk(without, ()))

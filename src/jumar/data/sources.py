@@ -146,13 +146,14 @@ def _few(names: Sequence[str]) -> str:
 
 
 def _ends(source: ImageSource) -> Sequence[str]:
+    """Where the first and the last image come from, however the path to them was written."""
     origins: list[str] = []
     for index in (0, len(source) - 1):
         try:
             origins.append(source.read(index).origin)
         except CorruptRecord as error:
             origins.append(error.fault.origin)
-    return origins
+    return [str(Path(origin).resolve()) for origin in origins]
 
 
 def _find(path: str, notice: Notice) -> _Contents:

@@ -1,0 +1,68 @@
+"""Running the command line in the tests' own process: without the two seconds of importing torch.
+
+For everything that signals, terminals, ranks or a dying process have no part in.
+"""
+
+import contextlib
+import io
+import os
+from collections.abc import Generator
+from pathlib import Path
+from typing import NamedTuple
+
+from jumar.cli.main import run
+
+SMALL_RECIPE = ("small", "--import", "tests.cli.small_recipe", "--device", "cpu")
+
+
+class Done(NamedTuple):
+    """What a command printed and left."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def message(self) -> str:
+        """The error, without the line breaks of its hint."""
+        return " ".join(self.err.split())
+
+
+def here(*arguments: str | Path, cwd: Path, code: int = 0) -> Done:
+    """Run a command in a folder and hold it to an exit code; whatever it raises is a defect."""
+    out, err = io.StringIO(), io.StringIO()
+    left = 0
+    with _inside(cwd), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            run([str(argument) for argument in arguments])
+        except SystemExit as leaving:
+            left = int(leaving.code or 0)
+    done = Done(left, out.getvalue(), err.getvalue())
+    assert left == code, f"exit {left}\n{done.out}\n{done.err}"
+    if code == 2:
+        assert done.err.startswith("jumar: "), done.err
+        assert "Traceback" not in done.err
+    return done
+
+
+def train(*arguments: str | Path, cwd: Path, code: int = 0) -> Done:
+    """Train the small recipe."""
+    return here("train", *SMALL_RECIPE, *arguments, cwd=cwd, code=code)
+
+
+def settings(**values: object) -> list[str]:
+    """`--set` options; `__` stands for the point."""
+    options: list[str] = []
+    for name, value in values.items():
+        options += ["--set", f"{name.replace('__', '.')}={value}"]
+    return options
+
+
+@contextlib.contextmanager
+def _inside(folder: Path) -> Generator[None]:
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)

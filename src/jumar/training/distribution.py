@@ -4,6 +4,7 @@ The ranks are started by torchrun. Gradients are averaged by DistributedDataPara
 here is the rest.
 """
 
+import importlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -60,6 +61,10 @@ def announced_ranks() -> Ranks:
 def connect(ranks: Ranks, device: Device) -> None:
     """Join the other ranks with the back end of the device (gloo, nccl, hccl)."""
     if ranks.world > 1 and not dist.is_initialized():
+        # The first optimizer imports the compiler. Imported while there is a process group, it
+        # keeps that (torch 2.13), whose threads then outlive `disconnect` and abort the process
+        # at its end in one of three cases.
+        importlib.import_module("torch._dynamo")
         bound = None if device.kind == "cpu" else device.torch
         dist.init_process_group(device.distributed_backend, timeout=TIMEOUT, device_id=bound)
 

@@ -91,10 +91,14 @@ def evaluate_run(request: EvaluateRequest) -> list[tuple[Checkpoint, Mapping[str
         rows = _score(chosen, task, plan, policy, device, ranks, console)
     finally:
         policy.close()
-    if ranks.is_first and not request.assignments:
-        for checkpoint, metrics in rows:
-            note_metrics(checkpoint, metrics)
     console.line(score_table(rows))
+    if ranks.is_first and not request.assignments:
+        try:
+            for checkpoint, metrics in rows:
+                note_metrics(checkpoint, metrics)
+        except UserError as error:
+            # For instance somebody else's run, which is there to be read.
+            console.line(f"not noted in the run: {error.where} {error.what}")
     disconnect()
     return rows
 

@@ -160,25 +160,13 @@ class JsonLinesWriter:
         self._file = run.metrics.open("a", encoding="utf-8")
 
     def write(self, record: Record) -> None:
-        """Append the record.
-
-        Raises:
-            UserError: The disk is full or cannot be written.
-        """
-        try:
-            self._file.write(json.dumps(finite(record.to_json())) + "\n")
-            self._file.flush()
-        except OSError as error:
-            raise UserError(
-                f"cannot be written: {error.strerror}",
-                where=self._file.name,
-                todo="Free some space. Checkpoints that are there are unharmed.",
-            ) from error
+        """Append the record."""
+        self._file.write(json.dumps(finite(record.to_json())) + "\n")
+        self._file.flush()
 
     def close(self) -> None:
         """Close the file."""
-        with contextlib.suppress(OSError):  # what could not be written was reported by `write`
-            self._file.close()
+        self._file.close()
 
 
 class TensorBoardWriter:
@@ -209,13 +197,21 @@ class TensorBoardWriter:
 class Events:
     """Hands every record to all writers."""
 
-    def __init__(self, writers: Sequence[Writer]) -> None:
+    def __init__(self, writers: Sequence[Writer], where: str = "") -> None:
         self._writers = writers
+        self._where = where
 
     def write(self, record: Record) -> None:
-        """Hand a record on."""
+        """Hand a record on.
+
+        Raises:
+            UserError: The disk is full or cannot be written.
+        """
         for writer in self._writers:
-            writer.write(record)
+            try:
+                writer.write(record)
+            except OSError as error:
+                raise _unwritable(error, self._where) from error
 
     def __enter__(self) -> "Events":
         return self
@@ -227,18 +223,36 @@ class Events:
         trace: TracebackType | None,
     ) -> None:
         for writer in self._writers:
-            writer.close()
+            # What a full disk does not take was reported by `write`.
+            with contextlib.suppress(OSError):
+                writer.close()
+
+
+def _unwritable(error: OSError, where: str) -> UserError:
+    return UserError(
+        f"the log of the training cannot be written: {error.strerror}",
+        where=where,
+        todo="Free some space, or choose another --run-dir. Checkpoints that are there are "
+        "unharmed.",
+    )
 
 
 def create_events(run: RunDirectory, console: Console, *, first_step: int) -> Events:
-    """The writers of the first rank."""
-    writers: list[Writer] = [ConsoleWriter(console), JsonLinesWriter(run)]
-    if importlib.util.find_spec("tensorboard") is not None:
-        try:
+    """The writers of the first rank.
+
+    Raises:
+        UserError: The run directory cannot be written.
+    """
+    writers: list[Writer] = [ConsoleWriter(console)]
+    try:
+        writers.append(JsonLinesWriter(run))
+        if importlib.util.find_spec("tensorboard") is not None:
             writers.append(TensorBoardWriter(run, first_step))
-        except ImportError as error:
-            console.line(f"no TensorBoard events, since tensorboard cannot be loaded: {error}")
-    return Events(writers)
+    except ImportError as error:
+        console.line(f"no TensorBoard events, since tensorboard cannot be loaded: {error}")
+    except OSError as error:
+        raise _unwritable(error, str(run)) from error
+    return Events(writers, str(run))
 
 
 def _numbers(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:

@@ -1,5 +1,6 @@
 """What a person sees while a run works: a live line on a terminal, plain lines elsewhere."""
 
+import contextlib
 import os
 import sys
 import threading
@@ -17,6 +18,8 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+
+from jumar.errors import UserError
 
 REFRESH_SECONDS = 0.5
 """A bar that is redrawn at every step can cost more than the step."""
@@ -54,20 +57,30 @@ class Console:
         return not self._silent and self.stream.isatty() and os.environ.get("TERM") != "dumb"
 
     def keep_log(self, path: Path) -> None:
-        """Append every line to a file from now on, beginning with those printed already."""
-        if not self._silent:
+        """Append every line to a file from now on, beginning with those printed already.
+
+        Raises:
+            UserError: The file cannot be written.
+        """
+        if self._silent:
+            return
+        try:
             self._log = path.open("a", encoding="utf-8")
             self._log.writelines(line + "\n" for line in self._early)
             self._log.flush()
-            self._early.clear()
+        except OSError as error:
+            raise UserError(f"cannot be written: {error.strerror}", where=str(path)) from error
+        self._early.clear()
 
     def line(self, text: str) -> None:
         """Print a line, above the live display if there is one."""
         if self._silent:
             return
         if self._log is not None:
-            self._log.write(text + "\n")
-            self._log.flush()
+            # A full disk ends the run where something is lost by it; these lines are on the screen.
+            with contextlib.suppress(OSError):
+                self._log.write(text + "\n")
+                self._log.flush()
         else:
             self._early.append(text)
         with self._lock:
@@ -80,7 +93,8 @@ class Console:
     def close(self) -> None:
         """Close the log file."""
         if self._log is not None:
-            self._log.close()
+            with contextlib.suppress(OSError):
+                self._log.close()
             self._log = None
 
     def bar(self, what: str, total: int | None, done: int = 0) -> "Bar":

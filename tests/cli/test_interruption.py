@@ -1,0 +1,187 @@
+"""Runs that are killed, stopped while they score, or started twice."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import environment
+from tests.cli.in_process import SMALL_RECIPE, here, settings, train
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+SLOW_SCORING = settings(data__eval_batch_size=1)
+ENDLESS = settings(training__duration="1000000it", training__log_every="10it")
+
+
+def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
+    """The command in a process of its own that can be killed."""
+    own = environment()
+    paths = [str(CHECKOUT), str(CHECKOUT / "src"), own.get("PYTHONPATH", "")]
+    return subprocess.Popen(
+        [sys.executable, "-m", "jumar", *arguments],
+        cwd=cwd,
+        env={**own, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for(child: subprocess.Popen[str], beginning: str) -> None:
+    assert child.stdout is not None
+    for line in child.stdout:
+        if line.startswith(beginning):
+            return
+    raise AssertionError(f"no line begins with '{beginning}': {child.communicate()}")
+
+
+def records(run: Path, kind: str) -> list[dict[str, float]]:
+    found = [json.loads(line) for line in (run / "metrics.jsonl").open()]
+    return [record for record in found if record["kind"] == kind]
+
+
+def test_a_run_killed_in_the_middle_of_an_epoch_goes_on_as_if_it_had_not_been(
+    tmp_path: Path,
+) -> None:
+    """With a worker, whose prepared batches are lost and made again; 375 steps are an epoch."""
+    options = settings(
+        training__duration="30it",
+        checkpoints__every="7it",
+        data__workers=1,
+        training__ema_decay=0.9,
+    )
+    command = ("train", *SMALL_RECIPE, *options)
+    here(*command, "--run-dir", "whole", cwd=tmp_path)
+    child = start(*command, "--run-dir", "killed", cwd=tmp_path)
+    wait_for(child, "step:     17")
+    child.kill()
+    child.wait()  # and not for the worker, which holds the pipe until it misses its parent
+    done = here(*command, "--run-dir", "killed", cwd=tmp_path)
+    assert "going on from step " in done.out
+    for name in ("model.safetensors", "ema.safetensors"):
+        files = [
+            tmp_path / run / "checkpoints" / "step-00000030" / name for run in ("whole", "killed")
+        ]
+        assert files[0].read_bytes() == files[1].read_bytes()
+    losses = [
+        [(record["step"], record["loss"]) for record in records(tmp_path / run, "train")]
+        for run in ("whole", "killed")
+    ]
+    assert losses[0] == losses[1]
+    left_over = [path.name for path in (tmp_path / "killed" / "checkpoints").glob(".*")]
+    assert left_over == []
+
+
+def test_a_finished_run_that_is_made_longer_and_killed_does_not_pass_for_finished(
+    tmp_path: Path,
+) -> None:
+    train("--run-dir", "run", cwd=tmp_path)
+    options = settings(training__duration="400it", training__log_every="10it")
+    longer = ("train", *SMALL_RECIPE, "--run-dir", "run", *options)
+    child = start(*longer, cwd=tmp_path)
+    wait_for(child, "step:     20")
+    child.kill()
+    child.communicate()
+    assert not (tmp_path / "run" / "results.json").exists()
+    assert "going on from step 2" in here(*longer, cwd=tmp_path).out
+    assert json.loads((tmp_path / "run" / "results.json").read_text())["steps"] == 400
+
+
+def test_ctrl_c_while_the_end_of_a_run_is_scored_saves_and_the_rest_is_made_up_for(
+    tmp_path: Path,
+) -> None:
+    command = ("train", *SMALL_RECIPE, "--run-dir", "run", *SLOW_SCORING)
+    child = start(*command, cwd=tmp_path)
+    wait_for(child, "step:      2")
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=60)
+    assert child.returncode == 130, out + err
+    assert "stopped after step 2; the checkpoint is saved" in out
+    assert "Traceback" not in err
+    assert records(tmp_path / "run", "evaluation") == []
+    assert json.loads((tmp_path / "run" / "results.json").read_text())["state"] == "interrupted"
+    again = here(*command, cwd=tmp_path)
+    assert "evaluation at step 2" in again.out
+    assert json.loads((tmp_path / "run" / "results.json").read_text())["state"] == "finished"
+
+
+def test_a_scoring_that_was_interrupted_in_the_middle_of_a_run_is_made_up_for(
+    tmp_path: Path,
+) -> None:
+    every = settings(training__duration="4it", training__evaluate_every="2it")
+    command = ("train", *SMALL_RECIPE, *SLOW_SCORING, *every)
+    here(*command, "--run-dir", "whole", cwd=tmp_path)
+    child = start(*command, "--run-dir", "run", cwd=tmp_path)
+    wait_for(child, "step:      2")
+    child.send_signal(signal.SIGINT)
+    child.communicate(timeout=60)
+    assert child.returncode == 130
+    here(*command, "--run-dir", "run", cwd=tmp_path)
+    scores = [
+        [(record["step"], record["top1"]) for record in records(tmp_path / run, "evaluation")]
+        for run in ("whole", "run")
+    ]
+    assert [step for step, _ in scores[0]] == [2, 4]
+    assert scores[0] == scores[1]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_ctrl_c_leaves_an_evaluation_with_the_signals_exit_code(
+    tmp_path: Path, workers: int
+) -> None:
+    train(
+        "--run-dir",
+        "run",
+        *settings(checkpoints__every="1it", training__duration="5it"),
+        cwd=tmp_path,
+    )
+    slow = [*SLOW_SCORING, *settings(data__workers=workers)]
+    child = start("evaluate", "run", "--device", "cpu", *slow, cwd=tmp_path)
+    wait_for(child, "device: ")
+    time.sleep(1.2)
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=30)
+    assert child.returncode == 130, out + err
+    assert "Traceback" not in err
+
+
+def test_a_second_process_in_the_same_run_directory_is_refused(tmp_path: Path) -> None:
+    child = start("train", *SMALL_RECIPE, "--run-dir", "run", *ENDLESS, cwd=tmp_path)
+    wait_for(child, "step:     10")
+    done = train("--run-dir", "run", *ENDLESS, cwd=tmp_path, code=2)
+    assert "another process is working in 'run'" in done.err
+    assert (tmp_path / "run" / ".lock").exists()
+    child.send_signal(signal.SIGTERM)
+    out, err = child.communicate(timeout=60)
+    assert child.returncode == 143, out + err
+    again = [*ENDLESS, *settings(training__duration="1s", schedule__kind="constant")]
+    refused = train("--run-dir", "run", *again, cwd=tmp_path, code=2)
+    assert "started with schedule.kind=cosine, not constant" in refused.err
+
+
+def test_a_second_process_is_refused_also_before_the_first_has_made_a_step(
+    tmp_path: Path,
+) -> None:
+    """The run directory holds only the lock then, which the second process must leave alone."""
+    slow = settings(data__path="slow", data__eval_path="none")
+    module = (
+        "import time\n"
+        "from jumar.data.digits import open_digits\n"
+        "from jumar.data.sources import register_source\n"
+        "def slow(split):\n    time.sleep(1.5)\n    return open_digits(split)\n"
+        "register_source('slow', slow)\n"
+    )
+    (tmp_path / "slow_source.py").write_text(module)
+    first = ("train", *SMALL_RECIPE, "--import", "slow_source", "--run-dir", "run", *slow)
+    child = start(*first, cwd=tmp_path)
+    wait_for(child, "device: ")
+    done = train("--run-dir", "run", cwd=tmp_path, code=2)
+    assert "another process is working in 'run'" in done.err
+    assert (tmp_path / "run" / ".lock").exists()
+    out, err = child.communicate(timeout=60)
+    assert child.returncode == 0, out + err

@@ -128,6 +128,6 @@ def alexnet_demo() -> ClassificationRecipe:
         ),
         optimizer=replace(one.optimizer, learning_rate=0.01),
         schedule=replace(one.schedule, warmup="1ep", per_epoch=False),
-        training=replace(one.training, duration="6ep", log_every="10it", evaluate_every="1ep"),
-        checkpoints=CheckpointSettings(every="6ep", keep=1, keep_best=False),
+        training=replace(one.training, duration="5ep", log_every="10it", evaluate_every="1ep"),
+        checkpoints=CheckpointSettings(every="5ep", keep=1, keep_best=False),
     )

@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -35,11 +35,13 @@ class StepClock:
 
     Args:
         samples_per_step: Over all ranks.
+        now: Seconds of a clock that never goes back.
     """
 
-    def __init__(self, samples_per_step: int) -> None:
+    def __init__(self, samples_per_step: int, now: Callable[[], float] = time.perf_counter) -> None:
         self._samples = samples_per_step
-        self._window_start = time.perf_counter()
+        self._now = now
+        self._window_start = now()
         self._paused = 0.0
         self._waited = 0.0
         self._steps = 0
@@ -51,20 +53,20 @@ class StepClock:
     @contextmanager
     def waiting_for_data(self) -> Generator[None]:
         """Time that counts as waiting for data."""
-        start = time.perf_counter()
+        start = self._now()
         try:
             yield
         finally:
-            self._waited += time.perf_counter() - start
+            self._waited += self._now() - start
 
     @contextmanager
     def paused(self) -> Generator[None]:
         """Time that counts as no training: evaluation, checkpoints."""
-        start = time.perf_counter()
+        start = self._now()
         try:
             yield
         finally:
-            self._paused += time.perf_counter() - start
+            self._paused += self._now() - start
 
     def step(self) -> None:
         """A step has been issued."""
@@ -76,7 +78,7 @@ class StepClock:
 
     def close_window(self) -> Pace | None:
         """The pace since the last window; None if it has no steps."""
-        seconds = time.perf_counter() - self._window_start - self._paused
+        seconds = self._now() - self._window_start - self._paused
         steps, waited = self._steps, self._waited
         self._restart()
         if steps == 0 or seconds <= 0:
@@ -112,7 +114,7 @@ class StepClock:
         )
 
     def _restart(self) -> None:
-        self._window_start = time.perf_counter()
+        self._window_start = self._now()
         self._paused = 0.0
         self._waited = 0.0
         self._steps = 0

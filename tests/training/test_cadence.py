@@ -1,0 +1,135 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jumar.errors import UserError
+from jumar.training.cadence import Cadence, Due, check_lengths, used_lengths
+from jumar.training.distribution import Agreement, Ranks
+from jumar.training.schedules import KINDS, ScheduleSettings
+from jumar.training.settings import CheckpointSettings, Plan, TrainingSettings
+from tests.training.small_tasks import small_plan
+
+
+def plan(*, log: str = "", evaluate: str = "", save: str = "", keep_best: bool = True) -> Plan:
+    return small_plan(
+        training=TrainingSettings(log_every=log, evaluate_every=evaluate),
+        checkpoints=CheckpointSettings(every=save, keep_best=keep_best),
+    )
+
+
+def due(
+    cadence: Cadence, step: int, elapsed: float, *, signal: int = 0, limit: float | None = None
+) -> Due:
+    wish = cadence.moments(step, elapsed, signal=signal, limit=limit)
+    return wish.agreed(Agreement(Ranks(), wish.SIZE))
+
+
+@given(
+    total=st.integers(1, 60),
+    every=st.tuples(st.integers(1, 20), st.integers(1, 20), st.integers(1, 20)),
+)
+def test_everything_happens_at_its_interval_and_the_last_step_only_logs(
+    total: int, every: tuple[int, int, int]
+) -> None:
+    """After the last step the trainer scores and saves by itself."""
+    log, evaluate, save = every
+    cadence = Cadence(plan(log=f"{log}it", evaluate=f"{evaluate}it", save=f"{save}it"), 10, total)
+    for step in range(1, total + 1):
+        now, last = due(cadence, step, step), step == total
+        assert now.log == (last or step % log == 0)
+        assert now.evaluate == (not last and step % evaluate == 0)
+        assert now.checkpoint == (not last and step % save == 0)
+        assert not now.ends
+        assert cadence.scores_at(step) == (step % evaluate == 0)
+
+
+@given(
+    total=st.integers(1, 60),
+    step=st.integers(0, 60),
+    evaluate=st.integers(1, 20),
+    save=st.integers(1, 20),
+    keep_best=st.booleans(),
+)
+def test_a_run_writes_no_more_checkpoints_than_were_foretold(
+    total: int, step: int, evaluate: int, save: int, keep_best: bool
+) -> None:
+    chosen = plan(evaluate=f"{evaluate}it", save=f"{save}it", keep_best=keep_best)
+    cadence = Cadence(chosen, 10, total)
+    written = 1
+    for later in range(step + 1, total):
+        now = due(cadence, later, later)
+        written += now.checkpoint or (now.evaluate and keep_best)
+    most = cadence.most_checkpoints(min(step, total))
+    assert most is not None
+    assert most >= written
+
+
+def test_epochs_and_shares_are_counted_in_steps() -> None:
+    cadence = Cadence(plan(log="25%", evaluate="2ep", save="0.5ep"), 10, 40)
+    steps = range(1, 40)
+    assert [step for step in steps if due(cadence, step, step).log] == [10, 20, 30]
+    assert [step for step in steps if due(cadence, step, step).evaluate] == [20]
+    assert [step for step in steps if due(cadence, step, step).checkpoint] == list(range(5, 40, 5))
+
+
+def test_on_the_clock_an_interval_begins_with_the_first_step_and_after_each_time() -> None:
+    cadence = Cadence(plan(log="10s", save="1min"), 10, None)
+    logged = [second for second in range(3, 100, 3) if due(cadence, second, float(second)).log]
+    assert logged == [15, 27, 39, 51, 63, 75, 87, 99]
+    saved = Cadence(plan(save="1min"), 10, None)
+    assert [s for s in range(1, 130) if due(saved, s, float(s)).checkpoint] == [61, 121]
+
+
+def test_a_run_on_the_clock_ends_when_its_time_is_up_and_does_nothing_else_then() -> None:
+    cadence = Cadence(plan(evaluate="1it", save="1it"), 10, None)
+    assert not due(cadence, 1, 9.9, limit=10).ends
+    now = due(cadence, 2, 10.0, limit=10)
+    assert (now.ends, now.log, now.evaluate, now.checkpoint) == (True, True, False, False)
+
+
+def test_a_stop_is_logged_and_nothing_else_is_begun() -> None:
+    cadence = Cadence(plan(evaluate="1it", save="1it"), 10, 100)
+    now = due(cadence, 3, 3.0, signal=15)
+    assert (now.signal, now.log, now.evaluate, now.checkpoint) == (15, True, False, False)
+
+
+def test_how_many_checkpoints_is_not_known_where_the_clock_decides() -> None:
+    assert Cadence(plan(save="1min"), 10, 100).most_checkpoints(0) is None
+    assert Cadence(plan(evaluate="1min"), 10, 100).most_checkpoints(0) is None
+    assert Cadence(plan(evaluate="1min", keep_best=False), 10, 100).most_checkpoints(0) == 1
+    assert Cadence(plan(save="1it"), 10, None).most_checkpoints(0) is None
+
+
+@pytest.mark.parametrize("field", ["training.log_every", "training.evaluate_every"])
+def test_a_share_of_an_unknown_length_is_refused_with_its_field(field: str) -> None:
+    name = field.removeprefix("training.").removesuffix("_every")
+    with pytest.raises(UserError, match="10%") as found:
+        Cadence(plan(**{name: "10%"}), 10, None)
+    assert found.value.where == field
+
+
+@pytest.mark.parametrize("duration", ["0it", "0ep", "0s"])
+def test_a_run_of_no_length_is_refused(duration: str) -> None:
+    with pytest.raises(UserError, match="does nothing"):
+        check_lengths(small_plan(duration=duration), None if "s" in duration else 0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_schedule_that_needs_the_end_of_a_run_on_the_clock_is_refused(kind: str) -> None:
+    schedule = ScheduleSettings(kind=kind, every="10%", boundaries=("50%",), values=(1.0, 0.1))
+    first = small_plan(duration="1h")
+    chosen = replace(first.optimization["points"], schedule=schedule)
+    on_the_clock = replace(first, optimization={"points": chosen})
+    check_lengths(on_the_clock, 100)
+    if kind == "constant":
+        check_lengths(on_the_clock, None)
+        return
+    with pytest.raises(UserError, match=r"schedule\.\w+=\d+%"):
+        check_lengths(on_the_clock, None)
+
+
+def test_only_the_lengths_that_a_schedule_reads_count() -> None:
+    schedule = ScheduleSettings(kind="constant", warmup="5%", warmup_kind="none", every="10%")
+    assert used_lengths(schedule) == []

@@ -1,0 +1,58 @@
+import pytest
+import torch
+
+from jumar.errors import UserError
+from jumar.training.distribution import (
+    Agreement,
+    Ranks,
+    announced_ranks,
+    gather_texts,
+    maximum_over_ranks,
+    mean_over_ranks,
+    share_text,
+    sums_over_ranks,
+)
+
+
+def announce(monkeypatch: pytest.MonkeyPatch, **variables: str) -> None:
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_without_torchrun_there_is_one_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    announce(monkeypatch)
+    assert announced_ranks() == Ranks(rank=0, world=1, local_world=1)
+
+
+def test_torchruns_variables_say_which_rank_this_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    announce(monkeypatch, RANK="5", WORLD_SIZE="8", LOCAL_WORLD_SIZE="4")
+    ranks = announced_ranks()
+    assert (ranks.rank, ranks.world, ranks.local_world) == (5, 8, 4)
+    assert not ranks.is_first
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [{"RANK": "2", "WORLD_SIZE": "2"}, {"RANK": "-1"}, {"RANK": "1"}, {"WORLD_SIZE": "two"}],
+)
+def test_variables_that_contradict_each_other_are_refused(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]
+) -> None:
+    announce(monkeypatch, **variables)
+    with pytest.raises(UserError, match="WORLD_SIZE"):
+        announced_ranks()
+
+
+def test_one_rank_agrees_with_itself_at_once() -> None:
+    alone = Ranks()
+    agreement = Agreement(alone, 3)
+    assert agreement.exchange([1, 0, 2]) == [1, 0, 2]
+    assert agreement.exchange([0, 0, 0]) == [0, 0, 0]
+    agreement.finish()
+    assert sums_over_ranks({"count": 2.0}, alone) == {"count": 2.0}
+    assert gather_texts(["a"], alone) == ["a"]
+    assert share_text("a", alone) == "a"
+    value = torch.tensor(3.0)
+    assert maximum_over_ranks(value, alone) == mean_over_ranks(value, alone) == 3

@@ -1,0 +1,194 @@
+"""The records of a run: their columns, and the files and lines that are made of them."""
+
+import importlib.util
+import io
+import json
+import math
+import sys
+import types
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jumar.errors import UserError
+from jumar.training.events import (
+    TRAIN_HEADER,
+    EvaluationRecord,
+    JsonLinesWriter,
+    TrainRecord,
+    create_events,
+)
+from jumar.training.progress import Console
+from jumar.training.run_directory import RunDirectory
+
+RECORD = TrainRecord(
+    step=120,
+    epoch=1.5,
+    fps=1234.56,
+    losses={"classification": 2.3456},
+    total_losses={"classification": 3.4567},
+    terms={},
+    learning_rates={"classification": 0.0125},
+    step_ms=25.92,
+    data_ms=0.71,
+    loss_scale=None,
+    skipped_steps=0,
+    elapsed_s=61.23456,
+)
+TWO = replace(
+    RECORD,
+    losses={"d": 1.0, "g": 2.0},
+    total_losses={"d": 1.5, "g": 2.0},
+    learning_rates={"d": 0.1, "g": 0.2},
+    terms={"d/real": 0.25},
+    loss_scale=1024.0,
+    skipped_steps=3,
+)
+SCORES = EvaluationRecord(
+    step=120,
+    epoch=1.5,
+    metrics={"top1": 91.25, "top5": 99.5, "loss": 0.5},
+    weights="ema",
+    seconds=3.25,
+)
+
+
+def test_a_line_has_the_columns_of_the_original_logs() -> None:
+    assert TRAIN_HEADER.split() == ["Step", "Epoch", "Speed", "Loss", "FinLoss", "LR"]
+    assert RECORD.line() == (
+        "step:    120  epoch:   1.50  FPS: 1234.6  loss: 2.346  total_loss: 3.457  "
+        "lr:0.0125000  batch_time: 25.9 ms  data: 0.7 ms"
+    )
+
+
+def test_a_line_in_the_warm_up_has_no_speed() -> None:
+    line = replace(RECORD, fps=None, step_ms=None, data_ms=None).line()
+    assert "FPS:      -" in line
+    assert "batch_time" not in line
+
+
+def test_a_line_names_each_of_several_objectives_and_the_loss_scale() -> None:
+    line = TWO.line()
+    assert "d loss: 1.000  total_loss: 1.500  lr:0.1000000" in line
+    assert "g loss: 2.000  total_loss: 2.000  lr:0.2000000" in line
+    assert line.endswith("loss_scale: 1024  skipped: 3")
+
+
+def test_an_evaluation_says_which_weights_were_scored() -> None:
+    assert SCORES.line() == (
+        "evaluation at step 120, epoch 1.50: top1: 91.250  top5: 99.500  loss: 0.500"
+        "  (averaged weights)"
+    )
+
+
+def written(run: RunDirectory) -> list[dict[str, object]]:
+    return [json.loads(line) for line in run.metrics.read_text().splitlines()]
+
+
+def test_metrics_jsonl_holds_one_record_a_line_with_all_its_numbers(tmp_path: Path) -> None:
+    run, stream = RunDirectory(tmp_path), io.StringIO()
+    with create_events(run, Console(stream=stream), first_step=0) as events:
+        for record in (RECORD, TWO, SCORES):
+            events.write(record)
+            # At once, so that a killed run has lost nothing.
+            assert run.metrics.read_text().endswith("}\n")
+    one, two, scores = written(run)
+    assert one == {
+        "kind": "train",
+        "step": 120,
+        "epoch": 1.5,
+        "fps": 1234.56,
+        "loss": 2.3456,
+        "total_loss": 3.4567,
+        "learning_rate": 0.0125,
+        "step_ms": 25.92,
+        "data_ms": 0.71,
+        "skipped": 0,
+        "elapsed_s": 61.235,
+    }
+    assert (two["loss"], two["losses"], two["terms"]) == (
+        3.0,
+        {"d": 1.0, "g": 2.0},
+        {"d/real": 0.25},
+    )
+    assert (two["loss_scale"], two["skipped"]) == (1024.0, 3)
+    assert (scores["kind"], scores["top1"], scores["weights"]) == ("evaluation", 91.25, "ema")
+    lines = stream.getvalue().splitlines()
+    assert [line for line in lines if line == TRAIN_HEADER] == [TRAIN_HEADER]
+    assert lines[-1] == SCORES.line()
+
+
+def test_a_loss_that_is_no_number_is_null_in_the_file(tmp_path: Path) -> None:
+    writer = JsonLinesWriter(RunDirectory(tmp_path))
+    writer.write(replace(RECORD, losses={"classification": math.nan}))
+    writer.close()
+    assert written(RunDirectory(tmp_path))[0]["loss"] is None
+
+
+def test_a_run_that_goes_on_appends(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    for first_step in (0, 120):
+        with create_events(run, Console(stream=io.StringIO()), first_step=first_step) as events:
+            events.write(RECORD)
+    assert len(written(run)) == 2
+
+
+def test_a_full_disk_is_an_error_for_the_user_and_the_others_are_still_closed(
+    tmp_path: Path,
+) -> None:
+    run = RunDirectory(tmp_path)
+    run.metrics.symlink_to("/dev/full")
+    events = create_events(run, Console(stream=io.StringIO()), first_step=0)
+    with pytest.raises(UserError, match="No space left on device") as found, events:
+        events.write(RECORD)
+    assert found.value.where == str(tmp_path)
+
+
+def test_a_run_directory_that_cannot_be_written_is_an_error_for_the_user(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="cannot be written"):
+        create_events(RunDirectory(tmp_path / "none"), Console(silent=True), first_step=0)
+
+
+def test_a_tensorboard_that_cannot_be_loaded_does_not_stop_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = importlib.util.spec_from_loader("tensorboard", loader=None)
+    broken = types.ModuleType("tensorboard")
+    broken.__spec__ = spec
+    monkeypatch.setitem(sys.modules, "tensorboard", broken)
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    stream = io.StringIO()
+    with create_events(RunDirectory(tmp_path), Console(stream=stream), first_step=0) as events:
+        events.write(RECORD)
+    assert "no TensorBoard events, since tensorboard cannot be loaded" in stream.getvalue()
+    assert len(written(RunDirectory(tmp_path))) == 1
+
+
+def scalars(run: RunDirectory) -> dict[str, list[tuple[int, float]]]:
+    module = pytest.importorskip(
+        "tensorboard.backend.event_processing.event_accumulator",
+        reason="needs tensorboard: pip install 'jumar[tensorboard]'",
+    )
+    accumulator = module.EventAccumulator(str(run.tensorboard))
+    accumulator.Reload()
+    return {
+        tag: [(event.step, event.value) for event in accumulator.Scalars(tag)]
+        for tag in accumulator.Tags()["scalars"]
+    }
+
+
+def test_tensorboard_gets_every_number_and_hides_what_is_written_again(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard", reason="needs tensorboard: pip install 'jumar[tensorboard]'")
+    run = RunDirectory(tmp_path)
+    for first_step, steps in ((0, (1, 2, 3)), (2, (3, 4))):
+        with create_events(run, Console(stream=io.StringIO()), first_step=first_step) as events:
+            for step in steps:
+                events.write(replace(TWO, step=step, fps=float(10 * first_step + step)))
+            events.write(replace(SCORES, step=steps[-1]))
+    found = scalars(run)
+    assert found["train/fps"] == [(1, 1.0), (2, 2.0), (3, 23.0), (4, 24.0)]
+    assert found["train/losses/g"][0] == (1, 2.0)
+    assert found["train/terms/d/real"][0] == (1, 0.25)
+    assert found["evaluation/top1"][-1] == (4, 91.25)
+    assert "train/step" not in found

@@ -1,0 +1,150 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from jumar.errors import UserError
+from jumar.precision.settings import LossScaleSettings, PrecisionSettings
+from jumar.training.optimizers import OptimizerSettings
+from jumar.training.rehearsal import (
+    Rehearsal,
+    announcement,
+    check_disk,
+    checkpoint_bytes,
+    describe_batch,
+    size_text,
+    time_text,
+)
+from jumar.training.settings import Plan, TrainingSettings
+from jumar.training.trainer import Trainer
+from tests.training.small_tasks import GanTask, point_task, small_plan, trainer_for
+from tests.training.test_trainer import everything, same
+
+BATCH = {"image": torch.zeros(4, 3, 8, 8, dtype=torch.uint8), "label": torch.zeros(4).long()}
+
+
+def test_a_batch_is_described_by_name_type_and_shape() -> None:
+    assert describe_batch(BATCH) == "image uint8 4x3x8x8, label int64 4"
+
+
+def lines(**changed: object) -> list[str]:
+    values = {
+        "samples": 40,
+        "steps_per_epoch": 5,
+        "done_steps": 30,
+        "total_steps": 100,
+        "checkpoints": "1 KiB each, at most 6 kept",
+        **changed,
+    }
+    return announcement(BATCH, Rehearsal(step_s=0.25, memory_bytes=3 << 20), **values)
+
+
+def test_first_batch_memory_and_the_time_to_the_end_are_said() -> None:
+    first, second, third = lines()
+    assert first == "first batch: image uint8 4x3x8x8, label int64 4 · memory: 3 MiB"
+    assert second == "40 samples, 5 steps per epoch · checkpoints: 1 KiB each, at most 6 kept"
+    assert "70 of 100 steps to go, about 250 ms each without the update: about 18 s" in third
+
+
+def test_a_run_on_the_clock_says_what_a_step_takes() -> None:
+    assert lines(total_steps=None)[-1] == (
+        "steps until training.duration is over, about 250 ms each without the update"
+    )
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(0, "0 B"), (2048, "2 KiB"), (3 << 20, "3 MiB"), (5 << 30, "5.0 GiB")]
+)
+def test_sizes_are_said_for_people(size: int, text: str) -> None:
+    assert size_text(size) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(7, "7 s"), (600, "10 min"), (7200, "2.0 h"), (864000, "10.0 days")]
+)
+def test_times_are_said_for_people(seconds: float, text: str) -> None:
+    assert time_text(seconds) == text
+
+
+def test_too_small_a_disk_is_refused_also_where_the_folder_is_not_there_yet(tmp_path: Path) -> None:
+    check_disk(tmp_path / "a" / "b", 1)
+    with pytest.raises(UserError, match="are needed for checkpoints and"):
+        check_disk(tmp_path / "a" / "b", 1 << 60)
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="nothing can be written there"):
+        check_disk(tmp_path / "file" / "b", 1)
+
+
+PLANS: dict[str, Plan] = {
+    "momentum": small_plan(),
+    "averages": small_plan(training=TrainingSettings(ema_decay=0.9)),
+    "adam": small_plan(optimizer=OptimizerSettings(kind="adam")),
+    "adagrad": small_plan(optimizer=OptimizerSettings(kind="adagrad")),
+    "lamb": small_plan(optimizer=OptimizerSettings(kind="lamb")),
+    "rmsprop": small_plan(optimizer=OptimizerSettings(kind="rmsprop")),
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_the_size_of_a_checkpoint_is_foretold(tmp_path: Path, name: str) -> None:
+    plan = PLANS[name]
+    task = point_task()
+    task.model.first.weight = torch.nn.Parameter(torch.zeros(30000, 6))
+    task.model.norm = torch.nn.BatchNorm1d(30000)
+    task.model.last = torch.nn.Linear(30000, 3)
+    task.model.first.bias = torch.nn.Parameter(torch.zeros(30000))
+    trainer = trainer_for(
+        task, replace(plan, training=replace(plan.training, duration="1it")), tmp_path
+    )
+    foretold = checkpoint_bytes(trainer.state, trainer.plan)
+    trainer.train()
+    (folder,) = (tmp_path / "checkpoints").iterdir()
+    real = sum(path.stat().st_size for path in folder.iterdir())
+    assert foretold <= real < 1.15 * foretold + 20000
+
+
+def rehearsed(trainer: Trainer) -> None:
+    trainer.train(dry_run=True)
+
+
+@pytest.mark.parametrize(
+    "precision",
+    [
+        PrecisionSettings(),
+        PrecisionSettings(
+            mode="allow_mix_precision", loss_scale=LossScaleSettings(kind="exponential")
+        ),
+    ],
+    ids=["full precision", "loss scale"],
+)
+def test_a_rehearsal_leaves_no_trace_in_what_follows(
+    tmp_path: Path, precision: PrecisionSettings
+) -> None:
+    """Batch norm, dropout, gradients, sums of the log, loss scale."""
+    plan = small_plan(precision=precision)
+    trainer = trainer_for(point_task(), plan, tmp_path)
+    before = everything(trainer)
+    rehearsed(trainer)
+    assert same(before, everything(trainer))
+    assert all(parameter.grad is None for parameter in trainer.task.model.parameters())
+
+
+def test_a_gan_is_rehearsed_with_both_objectives(tmp_path: Path) -> None:
+    plan = small_plan(objectives=("discriminator", "generator"))
+    trainer = trainer_for(GanTask(), plan, tmp_path)
+    before = everything(trainer)
+    rehearsed(trainer)
+    assert same(before, everything(trainer))
+
+
+def test_a_batch_that_does_not_fit_into_memory_is_an_error_for_the_user(tmp_path: Path) -> None:
+    task = point_task()
+
+    def forward(points: torch.Tensor) -> torch.Tensor:
+        raise torch.OutOfMemoryError("tried to allocate 80 GiB")
+
+    task.model.forward = forward
+    with pytest.raises(UserError, match="does not fit into the memory") as found:
+        rehearsed(trainer_for(task, small_plan(), tmp_path))
+    assert "training.micro_batch_size" in found.value.todo

@@ -7,7 +7,7 @@ import os
 os.environ.setdefault("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")
 
 # On a CPU, memory in pages of 2 MB where Linux has them: gradients are taken anew at every step,
-# and mapping AlexNet's in pages of 4 kB costs a quarter of a step. Read at torch's first allocation.
+# and mapping AlexNet's in pages of 4 kB costs a quarter of one. Torch reads it at the first one.
 os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
 __version__ = "0.1.0"

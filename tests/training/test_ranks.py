@@ -74,9 +74,9 @@ def test_a_gan_with_two_objectives_trains_alike_on_one_and_on_two_ranks(tmp_path
     for ranks in (1, 2):
         folder = tmp_path / str(ranks)
         folder.mkdir()
+        torchrun = ["torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
         done = subprocess.run(
-            [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-            + ["--nproc-per-node", str(ranks), "-m", "tests.training.gan_on_ranks", str(folder)],
+            [sys.executable, "-m", *torchrun, "-m", "tests.training.gan_on_ranks", str(folder)],
             cwd=CHECKOUT,
             env=environment(),
             capture_output=True,

@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,6 +90,8 @@ def import_modules(names: Sequence[str]) -> None:
     Raises:
         UserError: There is no such module, or it fails while it is imported.
     """
+    # Ours first: a recipe that takes a name of ours is then refused where it is registered.
+    _load_ours()
     here = str(Path.cwd())
     if names and here not in sys.path:
         sys.path.insert(0, here)
@@ -106,9 +109,11 @@ def import_modules(names: Sequence[str]) -> None:
         except UserError:
             raise
         except Exception as error:
+            place = traceback.extract_tb(error.__traceback__)[-1]
             raise UserError(
                 f"the module fails while it is imported: {type(error).__name__}: {error}",
                 where=f"--import {name}",
+                todo=f"It comes from {place.filename}, line {place.lineno}.",
             ) from error
 
 

@@ -185,3 +185,15 @@ def test_a_second_process_is_refused_also_before_the_first_has_made_a_step(
     assert (tmp_path / "run" / ".lock").exists()
     out, err = child.communicate(timeout=60)
     assert child.returncode == 0, out + err
+
+
+def test_a_run_whose_lines_nobody_reads_any_more_goes_on_and_keeps_them(tmp_path: Path) -> None:
+    command = [*SMALL_RECIPE, "--run-dir", "r"]
+    command += settings(training__duration="200it", training__log_every="10it")
+    child = start("train", *command, cwd=tmp_path)
+    wait_for(child, "step: ")
+    assert child.stdout is not None
+    child.stdout.close()
+    assert child.wait(timeout=120) == 0
+    assert json.loads((tmp_path / "r" / "results.json").read_text())["steps"] == 200
+    assert "finished after step 200" in (tmp_path / "r" / "log.txt").read_text()

@@ -87,8 +87,16 @@ class Console:
             if self._bars:
                 self._waiting.append(text)
                 return
-        self.stream.write(text + "\n")
-        self.stream.flush()
+        try:
+            self.stream.write(text + "\n")
+            self.stream.flush()
+        except OSError:
+            if self._log is None:
+                raise
+            # Whoever read the lines is gone (`| head`, a closed session); the log file has them,
+            # and a run of days must not end for that. Nothing is left for Python to flush at exit.
+            with contextlib.suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), self.stream.fileno())
 
     def close(self) -> None:
         """Close the log file."""

@@ -1,9 +1,15 @@
 """What every test may ask for."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # Background jobs of a script start with Ctrl-C ignored, and so would every process of theirs:
+    # the tests that send it to one would wait for ever.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 REQUIRED = os.environ.get("JUMAR_REQUIRE_SHARED", "0") not in ("", "0")

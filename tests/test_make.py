@@ -124,8 +124,9 @@ def test_a_named_python_lends_its_torch_and_is_set_up_once(clone: Path) -> None:
     done = call(*install, f"PYTHON={sys.executable}", cwd=clone)
     assert done.returncode == 0, done.stdout
     assert "made from /opt/other/python3 (3.10.1): it is made again" in done.stdout
-    asked = [".venv/bin/python", "-c", "import torch, jumar; print(torch.__file__, jumar.__file__)"]
-    torch, _, jumar = call(*asked, cwd=clone).stdout.strip().partition(" ")
+    files = "import torch, jumar; print(torch.__file__); print(jumar.__file__)"
+    asked = [".venv/bin/python", "-c", files]
+    torch, _, jumar = call(*asked, cwd=clone).stdout.strip().partition("\n")
     assert not Path(torch).is_relative_to(clone)
     assert Path(jumar) == clone / "src" / "jumar" / "__init__.py"
 

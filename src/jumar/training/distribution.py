@@ -65,7 +65,8 @@ def connect(ranks: Ranks, device: Device) -> None:
         # keeps that (torch 2.13), whose threads then outlive `disconnect` and abort the process
         # at its end in one of three cases.
         importlib.import_module("torch._dynamo")
-        bound = None if device.kind == "cpu" else device.torch
+        # NCCL wants to know its device; HCCL takes the current one.
+        bound = device.torch if device.kind == "cuda" else None
         dist.init_process_group(device.distributed_backend, timeout=TIMEOUT, device_id=bound)
 
 

@@ -108,7 +108,9 @@ class RunDirectory:
             ) from error
         with file:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # Not flock, which forked loader workers would hold on to for the seconds that
+                # they outlive a killed run, so that it could not be started again at once.
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 raise self._held_by_another(error) from None
             # A run that ended without having begun removes its lock: whoever opened it just

@@ -23,9 +23,14 @@ class StopRequest:
 
 @contextmanager
 def listening() -> Generator[StopRequest]:
-    """Turn the first SIGINT or SIGTERM into a request; a second one acts at once."""
+    """Turn the first SIGINT or SIGTERM into a request; a second one acts at once.
+
+    A signal that whoever started the process had it ignore (a background job of a script) stays
+    ignored.
+    """
     request = StopRequest()
-    previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    previous = {n: handler for n, handler in handlers.items() if handler is not signal.SIG_IGN}
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         del frame

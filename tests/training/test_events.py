@@ -157,7 +157,8 @@ def test_a_tensorboard_that_cannot_be_loaded_does_not_stop_the_run(
     broken = types.ModuleType("tensorboard")
     broken.__spec__ = spec
     monkeypatch.setitem(sys.modules, "tensorboard", broken)
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    for name in ("compat", "compat.proto", "compat.proto.event_pb2"):
+        monkeypatch.setitem(sys.modules, f"tensorboard.{name}", None)
     stream = io.StringIO()
     with create_events(RunDirectory(tmp_path), Console(stream=stream), first_step=0) as events:
         events.write(RECORD)

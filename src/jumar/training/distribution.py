@@ -6,6 +6,7 @@ here is the rest.
 
 import importlib
 import os
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -73,6 +74,9 @@ def connect(ranks: Ranks, device: Device) -> None:
 def disconnect() -> None:
     """Leave the other ranks at the regular end of a run."""
     if dist.is_initialized():
+        # A thread of gloo that has just finished an exchange needs the interpreter to let go of
+        # its tensors. If the group ended at that moment, each would wait for the other for ever.
+        time.sleep(0.2)
         dist.destroy_process_group()
 
 

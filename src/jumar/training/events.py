@@ -7,6 +7,9 @@ import contextlib
 import importlib
 import importlib.util
 import json
+import os
+import socket
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -172,26 +175,47 @@ class JsonLinesWriter:
 class TensorBoardWriter:
     """TensorBoard events; only made where tensorboard is installed.
 
+    Written with tensorboard's own record writer. `torch.utils.tensorboard` writes in a thread,
+    which ends with a traceback on a full disk.
+
     Raises:
         ImportError: It is installed but cannot be loaded.
     """
 
     def __init__(self, run: RunDirectory, first_step: int) -> None:
-        module = importlib.import_module("torch.utils.tensorboard")
+        proto = "tensorboard.compat.proto"
+        self._event: Any = importlib.import_module(f"{proto}.event_pb2")
+        self._summary: Any = importlib.import_module(f"{proto}.summary_pb2")
+        records = importlib.import_module("tensorboard.summary.writer.record_writer")
+        run.tensorboard.mkdir(exist_ok=True)
+        now, host = int(time.time()), socket.gethostname()
+        name = f"events.out.tfevents.{now:010d}.{host}.{os.getpid()}"
+        self._file = (run.tensorboard / name).open("ab")
+        self._records: Any = records.RecordWriter(self._file)
+        self._append(file_version="brain.Event:2")
+        start = self._event.SessionLog(status=self._event.SessionLog.START)
         # What an interrupted run wrote after the checkpoint is hidden, and written again.
-        self._writer = module.SummaryWriter(log_dir=str(run.tensorboard), purge_step=first_step + 1)
+        self._append(session_log=start, step=first_step + 1)
 
     def write(self, record: Record) -> None:
         """Write every number of the record as a scalar."""
         data = record.to_json()
         kind = data.pop("kind")
-        for name, value in _numbers(data):
-            if name != "step":
-                self._writer.add_scalar(f"{kind}/{name}", value, record.step)
+        values = [
+            self._summary.Summary.Value(tag=f"{kind}/{name}", simple_value=value)
+            for name, value in _numbers(data)
+            if name != "step"
+        ]
+        self._append(summary=self._summary.Summary(value=values), step=record.step)
 
     def close(self) -> None:
-        """Flush and close."""
-        self._writer.close()
+        """Close the file."""
+        self._file.close()
+
+    def _append(self, **content: Any) -> None:
+        event = self._event.Event(wall_time=time.time(), **content)
+        self._records.write(event.SerializeToString())
+        self._file.flush()
 
 
 class Events:

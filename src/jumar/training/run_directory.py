@@ -1,6 +1,7 @@
 """The run directory: all that a run leaves behind, and all that later commands read."""
 
 import contextlib
+import errno
 import fcntl
 import json
 import math
@@ -126,7 +127,7 @@ class RunDirectory:
                     _remove_folders(made)
 
     def _held_by_another(self, error: OSError | None) -> UserError:
-        if error is not None and not isinstance(error, BlockingIOError):
+        if error is not None and error.errno not in (errno.EAGAIN, errno.EACCES):
             return UserError(
                 f"the file system gives no locks: {error.strerror}",
                 where=str(self.path),

@@ -25,6 +25,8 @@ def sweep(
 ) -> int:
     """Train a recipe in every combination of some fields and print the comparison.
 
+    A combination that does not train is a row of the table; exit code 1 where none does.
+
     Finished runs are not run again, so the same command goes on after an interruption.
 
     Parameters
@@ -73,4 +75,6 @@ def sweep(
         start=start,
         resolve=lambda assignments: to_json(override(create_recipe(recipe), assignments)),
     )
-    return 128 + found.stopped_by if found.stopped_by else 0
+    if found.stopped_by:
+        return 128 + found.stopped_by
+    return 0 if any(row.num_finished for row in found.table.rows) else 1

@@ -99,12 +99,11 @@ def test_a_damaged_checkpoint_is_named(run: Path, tmp_path: Path) -> None:
     assert str(file.relative_to(tmp_path)) in done.err
 
 
-@pytest.mark.parametrize("batch", [64, 1000])
 def test_two_ranks_score_as_one_also_where_one_of_them_has_nothing_to_do(
-    run: Path, tmp_path: Path, batch: int
+    run: Path, tmp_path: Path
 ) -> None:
-    """296 samples: an uneven last batch, or one that the second rank never sees."""
-    options = settings(data__eval_batch_size=batch)
+    """296 samples are less than the first rank takes."""
+    options = settings(data__eval_batch_size=1000)
     alone = here("evaluate", "run", "--device", "cpu", *options, cwd=tmp_path).out
     torchrun = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "jumar"]
     done = subprocess.run(

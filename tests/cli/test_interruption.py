@@ -1,43 +1,25 @@
 """Runs that are killed, stopped while they score, or started twice."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import environment
 from tests.cli.in_process import SMALL_RECIPE, here, settings, train
+from tests.cli.warm import Server, running
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 SLOW_SCORING = settings(data__eval_batch_size=1)
 ENDLESS = settings(training__duration="1000000it", training__log_every="10it")
 
 
-def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
-    """The command in a process of its own that can be killed."""
-    own = environment()
-    paths = [str(CHECKOUT), str(CHECKOUT / "src"), own.get("PYTHONPATH", "")]
-    return subprocess.Popen(
-        [sys.executable, "-m", "jumar", *arguments],
-        cwd=cwd,
-        env={**own, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def wait_for(child: subprocess.Popen[str], beginning: str) -> None:
-    assert child.stdout is not None
-    for line in child.stdout:
-        if line.startswith(beginning):
-            return
-    raise AssertionError(f"no line begins with '{beginning}': {child.communicate()}")
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Starts commands in processes that can be killed."""
+    with running(tmp_path_factory.mktemp("printed")) as server:
+        yield server
 
 
 def records(run: Path, kind: str) -> list[dict[str, float]]:
@@ -46,6 +28,7 @@ def records(run: Path, kind: str) -> list[dict[str, float]]:
 
 
 def test_a_run_killed_in_the_middle_of_an_epoch_goes_on_as_if_it_had_not_been(
+    server: Server,
     tmp_path: Path,
 ) -> None:
     """With a worker, whose prepared batches are lost and made again; 375 steps are an epoch."""
@@ -57,10 +40,9 @@ def test_a_run_killed_in_the_middle_of_an_epoch_goes_on_as_if_it_had_not_been(
     )
     command = ("train", *SMALL_RECIPE, *options)
     here(*command, "--run-dir", "whole", cwd=tmp_path)
-    child = start(*command, "--run-dir", "killed", cwd=tmp_path)
-    wait_for(child, "step:     17")
+    child = server.start(*command, "--run-dir", "killed", cwd=tmp_path)
+    child.wait_for("step:     17")
     child.kill()
-    child.wait()  # and not for the worker, which holds the pipe until it misses its parent
     done = here(*command, "--run-dir", "killed", cwd=tmp_path)
     assert "going on from step " in done.out
     for name in ("model.safetensors", "ema.safetensors"):
@@ -78,28 +60,29 @@ def test_a_run_killed_in_the_middle_of_an_epoch_goes_on_as_if_it_had_not_been(
 
 
 def test_a_finished_run_that_is_made_longer_and_killed_does_not_pass_for_finished(
+    server: Server,
     tmp_path: Path,
 ) -> None:
     train("--run-dir", "run", cwd=tmp_path)
     options = settings(training__duration="400it", training__log_every="10it")
     longer = ("train", *SMALL_RECIPE, "--run-dir", "run", *options)
-    child = start(*longer, cwd=tmp_path)
-    wait_for(child, "step:     20")
+    child = server.start(*longer, cwd=tmp_path)
+    child.wait_for("step:     20")
     child.kill()
-    child.communicate()
     assert not (tmp_path / "run" / "results.json").exists()
     assert "going on from step 2" in here(*longer, cwd=tmp_path).out
     assert json.loads((tmp_path / "run" / "results.json").read_text())["steps"] == 400
 
 
 def test_ctrl_c_while_the_end_of_a_run_is_scored_saves_and_the_rest_is_made_up_for(
+    server: Server,
     tmp_path: Path,
 ) -> None:
     command = ("train", *SMALL_RECIPE, "--run-dir", "run", *SLOW_SCORING)
-    child = start(*command, cwd=tmp_path)
-    wait_for(child, "step:      2")
+    child = server.start(*command, cwd=tmp_path)
+    child.wait_for("step:      2")
     child.send_signal(signal.SIGINT)
-    out, err = child.communicate(timeout=60)
+    out, err = child.communicate()
     assert child.returncode == 130, out + err
     assert "stopped after step 2; the checkpoint is saved" in out
     assert "Traceback" not in err
@@ -111,15 +94,16 @@ def test_ctrl_c_while_the_end_of_a_run_is_scored_saves_and_the_rest_is_made_up_f
 
 
 def test_a_scoring_that_was_interrupted_in_the_middle_of_a_run_is_made_up_for(
+    server: Server,
     tmp_path: Path,
 ) -> None:
     every = settings(training__duration="4it", training__evaluate_every="2it")
     command = ("train", *SMALL_RECIPE, *SLOW_SCORING, *every)
     here(*command, "--run-dir", "whole", cwd=tmp_path)
-    child = start(*command, "--run-dir", "run", cwd=tmp_path)
-    wait_for(child, "step:      2")
+    child = server.start(*command, "--run-dir", "run", cwd=tmp_path)
+    child.wait_for("step:      2")
     child.send_signal(signal.SIGINT)
-    child.communicate(timeout=60)
+    child.communicate()
     assert child.returncode == 130
     here(*command, "--run-dir", "run", cwd=tmp_path)
     scores = [
@@ -132,7 +116,7 @@ def test_a_scoring_that_was_interrupted_in_the_middle_of_a_run_is_made_up_for(
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_ctrl_c_leaves_an_evaluation_with_the_signals_exit_code(
-    tmp_path: Path, workers: int
+    server: Server, tmp_path: Path, workers: int
 ) -> None:
     train(
         "--run-dir",
@@ -141,23 +125,25 @@ def test_ctrl_c_leaves_an_evaluation_with_the_signals_exit_code(
         cwd=tmp_path,
     )
     slow = [*SLOW_SCORING, *settings(data__workers=workers)]
-    child = start("evaluate", "run", "--device", "cpu", *slow, cwd=tmp_path)
-    wait_for(child, "device: ")
+    child = server.start("evaluate", "run", "--device", "cpu", *slow, cwd=tmp_path)
+    child.wait_for("device: ")
     time.sleep(1.2)
     child.send_signal(signal.SIGINT)
-    out, err = child.communicate(timeout=30)
+    out, err = child.communicate()
     assert child.returncode == 130, out + err
     assert "Traceback" not in err
 
 
-def test_a_second_process_in_the_same_run_directory_is_refused(tmp_path: Path) -> None:
-    child = start("train", *SMALL_RECIPE, "--run-dir", "run", *ENDLESS, cwd=tmp_path)
-    wait_for(child, "step:     10")
+def test_a_second_process_in_the_same_run_directory_is_refused(
+    server: Server, tmp_path: Path
+) -> None:
+    child = server.start("train", *SMALL_RECIPE, "--run-dir", "run", *ENDLESS, cwd=tmp_path)
+    child.wait_for("step:     10")
     done = train("--run-dir", "run", *ENDLESS, cwd=tmp_path, code=2)
     assert "another process is working in 'run'" in done.err
     assert (tmp_path / "run" / ".lock").exists()
     child.send_signal(signal.SIGTERM)
-    out, err = child.communicate(timeout=60)
+    out, err = child.communicate()
     assert child.returncode == 143, out + err
     again = [*ENDLESS, *settings(training__duration="1s", schedule__kind="constant")]
     refused = train("--run-dir", "run", *again, cwd=tmp_path, code=2)
@@ -165,6 +151,7 @@ def test_a_second_process_in_the_same_run_directory_is_refused(tmp_path: Path) -
 
 
 def test_a_second_process_is_refused_also_before_the_first_has_made_a_step(
+    server: Server,
     tmp_path: Path,
 ) -> None:
     """The run directory holds only the lock then, which the second process must leave alone."""
@@ -178,22 +165,23 @@ def test_a_second_process_is_refused_also_before_the_first_has_made_a_step(
     )
     (tmp_path / "slow_source.py").write_text(module)
     first = ("train", *SMALL_RECIPE, "--import", "slow_source", "--run-dir", "run", *slow)
-    child = start(*first, cwd=tmp_path)
-    wait_for(child, "device: ")
+    child = server.start(*first, cwd=tmp_path)
+    child.wait_for("device: ")
     done = train("--run-dir", "run", cwd=tmp_path, code=2)
     assert "another process is working in 'run'" in done.err
     assert (tmp_path / "run" / ".lock").exists()
-    out, err = child.communicate(timeout=60)
+    out, err = child.communicate()
     assert child.returncode == 0, out + err
 
 
-def test_a_run_whose_lines_nobody_reads_any_more_goes_on_and_keeps_them(tmp_path: Path) -> None:
+def test_a_run_whose_lines_nobody_reads_any_more_goes_on_and_keeps_them(
+    server: Server, tmp_path: Path
+) -> None:
     command = [*SMALL_RECIPE, "--run-dir", "r"]
     command += settings(training__duration="200it", training__log_every="10it")
-    child = start("train", *command, cwd=tmp_path)
-    wait_for(child, "step: ")
-    assert child.stdout is not None
+    child = server.start("train", *command, cwd=tmp_path)
+    child.wait_for("step: ")
     child.stdout.close()
-    assert child.wait(timeout=120) == 0
+    assert child.wait() == 0
     assert json.loads((tmp_path / "r" / "results.json").read_text())["steps"] == 200
     assert "finished after step 200" in (tmp_path / "r" / "log.txt").read_text()

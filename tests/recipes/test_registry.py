@@ -37,6 +37,7 @@ Write = Callable[[str, str], str]
 @pytest.fixture
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
     """Writes a module into the present directory; what it registers is forgotten afterwards."""
+    list_recipes()  # ours are loaded once, and must not be forgotten
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(registry, "_RECIPES", dict(registry._RECIPES))

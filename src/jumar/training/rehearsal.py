@@ -60,7 +60,8 @@ def rehearse(
             raise UserError(
                 f"torch.compile fails: {str(error).strip().splitlines()[0]}",
                 where="training.compile",
-                todo="On a CPU it needs a C++ compiler (g++, or the one that CXX names). "
+                todo="On a CPU it needs a C++ compiler (g++, or the one that CXX names), and a "
+                "Python in a folder without a space in its name. "
                 "Without it: --set training.compile=false",
             ) from error
         if not is_out_of_memory(error):

@@ -13,6 +13,9 @@ from typing import Any, TextIO, cast
 
 from jumar.errors import UserError
 
+_held_here: set[Path] = set()
+"""Locks of this process, which the system would grant it once more and then drop both."""
+
 
 class RunDirectory:
     """Paths and files of one run."""
@@ -96,6 +99,8 @@ class RunDirectory:
         """
         lock = self.path / ".lock"
         made: list[Path] = []
+        if lock.resolve() in _held_here:
+            raise self._held_by_another(None)
         try:
             made = [path for path in (self.path, *self.path.parents) if not path.exists()]
             self.path.mkdir(parents=True, exist_ok=True)
@@ -118,9 +123,11 @@ class RunDirectory:
             # before holds a file that no third process will find.
             if not _is_at(file, lock):
                 raise self._held_by_another(None)
+            _held_here.add(lock.resolve())
             try:
                 yield
             finally:
+                _held_here.discard(lock.resolve())
                 if not self.exists:
                     with contextlib.suppress(OSError):
                         lock.unlink(missing_ok=True)

@@ -118,16 +118,12 @@ def test_a_scoring_that_was_interrupted_in_the_middle_of_a_run_is_made_up_for(
 def test_ctrl_c_leaves_an_evaluation_with_the_signals_exit_code(
     server: Server, tmp_path: Path, workers: int
 ) -> None:
-    train(
-        "--run-dir",
-        "run",
-        *settings(checkpoints__every="1it", training__duration="5it"),
-        cwd=tmp_path,
-    )
+    many = settings(training__duration="40it", checkpoints__every="1it", checkpoints__keep=40)
+    train("--run-dir", "run", *many, cwd=tmp_path)
     slow = [*SLOW_SCORING, *settings(data__workers=workers)]
     child = server.start("evaluate", "run", "--device", "cpu", *slow, cwd=tmp_path)
     child.wait_for("device: ")
-    time.sleep(1.2)
+    time.sleep(0.5)
     child.send_signal(signal.SIGINT)
     out, err = child.communicate()
     assert child.returncode == 130, out + err

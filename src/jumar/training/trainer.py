@@ -60,6 +60,9 @@ class Trainer:
         console: What a person sees.
         stop: Whether somebody asked to stop.
         versions: For the results.
+
+    Attributes:
+        unreadable: The samples of all ranks that were left out, once the run has ended.
     """
 
     def __init__(
@@ -113,6 +116,7 @@ class Trainer:
             epoch_size=len(task.train_data),
             steps_per_epoch=self.steps_per_epoch,
         )
+        self._reason = _LOSS if policy.loss_scale is None else _FLOOR
         self.unreadable: list[str] = []
         self._told = 0
         self._train_loss: float | None = None
@@ -147,17 +151,19 @@ class Trainer:
             if first is not None:
                 self._announce(first)
             if dry_run:
-                self._gather_unreadable()
-                return Outcome(state="finished", step=self.state.step, exit_code=0, metrics={})
-            begin()
-            if self.ranks.is_first:
-                # Killed from here on, it must not pass for the finished run that it goes on with.
-                self.run.results.unlink(missing_ok=True)
-                self.run.cut_metrics(self.state.step)
-            with self._events() as events:
-                outcome = self._run(events, batches, first)
-        self._gather_unreadable()
-        self._write_results(outcome)
+                outcome = Outcome(state="finished", step=self.state.step, exit_code=0, metrics={})
+            else:
+                begin()
+                if self.ranks.is_first:
+                    # Killed from here on, it must not pass for the finished run it goes on with.
+                    self.run.results.unlink(missing_ok=True)
+                    self.run.cut_metrics(self.state.step)
+                with self._events() as events:
+                    outcome = self._run(events, batches, first)
+        mine = [str(fault) for fault in self.tally.faults]
+        self.unreadable = list(dict.fromkeys(gather_texts(mine, self.ranks)))
+        if not dry_run:
+            self._write_results(outcome)
         return outcome
 
     def _announce(self, batch: Batch) -> None:
@@ -258,7 +264,7 @@ class Trainer:
         bar.show(self.state.step)
         self._tell_unreadable()
         if self.device.kind == "cpu":
-            self._guard.raise_if_blocked(self._reason())
+            self._guard.raise_if_blocked(self._reason)
         wish = self._cadence.moments(
             self.state.step, self.state.elapsed_s, signal=self.stop.signal, limit=self._time_limit_s
         )
@@ -282,7 +288,7 @@ class Trainer:
     def _log(self, events: Events, *, warmed_up: bool) -> None:
         """Read the sums of the window from the device and write a line."""
         window = self.state.take_window(self.ranks)
-        self._guard.raise_if_blocked(self._reason())
+        self._guard.raise_if_blocked(self._reason)
         if window is None:
             return
         pace = self.clock.close_window() if warmed_up else None
@@ -343,7 +349,7 @@ class Trainer:
 
     def _save(self) -> None:
         """Write a checkpoint of the present step, with its scores if it has some."""
-        self._guard.raise_if_blocked(self._reason())
+        self._guard.raise_if_blocked(self._reason)
         self._keeper.save(self.state)
 
     def _tell_unreadable(self) -> None:
@@ -352,10 +358,6 @@ class Trainer:
         for fault in faults[self._told :]:
             self.console.line(f"left out: {fault}")
         self._told = len(faults)
-
-    def _gather_unreadable(self) -> None:
-        mine = [str(fault) for fault in self.tally.faults]
-        self.unreadable = list(dict.fromkeys(gather_texts(mine, self.ranks)))
 
     def _loader(self) -> Generator[Batch]:
         batches = train_batches(
@@ -375,9 +377,6 @@ class Trainer:
         if not self.ranks.is_first:
             return Events([])
         return create_events(self.run, self.console, first_step=self.state.step)
-
-    def _reason(self) -> str:
-        return _LOSS if self.policy.loss_scale is None else _FLOOR
 
     def _write_results(self, outcome: Outcome) -> None:
         if not self.ranks.is_first:

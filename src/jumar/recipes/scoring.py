@@ -134,7 +134,6 @@ def _score(
             )
         samples = scores.samples
         rows.append((checkpoint, scores.metrics))
-    unreadable = gather_texts([str(fault) for fault in tally.faults], ranks)
-    say_unreadable(console, list(dict.fromkeys(unreadable)))
+    say_unreadable(console, gather_texts([str(fault) for fault in tally.faults], ranks))
     console.line(f"evaluation data: {samples} samples")
     return rows

@@ -110,12 +110,12 @@ def sums_over_ranks(sums: Mapping[str, float], ranks: Ranks) -> dict[str, float]
 
 
 def gather_texts(texts: Sequence[str], ranks: Ranks) -> list[str]:
-    """The texts of all ranks, in the order of the ranks."""
+    """The texts of all ranks in the order of the ranks, each once."""
     if ranks.world == 1:
-        return list(texts)
+        return list(dict.fromkeys(texts))
     held: list[list[str]] = [[]] * ranks.world
     dist.all_gather_object(held, list(texts))
-    return [text for own in held for text in own]
+    return list(dict.fromkeys(text for own in held for text in own))
 
 
 def share_text(text: str, ranks: Ranks) -> str:

@@ -160,8 +160,7 @@ class Trainer:
                     self.run.cut_metrics(self.state.step)
                 with self._events() as events:
                     outcome = self._run(events, batches, first)
-        mine = [str(fault) for fault in self.tally.faults]
-        self.unreadable = list(dict.fromkeys(gather_texts(mine, self.ranks)))
+        self.unreadable = gather_texts([str(fault) for fault in self.tally.faults], self.ranks)
         if not dry_run:
             self._write_results(outcome)
         return outcome

@@ -29,7 +29,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from jumar.models.alexnet import AlexNet
-from jumar.models.keyed_dropout import KeyedDropout, set_dropout_position
+from jumar.models.keyed_dropout import KeyedDropout
+from jumar.models.keyed_random import set_random_position
 from jumar.models.resnext import Bottleneck, ResNeXt50
 from jumar.precision.policy import PrecisionPolicy
 from jumar.precision.settings import PrecisionSettings
@@ -121,7 +122,7 @@ def step(
     labels: Tensor,
 ) -> None:
     """One training step."""
-    set_dropout_position(net, 1, 0)
+    set_random_position(net, 1, 0)
     with region():
         loss = F.cross_entropy(net(images), labels)
     loss.backward()

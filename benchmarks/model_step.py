@@ -25,7 +25,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from jumar.models.keyed_dropout import KeyedDropout, set_dropout_position
+from jumar.models.keyed_dropout import KeyedDropout
+from jumar.models.keyed_random import set_random_position
 from jumar.models.resnext import ResNeXt50
 
 NUM_CLASSES = 1001
@@ -183,7 +184,7 @@ def compare_dropout() -> None:
         features = torch.randn(128, 4096, dtype=dtype).requires_grad_()
         gradient = torch.randn(128, 4096, dtype=dtype)
         keyed = KeyedDropout(0.35)
-        set_dropout_position(keyed, key=1, first_row=0)
+        set_random_position(keyed, key=1, first_row=0)
         variants = {
             "nn.Dropout": partial(forward_and_backward, nn.Dropout(0.35), (features,), gradient),
             "KeyedDropout": partial(forward_and_backward, keyed, (features,), gradient),

@@ -30,7 +30,7 @@ from torch.nn import functional
 
 from jumar.data.samples import Fetched, SampleKey
 from jumar.device import open_device, set_threads
-from jumar.models.keyed_dropout import set_dropout_position
+from jumar.models.keyed_random import set_random_position
 from jumar.precision.policy import PrecisionPolicy
 from jumar.recipes.classification import ClassificationRecipe
 from jumar.recipes.registry import create_recipe
@@ -87,7 +87,7 @@ def hand_written(
     steps = itertools.count()
 
     def step() -> None:
-        set_dropout_position(network, next(steps), 0)
+        set_random_position(network, next(steps), 0)
         with torch.autocast("cpu", torch.bfloat16):
             loss = functional.cross_entropy(network(images), labels, label_smoothing=0.1)
         loss.backward()

@@ -2,7 +2,8 @@ import pytest
 import torch
 
 from jumar.models.alexnet import SMALLEST_IMAGE, AlexNet, decays, tf_variables
-from jumar.models.keyed_dropout import KeyedDropout, set_dropout_position
+from jumar.models.keyed_dropout import KeyedDropout
+from jumar.models.keyed_random import set_random_position
 
 WEIGHT_DECAY = 1e-4
 LAYERS = ["conv1", "conv2", "conv3", "conv4", "conv5", "dense1", "dense2", "classifier"]
@@ -104,7 +105,7 @@ def test_gradients_of_a_batch_in_pieces_add_up_to_those_of_the_whole() -> None:
         model.zero_grad()
         row = 0
         for piece in pieces:
-            set_dropout_position(model, 99, row)
+            set_random_position(model, 99, row)
             model(piece).square().sum().backward()
             row += len(piece)
         assert model.conv1.weight.grad is not None

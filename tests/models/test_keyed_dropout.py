@@ -7,14 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from jumar.models.keyed_dropout import KeyedDropout, set_dropout_position
+from jumar.models.keyed_dropout import KeyedDropout
+from jumar.models.keyed_random import set_random_position
 
 KEYS = [0, 1, 2, 12345, 2**32, 2**63 + 1, -1]
 
 
 def dropped(x: torch.Tensor, key: int, *, first_row: int = 0, p: float = 0.35) -> torch.Tensor:
     layer = KeyedDropout(p)
-    set_dropout_position(layer, key, first_row)
+    set_random_position(layer, key, first_row)
     return layer(x)
 
 
@@ -84,7 +85,7 @@ def test_masks_of_two_layers_are_uncorrelated() -> None:
     model = Both()
     masks: list[torch.Tensor] = []
     for key in range(30):
-        set_dropout_position(model, key, 0)
+        set_random_position(model, key, 0)
         ones = torch.ones(32, 512)
         masks += [(layer(ones) != 0).double().flatten() for layer in (model.first, model.second)]
     assert largest_z_score(torch.stack(masks), 0.5) < 6
@@ -139,7 +140,7 @@ def test_evaluation_and_probability_zero_are_the_identity() -> None:
 
 
 def test_training_without_a_position_is_refused() -> None:
-    with pytest.raises(RuntimeError, match="set_dropout_position"):
+    with pytest.raises(RuntimeError, match="set_random_position"):
         KeyedDropout(0.5)(torch.ones(2, 2))
 
 
@@ -155,7 +156,7 @@ def test_a_probability_next_to_one_still_works() -> None:
 
 def test_the_layer_has_no_state_that_is_saved_or_broadcast() -> None:
     layer = KeyedDropout(0.5)
-    set_dropout_position(layer, 1, 0)
+    set_random_position(layer, 1, 0)
     assert not layer.state_dict()
     assert not list(layer.buffers())
     assert torch.equal(copy.deepcopy(layer)(torch.ones(4, 8)), layer(torch.ones(4, 8)))
@@ -178,6 +179,6 @@ def test_a_compiled_layer_is_compiled_once_and_drops_the_same() -> None:
     compiled = torch.compile(layer, backend=backend)
     x = torch.randn(4, 16)
     for step in range(3):
-        set_dropout_position(layer, step, 4 * step)
+        set_random_position(layer, step, 4 * step)
         assert torch.equal(compiled(x), layer(x))
     assert len(compiled_graphs) == 1

@@ -6,8 +6,9 @@ that one list of variables serves the import, the export and the parity tests.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -106,6 +107,30 @@ class TfVariable:
         if values.dtype == torch.bfloat16:
             values = values.float()
         return np.array(self.layout.to_tensorflow(values.numpy()), order="C")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TfNames:
+    """How a network's weights are called in the checkpoints of its TensorFlow original.
+
+    Attributes:
+        variables: In the order of the original's graph; those not trained (statistics, the `u` of
+            a spectral normalisation) included.
+        averages: Where a checkpoint keeps the moving averages of the trained variables:
+            `beside` under `<name>/ExponentialMovingAverage`; `swapped` under `<name>` itself,
+            with the raw value under `<name>/ExponentialMovingAverage`, which is what
+            `ExponentialMovingAverage`'s swapping saver writes; `none` where there are none.
+        renamings: Patterns of names in other files of the same network, as (regular expression,
+            replacement) from the file's name to `tf_name`, tried in turn on a name that is not
+            one of `variables`.
+        ignored: Regular expressions of names that hold nothing of the network: optimizer slots,
+            step counters, copies of the graph.
+    """
+
+    variables: Sequence[TfVariable]
+    averages: Literal["none", "beside", "swapped"] = "beside"
+    renamings: Sequence[tuple[str, str]] = ()
+    ignored: Sequence[str] = ()
 
 
 def convolution_variables(tf_name: str, name: str, *, bias: bool) -> list[TfVariable]:

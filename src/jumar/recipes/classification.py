@@ -8,6 +8,7 @@ from torch import nn
 
 from jumar.data.image_set import ImageData, open_image_sets
 from jumar.errors import UserError
+from jumar.models.tf_layout import TfNames
 from jumar.recipes.recipe import LoaderNumbers, Recipe
 from jumar.settings import setting
 from jumar.tasks.classification import ClassificationTask
@@ -34,6 +35,15 @@ class Network(ABC):
 
         Images `[N, 3, image_size, image_size]` in, logits `[N, num_classes]` out.
         """
+
+    def tf_names(self, network: nn.Module) -> TfNames:
+        """How the weights of `create`'s network are called in TensorFlow checkpoints.
+
+        Raises:
+            UserError: There is no TensorFlow original.
+        """
+        del network
+        raise UserError("this network has no list of TensorFlow names")
 
     def decays(self, name: str, parameter: nn.Parameter) -> bool:
         """Whether weight decay applies to a parameter of the network, by its name there."""
@@ -68,19 +78,34 @@ class ClassificationRecipe(Recipe):
         train, evaluation = open_image_sets(
             self.data, seed=self.seed, num_classes=self.model.num_classes, notice=say
         )
-        classes = train.num_classes
-        try:
-            network = self.model.create(num_classes=classes, image_size=self.data.image_size)
-        except ValueError as error:
-            raise UserError(str(error), where="model") from None
         return ClassificationTask(
-            network,
+            self._network(train.num_classes),
             self.data.preprocessing,
             train_data=train,
             eval_data=evaluation,
             label_smoothing=self.loss.label_smoothing,
             decays=self.model.decays,
         )
+
+    def build_model(self) -> nn.Module:
+        """The network; the number of classes must be set, because there is no data to count."""
+        if self.model.num_classes == 0:
+            raise UserError(
+                "the number of classes is not known without the data",
+                where="model.num_classes",
+                todo="Add --set model.num_classes=... (ImageNet: AlexNet 1000, ResNeXt-50 1001).",
+            )
+        return self._network(self.model.num_classes)
+
+    def tf_names(self, model: nn.Module) -> TfNames:
+        """Those of the network's original."""
+        return self.model.tf_names(model)
+
+    def _network(self, num_classes: int) -> nn.Module:
+        try:
+            return self.model.create(num_classes=num_classes, image_size=self.data.image_size)
+        except ValueError as error:
+            raise UserError(str(error), where="model") from None
 
     def optimization(self) -> Mapping[str, Optimization]:
         """The one objective's optimizer and schedule."""

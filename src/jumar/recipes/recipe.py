@@ -4,6 +4,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from torch import nn
+
+from jumar.errors import UserError
+from jumar.models.tf_layout import TfNames
 from jumar.precision.settings import PrecisionSettings
 from jumar.settings import setting
 from jumar.tasks.task import Task
@@ -48,6 +52,29 @@ class Recipe(ABC):
         Raises:
             UserError: The data is not there or does not fit.
         """
+
+    def build_model(self) -> nn.Module:
+        """The network alone, with the names and shapes of the task's `model`, without any data.
+
+        What a finished run is used for (weights in and out, `generate`, `denoise`, `predict`)
+        begins here.
+
+        Raises:
+            UserError: The recipe cannot say its network without data.
+        """
+        raise UserError(
+            "this recipe does not give its network without data",
+            todo="Write `build_model()` in the recipe's class.",
+        )
+
+    def tf_names(self, model: nn.Module) -> TfNames:
+        """How the weights of `build_model()` are called in TensorFlow checkpoints.
+
+        Raises:
+            UserError: There is no TensorFlow original.
+        """
+        del model
+        raise UserError("this recipe has no list of TensorFlow names")
 
     @abstractmethod
     def optimization(self) -> Mapping[str, Optimization]:

@@ -110,11 +110,7 @@ class ClassificationTask(Task):
         hits = {f"top{k}": ((above < k) & torch.isfinite(own[:, 0])).sum() for k in (1, 5)}
         return {"count": torch.ones_like(labels).sum(), **hits, "loss": loss}
 
-    def summarize(self, sums: Mapping[str, float]) -> dict[str, float]:
+    def summarize(self, sums: Mapping[str, torch.Tensor]) -> dict[str, float]:
         """`top1` and `top5` in percent and the mean `loss`, with the training's label smoothing."""
-        count = sums["count"]
-        return {
-            "top1": 100 * sums["top1"] / count,
-            "top5": 100 * sums["top5"] / count,
-            "loss": sums["loss"] / count,
-        }
+        count, loss, top1, top5 = (sums[name].item() for name in ("count", "loss", "top1", "top5"))
+        return {"top1": 100 * top1 / count, "top5": 100 * top5 / count, "loss": loss / count}

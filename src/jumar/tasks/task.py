@@ -55,6 +55,30 @@ class Headline:
     higher_is_better: bool
 
 
+@dataclass(frozen=True, kw_only=True)
+class Illustration:
+    """A picture of what the model does, for people: a sample grid, a strip of before and after.
+
+    Attributes:
+        name: Its file name without ending: lower-case letters, digits and hyphens.
+        caption: One line that says what is seen, from left to right or top to bottom.
+        image: uint8 [height, width, 3] on the CPU.
+    """
+
+    name: str
+    caption: str
+    image: torch.Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreTable:
+    """A table that an evaluation gives besides its metrics, such as a confusion matrix."""
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
 class Task(ABC):
     """What is learned: built by a recipe, trained and evaluated by the trainer.
 
@@ -65,6 +89,10 @@ class Task(ABC):
         train_data: Samples to learn from.
         eval_data: Samples to score on, or None.
         headline: The metric by which checkpoints are ranked.
+        averaged: The part of the model whose weights the moving average covers, where there is
+            one; None for the whole model. A GAN averages its generator.
+        gathered: Those of the results of `evaluate_batch` that are rows to be put one after the
+            other, because what is computed of them is no sum.
     """
 
     name: str
@@ -73,13 +101,37 @@ class Task(ABC):
     train_data: SampleSet
     eval_data: SampleSet | None
     headline: Headline
+    averaged: nn.Module | None = None
+    gathered: Sequence[str] = ()
 
     @abstractmethod
     def evaluate_batch(self, batch: Batch) -> dict[str, torch.Tensor]:
-        """Sums over the samples of a batch (never means), as scalars on the device, among them
-        `count`. Sums add up exactly over an uneven last batch and over ranks.
+        """Sums over the samples of a batch (never means), on the device and of any shape, among
+        them the scalar `count`. Sums add up exactly over an uneven last batch and over ranks.
+
+        A result named in `gathered` is [rows, ...] instead: the rows of all batches and ranks are
+        put one after the other.
         """
 
     @abstractmethod
-    def summarize(self, sums: Mapping[str, float]) -> dict[str, float]:
-        """The metrics from the sums over the whole set, in the order in which they are shown."""
+    def summarize(self, sums: Mapping[str, torch.Tensor]) -> dict[str, float]:
+        """The metrics of the whole set, in the order in which they are shown.
+
+        Args:
+            sums: What `evaluate_batch` gave, added up or put together, on the CPU; sums are
+                float64.
+        """
+
+    def score_tables(self, sums: Mapping[str, torch.Tensor]) -> Sequence[ScoreTable]:
+        """Tables that are shown beside the metrics; `sums` as in `summarize`."""
+        del sums
+        return ()
+
+    def illustrate(self) -> Sequence[Illustration]:
+        """Pictures of what the model can do now.
+
+        Called after an evaluation, with the scored weights in the model and the model in
+        evaluation mode, without gradients and in the run's precision. Always the same inputs, so
+        that the pictures of a run can be compared.
+        """
+        return ()

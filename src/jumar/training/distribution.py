@@ -95,18 +95,30 @@ def mean_over_ranks(value: torch.Tensor, ranks: Ranks) -> torch.Tensor:
     return value
 
 
-def sums_over_ranks(sums: Mapping[str, float], ranks: Ranks) -> dict[str, float]:
-    """The sums of all ranks, in float64 on every device, added in the order of the ranks.
+def sums_over_ranks(sums: Mapping[str, torch.Tensor], ranks: Ranks) -> dict[str, torch.Tensor]:
+    """The float64 sums of all ranks on the CPU, added in the order of the ranks.
 
     A rank may have none: a small set does not reach all of them, and a batch of which nothing can
     be read is left out. They travel as objects, so that such a rank need not know their names.
     """
     if ranks.world == 1:
         return dict(sums)
-    held: list[dict[str, float]] = [{}] * ranks.world
+    held: list[dict[str, torch.Tensor]] = [{}] * ranks.world
     dist.all_gather_object(held, dict(sums))
     names = dict.fromkeys(name for own in held for name in own)
-    return {name: sum(own.get(name, 0.0) for own in held) for name in names}
+    return {
+        name: torch.stack([own[name] for own in held if name in own]).sum(dim=0) for name in names
+    }
+
+
+def rows_over_ranks(rows: Mapping[str, torch.Tensor], ranks: Ranks) -> dict[str, torch.Tensor]:
+    """The rows [n, ...] of all ranks on the CPU, one after the other in the order of the ranks."""
+    if ranks.world == 1:
+        return dict(rows)
+    held: list[dict[str, torch.Tensor]] = [{}] * ranks.world
+    dist.all_gather_object(held, dict(rows))
+    names = dict.fromkeys(name for own in held for name in own)
+    return {name: torch.cat([own[name] for own in held if name in own]) for name in names}
 
 
 def gather_texts(texts: Sequence[str], ranks: Ranks) -> list[str]:

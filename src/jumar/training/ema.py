@@ -33,15 +33,23 @@ class Ema:
 
     Args:
         model: On its device; the averages start from its weights.
+        averaged: The part of the model that is averaged; None for all of it.
         decay: Share of the old average that stays at each step.
         warm_up: See `ema_decay`.
     """
 
-    def __init__(self, model: nn.Module, *, decay: float, warm_up: bool = False) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        averaged: nn.Module | None = None,
+        decay: float,
+        warm_up: bool = False,
+    ) -> None:
         self.decay = decay
         self.warm_up = warm_up
         self._model = model
-        self._parameters = [p for p in model.parameters() if p.is_floating_point()]
+        self._parameters = [p for p in (averaged or model).parameters() if p.is_floating_point()]
         self._averages = [
             p.detach().to(torch.promote_types(p.dtype, torch.float32), copy=True)
             for p in self._parameters

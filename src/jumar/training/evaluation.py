@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 import torch
@@ -15,9 +15,9 @@ from jumar.data.samples import Batch
 from jumar.device import Device, copy_ahead
 from jumar.errors import UserError
 from jumar.precision.policy import PrecisionPolicy
-from jumar.tasks.task import Task
+from jumar.tasks.task import ScoreTable, Task
 from jumar.training.checkpoint import Checkpoint
-from jumar.training.distribution import Ranks, sums_over_ranks
+from jumar.training.distribution import Ranks, rows_over_ranks, sums_over_ranks
 from jumar.training.progress import Console
 from jumar.training.signals import StopRequest
 
@@ -33,6 +33,7 @@ class Scores:
     metrics: Mapping[str, float]
     samples: int
     seconds: float
+    tables: Sequence[ScoreTable] = field(default=())
 
 
 def evaluate(
@@ -69,6 +70,7 @@ def evaluate(
         raise UserError("there is no data to evaluate on", where="data.eval_path")
     start = time.perf_counter()
     sums: dict[str, torch.Tensor] = {}
+    rows: dict[str, list[torch.Tensor]] = {}
     modules: list[nn.Module] = [task.model, *task.objectives]
     # All modes are noted before any is changed: an objective holds the model as a part.
     training = [module.training for module in modules]
@@ -89,19 +91,24 @@ def evaluate(
                     raise Interrupted
                 with policy.forward():
                     found = task.evaluate_batch(batch)
+                for name in task.gathered:
+                    rows.setdefault(name, []).append(found.pop(name).cpu())
                 _add(sums, found)
                 bar.show(done)
     finally:
         for module, mode in zip(modules, training, strict=True):
             module.train(mode)
-    totals = sums_over_ranks({name: value.item() for name, value in sums.items()}, ranks)
+    totals = sums_over_ranks({name: value.cpu().double() for name, value in sums.items()}, ranks)
+    totals |= rows_over_ranks({name: torch.cat(parts) for name, parts in rows.items()}, ranks)
     if not totals:
         raise UserError(
             f"none of the {len(data)} samples to evaluate on can be read", where="data.eval_path"
         )
-    samples = round(totals["count"])
     return Scores(
-        metrics=task.summarize(totals), samples=samples, seconds=time.perf_counter() - start
+        metrics=task.summarize(totals),
+        samples=round(totals["count"].item()),
+        seconds=time.perf_counter() - start,
+        tables=task.score_tables(totals),
     )
 
 

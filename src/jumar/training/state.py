@@ -92,9 +92,10 @@ class TrainState:
             raise UserError(f"two objectives of the task have the same name: {', '.join(names)}")
         self.lanes = [_lane(objective, plan, device, ranks) for objective in task.objectives]
         decay = plan.training.ema_decay
-        self.ema = (
-            Ema(task.model, decay=decay, warm_up=plan.training.ema_warm_up) if decay > 0 else None
-        )
+        self.ema: Ema | None = None
+        if decay > 0:
+            warm_up = plan.training.ema_warm_up
+            self.ema = Ema(task.model, averaged=task.averaged, decay=decay, warm_up=warm_up)
 
     def take_window(self, ranks: Ranks) -> Window | None:
         """Read the sums since the last call, averaged over the ranks; waits for the device.
@@ -165,7 +166,7 @@ class TrainState:
             UserError: It belongs to another model or recipe, or is damaged.
         """
         where = str(checkpoint.path)
-        _load_exactly(self.task.model, load_weights(checkpoint.model_file(ema=False)), where)
+        load_exactly(self.task.model, load_weights(checkpoint.model_file(ema=False)), where)
         state = load_state(checkpoint)
         try:
             for lane in self.lanes:
@@ -234,7 +235,7 @@ def _distributed(call: nn.Module, objective: Objective, device: Device) -> nn.Mo
         return DistributedDataParallel(call, device_ids=ids, broadcast_buffers=False)
 
 
-def _load_exactly(model: nn.Module, tensors: Mapping[str, torch.Tensor], where: str) -> None:
+def load_exactly(model: nn.Module, tensors: Mapping[str, torch.Tensor], where: str) -> None:
     """Load weights of the very same model; partial loading is transfer, not resume."""
     own = model.state_dict()
     odd = sorted(set(own) ^ set(tensors))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 
 from jumar.data.samples import Batch
-from jumar.models.keyed_dropout import set_dropout_position
+from jumar.models.keyed_random import set_random_position
 from jumar.training.clipping import clip_gradients
 from jumar.training.distribution import Ranks, maximum_over_ranks
 from jumar.training.guard import Guard
@@ -144,7 +144,7 @@ class Stepper:
         )
         bad: torch.Tensor | None = None
         for part in parts:
-            set_dropout_position(lane.objective, seed, part.first_row)
+            set_random_position(lane.objective, seed, part.first_row)
             with lane.gathering(last=part is parts[-1]):
                 with state.policy.forward():
                     terms = lane.forward(part.batch)

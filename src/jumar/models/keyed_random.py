@@ -1,0 +1,170 @@
+"""Random numbers that are a pure function of key, sample row and feature.
+
+A generator with a state gives numbers that depend on how a batch was split over ranks and
+micro-batches, on the device, and on everything drawn before. Here each number is an integer hash.
+The trainer says before each forward in training which rows of which step it feeds; then a resumed
+run, two ranks, or a batch in pieces see exactly the same numbers.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+_BITS32 = 0xFFFFFFFF
+_BITS64 = 0xFFFFFFFFFFFFFFFF
+
+
+@dataclass(frozen=True, eq=False)
+class RandomPosition:
+    """Where the current batch stands, as two int32 scalars.
+
+    They lie on the CPU, from where an operation on any device takes a scalar without a copy.
+    Python numbers would make `torch.compile` compile each step anew, and buffers would be
+    broadcast from rank 0 by DistributedDataParallel.
+    """
+
+    start: torch.Tensor
+    """Half of the key, plus the row of the batch's first sample."""
+    key: torch.Tensor
+    """The other half of the key."""
+
+
+class Keyed(nn.Module):
+    """A layer that needs random numbers and takes them from its position."""
+
+    position: RandomPosition | None = None
+
+    def known_position(self) -> RandomPosition:
+        """The position, once it was set."""
+        if self.position is None:
+            # Any default would repeat the same numbers at every step without a word.
+            raise RuntimeError(
+                f"{type(self).__name__} does not know which rows it sees: call "
+                "set_random_position(model, key, first_row) before each forward in training"
+            )
+        return self.position
+
+
+class KeyedNormal(Keyed):
+    """Normally distributed numbers, for the latent vectors of a generator.
+
+    Args:
+        features: Numbers a row.
+        truncation: Cut at this many standard deviations, as a truncated normal: the share outside
+            is spread over the inside, not piled up at the edges. Infinity for no cut.
+    """
+
+    def __init__(self, features: int, *, truncation: float = math.inf) -> None:
+        super().__init__()
+        self.features = features
+        self.truncation = truncation
+
+    def forward(self, rows: int, device: torch.device) -> torch.Tensor:
+        """float32 [rows, features]."""
+        position = self.known_position()
+        return keyed_normal(rows, self.features, position, device, truncation=self.truncation)
+
+
+def set_random_position(module: nn.Module, key: int, first_row: int) -> None:
+    """Say to every keyed layer of a module which rows of which step come next.
+
+    Args:
+        module: The network; its layers get different numbers by their order in it.
+        key: What the numbers of a step derive from, for instance a hash of seed and step. Its
+            lowest 64 bits count.
+        first_row: Row of the next batch's first sample in the whole batch of the step, counted
+            over all ranks and micro-batches; below 2**31.
+    """
+    layers = (layer for layer in module.modules() if isinstance(layer, Keyed))
+    for number, layer in enumerate(layers):
+        layer.position = random_position(_mix64(key) + number, first_row)
+
+
+def random_position(key: int, first_row: int = 0) -> RandomPosition:
+    """The position of a batch whose first sample is that row, under a key of 64 bits."""
+    mixed = _mix64(key)
+    return RandomPosition(start=_scalar(mixed + first_row), key=_scalar(mixed >> 32))
+
+
+def keyed_bits(
+    rows: int, features: int, position: RandomPosition, device: torch.device
+) -> torch.Tensor:
+    """int32 [rows, features], every bit of which is random.
+
+    The same numbers on every device: only 32-bit integer operations that wrap around, and those
+    that torch_npu has (`>>` and no `bitwise_right_shift`).
+    """
+    places = torch.arange(rows, dtype=torch.int32, device=device)
+    places = _mix32(_mix32(places + position.start) + position.key)
+    columns = _mix32(torch.arange(features, dtype=torch.int32, device=device))
+    return _mix32(places[:, None] + columns)
+
+
+def keyed_uniform(
+    rows: int, features: int, position: RandomPosition, device: torch.device
+) -> torch.Tensor:
+    """float32 [rows, features], uniform in the open interval (0, 1), in steps of 2**-23."""
+    bits = _shifted_right(keyed_bits(rows, features, position, device), 9)
+    return (bits.to(torch.float32) + 0.5) * 2.0**-23
+
+
+def keyed_normal(
+    rows: int,
+    features: int,
+    position: RandomPosition,
+    device: torch.device,
+    *,
+    truncation: float = math.inf,
+) -> torch.Tensor:
+    """float32 [rows, features] of a unit normal, cut at `truncation` standard deviations.
+
+    Made from uniform numbers by the inverse of the distribution function, so that one number
+    needs one hash and a cut one needs no second try. The last bits differ between devices.
+    """
+    share = math.erf(truncation / math.sqrt(2))
+    centred = (2 * keyed_uniform(rows, features, position, device) - 1) * share
+    return torch.erfinv(centred) * math.sqrt(2)
+
+
+def _mix32(bits: torch.Tensor) -> torch.Tensor:
+    """Spread every bit of an int32 tensor over the whole word.
+
+    The rounds and constants are "lowbias32" of C. Wellons, "Prospecting for Hash Functions"
+    (2018, public domain), without the last shift, which the upper bits do not need.
+    """
+    bits = bits ^ _shifted_right(bits, 16)
+    bits *= 0x7FEB352D
+    bits ^= _shifted_right(bits, 15)
+    bits *= _signed32(0x846CA68B)
+    return bits
+
+
+def _shifted_right(bits: torch.Tensor, count: int) -> torch.Tensor:
+    """Logical shift: `>>` alone would repeat the sign of a negative number."""
+    shifted = bits >> count
+    shifted &= _BITS32 >> count
+    return shifted
+
+
+def _mix64(number: int) -> int:
+    """Spread every bit of a number over 64 bits.
+
+    This is SplitMix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators",
+    2014).
+    """
+    number = (number + 0x9E3779B97F4A7C15) & _BITS64
+    number = ((number ^ (number >> 30)) * 0xBF58476D1CE4E5B9) & _BITS64
+    number = ((number ^ (number >> 27)) * 0x94D049BB133111EB) & _BITS64
+    return number ^ (number >> 31)
+
+
+def _signed32(number: int) -> int:
+    """The signed number with the same lowest 32 bits."""
+    low = number & _BITS32
+    return low - 2**32 if low >= 2**31 else low
+
+
+def _scalar(number: int) -> torch.Tensor:
+    return torch.tensor(_signed32(number), dtype=torch.int32, device="cpu")

@@ -1,0 +1,149 @@
+"""Many pictures as one: grids of samples, strips of before and after, and PNG files of them.
+
+Pictures come in as uint8 [channels, height, width] with 1 or 3 channels and go out as uint8
+[height, width, 3], which is what an illustration holds and what a PNG file is made of.
+"""
+
+import math
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image, ImageDraw, ImageFont
+from torch import Tensor
+
+from jumar.errors import UserError
+
+_GAP = 2
+_WHITE = 255
+_LABEL_MARGIN = 3
+
+
+def picture_grid(images: Tensor, columns: int = 0) -> Tensor:
+    """Pictures of one size in rows, left to right and top to bottom, with white gaps of 2 px.
+
+    Args:
+        images: uint8 [N, 3 or 1, height, width], at least one.
+        columns: Pictures a row; 0 makes the grid as square as whole rows allow.
+
+    Returns:
+        uint8 [height', width', 3] on the CPU.
+
+    Raises:
+        ValueError: The pictures have another type or shape, or there is none.
+    """
+    if images.ndim != 4 or len(images) == 0:
+        raise ValueError(f"a grid takes pictures [N, channels, H, W], not {list(images.shape)}")
+    pictures = [_as_colour(image) for image in images]
+    count, (height, width) = len(pictures), pictures[0].shape[:2]
+    columns = columns or math.ceil(math.sqrt(count * height / width))
+    columns = max(1, min(columns, count))
+    rows = math.ceil(count / columns)
+    grid = _blank(rows * (height + _GAP) - _GAP, columns * (width + _GAP) - _GAP)
+    for number, picture in enumerate(pictures):
+        top, left = number // columns * (height + _GAP), number % columns * (width + _GAP)
+        grid[top : top + height, left : left + width] = picture
+    return grid
+
+
+def side_by_side(images: Sequence[Tensor], labels: Sequence[str] = ()) -> Tensor:
+    """Pictures of any sizes in one row, their upper edges in line, each with its label below.
+
+    A column is as wide as its picture or its label, so that no label is cut.
+
+    Args:
+        images: uint8 [3 or 1, height, width] each, at least one.
+        labels: One for each picture, or none. Characters that Pillow's own font lacks become `?`.
+
+    Returns:
+        uint8 [height', width', 3] on the CPU.
+
+    Raises:
+        ValueError: A picture has another type or shape, there is none, or labels are missing.
+    """
+    pictures = [_as_colour(image) for image in images]
+    if not pictures:
+        raise ValueError("a strip takes at least one picture")
+    if labels and len(labels) != len(pictures):
+        raise ValueError(f"{len(pictures)} pictures have {len(labels)} labels")
+    words = [_label(label) for label in labels]
+    if words:
+        columns = [_above(picture, word) for picture, word in zip(pictures, words, strict=True)]
+    else:
+        columns = pictures
+    strip = _blank(
+        max(column.shape[0] for column in columns),
+        sum(column.shape[1] + _GAP for column in columns) - _GAP,
+    )
+    left = 0
+    for column in columns:
+        strip[: column.shape[0], left : left + column.shape[1]] = column
+        left += column.shape[1] + _GAP
+    return strip
+
+
+def save_png(image: Tensor, path: Path) -> None:
+    """Write a picture beside its place and rename it, so that no reader sees half of one.
+
+    Args:
+        image: uint8 [height, width, 3].
+        path: The file; its folder is made where it is missing.
+
+    Raises:
+        UserError: The folder cannot be written to, or the disk is full.
+    """
+    picture = Image.fromarray(image.cpu().contiguous().numpy())
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        picture.save(beside, format="PNG")
+        beside.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            beside.unlink()
+        raise UserError(
+            f"cannot be written: {error.strerror or error}",
+            where=str(path),
+            todo="Check that the disk is not full and that the folder may be written to.",
+        ) from error
+
+
+def _as_colour(image: Tensor) -> Tensor:
+    """[height, width, 3] of one picture [channels, height, width]."""
+    if image.ndim != 3 or image.shape[0] not in (1, 3) or 0 in image.shape:
+        raise ValueError(f"a picture is [3 or 1, H, W], not {list(image.shape)}")
+    if image.dtype != torch.uint8:
+        # A float in -1..1 would turn black without a word.
+        raise ValueError(f"a picture is uint8, not {image.dtype}")
+    return image.cpu().expand(3, -1, -1).permute(1, 2, 0)
+
+
+def _blank(height: int, width: int) -> Tensor:
+    return torch.full((height, width, 3), _WHITE, dtype=torch.uint8)
+
+
+def _label(text: str) -> Tensor:
+    """A line of text in Pillow's own font, black on white."""
+    # Pillow without FreeType has a font of Latin-1 alone, and raises on anything else.
+    shown = " ".join(text.split()).encode("latin-1", "replace").decode("latin-1") or " "
+    font = ImageFont.load_default()
+    left, top, right, bottom = (round(edge) for edge in font.getbbox(shown))
+    # The height is that of letters with both kinds of strokes, so that labels stand in line.
+    line = round(font.getbbox("Ágjy|")[3])
+    size = (max(right - left, 1) + 2 * _LABEL_MARGIN, max(line, bottom - top) + _LABEL_MARGIN)
+    drawn = Image.new("RGB", size, (_WHITE, _WHITE, _WHITE))
+    ImageDraw.Draw(drawn).text((_LABEL_MARGIN - left, 0), shown, fill=(0, 0, 0), font=font)
+    return torch.from_numpy(np.array(drawn))
+
+
+def _above(picture: Tensor, word: Tensor) -> Tensor:
+    """A picture with its label below, both in the middle of their column."""
+    width = max(picture.shape[1], word.shape[1])
+    column = _blank(picture.shape[0] + word.shape[0], width)
+    for part, top in ((picture, 0), (word, picture.shape[0])):
+        left = (width - part.shape[1]) // 2
+        column[top : top + part.shape[0], left : left + part.shape[1]] = part
+    return column

@@ -7,14 +7,14 @@ Facts: TensorFlow, core/example/{example,feature}.proto, and protobuf's encoding
 """
 
 import struct
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-_VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
-_FIXED_BYTES = {_FIXED64: 8, _FIXED32: 4}
+from jumar.data.wire import DELIMITED, FIXED32, VARINT, delimited, encode_varint, fields, varint
+
 _UINT64 = 2**64
-_KEY_TAG = 1 << 3 | _LENGTH
+_KEY_TAG = 1 << 3 | DELIMITED
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ def decode_example(data: bytes, keys: Collection[bytes] | None = None) -> dict[s
     found: dict[str, Feature] = {}
     for field, begin, end in _delimited_fields(data, 0, len(data)):
         if field == 1:
-            for inner, wire, start, stop in _fields(data, begin, end):
-                if inner == 1 and wire == _LENGTH:
+            for inner, wire, start, stop in fields(data, begin, end):
+                if inner == 1 and wire == DELIMITED:
                     _decode_entry(data, start, stop, keys, found)
     return found
 
@@ -80,8 +80,8 @@ def encode_example(features: Mapping[str, Feature]) -> bytes:
         except (OverflowError, struct.error) as error:
             raise ValueError(f"feature '{key}': {error}") from error
         name = key.encode("utf-8")
-        entries.append(_delimited(1, _delimited(1, name) + _delimited(2, content)))
-    return _delimited(1, b"".join(entries))
+        entries.append(delimited(1, delimited(1, name) + delimited(2, content)))
+    return delimited(1, b"".join(entries))
 
 
 def _decode_entry(
@@ -111,10 +111,10 @@ def _split_entry(data: bytes, begin: int, end: int) -> tuple[bytes, Sequence[tup
             return data[begin + 2 : value], ((sole[1], end),)
     key = b""
     spans: list[tuple[int, int]] = []
-    for field, wire, start, stop in _fields(data, begin, end):
-        if wire == _LENGTH and field == 1:
+    for field, wire, start, stop in fields(data, begin, end):
+        if wire == DELIMITED and field == 1:
             key = data[start:stop]
-        elif wire == _LENGTH and field == 2:
+        elif wire == DELIMITED and field == 2:
             spans.append((start, stop))
     return key, spans
 
@@ -147,7 +147,7 @@ def _decode_feature(data: bytes, spans: Sequence[tuple[int, int]]) -> Feature | 
 
 def _floats(data: bytes, lists: list[tuple[int, int]]) -> tuple[float, ...]:
     values: list[float] = []
-    for start, stop in _number_spans(data, lists, _FIXED32):
+    for start, stop in _number_spans(data, lists, FIXED32):
         if (stop - start) % 4:
             raise ValueError(
                 f"packed floats of {stop - start} bytes, no multiple of 4, at byte {start}"
@@ -158,9 +158,9 @@ def _floats(data: bytes, lists: list[tuple[int, int]]) -> tuple[float, ...]:
 
 def _integers(data: bytes, lists: list[tuple[int, int]]) -> tuple[int, ...]:
     values: list[int] = []
-    for start, stop in _number_spans(data, lists, _VARINT):
+    for start, stop in _number_spans(data, lists, VARINT):
         while start < stop:
-            value, start = _varint(data, start, stop)
+            value, start = varint(data, start, stop)
             value %= _UINT64
             values.append(value - _UINT64 if value >= _UINT64 // 2 else value)
     return tuple(values)
@@ -178,8 +178,8 @@ def _number_spans(
             continue
         spans.extend(
             (start, stop)
-            for field, wire, start, stop in _fields(data, begin, end)
-            if field == 1 and wire in (_LENGTH, unpacked)
+            for field, wire, start, stop in fields(data, begin, end)
+            if field == 1 and wire in (DELIMITED, unpacked)
         )
     return spans
 
@@ -188,8 +188,8 @@ def _sole_field(data: bytes, position: int, end: int) -> tuple[int, int] | None:
     """Field number and first content byte of a message that is one length-delimited field."""
     if position + 1 < end:
         tag = data[position]
-        if tag < 128 and tag & 7 == _LENGTH:
-            length, start = _varint(data, position + 1, end)
+        if tag < 128 and tag & 7 == DELIMITED:
+            length, start = varint(data, position + 1, end)
             if start + length == end and tag >> 3:
                 return tag >> 3, start
     return None
@@ -202,72 +202,21 @@ def _delimited_fields(data: bytes, begin: int, end: int) -> Sequence[tuple[int, 
         return ((*sole, end),)
     return [
         (field, start, stop)
-        for field, wire, start, stop in _fields(data, begin, end)
-        if wire == _LENGTH
+        for field, wire, start, stop in fields(data, begin, end)
+        if wire == DELIMITED
     ]
-
-
-def _fields(data: bytes, position: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-    """Field number, wire type, and where the content begins and ends, of a message's fields."""
-    while position < end:
-        at = position
-        tag, begin = _varint(data, position, end)
-        wire = tag & 7
-        if wire == _LENGTH:
-            length, begin = _varint(data, begin, end)
-            position = begin + length
-        elif wire == _VARINT:
-            position = _varint(data, begin, end)[1]
-        elif wire in _FIXED_BYTES:
-            position = begin + _FIXED_BYTES[wire]
-        else:
-            raise ValueError(f"wire type {wire} at byte {at}")
-        if position > end:
-            raise ValueError(f"the field at byte {at} ends behind its message, at byte {position}")
-        if not 8 <= tag < 2**32:
-            raise ValueError(f"field number {tag >> 3} at byte {at}")
-        yield tag >> 3, wire, begin, position
-
-
-def _varint(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """The number at a position, and the position behind it."""
-    if position < end and data[position] < 128:
-        return data[position], position + 1
-    value = 0
-    for index in range(position, min(end, position + 10)):
-        byte = data[index]
-        value |= (byte & 127) << 7 * (index - position)
-        if byte < 128:
-            return value, index + 1
-    reason = "longer than 10 bytes" if end - position >= 10 else "cut short"
-    raise ValueError(f"a varint {reason} at byte {position}")
 
 
 def _encode_list(feature: Feature) -> bytes:
     if isinstance(feature, BytesFeature):
-        content = b"".join(_delimited(1, value) for value in feature.values)
+        content = b"".join(delimited(1, value) for value in feature.values)
     elif isinstance(feature, FloatFeature):
         packed = struct.pack(f"<{len(feature.values)}f", *feature.values)
-        content = _delimited(1, packed) if packed else b""
+        content = delimited(1, packed) if packed else b""
     else:
         for value in feature.values:
             if not -(_UINT64 // 2) <= value < _UINT64 // 2:
                 raise OverflowError(f"{value} does not fit into 64 bits")
-        packed = b"".join(_encode_varint(value % _UINT64) for value in feature.values)
-        content = _delimited(1, packed) if packed else b""
-    return _delimited(feature.field, content)
-
-
-def _encode_varint(value: int) -> bytes:
-    if value < 128:
-        return bytes((value,))
-    parts = bytearray()
-    while value > 127:
-        parts.append(value & 127 | 128)
-        value >>= 7
-    parts.append(value)
-    return bytes(parts)
-
-
-def _delimited(field: int, content: bytes) -> bytes:
-    return _encode_varint(field << 3 | _LENGTH) + _encode_varint(len(content)) + content
+        packed = b"".join(encode_varint(value % _UINT64) for value in feature.values)
+        content = delimited(1, packed) if packed else b""
+    return delimited(feature.field, content)

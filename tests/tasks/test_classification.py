@@ -37,8 +37,7 @@ def batch(labels: list[int]) -> dict[str, torch.Tensor]:
 
 def score(logits: torch.Tensor, labels: list[int]) -> dict[str, float]:
     task = task_for(logits)
-    sums = {k: v.item() for k, v in task.evaluate_batch(batch(labels)).items()}
-    return task.summarize(sums)
+    return task.summarize(task.evaluate_batch(batch(labels)))
 
 
 def test_top1_and_top5_agree_with_sorting() -> None:

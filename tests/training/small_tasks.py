@@ -14,7 +14,7 @@ from jumar.device import open_device
 from jumar.models.keyed_dropout import KeyedDropout
 from jumar.precision.policy import PrecisionPolicy
 from jumar.precision.settings import PrecisionSettings
-from jumar.tasks.task import Headline, Objective, Task
+from jumar.tasks.task import Headline, Illustration, Objective, ScoreTable, Task
 from jumar.training.distribution import Ranks
 from jumar.training.optimizers import OptimizerSettings
 from jumar.training.progress import Console
@@ -105,8 +105,9 @@ class PointTask(Task):
         loss = functional.cross_entropy(logits, batch["label"], reduction="sum")
         return {"count": torch.ones_like(batch["label"]).sum(), "right": right, "loss": loss}
 
-    def summarize(self, sums: Mapping[str, float]) -> dict[str, float]:
-        return {"top1": 100 * sums["right"] / sums["count"], "loss": sums["loss"] / sums["count"]}
+    def summarize(self, sums: Mapping[str, torch.Tensor]) -> dict[str, float]:
+        count = sums["count"].item()
+        return {"top1": 100 * sums["right"].item() / count, "loss": sums["loss"].item() / count}
 
 
 class Discriminate(Objective):
@@ -143,14 +144,34 @@ class Generate(Objective):
 
 
 class GanTask(PointTask):
-    """Two objectives over one model, each with its own optimizer."""
+    """Two objectives over one model, each with its own optimizer; scored by rows, not by sums."""
 
     name = "gan"
+    headline = Headline(name="median", unit="", higher_is_better=False)
+    gathered = ("generated",)
 
     def __init__(self) -> None:
         pair = nn.ModuleDict({"g": nn.Linear(2, FEATURES), "d": nn.Linear(FEATURES, 1)})
-        super().__init__(pair, eval_size=0)
+        super().__init__(pair)
         self.objectives = [Discriminate(pair), Generate(pair)]
+        self.averaged = pair["g"]
+
+    def evaluate_batch(self, batch: Batch) -> dict[str, torch.Tensor]:
+        generated = self.model["g"](batch["point"][:, :2])
+        labels = functional.one_hot(batch["label"], CLASSES).sum(dim=0)
+        return {"count": labels.sum(), "labels": labels, "generated": generated}
+
+    def summarize(self, sums: Mapping[str, torch.Tensor]) -> dict[str, float]:
+        return {"median": sums["generated"].median().item()}
+
+    def score_tables(self, sums: Mapping[str, torch.Tensor]) -> list[ScoreTable]:
+        labels = [str(round(value)) for value in sums["labels"].tolist()]
+        rows = len(sums["generated"])
+        return [ScoreTable(title="labels", header=["rows", *"abc"], rows=[[str(rows), *labels]])]
+
+    def illustrate(self) -> list[Illustration]:
+        image = torch.full((2, 3, 3), 7, dtype=torch.uint8)
+        return [Illustration(name="weights", caption="nothing <to> see", image=image)]
 
 
 def small_plan(

@@ -9,6 +9,7 @@ from jumar.training.distribution import (
     gather_texts,
     maximum_over_ranks,
     mean_over_ranks,
+    rows_over_ranks,
     share_text,
     sums_over_ranks,
 )
@@ -51,7 +52,8 @@ def test_one_rank_agrees_with_itself_at_once() -> None:
     assert agreement.exchange([1, 0, 2]) == [1, 0, 2]
     assert agreement.exchange([0, 0, 0]) == [0, 0, 0]
     agreement.finish()
-    assert sums_over_ranks({"count": 2.0}, alone) == {"count": 2.0}
+    sums = {"count": torch.tensor(2.0)}
+    assert sums_over_ranks(sums, alone) == rows_over_ranks(sums, alone) == sums
     assert gather_texts(["a"], alone) == ["a"]
     assert share_text("a", alone) == "a"
     value = torch.tensor(3.0)

@@ -70,7 +70,7 @@ def test_two_ranks_give_the_loss_curve_of_one_with_the_same_global_batch(tmp_pat
 
 
 def test_a_gan_with_two_objectives_trains_alike_on_one_and_on_two_ranks(tmp_path: Path) -> None:
-    weights = []
+    weights, found = [], []
     for ranks in (1, 2):
         folder = tmp_path / str(ranks)
         folder.mkdir()
@@ -87,6 +87,9 @@ def test_a_gan_with_two_objectives_trains_alike_on_one_and_on_two_ranks(tmp_path
         assert done.returncode == 0, done.stderr
         last = list_checkpoints(folder / "checkpoints")[-1]
         weights.append(load_weights(last.model_file(ema=False)))
+        found.append(json.loads((folder / "results.json").read_text()))
+    assert found[0]["metrics"]["median"] == pytest.approx(found[1]["metrics"]["median"], rel=1e-4)
+    assert found[0]["score_tables"] == found[1]["score_tables"] != []
     for name, value in weights[0].items():
         torch.testing.assert_close(weights[1][name], value, rtol=1e-5, atol=1e-6)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from PIL import Image
 
 from jumar.precision.settings import LossScaleSettings, PrecisionSettings
 from jumar.training.checkpoint import list_checkpoints, load_state, load_weights
@@ -147,6 +148,38 @@ def test_a_gan_trains_two_objectives_each_with_its_own_optimizer(tmp_path: Path)
     record = trainer.run.read_metrics()[0]
     assert set(record["losses"]) == {"discriminator", "generator"}
     assert "discriminator/real" in record["terms"]
+
+
+def test_only_the_named_part_of_a_model_is_averaged(tmp_path: Path) -> None:
+    plan = small_plan(duration="4it", objectives=("discriminator", "generator"))
+    plan = replace(plan, training=replace(plan.training, ema_decay=0.9, evaluate_every=""))
+    trainer = trainer_for(GanTask(), plan, tmp_path)
+    trainer.train()
+    last = list_checkpoints(trainer.run.checkpoints)[-1]
+    raw, averaged = (load_weights(last.model_file(ema=ema)) for ema in (False, True))
+    assert torch.equal(averaged["d.weight"], raw["d.weight"])
+    assert not torch.equal(averaged["g.weight"], raw["g.weight"])
+
+
+def test_rows_tables_and_pictures_of_an_evaluation_are_kept(tmp_path: Path) -> None:
+    plan = small_plan(duration="4it", objectives=("discriminator", "generator"))
+    trainer = trainer_for(GanTask(), plan, tmp_path)
+    trainer.train()
+    (table,) = json.loads(trainer.run.results.read_text())["score_tables"]
+    assert table["header"] == ["rows", "a", "b", "c"]
+    total, *labels = map(int, table["rows"][0])
+    assert total == sum(labels) == 11
+    folder = trainer.run.pictures / "step-00000004"
+    assert json.loads((folder / "captions.json").read_text()) == {"weights": "nothing <to> see"}
+    assert Image.open(folder / "weights.png").size == (3, 2)
+
+
+def test_pictures_that_cannot_be_written_do_not_end_the_run(tmp_path: Path) -> None:
+    plan = small_plan(duration="4it", objectives=("discriminator", "generator"))
+    trainer = trainer_for(GanTask(), plan, tmp_path)
+    trainer.run.pictures.write_text("in the way")
+    assert trainer.train().state == "finished"
+    assert trainer.run.pictures.read_text() == "in the way"
 
 
 def test_a_loss_that_is_not_finite_stops_before_the_update_with_step_and_objective(

@@ -31,7 +31,7 @@ from jumar.training.distribution import (
     disconnect,
     gather_texts,
 )
-from jumar.training.evaluation import evaluate, score_table
+from jumar.training.evaluation import Scores, evaluate, score_table, table_text
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory
 from jumar.training.settings import Plan
@@ -114,15 +114,15 @@ def _score(
 ) -> list[tuple[Checkpoint, Mapping[str, float]]]:
     state = TrainState(task, plan, device, Ranks(), policy)
     rows: list[tuple[Checkpoint, Mapping[str, float]]] = []
-    samples = 0
+    last: Scores | None = None
     tally = FaultTally(plan.skip_corrupt)
     workers = resolve_workers(
         plan.workers, local_world=ranks.local_world, on_cpu=device.kind == "cpu"
     )
     for checkpoint in checkpoints:
-        state.restore(checkpoint)
+        state.restore_weights(checkpoint)
         with state.scored_weights():
-            scores = evaluate(
+            last = evaluate(
                 task,
                 policy,
                 device=device,
@@ -132,8 +132,10 @@ def _score(
                 tally=tally,
                 console=console,
             )
-        samples = scores.samples
-        rows.append((checkpoint, scores.metrics))
+        rows.append((checkpoint, last.metrics))
     say_unreadable(console, gather_texts([str(fault) for fault in tally.faults], ranks))
-    console.line(f"evaluation data: {samples} samples")
+    if last is not None:
+        console.line(f"evaluation data: {last.samples} samples")
+        for table in last.tables:
+            console.line(table_text(table))
     return rows

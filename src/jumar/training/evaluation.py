@@ -15,7 +15,7 @@ from jumar.data.samples import Batch
 from jumar.device import Device, copy_ahead
 from jumar.errors import UserError
 from jumar.precision.policy import PrecisionPolicy
-from jumar.tasks.task import ScoreTable, Task
+from jumar.tasks.task import Illustration, ScoreTable, Task
 from jumar.training.checkpoint import Checkpoint
 from jumar.training.distribution import Ranks, rows_over_ranks, sums_over_ranks
 from jumar.training.progress import Console
@@ -34,6 +34,7 @@ class Scores:
     samples: int
     seconds: float
     tables: Sequence[ScoreTable] = field(default=())
+    illustrations: Sequence[Illustration] = field(default=())
 
 
 def evaluate(
@@ -47,6 +48,7 @@ def evaluate(
     tally: FaultTally,
     console: Console,
     stop: StopRequest | None = None,
+    illustrate: bool = False,
 ) -> Scores:
     """Score the model as it is, on `task.eval_data`.
 
@@ -60,6 +62,7 @@ def evaluate(
         tally: Counts unreadable samples, which are left out.
         console: Shows a bar.
         stop: Checked at every batch where there is one rank.
+        illustrate: Whether the first rank lets the task draw pictures afterwards.
 
     Raises:
         Interrupted: A stop was asked for.
@@ -95,6 +98,8 @@ def evaluate(
                     rows.setdefault(name, []).append(found.pop(name).cpu())
                 _add(sums, found)
                 bar.show(done)
+            with policy.forward():
+                pictures = task.illustrate() if illustrate and ranks.is_first else ()
     finally:
         for module, mode in zip(modules, training, strict=True):
             module.train(mode)
@@ -109,6 +114,7 @@ def evaluate(
         samples=round(totals["count"].item()),
         seconds=time.perf_counter() - start,
         tables=task.score_tables(totals),
+        illustrations=pictures,
     )
 
 
@@ -124,6 +130,20 @@ def score_table(rows: Sequence[tuple[Checkpoint, Mapping[str, float]]]) -> str:
         scores = "  ".join(f"{metrics[name]:8.3f}" for name in names)
         lines.append(f"{checkpoint.step:8d}  {checkpoint.epoch:7.1f}  {scores}  {checkpoint.time}")
     return "\n".join(lines)
+
+
+def table_text(table: ScoreTable) -> str:
+    """A score table as aligned text; the first column to the left, the others to the right."""
+    rows = [list(table.header), *(list(row) for row in table.rows)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(
+            text.rjust(width) if place else text.ljust(width)
+            for place, (text, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
+    return "\n".join([f"{table.title}:", *(f"  {line.rstrip()}" for line in lines)])
 
 
 def _add(sums: dict[str, torch.Tensor], found: Mapping[str, torch.Tensor]) -> None:

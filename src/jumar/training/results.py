@@ -1,7 +1,7 @@
 """`results.json`: what a run came to, for programs to read."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from jumar.device import Device
@@ -9,6 +9,7 @@ from jumar.precision.policy import PrecisionPolicy
 from jumar.tasks.task import Headline
 from jumar.training.checkpoint import Checkpoint
 from jumar.training.distribution import Ranks
+from jumar.training.evaluation import Scores
 from jumar.training.guard import NonFiniteLoss
 from jumar.training.run_directory import RunDirectory, write_json
 from jumar.training.settings import Plan
@@ -43,7 +44,7 @@ def write_results(
     skipped_steps: int,
     unreadable: Sequence[str],
     train_loss: float | None,
-    eval_samples: int | None,
+    scores: Scores | None,
     memory_peak_bytes: int | None,
     elapsed_s: float,
 ) -> None:
@@ -86,7 +87,8 @@ def write_results(
             "memory_peak_bytes": memory_peak_bytes,
             "elapsed_s": round(elapsed_s, 3),
             "train_loss": train_loss,
-            "eval_samples": eval_samples,
+            "eval_samples": None if scores is None else scores.samples,
+            "score_tables": [asdict(table) for table in scores.tables] if scores else [],
             "metrics": dict(outcome.metrics),
             "headline": {
                 "name": headline.name,

@@ -29,6 +29,7 @@ class RunDirectory:
         self.log = path / "log.txt"
         self.checkpoints = path / "checkpoints"
         self.tensorboard = path / "tensorboard"
+        self.pictures = path / "pictures"
 
     def __str__(self) -> str:
         return str(self.path)

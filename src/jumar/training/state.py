@@ -165,8 +165,8 @@ class TrainState:
         Raises:
             UserError: It belongs to another model or recipe, or is damaged.
         """
+        self.restore_weights(checkpoint)
         where = str(checkpoint.path)
-        load_exactly(self.task.model, load_weights(checkpoint.model_file(ema=False)), where)
         state = load_state(checkpoint)
         try:
             for lane in self.lanes:
@@ -182,6 +182,15 @@ class TrainState:
             self.elapsed_s = float(state["elapsed_s"])
         except (KeyError, ValueError, TypeError) as error:
             raise UserError(f"does not fit this recipe: {error}", where=where) from None
+
+    def restore_weights(self, checkpoint: Checkpoint) -> None:
+        """Take the weights and their averages from a checkpoint, to be scored.
+
+        Raises:
+            UserError: It belongs to another model, or is damaged.
+        """
+        where = str(checkpoint.path)
+        load_exactly(self.task.model, load_weights(checkpoint.model_file(ema=False)), where)
         if self.ema is not None:
             if not checkpoint.has_ema:
                 raise UserError(

@@ -22,9 +22,10 @@ from jumar.training.cadence import Cadence, Moments, check_lengths
 from jumar.training.checkpoint import Checkpoint, NotWrittenError
 from jumar.training.distribution import Agreement, Ranks, gather_texts, share_buffers
 from jumar.training.durations import parse_duration
-from jumar.training.evaluation import Interrupted, evaluate
+from jumar.training.evaluation import Interrupted, Scores, evaluate
 from jumar.training.events import EvaluationRecord, Events, TrainRecord, create_events
 from jumar.training.guard import Guard, NonFiniteLoss
+from jumar.training.illustrations import keep_illustrations
 from jumar.training.keeping import Keeper
 from jumar.training.progress import Bar, Console
 from jumar.training.rehearsal import (
@@ -42,8 +43,7 @@ from jumar.training.state import TrainState
 from jumar.training.step import Stepper
 from jumar.training.throughput import WARM_UP_STEPS, StepClock
 
-_FAR = 1 << 60
-"""The last step of a run that ends by the clock."""
+_FAR = 1 << 60  # the last step of a run that ends by the clock
 _LOSS = "the loss is not finite and there is no loss scale that could mend it"
 _FLOOR = "the loss scale is at its floor of 1 and gradients still overflow"
 
@@ -120,7 +120,7 @@ class Trainer:
         self.unreadable: list[str] = []
         self._told = 0
         self._train_loss: float | None = None
-        self._eval_samples: int | None = None
+        self._scores: Scores | None = None
 
     def resume(self, checkpoint: Checkpoint) -> None:
         """Go on from a checkpoint of this run.
@@ -203,16 +203,14 @@ class Trainer:
             raise
         except UserError as error:
             raise self._saved_before(error) from None
-        metrics = self._keeper.scores.get(self.state.step, {})
+        step = self.state.step
+        metrics = self._keeper.scores.get(step, {})
         if stopped:
             self.console.line(
-                f"stopped after step {self.state.step}; the checkpoint is saved. "
-                + self._how_to_go_on()
+                f"stopped after step {step}; the checkpoint is saved. " + self._how_to_go_on()
             )
-            return Outcome(
-                state="interrupted", step=self.state.step, exit_code=stopped, metrics=metrics
-            )
-        return Outcome(state="finished", step=self.state.step, exit_code=0, metrics=metrics)
+            return Outcome(state="interrupted", step=step, exit_code=stopped, metrics=metrics)
+        return Outcome(state="finished", step=step, exit_code=0, metrics=metrics)
 
     def _catch_up(self, events: Events) -> None:
         """Score the weights that a run was interrupted in scoring."""
@@ -324,9 +322,11 @@ class Trainer:
                 tally=self.tally,
                 console=self.console,
                 stop=self.stop,
+                illustrate=True,
             )
         self._tell_unreadable()
-        self._eval_samples = scores.samples
+        self._scores = scores
+        keep_illustrations(self.run, self.state.step, scores.illustrations, self.console)
         improved = self._keeper.add_scores(self.state.step, scores.metrics)
         events.write(
             EvaluationRecord(
@@ -394,7 +394,7 @@ class Trainer:
             skipped_steps=self.state.skipped_steps,
             unreadable=self.unreadable,
             train_loss=self._train_loss,
-            eval_samples=self._eval_samples,
+            scores=self._scores,
             memory_peak_bytes=memory_peak_bytes(self.device),
             elapsed_s=self.state.elapsed_s,
         )

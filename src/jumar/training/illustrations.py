@@ -1,0 +1,34 @@
+"""Pictures that a task draws after an evaluation, kept in the run directory.
+
+pictures/step-00000120/samples.png    one file an illustration
+pictures/step-00000120/captions.json  {"samples": "64 cats, one latent vector each"}
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from jumar.data.picture_grid import save_png
+from jumar.errors import UserError
+from jumar.tasks.task import Illustration
+from jumar.training.progress import Console
+from jumar.training.run_directory import RunDirectory, write_json
+
+
+def keep_illustrations(
+    run: RunDirectory, step: int, illustrations: Sequence[Illustration], console: Console
+) -> None:
+    """Write the pictures of a step.
+
+    A picture is no result: where it cannot be written that is said, and the run goes on.
+    """
+    if not illustrations:
+        return
+    directory: Path = run.pictures / f"step-{step:08d}"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for illustration in illustrations:
+            save_png(illustration.image, directory / f"{illustration.name}.png")
+        captions = {illustration.name: illustration.caption for illustration in illustrations}
+        write_json(directory / "captions.json", captions)
+    except (UserError, OSError) as error:
+        console.line(f"the pictures of step {step} could not be written: {error}")

@@ -1,0 +1,1 @@
+"""Weights of TensorFlow 1.x, read and written without TensorFlow."""

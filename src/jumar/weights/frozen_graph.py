@@ -1,0 +1,303 @@
+"""The constants of a frozen GraphDef: what `freeze_graph` makes of variables.
+
+GraphDef {1: node}, NodeDef {1: name, 2: op, 5: attributes}; a `Const` node has an attribute
+`value` with a tensor {1: element type, 2: shape, 4: raw bytes, or one list of numbers by type}. A
+list that is shorter than the tensor repeats its last number. Facts: TensorFlow,
+core/framework/{graph,node_def,attr_value,tensor}.proto, tensor_util's MakeNdarray.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from jumar.data.wire import DELIMITED, VARINT, fields, varint
+from jumar.errors import UserError, nearest
+from jumar.weights.tensor_types import (
+    BFLOAT16,
+    HALF,
+    STRING,
+    Array,
+    ElementType,
+    TensorEntry,
+    decode_shape,
+    element_type,
+    shape_text,
+)
+
+_LARGEST_MESSAGE = 2**31
+"""protobuf reads no longer message, so TensorFlow writes none."""
+_LARGEST_FILL = 2**28
+"""Bytes that a constant may have more than its file: a shape costs a hostile file nothing."""
+_CONTENT = 4
+_LISTS = {
+    kind: field
+    for field, kinds in (
+        (5, (1,)),
+        (6, (2,)),
+        (7, (3, 4, 5, 6, 11, 12, 13, 15, 16, 17)),
+        (8, (STRING,)),
+        (9, (8,)),
+        (10, (9,)),
+        (11, (10,)),
+        (12, (18,)),
+        (13, (BFLOAT16, HALF)),
+        (16, (22,)),
+        (17, (23,)),
+    )
+    for kind in kinds
+}
+"""Element type to the field of TensorProto that lists its numbers."""
+_FIXED_FIELDS = {5: "<f4", 6: "<f8", 9: "<c8", 12: "<c16"}
+"""Those lists whose numbers have a fixed size, with the type of a number."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Place:
+    """Where a tensor's message is, and what it says of itself."""
+
+    entry: TensorEntry
+    kind: ElementType
+    begin: int
+    end: int
+
+
+class FrozenConstants(Mapping[str, Array]):
+    """The constants of a graph by name; an array is made when it is asked for.
+
+    Arrays are read-only: they are views of the file's bytes, or of one repeated number.
+
+    Args:
+        data: The serialized GraphDef.
+        where: What messages call the file.
+
+    Raises:
+        UserError: The bytes are not a frozen graph.
+    """
+
+    def __init__(self, data: bytes, where: str) -> None:
+        self._data = data
+        self._where = where
+        self._places: dict[str, _Place] = {}
+        try:
+            for begin, end in _nodes(data):
+                self._note_node(begin, end)
+        except ValueError as error:
+            raise UserError(
+                f"is not a frozen TensorFlow graph: {error}",
+                where=where,
+                todo="Copy it again, or name the .pb that freeze_graph wrote.",
+            ) from None
+        if not self._places:
+            raise UserError(
+                "holds no constants",
+                where=where,
+                todo="A frozen graph has its weights as Const nodes; the weights of a .meta file "
+                "or an unfrozen .pb are in a checkpoint beside it.",
+            )
+
+    def __getitem__(self, name: str) -> Array:
+        place = self._places[name]
+        try:
+            return _decode_values(self._data, place)
+        except ValueError as error:
+            raise UserError(
+                f"cannot be read: {error}",
+                where=f"{self._where}, constant '{name}'",
+                todo="The file is damaged: copy or download it again.",
+            ) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def entry(self, name: str) -> TensorEntry:
+        """Shape and element type of a constant.
+
+        Raises:
+            UserError: There is none of that name.
+        """
+        if name not in self._places:
+            close = nearest(name, self._places)
+            raise UserError(
+                f"there is no constant '{name}'",
+                where=self._where,
+                todo=f"Did you mean '{close}'?" if close else "",
+            )
+        return self._places[name].entry
+
+    def _note_node(self, begin: int, end: int) -> None:
+        found = _constant(self._data, begin, end)
+        if found is None:
+            return
+        name, start, stop = found
+        if name in self._places:
+            raise ValueError(f"two constants are called '{name}'")
+        kind, shape = _head(self._data, name, start, stop)
+        if kind is not None:
+            entry = TensorEntry(name=name, shape=shape, dtype=kind.name)
+            self._places[name] = _Place(entry=entry, kind=kind, begin=start, end=stop)
+
+
+def read_constants(path: Path) -> FrozenConstants:
+    """The constants of a frozen GraphDef, in the order of the graph.
+
+    Args:
+        path: A `.pb` file as `freeze_graph` or `convert_variables_to_constants` writes it.
+
+    Raises:
+        UserError: The file cannot be read or is not a frozen graph.
+    """
+    try:
+        size = path.stat().st_size
+        if size >= _LARGEST_MESSAGE:
+            raise UserError(
+                f"is no graph: {size} bytes are more than a protobuf message has",
+                where=str(path),
+            )
+        data = path.read_bytes()
+    except OSError as error:
+        raise UserError(f"cannot be read: {error.strerror}", where=str(path)) from error
+    return FrozenConstants(data, str(path))
+
+
+def _nodes(data: bytes) -> Iterator[tuple[int, int]]:
+    for field, wire, begin, end in fields(data, 0, len(data)):
+        if field == 1 and wire == VARINT:
+            raise ValueError(
+                "it is a SavedModel, whose weights are the checkpoint variables/variables beside it"
+            )
+        if field == 1 and wire == DELIMITED:
+            yield begin, end
+
+
+def _constant(data: bytes, begin: int, end: int) -> tuple[str, int, int] | None:
+    """Name and place of the tensor of a Const node; None for any other node."""
+    name, op = "", b""
+    attributes: list[tuple[int, int]] = []
+    for field, wire, start, stop in fields(data, begin, end):
+        if wire != DELIMITED:
+            continue
+        if field == 1:
+            name = data[start:stop].decode("utf-8", "backslashreplace")
+        elif field == 2:
+            op = data[start:stop]
+        elif field == 5:
+            attributes.append((start, stop))
+    if op != b"Const":
+        return None
+    for attribute in attributes:
+        found = _tensor_of(data, *attribute)
+        if found is not None:
+            return name, *found
+    raise ValueError(f"the constant '{name}' has no value")
+
+
+def _tensor_of(data: bytes, begin: int, end: int) -> tuple[int, int] | None:
+    """The tensor in an entry of a node's attributes, if the entry is `value`."""
+    key = b""
+    value = (0, 0)
+    for field, wire, start, stop in fields(data, begin, end):
+        if field == 1 and wire == DELIMITED:
+            key = data[start:stop]
+        elif field == 2 and wire == DELIMITED:
+            value = start, stop
+    if key != b"value":
+        return None
+    for field, wire, start, stop in fields(data, *value):
+        if field == 8 and wire == DELIMITED:
+            return start, stop
+    return None
+
+
+def _head(
+    data: bytes, name: str, begin: int, end: int
+) -> tuple[ElementType | None, tuple[int, ...]]:
+    number, shape = 0, ()
+    try:
+        for field, wire, start, stop in fields(data, begin, end):
+            if field == 1 and wire == VARINT:
+                number = varint(data, start, stop)[0]
+            elif field == 2 and wire == DELIMITED:
+                shape = decode_shape(data, start, stop)
+        # Constants of kinds that hold no weights (variants, resources) are no reason to refuse
+        # a graph.
+        return (element_type(number) if number in _LISTS else None), shape
+    except ValueError as error:
+        raise ValueError(f"constant '{name}': {error}") from None
+
+
+def _decode_values(data: bytes, place: _Place) -> Array:
+    content: bytes | None = None
+    spans: list[tuple[int, int, int]] = []
+    wanted = _LISTS[place.kind.number]
+    for field, wire, start, stop in fields(data, place.begin, place.end):
+        if field == _CONTENT and wire == DELIMITED:
+            content = data[start:stop]
+        elif field == wanted:
+            spans.append((wire, start, stop))
+    if place.kind.is_string:
+        texts = [data[start:stop] for wire, start, stop in spans if wire == DELIMITED]
+        listed = np.array([*texts, None], dtype=object)[:-1]
+    elif content:
+        return _from_content(content, place)
+    else:
+        listed = _numbers(data, wanted, spans, place.kind)
+    if not len(listed):
+        # As TensorFlow: fields that are zero or empty are left out.
+        listed = np.array([b"" if place.kind.is_string else 0], dtype=place.kind.stored)
+        listed = listed[: place.entry.elements]
+    return _spread(place.kind.values(listed), place.entry.shape)
+
+
+def _from_content(content: bytes, place: _Place) -> Array:
+    need = place.entry.elements * place.kind.stored.itemsize
+    if len(content) != need:
+        raise ValueError(
+            f"{len(content)} bytes for the shape {shape_text(place.entry.shape)}, "
+            f"which takes {need}"
+        )
+    stored = np.frombuffer(content, dtype=place.kind.stored).reshape(place.entry.shape)
+    return place.kind.values(stored)
+
+
+def _numbers(
+    data: bytes, field: int, spans: list[tuple[int, int, int]], kind: ElementType
+) -> Array:
+    """The numbers of a list, packed or not, in the type in which they are stored."""
+    if field in _FIXED_FIELDS:
+        parts = b"".join(data[start:stop] for wire, start, stop in spans if wire != VARINT)
+        size = np.dtype(_FIXED_FIELDS[field]).itemsize
+        if len(parts) % size:
+            raise ValueError(f"a list of {len(parts)} bytes, no multiple of {size}")
+        return np.frombuffer(parts, dtype=_FIXED_FIELDS[field])
+    numbers: list[int] = []
+    for wire, position, stop in spans:
+        while wire in (VARINT, DELIMITED) and position < stop:
+            value, position = varint(data, position, stop)
+            numbers.append(value & 2**64 - 1)
+    wrapped = np.array(numbers, dtype=np.uint64)
+    if kind.number == HALF:
+        return wrapped.astype("<u2").view(kind.stored)
+    return wrapped.astype(kind.stored)
+
+
+def _spread(listed: Array, shape: tuple[int, ...]) -> Array:
+    """A list as a tensor; the last number fills what the list leaves open."""
+    count = math.prod(shape)
+    if len(listed) == count:
+        return listed.reshape(shape)
+    if len(listed) > count:
+        raise ValueError(f"{len(listed)} numbers for the shape {shape_text(shape)}")
+    if count * listed.itemsize > _LARGEST_FILL:
+        raise ValueError(f"the shape {shape_text(shape)} is too large to be filled with one number")
+    if len(listed) < 2:
+        # A view of the one number: it takes no memory.
+        return np.broadcast_to(listed.reshape(()), shape)
+    full = np.full(count, listed[-1], dtype=listed.dtype)
+    full[: len(listed)] = listed
+    return full.reshape(shape)

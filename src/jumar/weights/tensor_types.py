@@ -1,0 +1,141 @@
+"""TensorFlow's element types and shapes, as its files write them.
+
+Facts: TensorFlow, core/framework/{types,tensor_shape}.proto.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jumar.data.wire import DELIMITED, VARINT, fields, varint
+
+Array = NDArray[Any]
+
+STRING = 7
+BOOL = 10
+BFLOAT16 = 14
+HALF = 19
+MOST_AXES = 32
+"""numpy 1 has no arrays of more; TensorFlow's variables have 8 at most."""
+_INT64 = 2**63
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElementType:
+    """One of TensorFlow's element types.
+
+    Attributes:
+        number: Its number in `DataType`.
+        name: TensorFlow's name of it.
+        stored: How an element lies in a file; of object type for strings, which have no size.
+    """
+
+    number: int
+    name: str
+    stored: np.dtype[Any]
+
+    @property
+    def is_string(self) -> bool:
+        """Whether elements are byte strings of any length."""
+        return self.number == STRING
+
+    def values(self, stored: Array) -> Array:
+        """Numbers to compute with: bfloat16, which numpy lacks, becomes float32, exactly."""
+        if self.number == BFLOAT16:
+            return (stored.astype("<u4") << 16).view("<f4")
+        if self.number == BOOL:
+            return stored != 0
+        return stored
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorEntry:
+    """What a file says of one of its tensors before any value is read."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+    @property
+    def elements(self) -> int:
+        """How many numbers it has."""
+        return math.prod(self.shape)
+
+
+ELEMENT_TYPES = {
+    number: ElementType(number=number, name=name, stored=np.dtype(stored))
+    for number, name, stored in (
+        (1, "float32", "<f4"),
+        (2, "float64", "<f8"),
+        (3, "int32", "<i4"),
+        (4, "uint8", "u1"),
+        (5, "int16", "<i2"),
+        (6, "int8", "i1"),
+        (STRING, "string", "O"),
+        (8, "complex64", "<c8"),
+        (9, "int64", "<i8"),
+        (BOOL, "bool", "u1"),
+        (11, "qint8", "i1"),
+        (12, "quint8", "u1"),
+        (13, "qint32", "<i4"),
+        (BFLOAT16, "bfloat16", "<u2"),
+        (15, "qint16", "<i2"),
+        (16, "quint16", "<u2"),
+        (17, "uint16", "<u2"),
+        (18, "complex128", "<c16"),
+        (HALF, "half", "<f2"),
+        (22, "uint32", "<u4"),
+        (23, "uint64", "<u8"),
+    )
+}
+
+
+def element_type(number: int) -> ElementType:
+    """The element type of that number.
+
+    Raises:
+        ValueError: There is none, or it cannot be stored (a reference, a resource, a variant).
+    """
+    kind = ELEMENT_TYPES.get(number)
+    if kind is None:
+        raise ValueError(f"the element type {number} is not one that can be read")
+    return kind
+
+
+def decode_shape(data: bytes, begin: int, end: int) -> tuple[int, ...]:
+    """The sizes in a TensorShapeProto.
+
+    Raises:
+        ValueError: The bytes are no shape, a size is negative or unknown, or they are too many
+            for any array.
+    """
+    sizes: list[int] = []
+    for field, wire, start, stop in fields(data, begin, end):
+        if field == 3 and wire == VARINT and varint(data, start, stop)[0]:
+            raise ValueError("the number of axes is unknown")
+        if field == 2 and wire == DELIMITED:
+            sizes.append(_decode_size(data, start, stop))
+            if len(sizes) > MOST_AXES:
+                raise ValueError(f"a shape of more than {MOST_AXES} axes")
+    # Sizes beside a zero may be anything, but numpy multiplies them and must not overflow.
+    if math.prod(max(size, 1) for size in sizes) >= _INT64:
+        raise ValueError(f"no memory holds the shape {shape_text(sizes)}")
+    return tuple(sizes)
+
+
+def shape_text(shape: "tuple[int, ...] | list[int]") -> str:
+    """A shape as `3x3x64`; `scalar` without axes."""
+    return "x".join(str(size) for size in shape) or "scalar"
+
+
+def _decode_size(data: bytes, begin: int, end: int) -> int:
+    size = 0
+    for field, wire, start, stop in fields(data, begin, end):
+        if field == 1 and wire == VARINT:
+            size = varint(data, start, stop)[0]
+    if size >= _INT64:
+        raise ValueError("an axis of negative or unknown size")
+    return size

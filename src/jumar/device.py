@@ -228,8 +228,11 @@ def supports_bf16(device: Device) -> bool:
 
 def accelerates_bf16(device: Device) -> bool:
     """Whether bfloat16 is faster than float32; on a CPU that takes instructions for it."""
-    if device.kind != "cpu":
-        return supports_bf16(device)
+    return cpu_accelerates_bf16() if device.kind == "cpu" else supports_bf16(device)
+
+
+def cpu_accelerates_bf16() -> bool:
+    """Whether this CPU has bf16 instructions that torch's kernels use."""
     try:
         return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
     except (AttributeError, RuntimeError):

@@ -67,7 +67,7 @@ def test_emulation_on_a_cpu_is_no_substitution_and_elsewhere_has_no_effect() -> 
 
 
 def test_a_cpu_without_bf16_instructions_is_mentioned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jumar.precision.policy.bf16_is_fast", lambda: False)
+    monkeypatch.setattr("jumar.precision.policy.cpu_accelerates_bf16", lambda: False)
     assert "no bf16 instructions" in policy_for("mixed_bfloat16").description.note
     assert policy_for("mixed_bfloat16", "npu").description.note == ""
 

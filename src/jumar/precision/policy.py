@@ -13,6 +13,7 @@ from typing import Literal, cast
 import torch
 from torch import Tensor
 
+from jumar.device import cpu_accelerates_bf16
 from jumar.precision.autocast_lists import InstalledLists, install
 from jumar.precision.loss_scale import LossScale
 from jumar.precision.mixlist import load_mixlist
@@ -137,14 +138,6 @@ class PrecisionPolicy:
         return found
 
 
-def bf16_is_fast() -> bool:
-    """Whether this CPU has bf16 instructions that torch's kernels use."""
-    try:
-        return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
-    except (AttributeError, RuntimeError):
-        return False
-
-
 def _low_dtype(mode: Mode, device_type: str) -> torch.dtype | None:
     # fp16 kernels of a CPU are 20 to 100 times slower than fp32. Where everything is rounded in
     # fp32 arithmetic the region's dtype reaches no op, and bf16 only keeps torch from warning.
@@ -169,7 +162,7 @@ def _describe(settings: PrecisionSettings, device_type: str) -> PrecisionDescrip
             )
     elif settings.emulate_fp16 and mode.fp16:
         notes.append(f"emulate_fp16 has no effect: fp16 is real on {device_type}")
-    if computed == "bfloat16" and device_type == "cpu" and not bf16_is_fast():
+    if computed == "bfloat16" and device_type == "cpu" and not cpu_accelerates_bf16():
         notes.append("this CPU has no bf16 instructions, so it may be slower than fp32")
     notes.extend(pointless(settings))
     return PrecisionDescription(

@@ -6,7 +6,7 @@ from torch import nn
 
 
 class PointwiseConv2d(nn.Conv2d):
-    """A 1x1 convolution without bias.
+    """A 1x1 convolution.
 
     On a CPU and with channels_last the pixels already lie in memory as the rows of a matrix. A
     training step over maps of 2x2 pixels is then two to four times as fast by a matrix product as
@@ -18,6 +18,7 @@ class PointwiseConv2d(nn.Conv2d):
         out_channels: Channels of the output.
         stride: Step in pixels; SAME padding of a 1x1 window adds nothing.
         matrix_product: False to compute a convolution on every device.
+        bias: Whether a bias is added.
     """
 
     def __init__(
@@ -27,8 +28,9 @@ class PointwiseConv2d(nn.Conv2d):
         *,
         stride: int = 1,
         matrix_product: bool = True,
+        bias: bool = False,
     ) -> None:
-        super().__init__(in_channels, out_channels, 1, stride=stride, bias=False)
+        super().__init__(in_channels, out_channels, 1, stride=stride, bias=bias)
         self.matrix_product = matrix_product
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
@@ -40,4 +42,4 @@ class PointwiseConv2d(nn.Conv2d):
         # The weight is viewed through channels_last so that its gradient gets the weight's own
         # strides; DistributedDataParallel copies, and warns of, gradients with others.
         matrix = self.weight.permute(0, 2, 3, 1).flatten(1)
-        return F.linear(input.permute(0, 2, 3, 1), matrix).permute(0, 3, 1, 2)
+        return F.linear(input.permute(0, 2, 3, 1), matrix, self.bias).permute(0, 3, 1, 2)

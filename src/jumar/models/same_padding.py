@@ -24,31 +24,39 @@ def same_padding(size: int, kernel: int, stride: int) -> tuple[int, int]:
 
 
 class SameConv2d(nn.Conv2d):
-    """A square convolution with SAME padding, for images of any size."""
+    """A convolution with SAME padding, for images of any size.
+
+    Args:
+        in_channels: Channels of the input.
+        out_channels: Channels of the output.
+        kernel: The window in pixels; two numbers are its height and width.
+        stride: Its step in pixels; two numbers are those downwards and to the right.
+        groups: Groups of channels that are convolved each by itself.
+        bias: Whether a bias is added.
+    """
 
     def __init__(
         self,
         in_channels: int,
         out_channels: int,
-        kernel: int,
+        kernel: int | tuple[int, int],
         *,
-        stride: int = 1,
+        stride: int | tuple[int, int] = 1,
         groups: int = 1,
         bias: bool = True,
     ) -> None:
         super().__init__(in_channels, out_channels, kernel, stride=stride, groups=groups, bias=bias)
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        kernel, stride = self.kernel_size[0], self.stride[0]
-        top, bottom = same_padding(input.shape[2], kernel, stride)
-        left, right = same_padding(input.shape[3], kernel, stride)
+        top, bottom = same_padding(input.shape[2], self.kernel_size[0], self.stride[0])
+        left, right = same_padding(input.shape[3], self.kernel_size[1], self.stride[1])
         padding = (top, left)
         if top != bottom or left != right:
             # Measured on a CPU, the copy costs about a tenth of the convolution, and the other
             # exact way, a larger kernel with zeros before it, half of it or more.
             input = F.pad(input, (left, right, top, bottom))
             padding = (0, 0)
-        return F.conv2d(input, self.weight, self.bias, stride, padding, groups=self.groups)
+        return F.conv2d(input, self.weight, self.bias, self.stride, padding, groups=self.groups)
 
 
 class SameMaxPool2d(nn.Module):

@@ -1,0 +1,196 @@
+"""Mel-frequency cepstral coefficients as TensorFlow 1.15 computes them for speech commands.
+
+Original: the operations AudioSpectrogram (squared magnitude) and Mfcc of TensorFlow 1.15, as
+ARM-software/ML-KWS-for-MCU chains them. They compute on a CPU, clip by clip; here a batch of clips
+is computed by matrix products on any device. No lifter, no normalisation, no mean subtraction.
+"""
+
+import math
+from typing import cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+FILTER_FLOOR = 1e-12
+"""What the energy of a mel band is raised to before its logarithm, so that silence is finite."""
+
+
+class PowerSpectrogram(nn.Module):
+    """Squared magnitudes of a windowed Fourier transform, for real input, by matrix products.
+
+    A squared magnitude does not change when time is shifted, so a frame is taken relative to its
+    middle, about which the periodic Hann window is symmetric. The sums of mirrored samples then
+    meet only the cosines and their differences only the sines: half the work of a transform
+    matrix, and no complex numbers, which Ascend lacks in part. The window is folded into the
+    matrices.
+
+    Takes audio [N, samples] and returns float32 [N, frames, bins], with
+    frames = 1 + (samples - window_samples) // stride_samples.
+
+    Args:
+        window_samples: Length of a frame. The transform has the next power of two as its length.
+        stride_samples: Step from frame to frame.
+        bins: The bins that are wanted; all of them by default.
+
+    Raises:
+        ValueError: A length is not positive, or there are no such bins.
+    """
+
+    def __init__(
+        self, *, window_samples: int, stride_samples: int, bins: range | None = None
+    ) -> None:
+        super().__init__()
+        if window_samples < 2 or stride_samples < 1:
+            raise ValueError(f"no frames of {window_samples} samples every {stride_samples}")
+        self.window_samples = window_samples
+        self.stride_samples = stride_samples
+        length = transform_length(window_samples)
+        bins = range(length // 2 + 1) if bins is None else bins
+        if not bins or bins[0] < 0 or bins[-1] > length // 2:
+            raise ValueError(f"a transform of {length} samples has no bins {bins}")
+        cosines, sines = _mirrored_tables(window_samples, length, bins)
+        self.register_buffer("cosines", _table(cosines), persistent=False)
+        self.register_buffer("sines", _table(sines), persistent=False)
+
+    def forward(self, audio: torch.Tensor) -> torch.Tensor:
+        if audio.ndim != 2 or audio.shape[1] < self.window_samples:
+            raise ValueError(
+                f"audio [N, {self.window_samples} samples or more] is needed, not "
+                f"{list(audio.shape)}"
+            )
+        with _no_autocast(audio):
+            frames = audio.float().unfold(1, self.window_samples, self.stride_samples)
+            half = self.window_samples // 2
+            # The first sample of a frame has weight zero in the window and no mirror image.
+            before = frames[..., 1 : half + 1].flip(-1)
+            after = frames[..., self.window_samples - half :]
+            even = (after + before) @ cast(torch.Tensor, self.cosines)
+            odd = (after - before) @ cast(torch.Tensor, self.sines)
+            return even.square() + odd.square()
+
+
+class Mfcc(nn.Module):
+    """Cepstral coefficients of a batch of clips, in float32 whatever the precision mode is.
+
+    Takes float audio [N, samples] in -1..1 and returns float32 [N, frames, coefficients]. It has
+    nothing to train and nothing in its `state_dict`.
+
+    Args:
+        sample_rate: Samples a second.
+        window_samples: Length of a frame; 640 is 40 ms at 16 kHz.
+        stride_samples: Step from frame to frame.
+        coefficients: Cepstral coefficients kept, the first of which follows the loudness.
+        bands: Mel bands.
+        lowest: Lower edge of the first band in Hz.
+        highest: Upper edge of the last band in Hz.
+
+    Raises:
+        ValueError: The numbers contradict each other.
+    """
+
+    def __init__(
+        self,
+        *,
+        sample_rate: int = 16_000,
+        window_samples: int = 640,
+        stride_samples: int = 320,
+        coefficients: int = 10,
+        bands: int = 40,
+        lowest: float = 20.0,
+        highest: float = 4000.0,
+    ) -> None:
+        super().__init__()
+        if not 1 <= coefficients <= bands:
+            raise ValueError(f"{bands} mel bands have no {coefficients} coefficients")
+        if not 0 <= lowest < highest <= sample_rate / 2:
+            raise ValueError(
+                f"no bands from {lowest} to {highest} Hz at {sample_rate} samples a second"
+            )
+        self.sample_rate = sample_rate
+        self.window_samples = window_samples
+        self.stride_samples = stride_samples
+        self.coefficients = coefficients
+        spacing = sample_rate / transform_length(window_samples)
+        used = range(int(1.5 + lowest / spacing), int(highest / spacing) + 1)
+        self.power = PowerSpectrogram(
+            window_samples=window_samples, stride_samples=stride_samples, bins=used
+        )
+        filters = _mel_filters(used, spacing, bands, lowest, highest)
+        self.register_buffer("filters", _table(filters), persistent=False)
+        self.register_buffer("transform", _table(_cosines(bands, coefficients)), persistent=False)
+
+    def frames(self, samples: int) -> int:
+        """Frames of a clip of so many samples."""
+        return max(0, 1 + (samples - self.window_samples) // self.stride_samples)
+
+    def log_mel(self, audio: torch.Tensor) -> torch.Tensor:
+        """Logarithms of the mel bands' energies, float32 [N, frames, bands]."""
+        with _no_autocast(audio):
+            energies = self.power(audio).sqrt() @ cast(torch.Tensor, self.filters)
+            return energies.clamp_min(FILTER_FLOOR).log()
+
+    def forward(self, audio: torch.Tensor) -> torch.Tensor:
+        with _no_autocast(audio):
+            return self.log_mel(audio) @ cast(torch.Tensor, self.transform)
+
+
+def transform_length(window_samples: int) -> int:
+    """Length of the Fourier transform of a frame: the next power of two."""
+    return 1 << (window_samples - 1).bit_length()
+
+
+def _no_autocast(audio: torch.Tensor) -> torch.autocast:
+    """A region in which every precision mode computes in the dtype of its inputs.
+
+    bf16 would leave three digits of a power that spans ten decades before its logarithm.
+    """
+    return torch.autocast(audio.device.type, enabled=False)
+
+
+def _table(values: NDArray[np.float64]) -> torch.Tensor:
+    return torch.from_numpy(values.astype(np.float32))
+
+
+def _mirrored_tables(
+    window: int, length: int, bins: range
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Windowed cosines and sines [window // 2, bins], by the distance from the frame's middle."""
+    places = np.arange(window - window // 2, window)
+    weights = 0.5 - 0.5 * np.cos(2 * math.pi * places / window)
+    if window % 2 == 0:
+        # The sample in the middle is its own mirror image, and would count twice.
+        weights[0] *= 0.5
+    angles = 2 * math.pi / length * np.outer(places - window / 2, np.asarray(bins))
+    return weights[:, None] * np.cos(angles), weights[:, None] * np.sin(angles)
+
+
+def _mel(hertz: NDArray[np.float64]) -> NDArray[np.float64]:
+    return 1127.0 * np.log1p(hertz / 700.0)
+
+
+def _mel_filters(
+    used: range, spacing: float, bands: int, lowest: float, highest: float
+) -> NDArray[np.float64]:
+    """Triangular filters [bins, bands]; neighbours overlap so that they add up to one.
+
+    Args:
+        used: Bins of the spectrum.
+        spacing: Hz from bin to bin.
+        bands: Filters, with equally spaced centres on the mel scale.
+        lowest: Lower edge of the first in Hz.
+        highest: Upper edge of the last in Hz.
+    """
+    low, high = _mel(np.array([lowest, highest]))
+    edges = np.linspace(low, high, bands + 2)
+    mels = _mel(np.asarray(used) * spacing)[:, None]
+    rising = (mels - edges[:-2]) / (edges[1:-1] - edges[:-2])
+    falling = (edges[2:] - mels) / (edges[2:] - edges[1:-1])
+    return np.maximum(np.minimum(rising, falling), 0.0)
+
+
+def _cosines(bands: int, coefficients: int) -> NDArray[np.float64]:
+    """The cosine transform [bands, coefficients] of the second kind."""
+    angles = math.pi / bands * np.outer(np.arange(bands) + 0.5, np.arange(coefficients))
+    return math.sqrt(2.0 / bands) * np.cos(angles)

@@ -1,0 +1,97 @@
+"""One training step of a recipe on a batch that stays: the child of `original_step.py`.
+
+Builds the recipe's own task, data and optimizers and steps through jumar's stepper; then answers
+each line `N` on its input with the times of N steps in milliseconds. Nothing is left out of the
+step that the trainer would do in it; making the batch is not timed, as on the other side.
+"""
+
+import json
+import sys
+import tempfile
+import time
+import wave
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+
+from jumar.data.samples import SampleKey
+from jumar.device import open_device
+from jumar.recipes.registry import create_recipe
+from jumar.recipes.starting import policy_in_force, prepare
+from jumar.settings import override
+from jumar.training.distribution import Ranks
+from jumar.training.guard import Guard
+from jumar.training.state import TrainState
+from jumar.training.step import Stepper
+
+WORDS = ("yes", "no", "up", "down", "left", "right", "on", "off", "stop", "go")
+
+
+def write_pictures(folder: Path) -> None:
+    """Random pictures as PNG, a part to train on and one to score on."""
+    random = np.random.default_rng(1)
+    for part, count in (("train", 64), ("val", 2)):
+        (folder / part / "all").mkdir(parents=True)
+        for number in range(count):
+            pixels = random.integers(0, 256, (160, 160, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(folder / part / "all" / f"{number}.png")
+
+
+def write_clips(folder: Path) -> None:
+    """One second of noise a clip, in Speech Commands' layout."""
+    random = np.random.default_rng(1)
+    for word in (*WORDS, "cat"):
+        (folder / word).mkdir(parents=True)
+        for speaker in range(40):
+            path = folder / word / f"{speaker:08x}_nohash_0.wav"
+            with wave.open(str(path), "wb") as file:
+                file.setparams((1, 2, 16000, 16000, "NONE", ""))
+                samples = random.integers(-3000, 3000, 16000).astype("<i2")
+                file.writeframes(samples.tobytes())
+
+
+def main() -> None:
+    """Serve steps until the input ends."""
+    name, kind, threads, *assignments = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as place:
+        data = Path(place) / "data"
+        (write_clips if kind == "clips" else write_pictures)(data)
+        recipe = override(
+            create_recipe(name),
+            [
+                f"data.path={data}",
+                "data.workers=0",
+                f"threads.intra_op={threads}",
+                "training.duration=1000000it",
+                *assignments,
+            ],
+        )
+        device = open_device("cpu")
+        prepare(recipe, device)
+        plan = recipe.plan(name)
+        policy = policy_in_force(recipe, device)
+        task = recipe.build_task(lambda _: None)
+        ranks = Ranks()
+        state = TrainState(task, plan, device, ranks, policy)
+        guard = Guard([objective.name for objective in task.objectives], device.torch, ranks)
+        stepper = Stepper(state, plan, ranks, guard, steps_per_epoch=1000, total_steps=1_000_000)
+        size = len(task.train_data)
+        keys = [SampleKey(0, index % size) for index in range(plan.batch_size)]
+        batch = task.train_data.fetch(keys).batch
+    task.model.train()
+    for objective in task.objectives:
+        objective.train()
+    print(f"ready torch {torch.__version__}", flush=True)
+    for line in sys.stdin:
+        times: list[float] = []
+        for _ in range(int(line)):
+            start = time.perf_counter()
+            stepper.step(batch)
+            times.append(1000 * (time.perf_counter() - start))
+        print(json.dumps(times), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,222 @@
+"""ViDeNN: a network for single frames, and one for three frames that follows it.
+
+Paper: M. Claus and J. van Gemert, "ViDeNN: Deep Blind Video Denoising", arXiv 1904.10898.
+Original: clausmichele/ViDeNN in TensorFlow 1.15 (the spatial network also as ViDeNN_ID1146 of
+Ascend's ModelZoo). Twenty 3x3 convolutions each, which predict what is to be taken away from the
+input. Values are those of 8 bits divided by 255.
+
+The original reads pictures with OpenCV, so its weights expect blue, green, red; `bgr=True` turns
+the channels round on the way in and out, so that pictures here stay red, green, blue.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from jumar.models.tf_layout import (
+    TfNames,
+    TfVariable,
+    Unchanged,
+    batch_norm_variables,
+    convolution_variables,
+)
+
+DEPTH = 20
+WIDTH = 64
+RECEPTIVE_RADIUS = DEPTH
+"""How far a pixel of the output sees to each side, in pixels: one for each 3x3 convolution."""
+BATCH_NORM_EPSILON = 1e-3
+BATCH_NORM_MOMENTUM = 0.01
+LEAKY_SLOPE = 0.2
+
+
+class SpatialCNN(nn.Module):
+    """The network for single frames: [N, 3, height, width] noisy in, clean out; any size.
+
+    Convolution 128 with bias and ReLU, eighteen of 64 with batch norm and ReLU, and one of 3
+    whose output is subtracted from the input.
+
+    Args:
+        bgr: The weights expect blue, green, red; see the module.
+        output_bias: A bias in the last convolution. The original's code has none, but its
+            published `ckpt_awgn` was trained with one.
+        depth: Number of convolutions; the original has 20.
+        width: Channels within; the original has 64, twice as many after the first convolution.
+    """
+
+    def __init__(
+        self,
+        *,
+        bgr: bool = False,
+        output_bias: bool = False,
+        depth: int = DEPTH,
+        width: int = WIDTH,
+    ) -> None:
+        super().__init__()
+        self.bgr = bgr
+        self.head = nn.Conv2d(3, 2 * width, 3, padding=1)
+        self.body = nn.ModuleList(
+            nn.Conv2d(2 * width if index == 0 else width, width, 3, padding=1, bias=False)
+            for index in range(depth - 2)
+        )
+        self.norms = nn.ModuleList(
+            nn.BatchNorm2d(width, eps=BATCH_NORM_EPSILON, momentum=BATCH_NORM_MOMENTUM)
+            for _ in range(depth - 2)
+        )
+        self.tail = nn.Conv2d(width, 3, 3, padding=1, bias=output_bias)
+        reset_convolutions(self)
+
+    def forward(self, frames: torch.Tensor) -> torch.Tensor:
+        x = _turned(frames) if self.bgr else frames
+        y = functional.relu_(self.head(x))
+        for conv, norm in zip(self.body, self.norms, strict=True):
+            # In place: the backward of a ReLU needs its output only, and on a CPU a second copy
+            # of every feature map costs a tenth of the step.
+            y = functional.relu_(norm(conv(y)))
+        y = x - self.tail(y)
+        return _turned(y) if self.bgr else y
+
+
+class Temp3CNN(nn.Module):
+    """The network for three frames: [N, 9, height, width] in, the middle frame [N, 3, ...] out.
+
+    Channels are those of the previous, the present and the next frame, each cleaned by the
+    spatial network before. As `SpatialCNN`, with leaky ReLUs of slope 0.2 and without batch norms.
+
+    Args:
+        bgr: The weights expect blue, green, red; see the module.
+        output_bias: A bias in the last convolution. The original's code has none, but its
+            published `ckpt_videnn` was trained with one.
+        depth: Number of convolutions; the original has 20.
+        width: Channels within; the original has 64, twice as many after the first convolution.
+    """
+
+    def __init__(
+        self,
+        *,
+        bgr: bool = False,
+        output_bias: bool = False,
+        depth: int = DEPTH,
+        width: int = WIDTH,
+    ) -> None:
+        super().__init__()
+        self.bgr = bgr
+        self.head = nn.Conv2d(9, 2 * width, 3, padding=1)
+        self.body = nn.ModuleList(
+            nn.Conv2d(2 * width if index == 0 else width, width, 3, padding=1, bias=False)
+            for index in range(depth - 2)
+        )
+        self.tail = nn.Conv2d(width, 3, 3, padding=1, bias=output_bias)
+        reset_convolutions(self)
+
+    def forward(self, triplets: torch.Tensor) -> torch.Tensor:
+        x = _turned(triplets) if self.bgr else triplets
+        y = functional.leaky_relu_(self.head(x), LEAKY_SLOPE)
+        for conv in self.body:
+            y = functional.leaky_relu_(conv(y), LEAKY_SLOPE)
+        y = x[:, 3:6] - self.tail(y)
+        return _turned(y) if self.bgr else y
+
+
+def reset_convolutions(module: nn.Module) -> None:
+    """Draw every convolution of a module as `tf.layers.conv2d` does: Glorot uniform, bias 0."""
+    for layer in module.modules():
+        if isinstance(layer, nn.Conv2d):
+            nn.init.xavier_uniform_(layer.weight)
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
+
+
+def tf_names(model: SpatialCNN | Temp3CNN, *, prefix: str = "") -> TfNames:
+    """How the weights of one of the two networks are called in the original's checkpoints.
+
+    The checkpoint with both networks (`ckpt_videnn`) fits either: the other one's variables are
+    ignored. ID1146 keeps what it trains under `static_graph/` and a copy of it, with which it
+    evaluates, under `dynamic_graph/`.
+
+    Args:
+        model: The network.
+        prefix: Where it lies in a larger model, for instance `spatial.`.
+    """
+    own, other = ("temp-", "") if isinstance(model, Temp3CNN) else ("", "temp-")
+    return TfNames(
+        variables=tf_variables(model, prefix=prefix),
+        averages="none",
+        renamings=[(rf"^static_graph/({own}block\d+/.*)$", r"\1")],
+        ignored=[
+            *_NOT_OF_THE_NETWORK,
+            *(
+                []
+                if model.tail.bias is not None
+                else [rf"^(static_graph/)?{own}block20/conv2d/bias$"]
+            ),
+            rf"^(static_graph/)?{other}block\d+/",
+        ],
+    )
+
+
+def joint_tf_names(
+    spatial: SpatialCNN, temporal: Temp3CNN, *, spatial_prefix: str, temporal_prefix: str
+) -> TfNames:
+    """How the weights of both networks are called in a checkpoint that has both."""
+    first = tf_names(spatial, prefix=spatial_prefix)
+    second = tf_names(temporal, prefix=temporal_prefix)
+    biases = [
+        pattern
+        for names in (first, second)
+        for pattern in names.ignored
+        if "conv2d/bias" in pattern
+    ]
+    return TfNames(
+        variables=[*first.variables, *second.variables],
+        averages="none",
+        renamings=[*first.renamings, *second.renamings],
+        ignored=[*_NOT_OF_THE_NETWORK, *biases],
+    )
+
+
+_NOT_OF_THE_NETWORK: Sequence[str] = (
+    r"/AdamOptimizer(_1)?$",
+    r"^(static_graph/)?beta[12]_power(_1)?$",
+    r"^dynamic_graph/",
+    r"^(global_step|learning_rate)$",
+)
+
+
+def tf_variables(model: SpatialCNN | Temp3CNN, *, prefix: str = "") -> list[TfVariable]:
+    """The variables of one of the two networks in the order of the original's graph.
+
+    93 of the spatial network and 21 of the temporal one, both with the original's depth.
+
+    Args:
+        model: The network.
+        prefix: Where it lies in a larger model, for instance `spatial.`.
+    """
+    norms = isinstance(model, SpatialCNN)
+    scope = "block" if norms else "temp-block"
+    variables = convolution_variables(f"{scope}1/conv2d", f"{prefix}head", bias=True)
+    last = len(model.body) + 2
+    for index in range(len(model.body)):
+        number = index + 2
+        variables += convolution_variables(
+            f"{scope}{number}/conv{number}", f"{prefix}body.{index}", bias=False
+        )
+        if norms:
+            variables += batch_norm_variables(
+                f"{scope}{number}/batch_normalization", f"{prefix}norms.{index}"
+            )
+    variables += convolution_variables(f"{scope}{last}/conv2d", f"{prefix}tail", bias=False)
+    if model.tail.bias is not None:
+        variables.append(
+            TfVariable(
+                tf_name=f"{scope}{last}/conv2d/bias", name=f"{prefix}tail.bias", layout=Unchanged()
+            )
+        )
+    return variables
+
+
+def _turned(x: torch.Tensor) -> torch.Tensor:
+    """The three channels of each frame in the opposite order."""
+    return x.unflatten(1, (-1, 3)).flip(2).flatten(1, 2)

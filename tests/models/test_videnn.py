@@ -1,0 +1,168 @@
+"""ViDeNN's networks: initialisation, names of the published checkpoint, order of channels."""
+
+import math
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from jumar.models.tf_layout import TfNames
+from jumar.models.videnn import (
+    RECEPTIVE_RADIUS,
+    SpatialCNN,
+    Temp3CNN,
+    joint_tf_names,
+    tf_names,
+    tf_variables,
+)
+
+Network = type[SpatialCNN] | type[Temp3CNN]
+NETWORKS: list[Network] = [SpatialCNN, Temp3CNN]
+
+
+def index_names(path: Path) -> set[str]:
+    """The names in the index of a TensorFlow checkpoint: a table with shared prefixes."""
+    data = path.read_bytes()
+
+    def varint(at: int) -> tuple[int, int]:
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value, at
+
+    def entries(offset: int, size: int) -> list[tuple[bytes, int]]:
+        end = offset + size - 4
+        end -= 4 * int.from_bytes(data[end : end + 4], "little")
+        at, key, found = offset, b"", []
+        while at < end:
+            shared, at = varint(at)
+            rest, at = varint(at)
+            length, at = varint(at)
+            key = key[:shared] + data[at : at + rest]
+            found.append((key, at + rest))
+            at += rest + length
+        return found
+
+    at = len(data) - 48
+    numbers: list[int] = []
+    for _ in range(4):
+        number, at = varint(at)
+        numbers.append(number)
+    names: set[str] = set()
+    for _, handle in entries(numbers[2], numbers[3]):
+        offset, at = varint(handle)
+        size, _ = varint(at)
+        names |= {key.decode() for key, _ in entries(offset, size)}
+    return names - {""}
+
+
+def matched(names: TfNames, stored: set[str]) -> tuple[set[str], set[str]]:
+    """What of a checkpoint is a variable of the network, and what is neither that nor ignored."""
+    known = {variable.tf_name for variable in names.variables}
+    found: set[str] = set()
+    left: set[str] = set()
+    for name in stored:
+        renamed = name
+        for pattern, replacement in names.renamings:
+            renamed = re.sub(pattern, replacement, renamed)
+        if renamed in known:
+            found.add(renamed)
+        elif not any(re.search(pattern, name) for pattern in names.ignored):
+            left.add(name)
+    return found, left
+
+
+@pytest.fixture(scope="module")
+def published(shared: Path) -> set[str]:
+    folder = shared / "data" / "pretrained" / "videnn-names"
+    names = index_names(next(folder.glob("*.index")))
+    assert len(names) == 275
+    return names
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_names_account_for_every_variable_of_the_published_checkpoint(
+    network: Network, published: set[str]
+) -> None:
+    for output_bias in (False, network is Temp3CNN):
+        model = network(output_bias=output_bias)
+        found, left = matched(tf_names(model), published)
+        assert found == {variable.tf_name for variable in tf_variables(model)}
+        assert not left
+
+
+def test_both_networks_are_found_in_one_checkpoint(published: set[str]) -> None:
+    spatial, temporal = SpatialCNN(), Temp3CNN(output_bias=True)
+    names = joint_tf_names(spatial, temporal, spatial_prefix="s.", temporal_prefix="t.")
+    found, left = matched(names, published)
+    assert len(found) == len(names.variables) == 93 + 22
+    assert not left
+    state = {f"s.{name}" for name in spatial.state_dict()}
+    state |= {f"t.{name}" for name in temporal.state_dict()}
+    assert {variable.name for variable in names.variables} <= state
+
+
+def test_names_with_the_prefixes_of_id1146_are_those_of_the_network() -> None:
+    model = SpatialCNN()
+    own = {variable.tf_name for variable in tf_variables(model)}
+    prefixed = {f"{graph}_graph/{name}" for name in own for graph in ("static", "dynamic")}
+    found, left = matched(tf_names(model), prefixed | {"static_graph/beta1_power"})
+    assert found == own
+    assert not left
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_kernels_start_glorot_uniform_and_the_bias_at_zero(network: Network) -> None:
+    model = network()
+    for layer in (layer for layer in model.modules() if isinstance(layer, nn.Conv2d)):
+        limit = math.sqrt(6 / (9 * layer.in_channels + 9 * layer.out_channels))
+        largest = layer.weight.abs().max().item()
+        assert 0.98 * limit < largest <= limit
+        assert layer.weight.std().item() == pytest.approx(limit / math.sqrt(3), rel=0.03)
+        assert layer.bias is None or not layer.bias.any()
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_bgr_is_the_same_network_with_the_channels_turned_round(network: Network) -> None:
+    torch.manual_seed(1)
+    plain, turned = network(depth=4, width=4).eval(), network(depth=4, width=4, bgr=True).eval()
+    turned.load_state_dict(plain.state_dict())
+    frames = plain.head.in_channels // 3
+    rgb = torch.rand(2, frames, 3, 6, 5)
+    bgr = rgb.flip(2)
+    assert torch.equal(turned(rgb.flatten(1, 2)).flip(1), plain(bgr.flatten(1, 2)))
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_a_pixel_sees_twenty_to_each_side_and_no_further(network: Network) -> None:
+    torch.manual_seed(1)
+    model = network(width=2).eval().double()
+    size = 2 * RECEPTIVE_RADIUS + 5
+    frames = torch.rand(1, model.head.in_channels, size, size).double().requires_grad_()
+    model(frames)[0, :, size // 2, size // 2].sum().backward()
+    assert frames.grad is not None
+    reached = frames.grad[0].abs().sum(0).nonzero() - size // 2
+    assert reached.min().item() >= -RECEPTIVE_RADIUS
+    assert reached.max().item() <= RECEPTIVE_RADIUS
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_channels_last_gives_the_same_output_and_gradients(network: Network) -> None:
+    torch.manual_seed(1)
+    model = network(depth=6, width=8).double()
+    frames = torch.rand(2, model.head.in_channels, 9, 7).double()
+    results: list[list[torch.Tensor]] = []
+    for memory_format in (torch.contiguous_format, torch.channels_last):
+        model.to(memory_format=memory_format).zero_grad()
+        output = model(frames.contiguous(memory_format=memory_format))
+        output.square().sum().backward()
+        gradients = [p.grad for p in model.parameters() if p.grad is not None]
+        results.append([output.detach(), *gradients])
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12)

@@ -1,0 +1,246 @@
+"""NLRN: a recurrent network for denoising whose states look at the whole patch.
+
+Paper: D. Liu et al., "Non-Local Recurrent Network for Image Restoration", arXiv 1806.02919.
+Original: Ding-Liu/NLRN in TensorFlow 1.15 (NLRN_ID1100 of Ascend's ModelZoo is the same). As in
+that code, and other than in the paper, correlations are not passed on from state to state, and a
+position attends to all positions of the patch instead of to a window around it.
+"""
+
+from collections.abc import Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
+
+from jumar.models.tf_layout import (
+    TfNames,
+    TfVariable,
+    batch_norm_variables,
+    convolution_variables,
+)
+
+STEPS = 12
+FILTERS = 128
+EMBEDDED = 64
+BATCH_NORM_EPSILON = 1e-3
+BATCH_NORM_MOMENTUM = 0.01
+NORMS_PER_STEP = 3
+
+
+class StepNorm(nn.BatchNorm2d):
+    """A batch norm whose forward can be repeated without counting the batch twice.
+
+    Activation checkpointing computes a step's forward again during the backward. With `repeated`
+    set, the batch is normalised as before, and the moving statistics stay.
+    """
+
+    repeated = False
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        if not self.repeated:
+            return super().forward(input)
+        assert self.running_mean is not None
+        assert self.running_var is not None
+        # Copies, not None: checkpointing insists on as many saved tensors as the first time.
+        return functional.batch_norm(
+            input,
+            self.running_mean.clone(),
+            self.running_var.clone(),
+            self.weight,
+            self.bias,
+            training=True,
+            momentum=self.momentum or 0.0,
+            eps=self.eps,
+        )
+
+
+class NonLocal(nn.Module):
+    """Each position becomes itself plus a mean of all positions, weighted by similarity.
+
+    Similarity is the softmax over `theta(x) . phi(x)`, without the division by the root of the
+    length that attention has elsewhere.
+
+    Args:
+        channels: Of the input and the output.
+        embedded: Length of the vectors that are compared.
+        chunk: In evaluation, so many rows of similarities are held at a time, per patch.
+    """
+
+    def __init__(self, channels: int, embedded: int, *, chunk: int) -> None:
+        super().__init__()
+        self.theta = nn.Conv2d(channels, embedded, 1)
+        self.phi = nn.Conv2d(channels, embedded, 1)
+        self.g = nn.Conv2d(channels, channels, 1)
+        self.chunk = chunk
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        theta = self.theta(x).flatten(2).transpose(1, 2)
+        phi = self.phi(x).flatten(2)
+        g = self.g(x).flatten(2).transpose(1, 2)
+        rows = theta.shape[1] if torch.is_grad_enabled() else self.chunk
+        means = [_weighted(part, phi, g) for part in theta.split(rows, dim=1)]
+        mean = means[0] if len(means) == 1 else torch.cat(means, dim=1)
+        return x + mean.transpose(1, 2).unflatten(2, x.shape[2:])
+
+
+def _weighted(theta: torch.Tensor, phi: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
+    # The softmax as an operator of its own, so that an op list can keep it in fp32.
+    return torch.matmul(torch.softmax(torch.matmul(theta, phi), dim=-1), g)
+
+
+class Recurrence(nn.Module):
+    """The layers that every step shares: non-local, then two convolutions."""
+
+    def __init__(self, filters: int, embedded: int, *, chunk: int) -> None:
+        super().__init__()
+        self.non_local = NonLocal(filters, embedded, chunk=chunk)
+        self.conv_a = nn.Conv2d(filters, filters, 3, padding=1)
+        self.conv_b = nn.Conv2d(filters, filters, 3, padding=1)
+
+    def forward(
+        self, x: torch.Tensor, first: torch.Tensor, norms: Sequence[nn.Module]
+    ) -> torch.Tensor:
+        """The next state, of a state, of the first features, and with the step's own norms."""
+        x = self.non_local(functional.relu_(norms[0](x)))
+        x = self.conv_a(norms[1](x))
+        x = self.conv_b(functional.relu_(norms[2](x)))
+        return x + first
+
+
+class NLRN(nn.Module):
+    """Noisy grey pictures [N, 1, height, width] from 0 to 1 in, clean ones out; any size.
+
+    The cost grows with the square of the number of pixels: large pictures go through it in
+    patches.
+
+    Args:
+        steps: Recurrences with shared weights and batch norms of their own; the original has 12.
+        filters: Channels of the states; the original has 128.
+        embedded: Length of the compared vectors; the original has 64.
+        recompute: Keep only the states of a training step and compute what lies between them
+            again in the backward: the memory of one recurrence instead of all, for a third more
+            time. The numbers are the same.
+        chunk: In evaluation, rows of similarities that are held at a time, per patch.
+    """
+
+    def __init__(
+        self,
+        *,
+        steps: int = STEPS,
+        filters: int = FILTERS,
+        embedded: int = EMBEDDED,
+        recompute: bool = True,
+        chunk: int = 512,
+    ) -> None:
+        super().__init__()
+        self.recompute = recompute
+        self.norm_in = _norm(1)
+        self.conv_in = nn.Conv2d(1, filters, 3, padding=1)
+        self.recurrence = Recurrence(filters, embedded, chunk=chunk)
+        self.norms = nn.ModuleList(
+            nn.ModuleList(_norm(filters) for _ in range(NORMS_PER_STEP)) for _ in range(steps)
+        )
+        self.norm_out = _norm(filters)
+        self.conv_out = nn.Conv2d(filters, 1, 3, padding=1)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the weights as the original does.
+
+        Glorot uniform with biases at zero; the kernel of `g` is zero, so that the non-local part
+        starts as the identity.
+        """
+        for layer in self.modules():
+            if isinstance(layer, nn.Conv2d):
+                nn.init.xavier_uniform_(layer.weight)
+                if layer.bias is not None:
+                    nn.init.zeros_(layer.bias)
+        nn.init.zeros_(self.recurrence.non_local.g.weight)
+
+    def forward(self, pictures: torch.Tensor) -> torch.Tensor:
+        first = self.conv_in(self.norm_in(pictures))
+        x = first
+        for norms in self.norms:
+            x = self._step(x, first, list(norms.children()))
+        x = functional.relu_(self.norm_out(x))
+        return self.conv_out(x) + pictures
+
+    def _step(
+        self, x: torch.Tensor, first: torch.Tensor, norms: Sequence[nn.Module]
+    ) -> torch.Tensor:
+        if not (self.recompute and self.training and torch.is_grad_enabled()):
+            return self.recurrence(x, first, norms)
+        state: torch.Tensor = checkpoint(  # pyright: ignore[reportUnknownVariableType]
+            self.recurrence,
+            x,
+            first,
+            norms,
+            use_reentrant=False,
+            # Nothing in a step is random.
+            preserve_rng_state=False,
+            context_fn=partial(_contexts, norms),
+        )
+        return state
+
+
+def tf_names(model: NLRN) -> TfNames:
+    """How the weights are called in the original's checkpoints."""
+    return TfNames(
+        variables=tf_variables(model),
+        averages="none",
+        ignored=[r"/Adam(_1)?$", r"^beta[12]_power$", r"^global_step$"],
+    )
+
+
+def tf_variables(model: NLRN) -> list[TfVariable]:
+    """The variables of the original in the order of its graph: 166 with 12 steps.
+
+    The shared layers come where the first step made them, between its batch norms.
+    """
+    variables = [
+        *batch_norm_variables("batch_normalization", "norm_in"),
+        *convolution_variables("conv1", "conv_in", bias=True),
+    ]
+    shared = {
+        0: [(f"non_local_{part}", f"non_local.{part}") for part in ("theta", "phi", "g")],
+        1: [("RB1_a", "conv_a")],
+        2: [("RB1_b", "conv_b")],
+    }
+    for step in range(len(model.norms)):
+        for index in range(NORMS_PER_STEP):
+            number = step * NORMS_PER_STEP + index
+            scope = f"rnn/batch_normalization{f'_{number}' if number else ''}"
+            variables += batch_norm_variables(scope, f"norms.{step}.{index}")
+            for theirs, ours in shared[index] if step == 0 else ():
+                variables += convolution_variables(f"rnn/{theirs}", f"recurrence.{ours}", bias=True)
+    return [
+        *variables,
+        *batch_norm_variables("batch_normalization_1", "norm_out"),
+        *convolution_variables("conv_end", "conv_out", bias=True),
+    ]
+
+
+def _norm(channels: int) -> StepNorm:
+    return StepNorm(channels, eps=BATCH_NORM_EPSILON, momentum=BATCH_NORM_MOMENTUM)
+
+
+def _contexts(
+    norms: Sequence[nn.Module],
+) -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
+    """Of the forward, and of its repetition in the backward."""
+    return nullcontext(), _repeating(norms)
+
+
+@contextmanager
+def _repeating(norms: Sequence[nn.Module]) -> Generator[None]:
+    kept = [norm for norm in norms if isinstance(norm, StepNorm)]
+    for norm in kept:
+        norm.repeated = True
+    try:
+        yield
+    finally:
+        for norm in kept:
+            norm.repeated = False

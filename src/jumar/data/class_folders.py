@@ -128,7 +128,7 @@ def list_classes(tree: Tree, root: str = "") -> ClassListing:
     ignored = len(loose)
     for label, name in enumerate(folders):
         before = len(paths)
-        for path in _files_below(tree, join(root, name)):
+        for path in files_below(tree, join(root, name)):
             if is_image(path):
                 paths.append(path)
             else:
@@ -147,7 +147,12 @@ def list_classes(tree: Tree, root: str = "") -> ClassListing:
     )
 
 
-def _files_below(tree: Tree, folder: str) -> Iterator[str]:
+def files_below(tree: Tree, folder: str) -> Iterator[str]:
+    """Paths of all files below a folder of a tree, its own before those of its sub-folders.
+
+    Raises:
+        UserError: Folders are nested without end.
+    """
     waiting = [(folder, 0)]
     while waiting:
         at, depth = waiting.pop()

@@ -68,11 +68,19 @@ class ImageShards:
             CorruptRecord: Its checksum is wrong, it is no tf.Example, or it lacks an image, a
                 label, or a side of a box.
         """
+        payload, origin = self.payload(index)
+        return record_of_example(payload, origin)
+
+    def payload(self, index: int) -> tuple[bytes, str]:
+        """The bytes of one record, and where they are.
+
+        Raises:
+            CorruptRecord: The checksum is wrong.
+        """
         which = int(np.searchsorted(self._ends, index, side="right"))
         offset, length = int(self._offsets[index]), int(self._lengths[index])
         origin = f"{self._names[which]}, byte {offset - HEADER_BYTES}"
-        payload = read_payload(self._files, which, offset, length, origin)
-        return record_of_example(payload, origin)
+        return read_payload(self._files, which, offset, length, origin), origin
 
 
 def read_class_names(path: Path) -> tuple[str, ...]:

@@ -58,6 +58,23 @@ def record_of_example(payload: bytes, origin: str) -> Record:
         raise CorruptRecord(Fault(origin=origin, reason=str(error))) from error
 
 
+def picture_of_example(payload: bytes, origin: str) -> Record:
+    """The image alone of a serialized tf.Example, label 0, whether or not it has a label.
+
+    Args:
+        payload: The message.
+        origin: File and byte offset, for messages.
+
+    Raises:
+        CorruptRecord: It is no tf.Example, or lacks an image.
+    """
+    try:
+        features = decode_example(payload, frozenset({ENCODED.encode()}))
+        return Record(encoded=_image(features), label=0, origin=origin)
+    except ValueError as error:
+        raise CorruptRecord(Fault(origin=origin, reason=str(error))) from error
+
+
 def example_of_record(record: Record, label_offset: int, names: Sequence[str]) -> bytes:
     """The serialized tf.Example of an image, its size and colours taken from its header.
 

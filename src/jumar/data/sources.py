@@ -78,6 +78,11 @@ def register_source(name: str, opener: SourceOpener) -> None:
     _registered[name] = opener
 
 
+def is_registered(name: str) -> bool:
+    """Whether `data.path=name` is a registered source."""
+    return name in _registered
+
+
 def open_source(path: str, split: Split, *, notice: Notice = lambda _: None) -> ImageSource:
     """The images of one part of a data set.
 
@@ -219,7 +224,7 @@ def _find_in_file(path: Path, notice: Notice) -> _Contents:
 def _find_in_folder(path: Path, notice: Notice) -> _Contents:
     tree = DiskTree(path)
     _, files = tree.entries("")
-    if shards := [path / name for name in files if _is_shard_name(name)]:
+    if shards := [path / name for name in files if is_shard_name(name)]:
         return _find_shards(shards, notice)
     zips = {Path(name).stem.lower(): path / name for name in files if name.lower().endswith(".zip")}
     parts: dict[Split, Callable[[], ImageSource]] = {}
@@ -287,7 +292,7 @@ def _part_folder(tree: Tree, top: str, names: Sequence[str]) -> str:
         if name in folders:
             folder = join(top, folders[name])
             inner, files = tree.entries(folder)
-            if divided or inner or any(_is_shard_name(file) for file in files):
+            if divided or inner or any(is_shard_name(file) for file in files):
                 return folder
     return ""
 
@@ -309,7 +314,8 @@ def _tell_ignored(count: int, where: str, notice: Notice) -> None:
         notice(f"{where}: {count} files that are not images of a class are left out")
 
 
-def _is_shard_name(name: str) -> bool:
+def is_shard_name(name: str) -> bool:
+    """Whether a file counts as TFRecord, by its name."""
     if is_hidden(name) or is_image(name) or name.lower().endswith(".zip"):
         return False
     stem = name.lower().removesuffix(".gz").removesuffix(".zlib")

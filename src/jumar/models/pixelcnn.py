@@ -1,0 +1,306 @@
+"""The gated PixelCNN that learns which codes of a VQ-VAE stand beside each other.
+
+Paper: A. van den Oord et al., "Conditional Image Generation with PixelCNN Decoders",
+arXiv 1606.05328. Original: the `PixelCNN` of hiwonjoon/tf-vqvae and Ascend's contrib/graph/vq-vae,
+on the layers of anantzoid/Conditional-PixelCNN-decoder of July 2017 (no licence is stated, so only
+their facts are used).
+
+What the original does that the paper does not:
+
+- The vertical stack sees the codes to the left in its own row too, so there is a blind spot.
+- The 1x1 convolutions of the first layer have the mask that hides the position itself, and so
+  give their bias alone: the first layer of the horizontal stack has no effect, and what is known
+  of the picture reaches the output through the vertical stack from the second layer on.
+- The 1x1 convolutions end in a ReLU, also before the residual sum.
+
+Only the parts of the kernels that the masks leave are computed. The kernels are whole in the
+state, so that checkpoints of the original fit.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from jumar.models.keyed_random import keyed_uniform, random_position
+from jumar.models.tf_layout import ConvolutionKernel, TfNames, TfVariable, Unchanged
+
+TF_SCOPE = "pixelcnn"
+
+
+class MaskedConv2d(nn.Module):
+    """A convolution that sees what comes before a position in reading order, and keeps the size.
+
+    Args:
+        in_channels: Channels of the input.
+        out_channels: Channels of the output.
+        height: Height of the kernel, odd.
+        width: Width of the kernel, odd.
+        sees_itself: Whether the position itself is seen (mask B) or not (mask A).
+        bias: Whether a bias is added.
+    """
+
+    mask: Tensor
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        height: int,
+        width: int,
+        *,
+        sees_itself: bool,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(out_channels, in_channels, height, width))
+        self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
+        nn.init.xavier_uniform_(self.weight)
+        mask = torch.ones(height // 2 + 1, width)
+        mask[-1, width // 2 + int(sees_itself) :] = 0
+        self.register_buffer("mask", mask, persistent=False)
+
+    def masked_weight(self) -> Tensor:
+        """The rows of the kernel down to the middle one, [out, in, height // 2 + 1, width]."""
+        return self.weight[:, :, : self.mask.shape[0]] * self.mask
+
+    def forward(self, x: Tensor) -> Tensor:
+        return causal_convolution(x, self.masked_weight(), self.bias)
+
+
+def causal_convolution(x: Tensor, kernel: Tensor, bias: Tensor | None) -> Tensor:
+    """Convolve with a kernel whose last row stands at the position, keeping the size.
+
+    Args:
+        x: [N, in, height, width].
+        kernel: [out, in, rows, columns], columns odd.
+        bias: [out], or None.
+    """
+    rows, columns = kernel.shape[2:]
+    side = columns // 2
+    if rows == 1:
+        return F.conv2d(x, kernel, bias, padding=(0, side))
+    return F.conv2d(F.pad(x, (side, side, rows - 1, 0)), kernel, bias)
+
+
+class GatedConv2d(nn.Module):
+    """tanh of one masked convolution times the sigmoid of another.
+
+    Args:
+        in_channels: Channels of the input.
+        maps: Channels of the output.
+        height: Height of the kernel.
+        width: Width of the kernel.
+        sees_itself: See `MaskedConv2d`.
+        classes: Classes, each of which has its own two biases; 0 for one pair of biases.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        maps: int,
+        height: int,
+        width: int,
+        *,
+        sees_itself: bool,
+        classes: int,
+    ) -> None:
+        super().__init__()
+
+        def convolution() -> MaskedConv2d:
+            return MaskedConv2d(
+                in_channels, maps, height, width, sees_itself=sees_itself, bias=False
+            )
+
+        self.value = convolution()
+        self.gate = convolution()
+        shape = (classes, maps) if classes else (maps,)
+        self.value_bias = nn.Parameter(torch.zeros(shape))
+        self.gate_bias = nn.Parameter(torch.zeros(shape))
+        if classes:
+            nn.init.xavier_uniform_(self.value_bias)
+            nn.init.xavier_uniform_(self.gate_bias)
+
+    def forward(self, x: Tensor, labels: Tensor | None, added: Tensor | None = None) -> Tensor:
+        """Maps of [N, maps, h, w].
+
+        Args:
+            x: [N, in, h, w].
+            labels: int64 [N]; None without classes.
+            added: [N, maps, h, w], added before both non-linearities.
+        """
+        kernel = torch.cat([self.value.masked_weight(), self.gate.masked_weight()])
+        biases = torch.cat([self.value_bias, self.gate_bias], dim=-1)
+        if labels is None:
+            both = causal_convolution(x, kernel, biases)
+        else:
+            both = causal_convolution(x, kernel, None)
+            both = both + F.embedding(labels, biases).to(both.dtype)[:, :, None, None]
+        value, gate = both.chunk(2, dim=1)
+        if added is not None:
+            value, gate = value + added, gate + added
+        return torch.tanh(value) * torch.sigmoid(gate)
+
+
+class PixelCNNLayer(nn.Module):
+    """One layer of both stacks.
+
+    Args:
+        in_channels: Channels of the input; the width of a code in the first layer.
+        maps: Channels of the output.
+        classes: See `GatedConv2d`.
+        first: Whether this is the first layer: 7x7 instead of 3x3, the position itself hidden,
+            and no residual sum.
+    """
+
+    def __init__(self, in_channels: int, maps: int, *, classes: int, first: bool) -> None:
+        super().__init__()
+        size, sees = (7, False) if first else (3, True)
+        self.vertical = GatedConv2d(
+            in_channels, maps, size, size, sees_itself=sees, classes=classes
+        )
+        self.across = MaskedConv2d(maps, maps, 1, 1, sees_itself=sees)
+        self.horizontal = GatedConv2d(in_channels, maps, 1, size, sees_itself=sees, classes=classes)
+        self.onward = MaskedConv2d(maps, maps, 1, 1, sees_itself=sees)
+        self.residual = not first
+
+    def forward(
+        self, vertical: Tensor, horizontal: Tensor, labels: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Both stacks after this layer, [N, maps, h, w]."""
+        vertical = self.vertical(vertical, labels)
+        across = torch.relu(self.across(vertical))
+        onward = torch.relu(self.onward(self.horizontal(horizontal, labels, across)))
+        return vertical, onward + horizontal if self.residual else onward
+
+
+class PixelCNN(nn.Module):
+    """Logits of each code given those before it in reading order.
+
+    Args:
+        codes: Size of the codebook (K).
+        width: Length of a code's vector (D), which is what comes in.
+        layers: Layers of both stacks.
+        maps: Channels of each.
+        classes: Classes on which the picture depends; 0 for none.
+    """
+
+    def __init__(
+        self, *, codes: int, width: int, layers: int = 18, maps: int = 256, classes: int = 0
+    ) -> None:
+        super().__init__()
+        self.codes = codes
+        self.classes = classes
+        self.layers = nn.ModuleList(
+            PixelCNNLayer(maps if number else width, maps, classes=classes, first=number == 0)
+            for number in range(layers)
+        )
+        self.hidden = MaskedConv2d(maps, maps, 1, 1, sees_itself=True)
+        self.logits = MaskedConv2d(maps, codes, 1, 1, sees_itself=True)
+
+    def forward(self, vectors: Tensor, labels: Tensor | None = None) -> Tensor:
+        """Logits [N, codes, h, w].
+
+        Args:
+            vectors: The codes' vectors [N, width, h, w].
+            labels: int64 [N]; needed with classes, and not used without.
+        """
+        labels = labels if self.classes else None
+        vertical = horizontal = vectors
+        for layer in self.layers:
+            vertical, horizontal = layer(vertical, horizontal, labels)
+        return self.logits(torch.relu(self.hidden(horizontal)))
+
+
+@torch.no_grad()
+def sample_codes(
+    model: PixelCNN,
+    codebook: Tensor,
+    *,
+    rows: int,
+    height: int,
+    width: int,
+    seed: int,
+    first_row: int = 0,
+    labels: Tensor | None = None,
+    temperature: float = 1.0,
+) -> Tensor:
+    """Draw pictures of codes, one position after the other, all pictures at once.
+
+    Picture number i of a seed is the same however many are drawn at once: its random numbers
+    derive from the seed, its number and the position.
+
+    Args:
+        model: On the device of the codebook.
+        codebook: [K, D].
+        rows: Pictures.
+        height: Codes from top to bottom.
+        width: Codes from left to right.
+        seed: Decides the pictures, together with `first_row`.
+        first_row: Number of the first picture.
+        labels: int64 [rows], for a model with classes.
+        temperature: Divides the logits; below 1 for likelier pictures, above 0.
+
+    Returns:
+        int64 [rows, height, width].
+    """
+    device = codebook.device
+    codes = torch.zeros((rows, height, width), dtype=torch.int64, device=device)
+    for y in range(height):
+        for x in range(width):
+            # Rows below are not seen, so they need not be computed.
+            seen = F.embedding(codes[:, : y + 1], codebook).permute(0, 3, 1, 2)
+            logits = model(seen, labels)[:, :, y, x].float() / temperature
+            position = random_position((seed << 32) + y * width + x, first_row)
+            uniform = keyed_uniform(rows, logits.shape[1], position, device)
+            # The largest of the logits plus Gumbel's noise is a draw from their softmax.
+            codes[:, y, x] = (logits - torch.log(-torch.log(uniform))).argmax(dim=1)
+    return codes
+
+
+def tf_variables(model: PixelCNN) -> list[TfVariable]:
+    """The variables of the original in the order of its graph, with their places here."""
+    variables: list[TfVariable] = []
+    for number in range(len(model.layers)):
+        name = f"layers.{number}"
+        for stack in ("vertical", "horizontal"):
+            scope = f"{TF_SCOPE}/{stack[0]}_stack"
+            pointwise = "across" if stack == "vertical" else "onward"
+            variables += _gated(f"{scope}{number}", f"{name}.{stack}", model.classes)
+            variables += _plain(f"{scope}_1{number}", f"{name}.{pointwise}")
+    variables += _plain(f"{TF_SCOPE}/fc_1", "hidden")
+    return variables + _plain(f"{TF_SCOPE}/fc_2", "logits")
+
+
+def tf_names(model: PixelCNN) -> TfNames:
+    """The names in the original's checkpoints, which hold the prior without the codebook."""
+    return TfNames(
+        variables=tf_variables(model),
+        averages="none",
+        ignored=[r"/Adam(_1)?$", r"beta[12]_power", r"^(.*/)?(Variable|global_step)$"],
+    )
+
+
+def _gated(scope: str, name: str, classes: int) -> list[TfVariable]:
+    """The original calls the value's part `v` and the gate's `h`, in both stacks."""
+    bias = "V" if classes else "b"
+    parts = (("v", "value"), ("h", "gate"))
+    kernels = [
+        TfVariable(
+            tf_name=f"{scope}/{theirs}_W", name=f"{name}.{ours}.weight", layout=ConvolutionKernel()
+        )
+        for theirs, ours in parts
+    ]
+    biases = [
+        TfVariable(
+            tf_name=f"{scope}/{theirs}_{bias}", name=f"{name}.{ours}_bias", layout=Unchanged()
+        )
+        for theirs, ours in parts
+    ]
+    return kernels + biases
+
+
+def _plain(scope: str, name: str) -> list[TfVariable]:
+    return [
+        TfVariable(tf_name=f"{scope}/W", name=f"{name}.weight", layout=ConvolutionKernel()),
+        TfVariable(tf_name=f"{scope}/b", name=f"{name}.bias", layout=Unchanged()),
+    ]

@@ -1,0 +1,249 @@
+"""VQ-VAE as the Ascend ModelZoo trained it in TensorFlow 1.15: pictures as grids of codes.
+
+Paper: A. van den Oord, O. Vinyals, K. Kavukcuoglu, "Neural Discrete Representation Learning",
+arXiv 1711.00937. Original: hiwonjoon/tf-vqvae, from which Ascend's contrib/graph/vq-vae comes
+(no licence is stated, so only its facts are used). Three networks were published: for MNIST
+without residual blocks, for CIFAR-10 and for ImageNet; only the last has a ReLU between the
+decoder's residual blocks and its first transposed convolution.
+
+What differs: the squared distance to a code is computed as such and not as the square of a norm,
+whose gradient is NaN where a picture hits a code exactly.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from jumar.models.same_padding import SameConv2d
+from jumar.models.tf_layout import ConvolutionKernel, TfNames, TfVariable, Unchanged
+
+VARIANTS = ("mnist", "cifar10", "imagenet")
+TF_SCOPE = "train"
+"""What the original puts before the names of its graph when it writes a checkpoint."""
+
+_INITIAL_STD = 0.02
+_MOST_DISTANCES = 2**24
+"""Distances held at once, 64 MiB. A picture of 512 px has 16,384 positions; with a batch of them
+and thousands of codes, all distances at once would not fit."""
+
+
+class Quantized(NamedTuple):
+    """What a batch of pictures became.
+
+    Attributes:
+        reconstruction: [N, channels, height, width], 0 to 1.
+        features: The encoder's output [N, D, h, w].
+        chosen: The nearest codes' vectors in its places, float32 [N, D, h, w].
+        codes: Their numbers, int64 [N, h, w].
+    """
+
+    reconstruction: Tensor
+    features: Tensor
+    chosen: Tensor
+    codes: Tensor
+
+
+class Residual(nn.Module):
+    """Adds to its input what ReLU, 3x3, ReLU, 1x1 make of it."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.wide = SameConv2d(channels, channels, 3)
+        self.pointwise = nn.Conv2d(channels, channels, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.pointwise(torch.relu(self.wide(torch.relu(x))))
+
+
+class VQVAE(nn.Module):
+    """Encoder, codebook and decoder.
+
+    Takes pictures [N, channels, height, width] of 0 to 1 whose sides are multiples of `shrinking`.
+
+    Args:
+        variant: One of `VARIANTS`. `mnist` takes grey pictures and shrinks them by 8, the others
+            colour and by 4.
+        codes: Vectors in the codebook (K).
+        width: Length of a code and channels of the encoder's output (D); a multiple of 4.
+
+    Raises:
+        ValueError: An unknown variant or a width that it cannot divide.
+    """
+
+    def __init__(self, *, variant: str, codes: int, width: int) -> None:
+        super().__init__()
+        if variant not in VARIANTS:
+            raise ValueError(f"the variant is one of {', '.join(VARIANTS)}, not {variant!r}")
+        if width % 4:
+            raise ValueError(f"the width of a code must be a multiple of 4, not {width}")
+        self.variant = variant
+        self.channels = 1 if variant == "mnist" else 3
+        self.shrinking = 8 if variant == "mnist" else 4
+        self.encoder = nn.Sequential(OrderedDict(_encoder_layers(variant, width)))
+        self.decoder = nn.Sequential(OrderedDict(_decoder_layers(variant, width)))
+        self.codebook = nn.Parameter(torch.empty(codes, width))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the weights as the original does: deviation 0.02, cut at two of them except in
+        transposed convolutions; biases are zero.
+        """
+        for module in self.modules():
+            if isinstance(module, nn.ConvTranspose2d):
+                nn.init.normal_(module.weight, std=_INITIAL_STD)
+            elif isinstance(module, nn.Conv2d):
+                _truncated(module.weight)
+            if isinstance(module, (nn.Conv2d, nn.ConvTranspose2d)) and module.bias is not None:
+                nn.init.zeros_(module.bias)
+        _truncated(self.codebook)
+
+    def forward(self, images: Tensor) -> Quantized:
+        """Encode, take the nearest codes, decode.
+
+        The gradient of the reconstruction passes the choice of codes as if it were not there:
+        it reaches the encoder and not the codebook.
+        """
+        features = self.encode(images)
+        codes = self.nearest(features)
+        chosen = self.vectors(codes)
+        # The difference is zero and its gradient one, so the decoder sees the codes exactly;
+        # features + (chosen - features) would round.
+        wide = features.float()
+        passed = chosen.detach() + (wide - wide.detach())
+        return Quantized(self.decode(passed), features, chosen, codes)
+
+    def encode(self, images: Tensor) -> Tensor:
+        """The vectors [N, D, h, w] that are to be replaced by codes."""
+        return self.encoder(images)
+
+    def decode(self, vectors: Tensor) -> Tensor:
+        """Pictures [N, channels, height, width] of 0 to 1 from vectors [N, D, h, w]."""
+        return torch.sigmoid(self.decoder(vectors))
+
+    def nearest(self, features: Tensor) -> Tensor:
+        """The numbers of the nearest codes, int64 [N, h, w], found in float32."""
+        return nearest_codes(features, self.codebook)
+
+    def vectors(self, codes: Tensor) -> Tensor:
+        """The vectors [N, D, h, w] of codes [N, h, w], in the codebook's type."""
+        return nn.functional.embedding(codes, self.codebook).permute(0, 3, 1, 2)
+
+
+@torch.no_grad()
+def nearest_codes(features: Tensor, codebook: Tensor) -> Tensor:
+    """For each position the number of the code at the smallest Euclidean distance.
+
+    Args:
+        features: [N, D, h, w] of any floating type.
+        codebook: [K, D].
+
+    Returns:
+        int64 [N, h, w]; of equally near codes one of them.
+    """
+    rows = features.float().permute(0, 2, 3, 1).flatten(0, 2)
+    book = codebook.float()
+    # In mixed precision the product would be computed in eight bits, and neighbouring codes
+    # would be taken for each other.
+    with torch.autocast(features.device.type, enabled=False):
+        half = 0.5 * book.square().sum(dim=1)
+        part = max(1, _MOST_DISTANCES // len(book))
+        # The square of the feature itself is the same for all codes. Without it nothing large is
+        # added to the small differences that decide.
+        found = [(half - some @ book.T).argmin(dim=1) for some in rows.split(part)]
+    return torch.cat(found).view(features.shape[0], *features.shape[2:])
+
+
+def vq_losses(images: Tensor, found: Quantized) -> Mapping[str, Tensor]:
+    """The three terms of the loss, in float32.
+
+    `recon` is the mean squared error over pixels and channels, `vq` the mean squared distance of
+    a position's feature to its code (trains the codebook only), `commit` the same number (trains
+    the encoder only).
+    """
+    features, chosen = found.features.float(), found.chosen.float()
+    return {
+        "recon": (found.reconstruction.float() - images.float()).square().mean(),
+        "vq": (features.detach() - chosen).square().sum(dim=1).mean(),
+        "commit": (features - chosen.detach()).square().sum(dim=1).mean(),
+    }
+
+
+def tf_variables(model: VQVAE) -> list[TfVariable]:
+    """The variables of the original in the order of its graph, with their places here."""
+    variables: list[TfVariable] = []
+    for part, layers, scope in (
+        ("encoder", model.encoder, "params/enc"),
+        ("decoder", model.decoder, "params/dec"),
+    ):
+        for name, layer in layers.named_children():
+            if isinstance(layer, Residual):
+                variables += _convolution(f"{scope}/{name}_3", f"{part}.{name}.wide")
+                variables += _convolution(f"{scope}/{name}_1", f"{part}.{name}.pointwise")
+            elif not isinstance(layer, nn.ReLU):
+                variables += _convolution(f"{scope}/{name}", f"{part}.{name}")
+    book = TfVariable(tf_name="params/embed/embed", name="codebook", layout=Unchanged())
+    return [*variables, book]
+
+
+def tf_names(model: VQVAE) -> TfNames:
+    """The names in the original's checkpoints: those of its graph after `train/`."""
+    return TfNames(
+        variables=[
+            TfVariable(tf_name=f"{TF_SCOPE}/{v.tf_name}", name=v.name, layout=v.layout)
+            for v in tf_variables(model)
+        ],
+        averages="none",
+        renamings=[(r"^(?:[^/]+/)?params/", f"{TF_SCOPE}/params/")],
+        ignored=[r"/Adam(_1)?$", r"beta[12]_power", r"^(.*/)?(Variable|global_step)$"],
+    )
+
+
+def _encoder_layers(variant: str, width: int) -> Iterator[tuple[str, nn.Module]]:
+    """Names, which are the original's, and layers; each convolution halves the picture."""
+    half, quarter = width // 2, width // 4
+    widths = {
+        "mnist": (1, quarter, half, width),
+        "cifar10": (3, width, width),
+        "imagenet": (3, half, width),
+    }[variant]
+    for number, (before, after) in enumerate(pairwise(widths), start=1):
+        yield f"conv2d_{number}", SameConv2d(before, after, 4, stride=2)
+        yield f"relu_{number}", nn.ReLU()
+    yield from _residual_layers(variant, width)
+
+
+def _decoder_layers(variant: str, width: int) -> Iterator[tuple[str, nn.Module]]:
+    """As `_encoder_layers`; each transposed convolution doubles the picture."""
+    half, quarter = width // 2, width // 4
+    widths = {
+        "mnist": (width, half, quarter, 1),
+        "cifar10": (width, width, 3),
+        "imagenet": (width, half, 3),
+    }[variant]
+    yield from _residual_layers(variant, width)
+    for number, (before, after) in enumerate(pairwise(widths), start=1):
+        if number > 1 or variant == "imagenet":
+            yield f"relu_{number}", nn.ReLU()
+        # From N to 2N pixels, TensorFlow's SAME takes one off either side.
+        yield f"tconv2d_{number}", nn.ConvTranspose2d(before, after, 4, stride=2, padding=1)
+
+
+def _residual_layers(variant: str, width: int) -> Iterator[tuple[str, nn.Module]]:
+    for number in {"mnist": (), "cifar10": (1, 2), "imagenet": (0, 1, 2, 3)}[variant]:
+        yield f"res_{number}", Residual(width)
+
+
+def _truncated(weight: Tensor) -> None:
+    nn.init.trunc_normal_(weight, std=_INITIAL_STD, a=-2 * _INITIAL_STD, b=2 * _INITIAL_STD)
+
+
+def _convolution(tf_name: str, name: str) -> list[TfVariable]:
+    """A convolution or a transposed one: the same change of axes serves both."""
+    return [
+        TfVariable(tf_name=f"{tf_name}/w", name=f"{name}.weight", layout=ConvolutionKernel()),
+        TfVariable(tf_name=f"{tf_name}/b", name=f"{name}.bias", layout=Unchanged()),
+    ]

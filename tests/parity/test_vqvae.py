@@ -1,0 +1,210 @@
+"""VQ-VAE and its prior against the numbers of the original in TensorFlow 1.15.
+
+The original takes its gradients without the gates of `Optimizer.minimize`, so TensorFlow may change
+a kernel in place before the gradient has passed through it to the layer below. In the stored steps
+that happened in the decoder's residual blocks, in both steps: of the 1024 ways in which the
+kernels of the CIFAR-10 decoder can come first or last in each step, this one alone reproduces the
+stored values. The replay of the steps does the same; all gradients are compared without it.
+"""
+
+import copy
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import nn
+
+from jumar.models import pixelcnn, vqvae
+from jumar.models.pixelcnn import PixelCNN
+from jumar.models.tf_layout import TfVariable
+from jumar.models.vqvae import VQVAE, Quantized, vq_losses
+from jumar.training.clipping import clip_gradients
+from jumar.training.optimizers import OptimizerSettings, create_optimizer
+from tests.parity.fixture import ParityCase
+
+Results = dict[str, NDArray[Any]]
+
+
+@pytest.fixture(scope="module")
+def case(parity: Path) -> ParityCase:
+    return ParityCase(parity / "vqvae.npz")
+
+
+def network(case: ParityCase, variant: str) -> VQVAE:
+    config = case.config[variant]
+    model = VQVAE(variant=variant, codes=config["K"], width=config["D"])
+    values = case.variables(variant)
+    model.load_state_dict(
+        {v.name: v.to_torch(values[v.tf_name]) for v in vqvae.tf_variables(model)}
+    )
+    return model
+
+
+def prior(case: ParityCase) -> tuple[PixelCNN, torch.Tensor]:
+    """The prior and the codebook, which is not trained."""
+    config = case.config["pixelcnn"]
+    model = PixelCNN(
+        codes=config["K"],
+        width=config["D"],
+        layers=config["layers"],
+        maps=config["maps"],
+        classes=config["classes"],
+    )
+    values = case.variables("pixelcnn")
+    model.load_state_dict(
+        {v.name: v.to_torch(values[v.tf_name]) for v in pixelcnn.tf_variables(model)}
+    )
+    return model, torch.from_numpy(values["params/embed"])
+
+
+def optimizer_for(model: nn.Module, rate: float) -> torch.optim.Optimizer:
+    settings = OptimizerSettings(kind="adam", learning_rate=rate)
+    made = create_optimizer(settings, [], list(model.parameters()), device_type="cpu")
+    for group in made.param_groups:
+        group["lr"] = rate
+    return made
+
+
+def replay(case: ParityCase, variant: str, memory_format: torch.memory_format) -> Results:
+    """Codes, losses and gradients of the first step, and the weights after two."""
+    config = case.config[variant]
+    model = network(case, variant).to(memory_format=memory_format)
+    images = torch.from_numpy(case.input(f"images_{variant}").transpose(0, 3, 1, 2).copy())
+    images = images.contiguous(memory_format=memory_format)
+    optimizer = optimizer_for(model, config["learning_rate"])
+    output, terms, loss = backward(model, images, config["beta"])
+    found = {
+        "z_e": output.features.detach().permute(0, 2, 3, 1).numpy().copy(),
+        "codes": output.codes.numpy(),
+        "reconstruction": output.reconstruction.detach().permute(0, 2, 3, 1).numpy().copy(),
+        "nll": likelihood(output.reconstruction.detach(), config["K"]).numpy(),
+        "loss": loss.detach().numpy(),
+        **{f"loss_{name}": term.detach().numpy() for name, term in terms.items()},
+        **gradients(model, vqvae.tf_variables(model)),
+    }
+    for _ in range(2):
+        after = copy.deepcopy(model)
+        its_optimizer = optimizer_for(after, config["learning_rate"])
+        its_optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+        backward(after, images, config["beta"])
+        its_optimizer.step()
+        with residual_kernels_changed_early(model, after):
+            backward(model, images, config["beta"])
+        optimizer.step()
+    parameters = dict(model.named_parameters())
+    for variable in vqvae.tf_variables(model):
+        found[f"step2/{variable.tf_name}"] = variable.to_tensorflow(parameters[variable.name])
+    return {f"{variant}/{key}": value for key, value in found.items()}
+
+
+def backward(
+    model: VQVAE, images: torch.Tensor, beta: float
+) -> tuple[Quantized, Mapping[str, torch.Tensor], torch.Tensor]:
+    """One batch forward and backward, from gradients of zero."""
+    output = model(images)
+    terms = vq_losses(images, output)
+    loss = terms["recon"] + terms["vq"] + beta * terms["commit"]
+    model.zero_grad()
+    loss.backward()
+    return output, terms, loss
+
+
+@contextmanager
+def residual_kernels_changed_early(model: VQVAE, after: VQVAE) -> Iterator[None]:
+    """Let gradients pass through the kernels of `after` in the decoder's residual blocks.
+
+    Outputs and the kernels' own gradients stay those of `model`.
+    """
+
+    def early(name: str, layer: nn.Module) -> torch.utils.hooks.RemovableHandle:
+        later = after.decoder.get_submodule(name)
+
+        def hook(layer: Any, inputs: tuple[torch.Tensor], output: torch.Tensor) -> torch.Tensor:
+            passed = later(inputs[0])
+            return layer.forward(inputs[0].detach()) + (passed - passed.detach())
+
+        return layer.register_forward_hook(hook)
+
+    layers = [
+        (name, layer)
+        for name, layer in model.decoder.named_modules()
+        if name.startswith("res_") and isinstance(layer, nn.Conv2d)
+    ]
+    handles = [early(name, layer) for name, layer in layers]
+    yield
+    for handle in handles:
+        handle.remove()
+
+
+def likelihood(shown: torch.Tensor, codes: int) -> torch.Tensor:
+    """The original's bits per dimension, which take a pixel itself for its probability."""
+    return -(shown.log().mean((1, 2, 3)) - math.log(codes)) / math.log(2)
+
+
+def gradients(model: nn.Module, variables: Sequence[TfVariable]) -> Results:
+    found: Results = {}
+    parameters = dict(model.named_parameters())
+    for variable in variables:
+        gradient = parameters[variable.name].grad
+        assert gradient is not None, variable.name
+        found[f"grad/{variable.tf_name}"] = variable.to_tensorflow(gradient)
+    return found
+
+
+def replay_prior(case: ParityCase) -> Results:
+    config = case.config["pixelcnn"]
+    model, codebook = prior(case)
+    codes = torch.from_numpy(case.input("codes").astype(np.int64))
+    classes = torch.from_numpy(case.input("classes").astype(np.int64))
+    logits = model(F.embedding(codes, codebook).permute(0, 3, 1, 2), classes)
+    loss = F.cross_entropy(logits, codes, reduction="none").sum((1, 2)).mean()
+    loss.backward()
+    variables = pixelcnn.tf_variables(model)
+    parameters = dict(model.named_parameters())
+    found: Results = {
+        "logits": logits.detach().permute(0, 2, 3, 1).numpy().copy(),
+        "loss": loss.detach().numpy(),
+        **gradients(model, variables),
+    }
+    clip_gradients(model.parameters(), "value", config["grad_clip"])
+    optimizer_for(model, config["learning_rate"]).step()
+    for variable in variables:
+        found[f"step1/{variable.tf_name}"] = variable.to_tensorflow(parameters[variable.name])
+    return {f"pixelcnn/{key}": value for key, value in found.items()}
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last], ids=str)
+def test_every_result_of_the_original_is_within_its_tolerance(
+    case: ParityCase, layout: torch.memory_format
+) -> None:
+    found = replay_prior(case)
+    for variant in vqvae.VARIANTS:
+        found |= replay(case, variant, layout)
+    assert case.check_all(found) == set()
+
+
+@pytest.mark.parametrize("variant", vqvae.VARIANTS)
+def test_variables_are_those_of_the_original_in_its_order(case: ParityCase, variant: str) -> None:
+    model = network(case, variant)
+    state = model.state_dict()
+    variables = vqvae.tf_variables(model)
+    ours = [(v.tf_name, v.to_tensorflow(state[v.name]).shape) for v in variables]
+    assert ours == [(n, tuple(shape)) for n, shape, *_ in case.meta["variables"][variant]]
+    assert {v.name for v in variables} == set(state)
+
+
+def test_variables_of_the_prior_are_those_of_the_original_in_its_order(case: ParityCase) -> None:
+    model, _ = prior(case)
+    state = model.state_dict()
+    variables = pixelcnn.tf_variables(model)
+    ours = [(v.tf_name, v.to_tensorflow(state[v.name]).shape) for v in variables]
+    originals = [(n, tuple(shape)) for n, shape, *_ in case.meta["variables"]["pixelcnn"]]
+    assert ours == [row for row in originals if row[0] != "params/embed"]
+    assert {v.name for v in variables} == set(state)

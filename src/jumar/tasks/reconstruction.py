@@ -1,0 +1,147 @@
+"""Pictures through a codebook and back: the first stage of a VQ-VAE."""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from jumar.data.image_quality import psnr
+from jumar.data.picture_grid import picture_grid
+from jumar.data.preprocessing import ImagePreprocessing
+from jumar.data.samples import Batch, SampleKey, SampleSet
+from jumar.models.vqvae import VQVAE, vq_losses
+from jumar.tasks.task import Headline, Illustration, Objective, Task
+
+_HIGHEST_PSNR = 100.0
+"""Stands for a picture without any error, whose PSNR is infinite and would be that of the set."""
+_SHOWN = 16
+_COLUMNS = 8
+_SHOWN_SIDE = 64
+"""Smaller pictures are enlarged to about this many pixels a side, or nobody sees anything."""
+
+
+class ReconstructionObjective(Objective):
+    """Reconstruction, codebook and commitment loss.
+
+    Args:
+        network: The VQ-VAE.
+        preprocessing: Turns the shipped bytes into pictures of 0 to 1 on the device.
+        beta: Weight of the commitment.
+    """
+
+    name = "reconstruction"
+
+    def __init__(self, network: VQVAE, preprocessing: ImagePreprocessing, *, beta: float) -> None:
+        super().__init__()
+        self.trained = network
+        self._network = network
+        self._preprocessing = preprocessing
+        self._beta = beta
+
+    def forward(self, batch: Batch) -> dict[str, Tensor]:
+        """`loss` and its terms `recon`, `vq` and `commit` (before its weight)."""
+        images = self.pictures(batch)
+        terms = vq_losses(images, self._network(images))
+        loss = terms["recon"] + terms["vq"] + self._beta * terms["commit"]
+        return {"loss": loss, **terms}
+
+    def pictures(self, batch: Batch) -> Tensor:
+        """The network's input, 0 to 1."""
+        return network_pictures(self._network, self._preprocessing, batch, training=self.training)
+
+
+class ReconstructionTask(Task):
+    """A VQ-VAE that is scored by what is left of pictures it never saw.
+
+    Args:
+        network: The VQ-VAE.
+        preprocessing: The device half of the image preprocessing.
+        train_data: Pictures to learn from.
+        eval_data: Pictures to score on.
+        beta: Weight of the commitment.
+    """
+
+    name = "reconstruction"
+    headline = Headline(name="mse", unit="", higher_is_better=False)
+
+    def __init__(
+        self,
+        network: VQVAE,
+        preprocessing: ImagePreprocessing,
+        *,
+        train_data: SampleSet,
+        eval_data: SampleSet | None,
+        beta: float,
+    ) -> None:
+        self.model = network
+        self.train_data = train_data
+        self.eval_data = eval_data
+        self._network = network
+        self._objective = ReconstructionObjective(network, preprocessing, beta=beta)
+        self.objectives = [self._objective]
+
+    def evaluate_batch(self, batch: Batch) -> dict[str, Tensor]:
+        """Squared errors and PSNR summed over the pictures, and how often each code was taken."""
+        images = self._objective.pictures(batch)
+        found = self._network(images)
+        shown = found.reconstruction.float()
+        errors = (shown - images).square().mean(dim=(1, 2, 3))
+        return {
+            "count": torch.ones_like(errors).sum(),
+            "mse": errors.sum(),
+            "psnr": psnr(shown, images, peak=1.0).clamp(max=_HIGHEST_PSNR).sum(),
+            "codes": torch.bincount(found.codes.flatten(), minlength=len(self._network.codebook)),
+        }
+
+    def summarize(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
+        """`mse` of pixels of 0 to 1, mean `psnr` in dB, and of the codebook its `perplexity` (as
+        many codes, equally frequent, would say as much) and the `codes_used` in percent.
+        """
+        count, codes = sums["count"].item(), sums["codes"]
+        share = codes / codes.sum()
+        entropy = -torch.xlogy(share, share).sum()
+        return {
+            "mse": sums["mse"].item() / count,
+            "psnr": sums["psnr"].item() / count,
+            "perplexity": entropy.exp().item(),
+            "codes_used": 100 * (codes > 0).double().mean().item(),
+        }
+
+    def illustrate(self) -> Sequence[Illustration]:
+        """Held-back pictures above their reconstructions."""
+        if self.eval_data is None or len(self.eval_data) == 0:
+            return ()
+        device = self._network.codebook.device
+        batch = fixed_pictures(self.eval_data, _SHOWN, device)
+        images = self._objective.pictures(batch)
+        columns = min(_COLUMNS, len(images))
+        images = images[: len(images) // columns * columns]
+        shown = self._network(images).reconstruction
+        # A row of originals, the row of what became of them, the next row of originals.
+        pairs = torch.stack([part.unflatten(0, (-1, columns)) for part in (images, shown)], dim=1)
+        grid = picture_grid(visible(pairs.flatten(0, 2)), columns=columns)
+        caption = "held-back pictures, each above what its codes give"
+        return [Illustration(name="reconstructions", caption=caption, image=grid)]
+
+
+def network_pictures(
+    network: VQVAE, preprocessing: ImagePreprocessing, batch: Batch, *, training: bool
+) -> Tensor:
+    """Pictures of 0 to 1 with as many channels as the network takes, from a shipped batch."""
+    images = preprocessing.on_device(batch, training)
+    return images.mean(dim=1, keepdim=True) if network.channels == 1 else images
+
+
+def fixed_pictures(data: SampleSet, count: int, device: torch.device) -> Batch:
+    """At most `count` samples of a set, always the same and from all over it, on the device."""
+    # The first ones of a folder would all be of its first class.
+    count = min(count, len(data))
+    keys = [SampleKey(0, number * len(data) // count) for number in range(count)]
+    return {name: value.to(device) for name, value in data.fetch(keys).batch.items()}
+
+
+def visible(pictures: Tensor) -> Tensor:
+    """uint8 [N, channels, height', width'] of pictures of 0 to 1, small ones enlarged."""
+    levels = (pictures.float().clamp(0, 1) * 255).round().to(torch.uint8)
+    times = max(1, round(_SHOWN_SIDE / levels.shape[-1]))
+    return levels.repeat_interleave(times, dim=-2).repeat_interleave(times, dim=-1).cpu()

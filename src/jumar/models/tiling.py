@@ -1,0 +1,101 @@
+"""Pictures larger than a network takes at once, in pieces.
+
+Two ways. `in_tiles` is for networks that see a bounded surrounding: the pieces overlap by as much
+as a pixel sees, what the cut spoils is thrown away, and the result is that of the whole picture.
+`in_patches` is for networks that were made for one size: overlapping patches, averaged.
+"""
+
+from collections.abc import Callable
+
+import torch
+
+Network = Callable[[torch.Tensor], torch.Tensor]
+"""[N, channels, height, width] in, [N, other channels, height, width] out."""
+
+
+def in_tiles(network: Network, pictures: torch.Tensor, *, tile: int, radius: int) -> torch.Tensor:
+    """What the network gives for whole pictures, with the memory of a tile.
+
+    At the border of the picture a tile ends where the picture ends, so that the network's own
+    padding acts there as it does on the whole; at a cut inside, the outermost `radius` pixels
+    have seen padding instead of the picture and are dropped.
+
+    Args:
+        network: Convolutions with stride 1, in evaluation mode.
+        pictures: [N, channels, height, width] of any size.
+        tile: Side of the square of each tile that is kept, in px.
+        radius: How far a pixel of the output sees to each side, in px.
+
+    Returns:
+        [N, other channels, height, width], equal to the untiled result up to float rounding.
+    """
+    height, width = pictures.shape[2:]
+    if height <= tile and width <= tile:
+        return network(pictures)
+    rows: list[torch.Tensor] = []
+    for top in range(0, height, tile):
+        columns: list[torch.Tensor] = []
+        bottom, above = min(top + tile, height), min(top, radius)
+        for left in range(0, width, tile):
+            right, before = min(left + tile, width), min(left, radius)
+            seen = pictures[:, :, top - above : bottom + radius, left - before : right + radius]
+            result = network(seen)
+            columns.append(
+                result[:, :, above : above + bottom - top, before : before + right - left]
+            )
+        rows.append(torch.cat(columns, dim=3))
+    return torch.cat(rows, dim=2)
+
+
+def in_patches(
+    network: Network, pictures: torch.Tensor, *, patch: int, stride: int, batch: int
+) -> torch.Tensor:
+    """The average of what the network gives for overlapping patches.
+
+    As NLRN's original evaluates: patches every `stride` pixels from the top left, and the last
+    row and column of patches flush with the border.
+
+    Args:
+        network: In evaluation mode, with as many channels out as in.
+        pictures: [N, channels, height, width] of any size; smaller sides than `patch` give
+            smaller patches.
+        patch: Side of the patches in px.
+        stride: Distance of neighbouring patches in px.
+        batch: Patches that go through the network at a time.
+
+    Returns:
+        float32 of the shape of `pictures`.
+
+    Raises:
+        ValueError: The stride leaves gaps.
+    """
+    if not 0 < stride <= patch:
+        raise ValueError(f"patches of {patch} px every {stride} px leave gaps")
+    height, width = pictures.shape[2:]
+    tall, wide = min(patch, height), min(patch, width)
+    places = [
+        (number, top, left)
+        for number in range(len(pictures))
+        for top in patch_starts(height, tall, stride)
+        for left in patch_starts(width, wide, stride)
+    ]
+    total = torch.zeros_like(pictures, dtype=torch.float32)
+    times = total.new_zeros(1, 1, height, width)
+    for _, top, left in places[: len(places) // max(len(pictures), 1)]:
+        times[:, :, top : top + tall, left : left + wide] += 1
+    for first in range(0, len(places), batch):
+        chosen = places[first : first + batch]
+        patches = torch.stack(
+            [
+                pictures[number, :, top : top + tall, left : left + wide]
+                for number, top, left in chosen
+            ]
+        )
+        for (number, top, left), result in zip(chosen, network(patches), strict=True):
+            total[number, :, top : top + tall, left : left + wide] += result
+    return total / times
+
+
+def patch_starts(length: int, patch: int, stride: int) -> list[int]:
+    """Where the patches of one side begin: every `stride`, and one flush with the end."""
+    return [*range(0, length - patch, stride), length - patch]

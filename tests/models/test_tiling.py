@@ -1,0 +1,83 @@
+"""Large pictures in pieces: exact tiles, averaged patches."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jumar.models.tiling import in_patches, in_tiles, patch_starts
+from jumar.models.videnn import RECEPTIVE_RADIUS, SpatialCNN, Temp3CNN
+
+
+@pytest.fixture(scope="module")
+def deep() -> SpatialCNN:
+    """A full-depth network of small width whose every pixel counts."""
+    torch.manual_seed(3)
+    return SpatialCNN(width=4).eval().double()
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    height=st.integers(1, 90),
+    width=st.integers(1, 90),
+    tile=st.integers(20, 60),
+    frames=st.integers(1, 2),
+)
+def test_tiles_equal_the_whole_picture(height: int, width: int, tile: int, frames: int) -> None:
+    torch.manual_seed(3)
+    network = Temp3CNN(width=2).eval().double()
+    pictures = torch.rand(frames, 9, height, width).double()
+    with torch.no_grad():
+        found = in_tiles(network, pictures, tile=tile, radius=RECEPTIVE_RADIUS)
+        torch.testing.assert_close(found, network(pictures), rtol=1e-11, atol=1e-12)
+
+
+def test_a_smaller_radius_than_the_network_sees_does_not_equal_the_whole(deep: SpatialCNN) -> None:
+    pictures = torch.rand(1, 3, 70, 30).double()
+    with torch.no_grad():
+        found = in_tiles(deep, pictures, tile=35, radius=RECEPTIVE_RADIUS - 1)
+        assert not torch.allclose(found, deep(pictures), rtol=1e-11, atol=1e-13)
+
+
+def test_no_tile_is_larger_than_tile_and_twice_the_radius() -> None:
+    sizes: list[tuple[int, ...]] = []
+
+    def network(pictures: torch.Tensor) -> torch.Tensor:
+        sizes.append(tuple(pictures.shape[2:]))
+        return pictures
+
+    pictures = torch.rand(1, 3, 500, 333)
+    assert torch.equal(in_tiles(network, pictures, tile=64, radius=20), pictures)
+    assert max(max(size) for size in sizes) == 64 + 2 * 20
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    height=st.integers(1, 30),
+    width=st.integers(1, 30),
+    patch=st.integers(1, 12),
+    stride=st.integers(1, 12),
+    batch=st.integers(1, 40),
+)
+def test_patches_of_a_network_that_changes_nothing_give_the_picture(
+    height: int, width: int, patch: int, stride: int, batch: int
+) -> None:
+    stride = min(stride, patch)
+    pictures = torch.rand(2, 1, height, width)
+    found = in_patches(lambda p: p, pictures, patch=patch, stride=stride, batch=batch)
+    torch.testing.assert_close(found, pictures)
+
+
+def test_patches_lie_as_in_the_original() -> None:
+    # 43 px every 7 px, as its evaluation lists them, on the two sizes of Set12.
+    assert patch_starts(256, 43, 7) == [*range(0, 213, 7), 213]
+    assert len(patch_starts(512, 43, 7)) == 68
+    assert patch_starts(43, 43, 7) == [0]
+    assert patch_starts(50, 43, 7) == [0, 7]
+
+
+def test_overlapping_patches_are_averaged_with_equal_weight() -> None:
+    pictures = torch.zeros(1, 1, 1, 5)
+    shares = torch.tensor([1.0, 2.0, 3.0])
+    found = in_patches(lambda p: p + shares, pictures, patch=3, stride=2, batch=1)
+    assert found.flatten().tolist() == [1.0, 2.0, 2.0, 2.0, 3.0]

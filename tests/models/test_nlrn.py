@@ -11,9 +11,9 @@ from jumar.precision.policy import PrecisionPolicy
 from jumar.precision.settings import PrecisionSettings
 
 
-def create(*, recompute: bool, chunk: int = 512) -> NLRN:
+def create(*, recompute: bool, similarities: int = 0) -> NLRN:
     torch.manual_seed(5)
-    model = NLRN(steps=3, filters=8, embedded=4, recompute=recompute, chunk=chunk)
+    model = NLRN(steps=3, filters=8, embedded=4, recompute=recompute, similarities=similarities)
     # Zero at the start, so that nothing of the similarities would reach the output.
     nn.init.normal_(model.recurrence.non_local.g.weight, std=0.1)
     return model
@@ -64,11 +64,17 @@ def test_a_failing_backward_leaves_no_batch_norm_that_forgets_to_count() -> None
     assert model.get_buffer("norms.1.0.num_batches_tracked").item() == before + 1
 
 
-def test_similarities_in_parts_give_the_same_picture() -> None:
-    pictures = torch.rand(2, 1, 9, 11)
-    whole, parts = create(recompute=True).eval(), create(recompute=True, chunk=7).eval()
-    with torch.no_grad():
-        torch.testing.assert_close(parts(pictures), whole(pictures), rtol=1e-5, atol=1e-6)
+@pytest.mark.parametrize("similarities", [7 * 99, 99 * 99, 2 * 99 * 99, 1])
+def test_similarities_in_parts_give_the_same_picture_and_gradients(similarities: int) -> None:
+    pictures = torch.rand(3, 1, 9, 11)
+    found: list[list[torch.Tensor]] = []
+    for limit in (3 * 99 * 99, similarities):
+        model = create(recompute=False, similarities=limit).double()
+        output = model(pictures.double())
+        output.square().sum().backward()
+        found.append([output, *(p.grad for p in model.parameters() if p.grad is not None)])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
 
 
 def test_the_non_local_part_starts_as_the_identity() -> None:

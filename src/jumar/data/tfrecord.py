@@ -56,9 +56,13 @@ class RecordIndex:
         return len(self.offsets)
 
 
-def masked_crc(data: bytes) -> int:
+def masked_crc(data: "bytes | NDArray[np.uint8]") -> int:
     """The CRC-32C of some bytes, rotated and shifted as TFRecord stores it."""
-    crc: int = google_crc32c.value(data)
+    return masked(google_crc32c.value(data))
+
+
+def masked(crc: int) -> int:
+    """A CRC-32C as TensorFlow stores it: data that holds its own checksum is a weak spot."""
     return ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF
 
 

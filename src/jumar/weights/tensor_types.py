@@ -42,6 +42,11 @@ class ElementType:
         """Whether elements are byte strings of any length."""
         return self.number == STRING
 
+    @property
+    def in_numpy(self) -> bool:
+        """Whether numpy has it; else it is the integers or bits of another type."""
+        return self.number not in (STRING, BOOL, BFLOAT16) and not self.name.startswith("q")
+
     def values(self, stored: Array) -> Array:
         """Numbers to compute with: bfloat16, which numpy lacks, becomes float32, exactly."""
         if self.number == BFLOAT16:

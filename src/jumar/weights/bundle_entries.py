@@ -1,0 +1,197 @@
+"""What a checkpoint's index says of a variable, and the names of a partitioned variable's parts.
+
+BundleHeaderProto {1: data files, 2: byte order, 3: version}, BundleEntryProto {1: element type,
+2: shape, 3: data file, 4: offset, 5: size, 6: masked CRC-32C, 7: parts}, TensorSliceProto {1:
+extent {1: start, 2: length, absent for the whole axis}}. The data of a part stands under a key
+made of the variable's name and the part's extents. Facts: TensorFlow,
+core/protobuf/tensor_bundle.proto, core/framework/tensor_slice.proto,
+core/util/saved_tensor_slice_util.cc, core/lib/strings/ordered_code.cc.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jumar.data.wire import DELIMITED, FIXED32, VARINT, delimited, encode_varint, fields, varint
+from jumar.weights.tensor_types import ElementType, decode_shape, element_type
+
+HEADER_KEY = b""
+_VERSION = 1
+_INT64 = 2**63
+_ESCAPES = {0x00: b"\0\xff", 0xFF: b"\xff\0"}
+
+
+@dataclass(frozen=True)
+class Extent:
+    """The part of an axis that a slice covers; no length: all of it."""
+
+    start: int = 0
+    length: int | None = None
+
+
+Slice = tuple[Extent, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BundleEntry:
+    """A variable, or a part of one, in a checkpoint.
+
+    Attributes:
+        shard: Number of the data file.
+        offset: First byte there.
+        size: Bytes there; 0 for a variable that is stored in parts.
+        crc: Masked CRC-32C of those bytes.
+        slices: The parts, for a variable that is stored in parts.
+    """
+
+    kind: ElementType
+    shape: tuple[int, ...]
+    shard: int = 0
+    offset: int = 0
+    size: int = 0
+    crc: int = 0
+    slices: tuple[Slice, ...] = ()
+
+
+def decode_header(data: bytes) -> int:
+    """The number of data files.
+
+    Raises:
+        ValueError: The bytes are no header, or of a checkpoint that cannot be read here.
+    """
+    shards = 0
+    for field, wire, begin, end in fields(data, 0, len(data)):
+        if field == 1 and wire == VARINT:
+            shards = varint(data, begin, end)[0]
+        elif field == 2 and wire == VARINT and varint(data, begin, end)[0]:
+            raise ValueError("it was written on a big-endian machine")
+        elif field == 3 and wire == DELIMITED:
+            for inner, kind, start, stop in fields(data, begin, end):
+                if inner == 2 and kind == VARINT and varint(data, start, stop)[0] > _VERSION:
+                    raise ValueError("it is in a newer format than TensorFlow 1 and 2 write")
+    return shards
+
+
+def encode_header() -> bytes:
+    """The header of a checkpoint with one data file."""
+    return b"\x08\x01" + delimited(3, b"\x08\x01")
+
+
+def decode_entry(data: bytes) -> BundleEntry:
+    """A variable's entry.
+
+    Raises:
+        ValueError: The bytes are no entry, or its numbers do not fit together.
+    """
+    numbers = {1: 0, 3: 0, 4: 0, 5: 0}
+    shape: tuple[int, ...] = ()
+    slices: list[Slice] = []
+    crc = 0
+    for field, wire, begin, end in fields(data, 0, len(data)):
+        if field in numbers and wire == VARINT:
+            numbers[field] = varint(data, begin, end)[0]
+        elif field == 2 and wire == DELIMITED:
+            shape = decode_shape(data, begin, end)
+        elif field == 6 and wire == FIXED32:
+            crc = int.from_bytes(data[begin:end], "little")
+        elif field == 7 and wire == DELIMITED:
+            slices.append(_decode_slice(data, begin, end))
+    number, shard, offset, size = numbers.values()
+    if offset + size >= _INT64:
+        raise ValueError("a negative place in its data file")
+    if any(len(part) != len(shape) for part in slices):
+        raise ValueError(f"a part of it has not its {len(shape)} axes")
+    return BundleEntry(
+        kind=element_type(number),
+        shape=shape,
+        shard=shard,
+        offset=offset,
+        size=size,
+        crc=crc,
+        slices=tuple(slices),
+    )
+
+
+def encode_entry(entry: BundleEntry) -> bytes:
+    """The bytes of an entry that is stored in one piece; numbers that are 0 are left out."""
+    axes = b"".join(delimited(2, _number(1, size)) for size in entry.shape)
+    return b"".join(
+        (
+            _number(1, entry.kind.number),
+            delimited(2, axes),
+            _number(4, entry.offset),
+            _number(5, entry.size),
+            b"\x35" + entry.crc.to_bytes(4, "little"),
+        )
+    )
+
+
+def slice_key(name: bytes, part: Slice) -> bytes:
+    """The key under which a part of a partitioned variable stands in the index."""
+    key = b"\0" + _ordered_text(name) + _ordered_count(len(part))
+    for extent in part:
+        length = -1 if extent.length is None else extent.length
+        key += _ordered_number(extent.start) + _ordered_number(length)
+    return key
+
+
+def region(part: Slice, shape: Sequence[int]) -> tuple[slice, ...]:
+    """The part of an array that a slice covers.
+
+    Raises:
+        ValueError: It reaches beyond the array.
+    """
+    covered: list[slice] = []
+    for extent, size in zip(part, shape, strict=True):
+        stop = size if extent.length is None else extent.start + extent.length
+        if stop > size:
+            raise ValueError(f"a part of it ends at {stop} on an axis of {size}")
+        covered.append(slice(extent.start, stop))
+    return tuple(covered)
+
+
+def _decode_slice(data: bytes, begin: int, end: int) -> Slice:
+    extents: list[Extent] = []
+    for field, wire, start, stop in fields(data, begin, end):
+        if field == 1 and wire == DELIMITED:
+            extents.append(_decode_extent(data, start, stop))
+    return tuple(extents)
+
+
+def _decode_extent(data: bytes, begin: int, end: int) -> Extent:
+    first, length = 0, None
+    for field, wire, start, stop in fields(data, begin, end):
+        if field == 1 and wire == VARINT:
+            first = varint(data, start, stop)[0]
+        elif field == 2 and wire == VARINT:
+            length = varint(data, start, stop)[0]
+    if first + (length or 0) >= _INT64:
+        raise ValueError("a part of it begins or ends before the array")
+    return Extent(first, length)
+
+
+def _number(field: int, value: int) -> bytes:
+    return encode_varint(field << 3 | VARINT) + encode_varint(value) if value else b""
+
+
+def _ordered_count(value: int) -> bytes:
+    """A number of 0 or more so that bytes sort as numbers: its length and then its bytes."""
+    content = value.to_bytes((value.bit_length() + 7) // 8, "big")
+    return bytes((len(content),)) + content
+
+
+def _ordered_text(text: bytes) -> bytes:
+    """Text so that bytes sort as texts: escaped, and with an end that sorts first."""
+    return b"".join(_ESCAPES.get(byte) or bytes((byte,)) for byte in text) + b"\0\1"
+
+
+def _ordered_number(value: int) -> bytes:
+    """A signed number so that bytes sort as numbers: n bytes hold 7n - 1 bits and the sign.
+
+    The first bits say how many bytes there are: n ones and a zero for a number of 0 or more, the
+    opposite for a negative one.
+    """
+    magnitude = ~value if value < 0 else value
+    length = max(1, (magnitude.bit_length() + 7) // 7)
+    header = (1 << length) - 1 << 7 * length
+    bits = (value & (1 << 8 * length) - 1) ^ header
+    return bits.to_bytes(length, "big")

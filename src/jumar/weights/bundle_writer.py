@@ -1,0 +1,146 @@
+"""Checkpoints that TensorFlow restores (format V2), written without TensorFlow.
+
+One data file, the index, and the file `checkpoint` that names the newest one in a folder. The
+index is renamed into place last: without it there is no checkpoint, so that none is ever half
+there. There is no `.meta` file; a Saver restores into a graph that its program has built.
+"""
+
+import contextlib
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import BinaryIO
+
+import google_crc32c
+import numpy as np
+
+from jumar.data.tfrecord import masked
+from jumar.data.wire import encode_varint
+from jumar.errors import UserError
+from jumar.weights.bundle_entries import HEADER_KEY, BundleEntry, encode_entry, encode_header
+from jumar.weights.checkpoint_paths import INDEX, STATE, state_text
+from jumar.weights.index_table import build_table
+from jumar.weights.tensor_types import BOOL, ELEMENT_TYPES, STRING, Array, ElementType
+
+_DATA = ".data-00000-of-00001"
+_BY_DTYPE = {
+    **{kind.stored: kind for kind in ELEMENT_TYPES.values() if kind.in_numpy},
+    np.dtype(np.bool_): ELEMENT_TYPES[BOOL],
+}
+
+
+def write_bundle(prefix: Path, tensors: Mapping[str, Array]) -> None:
+    """Write `PREFIX.index`, `PREFIX.data-00000-of-00001` and `checkpoint` beside them.
+
+    Args:
+        prefix: What the files' names begin with, for instance `exported/model.ckpt-120`. A
+            checkpoint of that name is replaced.
+        tensors: Values by TensorFlow's names; they are asked for one at a time. Strings are
+            arrays of bytes objects.
+
+    Raises:
+        UserError: The files cannot be written.
+        ValueError: A name is empty or begins with a zero byte, or an element type is not one of
+            TensorFlow's.
+    """
+    keys = sorted((name.encode("utf-8"), name) for name in tensors)
+    if any(key[:1] in (b"", b"\0") for key, _ in keys):
+        raise ValueError("a variable needs a name, which begins with no zero byte")
+    entries: list[tuple[bytes, bytes]] = [(HEADER_KEY, encode_header())]
+
+    def write_data(file: BinaryIO) -> None:
+        for key, name in keys:
+            entries.append((key, encode_entry(_append(file, np.asarray(tensors[name])))))
+
+    def write_index(file: BinaryIO) -> None:
+        file.write(build_table(entries))
+
+    def write_state(file: BinaryIO) -> None:
+        file.write(state_text(prefix.name))
+
+    index = _named(prefix, INDEX)
+    beside: list[tuple[Path, Path]] = []
+    try:
+        prefix.parent.mkdir(parents=True, exist_ok=True)
+        for path, write in (
+            (_named(prefix, _DATA), write_data),
+            (index, write_index),
+            (prefix.with_name(STATE), write_state),
+        ):
+            beside.append((_beside(path), path))
+            _write_flushed(beside[-1][0], write)
+        # An index that is there already would for a moment name the data of another checkpoint.
+        index.unlink(missing_ok=True)
+        for written, path in beside:
+            written.replace(path)
+    except OSError as error:
+        raise UserError(
+            f"the checkpoint cannot be written: {error.strerror}",
+            where=str(prefix),
+            todo="Free some space or choose another place.",
+        ) from error
+    finally:
+        for written, _ in beside:
+            with contextlib.suppress(OSError):
+                written.unlink(missing_ok=True)
+
+
+def _named(prefix: Path, suffix: str) -> Path:
+    return prefix.with_name(prefix.name + suffix)
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}")
+
+
+def _write_flushed(path: Path, write: Callable[[BinaryIO], None]) -> None:
+    with path.open("wb") as file:
+        write(file)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _append(file: BinaryIO, array: Array) -> BundleEntry:
+    """Add a tensor to the data file; returns where it is."""
+    if array.dtype.kind in "OSU":
+        return _append_strings(file, array)
+    kind = _element_type(array)
+    stored = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+    data = stored.reshape(-1).view(np.uint8)
+    offset = file.tell()
+    file.write(data.data)
+    return BundleEntry(
+        kind=kind,
+        shape=array.shape,
+        offset=offset if len(data) else 0,
+        size=len(data),
+        crc=masked(google_crc32c.value(data)),
+    )
+
+
+def _append_strings(file: BinaryIO, array: Array) -> BundleEntry:
+    texts = [text.encode() if isinstance(text, str) else bytes(text) for text in array.flat]
+    crc: int = 0
+    for text in texts:
+        width = 4 if len(text) < 2**32 else 8
+        crc = google_crc32c.extend(crc, len(text).to_bytes(width, "little"))
+    stored = masked(crc).to_bytes(4, "little")
+    content = b"".join(texts)
+    data = b"".join(encode_varint(len(text)) for text in texts) + stored + content
+    offset = file.tell()
+    file.write(data)
+    crc = google_crc32c.extend(google_crc32c.extend(crc, stored), content)
+    return BundleEntry(
+        kind=ELEMENT_TYPES[STRING],
+        shape=array.shape,
+        offset=offset,
+        size=len(data),
+        crc=masked(crc),
+    )
+
+
+def _element_type(array: Array) -> ElementType:
+    kind = _BY_DTYPE.get(array.dtype.newbyteorder("<"))
+    if kind is None:
+        raise ValueError(f"TensorFlow has no element type for {array.dtype}")
+    return kind

@@ -1,0 +1,150 @@
+"""Which checkpoint a user means: a prefix, one of its files, a folder, a `checkpoint` file."""
+
+import re
+from pathlib import Path
+
+from jumar.errors import UserError
+from jumar.weights.index_table import MAGIC
+
+INDEX = ".index"
+STATE = "checkpoint"
+_STATE_BYTES = 1 << 20
+_NEWEST = re.compile(rb'^\s*model_checkpoint_path:\s*"((?:[^"\\]|\\.)*)"', re.MULTILINE)
+_ESCAPE = re.compile(rb"\\([0-7]{1,3}|x[0-9a-fA-F]{1,2}|.)", re.DOTALL)
+_LETTERS = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}
+_PART = re.compile(r"(.+)\.(?:index|meta|data-\d{5}-of-\d{5})")
+
+
+def is_checkpoint(path: Path) -> bool:
+    """Whether a path names a TensorFlow checkpoint, of which more is to be said when it is read."""
+    try:
+        find_prefix(path)
+    except UserError:
+        return path.is_file() and _has_magic(path)
+    return True
+
+
+def find_prefix(path: Path) -> Path:
+    """The prefix of the checkpoint's files, of which `PREFIX.index` is there.
+
+    Args:
+        path: A prefix, one of the checkpoint's files, a folder with a `checkpoint` file, with one
+            `.index` file or with a SavedModel in it, or a `checkpoint` file.
+
+    Raises:
+        UserError: There is no such checkpoint, several, or one in the format of 2016 and before.
+    """
+    path = path.expanduser()
+    if path.is_dir():
+        return _in_folder(path)
+    if _index(path).is_file():
+        return path
+    named = _PART.fullmatch(path.name)
+    if named is not None:
+        prefix = path.with_name(named[1])
+        if _index(prefix).is_file():
+            return prefix
+        raise UserError(
+            f"there is no '{_index(prefix)}'",
+            todo="A checkpoint is several files: NAME.index and NAME.data-00000-of-00001 ...",
+        )
+    if path.is_file():
+        if path.name == STATE:
+            return _newest(path)
+        raise _other_file(path)
+    raise UserError(
+        f"there is no checkpoint '{path}'",
+        todo="Name its folder, its .index file, or what comes before '.index'.",
+    )
+
+
+def state_text(name: str) -> bytes:
+    """The content of the `checkpoint` file beside a checkpoint of that name."""
+    quoted = "".join(f"\\{letter}" if letter in '"\\' else letter for letter in name)
+    lines = (f'model_checkpoint_path: "{quoted}"', f'all_model_checkpoint_paths: "{quoted}"')
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def _index(prefix: Path) -> Path:
+    return prefix.with_name(prefix.name + INDEX)
+
+
+def _in_folder(folder: Path) -> Path:
+    state = folder / STATE
+    if state.is_file():
+        return _newest(state)
+    saved_model = folder / "variables" / "variables"
+    if _index(saved_model).is_file():
+        return saved_model
+    found = sorted(folder.glob(f"*{INDEX}"))
+    if len(found) == 1:
+        return found[0].with_suffix("")
+    if found:
+        raise UserError(
+            f"there are {len(found)} checkpoints and no file `{STATE}` that names one",
+            where=str(folder),
+            todo=f"Name one: {', '.join(path.name for path in found[:4])} ...",
+        )
+    raise UserError(
+        "there is no TensorFlow checkpoint in it",
+        where=str(folder),
+        todo="A checkpoint is NAME.index and NAME.data-00000-of-00001 ...",
+    )
+
+
+def _newest(state: Path) -> Path:
+    """The newest checkpoint by its `checkpoint` file, also where the folder has been moved."""
+    try:
+        with state.open("rb") as file:
+            text = file.read(_STATE_BYTES)
+    except OSError as error:
+        raise UserError(f"cannot be read: {error.strerror}", where=str(state)) from error
+    named = _NEWEST.search(text)
+    if named is None:
+        raise UserError("names no model_checkpoint_path", where=str(state))
+    name = _ESCAPE.sub(_unescaped, named[1]).decode("utf-8", "replace").replace("\0", "")
+    written = Path(name)
+    for prefix in (state.parent / written, state.parent / written.name):
+        if prefix.name and _index(prefix).is_file():
+            return prefix
+        if prefix.name and prefix.is_file():
+            raise _other_file(prefix)
+    raise UserError(
+        f"names '{name}', of which there is no {INDEX} file",
+        where=str(state),
+        todo="Copy the checkpoint's files beside it, or name another checkpoint.",
+    )
+
+
+def _unescaped(escape: "re.Match[bytes]") -> bytes:
+    code = escape[1]
+    if code[:1].isdigit():
+        return bytes((int(code, 8) & 255,))
+    if len(code) > 1:
+        return bytes((int(code[1:], 16),))
+    return _LETTERS.get(code, code)
+
+
+def _other_file(path: Path) -> UserError:
+    if _has_magic(path):
+        return UserError(
+            "is a checkpoint in TensorFlow's format V1, of one file, which is not read here",
+            where=str(path),
+            todo="In TensorFlow, restore it and save it again with "
+            "tf.train.Saver(write_version=tf.train.SaverDef.V2).",
+        )
+    return UserError(
+        "is not a TensorFlow checkpoint",
+        where=str(path),
+        todo="Name its folder, its .index file, or what comes before '.index'.",
+    )
+
+
+def _has_magic(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(size - len(MAGIC), 0))
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False

@@ -1,0 +1,271 @@
+"""Checkpoints of TensorFlow 1 and 2 (format V2, "tensor bundle"), read without TensorFlow.
+
+`PREFIX.index` is a sorted table of the variables; `PREFIX.data-00000-of-00002` and so on hold
+their values, raw and little-endian. Nothing in these files is believed before it was checked
+against the sizes of the files, so a damaged checkpoint costs an error and not the memory.
+"""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+import google_crc32c
+import numpy as np
+from numpy.typing import NDArray
+
+from jumar.data.tfrecord import masked, masked_crc
+from jumar.data.wire import varint
+from jumar.errors import UserError, nearest
+from jumar.weights.bundle_entries import (
+    HEADER_KEY,
+    BundleEntry,
+    decode_entry,
+    decode_header,
+    region,
+    slice_key,
+)
+from jumar.weights.checkpoint_paths import INDEX, find_prefix
+from jumar.weights.index_table import read_table
+from jumar.weights.tensor_types import Array, TensorEntry, shape_text
+
+_LARGEST_INDEX = 1 << 27
+"""More than a million variables; an entry in memory takes many times its bytes in the file."""
+_COPY_AGAIN = "The checkpoint is damaged: copy or download its files again."
+
+
+class TensorBundle:
+    """The variables of a checkpoint by name; values are read when they are asked for.
+
+    Args:
+        prefix: What the names of the checkpoint's files begin with.
+        index: The content of the `.index` file.
+
+    Raises:
+        UserError: The index is damaged.
+    """
+
+    def __init__(self, prefix: Path, index: bytes) -> None:
+        self.prefix = prefix
+        self._index = prefix.with_name(prefix.name + INDEX)
+        self._shards: dict[int, NDArray[np.uint8]] = {}
+        try:
+            self._shard_count, entries = _decode_index(index)
+            self._keys, self._variables = _named(entries)
+            self._parts = {key: entries[key] for key in entries if key.startswith(b"\0")}
+            _check_places(entries)
+        except ValueError as error:
+            raise UserError(
+                f"cannot be read: {error}", where=str(self._index), todo=_COPY_AGAIN
+            ) from None
+
+    def names(self) -> list[str]:
+        """The variables' names, in the order of the index, which is that of their bytes."""
+        return list(self._variables)
+
+    def entry(self, name: str) -> TensorEntry:
+        """Shape and element type of a variable.
+
+        Raises:
+            UserError: There is none of that name.
+        """
+        found = self._variable(name)
+        return TensorEntry(name=name, shape=found.shape, dtype=found.kind.name)
+
+    def read(self, name: str) -> Array:
+        """The values of a variable, their checksum verified.
+
+        Numbers are a read-only view of the file where its bytes are aligned, and else a copy;
+        bfloat16 becomes float32; strings are an array of bytes objects.
+
+        Raises:
+            UserError: There is none of that name, its data file is missing, or it is damaged.
+        """
+        entry = self._variable(name)
+        try:
+            if entry.slices:
+                return self._read_parts(name, entry)
+            return self._read_one(name, entry)
+        except ValueError as error:
+            raise UserError(
+                f"cannot be read: {error}",
+                where=f"{self.prefix}, variable '{name}'",
+                todo=_COPY_AGAIN,
+            ) from None
+
+    def _variable(self, name: str) -> BundleEntry:
+        found = self._variables.get(name)
+        if found is None:
+            close = nearest(name, self._variables)
+            raise UserError(
+                f"there is no variable '{name}'",
+                where=str(self._index),
+                todo=f"Did you mean '{close}'?" if close else "",
+            )
+        return found
+
+    def _read_one(self, name: str, entry: BundleEntry) -> Array:
+        if not entry.kind.is_string:
+            need = math.prod(entry.shape) * entry.kind.stored.itemsize
+            if entry.size != need:
+                raise ValueError(
+                    f"{entry.size} bytes for {entry.kind.name} {shape_text(entry.shape)}, "
+                    f"which takes {need}"
+                )
+        data = self._bytes(name, entry)
+        if entry.kind.is_string:
+            return _decode_strings(data.tobytes(), entry)
+        if masked_crc(data) != entry.crc:
+            raise ValueError("the checksum of its data does not match")
+        stored = data.view(entry.kind.stored).reshape(entry.shape)
+        return entry.kind.values(stored if stored.flags.aligned else stored.copy())
+
+    def _read_parts(self, name: str, entry: BundleEntry) -> Array:
+        """A partitioned variable, put together; its parts cover every element once."""
+        parts: list[tuple[tuple[slice, ...], BundleEntry]] = []
+        for place in entry.slices:
+            part = self._parts.get(slice_key(self._keys[name], place))
+            if part is None:
+                raise ValueError("one of its parts is missing")
+            covered = region(place, entry.shape)
+            sizes = tuple(axis.stop - axis.start for axis in covered)
+            if part.kind != entry.kind or part.shape != sizes:
+                raise ValueError(f"a part for {shape_text(sizes)} is {shape_text(part.shape)}")
+            parts.append((covered, part))
+        # Different parts have bytes of their own in the file, so that their sizes bound the memory.
+        if len(set(entry.slices)) != len(parts) or sum(
+            math.prod(part.shape) for _, part in parts
+        ) != math.prod(entry.shape):
+            raise ValueError(f"its parts do not cover {shape_text(entry.shape)} once")
+        values = [(covered, self._read_one(name, part)) for covered, part in parts]
+        whole = np.empty(entry.shape, dtype=values[0][1].dtype)
+        filled = np.zeros(entry.shape, dtype=np.bool_)
+        for covered, value in values:
+            whole[covered] = value
+            filled[covered] = True
+        if not filled.all():
+            raise ValueError("its parts overlap")
+        return whole
+
+    def _bytes(self, name: str, entry: BundleEntry) -> NDArray[np.uint8]:
+        if entry.size == 0:
+            return np.empty(0, dtype=np.uint8)
+        data = self._shard(name, entry.shard)
+        if entry.offset + entry.size > len(data):
+            raise ValueError(
+                f"its data file ends before it: at byte {len(data)}, it ends at "
+                f"{entry.offset + entry.size}"
+            )
+        return data[entry.offset : entry.offset + entry.size]
+
+    def _shard(self, name: str, number: int) -> NDArray[np.uint8]:
+        """A data file, mapped into memory when it is first needed."""
+        if number not in self._shards:
+            if number >= self._shard_count:
+                raise ValueError(f"it is in data file {number} of {self._shard_count}")
+            suffix = f".data-{number:05d}-of-{self._shard_count:05d}"
+            path = self.prefix.with_name(self.prefix.name + suffix)
+            try:
+                size = path.stat().st_size
+                self._shards[number] = (
+                    np.memmap(path, dtype=np.uint8, mode="r") if size else np.empty(0, np.uint8)
+                )
+            except FileNotFoundError:
+                raise UserError(
+                    f"the data file is missing, which holds the variable '{name}'",
+                    where=str(path),
+                    todo=f"Copy all files that begin with {self.prefix.name}.",
+                ) from None
+            except OSError as error:
+                raise UserError(f"cannot be read: {error.strerror}", where=str(path)) from error
+        return self._shards[number]
+
+
+def open_checkpoint(path: Path) -> TensorBundle:
+    """The checkpoint that a path names; see `find_prefix` for what it may be.
+
+    Only the index is read. Data files are opened when a variable is read.
+
+    Raises:
+        UserError: There is no such checkpoint, or its index is damaged.
+    """
+    prefix = find_prefix(path)
+    index = prefix.with_name(prefix.name + INDEX)
+    try:
+        if index.stat().st_size > _LARGEST_INDEX:
+            raise UserError("is too large for the index of a checkpoint", where=str(index))
+        data = index.read_bytes()
+    except OSError as error:
+        raise UserError(f"cannot be read: {error.strerror}", where=str(index)) from error
+    return TensorBundle(prefix, data)
+
+
+def _decode_index(data: bytes) -> tuple[int, dict[bytes, BundleEntry]]:
+    table = read_table(data)
+    key, value = next(table, (None, b""))
+    if key != HEADER_KEY:
+        raise ValueError("it has no header")
+    shards = decode_header(value)
+    entries: dict[bytes, BundleEntry] = {}
+    for key, value in table:
+        try:
+            entries[key] = decode_entry(value)
+        except ValueError as error:
+            raise ValueError(f"variable '{_text(key)}': {error}") from None
+    return shards, entries
+
+
+def _named(
+    entries: Mapping[bytes, BundleEntry],
+) -> tuple[dict[str, bytes], dict[str, BundleEntry]]:
+    """Keys and entries of the variables, without the parts of partitioned ones, by name."""
+    keys = {_text(key): key for key in entries if not key.startswith(b"\0")}
+    return keys, {name: entries[key] for name, key in keys.items()}
+
+
+def _text(key: bytes) -> str:
+    return key.decode("utf-8", "backslashreplace")
+
+
+def _check_places(entries: Mapping[bytes, BundleEntry]) -> None:
+    """No two variables share bytes: then what is read is never more than the files hold."""
+    behind, before = (-1, 0), b""
+    for key, entry in sorted(entries.items(), key=lambda item: (item[1].shard, item[1].offset)):
+        if entry.size == 0:
+            continue
+        if behind[0] == entry.shard and entry.offset < behind[1]:
+            raise ValueError(f"'{_text(before)}' and '{_text(key)}' share bytes of the data file")
+        behind, before = (entry.shard, entry.offset + entry.size), key
+
+
+def _decode_strings(data: bytes, entry: BundleEntry) -> Array:
+    """Strings: their lengths, a checksum of these, and then the strings themselves.
+
+    The checksums are taken over lengths of four bytes (eight where they need them), however many
+    bytes a length takes in the file.
+    """
+    count = math.prod(entry.shape)
+    if count > len(data):
+        raise ValueError(f"{count} strings in {len(data)} bytes")
+    lengths: list[int] = []
+    position = 0
+    crc: int = 0
+    for _ in range(count):
+        length, position = varint(data, position, len(data))
+        if length > len(data):
+            raise ValueError(f"a string of {length} bytes in {len(data)} bytes")
+        lengths.append(length)
+        crc = google_crc32c.extend(crc, length.to_bytes(4 if length < 2**32 else 8, "little"))
+    stored = data[position : position + 4]
+    position += 4
+    if masked(crc) != int.from_bytes(stored, "little"):
+        raise ValueError("the checksum of its strings' lengths does not match")
+    crc = google_crc32c.extend(google_crc32c.extend(crc, stored), data[position:])
+    if masked(crc) != entry.crc:
+        raise ValueError("the checksum of its strings does not match")
+    if position + sum(lengths) != len(data):
+        raise ValueError(f"strings of {sum(lengths)} bytes in {len(data) - position}")
+    texts = np.empty(count, dtype=object)
+    for number, length in enumerate(lengths):
+        texts[number] = data[position : position + length]
+        position += length
+    return texts.reshape(entry.shape)

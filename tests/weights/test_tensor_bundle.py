@@ -63,10 +63,11 @@ def test_parts_of_a_variable_are_put_together(parity: Path, written: Any, name: 
 
 
 IN_PARTS = """
-rows, columns = 70000, 2
-table = tf.get_variable(
-    "table", initializer=np.arange(rows * columns, dtype=np.int64).reshape(rows, columns),
-    partitioner=tf.fixed_size_partitioner(7), dtype=tf.int64)
+values = np.arange(140000, dtype=np.int64).reshape(70000, 2)
+def rows(shape, dtype, partition_info):
+    begin = partition_info.var_offset[0]
+    return tf.constant(values[begin : begin + int(shape[0])])
+tf.get_variable("table", [70000, 2], tf.int64, rows, partitioner=tf.fixed_size_partitioner(7))
 with tf.Session() as session:
     session.run(tf.global_variables_initializer())
     answer(tf.train.Saver().save(session, sys.argv[1] + "/model.ckpt"))

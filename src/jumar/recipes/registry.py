@@ -118,5 +118,5 @@ def import_modules(names: Sequence[str]) -> None:
 
 
 def _load_ours() -> None:
-    for module in ("alexnet", "resnext50", "vqvae"):
+    for module in ("alexnet", "biggan128", "resnext50", "vqvae"):
         importlib.import_module(f"jumar.recipes.{module}")

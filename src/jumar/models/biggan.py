@@ -1,0 +1,273 @@
+"""BigGAN for images of 128 x 128, as taki0112 wrote it in TensorFlow.
+
+Paper: Brock, Donahue, Simonyan, "Large Scale GAN Training for High Fidelity Natural Image
+Synthesis", arXiv 1809.11096. Original: taki0112/BigGAN-Tensorflow, `BigGAN_128.py` and `ops.py`
+(MIT), whose numbers are replayed. It differs from the paper: no classes; transposed convolutions
+instead of nearest neighbours, also in the skip; batch norm in the discriminator, on the raw image
+as well; weights from a truncated normal of 0.02; gains of the conditional batch norms without the
+"1 +".
+
+`torch.nn.BatchNorm2d` stands for `tf.layers.batch_normalization`, whose fused form averages the
+unbiased variance.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from jumar.models.conditional_batch_norm import EPSILON, MOMENTUM, ConditionalBatchNorm2d
+from jumar.models.spectral_norm import (
+    SpectralConv2d,
+    SpectralConvTranspose2d,
+    SpectralLayer,
+    SpectralLinear,
+)
+
+IMAGE_SIZE = 128
+SMALLEST_WIDTH = 8
+"""Below, the attention of the discriminator would have no channel."""
+INITIAL_STD = 0.02
+_PARTS = 6
+
+
+class BigGan(nn.Module):
+    """Both networks.
+
+    Args:
+        width: Channels at full resolution (`ch`), at least 8; the original has 96.
+        latent: Length of the latent vector (`z_dim`): 128, or a multiple of 6.
+        gain_starts_at: First value of the gains of the conditional batch norms. The original's 0
+            lets a new generator begin as its chain of skips; 1 is the paper's.
+        moves_in_evaluation: See `SpectralLayer`.
+        fused_attention: See `SelfAttention`.
+
+    Raises:
+        ValueError: A width or length that the architecture cannot have.
+    """
+
+    def __init__(
+        self,
+        *,
+        width: int = 96,
+        latent: int = 128,
+        gain_starts_at: float = 0.0,
+        moves_in_evaluation: bool = False,
+        fused_attention: bool = True,
+    ) -> None:
+        super().__init__()
+        self.generator = Generator(width=width, latent=latent)
+        self.discriminator = Discriminator(width=width)
+        self.reset_parameters(gain_starts_at)
+        for module in self.modules():
+            if isinstance(module, SpectralLayer):
+                module.moves_in_evaluation = moves_in_evaluation
+            if isinstance(module, SelfAttention):
+                module.fused = fused_attention
+
+    def reset_parameters(self, gain_starts_at: float = 0.0) -> None:
+        """Draw the weights as the original does."""
+        for module in self.modules():
+            if isinstance(module, (nn.Conv2d, nn.ConvTranspose2d, nn.Linear)):
+                cut = 2 * INITIAL_STD
+                nn.init.trunc_normal_(module.weight, std=INITIAL_STD, a=-cut, b=cut)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
+        for module in self.modules():
+            if isinstance(module, ConditionalBatchNorm2d):
+                nn.init.constant_(module.gain.bias, gain_starts_at)
+
+    def forward(self, latent: Tensor) -> Tensor:
+        """The generator's images, see `Generator.forward`."""
+        return self.generator(latent)
+
+
+class Generator(nn.Module):
+    """Images out of latent vectors; 99,832,561 parameters at a width of 96.
+
+    Args:
+        width: See `BigGan`.
+        latent: See `BigGan`.
+    """
+
+    def __init__(self, *, width: int, latent: int) -> None:
+        super().__init__()
+        check_width(width)
+        self.parts = latent_parts(latent)
+        self.first_channels = 16 * width
+        self.dense = SpectralLinear(self.parts[0], 16 * self.first_channels)
+        channels = [16 * width, 16 * width, 8 * width, 4 * width, 2 * width, width]
+        self.up = nn.ModuleList(
+            UpBlock(inner, outer, part)
+            for inner, outer, part in zip(channels, channels[1:], self.parts[1:], strict=False)
+        )
+        self.attention = SelfAttention(2 * width)
+        self.norm = nn.BatchNorm2d(width, eps=EPSILON, momentum=MOMENTUM)
+        self.out = SpectralConv2d(width, 3, 3, bias=False)
+
+    def forward(self, latent: Tensor) -> Tensor:
+        """Images [N, 3, 128, 128] between -1 and 1, of vectors [N, latent]."""
+        first, *conditions = latent.split(self.parts, dim=1)
+        # In the order (height, width, channels) of the original. Contiguous again, because the
+        # weights behind it decide about the memory format.
+        x = self.dense(first).reshape(-1, 4, 4, self.first_channels).permute(0, 3, 1, 2)
+        x = x.contiguous()
+        for number, (block, condition) in enumerate(zip(self.up, conditions, strict=True)):
+            if number == 4:
+                x = self.attention(x)
+            x = block(x, condition)
+        return torch.tanh(self.out(F.relu(self.norm(x), inplace=True)))
+
+
+class Discriminator(nn.Module):
+    """How real images look; 98,985,584 parameters at a width of 96.
+
+    Args:
+        width: See `BigGan`.
+    """
+
+    def __init__(self, *, width: int) -> None:
+        super().__init__()
+        check_width(width)
+        channels = [3, width, 2 * width, 4 * width, 8 * width, 16 * width]
+        self.down = nn.ModuleList(
+            DownBlock(inner, outer) for inner, outer in pairwise(channels)
+        )
+        self.attention = SelfAttention(width)
+        self.block = ResidualBlock(channels[-1])
+        self.out = SpectralLinear(channels[-1], 1)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Logits [N, 1] of images [N, 3, 128, 128]."""
+        x = images
+        for number, block in enumerate(self.down):
+            if number == 1:
+                x = self.attention(x)
+            x = block(x)
+        x = F.relu(self.block(x), inplace=True)
+        return self.out(x.sum((2, 3)))
+
+
+class UpBlock(nn.Module):
+    """Twice the size: two conditional batch norms and transposed convolutions, and a skip."""
+
+    def __init__(self, inner: int, outer: int, condition: int) -> None:
+        super().__init__()
+        self.norm1 = ConditionalBatchNorm2d(inner, condition)
+        self.conv1 = SpectralConvTranspose2d(inner, outer, 3, stride=2)
+        self.norm2 = ConditionalBatchNorm2d(outer, condition)
+        self.conv2 = SpectralConvTranspose2d(outer, outer, 3, stride=1)
+        self.skip = SpectralConvTranspose2d(inner, outer, 3, stride=2)
+
+    def forward(self, x: Tensor, condition: Tensor) -> Tensor:
+        y = self.conv1(F.relu(self.norm1(x, condition), inplace=True))
+        y = self.conv2(F.relu(self.norm2(y, condition), inplace=True))
+        return y + self.skip(x)
+
+
+class DownBlock(nn.Module):
+    """Half the size: two batch norms and convolutions, and a skip."""
+
+    def __init__(self, inner: int, outer: int) -> None:
+        super().__init__()
+        self.norm1 = nn.BatchNorm2d(inner, eps=EPSILON, momentum=MOMENTUM)
+        self.conv1 = SpectralConv2d(inner, outer, 3, stride=2, bias=False)
+        self.norm2 = nn.BatchNorm2d(outer, eps=EPSILON, momentum=MOMENTUM)
+        self.conv2 = SpectralConv2d(outer, outer, 3, bias=False)
+        self.skip = SpectralConv2d(inner, outer, 3, stride=2, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.conv1(F.relu(self.norm1(x), inplace=True))
+        y = self.conv2(F.relu(self.norm2(y), inplace=True))
+        return y + self.skip(x)
+
+
+class ResidualBlock(nn.Module):
+    """Two convolutions, each followed by a batch norm, added to the input."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.conv1 = SpectralConv2d(channels, channels, 3, bias=False)
+        self.norm1 = nn.BatchNorm2d(channels, eps=EPSILON, momentum=MOMENTUM)
+        self.conv2 = SpectralConv2d(channels, channels, 3, bias=False)
+        self.norm2 = nn.BatchNorm2d(channels, eps=EPSILON, momentum=MOMENTUM)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = F.relu(self.norm1(self.conv1(x)), inplace=True)
+        return self.norm2(self.conv2(y)) + x
+
+
+class SelfAttention(nn.Module):
+    """Each position looks at the 2 x 2 maxima of all positions; added by a gain that starts at 0.
+
+    At full resolution the weights of the attention are 16 MiB a sample, more than everything else
+    of the network, and a step on a CPU waits for them most of its time. Fused, they are never
+    written. Fused kernels want keys as long as values, hence the zeros.
+
+    Args:
+        channels: Of the images, at least 8.
+
+    Attributes:
+        fused: Whether to take torch's fused attention. Where its second derivative is needed, call
+            in `sdpa_kernel(SDPBackend.MATH)`, as the gradient penalties do.
+    """
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.keys = SpectralConv2d(channels, channels // 8, 1, bias=True)
+        self.queries = SpectralConv2d(channels, channels // 8, 1, bias=True)
+        self.values = SpectralConv2d(channels, channels // 2, 1, bias=True)
+        self.out = SpectralConv2d(channels // 2, channels, 1, bias=True)
+        self.gain = nn.Parameter(torch.zeros(1))
+        self.fused = True
+
+    def forward(self, x: Tensor) -> Tensor:
+        keys = F.max_pool2d(self.keys(x), 2).flatten(2).transpose(1, 2)
+        queries = self.queries(x).flatten(2).transpose(1, 2)
+        values = F.max_pool2d(self.values(x), 2).flatten(2).transpose(1, 2)
+        if self.fused:
+            missing = (0, values.shape[2] - keys.shape[2])
+            seen = F.scaled_dot_product_attention(
+                F.pad(queries, missing)[:, None],
+                F.pad(keys, missing)[:, None],
+                values.contiguous()[:, None],
+                scale=1.0,
+            )[:, 0]
+        else:
+            seen = torch.softmax(queries @ keys.transpose(1, 2), dim=-1) @ values
+        return x + self.gain * self.out(seen.transpose(1, 2).unflatten(2, x.shape[2:]))
+
+
+def latent_parts(latent: int) -> list[int]:
+    """How the latent vector is cut: the first part is the start, the others condition the blocks.
+
+    Raises:
+        ValueError: A length that cannot be cut.
+    """
+    if latent == 128:
+        return [20, 20, 20, 20, 20, 28]
+    if latent < _PARTS or latent % _PARTS:
+        raise ValueError(
+            f"a latent vector of {latent} numbers cannot be cut into {_PARTS} parts; "
+            f"take 128 or a multiple of {_PARTS}"
+        )
+    return [latent // _PARTS] * _PARTS
+
+
+def check_width(width: int) -> None:
+    """Refuse a width that leaves the attention without channels.
+
+    Raises:
+        ValueError: It does.
+    """
+    if width < SMALLEST_WIDTH:
+        raise ValueError(f"a width of {width} channels is below {SMALLEST_WIDTH}")
+
+
+def spectral_layers(network: nn.Module) -> Iterator[tuple[str, SpectralLayer]]:
+    """Name and module of every layer with a spectral norm."""
+    for name, module in network.named_modules():
+        if isinstance(module, SpectralLayer):
+            yield name, module

@@ -1,0 +1,116 @@
+"""How taki0112's BigGAN-128 calls its variables, in the order of its graph."""
+
+from dataclasses import dataclass
+
+from jumar.models.biggan import BigGan
+from jumar.models.tf_layout import (
+    Array,
+    ConvolutionKernel,
+    DenseKernel,
+    Layout,
+    TfNames,
+    TfVariable,
+    Unchanged,
+    batch_norm_variables,
+    dense_variables,
+)
+
+_UP_SIZES = (16, 8, 4, 2, 1)
+_DOWN_SIZES = (1, 2, 4, 8, 16)
+_ATTENTION = {"f_conv": "keys", "g_conv": "queries", "h_conv": "values", "attn_conv": "out"}
+
+
+@dataclass(frozen=True)
+class Row(Layout):
+    """[1, n] and [n]: the vector of a spectral norm."""
+
+    def to_torch(self, array: Array) -> Array:
+        return array.reshape(-1)
+
+    def to_tensorflow(self, array: Array) -> Array:
+        return array.reshape(1, -1)
+
+
+def tf_names(model: BigGan) -> TfNames:
+    """The 210 variables of the original, `u` and statistics included.
+
+    Its checkpoints keep the generator's averages under the plain names, and the raw weights under
+    `<name>/ExponentialMovingAverage`; the discriminator has none.
+    """
+    del model
+    return TfNames(
+        variables=_discriminator() + _generator(),
+        averages="swapped",
+        ignored=(r".*/Adam(_\d+)?$", r"(.*/)?beta[12]_power(_\d+)?$"),
+    )
+
+
+def _discriminator() -> list[TfVariable]:
+    variables: list[TfVariable] = []
+    for number, size in enumerate(_DOWN_SIZES):
+        scope, name = f"discriminator/resblock_down_{size}", f"discriminator.down.{number}"
+        for part in (1, 2):
+            variables += batch_norm_variables(f"{scope}/res{part}/batch_norm", f"{name}.norm{part}")
+            variables += _kernel(f"{scope}/res{part}/conv_0", f"{name}.conv{part}")
+        variables += _kernel(f"{scope}/skip/conv_0", f"{name}.skip")
+        if number == 0:
+            variables += _attention("discriminator")
+    for part in (1, 2):
+        scope, name = f"discriminator/resblock/res{part}", "discriminator.block"
+        variables += _kernel(f"{scope}/conv_0", f"{name}.conv{part}")
+        variables += batch_norm_variables(f"{scope}/batch_norm", f"{name}.norm{part}")
+    return variables + _dense("discriminator/D_logit", "discriminator.out")
+
+
+def _generator() -> list[TfVariable]:
+    variables = _dense("generator/dense", "generator.dense")
+    for number, size in enumerate(_UP_SIZES):
+        scope, name = f"generator/resblock_up_{size}", f"generator.up.{number}"
+        for part in (1, 2):
+            variables += _conditional(f"{scope}/res{part}/batch_norm", f"{name}.norm{part}")
+            variables += _kernel(f"{scope}/res{part}/deconv_0", f"{name}.conv{part}")
+        variables += _kernel(f"{scope}/skip/deconv_0", f"{name}.skip")
+        if number == 3:
+            variables += _attention("generator")
+    variables += batch_norm_variables("generator/batch_norm", "generator.norm")
+    return variables + _kernel("generator/G_logit", "generator.out")
+
+
+def _attention(network: str) -> list[TfVariable]:
+    scope, name = f"{network}/self_attention", f"{network}.attention"
+    variables: list[TfVariable] = []
+    for theirs, ours in _ATTENTION.items():
+        if theirs == "attn_conv":
+            variables.append(_plain(f"{scope}/gamma", f"{name}.gain"))
+        variables += _kernel(f"{scope}/{theirs}", f"{name}.{ours}")
+        variables.append(_plain(f"{scope}/{theirs}/bias", f"{name}.{ours}.bias"))
+    return variables
+
+
+def _conditional(scope: str, name: str) -> list[TfVariable]:
+    return [
+        _plain(f"{scope}/pop_mean", f"{name}.running_mean"),
+        _plain(f"{scope}/pop_var", f"{name}.running_var"),
+        *dense_variables(f"{scope}/beta/dense", f"{name}.shift"),
+        *dense_variables(f"{scope}/gamma/dense", f"{name}.gain"),
+    ]
+
+
+def _kernel(scope: str, name: str) -> list[TfVariable]:
+    """A convolution's kernel and vector; transposed kernels change their axes alike."""
+    return [
+        TfVariable(tf_name=f"{scope}/kernel", name=f"{name}.weight", layout=ConvolutionKernel()),
+        TfVariable(tf_name=f"{scope}/u", name=f"{name}.u", layout=Row()),
+    ]
+
+
+def _dense(scope: str, name: str) -> list[TfVariable]:
+    return [
+        TfVariable(tf_name=f"{scope}/kernel", name=f"{name}.weight", layout=DenseKernel()),
+        _plain(f"{scope}/bias", f"{name}.bias"),
+        TfVariable(tf_name=f"{scope}/u", name=f"{name}.u", layout=Row()),
+    ]
+
+
+def _plain(tf_name: str, name: str) -> TfVariable:
+    return TfVariable(tf_name=tf_name, name=name, layout=Unchanged())

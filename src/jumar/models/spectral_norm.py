@@ -1,0 +1,117 @@
+"""Layers whose weight is divided by its largest singular value, as taki0112's BigGAN does it.
+
+Method: Miyato et al., "Spectral Normalization for Generative Adversarial Networks", arXiv
+1802.05957. The singular value is estimated by one power iteration at every evaluation, from a
+vector `u` that is kept as a buffer. TensorFlow's kernels are flattened to [-1, last axis] for it,
+and that axis is the *output* of a convolution or dense layer, but the *input* of a transposed
+convolution: in torch's layouts the first axis in every case. `torch.nn.utils.spectral_norm`
+flattens a transposed convolution by its second axis and so estimates another number.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from jumar.models.tf_transposed import conv_transpose_same
+
+_SMALLEST_SQUARE = 1e-12
+"""As in tf.nn.l2_normalize."""
+
+
+class SpectralLayer(nn.Module):
+    """What the layers here share.
+
+    The vector moves on by one power iteration at every forward in training. In evaluation the
+    iteration is made as well, and forgotten, so that looking at a network does not change it;
+    with `moves_in_evaluation` it is kept there too, as in the original.
+
+    The vector is made from the weight alone, so ranks that hold equal weights hold equal vectors.
+    Where a batch is split, each part is an evaluation of its own.
+    """
+
+    weight: Tensor
+    u: Tensor
+    moves_in_evaluation: bool = False
+
+    def add_vector(self) -> None:
+        """Register `u`, drawn from a unit normal."""
+        self.register_buffer("u", torch.randn(self.weight.shape[0]))
+
+    def normalized_weight(self) -> Tensor:
+        """The weight divided by the estimate; moves `u` on where that is due."""
+        # In 16 bits the iteration would lose most of what a step of training changes in u.
+        with torch.autocast(self.weight.device.type, enabled=False):
+            left, right = power_iteration(self.weight, self.u)
+            if self.training or self.moves_in_evaluation:
+                with torch.no_grad():
+                    self.u.copy_(left)
+            sigma = torch.dot(left, torch.mv(as_matrix(self.weight), right))
+            return self.weight / sigma
+
+
+class SpectralConv2d(nn.Conv2d, SpectralLayer):
+    """A square convolution with padding kernel // 2 on each side."""
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel: int, *, stride: int = 1, bias: bool
+    ) -> None:
+        super().__init__(
+            in_channels, out_channels, kernel, stride=stride, padding=kernel // 2, bias=bias
+        )
+        self.add_vector()
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.conv2d(input, self.normalized_weight(), self.bias, self.stride, self.padding)
+
+
+class SpectralConvTranspose2d(nn.ConvTranspose2d, SpectralLayer):
+    """A square transposed convolution with SAME padding and no bias."""
+
+    def __init__(self, in_channels: int, out_channels: int, kernel: int, *, stride: int) -> None:
+        super().__init__(in_channels, out_channels, kernel, stride=stride, bias=False)
+        self.add_vector()
+
+    def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
+        del output_size
+        return conv_transpose_same(input, self.normalized_weight(), stride=self.stride[0])
+
+
+class SpectralLinear(nn.Linear, SpectralLayer):
+    """A dense layer with bias."""
+
+    def __init__(self, in_features: int, out_features: int) -> None:
+        super().__init__(in_features, out_features)
+        self.add_vector()
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.linear(input, self.normalized_weight(), self.bias)
+
+
+def as_matrix(weight: Tensor) -> Tensor:
+    """A weight as [first axis, all others], whose columns stand in the order of the memory.
+
+    Singular values do not depend on the order of the columns, and a view costs nothing.
+    """
+    if weight.ndim == 4 and not weight.is_contiguous():
+        weight = weight.permute(0, 2, 3, 1)
+    return weight.flatten(1)
+
+
+@torch.no_grad()
+def power_iteration(weight: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
+    """One step towards the singular vectors of the largest singular value.
+
+    Args:
+        weight: Any layer's, flattened behind its first axis.
+        u: The last estimate of the left vector, [first axis]; not changed.
+
+    Returns:
+        The left vector [first axis] and the right vector [all others], of length 1.
+    """
+    matrix = as_matrix(weight)
+    right = _unit(torch.mv(matrix.t(), u))
+    return _unit(torch.mv(matrix, right)), right
+
+
+def _unit(vector: Tensor) -> Tensor:
+    return vector * vector.square().sum().clamp_min(_SMALLEST_SQUARE).rsqrt()

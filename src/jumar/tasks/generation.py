@@ -1,0 +1,259 @@
+"""Pictures out of noise: a generator and a discriminator that learn from each other."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from jumar.data.picture_grid import picture_grid
+from jumar.data.preprocessing import ImagePreprocessing
+from jumar.data.samples import Batch, SampleSet
+from jumar.models.keyed_random import Keyed, KeyedNormal, keyed_uniform
+from jumar.tasks.adversarial_losses import (
+    PENALIZED,
+    discriminator_loss,
+    generator_loss,
+    gradient_penalty,
+    orthogonal_penalty,
+)
+from jumar.tasks.image_distribution import (
+    laplacian_descriptors,
+    neighbourhoods_per_image,
+    sliced_wasserstein,
+)
+from jumar.tasks.sampling import between, drawn, numbered_latents
+from jumar.tasks.task import Headline, Illustration, Objective, Task
+
+EVALUATION_SEED = 20181
+"""Of the generated pictures that are scored: the same in every evaluation."""
+ILLUSTRATION_SEED = 20182
+_SHOWN = 36
+_LINES, _STEPS = 4, 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Networks:
+    """Both players.
+
+    Attributes:
+        model: All of it, as checkpoints hold it.
+        generator: Latent vectors [N, latent] to images [N, 3, H, W] in -1..1.
+        discriminator: Images to logits [N, 1].
+        latent: Length of the latent vectors.
+        regularized: The generator's weights as matrices, for the orthogonal penalty.
+    """
+
+    model: nn.Module
+    generator: nn.Module
+    discriminator: nn.Module
+    latent: int
+    regularized: Callable[[], Sequence[Tensor]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Game:
+    """The rules.
+
+    Attributes:
+        loss: One of `adversarial_losses.KINDS`.
+        penalty: Factor of the gradient penalty, where the loss has one.
+        orthogonal: Factor of the orthogonal penalty of the generator.
+        n_critic: The generator is trained at the first of so many steps.
+        truncation: Of the latent vectors, in training and evaluation.
+        every_tower: Evaluate the discriminator on real pictures in the generator's turn too, for
+            what that changes in its state.
+    """
+
+    loss: str
+    penalty: float
+    orthogonal: float
+    n_critic: int
+    truncation: float
+    every_tower: bool
+
+
+class DiscriminatorObjective(Objective):
+    """Tell real pictures from generated ones.
+
+    The generator is evaluated in training mode and without gradients, so that its statistics and
+    spectral norms move, as in the original. The discriminator is evaluated on the real batch and
+    then on the generated one, batch norms seeing each alone; a spectral norm moves at each of the
+    evaluations. (The original evaluates both at once from one variable and in no defined order, so
+    that its norm moves once or twice.) A gradient penalty is a third evaluation.
+    """
+
+    name = "discriminator"
+
+    def __init__(self, networks: Networks, preprocessing: ImagePreprocessing, game: Game) -> None:
+        super().__init__()
+        self.trained = networks.discriminator
+        self.generator = networks.generator
+        self.latent = KeyedNormal(networks.latent, truncation=game.truncation)
+        self.shares = _KeyedUniform()
+        self.noise = _KeyedUniform()
+        self._preprocessing = preprocessing
+        self._game = game
+
+    def forward(self, batch: Batch) -> dict[str, Tensor]:
+        """`loss`, its halves `real` and `fake`, and the `penalty` where there is one."""
+        game = self._game
+        real = self._preprocessing.on_device(batch, training=self.training)
+        with torch.no_grad():
+            fake = self.generator(self.latent(len(real), real.device))
+        found = discriminator_loss(game.loss, self.trained(real), self.trained(fake))
+        terms = {"loss": found.real + found.fake, "real": found.real, "fake": found.fake}
+        if game.loss in PENALIZED:
+            terms["penalty"] = gradient_penalty(
+                game.loss,
+                self.trained,
+                real,
+                fake,
+                alpha=self.shares(real[:, :1, :1, :1]),
+                noise=self.noise(real) if game.loss == "dragan" else None,
+                weight=game.penalty,
+            )
+            terms["loss"] = terms["loss"] + terms["penalty"]
+        return terms
+
+
+class GeneratorObjective(Objective):
+    """Make pictures that the discriminator takes for real ones.
+
+    The discriminator's weights get no gradient; its batch norms and spectral norms move.
+    """
+
+    name = "generator"
+
+    def __init__(self, networks: Networks, preprocessing: ImagePreprocessing, game: Game) -> None:
+        super().__init__()
+        self.trained = networks.generator
+        self.discriminator = networks.discriminator
+        # The second half of a row: the first are the numbers that the discriminator's pictures
+        # of the same step are made of, and the original draws new ones.
+        self.latent = KeyedNormal(2 * networks.latent, truncation=game.truncation)
+        self._length = networks.latent
+        self._regularized = networks.regularized
+        self._preprocessing = preprocessing
+        self._game = game
+
+    def is_due(self, step: int) -> bool:
+        """At the first of every `n_critic` steps."""
+        return step % self._game.n_critic == 0
+
+    def forward(self, batch: Batch) -> dict[str, Tensor]:
+        """`loss`, and the `orthogonal` penalty where there is one."""
+        image = batch["image"]
+        if self._game.every_tower:
+            with torch.no_grad():
+                self.discriminator(self._preprocessing.on_device(batch, training=self.training))
+        latent = self.latent(len(image), image.device)[:, self._length :]
+        # As constants the weights cost no backward pass of their own.
+        constants = {name: p.detach() for name, p in self.discriminator.named_parameters()}
+        logits = torch.func.functional_call(self.discriminator, constants, self.trained(latent))
+        loss = generator_loss(self._game.loss, logits)
+        if self._game.orthogonal == 0:
+            return {"loss": loss}
+        orthogonal = self._game.orthogonal * orthogonal_penalty(self._regularized())
+        return {"loss": loss + orthogonal, "orthogonal": orthogonal}
+
+
+class GenerationTask(Task):
+    """Learn to make pictures like those of a set.
+
+    Scored by the sliced Wasserstein distance of as many generated pictures as there are real ones
+    to compare with, number by number from the same latent vectors in every evaluation.
+
+    Args:
+        networks: Both players.
+        preprocessing: The device half of the image preprocessing.
+        game: The rules.
+        image_size: Side of the pictures.
+        train_data: Pictures to learn from.
+        eval_data: Pictures to compare with; batches hold `index`.
+    """
+
+    name = "generation"
+    headline = Headline(name="swd", unit="", higher_is_better=False)
+
+    def __init__(
+        self,
+        networks: Networks,
+        preprocessing: ImagePreprocessing,
+        game: Game,
+        *,
+        image_size: int,
+        train_data: SampleSet,
+        eval_data: SampleSet | None,
+    ) -> None:
+        self.model = networks.model
+        self.averaged = networks.generator
+        self.train_data = train_data
+        self.eval_data = eval_data
+        self.objectives = [
+            DiscriminatorObjective(networks, preprocessing, game),
+            GeneratorObjective(networks, preprocessing, game),
+        ]
+        self._networks = networks
+        self._preprocessing = preprocessing
+        self._truncation = game.truncation
+        scored = 0 if eval_data is None else len(eval_data)
+        self._latents = self._numbered(scored, EVALUATION_SEED)
+        self._per_image = neighbourhoods_per_image(scored)
+        probe = torch.zeros(1, 3, image_size, image_size)
+        self._levels = list(laplacian_descriptors(probe, first_index=0, per_image=1))
+        self.gathered = [f"{kind}_{level}" for kind in ("real", "fake") for level in self._levels]
+
+    def evaluate_batch(self, batch: Batch) -> dict[str, Tensor]:
+        """Neighbourhoods of the real pictures and of as many generated ones, as rows."""
+        real = self._preprocessing.on_device(batch, training=False)
+        index = batch["index"]
+        latents = self._latents[index.cpu()].to(real.device)
+        fake = self._networks.generator(latents)
+        found = {"count": torch.ones_like(index).sum()}
+        for kind, images in (("real", real), ("fake", fake)):
+            rows = laplacian_descriptors(
+                images, first_index=int(index[0]), per_image=self._per_image
+            )
+            found |= {f"{kind}_{level}": value for level, value in rows.items()}
+        return found
+
+    def summarize(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
+        """The mean distance `swd`, then that of each level from fine to coarse."""
+        real, fake = (
+            {level: sums[f"{kind}_{level}"] for level in self._levels} for kind in ("real", "fake")
+        )
+        found = sliced_wasserstein(real, fake)
+        return {"swd": found.pop("swd"), **found}
+
+    def illustrate(self) -> Sequence[Illustration]:
+        """A grid of samples, and lines from one sample to another."""
+        samples = self._numbered(_SHOWN, ILLUSTRATION_SEED)
+        lines = between(samples[:_LINES], samples[_LINES : 2 * _LINES], _STEPS)
+        device = next(self._networks.generator.parameters()).device
+        pictures = drawn(self._networks.generator, torch.cat([samples, lines]), device=device)
+        return [
+            Illustration(
+                name="samples",
+                caption=f"{_SHOWN} pictures, each from a latent vector that is always the same",
+                image=picture_grid(pictures[:_SHOWN], columns=6),
+            ),
+            Illustration(
+                name="interpolation",
+                caption=f"{_LINES} lines between two latent vectors each, from left to right",
+                image=picture_grid(pictures[_SHOWN:], columns=_STEPS),
+            ),
+        ]
+
+    def _numbered(self, count: int, seed: int) -> Tensor:
+        return numbered_latents(
+            0, count, self._networks.latent, seed=seed, truncation=self._truncation
+        )
+
+
+class _KeyedUniform(Keyed):
+    """Uniform numbers in the shape of a batch."""
+
+    def forward(self, like: Tensor) -> Tensor:
+        rows, features = like.shape[0], like[0].numel()
+        return keyed_uniform(rows, features, self.known_position(), like.device).view(like.shape)

@@ -8,11 +8,12 @@ from jumar.models.pointwise import PointwiseConv2d
 
 @pytest.mark.parametrize("size", [(1, 1), (2, 2), (5, 4)])
 @pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("bias", [False, True])
 def test_matrix_product_gives_the_output_and_gradients_of_the_convolution(
-    size: tuple[int, int], stride: int
+    size: tuple[int, int], stride: int, bias: bool
 ) -> None:
     torch.manual_seed(0)
-    product = PointwiseConv2d(6, 8, stride=stride).double()
+    product = PointwiseConv2d(6, 8, stride=stride, bias=bias).double()
     product = product.to(memory_format=torch.channels_last)
     convolution = copy.deepcopy(product)
     convolution.matrix_product = False
@@ -27,6 +28,9 @@ def test_matrix_product_gives_the_output_and_gradients_of_the_convolution(
         assert layer.weight.grad is not None
         assert output.is_contiguous(memory_format=torch.channels_last)
         results.append([output, leaf.grad, layer.weight.grad])
+        if layer.bias is not None:
+            assert layer.bias.grad is not None
+            results[-1].append(layer.bias.grad)
     for ours, theirs in zip(*results, strict=True):
         torch.testing.assert_close(ours, theirs)
 

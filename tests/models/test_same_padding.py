@@ -54,6 +54,26 @@ def test_same_convolution_equals_the_sum_over_every_window(
     torch.testing.assert_close(conv(image), expected + conv.bias[:, None, None])
 
 
+@settings(max_examples=20, deadline=None)
+@given(
+    size=st.tuples(st.integers(1, 12), st.integers(1, 12)),
+    kernel=st.tuples(st.integers(1, 5), st.integers(1, 5)),
+    stride=st.tuples(st.integers(1, 3), st.integers(1, 3)),
+)
+def test_windows_and_steps_may_differ_by_axis(
+    size: tuple[int, int], kernel: tuple[int, int], stride: tuple[int, int]
+) -> None:
+    torch.manual_seed(0)
+    conv = SameConv2d(2, 3, kernel, stride=stride).double()
+    image = torch.randn(2, 2, *size, dtype=torch.float64)
+    rows = same_padding(size[0], kernel[0], stride[0])
+    columns = same_padding(size[1], kernel[1], stride[1])
+    padded = torch.nn.functional.pad(image, (*columns, *rows))
+    expected = torch.nn.functional.conv2d(padded, conv.weight, conv.bias, stride)
+    assert expected.shape[2:] == tuple(-(-n // step) for n, step in zip(size, stride, strict=True))
+    torch.testing.assert_close(conv(image), expected)
+
+
 @pytest.mark.parametrize("height", [1, 2, 3, 4, 7, 8])
 @pytest.mark.parametrize("width", [1, 2, 5, 6])
 def test_same_max_pooling_equals_the_largest_of_every_window(height: int, width: int) -> None:

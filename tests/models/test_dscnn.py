@@ -1,0 +1,110 @@
+import re
+
+import pytest
+import torch
+
+from jumar.models.dscnn import DSCNN, SIZES, read_size, tf_names
+
+
+@pytest.mark.parametrize(("size", "count"), [("S", 23_180), ("M", 136_580), ("L", 413_736)])
+def test_parameters_are_as_many_as_published(size: str, count: int) -> None:
+    model = DSCNN(num_labels=12, size=SIZES[size])
+    assert sum(parameter.numel() for parameter in model.parameters()) == count
+
+
+def test_features_may_come_with_or_without_an_axis_of_channels() -> None:
+    model = DSCNN(num_labels=5).eval()
+    features = torch.randn(3, 49, 10)
+    logits = model(features)
+    assert logits.shape == (3, 5)
+    torch.testing.assert_close(model(features[:, None]), logits, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (25, 10), (98, 10), (30, 40)])
+def test_any_number_of_frames_and_coefficients_goes_in(shape: tuple[int, int]) -> None:
+    for size in SIZES.values():
+        assert DSCNN(num_labels=3, size=size).eval()(torch.randn(2, *shape)).shape == (2, 3)
+
+
+def test_size_of_ones_own_is_a_list_as_the_originals() -> None:
+    first, second = read_size([2, 8, 5, 4, 2, 1, 16, 3, 3, 2, 2])
+    assert (first.channels, first.kernel, first.stride) == (8, (5, 4), (2, 1))
+    assert (second.channels, second.kernel, second.stride) == (16, (3, 3), (2, 2))
+    model = DSCNN(num_labels=4, size=[2, 8, 5, 4, 2, 1, 16, 3, 3, 2, 2])
+    assert model(torch.randn(2, 49, 10)).shape == (2, 4)
+
+
+@pytest.mark.parametrize("numbers", [[], [1], [2, 8, 5, 4, 2, 1], [1, 8, 5, 4, 0, 1], [0]])
+def test_list_that_is_no_size_is_refused(numbers: list[int]) -> None:
+    with pytest.raises(ValueError, match="the number of layers and five"):
+        read_size(numbers)
+
+
+def test_first_weights_are_glorots_and_biases_zero() -> None:
+    torch.manual_seed(0)
+    model = DSCNN(num_labels=12, size=SIZES["L"])
+    depthwise = model.blocks[0].get_submodule("depthwise.conv")
+    for name, weight, limit in (
+        ("first", model.first.conv.weight, (6 / (40 + 40 * 276)) ** 0.5),
+        ("depthwise", depthwise.get_parameter("weight"), (6 / (9 * 276 + 9)) ** 0.5),
+        ("classifier", model.classifier.weight, (6 / (276 + 12)) ** 0.5),
+    ):
+        assert 0.97 * limit < float(weight.detach().abs().max()) <= limit, name
+    assert all(not p.any() for name, p in model.named_parameters() if name.endswith("bias"))
+
+
+def test_batch_norms_have_no_scale_to_train_or_save() -> None:
+    names = [*DSCNN(num_labels=12).state_dict()]
+    assert "first.norm.bias" in names
+    assert not [name for name in names if name.endswith("norm.weight")]
+
+
+@pytest.mark.parametrize("dtype", [None, torch.bfloat16])
+def test_channels_last_and_matrix_products_compute_the_same_network(
+    dtype: torch.dtype | None,
+) -> None:
+    torch.manual_seed(0)
+    model = DSCNN(num_labels=12)
+    features = torch.randn(4, 49, 10)
+    losses: list[float] = []
+    with torch.autocast("cpu", dtype, enabled=dtype is not None):
+        losses.append(float(model(features).square().mean()))
+        model.to(memory_format=torch.channels_last)
+        loss = model(features).square().mean()
+    loss.backward()
+    losses.append(float(loss))
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4 if dtype is None else 0.05)
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        if parameter.ndim == 4 and parameter.shape[1] > 1:
+            assert parameter.grad.stride() == parameter.stride(), name
+
+
+def test_names_of_the_older_generation_lead_to_those_of_the_newer() -> None:
+    names = tf_names(DSCNN(num_labels=12, size=SIZES["L"]))
+    known = {variable.tf_name for variable in names.variables}
+    reached: set[str] = set()
+    for name in known:
+        old = re.sub("^DS-CNN/", "MobileNet/", name)
+        old = re.sub(r"/(dw|pw)_conv/batch_norm/", r"/\1_batch_norm/", old)
+        old = old.replace("/dw_conv/", "/depthwise_conv/").replace("/pw_conv/", "/pointwise_conv/")
+        fitting = [(p, r) for p, r in names.renamings if re.fullmatch(p, old)]
+        assert len(fitting) == 1, old
+        reached.add(re.sub(*fitting[0], old))
+        assert not any(re.search(pattern, one) for pattern in names.ignored for one in (old, name))
+    assert reached == known
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "MobileNet/conv_1/batch_norm/Const",
+        "MobileNet/conv_ds_4/pw_batch_norm/Const",
+        "DS-CNN/conv_1/weights/Adam_1",
+        "beta1_power",
+        "global_step",
+        "Reshape_1/shape",
+    ],
+)
+def test_what_is_no_weight_of_the_network_is_ignored(name: str) -> None:
+    assert any(re.search(pattern, name) for pattern in tf_names(DSCNN(num_labels=2)).ignored)

@@ -132,9 +132,7 @@ class Discriminator(nn.Module):
         super().__init__()
         check_width(width)
         channels = [3, width, 2 * width, 4 * width, 8 * width, 16 * width]
-        self.down = nn.ModuleList(
-            DownBlock(inner, outer) for inner, outer in pairwise(channels)
-        )
+        self.down = nn.ModuleList(DownBlock(inner, outer) for inner, outer in pairwise(channels))
         self.attention = SelfAttention(width)
         self.block = ResidualBlock(channels[-1])
         self.out = SpectralLinear(channels[-1], 1)

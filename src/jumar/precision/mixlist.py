@@ -34,6 +34,7 @@ from jumar.precision.optypes import (
     groups_by_type,
     op_groups,
 )
+from jumar.precision.shipped_mixlists import find_mixlist, shipped_mixlists
 
 _LISTS: dict[str, ListName] = {"black-list": "black", "white-list": "white", "gray-list": "gray"}
 _CHANGES = ("to-add", "to-remove")
@@ -75,14 +76,14 @@ def lint_mixlist(path: str | Path, mode: str) -> list[Finding]:
     """Everything that is wrong or surprising about a mixlist, errors first, then by line.
 
     Args:
-        path: The JSON file.
+        path: The JSON file, or the name of a shipped list.
         mode: The precision mode with which it is to be used; a mode that ignores lists is an
             error.
 
     Raises:
         UserError: The file cannot be read, or the mode is unknown.
     """
-    findings = _examine(Path(path))[1]
+    findings = _examine(find_mixlist(path))[1]
     found = find_mode(mode)
     if not found.uses_lists:
         findings.append(
@@ -99,10 +100,13 @@ def lint_mixlist(path: str | Path, mode: str) -> list[Finding]:
 def load_mixlist(path: str | Path) -> dict[str, ListName]:
     """The list of every op with the changes of a mixlist applied.
 
+    Args:
+        path: The JSON file, or the name of a shipped list.
+
     Raises:
         UserError: The file cannot be read, or `lint_mixlist` finds an error in it.
     """
-    lists, findings = _examine(Path(path))
+    lists, findings = _examine(find_mixlist(path))
     errors = [finding for finding in findings if finding.severity == "error"]
     if errors:
         first, rest = errors[0], errors[1:]
@@ -125,7 +129,8 @@ def _examine(path: Path) -> tuple[dict[str, ListName], list[Finding]]:
         raise UserError(
             f"the mixlist cannot be read: {reason}",
             where=str(path),
-            todo="Check precision.modify_mixlist.",
+            todo="Check precision.modify_mixlist. Lists that come with the package: "
+            f"{', '.join(shipped_mixlists())}.",
         ) from None
     lists = default_lists()
     try:

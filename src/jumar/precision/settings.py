@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from jumar.errors import UserError
 from jumar.precision.modes import find_mode, mode_names
+from jumar.precision.shipped_mixlists import is_shipped
 from jumar.settings import setting
 
 
@@ -47,7 +48,9 @@ class PrecisionSettings:
         "must_keep_origin_dtype", f"Ascend's precision mode: {', '.join(mode_names())}"
     )
     modify_mixlist: str | None = setting(
-        None, "Path of a JSON file that changes the op lists, in CANN's form; mixed modes only"
+        None,
+        "Path of a JSON file that changes the op lists, in CANN's form, or the name of a list that "
+        "comes with the package (nlrn); mixed modes only",
     )
     emulate_fp16: bool = setting(
         False,
@@ -63,7 +66,8 @@ class PrecisionSettings:
             UserError: An unknown mode, or an op list with a mode that ignores it.
         """
         mode = find_mode(self.mode)
-        if self.modify_mixlist and not mode.uses_lists:
+        # A shipped list is the recipe's and not the user's, who changes the mode alone.
+        if self.modify_mixlist and not mode.uses_lists and not is_shipped(self.modify_mixlist):
             raise UserError(
                 f"'modify_mixlist' has no effect with the mode '{mode.name}'",
                 where="precision.modify_mixlist",

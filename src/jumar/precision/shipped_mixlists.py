@@ -1,0 +1,28 @@
+"""The op lists that come with the package, named without a path: those that recipes carry.
+
+A list belongs to its recipe, whatever mode a user asks for; modes without op lists pass it over.
+"""
+
+from pathlib import Path
+
+_FOLDER = Path(__file__).with_name("mixlists")
+
+
+def shipped_mixlists() -> list[str]:
+    """The names of the shipped op lists."""
+    return sorted(path.stem for path in _FOLDER.glob("*.json"))
+
+
+def find_mixlist(name: str | Path) -> Path:
+    """The op list of that name: a shipped one, or else the file of that path.
+
+    A file in the present directory that is called like a shipped list is named with `./`.
+    """
+    if is_shipped(str(name)):
+        return _FOLDER / f"{name}.json"
+    return Path(name)
+
+
+def is_shipped(name: str) -> bool:
+    """Whether a value of `modify_mixlist` is the name of a shipped op list."""
+    return name in shipped_mixlists()

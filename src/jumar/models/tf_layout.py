@@ -120,15 +120,20 @@ class TfNames:
             `beside` under `<name>/ExponentialMovingAverage`; `swapped` under `<name>` itself,
             with the raw value under `<name>/ExponentialMovingAverage`, which is what
             `ExponentialMovingAverage`'s swapping saver writes; `none` where there are none.
+        averaged: Regular expression (`re.search`) of the `tf_name`s that have an average, where
+            that is not every trained variable: of a GAN often the generator alone. Only the
+            export asks; an import sees what the file has.
         renamings: Patterns of names in other files of the same network, as (regular expression,
-            replacement) from the file's name to `tf_name`, tried in turn on a name that is not
-            one of `variables`.
-        ignored: Regular expressions of names that hold nothing of the network: optimizer slots,
-            step counters, copies of the graph.
+            replacement) from the file's name to `tf_name`. On a name that is not one of
+            `variables` they are applied one after another (`re.sub`) until it is.
+        ignored: Regular expressions (`re.search`) of names that hold nothing of the network:
+            copies of the graph, counters of its own. Optimizer slots and the global step are
+            known to the import (`weights/matching.py`).
     """
 
     variables: Sequence[TfVariable]
     averages: Literal["none", "beside", "swapped"] = "beside"
+    averaged: str = ""
     renamings: Sequence[tuple[str, str]] = ()
     ignored: Sequence[str] = ()
 

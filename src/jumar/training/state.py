@@ -165,9 +165,15 @@ class TrainState:
         Raises:
             UserError: It belongs to another model or recipe, or is damaged.
         """
-        self.restore_weights(checkpoint)
         where = str(checkpoint.path)
         state = load_state(checkpoint)
+        if "optimizers" not in state:
+            raise UserError(
+                "holds imported weights and no state of the optimizer, so it cannot be resumed",
+                where=where,
+                todo="Start a new run from it: jumar train RECIPE --set transfer.start_from=DIR",
+            )
+        self.restore_weights(checkpoint)
         try:
             for lane in self.lanes:
                 lane.optimizer.load_state_dict(state["optimizers"][lane.objective.name])

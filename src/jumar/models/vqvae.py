@@ -133,7 +133,6 @@ class VQVAE(nn.Module):
         return nn.functional.embedding(codes, self.codebook).permute(0, 3, 1, 2)
 
 
-@torch.no_grad()
 def nearest_codes(features: Tensor, codebook: Tensor) -> Tensor:
     """For each position the number of the code at the smallest Euclidean distance.
 
@@ -144,17 +143,8 @@ def nearest_codes(features: Tensor, codebook: Tensor) -> Tensor:
     Returns:
         int64 [N, h, w]; of equally near codes one of them.
     """
-    rows = features.float().permute(0, 2, 3, 1).flatten(0, 2)
-    book = codebook.float()
-    # In mixed precision the product would be computed in eight bits, and neighbouring codes
-    # would be taken for each other.
-    with torch.autocast(features.device.type, enabled=False):
-        half = 0.5 * book.square().sum(dim=1)
-        part = max(1, _MOST_DISTANCES // len(book))
-        # The square of the feature itself is the same for all codes. Without it nothing large is
-        # added to the small differences that decide.
-        found = [(half - some @ book.T).argmin(dim=1) for some in rows.split(part)]
-    return torch.cat(found).view(features.shape[0], *features.shape[2:])
+    found = _nearest_rows(_positions(features), codebook)
+    return found.view(features.shape[0], *features.shape[2:])
 
 
 def vq_losses(images: Tensor, found: Quantized) -> Mapping[str, Tensor]:
@@ -170,6 +160,22 @@ def vq_losses(images: Tensor, found: Quantized) -> Mapping[str, Tensor]:
         "vq": (features.detach() - chosen).square().sum(dim=1).mean(),
         "commit": (features - chosen.detach()).square().sum(dim=1).mean(),
     }
+
+
+def unused_pull(features: Tensor, codebook: Tensor) -> Tensor:
+    """Mean squared distance of each code to the feature of the batch that is nearest to it.
+
+    Its gradient reaches the codebook only, and draws codes that no feature takes to where the
+    features are. The original has nothing of the kind: a code that is never the nearest is never
+    changed.
+
+    Args:
+        features: [N, D, h, w].
+        codebook: [K, D].
+    """
+    positions = _positions(features.detach())
+    nearest = positions[_nearest_rows(codebook, positions)]
+    return (codebook.float() - nearest).square().sum(dim=1).mean()
 
 
 def tf_variables(model: VQVAE) -> list[TfVariable]:
@@ -200,6 +206,25 @@ def tf_names(model: VQVAE) -> TfNames:
         renamings=[(r"^(?:[^/]+/)?params/", f"{TF_SCOPE}/params/")],
         ignored=[r"/Adam(_1)?$", r"beta[12]_power", r"^(.*/)?(Variable|global_step)$"],
     )
+
+
+def _positions(features: Tensor) -> Tensor:
+    """float32 [N * h * w, D] of [N, D, h, w]."""
+    return features.float().permute(0, 2, 3, 1).flatten(0, 2)
+
+
+@torch.no_grad()
+def _nearest_rows(rows: Tensor, others: Tensor) -> Tensor:
+    """For each of the rows [R, D] the number of the nearest of the others [M, D], int64 [R]."""
+    rows, others = rows.float(), others.float()
+    # In mixed precision the product would be computed in eight bits, and neighbouring codes
+    # would be taken for each other.
+    with torch.autocast(rows.device.type, enabled=False):
+        half = 0.5 * others.square().sum(dim=1)
+        part = max(1, _MOST_DISTANCES // len(others))
+        # The square of the row itself is the same for all others. Without it nothing large is
+        # added to the small differences that decide.
+        return torch.cat([(half - some @ others.T).argmin(dim=1) for some in rows.split(part)])
 
 
 def _encoder_layers(variant: str, width: int) -> Iterator[tuple[str, nn.Module]]:

@@ -9,7 +9,7 @@ from jumar.data.image_quality import psnr
 from jumar.data.picture_grid import picture_grid
 from jumar.data.preprocessing import ImagePreprocessing
 from jumar.data.samples import Batch, SampleKey, SampleSet
-from jumar.models.vqvae import VQVAE, vq_losses
+from jumar.models.vqvae import VQVAE, unused_pull, vq_losses
 from jumar.tasks.task import Headline, Illustration, Objective, Task
 
 _HIGHEST_PSNR = 100.0
@@ -27,22 +27,32 @@ class ReconstructionObjective(Objective):
         network: The VQ-VAE.
         preprocessing: Turns the shipped bytes into pictures of 0 to 1 on the device.
         beta: Weight of the commitment.
+        pull: Weight of the pull on unused codes, see `unused_pull`; 0 for none.
     """
 
     name = "reconstruction"
 
-    def __init__(self, network: VQVAE, preprocessing: ImagePreprocessing, *, beta: float) -> None:
+    def __init__(
+        self, network: VQVAE, preprocessing: ImagePreprocessing, *, beta: float, pull: float
+    ) -> None:
         super().__init__()
         self.trained = network
         self._network = network
         self._preprocessing = preprocessing
         self._beta = beta
+        self._pull = pull
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
-        """`loss` and its terms `recon`, `vq` and `commit` (before its weight)."""
+        """`loss` and its terms before their weights: `recon`, `vq`, `commit` and, where it has a
+        weight, `pull`.
+        """
         images = self.pictures(batch)
-        terms = vq_losses(images, self._network(images))
+        found = self._network(images)
+        terms = dict(vq_losses(images, found))
         loss = terms["recon"] + terms["vq"] + self._beta * terms["commit"]
+        if self._pull:
+            terms["pull"] = unused_pull(found.features, self._network.codebook)
+            loss = loss + self._pull * terms["pull"]
         return {"loss": loss, **terms}
 
     def pictures(self, batch: Batch) -> Tensor:
@@ -59,6 +69,7 @@ class ReconstructionTask(Task):
         train_data: Pictures to learn from.
         eval_data: Pictures to score on.
         beta: Weight of the commitment.
+        pull: Weight of the pull on unused codes; 0 for none.
     """
 
     name = "reconstruction"
@@ -72,12 +83,13 @@ class ReconstructionTask(Task):
         train_data: SampleSet,
         eval_data: SampleSet | None,
         beta: float,
+        pull: float = 0.0,
     ) -> None:
         self.model = network
         self.train_data = train_data
         self.eval_data = eval_data
         self._network = network
-        self._objective = ReconstructionObjective(network, preprocessing, beta=beta)
+        self._objective = ReconstructionObjective(network, preprocessing, beta=beta, pull=pull)
         self.objectives = [self._objective]
 
     def evaluate_batch(self, batch: Batch) -> dict[str, Tensor]:

@@ -21,7 +21,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from jumar.models.keyed_random import keyed_uniform, random_position
 from jumar.models.tf_layout import ConvolutionKernel, TfNames, TfVariable, Unchanged
 
 TF_SCOPE = "pixelcnn"
@@ -64,22 +63,20 @@ class MaskedConv2d(nn.Module):
         return self.weight[:, :, : self.mask.shape[0]] * self.mask
 
     def forward(self, x: Tensor) -> Tensor:
-        return causal_convolution(x, self.masked_weight(), self.bias)
+        kernel = self.masked_weight()
+        return F.conv2d(bordered(x, kernel), kernel, self.bias)
 
 
-def causal_convolution(x: Tensor, kernel: Tensor, bias: Tensor | None) -> Tensor:
-    """Convolve with a kernel whose last row stands at the position, keeping the size.
+def bordered(x: Tensor, kernel: Tensor) -> Tensor:
+    """The input with zeros around it, so that a kernel whose last row stands at the position
+    keeps the size.
 
     Args:
         x: [N, in, height, width].
         kernel: [out, in, rows, columns], columns odd.
-        bias: [out], or None.
     """
     rows, columns = kernel.shape[2:]
-    side = columns // 2
-    if rows == 1:
-        return F.conv2d(x, kernel, bias, padding=(0, side))
-    return F.conv2d(F.pad(x, (side, side, rows - 1, 0)), kernel, bias)
+    return F.pad(x, (columns // 2, columns // 2, rows - 1, 0))
 
 
 class GatedConv2d(nn.Module):
@@ -128,12 +125,22 @@ class GatedConv2d(nn.Module):
             labels: int64 [N]; None without classes.
             added: [N, maps, h, w], added before both non-linearities.
         """
-        kernel = torch.cat([self.value.masked_weight(), self.gate.masked_weight()])
+        kernel = self.kernel()
+        return self.gated(bordered(x, kernel), kernel, labels, added)
+
+    def kernel(self) -> Tensor:
+        """Both masked kernels, [2 * maps, in, height // 2 + 1, width]."""
+        return torch.cat([self.value.masked_weight(), self.gate.masked_weight()])
+
+    def gated(
+        self, x: Tensor, kernel: Tensor, labels: Tensor | None, added: Tensor | None
+    ) -> Tensor:
+        """As `forward`, of an input with its border and for each place of the kernel in it."""
         biases = torch.cat([self.value_bias, self.gate_bias], dim=-1)
         if labels is None:
-            both = causal_convolution(x, kernel, biases)
+            both = F.conv2d(x, kernel, biases)
         else:
-            both = causal_convolution(x, kernel, None)
+            both = F.conv2d(x, kernel)
             both = both + F.embedding(labels, biases).to(both.dtype)[:, :, None, None]
         value, gate = both.chunk(2, dim=1)
         if added is not None:
@@ -209,52 +216,6 @@ class PixelCNN(nn.Module):
         for layer in self.layers:
             vertical, horizontal = layer(vertical, horizontal, labels)
         return self.logits(torch.relu(self.hidden(horizontal)))
-
-
-@torch.no_grad()
-def sample_codes(
-    model: PixelCNN,
-    codebook: Tensor,
-    *,
-    rows: int,
-    height: int,
-    width: int,
-    seed: int,
-    first_row: int = 0,
-    labels: Tensor | None = None,
-    temperature: float = 1.0,
-) -> Tensor:
-    """Draw pictures of codes, one position after the other, all pictures at once.
-
-    Picture number i of a seed is the same however many are drawn at once: its random numbers
-    derive from the seed, its number and the position.
-
-    Args:
-        model: On the device of the codebook.
-        codebook: [K, D].
-        rows: Pictures.
-        height: Codes from top to bottom.
-        width: Codes from left to right.
-        seed: Decides the pictures, together with `first_row`.
-        first_row: Number of the first picture.
-        labels: int64 [rows], for a model with classes.
-        temperature: Divides the logits; below 1 for likelier pictures, above 0.
-
-    Returns:
-        int64 [rows, height, width].
-    """
-    device = codebook.device
-    codes = torch.zeros((rows, height, width), dtype=torch.int64, device=device)
-    for y in range(height):
-        for x in range(width):
-            # Rows below are not seen, so they need not be computed.
-            seen = F.embedding(codes[:, : y + 1], codebook).permute(0, 3, 1, 2)
-            logits = model(seen, labels)[:, :, y, x].float() / temperature
-            position = random_position((seed << 32) + y * width + x, first_row)
-            uniform = keyed_uniform(rows, logits.shape[1], position, device)
-            # The largest of the logits plus Gumbel's noise is a draw from their softmax.
-            codes[:, y, x] = (logits - torch.log(-torch.log(uniform))).argmax(dim=1)
-    return codes
 
 
 def tf_variables(model: PixelCNN) -> list[TfVariable]:

@@ -1,0 +1,141 @@
+"""Drawing pictures of codes from a PixelCNN, one position after the other.
+
+A position needs nothing but what lies in the window of each layer's kernels, so each layer
+computes that one position and keeps it for the next ones. All of a picture then costs about as
+much as one forward pass, and not one for each position.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from jumar.models.keyed_random import keyed_uniform, random_position
+from jumar.models.pixelcnn import GatedConv2d, PixelCNN, PixelCNNLayer
+
+
+@torch.no_grad()
+def sample_codes(
+    model: PixelCNN,
+    codebook: Tensor,
+    *,
+    rows: int,
+    height: int,
+    width: int,
+    seed: int,
+    first_row: int = 0,
+    labels: Tensor | None = None,
+    temperature: float = 1.0,
+) -> Tensor:
+    """Draw pictures of codes, all pictures at once.
+
+    Picture number i of a seed is the same however many are drawn at once (but for the rounding of
+    the device's kernels): its random numbers derive from the seed, its number and the position.
+
+    Args:
+        model: On the device of the codebook.
+        codebook: [K, D].
+        rows: Pictures.
+        height: Codes from top to bottom.
+        width: Codes from left to right.
+        seed: Decides the pictures, together with `first_row`.
+        first_row: Number of the first picture.
+        labels: int64 [rows], for a model with classes.
+        temperature: Divides the logits; below 1 for likelier pictures, above 0.
+
+    Returns:
+        int64 [rows, height, width].
+    """
+    device = codebook.device
+    codes = torch.zeros((rows, height, width), dtype=torch.int64, device=device)
+    stepwise = _Stepwise(model, codebook, rows=rows, height=height, width=width, labels=labels)
+    for y in range(height):
+        for x in range(width):
+            logits = stepwise.logits(y, x).float() / temperature
+            position = random_position((seed << 32) + y * width + x, first_row)
+            uniform = keyed_uniform(rows, logits.shape[1], position, device)
+            # The largest of the logits plus Gumbel's noise is a draw from their softmax.
+            drawn = (logits - torch.log(-torch.log(uniform))).argmax(dim=1)
+            codes[:, y, x] = drawn
+            stepwise.take(y, x, F.embedding(drawn, codebook))
+    return codes
+
+
+class _Seen:
+    """What a gated layer has been given so far, with the border that its kernel looks into.
+
+    Args:
+        layer: The layer.
+        rows: Pictures.
+        height: Positions from top to bottom.
+        width: Positions from left to right.
+        like: Gives type and device.
+    """
+
+    def __init__(
+        self, layer: GatedConv2d, rows: int, height: int, width: int, like: Tensor
+    ) -> None:
+        self.layer = layer
+        self.kernel = layer.kernel()
+        channels, self._rows, self._columns = self.kernel.shape[1:]
+        self._maps = like.new_zeros(
+            (rows, channels, height + self._rows - 1, width + self._columns - 1)
+        )
+
+    def put(self, y: int, x: int, values: Tensor) -> None:
+        """Keep the input of a position, [rows, channels]."""
+        self._maps[:, :, y + self._rows - 1, x + self._columns // 2] = values
+
+    def value(self, y: int, x: int) -> Tensor:
+        """The input of a position, [rows, channels]."""
+        return self._maps[:, :, y + self._rows - 1, x + self._columns // 2]
+
+    def output(self, y: int, x: int, labels: Tensor | None, added: Tensor | None = None) -> Tensor:
+        """The layer at a position, [rows, maps, 1, 1]; what comes later is zero and masked."""
+        window = self._maps[:, :, y : y + self._rows, x : x + self._columns]
+        return self.layer.gated(window, self.kernel, labels, added)
+
+
+class _Stepwise:
+    """The PixelCNN, position by position in reading order."""
+
+    def __init__(
+        self,
+        model: PixelCNN,
+        codebook: Tensor,
+        *,
+        rows: int,
+        height: int,
+        width: int,
+        labels: Tensor | None,
+    ) -> None:
+        self._model = model
+        self._labels = labels if model.classes else None
+        self._layers: list[tuple[PixelCNNLayer, _Seen, _Seen]] = []
+        for layer in model.layers:
+            assert isinstance(layer, PixelCNNLayer)
+            seen = [
+                _Seen(part, rows, height, width, codebook)
+                for part in (layer.vertical, layer.horizontal)
+            ]
+            self._layers.append((layer, seen[0], seen[1]))
+
+    def take(self, y: int, x: int, vectors: Tensor) -> None:
+        """Keep the codes that were drawn at a position, as vectors [rows, D]."""
+        _, vertical, horizontal = self._layers[0]
+        vertical.put(y, x, vectors)
+        horizontal.put(y, x, vectors)
+
+    def logits(self, y: int, x: int) -> Tensor:
+        """Logits [rows, codes] of a position, once all before it were taken."""
+        above = onward = self._layers[0][1].value(y, x)
+        for number, (layer, vertical, horizontal) in enumerate(self._layers):
+            if number:
+                vertical.put(y, x, above)
+                horizontal.put(y, x, onward)
+            lower = vertical.output(y, x, self._labels)
+            across = torch.relu(layer.across(lower))
+            right = horizontal.output(y, x, self._labels, across)
+            out = torch.relu(layer.onward(right))[:, :, 0, 0]
+            above, onward = lower[:, :, 0, 0], out + onward if layer.residual else out
+        hidden = torch.relu(self._model.hidden(onward[:, :, None, None]))
+        return self._model.logits(hidden)[:, :, 0, 0]

@@ -1,0 +1,171 @@
+"""Noise of known strength, added to clean pictures on the host.
+
+Kinds, each with one number for its strength, the level:
+
+- `gaussian`: a normal value of one standard deviation for every pixel and channel. The level is
+  the standard deviation on the scale 0 to 255.
+- `poisson`: photons are counted. The level is the mean number of photons in a white pixel, so
+  that fewer make more noise.
+- `camera`: the sensor model of ViDeNN (M. Claus and J. van Gemert, arXiv 1904.10898). The level
+  is the analogue gain A; the digital gain is D. For a brightness s of 0 to 1 the standard
+  deviation is sqrt(A D s / 7480 + D^2 (A 1.25e-4 + 1.11e-4)^2): photon noise with a full well of
+  7480 electrons, and what the sensor adds in the dark.
+- `mixed`: for each sample one of `gaussian` and `camera`, as the weights `ckpt_videnn` are
+  described (those of `ckpt_videnn-g` saw `gaussian` alone). The originals publish neither the
+  shares nor the gains of that mixture; here the shares are equal.
+
+Differences from the camera model in the original's `realistic_noise`, which its scripts do not
+call: there, the photon term is divided by s instead of multiplied, so that black pixels get
+infinite noise; and each picture is stretched to the full range afterwards, which would make clean
+and noisy picture differ in contrast.
+
+A noisy picture is stored as
+
+- `uint8`: clipped to 0..255 and truncated, as ViDeNN's training data (so it is half a level too
+  dark on average, which its network learns to undo);
+- `float`: float32 on the scale 0 to 1, neither clipped nor rounded, as NLRN's and DnCNN's.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jumar.errors import UserError
+from jumar.settings import setting
+
+Kind = Literal["gaussian", "poisson", "camera"]
+Storage = Literal["uint8", "float"]
+Floats = NDArray[np.float32]
+
+_FULL_WELL = 7480
+_DARK_PER_GAIN, _DARK = 1.25e-4, 1.11e-4
+
+
+class Level(NamedTuple):
+    """How much noise of which kind."""
+
+    kind: Kind
+    value: float
+    digital_gain: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseSettings:
+    """The noise of training samples; a range of one number means always that one."""
+
+    kind: str = setting(
+        "gaussian",
+        "what noise is added; mixed is gaussian or camera, each for half of the samples",
+        choices=("gaussian", "poisson", "camera", "mixed"),
+    )
+    sigma: tuple[float, ...] = setting(
+        (0.0, 50.0),
+        "standard deviation of gaussian noise: one number, or the lowest and the highest",
+        unit="levels of 255",
+        minimum=0,
+    )
+    photons: tuple[float, ...] = setting(
+        (10.0, 1000.0),
+        "mean photons of a white pixel for poisson noise: one number, or lowest and highest",
+        minimum=1,
+        maximum=1e6,
+    )
+    analog_gain: tuple[float, ...] = setting(
+        (1.0, 64.0), "analogue gain for camera noise: one number, or lowest and highest", minimum=0
+    )
+    digital_gain: tuple[float, ...] = setting(
+        (1.0, 4.0), "digital gain for camera noise: one number, or lowest and highest", minimum=0
+    )
+    storage: str = setting(
+        "uint8",
+        "uint8: clipped to 0..255 and truncated, as ViDeNN; float: neither, as NLRN",
+        choices=("uint8", "float"),
+    )
+
+    def check(self) -> None:
+        """Refuse ranges that are none."""
+        for name in ("sigma", "photons", "analog_gain", "digital_gain"):
+            values: tuple[float, ...] = getattr(self, name)
+            if len(values) not in (1, 2) or values[0] > values[-1]:
+                raise UserError(
+                    f"'noise.{name}' takes one number, or a lower and an upper one, not "
+                    f"{', '.join(map(str, values)) or 'none'}",
+                    todo=f"For instance: noise.{name}=15 or noise.{name}=0,50",
+                )
+
+
+def draw_level(noise: NoiseSettings, random: np.random.Generator) -> Level:
+    """The noise of one sample, uniform within the ranges of the settings.
+
+    Args:
+        noise: Settings.
+        random: The sample's randomness.
+    """
+    kind = noise.kind
+    if kind == "mixed":
+        kind = "camera" if random.random() < 0.5 else "gaussian"
+    if kind == "gaussian":
+        return Level("gaussian", _between(noise.sigma, random))
+    if kind == "poisson":
+        return Level("poisson", _between(noise.photons, random))
+    gain = _between(noise.analog_gain, random)
+    return Level("camera", gain, _between(noise.digital_gain, random))
+
+
+def add_noise(
+    clean: NDArray[np.uint8], level: Level, random: np.random.Generator, storage: Storage
+) -> NDArray[np.uint8] | Floats:
+    """A noisy copy of a picture.
+
+    Args:
+        clean: Levels 0 to 255, any shape.
+        level: Kind and strength.
+        random: Where the noise comes from; float32 values, about 15 ns each.
+        storage: `uint8` clipped and truncated, or `float` on the scale 0 to 1 as it is.
+
+    Returns:
+        The same shape, uint8 or float32.
+    """
+    if level.kind == "poisson":
+        counts = random.poisson(clean * np.float64(level.value / 255))
+        return stored(counts.astype(np.float32) * np.float32(255 / level.value), storage)
+    values = random.standard_normal(clean.shape, dtype=np.float32)
+    if level.kind == "gaussian":
+        values *= np.float32(level.value)
+    else:
+        values *= _camera_deviations(level)[clean]
+    values += clean
+    return stored(values, storage)
+
+
+def stored(values: Floats, storage: Storage) -> NDArray[np.uint8] | Floats:
+    """Noisy values on the scale 0 to 255 in the form in which a sample has them.
+
+    Args:
+        values: Overwritten.
+        storage: See the module.
+    """
+    if storage == "uint8":
+        np.clip(values, 0, 255, out=values)
+        return values.astype(np.uint8)
+    values *= np.float32(1 / 255)
+    return values
+
+
+def storage_of(noise: NoiseSettings) -> Storage:
+    """The settings' storage, which `check` has found to be one of the two."""
+    return cast("Storage", noise.storage)
+
+
+def _camera_deviations(level: Level) -> Floats:
+    """The standard deviation for each of the 256 levels, on the scale 0 to 255."""
+    brightness = np.arange(256) / 255
+    photons = level.value * level.digital_gain * brightness / _FULL_WELL
+    dark = (level.digital_gain * (level.value * _DARK_PER_GAIN + _DARK)) ** 2
+    return (255 * np.sqrt(photons + dark)).astype(np.float32)
+
+
+def _between(limits: tuple[float, ...], random: np.random.Generator) -> float:
+    return limits[0] if len(limits) == 1 else float(random.uniform(limits[0], limits[1]))

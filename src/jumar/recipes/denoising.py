@@ -1,0 +1,147 @@
+"""What the recipes of denoisers share."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from torch import Tensor, nn
+
+from jumar.data.denoise_sets import DenoisingData, level_names, open_patches
+from jumar.errors import UserError
+from jumar.models.tf_layout import TfNames
+from jumar.recipes.recipe import LoaderNumbers, Recipe
+from jumar.settings import setting
+from jumar.tasks.denoising import Denoiser, DenoisingTask, Loss, Rounding
+from jumar.tasks.task import Task
+from jumar.training.optimizers import OptimizerSettings
+from jumar.training.schedules import ScheduleSettings
+from jumar.training.settings import Optimization
+
+
+@dataclass(frozen=True, kw_only=True)
+class DenoisingNetwork(ABC):
+    """A denoiser's own settings; someone's own network subclasses this and adds fields."""
+
+    @abstractmethod
+    def create(self, *, channels: int) -> nn.Module:
+        """The network: noisy pictures `[N, channels, H, W]` on the scale 0 to 1 in, clean out."""
+
+    def denoiser(self, network: nn.Module) -> Denoiser:
+        """How whole pictures of any size are cleaned; by the network at once, unless overridden."""
+        return network
+
+    def tf_names(self, network: nn.Module) -> TfNames:
+        """How the weights of `create`'s network are called in TensorFlow checkpoints.
+
+        Raises:
+            UserError: There is no TensorFlow original.
+        """
+        del network
+        raise UserError("this network has no list of TensorFlow names")
+
+    def decays(self, name: str, parameter: nn.Parameter) -> bool:
+        """Whether weight decay applies to a parameter of the network, by its name there."""
+        del name, parameter
+        return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class DenoisingLoss:
+    """What is minimised."""
+
+    kind: str = setting(
+        "l2_sum_per_batch",
+        "l2_sum_per_batch: half the squared error, summed over a patch, mean over the batch "
+        "(ViDeNN); mse_center: mean squared error of a central window (NLRN)",
+        choices=("l2_sum_per_batch", "mse_center"),
+    )
+    center: int = setting(
+        0, "side of the central window of mse_center; 0: the whole patch", unit="px", minimum=0
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DenoisingScore:
+    """How the output becomes a picture before it is scored."""
+
+    clip: bool = setting(True, "clip the output to the range of a picture")
+    rounding: str = setting(
+        "none",
+        "whole levels of 255: none, nearest (NLRN) or truncated (ViDeNN while it trains)",
+        choices=("none", "nearest", "truncated"),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DenoisingRecipe(Recipe):
+    """A network that takes noise from pictures, its data and its optimizer.
+
+    `model` has no default: a recipe gives its network.
+    """
+
+    model: DenoisingNetwork
+    data: DenoisingData = setting(DenoisingData(), "The pictures and their noise.")
+    loss: DenoisingLoss = setting(DenoisingLoss(), "What is minimised.")
+    score: DenoisingScore = setting(DenoisingScore(), "How the output is scored.")
+    optimizer: OptimizerSettings = setting(OptimizerSettings(), "The optimizer.")
+    schedule: ScheduleSettings = setting(ScheduleSettings(), "The learning rate over the run.")
+
+    def build_task(self, say: Callable[[str], None]) -> Task:
+        """Open the pictures and build the network; see `Recipe.build_task`."""
+        train, evaluation = open_patches(self.data, seed=self.seed, notice=say)
+        network = self.build_model()
+        return DenoisingTask(
+            network,
+            train_data=train,
+            eval_data=evaluation,
+            level_names=level_names(self.data),
+            loss=cast("Loss", self.loss.kind),
+            center=self.loss.center,
+            clip=self.score.clip,
+            rounding=cast("Rounding", self.score.rounding),
+            denoise=self.model.denoiser(network),
+            decays=self.model.decays,
+        )
+
+    def build_model(self) -> nn.Module:
+        """The network, for pictures in colour or in grey as `data.channels` says."""
+        try:
+            return self.model.create(channels=3 if self.data.channels == "colour" else 1)
+        except ValueError as error:
+            raise UserError(str(error), where="model") from None
+
+    def tf_names(self, model: nn.Module) -> TfNames:
+        """Those of the network's original."""
+        return self.model.tf_names(model)
+
+    def denoise_frames(self, model: nn.Module, frames: Iterator[Tensor]) -> Iterator[Tensor]:
+        """Clean the frames of a clip one after the other; here each by itself.
+
+        A network that looks at neighbouring frames overrides this and keeps the few it needs: as
+        many frames come out as go in, in their order.
+
+        Args:
+            model: `build_model()`'s network with weights, in evaluation mode.
+            frames: Noisy pictures [1, channels, H, W] on the scale 0 to 1, on the network's
+                device; all of one size.
+
+        Yields:
+            Clean pictures of the same shape, not clipped.
+        """
+        denoise = self.model.denoiser(model)
+        for frame in frames:
+            yield denoise(frame)
+
+    def optimization(self) -> Mapping[str, Optimization]:
+        """The one objective's optimizer and schedule."""
+        return {"denoising": Optimization(optimizer=self.optimizer, schedule=self.schedule)}
+
+    def loader_numbers(self) -> LoaderNumbers:
+        """Those of `data`."""
+        return LoaderNumbers(
+            batch_size=self.data.batch_size,
+            eval_batch_size=self.data.eval_batch_size,
+            workers=self.data.workers,
+            skip_corrupt=self.data.skip_corrupt,
+        )

@@ -1,0 +1,252 @@
+"""Denoising: a network that takes noise away, and how close it comes to the clean picture.
+
+Networks take and give pictures float [N, channels, height, width] on the scale 0 to 1. What is
+shipped as bytes is scaled on the device.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from jumar.data.image_quality import psnr, ssim
+from jumar.data.picture_grid import side_by_side
+from jumar.data.samples import Batch, SampleKey, SampleSet
+from jumar.tasks.task import Headline, Illustration, Objective, ScoreTable, Task
+
+Denoiser = Callable[[Tensor], Tensor]
+"""Whole noisy pictures [N, channels, height, width] on the scale 0 to 1 to clean ones. A network
+that cannot take a whole picture at once has one that cuts it up."""
+Loss = Literal["l2_sum_per_batch", "mse_center"]
+Rounding = Literal["none", "nearest", "truncated"]
+Decays = Callable[[str, nn.Parameter], bool]
+
+_SSIM_SIDE = 11
+_SHOWN = 3
+
+
+class DenoisingObjective(Objective):
+    """How far the network's output is from the clean patch.
+
+    Args:
+        network: Noisy pictures in, clean ones out.
+        loss: `l2_sum_per_batch`: half of the squared error summed over pixels and channels, per
+            sample (ViDeNN); `mse_center`: the mean squared error of a central window (NLRN).
+        center: Side of that window in pixels; 0 for the whole patch.
+        trained: The part of the network that learns; None for all of it.
+        decays: Which parameters decay.
+    """
+
+    name = "denoising"
+
+    def __init__(
+        self,
+        network: nn.Module,
+        *,
+        loss: Loss,
+        center: int = 0,
+        trained: nn.Module | None = None,
+        decays: Decays = lambda _name, _parameter: True,
+    ) -> None:
+        super().__init__()
+        self.network = network
+        self.trained = network if trained is None else trained
+        self._loss: Loss = loss
+        self._center = center
+        self._decays = decays
+
+    def decays(self, name: str, parameter: nn.Parameter) -> bool:
+        """As the network's original decays."""
+        return self._decays(name, parameter)
+
+    def forward(self, batch: Batch) -> dict[str, Tensor]:
+        """The loss of a batch of `clean` and `noisy`."""
+        output = self.network(unit_scale(batch["noisy"]))
+        # float32: in half precision the square of a difference of one level is nearly nothing.
+        error = output.float() - unit_scale(batch["clean"])
+        if self._loss == "l2_sum_per_batch":
+            return {"loss": 0.5 * error.square().sum() / len(error)}
+        return {"loss": central_window(error, self._center).square().mean()}
+
+
+class DenoisingTask(Task):
+    """A network that takes noise away.
+
+    Metrics are means over whole pictures: `psnr` in dB and `ssim` of the output, `noisy_psnr` of
+    the input. With several noise levels `psnr` is the mean over all of them, and a table has each
+    level. Pictures with a side below 11 pixels have no SSIM.
+
+    Args:
+        network: Noisy pictures in, clean ones out.
+        train_data: Batches of `clean` and `noisy`.
+        eval_data: Batches of `clean`, `noisy` and `level`.
+        level_names: What the noise levels of `eval_data` are called, such as `sigma 25`.
+        loss: See `DenoisingObjective`.
+        center: See `DenoisingObjective`.
+        clip: Whether the output is clipped to the range of a picture before it is scored.
+        rounding: How the output becomes whole levels of 255 before it is scored: `none` (ViDeNN's
+            `--phase test`), `nearest` (NLRN), or `truncated` (ViDeNN while it trains).
+        denoise: How whole pictures are cleaned in evaluation; None for the network itself.
+        trained: See `DenoisingObjective`.
+        decays: Which parameters decay.
+    """
+
+    name = "denoising"
+    headline = Headline(name="psnr", unit="dB", higher_is_better=True)
+
+    def __init__(
+        self,
+        network: nn.Module,
+        *,
+        train_data: SampleSet,
+        eval_data: SampleSet | None,
+        level_names: Sequence[str],
+        loss: Loss,
+        center: int = 0,
+        clip: bool = True,
+        rounding: Rounding = "none",
+        denoise: Denoiser | None = None,
+        trained: nn.Module | None = None,
+        decays: Decays = lambda _name, _parameter: True,
+    ) -> None:
+        self.model = network
+        self.train_data = train_data
+        self.eval_data = eval_data
+        self.level_names = tuple(level_names)
+        self.objectives = [
+            DenoisingObjective(network, loss=loss, center=center, trained=trained, decays=decays)
+        ]
+        self._clip = clip
+        self._rounding: Rounding = rounding
+        self._denoise: Denoiser = network if denoise is None else denoise
+
+    def evaluate_batch(self, batch: Batch) -> dict[str, Tensor]:
+        """Sums over the pictures; `psnr`, `noisy_psnr`, `ssim` and their counts by noise level."""
+        clean, noisy = unit_scale(batch["clean"]), unit_scale(batch["noisy"])
+        cleaned = self._scored(self._denoise(noisy).float())
+        level = batch["level"]
+        one = torch.ones_like(level, dtype=torch.float32)
+        sums = {
+            "count": one.sum(),
+            "pictures": self._by_level(one, level),
+            "psnr": self._by_level(psnr(cleaned, clean, peak=1.0), level),
+            "noisy_psnr": self._by_level(
+                psnr(middle_frame(noisy, clean.shape[1]), clean, peak=1.0), level
+            ),
+        }
+        has_ssim = min(clean.shape[-2:]) >= _SSIM_SIDE
+        similarity = ssim(cleaned, clean, peak=1.0) if has_ssim else torch.zeros_like(one)
+        sums["ssim"] = self._by_level(similarity, level)
+        sums["ssim_pictures"] = sums["pictures"] * has_ssim
+        return sums
+
+    def summarize(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
+        """`psnr`, `ssim` where there is one, and `noisy_psnr`; `psnr_1`, ... with several levels.
+
+        A picture that is cleaned perfectly has infinite PSNR, and so has the mean.
+        """
+        counts = sums["pictures"]
+        metrics = {"psnr": (sums["psnr"].sum() / counts.sum()).item()}
+        if sums["ssim_pictures"].sum() > 0:
+            metrics["ssim"] = (sums["ssim"].sum() / sums["ssim_pictures"].sum()).item()
+        metrics["noisy_psnr"] = (sums["noisy_psnr"].sum() / counts.sum()).item()
+        if len(self.level_names) > 1:
+            for name, score, count in zip(self.level_names, sums["psnr"], counts, strict=True):
+                if count > 0:
+                    metrics[f"psnr_{name.replace(' ', '_')}"] = (score / count).item()
+        return metrics
+
+    def score_tables(self, sums: Mapping[str, Tensor]) -> Sequence[ScoreTable]:
+        """PSNR and SSIM for each noise level, where there are several."""
+        if len(self.level_names) < 2:
+            return ()
+        rows: list[list[str]] = []
+        for place, name in enumerate(self.level_names):
+            count = sums["pictures"][place].item()
+            if not count:
+                continue
+            similar = sums["ssim_pictures"][place].item()
+            rows.append(
+                [
+                    name,
+                    f"{sums['noisy_psnr'][place].item() / count:.2f}",
+                    f"{sums['psnr'][place].item() / count:.2f}",
+                    f"{sums['ssim'][place].item() / similar:.4f}" if similar else "-",
+                ]
+            )
+        header = ["noise", "noisy PSNR (dB)", "PSNR (dB)", "SSIM"]
+        return [ScoreTable(title="by noise level", header=header, rows=rows)]
+
+    def illustrate(self) -> Sequence[Illustration]:
+        """The first pictures: clean, noisy and cleaned beside each other."""
+        if self.eval_data is None:
+            return ()
+        parameter = next(self.model.parameters())
+        illustrations: list[Illustration] = []
+        for index in range(min(_SHOWN, len(self.eval_data))):
+            batch = self.eval_data.fetch([SampleKey(0, index)]).batch
+            if not batch:
+                continue
+            clean = unit_scale(batch["clean"].to(parameter.device))
+            noisy = unit_scale(batch["noisy"].to(parameter.device))
+            cleaned = self._scored(self._denoise(noisy).float())
+            noisy = middle_frame(noisy, clean.shape[1])
+            labels = [
+                "clean",
+                f"noisy, {psnr(noisy, clean, peak=1.0).item():.2f} dB",
+                f"denoised, {psnr(cleaned, clean, peak=1.0).item():.2f} dB",
+            ]
+            strip = [picture_levels(image[0]).cpu() for image in (clean, noisy, cleaned)]
+            illustrations.append(
+                Illustration(
+                    name=f"denoised-{index + 1}",
+                    caption=f"{self.level_names[0]}: {'; '.join(labels)}",
+                    image=side_by_side(strip, labels),
+                )
+            )
+        return illustrations
+
+    def _scored(self, output: Tensor) -> Tensor:
+        if self._clip:
+            output = output.clamp(0, 1)
+        if self._rounding == "none":
+            return output
+        levels = output * 255
+        return (levels.round() if self._rounding == "nearest" else levels.trunc()) / 255
+
+    def _by_level(self, values: Tensor, level: Tensor) -> Tensor:
+        sums = values.new_zeros(len(self.level_names))
+        return sums.index_add(0, level, values)
+
+
+def unit_scale(pictures: Tensor) -> Tensor:
+    """Pictures as float32 on the scale 0 to 1; bytes are divided by 255, floats are that already.
+
+    Args:
+        pictures: uint8 or floating.
+    """
+    return pictures.float() / 255 if pictures.dtype == torch.uint8 else pictures.float()
+
+
+def picture_levels(pictures: Tensor) -> Tensor:
+    """Pictures on the scale 0 to 1 as uint8 of 0 to 255, clipped and rounded."""
+    return (pictures.float().clamp(0, 1) * 255).round().to(torch.uint8)
+
+
+def central_window(values: Tensor, side: int) -> Tensor:
+    """The middle `side` x `side` pixels of [N, channels, height, width]; 0 for all.
+
+    Where it cannot be in the middle exactly, it lies as in NLRN: it begins at
+    height // 2 - side // 2.
+    """
+    if side == 0:
+        return values
+    top, left = values.shape[-2] // 2 - side // 2, values.shape[-1] // 2 - side // 2
+    return values[..., top : top + side, left : left + side]
+
+
+def middle_frame(noisy: Tensor, channels: int) -> Tensor:
+    """The middle frame of frames that lie one after the other in the channels."""
+    first = (noisy.shape[1] // channels // 2) * channels
+    return noisy[:, first : first + channels]

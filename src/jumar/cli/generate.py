@@ -1,0 +1,73 @@
+"""`jumar generate`."""
+
+from pathlib import Path
+
+from jumar.cli.train import ImportOption, SetOption
+
+
+def generate(
+    run: Path,
+    /,
+    *,
+    to: Path,
+    num: int = 64,
+    seed: int = 1,
+    truncation: float | None = None,
+    interpolate: int = 0,
+    checkpoint: str = "last",
+    ema: bool = True,
+    batch: int = 16,
+    set_: SetOption = (),
+    device: str = "auto",
+    import_: ImportOption = (),
+) -> int:
+    """Draw pictures with the generator of a run: one file each and a grid of them.
+
+    Parameters
+    ----------
+    run
+        The run directory.
+    to
+        A folder for the pictures; it must not exist or be empty.
+    num
+        How many pictures.
+    seed
+        Another seed gives other pictures; picture n of a seed is always the same.
+    truncation
+        Draw the latent numbers below this many standard deviations only; small values give better
+        and more similar pictures. By default as in training.
+    interpolate
+        Draw lines from one picture to another as well, with so many pictures each.
+    checkpoint
+        last, best, or a number of steps.
+    ema
+        Take the averaged weights where the checkpoint has them.
+    batch
+        Pictures made at once; fewer need less memory.
+    set_
+        Change a field, for instance `--set precision.mode=must_keep_origin_dtype`.
+    device
+        auto, cpu, cuda, npu, or one of several as in `npu:1`.
+    import_
+        Import a module of your own first (those of the run are imported anyway).
+    """
+    from jumar.recipes.generating import GenerateRequest
+    from jumar.recipes.generating import generate as draw
+
+    draw(
+        GenerateRequest(
+            run_dir=run,
+            to=to,
+            num=num,
+            seed=seed,
+            truncation=truncation,
+            interpolate=interpolate,
+            which=checkpoint,
+            use_ema=ema,
+            batch=batch,
+            assignments=tuple(set_),
+            imports=tuple(import_),
+            device=device,
+        )
+    )
+    return 0

@@ -26,6 +26,7 @@ Choices where the sources disagree:
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from torch import nn
 
@@ -175,8 +176,21 @@ def open_picture_sets(
     return sets[0], sets[1] if len(sets) > 1 else None
 
 
-def loader_numbers(data: ImageData) -> LoaderNumbers:
-    """Batch sizes and workers of picture data."""
+class Batches(Protocol):
+    """The settings of a data section that say how batches are made."""
+
+    @property
+    def batch_size(self) -> int: ...
+    @property
+    def eval_batch_size(self) -> int: ...
+    @property
+    def workers(self) -> int: ...
+    @property
+    def skip_corrupt(self) -> int: ...
+
+
+def loader_numbers(data: Batches) -> LoaderNumbers:
+    """Batch sizes and workers of a data section."""
     return LoaderNumbers(
         batch_size=data.batch_size,
         eval_batch_size=data.eval_batch_size or data.batch_size,

@@ -1,0 +1,86 @@
+"""A VQ-VAE that is done learning, and the PixelCNN that learns to write in its codes."""
+
+import torch
+from torch import Tensor, nn
+
+from jumar.models import pixelcnn, vqvae
+from jumar.models.code_sampling import sample_codes
+from jumar.models.pixelcnn import PixelCNN
+from jumar.models.tf_layout import TfNames, TfVariable
+from jumar.models.vqvae import VQVAE
+
+
+class CodePrior(nn.Module):
+    """Both networks, of which the prior alone is trained.
+
+    The VQ-VAE's weights are part of the state, so that a checkpoint draws pictures on its own,
+    whatever becomes of the run that they come from.
+
+    Args:
+        vqvae: Encoder, codebook and decoder; frozen here.
+        prior: Over the codes of that codebook.
+    """
+
+    def __init__(self, vqvae: VQVAE, prior: PixelCNN) -> None:
+        super().__init__()
+        self.vqvae = vqvae.requires_grad_(False)
+        self.prior = prior
+
+    def forward(self, codes: Tensor, labels: Tensor | None) -> Tensor:
+        """Logits [N, K, h, w] of each code given those before it.
+
+        Args:
+            codes: int64 [N, h, w].
+            labels: int64 [N], where the prior has classes.
+        """
+        return self.prior(self.vqvae.vectors(codes), labels)
+
+    @torch.no_grad()
+    def codes(self, images: Tensor) -> Tensor:
+        """The codes int64 [N, h, w] of pictures of 0 to 1, found in float32."""
+        # In mixed precision features move by more than the distance of neighbouring codes, and
+        # the prior would learn other codes than those that the VQ-VAE means.
+        with torch.autocast(images.device.type, enabled=False):
+            return self.vqvae.nearest(self.vqvae.encode(images.float()))
+
+    @torch.no_grad()
+    def draw(
+        self,
+        *,
+        rows: int,
+        image_size: int,
+        seed: int,
+        first_row: int = 0,
+        labels: Tensor | None = None,
+        temperature: float = 1.0,
+    ) -> Tensor:
+        """Pictures [rows, channels, image_size, image_size] of 0 to 1; see `sample_codes`."""
+        side = image_size // self.vqvae.shrinking
+        codes = sample_codes(
+            self.prior,
+            self.vqvae.codebook,
+            rows=rows,
+            height=side,
+            width=side,
+            seed=seed,
+            first_row=first_row,
+            labels=labels,
+            temperature=temperature,
+        )
+        return self.vqvae.decode(self.vqvae.vectors(codes))
+
+
+def tf_names(model: CodePrior) -> TfNames:
+    """The names of both of the original's checkpoints: that of the VQ-VAE and that of the prior."""
+    first, second = vqvae.tf_names(model.vqvae), pixelcnn.tf_names(model.prior)
+    parts = (("vqvae", first), ("prior", second))
+    return TfNames(
+        variables=[
+            TfVariable(tf_name=v.tf_name, name=f"{part}.{v.name}", layout=v.layout)
+            for part, names in parts
+            for v in names.variables
+        ],
+        averages="none",
+        renamings=first.renamings,
+        ignored=first.ignored,
+    )

@@ -1,0 +1,251 @@
+"""The second stage of a VQ-VAE: a gated PixelCNN that learns which codes stand together.
+
+Paper: A. van den Oord, O. Vinyals, K. Kavukcuoglu, "Neural Discrete Representation Learning",
+https://arxiv.org/abs/1711.00937, section 4.1; the network is that of "Conditional Image
+Generation with PixelCNN Decoders", https://arxiv.org/abs/1606.05328. Original: `train_prior` of
+contrib/graph/vq-vae in Ascend's ModelZoo for TensorFlow, which is hiwonjoon/tf-vqvae.
+
+Data: the pictures of the VQ-VAE run, or others of the same kind. Expected: no figure is published;
+log2 K bits a code is chance.
+
+Choices where the sources disagree:
+
+- Codes are found anew for each batch by the frozen VQ-VAE, in float32. The original writes the
+  codes of the whole training set into a file first; the numbers are the same.
+- The original runs 18 layers of 256 maps at 4e-4 for ImageNet, 12 of 64 at 1e-3 for CIFAR-10 and
+  12 of 32 for MNIST. The first is the default; the others are `model.layers`, `model.maps` and
+  `optimizer.learning_rate`.
+- Pictures have no classes unless `model.classes` says how many; the original always has some.
+- The masks are the original's, blind spot included (see jumar/models/pixelcnn.py), so that its
+  checkpoints fit.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from jumar.data.image_set import ImageData, open_image_sets
+from jumar.errors import UserError
+from jumar.models import code_prior
+from jumar.models.code_prior import CodePrior
+from jumar.models.pixelcnn import PixelCNN
+from jumar.models.tf_layout import TfNames
+from jumar.recipes.recipe import LoaderNumbers, Recipe
+from jumar.recipes.registry import register
+from jumar.recipes.starting import stored_recipe
+from jumar.recipes.trained import Trained
+from jumar.recipes.vqvae import VQVAERecipe, loader_numbers, open_picture_sets
+from jumar.settings import setting
+from jumar.tasks.code_prior import CodePriorTask
+from jumar.tasks.task import Task
+from jumar.training.checkpoint import find_checkpoint, load_weights
+from jumar.training.optimizers import OptimizerSettings
+from jumar.training.run_directory import RunDirectory
+from jumar.training.schedules import ScheduleSettings
+from jumar.training.settings import CheckpointSettings, Optimization, TrainingSettings
+from jumar.training.state import load_exactly
+
+_DRAWN_AT_ONCE = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class PixelCNNModel:
+    """The prior."""
+
+    layers: int = setting(18, "layers of the vertical and the horizontal stack", minimum=1)
+    maps: int = setting(256, "channels of each", minimum=1)
+    classes: int = setting(
+        0, "classes of the data on which a picture depends; 0: none are needed", minimum=0
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstStage:
+    """The VQ-VAE whose codes are learned."""
+
+    run: str = setting("", "a finished run of a vqvae recipe", unit="path")
+    checkpoint: str = setting("last", "which of its checkpoints: last, best, or a step")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriorData:
+    """Where the pictures are; how large they are is the VQ-VAE's affair."""
+
+    path: str = setting("", "as of the vqvae recipe; empty: the pictures of the VQ-VAE run")
+    eval_path: str = setting(
+        "", "the same for evaluation; empty for the evaluation part of path, none to do without"
+    )
+    batch_size: int = setting(16, "training batch of one rank", unit="samples", minimum=1)
+    eval_batch_size: int = setting(
+        0, "evaluation batch of one rank; 0 for that of training", unit="samples", minimum=0
+    )
+    workers: int = setting(
+        -1, "processes that prepare batches; 0 for none, -1 to choose by cores", minimum=-1
+    )
+    skip_corrupt: int = setting(
+        0, "unreadable samples that are tolerated before the run stops", unit="samples", minimum=0
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class VQVAEPriorRecipe(Recipe):
+    """A prior over the codes of a VQ-VAE run."""
+
+    model: PixelCNNModel = setting(PixelCNNModel(), "The prior.")
+    vqvae: FirstStage = setting(FirstStage(), "The VQ-VAE.")
+    data: PriorData = setting(PriorData(), "The pictures.")
+    optimizer: OptimizerSettings = setting(OptimizerSettings(), "The optimizer.")
+    schedule: ScheduleSettings = setting(ScheduleSettings(), "The learning rate over the run.")
+
+    def build_task(self, say: Callable[[str], None]) -> Task:
+        """Take the VQ-VAE from its run and open the pictures; see `Recipe.build_task`."""
+        run, first = self._first_stage()
+        model = self._network(first)
+        _load_first_stage(model, run, self.vqvae.checkpoint)
+        pictures = self._pictures(first)
+        if self.model.classes:
+            train, evaluation = open_image_sets(
+                pictures, num_classes=self.model.classes, seed=self.seed, notice=say
+            )
+        else:
+            train, evaluation = open_picture_sets(pictures, seed=self.seed, say=say)
+        return CodePriorTask(
+            model,
+            pictures.preprocessing,
+            train_data=train,
+            eval_data=evaluation,
+            image_size=pictures.image_size,
+        )
+
+    def build_model(self) -> nn.Module:
+        """VQ-VAE and prior; only the settings of the VQ-VAE's run are read."""
+        return self._network(self._first_stage()[1])
+
+    def tf_names(self, model: nn.Module) -> TfNames:
+        """Those of both of the original's checkpoints."""
+        assert isinstance(model, CodePrior)
+        return code_prior.tf_names(model)
+
+    def optimization(self) -> Mapping[str, Optimization]:
+        """The one objective's optimizer and schedule."""
+        return {"prior": Optimization(optimizer=self.optimizer, schedule=self.schedule)}
+
+    def loader_numbers(self) -> LoaderNumbers:
+        """Those of `data`."""
+        return loader_numbers(self.data)
+
+    def image_size(self) -> int:
+        """Side of the pictures in px, which is that of the VQ-VAE."""
+        return self._first_stage()[1].data.image_size
+
+    def _network(self, first: VQVAERecipe) -> CodePrior:
+        prior = PixelCNN(
+            codes=first.model.codes,
+            width=first.model.width,
+            layers=self.model.layers,
+            maps=self.model.maps,
+            classes=self.model.classes,
+        )
+        return CodePrior(first.model.create(), prior)
+
+    def _pictures(self, first: VQVAERecipe) -> ImageData:
+        """The VQ-VAE's data settings with the places and batches of this stage."""
+        mine = self.data
+        return replace(
+            first.data,
+            path=mine.path or first.data.path,
+            eval_path=mine.eval_path or ("" if mine.path else first.data.eval_path),
+            batch_size=mine.batch_size,
+            eval_batch_size=mine.eval_batch_size,
+            workers=mine.workers,
+            skip_corrupt=mine.skip_corrupt,
+        )
+
+    def _first_stage(self) -> tuple[RunDirectory, VQVAERecipe]:
+        if not self.vqvae.run:
+            raise UserError(
+                "no VQ-VAE is named whose codes are to be learned",
+                where="vqvae.run",
+                todo="Train one, for instance with jumar train vqvae-mnist, and add "
+                "--set vqvae.run=RUN.",
+            )
+        run = RunDirectory(Path(self.vqvae.run).expanduser())
+        name, _, recipe = stored_recipe(run)
+        if not isinstance(recipe, VQVAERecipe):
+            raise UserError(
+                f"the run is of the recipe '{name}', which is no VQ-VAE",
+                where=f"vqvae.run={self.vqvae.run}",
+                todo="Name a run of vqvae, vqvae-cifar10 or vqvae-mnist.",
+            )
+        return run, recipe
+
+
+def sample_pictures(trained: Trained, count: int, seed: int) -> Iterator[Tensor]:
+    """Pictures drawn from a trained prior, one after the other.
+
+    Picture number i of a seed does not depend on how many are drawn. With classes, they take
+    turns.
+
+    Args:
+        trained: A run of `vqvae-prior`, from `open_trained`.
+        count: Pictures.
+        seed: Decides them.
+
+    Yields:
+        uint8 [3 or 1, height, width] on the CPU.
+
+    Raises:
+        UserError: The run is another recipe's, or that of its VQ-VAE is gone.
+    """
+    recipe, model = trained.recipe, trained.model
+    if not isinstance(recipe, VQVAEPriorRecipe) or not isinstance(model, CodePrior):
+        raise UserError(
+            f"the recipe '{trained.name}' draws no pictures",
+            todo="Train vqvae-prior on the codes of the VQ-VAE run, and name that run.",
+        )
+    size, classes = recipe.image_size(), recipe.model.classes
+    for start in range(0, count, _DRAWN_AT_ONCE):
+        rows = min(_DRAWN_AT_ONCE, count - start)
+        numbers = torch.arange(start, start + rows, device=trained.device.torch)
+        with torch.inference_mode(), trained.policy.forward():
+            drawn = model.draw(
+                rows=rows,
+                image_size=size,
+                seed=seed,
+                first_row=start,
+                labels=numbers % classes if classes else None,
+            )
+        yield from (drawn.float().clamp(0, 1) * 255).round().to(torch.uint8).cpu()
+
+
+def _load_first_stage(model: CodePrior, run: RunDirectory, which: str) -> None:
+    headline = None
+    results = run.read_results()
+    if results is not None and "headline" in results:
+        headline = (results["headline"]["name"], results["headline"]["higher_is_better"])
+    checkpoint = find_checkpoint(run.checkpoints, which, headline)
+    path = checkpoint.model_file(ema=checkpoint.has_ema)
+    load_exactly(model.vqvae, load_weights(path), str(path))
+
+
+@register("vqvae-prior")
+def vqvae_prior() -> VQVAEPriorRecipe:
+    """PixelCNN over the codes of a VQ-VAE: 18 layers, 256 maps, batch 16, 300,000 steps.
+
+    Run: jumar train vqvae-prior --set vqvae.run=RUN
+    """
+    return VQVAEPriorRecipe(
+        optimizer=OptimizerSettings(kind="adam", learning_rate=4e-4),
+        schedule=ScheduleSettings(kind="exponential", rate=0.5, every="100000it"),
+        training=TrainingSettings(
+            duration="300000it",
+            log_every="500it",
+            evaluate_every="10000it",
+            clip="value",
+            clip_limit=5.0,
+        ),
+        checkpoints=CheckpointSettings(every="10000it", keep=3),
+    )

@@ -1,0 +1,108 @@
+"""Which codes stand beside each other: the second stage of a VQ-VAE."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from jumar.data.picture_grid import picture_grid
+from jumar.data.preprocessing import ImagePreprocessing
+from jumar.data.samples import Batch, SampleSet
+from jumar.models.code_prior import CodePrior
+from jumar.tasks.reconstruction import network_pictures, visible
+from jumar.tasks.task import Headline, Illustration, Objective, Task
+
+_SHOWN = 32
+_COLUMNS = 8
+_SEED = 0
+
+
+class PriorObjective(Objective):
+    """Cross-entropy of the codes of a picture, in nats.
+
+    Args:
+        model: Frozen VQ-VAE and prior.
+        preprocessing: Turns the shipped bytes into pictures of 0 to 1 on the device.
+    """
+
+    name = "prior"
+
+    def __init__(self, model: CodePrior, preprocessing: ImagePreprocessing) -> None:
+        super().__init__()
+        self.trained = model.prior
+        self._model = model
+        self._preprocessing = preprocessing
+
+    def forward(self, batch: Batch) -> dict[str, Tensor]:
+        """`loss`: summed over the positions of a picture, mean over the pictures."""
+        return {"loss": self.surprise(batch).mean()}
+
+    def surprise(self, batch: Batch) -> Tensor:
+        """Nats of each picture's codes, float32 [N]."""
+        images = network_pictures(
+            self._model.vqvae, self._preprocessing, batch, training=self.training
+        )
+        codes = self._model.codes(images)
+        labels = batch["label"] if self._model.prior.classes else None
+        logits = self._model(codes, labels).float()
+        return functional.cross_entropy(logits, codes, reduction="none").sum(dim=(1, 2))
+
+
+class CodePriorTask(Task):
+    """A prior over codes that is scored by how well it foresees those of unseen pictures.
+
+    Args:
+        model: Frozen VQ-VAE and prior.
+        preprocessing: The device half of the image preprocessing.
+        train_data: Pictures to learn from.
+        eval_data: Pictures to score on.
+        image_size: Side of the pictures in px.
+    """
+
+    name = "code prior"
+    headline = Headline(name="nll", unit="nats a picture", higher_is_better=False)
+
+    def __init__(
+        self,
+        model: CodePrior,
+        preprocessing: ImagePreprocessing,
+        *,
+        train_data: SampleSet,
+        eval_data: SampleSet | None,
+        image_size: int,
+    ) -> None:
+        self.model = model
+        self.averaged = model.prior
+        self.train_data = train_data
+        self.eval_data = eval_data
+        self._model = model
+        self._image_size = image_size
+        self._objective = PriorObjective(model, preprocessing)
+        self.objectives = [self._objective]
+
+    def evaluate_batch(self, batch: Batch) -> dict[str, Tensor]:
+        """Nats summed over the pictures."""
+        surprise = self._objective.surprise(batch)
+        return {"count": torch.ones_like(surprise).sum(), "nll": surprise.sum()}
+
+    def summarize(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
+        """`nll` in nats a picture, and the same in `bits_per_code`; log2 K is chance."""
+        nll = sums["nll"].item() / sums["count"].item()
+        positions = (self._image_size // self._model.vqvae.shrinking) ** 2
+        return {"nll": nll, "bits_per_code": nll / positions / math.log(2)}
+
+    def illustrate(self) -> Sequence[Illustration]:
+        """Pictures drawn from the prior; with classes, their classes in turn."""
+        classes = self._model.prior.classes
+        labels = None
+        if classes:
+            device = self._model.vqvae.codebook.device
+            labels = torch.arange(_SHOWN, device=device) % classes
+        drawn = self._model.draw(
+            rows=_SHOWN, image_size=self._image_size, seed=_SEED, labels=labels
+        )
+        grid = picture_grid(visible(drawn), columns=_COLUMNS)
+        caption = f"{_SHOWN} pictures drawn from the prior, seed {_SEED}"
+        return [Illustration(name="samples", caption=caption, image=grid)]

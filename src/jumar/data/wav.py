@@ -1,0 +1,212 @@
+"""WAV files: decoding to float samples, encoding from int16, and other sampling rates.
+
+Format: "Multimedia Programming Interface and Data Specifications 1.0" (IBM and Microsoft, 1991)
+and the extensible header of Microsoft's "Multiple Channel Audio Data and WAVE Files" (2001).
+"""
+
+import math
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jumar.data.samples import CorruptRecord, Fault
+
+Samples = NDArray[np.float32]
+
+_PCM, _FLOAT, _EXTENSIBLE = 1, 3, 0xFFFE
+_OTHER_CODINGS = {
+    2: "Microsoft's ADPCM",
+    6: "A-law",
+    7: "mu-law",
+    17: "IMA's ADPCM",
+    49: "GSM 6.10",
+    85: "MP3",
+}
+_FIXED_FORMAT = struct.Struct("<HHIIHH")
+_SUBFORMAT = 24
+"""Where the extensible header has its coding: the first two bytes of a GUID."""
+_UNFILLED_FROM = 0x7FFFF000
+"""Lengths from here on were never filled in: who writes to a pipe cannot go back to do it.
+eSpeak NG leaves this very number, others all ones."""
+_MOST_CHANNELS = 64
+_RATES = range(1_000, 768_001)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Wave:
+    """Sound of one channel.
+
+    Attributes:
+        samples: float32 [n]; whole-number formats lie in -1..1.
+        rate: Samples a second.
+    """
+
+    samples: Samples
+    rate: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Format:
+    coding: int
+    channels: int
+    rate: int
+    bits: int
+
+    @property
+    def frame_bytes(self) -> int:
+        return self.channels * self.bits // 8
+
+
+def read_wav(encoded: bytes, origin: str) -> Wave:
+    """Decode a WAV file of PCM with 8, 16, 24 or 32 bits or of float with 32 or 64.
+
+    Whole numbers are divided by half their range, as TensorFlow's `decode_wav` divides 16 bits
+    by 32768. Channels are averaged. A length field that was never filled in means the rest of the
+    file.
+
+    Args:
+        encoded: The whole file.
+        origin: What messages call it.
+
+    Raises:
+        CorruptRecord: It is no WAV file, damaged, cut off, or coded in another way.
+    """
+    try:
+        form, data = _chunks(encoded)
+        samples = _numbers(form, data)
+        if not np.isfinite(samples).all():
+            raise ValueError("it holds samples that are not finite")
+        return Wave(samples=samples, rate=form.rate)
+    except ValueError as error:
+        raise CorruptRecord(Fault(origin=origin, reason=str(error))) from error
+
+
+def write_wav(samples: NDArray[np.int16], rate: int) -> bytes:
+    """A WAV file of 16-bit mono.
+
+    Args:
+        samples: int16 [n].
+        rate: Samples a second.
+    """
+    data = samples.astype("<i2").tobytes()
+    form = _FIXED_FORMAT.pack(_PCM, 1, rate, 2 * rate, 2, 16)
+    inner = b"".join(
+        [b"WAVEfmt ", struct.pack("<I", len(form)), form, b"data", struct.pack("<I", len(data))]
+    )
+    return b"RIFF" + struct.pack("<I", len(inner) + len(data)) + inner + data
+
+
+def resample(wave: Wave, rate: int) -> Samples:
+    """The samples at another rate, by a windowed-sinc polyphase filter (SciPy's default).
+
+    Returns:
+        float32 [ceil(n * rate / wave.rate)]; the same array where the rate is that already.
+    """
+    if wave.rate == rate or not len(wave.samples):
+        return wave.samples
+    # Takes half a second and most data sets have one rate.
+    from scipy.signal import resample_poly
+
+    common = math.gcd(rate, wave.rate)
+    filtered = resample_poly(wave.samples, rate // common, wave.rate // common)
+    return np.asarray(filtered, dtype=np.float32)
+
+
+def to_int16(samples: Samples) -> NDArray[np.int16]:
+    """Samples of -1..1 as int16, rounded; what is louder is clipped."""
+    return np.clip(np.rint(samples * 32768.0), -32768, 32767).astype(np.int16)
+
+
+def _chunks(encoded: bytes) -> tuple[_Format, memoryview]:
+    if len(encoded) < 12 or encoded[:4] != b"RIFF" or encoded[8:12] != b"WAVE":
+        raise ValueError(_foreign(encoded))
+    form: _Format | None = None
+    place = 12
+    while place + 8 <= len(encoded):
+        name = encoded[place : place + 4]
+        (length,) = struct.unpack_from("<I", encoded, place + 4)
+        start, left = place + 8, len(encoded) - place - 8
+        if name == b"data":
+            if form is None:
+                raise ValueError("its samples come before the description of their format")
+            return form, memoryview(encoded)[start : start + _data_bytes(length, left, form)]
+        if length > left:
+            raise ValueError(
+                f"its part {name!r} states {length} bytes and {left} are left: it is cut off"
+            )
+        if name == b"fmt ":
+            form = _format(encoded[start : start + length])
+        place = start + length + length % 2
+    raise ValueError("it has no samples: the file is cut off or damaged")
+
+
+def _foreign(encoded: bytes) -> str:
+    if not encoded:
+        return "the file is empty"
+    if encoded[:4] in (b"RIFX", b"RF64", b"BW64"):
+        return f"{encoded[:4].decode()} files are not read; convert it to a plain WAV file"
+    known = {b"OggS": "Ogg", b"fLaC": "FLAC", b"ID3": "MP3", b"FORM": "AIFF"}
+    for magic, name in known.items():
+        if encoded.startswith(magic):
+            return f"this is {name} and no WAV file; convert it"
+    return "no WAV file: it does not begin with RIFF and WAVE"
+
+
+def _data_bytes(length: int, left: int, form: _Format) -> int:
+    if length >= _UNFILLED_FROM or (length == 0 and left >= form.frame_bytes):
+        return left - left % form.frame_bytes
+    if length > left:
+        raise ValueError(f"it states {length} bytes of samples and has {left}: it is cut off")
+    if length % form.frame_bytes:
+        raise ValueError(
+            f"{length} bytes of samples are not a whole number of {form.frame_bytes} bytes each"
+        )
+    return length
+
+
+def _format(chunk: bytes) -> _Format:
+    if len(chunk) < _FIXED_FORMAT.size:
+        raise ValueError(f"its format takes {len(chunk)} bytes; at least 16 are needed")
+    coding, channels, rate, _, frame, bits = _FIXED_FORMAT.unpack_from(chunk)
+    if coding == _EXTENSIBLE:
+        if len(chunk) < _SUBFORMAT + 2:
+            raise ValueError("its extensible format is cut off")
+        (coding,) = struct.unpack_from("<H", chunk, _SUBFORMAT)
+    if coding not in (_PCM, _FLOAT):
+        name = _OTHER_CODINGS.get(coding, f"format {coding}")
+        raise ValueError(f"it is coded as {name}; PCM and float are read, convert it")
+    if bits not in ((8, 16, 24, 32) if coding == _PCM else (32, 64)):
+        kind = "PCM" if coding == _PCM else "float"
+        raise ValueError(f"{kind} of {bits} bits is not read")
+    if not 1 <= channels <= _MOST_CHANNELS or rate not in _RATES:
+        raise ValueError(f"{channels} channels at {rate} samples a second make no sense")
+    form = _Format(coding=coding, channels=channels, rate=rate, bits=bits)
+    if frame != form.frame_bytes:
+        raise ValueError(
+            f"{channels} channels of {bits} bits take {form.frame_bytes} bytes, not {frame}"
+        )
+    return form
+
+
+def _numbers(form: _Format, data: memoryview) -> Samples:
+    samples = np.empty(len(data) // (form.bits // 8), dtype=np.float32)
+    if form.coding == _FLOAT:
+        with np.errstate(over="ignore"):
+            samples[:] = np.frombuffer(data, dtype=f"<f{form.bits // 8}")
+    elif form.bits == 8:
+        samples[:] = np.frombuffer(data, dtype=np.uint8)
+        samples -= 128
+        samples *= 2.0**-7
+    elif form.bits == 24:
+        whole = np.zeros((len(samples), 4), dtype=np.uint8)
+        whole[:, 1:] = np.frombuffer(data, dtype=np.uint8).reshape(-1, 3)
+        samples[:] = whole.view("<i4")[:, 0]
+        samples *= 2.0**-31
+    else:
+        samples[:] = np.frombuffer(data, dtype=f"<i{form.bits // 8}")
+        samples *= 2.0 ** (1 - form.bits)
+    if form.channels == 1:
+        return samples
+    return samples.reshape(-1, form.channels).mean(axis=1, dtype=np.float32)

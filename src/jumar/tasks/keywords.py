@@ -1,0 +1,173 @@
+"""Keyword spotting: which word a clip of sound is, or silence, or none of the known words."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from jumar.data.picture_grid import side_by_side
+from jumar.data.samples import Batch, SampleKey, SampleSet
+from jumar.tasks.task import Headline, Illustration, Objective, ScoreTable, Task
+
+_SHOWN = 16
+_A_ROW = 8
+_ENLARGED = 2
+_COLOURS = ((0.05, 0.03, 0.20), (0.45, 0.10, 0.45), (0.90, 0.35, 0.25), (1.00, 0.95, 0.60))
+"""From soft to loud, evenly spaced; lightness grows all the way, so it also reads in grey."""
+
+
+class KeywordObjective(Objective):
+    """Softmax cross-entropy of the network's logits.
+
+    Args:
+        network: Features `[N, frames, coefficients]` in, logits `[N, labels]` out.
+        front_end: Audio `[N, samples]` in, features out; it computes on the device.
+        label_smoothing: Share of the probability that is spread over all labels.
+    """
+
+    name = "keywords"
+
+    def __init__(self, network: nn.Module, front_end: nn.Module, *, label_smoothing: float) -> None:
+        super().__init__()
+        self.trained = network
+        self.front_end = front_end
+        self._label_smoothing = label_smoothing
+
+    def forward(self, batch: Batch) -> dict[str, torch.Tensor]:
+        """The mean loss of a batch of `audio` and `label`."""
+        return {"loss": self.cross_entropy(self.logits(batch["audio"]), batch["label"], "mean")}
+
+    def logits(self, audio: torch.Tensor) -> torch.Tensor:
+        """Logits `[N, labels]` of clips `[N, samples]`."""
+        return self.trained(self.front_end(audio))
+
+    def cross_entropy(
+        self, logits: torch.Tensor, labels: torch.Tensor, reduction: str
+    ) -> torch.Tensor:
+        """Softmax cross-entropy with this objective's smoothing."""
+        return functional.cross_entropy(
+            logits, labels, label_smoothing=self._label_smoothing, reduction=reduction
+        )
+
+
+class KeywordTask(Task):
+    """A network that names words.
+
+    Args:
+        network: Features in, logits out.
+        front_end: Audio in, features out.
+        picture: Audio `[N, samples]` in, a picture of it `[N, frames, bands]` out; of any scale.
+        labels: What the logits mean.
+        train_data: Clips to learn from, with `audio` and `label`.
+        eval_data: Clips to score on.
+        label_smoothing: See `KeywordObjective`.
+    """
+
+    name = "keywords"
+    headline = Headline(name="accuracy", unit="%", higher_is_better=True)
+
+    def __init__(
+        self,
+        network: nn.Module,
+        front_end: nn.Module,
+        *,
+        picture: Callable[[torch.Tensor], torch.Tensor],
+        labels: Sequence[str],
+        train_data: SampleSet,
+        eval_data: SampleSet | None,
+        label_smoothing: float = 0.0,
+    ) -> None:
+        self.model = network
+        self.labels = tuple(labels)
+        self.train_data = train_data
+        self.eval_data = eval_data
+        self._picture = picture
+        self._objective = KeywordObjective(network, front_end, label_smoothing=label_smoothing)
+        self.objectives = [self._objective]
+
+    def evaluate_batch(self, batch: Batch) -> dict[str, torch.Tensor]:
+        """The loss and the confusion matrix [true, predicted], summed over the clips."""
+        labels = batch["label"]
+        logits = self._objective.logits(batch["audio"])
+        count = len(self.labels)
+        cells = labels * count + logits.argmax(dim=1)
+        # A sum of one-hot rows, since a histogram of integers is not deterministic everywhere.
+        confusion = functional.one_hot(cells, count * count).sum(dim=0).view(count, count)
+        return {
+            "count": torch.ones_like(labels).sum(),
+            "confusion": confusion,
+            "loss": self._objective.cross_entropy(logits, labels, "sum"),
+        }
+
+    def summarize(self, sums: Mapping[str, torch.Tensor]) -> dict[str, float]:
+        """`accuracy` in percent and the mean `loss`, with the training's label smoothing."""
+        count = sums["count"].item()
+        right = sums["confusion"].diagonal().sum().item()
+        return {"accuracy": 100 * right / count, "loss": sums["loss"].item() / count}
+
+    def score_tables(self, sums: Mapping[str, torch.Tensor]) -> Sequence[ScoreTable]:
+        """The confusion matrix: a row for each true label, a column for each predicted one."""
+        confusion = sums["confusion"]
+        rows: list[list[str]] = []
+        for label, row in zip(self.labels, confusion, strict=True):
+            total, right = row.sum().item(), row[len(rows)].item()
+            share = f"{100 * right / total:.1f}" if total else "-"
+            rows.append([label, *(f"{cell.item():.0f}" for cell in row), share])
+        header = ["true \\ predicted", *self.labels, "right %"]
+        return [ScoreTable(title="confusion matrix (clips)", header=header, rows=rows)]
+
+    def illustrate(self) -> Sequence[Illustration]:
+        """Some clips as pictures of time and pitch, with what they are and what was heard."""
+        if self.eval_data is None or not len(self.eval_data):
+            return ()
+        step = max(1, len(self.eval_data) // _SHOWN)
+        keys = [SampleKey(0, index) for index in range(0, len(self.eval_data), step)][:_SHOWN]
+        batch = self.eval_data.fetch(keys).batch
+        if not batch:
+            return ()
+        audio = batch["audio"].to(next(self.model.parameters()).device)
+        heard = self._objective.logits(audio).argmax(dim=1).tolist()
+        pictures = coloured(self._picture(audio))
+        words = [
+            self.labels[true] if true == found else f"{self.labels[true]} / {self.labels[found]}"
+            for true, found in zip(batch["label"].tolist(), heard, strict=True)
+        ]
+        rows = [
+            side_by_side(pictures[at : at + _A_ROW], words[at : at + _A_ROW])
+            for at in range(0, len(words), _A_ROW)
+        ]
+        return [
+            Illustration(
+                name="clips",
+                caption="Clips, time to the right and pitch upwards, each with its word; where "
+                "another was heard: the true word / the one heard.",
+                image=_stacked(rows),
+            )
+        ]
+
+
+def coloured(features: torch.Tensor) -> list[torch.Tensor]:
+    """Pictures uint8 [3, height, width] of [N, frames, bands]: time rightwards, bands upwards.
+
+    Each runs through all colours from its lowest to its highest value; one of a single value is
+    dark.
+    """
+    values = features.float().cpu().transpose(1, 2).flip(1)
+    low, high = values.amin((1, 2), keepdim=True), values.amax((1, 2), keepdim=True)
+    values = (values - low) / (high - low).clamp_min(1e-6)
+    colours = torch.tensor(_COLOURS)
+    place = values * (len(_COLOURS) - 1)
+    left = place.long().clamp(max=len(_COLOURS) - 2)
+    share = (place - left).unsqueeze(-1)
+    mixed = torch.lerp(colours[left], colours[left + 1], share)
+    pixels = (mixed * 255).round().to(torch.uint8).permute(0, 3, 1, 2)
+    large = pixels.repeat_interleave(_ENLARGED, 2).repeat_interleave(_ENLARGED, 3)
+    return list(large)
+
+
+def _stacked(rows: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Pictures [height, width, 3] below one another on white."""
+    width = max(row.shape[1] for row in rows)
+    padded = [functional.pad(row, (0, 0, 0, width - row.shape[1]), value=255) for row in rows]
+    return torch.cat(padded)

@@ -19,6 +19,7 @@ from jumar.tasks.task import Objective, Task
 from jumar.training.checkpoint import Checkpoint, load_state, load_weights
 from jumar.training.distribution import Ranks, mean_over_ranks
 from jumar.training.ema import Ema
+from jumar.training.memory import keep_freed_memory
 from jumar.training.optimizers import create_optimizer, regularization
 from jumar.training.schedules import ScheduleSettings
 from jumar.training.settings import Plan
@@ -83,6 +84,8 @@ class TrainState:
         self.policy = policy
         self.step = 0
         self.elapsed_s = 0.0
+        if device.kind == "cpu":
+            keep_freed_memory()
         task.model.to(device.torch)
         if plan.training.channels_last:
             task.model.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]

@@ -1,0 +1,150 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jumar.models import vqvae
+from jumar.models.vqvae import (
+    VARIANTS,
+    VQVAE,
+    nearest_codes,
+    tf_names,
+    tf_variables,
+    unused_pull,
+    vq_losses,
+)
+
+
+def small(variant: str = "cifar10") -> VQVAE:
+    torch.manual_seed(0)
+    model = VQVAE(variant=variant, codes=6, width=8)
+    # As drawn, all features are nearly zero and share one code.
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(0.3 * torch.randn_like(parameter))
+    return model
+
+
+def pictures(model: VQVAE, size: int = 16) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(1)
+    return torch.rand(3, model.channels, size, size, generator=generator)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_picture_comes_back_in_its_size_from_codes_as_small_as_said(variant: str) -> None:
+    model = small(variant)
+    images = pictures(model, 24)
+    found = model(images)
+    side = 24 // model.shrinking
+    assert found.reconstruction.shape == images.shape
+    assert found.codes.shape == (3, side, side)
+    assert found.features.shape == found.chosen.shape == (3, 8, side, side)
+    assert 0 < found.reconstruction.min() < found.reconstruction.max() < 1
+
+
+def test_parameters_are_as_many_as_the_published_mnist_checkpoint_holds() -> None:
+    model = VQVAE(variant="mnist", codes=5, width=64)
+    assert 4 * sum(p.numel() for p in model.parameters()) == 331_652  # bytes of its data file
+
+
+def test_each_part_gets_the_gradient_that_is_its_own() -> None:
+    model = small()
+    images = pictures(model)
+
+    def gradients(*names: str) -> dict[str, torch.Tensor | None]:
+        model.zero_grad(set_to_none=True)
+        terms = vq_losses(images, model(images))
+        torch.stack([terms[name] for name in names]).sum().backward()
+        return {name: p.grad for name, p in model.named_parameters()}
+
+    recon, vq, commit = gradients("recon"), gradients("vq"), gradients("commit")
+    for name in recon:
+        part = name.split(".")[0]
+        assert (recon[name] is not None) == (part != "codebook"), name
+        assert (vq[name] is not None) == (part == "codebook"), name
+        assert (commit[name] is not None) == (part == "encoder"), name
+
+
+def test_the_reconstruction_passes_to_the_encoder_what_the_codes_would_get() -> None:
+    model = small()
+    images = pictures(model)
+    codes = model.vectors(model(images).codes).detach().requires_grad_()
+    (model.decode(codes) - images).square().mean().backward()
+    model.zero_grad()
+    model.encode(images).backward(codes.grad)
+    expected = {n: p.grad.clone() for n, p in model.encoder.named_parameters()}
+    model.zero_grad()
+    vq_losses(images, model(images))["recon"].backward()
+    for name, parameter in model.encoder.named_parameters():
+        torch.testing.assert_close(parameter.grad, expected[name])
+
+
+def test_a_picture_that_hits_a_code_exactly_has_a_finite_gradient() -> None:
+    model = small()
+    images = pictures(model)
+    with torch.no_grad():
+        model.codebook[0] = model.encode(images)[0, :, 0, 0]
+    terms = vq_losses(images, model(images))
+    sum(terms.values()).backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+
+
+@settings(max_examples=30, deadline=None)
+@given(codes=st.integers(1, 40), width=st.integers(1, 9), most=st.integers(1, 200))
+def test_the_nearest_code_is_the_nearest_however_many_distances_are_held(
+    codes: int, width: int, most: int
+) -> None:
+    generator = torch.Generator().manual_seed(codes * 100 + width)
+    features = torch.randn(2, width, 3, 5, generator=generator)
+    book = torch.randn(codes, width, generator=generator)
+    before, vqvae._MOST_DISTANCES = vqvae._MOST_DISTANCES, most
+    try:
+        found = nearest_codes(features, book)
+    finally:
+        vqvae._MOST_DISTANCES = before
+    rows = features.permute(0, 2, 3, 1).reshape(-1, 1, width).double()
+    distances = (rows - book.double()).square().sum(-1)
+    chosen = distances.gather(1, found.reshape(-1, 1))[:, 0]
+    torch.testing.assert_close(chosen, distances.min(1).values, rtol=1e-5, atol=1e-5)
+
+
+def test_codes_are_told_apart_in_float32_also_in_mixed_precision() -> None:
+    book = torch.tensor([[1.0, 0.0], [1.0009765625, 0.0]])
+    features = book.t().reshape(1, 2, 1, 2)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert nearest_codes(features, book).flatten().tolist() == [0, 1]
+
+
+def test_the_pull_draws_a_code_that_nothing_takes_and_no_feature() -> None:
+    features = torch.tensor([[1.0, 0.0], [0.0, 1.0]]).t().reshape(1, 2, 1, 2).requires_grad_()
+    book = torch.tensor([[1.0, 0.0], [9.0, 2.0]], requires_grad=True)
+    unused_pull(features, book).backward()
+    assert book.grad is not None
+    assert features.grad is None
+    assert book.grad.tolist() == [[0.0, 0.0], [8.0, 2.0]]
+
+
+def test_weights_begin_as_the_original_draws_them() -> None:
+    torch.manual_seed(0)
+    model = VQVAE(variant="imagenet", codes=512, width=128)
+    # A normal of 0.02 cut at two deviations has a deviation of 0.0176.
+    assert model.codebook.abs().max() <= 0.04
+    assert model.codebook.std().item() == pytest.approx(0.0176, rel=0.01)
+    transposed = model.decoder.get_submodule("tconv2d_1").weight
+    assert transposed.std().item() == pytest.approx(0.02, rel=0.02)
+    assert transposed.abs().max() > 0.05
+    assert all(not p.any() for name, p in model.named_parameters() if name.endswith("bias"))
+
+
+def test_checkpoint_names_are_those_of_the_originals_saver() -> None:
+    model = small("mnist")
+    names = [v.tf_name for v in tf_names(model).variables]
+    assert names == [f"train/{v.tf_name}" for v in tf_variables(model)]
+    assert "train/params/embed/embed" in names
+    assert "train/params/dec/tconv2d_1/b" in names
+
+
+@pytest.mark.parametrize(("variant", "width"), [("vqgan", 8), ("mnist", 6)])
+def test_what_cannot_be_built_is_refused(variant: str, width: int) -> None:
+    with pytest.raises(ValueError, match=r"variant|multiple of 4"):
+        VQVAE(variant=variant, codes=4, width=width)

@@ -1,4 +1,4 @@
-"""ViDeNN: a network for single frames, and one for three frames that follows it.
+"""ViDeNN: a network for single frames, one for three frames that follows it, and both in a row.
 
 Paper: M. Claus and J. van Gemert, "ViDeNN: Deep Blind Video Denoising", arXiv 1904.10898.
 Original: clausmichele/ViDeNN in TensorFlow 1.15 (the spatial network also as ViDeNN_ID1146 of
@@ -33,12 +33,13 @@ LEAKY_SLOPE = 0.2
 
 
 class SpatialCNN(nn.Module):
-    """The network for single frames: [N, 3, height, width] noisy in, clean out; any size.
+    """The network for single frames: [N, channels, height, width] noisy in, clean out; any size.
 
     Convolution 128 with bias and ReLU, eighteen of 64 with batch norm and ReLU, and one of 3
     whose output is subtracted from the input.
 
     Args:
+        channels: Of a frame: 3, or 1 for grey ones, which the original does not have.
         bgr: The weights expect blue, green, red; see the module.
         output_bias: A bias in the last convolution. The original's code has none, but its
             published `ckpt_awgn` was trained with one.
@@ -49,14 +50,17 @@ class SpatialCNN(nn.Module):
     def __init__(
         self,
         *,
+        channels: int = 3,
         bgr: bool = False,
         output_bias: bool = False,
         depth: int = DEPTH,
         width: int = WIDTH,
     ) -> None:
         super().__init__()
+        if bgr and channels != 3:
+            raise ValueError("only pictures in colour have channels to turn round")
         self.bgr = bgr
-        self.head = nn.Conv2d(3, 2 * width, 3, padding=1)
+        self.head = nn.Conv2d(channels, 2 * width, 3, padding=1)
         self.body = nn.ModuleList(
             nn.Conv2d(2 * width if index == 0 else width, width, 3, padding=1, bias=False)
             for index in range(depth - 2)
@@ -65,7 +69,7 @@ class SpatialCNN(nn.Module):
             nn.BatchNorm2d(width, eps=BATCH_NORM_EPSILON, momentum=BATCH_NORM_MOMENTUM)
             for _ in range(depth - 2)
         )
-        self.tail = nn.Conv2d(width, 3, 3, padding=1, bias=output_bias)
+        self.tail = nn.Conv2d(width, channels, 3, padding=1, bias=output_bias)
         reset_convolutions(self)
 
     def forward(self, frames: torch.Tensor) -> torch.Tensor:
@@ -80,12 +84,13 @@ class SpatialCNN(nn.Module):
 
 
 class Temp3CNN(nn.Module):
-    """The network for three frames: [N, 9, height, width] in, the middle frame [N, 3, ...] out.
+    """The network for three frames: [N, 9, height, width] in, the middle one [N, 3, ...] out.
 
     Channels are those of the previous, the present and the next frame, each cleaned by the
     spatial network before. As `SpatialCNN`, with leaky ReLUs of slope 0.2 and without batch norms.
 
     Args:
+        channels: Of a frame.
         bgr: The weights expect blue, green, red; see the module.
         output_bias: A bias in the last convolution. The original's code has none, but its
             published `ckpt_videnn` was trained with one.
@@ -96,19 +101,23 @@ class Temp3CNN(nn.Module):
     def __init__(
         self,
         *,
+        channels: int = 3,
         bgr: bool = False,
         output_bias: bool = False,
         depth: int = DEPTH,
         width: int = WIDTH,
     ) -> None:
         super().__init__()
+        if bgr and channels != 3:
+            raise ValueError("only pictures in colour have channels to turn round")
+        self.channels = channels
         self.bgr = bgr
-        self.head = nn.Conv2d(9, 2 * width, 3, padding=1)
+        self.head = nn.Conv2d(3 * channels, 2 * width, 3, padding=1)
         self.body = nn.ModuleList(
             nn.Conv2d(2 * width if index == 0 else width, width, 3, padding=1, bias=False)
             for index in range(depth - 2)
         )
-        self.tail = nn.Conv2d(width, 3, 3, padding=1, bias=output_bias)
+        self.tail = nn.Conv2d(width, channels, 3, padding=1, bias=output_bias)
         reset_convolutions(self)
 
     def forward(self, triplets: torch.Tensor) -> torch.Tensor:
@@ -116,8 +125,43 @@ class Temp3CNN(nn.Module):
         y = functional.leaky_relu_(self.head(x), LEAKY_SLOPE)
         for conv in self.body:
             y = functional.leaky_relu_(conv(y), LEAKY_SLOPE)
-        y = x[:, 3:6] - self.tail(y)
+        y = x[:, self.channels : 2 * self.channels] - self.tail(y)
         return _turned(y) if self.bgr else y
+
+
+class ViDeNN(nn.Module):
+    """Both networks: three noisy frames [N, 9, height, width] in, the clean middle one out.
+
+    The spatial network is finished: it stays in evaluation mode and gets no gradients.
+
+    Args:
+        spatial: Cleans each frame.
+        temporal: Takes the three cleaned frames.
+        margin: In training, what the frames have more on each side than the output. It is cut off
+            between the two networks, so that the temporal one sees what it sees of whole frames
+            if it is the radius of the spatial one.
+    """
+
+    def __init__(self, spatial: SpatialCNN, temporal: Temp3CNN, *, margin: int = 0) -> None:
+        super().__init__()
+        self.spatial = spatial.requires_grad_(False)
+        self.temporal = temporal
+        self.margin = margin
+        self.train(self.training)
+
+    def train(self, mode: bool = True) -> "ViDeNN":
+        super().train(mode)
+        self.spatial.eval()
+        return self
+
+    def forward(self, triplets: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            frames = self.spatial(triplets.unflatten(1, (3, -1)).flatten(0, 1))
+            if self.training and self.margin:
+                inner = slice(self.margin, -self.margin)
+                frames = frames[:, :, inner, inner]
+            cleaned = frames.unflatten(0, (-1, 3)).flatten(1, 2)
+        return self.temporal(cleaned)
 
 
 def reset_convolutions(module: nn.Module) -> None:

@@ -118,5 +118,14 @@ def import_modules(names: Sequence[str]) -> None:
 
 
 def _load_ours() -> None:
-    for module in ("alexnet", "biggan128", "ds_cnn", "resnext50", "vqvae", "vqvae_prior"):
+    for module in (
+        "alexnet",
+        "biggan128",
+        "ds_cnn",
+        "nlrn",
+        "resnext50",
+        "videnn",
+        "vqvae",
+        "vqvae_prior",
+    ):
         importlib.import_module(f"jumar.recipes.{module}")

@@ -1,0 +1,307 @@
+"""ViDeNN: blind denoising of pictures and of video, trained in two stages.
+
+Paper: M. Claus and J. van Gemert, "ViDeNN: Deep Blind Video Denoising",
+https://arxiv.org/abs/1904.10898. Original: clausmichele/ViDeNN in TensorFlow 1.15; the spatial
+network also as ViDeNN_ID1146 of Ascend's ModelZoo.
+
+Data: photographs for `videnn-spatial` (the originals took 70 % of the 4,744 pictures of the
+Waterloo Exploration Database), folders of frames for `videnn-temporal`; without `data.path` the
+handwritten digits that come with scikit-learn. Patches and noise are made while training goes on.
+Expected: the contest on Ascend reports 33.71 dB for the spatial network after 500 epochs with the
+loss scale (goal: 33.66 dB). No file says on which pictures; the figure fits CBSD68 at sigma 15.
+
+Choices where the sources disagree:
+
+- Batch 32, as ID1146 and as the temporal network; upstream trains the spatial one with 64.
+- The learning rate stays at 0.001. Upstream makes a table that falls to a tenth from epoch 3 on,
+  and feeds its first entry in every step.
+- 480 patches a picture and epoch: upstream's published steps (25,056 of 64 an epoch, from 3,320
+  pictures). Each is drawn anew; see `jumar.data.patch_set` for what else differs there.
+- PSNR is the mean over whole pictures of the output, clipped but not rounded. Upstream truncates
+  to bytes while it trains, and neither clips nor rounds in `--phase test`.
+- `model.bgr` is on: the original reads pictures with OpenCV, so its weights expect blue first.
+  For a network that starts from nothing it changes nothing.
+- The published `ckpt_awgn` (spatial) and `ckpt_videnn` (temporal) have a bias in the last
+  convolution that the published code has not, and drops; `model.output_bias=true` keeps it.
+- The temporal network sees what the spatial one gives, in floats; upstream writes it to PNG files
+  first. Its ten epochs end long before its learning rate falls at epoch 30.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from jumar.data.denoise_sets import DenoisingData, level_names
+from jumar.data.frame_triplets import ClipData, open_triplets
+from jumar.errors import UserError
+from jumar.models.tf_layout import TfNames
+from jumar.models.tiling import in_tiles
+from jumar.models.videnn import SpatialCNN, Temp3CNN, ViDeNN, joint_tf_names, tf_names
+from jumar.precision.settings import LossScaleSettings, PrecisionSettings
+from jumar.recipes.denoising import DenoisingNetwork, DenoisingRecipe
+from jumar.recipes.registry import register
+from jumar.recipes.starting import stored_recipe
+from jumar.settings import setting
+from jumar.tasks.denoising import Denoiser, DenoisingTask, Loss, Rounding
+from jumar.tasks.task import Task
+from jumar.training.checkpoint import find_checkpoint, load_weights
+from jumar.training.optimizers import OptimizerSettings
+from jumar.training.run_directory import RunDirectory
+from jumar.training.schedules import ScheduleSettings
+from jumar.training.settings import CheckpointSettings, TrainingSettings
+from jumar.training.state import load_exactly
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViDeNNModel(DenoisingNetwork):
+    """What both networks have in common."""
+
+    depth: int = setting(20, "convolutions", minimum=3)
+    width: int = setting(64, "channels within; twice as many after the first one", minimum=1)
+    bgr: bool = setting(
+        True, "weights expect blue, green, red, as those of the original; pictures are RGB"
+    )
+    output_bias: bool = setting(False, "a bias in the last convolution")
+    tile: int = setting(
+        512,
+        "side of the tiles into which larger pictures are cut; the result is that of the whole",
+        unit="px",
+        minimum=1,
+    )
+
+    def tiled(self, network: nn.Module, *, networks: int = 1) -> Denoiser:
+        """The network for pictures of any size, with the memory of a tile.
+
+        Args:
+            network: In evaluation mode.
+            networks: How many of this depth it is in a row.
+        """
+        return partial(in_tiles, network, tile=self.tile, radius=networks * self.depth)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpatialModel(ViDeNNModel):
+    """The network for single frames."""
+
+    def create(self, *, channels: int) -> nn.Module:
+        """Noisy pictures in, clean ones out."""
+        return SpatialCNN(
+            channels=channels,
+            bgr=self.bgr and channels == 3,
+            output_bias=self.output_bias,
+            depth=self.depth,
+            width=self.width,
+        )
+
+    def denoiser(self, network: nn.Module) -> Denoiser:
+        """In tiles."""
+        return self.tiled(network)
+
+    def tf_names(self, network: nn.Module) -> TfNames:
+        """Those of upstream, and of ID1146."""
+        return tf_names(cast("SpatialCNN", network))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TemporalModel(ViDeNNModel):
+    """Both networks, of which the one for three frames is trained."""
+
+    spatial_output_bias: bool = setting(
+        False, "a bias in the last convolution of the spatial network"
+    )
+
+    def create(self, *, channels: int) -> nn.Module:
+        """Three noisy frames in, the clean middle one out."""
+        return self.create_both(channels=channels, margin=0)
+
+    def create_both(self, *, channels: int, margin: int) -> ViDeNN:
+        """Both networks; see `ViDeNN` for the margin."""
+        bgr = self.bgr and channels == 3
+        spatial = SpatialCNN(
+            channels=channels,
+            bgr=bgr,
+            output_bias=self.spatial_output_bias,
+            depth=self.depth,
+            width=self.width,
+        )
+        temporal = Temp3CNN(
+            channels=channels,
+            bgr=bgr,
+            output_bias=self.output_bias,
+            depth=self.depth,
+            width=self.width,
+        )
+        return ViDeNN(spatial, temporal, margin=margin)
+
+    def denoiser(self, network: nn.Module) -> Denoiser:
+        """Triplets of whole frames, in tiles."""
+        return self.tiled(network, networks=2)
+
+    def tf_names(self, network: nn.Module) -> TfNames:
+        """Those of upstream's checkpoints with both networks."""
+        both = cast("ViDeNN", network)
+        return joint_tf_names(
+            both.spatial, both.temporal, spatial_prefix="spatial.", temporal_prefix="temporal."
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TemporalRecipe(DenoisingRecipe):
+    """The second stage: the network for three frames, on what the finished spatial one gives."""
+
+    model: TemporalModel = setting(TemporalModel(), "Both networks.")
+    data: ClipData = setting(ClipData(), "The clips and their noise.")
+    spatial_run: str = setting(
+        "", "the finished run of the spatial network (its best checkpoint is used)", unit="path"
+    )
+
+    def build_task(self, say: Callable[[str], None]) -> Task:
+        """Open the clips, build both networks and load the spatial one."""
+        train, evaluation = open_triplets(self.data, seed=self.seed, notice=say)
+        network = self._both(margin=self.data.margin)
+        say(f"spatial network: {self._load_spatial(network.spatial)}")
+        return DenoisingTask(
+            network,
+            train_data=train,
+            eval_data=evaluation,
+            level_names=level_names(self.data),
+            loss=cast("Loss", self.loss.kind),
+            center=self.loss.center,
+            clip=self.score.clip,
+            rounding=cast("Rounding", self.score.rounding),
+            denoise=self.model.denoiser(network),
+            trained=network.temporal,
+        )
+
+    def build_model(self) -> nn.Module:
+        """Both networks, as a checkpoint of the second stage has them."""
+        return self._both(margin=0)
+
+    def denoise_frames(self, model: nn.Module, frames: Iterator[Tensor]) -> Iterator[Tensor]:
+        """Clean the frames of a clip, each with its neighbours; three are kept at a time.
+
+        The first frame is its own predecessor, the last one its own successor, as in the original.
+        """
+        both = cast("ViDeNN", model)
+        spatial, temporal = self.model.tiled(both.spatial), self.model.tiled(both.temporal)
+        before: Tensor | None = None
+        middle: Tensor | None = None
+        for frame in frames:
+            after = spatial(frame)
+            if before is None or middle is None:
+                before = middle = after
+                continue
+            yield temporal(torch.cat([before, middle, after], dim=1))
+            before, middle = middle, after
+        if before is not None and middle is not None:
+            yield temporal(torch.cat([before, middle, middle], dim=1))
+
+    def _both(self, *, margin: int) -> ViDeNN:
+        try:
+            return self.model.create_both(
+                channels=3 if self.data.channels == "colour" else 1, margin=margin
+            )
+        except ValueError as error:
+            raise UserError(str(error), where="model") from None
+
+    def _load_spatial(self, spatial: SpatialCNN) -> Path:
+        if not self.spatial_run:
+            raise UserError(
+                "the second stage needs the spatial network of a finished run",
+                where="spatial_run",
+                todo="Train one with 'jumar train videnn-spatial', then add --set spatial_run=RUN.",
+            )
+        run = RunDirectory(Path(self.spatial_run).expanduser())
+        name, _, recipe = stored_recipe(run)
+        if not (isinstance(recipe, DenoisingRecipe) and isinstance(recipe.model, SpatialModel)):
+            raise UserError(
+                f"the run is one of '{name}', not of ViDeNN's spatial network",
+                where=f"spatial_run={self.spatial_run}",
+                todo="Give a run of videnn-spatial.",
+            )
+        results = run.read_results()
+        scored = results is not None and "headline" in results
+        checkpoint = find_checkpoint(
+            run.checkpoints, "best" if scored else "last", ("psnr", True) if scored else None
+        )
+        path = checkpoint.model_file(ema=checkpoint.has_ema)
+        load_exactly(spatial, load_weights(path), str(path))
+        return path
+
+
+CONTEST_LOSS_SCALE = LossScaleSettings(
+    kind="none",
+    init_loss_scale=2.0**32,
+    incr_every_n_steps=1000,
+    decr_every_n_nan_or_inf=2,
+    incr_ratio=2.0,
+    decr_ratio=0.5,
+)
+
+
+@register("videnn-spatial")
+def videnn_spatial() -> DenoisingRecipe:
+    """ViDeNN's network for single pictures: sigma 0 to 50, batch 32, Adam 0.001, 50 epochs.
+
+    The loss scale is off, but has the contest's numbers: sweep precision.loss_scale.kind over
+    none and exponential for PSNR without and with it.
+
+    Run: jumar train videnn-spatial --set data.path=PHOTOS --set data.eval_path=CBSD68
+    """
+    return DenoisingRecipe(
+        model=SpatialModel(),
+        data=DenoisingData(
+            patch_size=50,
+            patches_per_image=480,
+            scales=(1.0, 0.8),
+            batch_size=32,
+            eval_levels=(15.0, 25.0, 50.0),
+        ),
+        optimizer=OptimizerSettings(kind="adam", learning_rate=1e-3),
+        schedule=ScheduleSettings(kind="constant"),
+        training=TrainingSettings(duration="50ep", log_every="100it"),
+        checkpoints=CheckpointSettings(every="1ep", keep=5),
+        precision=PrecisionSettings(mode="allow_mix_precision", loss_scale=CONTEST_LOSS_SCALE),
+    )
+
+
+@register("videnn-spatial-loss-scale")
+def videnn_spatial_loss_scale() -> DenoisingRecipe:
+    """The contest's spatial network: exponential loss scale from 2**32, 500 epochs.
+
+    The scale doubles after 1000 finite steps and halves after two overflows.
+
+    Run: jumar train videnn-spatial-loss-scale --set data.path=PHOTOS --set data.eval_path=CBSD68
+    """
+    one = videnn_spatial()
+    scale = replace(CONTEST_LOSS_SCALE, kind="exponential")
+    return replace(
+        one,
+        training=replace(one.training, duration="500ep", evaluate_every="10ep"),
+        precision=replace(one.precision, loss_scale=scale),
+    )
+
+
+@register("videnn-temporal")
+def videnn_temporal() -> TemporalRecipe:
+    """ViDeNN's network for three frames, on a finished spatial one: batch 32, Adam 0.0001.
+
+    Noisy patches are 20 px larger on each side than clean ones, so that the spatial network cleans
+    them as it cleans whole frames.
+
+    Run: jumar train videnn-temporal --set spatial_run=RUN --set data.path=CLIPS
+    """
+    return TemporalRecipe(
+        model=TemporalModel(),
+        data=ClipData(patch_size=50, margin=20, patches_per_image=64, batch_size=32),
+        optimizer=OptimizerSettings(kind="adam", learning_rate=1e-4),
+        schedule=ScheduleSettings(kind="step", boundaries=("30ep",), values=(1.0, 0.1)),
+        training=TrainingSettings(duration="10ep", log_every="100it"),
+        checkpoints=CheckpointSettings(every="1ep", keep=5),
+        precision=PrecisionSettings(mode="allow_mix_precision", loss_scale=CONTEST_LOSS_SCALE),
+    )

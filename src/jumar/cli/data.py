@@ -1,4 +1,4 @@
-"""`jumar data tfrecord`."""
+"""`jumar data tfrecord` and `jumar data keywords`."""
 
 import os
 from pathlib import Path
@@ -64,4 +64,54 @@ def tfrecord(
             f"{part.prefix}: {part.images} images of {len(part.classes)} classes in "
             f"{len(part.files)} shards, {part.bytes / 1e6:.1f} MB, {part.seconds:.1f} s: {to}"
         )
+    return 0
+
+
+@app.command
+def keywords(
+    *,
+    to: Path,
+    words: str = "yes,no,up,down,left,right,on,off,stop,go",
+    clips: int = 6_000,
+    eval_clips: int | None = None,
+    seed: int = 1,
+    workers: int | None = None,
+) -> int:
+    """Make a set of spoken words with the speech synthesizer eSpeak NG.
+
+    The voices of evaluation are none of those of training. A call that was interrupted goes on
+    where it was; the same options give the same clips.
+
+    Parameters
+    ----------
+    to
+        Folder of the set; train and val are made in it.
+    words
+        The wanted words, separated by commas. Ten other words are spoken as unknown ones.
+    clips
+        Clips for training, those of unknown words included.
+    eval_clips
+        Clips for evaluation; by default a sixth of those for training.
+    seed
+        Which voices, speeds and pitches are drawn.
+    workers
+        Processes of the synthesizer at a time; by default one a processor.
+    """
+    from jumar.data.espeak_keywords import KeywordsRequest, write_espeak_keywords
+    from jumar.training.progress import Console
+
+    console = Console()
+    request = KeywordsRequest(
+        folder=to,
+        words=tuple(word.strip() for word in words.split(",") if word.strip()),
+        clips=clips,
+        eval_clips=-(-clips // 6) if eval_clips is None else eval_clips,
+        seed=seed,
+        workers=workers or os.cpu_count() or 1,
+    )
+    with console.bar("clips", None) as bar:
+        parts = write_espeak_keywords(request, progress=bar.show_of)
+    for part in parts:
+        longer = f"; {part.left_out} longer than a second left out" if part.left_out else ""
+        console.line(f"{part.part}: {part.clips} clips, {part.made} of them made now{longer}: {to}")
     return 0

@@ -1,0 +1,238 @@
+"""What a trained network says about files: the words of clips, the classes of pictures."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import nn
+
+from jumar.data.class_folders import IMAGE_SUFFIXES, is_hidden
+from jumar.data.decode import DecodeError
+from jumar.data.decoded_clips import fit_clip
+from jumar.data.offset_files import read_whole
+from jumar.data.samples import Batch, CorruptRecord, Record
+from jumar.data.wav import read_wav, resample
+from jumar.device import Device
+from jumar.errors import UserError
+from jumar.recipes.classification import ClassificationRecipe
+from jumar.recipes.ds_cnn import KeywordRecipe
+from jumar.recipes.trained import Trained, TrainedRequest, open_trained
+
+_WINDOWS_A_CLIP = 4
+"""Windows that begin within the length of one, so that a word is whole in at least one."""
+_AT_ONCE = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guess:
+    """A label and how probable the network takes it to be, 0 to 1."""
+
+    label: str
+    probability: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction:
+    """What a network says about a file.
+
+    Attributes:
+        guesses: All labels, the most probable first.
+        start_s: Where in a longer clip the window begins that these are of; None where the file
+            was taken whole.
+    """
+
+    path: Path
+    guesses: Sequence[Guess]
+    start_s: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictRequest:
+    """Which files, and which weights of which run.
+
+    Attributes:
+        files: Files, or folders whose fitting files are all taken.
+        trained: The run.
+    """
+
+    files: Sequence[Path]
+    trained: TrainedRequest
+
+
+class _Reader(Protocol):
+    """How the recipes of one family take a file in, and what their outputs mean."""
+
+    suffixes: Sequence[str]
+    kind: str
+
+    def read(self, path: Path) -> tuple[Batch, Sequence[float]]:
+        """The windows of a file, and where each begins in seconds; one window for a picture.
+
+        Raises:
+            UserError: The file cannot be read.
+        """
+        ...
+
+    def logits(self, model: nn.Module, batch: Batch) -> torch.Tensor:
+        """Logits `[windows, labels]`, on the device of the batch."""
+        ...
+
+    def label(self, place: int) -> str:
+        """What an output means."""
+        ...
+
+    def chosen(self, probabilities: torch.Tensor) -> int:
+        """The window that says most."""
+        ...
+
+
+def predict(request: PredictRequest) -> list[Prediction]:
+    """What the network of a run says about files.
+
+    A clip is heard as in evaluation: cut to the length of the training's clips, or padded with
+    zeros behind it. A longer one is heard through a window of that length, moved by a quarter of
+    it, and the window in which one of the words is most probable is given.
+
+    Raises:
+        UserError: There is no such run or file, or the run's recipe does not classify.
+    """
+    trained = open_trained(request.trained)
+    try:
+        reader = _reader(trained, request.trained.run_dir)
+        paths = list(_expanded(request.files, reader))
+        return [_predict(trained, reader, path) for path in paths]
+    finally:
+        trained.policy.close()
+
+
+def _predict(trained: Trained, reader: _Reader, path: Path) -> Prediction:
+    windows, starts = reader.read(path)
+    parts: list[torch.Tensor] = []
+    with torch.inference_mode():
+        for first in range(0, len(starts), _AT_ONCE):
+            batch = _to(trained.device, windows, slice(first, first + _AT_ONCE))
+            with trained.policy.forward():
+                logits = reader.logits(trained.model, batch)
+            parts.append(logits.float().softmax(dim=1).cpu())
+    probabilities = torch.cat(parts)
+    which = reader.chosen(probabilities) if len(starts) > 1 else 0
+    values, places = probabilities[which].sort(descending=True, stable=True)
+    return Prediction(
+        path=path,
+        guesses=[
+            Guess(label=reader.label(place), probability=value)
+            for value, place in zip(values.tolist(), places.tolist(), strict=True)
+        ],
+        start_s=starts[which] if len(starts) > 1 else None,
+    )
+
+
+def _to(device: Device, batch: Batch, rows: slice) -> Batch:
+    return {name: tensor[rows].to(device.torch) for name, tensor in batch.items()}
+
+
+def _reader(trained: Trained, run_dir: Path) -> _Reader:
+    recipe = trained.recipe
+    if isinstance(recipe, KeywordRecipe):
+        return _Clips(recipe, trained.device)
+    if isinstance(recipe, ClassificationRecipe):
+        return _Pictures(recipe)
+    raise UserError(
+        f"the recipe '{trained.name}' does not say what something is",
+        where=str(run_dir),
+        todo="jumar predict takes runs of keyword spotting and of image classification.",
+    )
+
+
+def _expanded(files: Sequence[Path], reader: _Reader) -> Iterator[Path]:
+    """The files, and those with a fitting ending below the folders."""
+    for path in files:
+        if not path.is_dir():
+            yield path
+            continue
+        found = sorted(
+            inner
+            for inner in path.rglob("*")
+            if inner.suffix.lower() in reader.suffixes and not is_hidden(inner.name)
+        )
+        if not found:
+            raise UserError(
+                f"there are no {reader.kind} in it ({', '.join(reader.suffixes)})", where=str(path)
+            )
+        yield from found
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return read_whole(path)
+    except OSError as error:
+        raise UserError(f"cannot be read: {error.strerror}", where=str(path)) from error
+    except ValueError as error:
+        raise UserError(str(error), where=str(path)) from error
+
+
+class _Clips:
+    """WAV files, for runs of keyword spotting."""
+
+    suffixes: Sequence[str] = (".wav", ".wave")
+    kind = "WAV files"
+
+    def __init__(self, recipe: KeywordRecipe, device: Device) -> None:
+        self._data = recipe.data
+        self._front_end = recipe.build_front_end().to(device.torch)
+
+    def read(self, path: Path) -> tuple[Batch, Sequence[float]]:
+        try:
+            wave = read_wav(_content(path), str(path))
+        except CorruptRecord as error:
+            raise UserError(error.fault.reason, where=error.fault.origin) from error
+        samples, length = resample(wave, self._data.sample_rate), self._data.clip_samples
+        step = max(1, length // _WINDOWS_A_CLIP)
+        starts = list(range(0, max(1, len(samples) - length + step), step))
+        windows = np.stack([fit_clip(samples[start:], length) for start in starts])
+        seconds = [start / self._data.sample_rate for start in starts]
+        return {"audio": torch.from_numpy(windows)}, seconds
+
+    def logits(self, model: nn.Module, batch: Batch) -> torch.Tensor:
+        return model(self._front_end(batch["audio"]))
+
+    def label(self, place: int) -> str:
+        return self._data.labels[place]
+
+    def chosen(self, probabilities: torch.Tensor) -> int:
+        # The first two labels are silence and unknown words, which most windows are.
+        return int(probabilities[:, 2:].amax(dim=1).argmax())
+
+
+class _Pictures:
+    """Pictures, for runs of image classification; a run does not keep the names of its classes."""
+
+    suffixes: Sequence[str] = IMAGE_SUFFIXES
+    kind = "pictures"
+
+    def __init__(self, recipe: ClassificationRecipe) -> None:
+        self._data = recipe.data
+
+    def read(self, path: Path) -> tuple[Batch, Sequence[float]]:
+        record = Record(encoded=_content(path), label=0, origin=str(path))
+        try:
+            arrays: Mapping[str, np.ndarray] = self._data.preprocessing.eval_image(
+                record, self._data.image_size
+            )
+        except DecodeError as error:
+            raise UserError(str(error), where=str(path)) from error
+        batch = {name: torch.from_numpy(array).unsqueeze(0) for name, array in arrays.items()}
+        # As a batch of an image set: [N, 3, H, W] in channels_last memory.
+        return {**batch, "image": batch["image"].permute(0, 3, 1, 2)}, [0.0]
+
+    def logits(self, model: nn.Module, batch: Batch) -> torch.Tensor:
+        return model(self._data.preprocessing.on_device(batch, training=False))
+
+    def label(self, place: int) -> str:
+        return f"class {place}"
+
+    def chosen(self, probabilities: torch.Tensor) -> int:
+        return int(probabilities.amax(dim=1).argmax())

@@ -21,6 +21,7 @@ app = App(
 app.command("jumar.cli.train:train", help="Train a recipe, or go on with a run.")
 app.command("jumar.cli.evaluate:evaluate", help="Score the kept checkpoints of a run.")
 app.command("jumar.cli.generate:generate", help="Draw pictures with a trained generator.")
+app.command("jumar.cli.predict:predict", help="Say what clips or pictures are.")
 app.command("jumar.cli.sweep:sweep", help="Train in every combination of some fields; compare.")
 app.command("jumar.cli.report:report", help="Write report.html for a run or a sweep.")
 app.command("jumar.cli.recipes:app", name="recipes", help="List and show recipes.")

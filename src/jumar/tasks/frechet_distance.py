@@ -1,0 +1,150 @@
+"""The Frechet Inception distance (FID), where the user has the weights of the network for it.
+
+M. Heusel et al., "GANs Trained by a Two Time-Scale Update Rule Converge to a Local Nash
+Equilibrium" (2017): the distance of two normal distributions with the means and covariances of the
+features of real and generated pictures.
+
+Verified: the distance against scipy's matrix square root of the product of the covariances, which
+is how pytorch-fid computes it; `FidInception` against the same network in torch-fidelity (commit
+5e211a9) with random weights, where all 564 names and shapes and every bit of the features are the
+same. Not verified: the published weights themselves, and so no published FID; nobody could
+download them where this was written.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from jumar.errors import UserError
+from jumar.models.inception import FidInception
+
+_LOGITS = 1008
+_WANTED = (
+    "Name pytorch-fid's pt_inception-2015-12-05-6726825d.pth, or the same weights as .safetensors."
+)
+
+
+def open_inception(path: Path) -> FidInception:
+    """The network of FID with the weights of a file, in evaluation mode, on the CPU.
+
+    Args:
+        path: pytorch-fid's file, or its tensors as `.safetensors`. The weights of the logits may
+            be in it and are not used.
+
+    Raises:
+        UserError: The file is missing, damaged, or not of this network. Nothing in it is executed.
+    """
+    weights = _read_weights(path)
+    logits = weights.get("fc.weight")
+    if any(name.startswith("AuxLogits.") for name in weights) or (
+        logits is not None and len(logits) != _LOGITS
+    ):
+        # Same names and shapes up to the features, but other numbers than every published FID.
+        raise UserError(
+            "holds torchvision's network for ImageNet, not that of FID",
+            where=str(path),
+            todo=_WANTED,
+        )
+    with torch.device("meta"):
+        # Random weights of 22 million parameters, only to be overwritten, take seconds.
+        network = FidInception()
+    expected = network.state_dict()
+    given = {name: value for name, value in weights.items() if not name.startswith("fc.")}
+    _check_fits(given, expected, path)
+    # Counters of batches are missing in older files, and evaluation does not read them.
+    counters = {name: torch.zeros((), dtype=torch.int64) for name in expected if name not in given}
+    floats = {name: v.float() if v.is_floating_point() else v for name, v in given.items()}
+    network.load_state_dict({**floats, **counters}, assign=True)
+    return network.eval().requires_grad_(requires_grad=False)
+
+
+def frechet_distance(real: Tensor, fake: Tensor) -> float:
+    """|m1 - m2|^2 + tr(C1 + C2 - 2 (C1 C2)^(1/2)) of the means and covariances of two sets.
+
+    With centred rows A and B, divided by the root of their number less 1, the covariances are
+    A'A and B'B, and the trace of the root is the sum of the singular values of AB'. That needs no
+    root of a matrix that is singular for fewer pictures than features, where the usual way adds a
+    small diagonal and drops imaginary parts.
+
+    Args:
+        real: Features [N, D], two rows or more.
+        fake: Features [M, D], two rows or more. Fewer rows give a larger distance: compare
+            numbers of equally large sets only.
+
+    Returns:
+        The distance, computed in float64; NaN where a feature is not finite.
+
+    Raises:
+        ValueError: The sets have other shapes.
+    """
+    if real.ndim != 2 or fake.ndim != 2 or real.shape[1] != fake.shape[1]:
+        raise ValueError(f"features are [N, D], not {list(real.shape)} and {list(fake.shape)}")
+    if min(len(real), len(fake)) < 2:
+        raise ValueError("a covariance needs two rows of features or more")
+    (mean, rows), (other_mean, other_rows) = _centred(real), _centred(fake)
+    if not (rows.isfinite().all() and other_rows.isfinite().all()):
+        return float("nan")
+    traces = rows.square().sum() + other_rows.square().sum()
+    common = torch.linalg.svdvals(_short(rows) @ _short(other_rows).T).sum()
+    distance = (mean - other_mean).square().sum() + traces - 2 * common
+    # Two equal sets come out some 1e-12 below or above 0.
+    return max(float(distance), 0.0)
+
+
+def _centred(features: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean, and rows of which the products are the unbiased covariance."""
+    values = features.detach().to("cpu", torch.float64)
+    mean = values.mean(dim=0)
+    return mean, (values - mean) / (len(values) - 1) ** 0.5
+
+
+def _short(rows: Tensor) -> Tensor:
+    """At most as many rows as columns, with the same product with themselves."""
+    if rows.shape[0] <= rows.shape[1]:
+        return rows
+    return torch.linalg.qr(rows, mode="r").R
+
+
+def _read_weights(path: Path) -> dict[str, Tensor]:
+    try:
+        if path.suffix == ".safetensors":
+            return load_file(path)
+        found: Any = torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError as error:
+        raise UserError(
+            "there is no such file of Inception weights", where=str(path), todo=_WANTED
+        ) from error
+    except Exception as error:
+        # A damaged file makes the readers of zip, pickle and safetensors raise about anything.
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        raise UserError(
+            f"cannot be read as weights ({reason})", where=str(path), todo=_WANTED
+        ) from error
+    if not isinstance(found, Mapping):
+        raise UserError("holds no weights by name", where=str(path), todo=_WANTED)
+    named = cast("Mapping[Any, Any]", found)
+    return {str(name): value for name, value in named.items() if isinstance(value, Tensor)}
+
+
+def _check_fits(given: Mapping[str, Tensor], expected: Mapping[str, Tensor], path: Path) -> None:
+    missing = [
+        name for name in expected if name not in given and not name.endswith("num_batches_tracked")
+    ]
+    unknown = [name for name in given if name not in expected]
+    shapes = [
+        f"{name} is {list(given[name].shape)} instead of {list(value.shape)}"
+        for name, value in expected.items()
+        if name in given and given[name].shape != value.shape
+    ]
+    for what, names in (("lacks", missing), ("has the unknown", unknown), ("differs:", shapes)):
+        if names:
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            raise UserError(
+                f"is not the network of FID: it {what} {names[0]}{more}",
+                where=str(path),
+                todo=_WANTED,
+            )

@@ -1,0 +1,139 @@
+import math
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from jumar.errors import UserError
+from jumar.models.inception import FidInception
+from jumar.tasks.frechet_distance import frechet_distance, open_inception
+
+linalg = pytest.importorskip("scipy.linalg")
+
+
+def features(count: int, width: int, seed: int) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    mixing = torch.randn(width, width, generator=generator) / width**0.5
+    return torch.randn(count, width, generator=generator) @ mixing + seed / 10
+
+
+def by_matrix_root(real: Tensor, fake: Tensor) -> float:
+    first, second = real.double().numpy(), fake.double().numpy()
+    one, two = (np.cov(rows, rowvar=False) for rows in (first, second))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        root = linalg.sqrtm(one @ two)
+    apart = np.square(first.mean(axis=0) - second.mean(axis=0)).sum()
+    return float(apart + np.trace(one) + np.trace(two) - 2 * np.trace(np.real(root)))
+
+
+@pytest.mark.parametrize(("count", "other"), [(400, 300), (100, 90)])
+def test_the_distance_is_that_of_scipys_matrix_root(count: int, other: int) -> None:
+    real, fake = features(count, 32, 1), features(other, 32, 2)
+    assert frechet_distance(real, fake) == pytest.approx(by_matrix_root(real, fake), rel=1e-9)
+
+
+def test_fewer_pictures_than_features_are_no_difficulty() -> None:
+    real, fake = features(20, 48, 1), features(30, 48, 2)
+    # The root of a singular product is exact to the root of the rounding error only.
+    assert frechet_distance(real, fake) == pytest.approx(by_matrix_root(real, fake), rel=1e-5)
+
+
+def test_known_distances() -> None:
+    real = features(500, 8, 3)
+    assert frechet_distance(real, real) < 1e-9
+    assert frechet_distance(real, real + 2) == pytest.approx(8 * 4)
+    spread = 3 * (real - real.mean(dim=0)) + real.mean(dim=0)
+    trace = float(np.trace(np.cov(real.double().numpy(), rowvar=False)))
+    assert frechet_distance(real, spread) == pytest.approx((3 - 1) ** 2 * trace, rel=1e-6)
+
+
+def test_the_order_of_sets_and_rows_does_not_matter() -> None:
+    real, fake = features(60, 16, 1), features(70, 16, 2)
+    distance = frechet_distance(real, fake)
+    assert frechet_distance(fake, real) == pytest.approx(distance, rel=1e-12)
+    assert frechet_distance(real.flip(0), fake) == pytest.approx(distance, rel=1e-12)
+
+
+def test_features_that_are_not_finite_give_no_number() -> None:
+    real = features(10, 4, 1)
+    assert math.isnan(frechet_distance(real, real.clone().fill_(math.inf)))
+
+
+def test_sets_without_covariance_are_refused() -> None:
+    with pytest.raises(ValueError, match="two rows"):
+        frechet_distance(torch.zeros(1, 4), torch.zeros(9, 4))
+    with pytest.raises(ValueError, match=r"\[N, D\]"):
+        frechet_distance(torch.zeros(3, 4), torch.zeros(3, 5))
+
+
+@pytest.fixture(scope="module")
+def weights() -> dict[str, Tensor]:
+    torch.manual_seed(0)
+    return {**FidInception().state_dict(), "fc.weight": torch.zeros(1008, 2048)}
+
+
+def test_weights_are_read_from_either_kind_of_file(
+    tmp_path: Path, weights: dict[str, Tensor]
+) -> None:
+    without_counters = {
+        name: value for name, value in weights.items() if "num_batches_tracked" not in name
+    }
+    torch.save(without_counters, tmp_path / "inception.pth")
+    save_file(weights, tmp_path / "inception.safetensors")
+    for name in ("inception.pth", "inception.safetensors"):
+        network = open_inception(tmp_path / name)
+        assert not network.training
+        assert not any(parameter.requires_grad for parameter in network.parameters())
+        assert all(torch.equal(v, weights[k]) for k, v in network.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"fc.weight": torch.zeros(1000, 2048)}, "torchvision's network"),
+        ({"AuxLogits.fc.weight": torch.zeros(1)}, "torchvision's network"),
+        ({"Mixed_8a.conv.weight": torch.zeros(1)}, r"unknown Mixed_8a\.conv\.weight"),
+        ({"Mixed_7c.branch_pool.bn.bias": torch.zeros(3)}, r"is \[3\] instead of \[192\]"),
+        ({"Mixed_7c.branch_pool.bn.bias": None}, r"lacks Mixed_7c\.branch_pool\.bn\.bias"),
+    ],
+)
+def test_another_network_is_refused(
+    tmp_path: Path, weights: dict[str, Tensor], change: dict[str, Tensor | None], message: str
+) -> None:
+    path = tmp_path / "inception.pth"
+    changed = {**weights, **change}
+    # Zeros stand for the large ones: only names and shapes are looked at.
+    small = {
+        name: torch.zeros(()).expand(value.shape)
+        for name, value in changed.items()
+        if value is not None
+    }
+    torch.save(small, path)
+    with pytest.raises(UserError, match=message):
+        open_inception(path)
+
+
+@pytest.mark.parametrize("name", ["inception.pth", "inception.safetensors"])
+def test_a_missing_or_damaged_file_is_named(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    with pytest.raises(UserError, match="no such file"):
+        open_inception(path)
+    for content in (b"", b"no weights at all", bytes(range(256)) * 40):
+        path.write_bytes(content)
+        with pytest.raises(UserError, match="cannot be read"):
+            open_inception(path)
+
+
+def test_a_file_that_would_run_code_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "inception.pth"
+    torch.save({"weights": Path}, path)
+    with pytest.raises(UserError, match="cannot be read"):
+        open_inception(path)
+    torch.save([1, 2], path)
+    with pytest.raises(UserError, match="no weights by name"):
+        open_inception(path)

@@ -30,7 +30,8 @@ from torch import nn
 
 from jumar.data.image_set import ImageData
 from jumar.data.preprocessing import alexnet_preprocessing
-from jumar.models.alexnet import AlexNet, Initialization
+from jumar.models.alexnet import AlexNet, Initialization, tf_variables
+from jumar.models.tf_layout import TfNames
 from jumar.precision.settings import PrecisionSettings
 from jumar.recipes.classification import ClassificationRecipe, Network
 from jumar.recipes.registry import register
@@ -63,6 +64,11 @@ class AlexNetModel(Network):
             logits_relu=self.logits_relu,
             initialization=cast(Initialization, self.initialization),
         )
+
+    def tf_names(self, network: nn.Module) -> TfNames:
+        """Those of the original's graph."""
+        assert isinstance(network, AlexNet)
+        return TfNames(variables=tf_variables(network))
 
 
 @register("alexnet")

@@ -32,7 +32,8 @@ from torch import nn
 
 from jumar.data.image_set import ImageData
 from jumar.data.preprocessing import resnext_preprocessing
-from jumar.models.resnext import ResNeXt50, decays
+from jumar.models.resnext import ResNeXt50, decays, tf_variables
+from jumar.models.tf_layout import TfNames
 from jumar.precision.settings import LossScaleSettings, PrecisionSettings
 from jumar.recipes.classification import ClassificationRecipe, Network
 from jumar.recipes.registry import register
@@ -56,6 +57,11 @@ class ResNeXt50Model(Network):
         """ResNeXt-50 32x4d for images of at least 32 px."""
         del image_size
         return ResNeXt50(num_classes=num_classes, matrix_product=self.matrix_product)
+
+    def tf_names(self, network: nn.Module) -> TfNames:
+        """Those of the original's graph, under `fp32_vars/`."""
+        assert isinstance(network, ResNeXt50)
+        return TfNames(variables=tf_variables(network))
 
     def decays(self, name: str, parameter: nn.Parameter) -> bool:
         """All but batch norms."""

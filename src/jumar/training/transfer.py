@@ -18,6 +18,7 @@ from jumar.training.checkpoint import (
 )
 from jumar.training.run_directory import RunDirectory
 from jumar.training.settings import TransferSettings
+from jumar.weights.checkpoint_paths import is_checkpoint
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +112,13 @@ def take_over(
 def weights_path(settings: TransferSettings) -> tuple[str, Path]:
     """The weights file behind `transfer.start_from`: a file, a checkpoint, or a run's newest."""
     path = Path(settings.start_from).expanduser()
+    ours = RunDirectory(path).exists or (path / MODEL).is_file()
+    if not ours and (is_checkpoint(path) or path.suffix == ".pb"):
+        raise UserError(
+            f"'{path}' holds TensorFlow's weights",
+            where="transfer.start_from",
+            todo="Bring them in first: jumar weights import RECIPE FILE --to NAME.safetensors",
+        )
     if path.is_file():
         return str(path), path
     if (path / MODEL).is_file():

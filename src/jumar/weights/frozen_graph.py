@@ -115,6 +115,14 @@ class FrozenConstants(Mapping[str, Array]):
     def __len__(self) -> int:
         return len(self._places)
 
+    def names(self) -> list[str]:
+        """The constants' names, in the order of the graph."""
+        return list(self._places)
+
+    def read(self, name: str) -> Array:
+        """The values of a constant, as `self[name]`."""
+        return self[self.entry(name).name]
+
     def entry(self, name: str) -> TensorEntry:
         """Shape and element type of a constant.
 

@@ -69,6 +69,11 @@ class TensorEntry:
         """How many numbers it has."""
         return math.prod(self.shape)
 
+    @property
+    def bytes(self) -> int:
+        """Bytes of its values; 0 for strings, whose lengths are not known without reading."""
+        return self.elements * _ITEM_BYTES.get(self.dtype, 0)
+
 
 ELEMENT_TYPES = {
     number: ElementType(number=number, name=name, stored=np.dtype(stored))
@@ -96,6 +101,10 @@ ELEMENT_TYPES = {
         (23, "uint64", "<u8"),
     )
 }
+
+_ITEM_BYTES = {
+    kind.name: kind.stored.itemsize for kind in ELEMENT_TYPES.values() if not kind.is_string
+} | {"float8_e4m3": 1, "float8_e5m2": 1}
 
 
 def element_type(number: int) -> ElementType:

@@ -1,0 +1,90 @@
+"""What takes part when weights change between TensorFlow and a recipe's network."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from jumar.models import bert_names
+from jumar.models.tf_layout import TfNames
+from jumar.recipes.recipe import Recipe
+from jumar.recipes.registry import create_recipe, list_recipes
+from jumar.settings import override
+from jumar.weights.tensor_types import TensorEntry
+
+Weights = Mapping[str, torch.Tensor]
+
+_WITHOUT_NETWORK: Mapping[str, Callable[[Sequence[str]], TfNames]] = {"bert": bert_names.tf_names}
+"""Names that can be translated though no recipe has the network: they say what it consists of."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network:
+    """A network as far as its weights go.
+
+    Attributes:
+        name: Of the recipe, or of what is translated without one.
+        names: What its weights are called in TensorFlow.
+        weights: Its `state_dict`, freshly initialised; without a network, zeros that take no
+            memory.
+        trained: Which of the weights an optimizer changes.
+        recipe: None without a network.
+    """
+
+    name: str
+    names: TfNames
+    weights: Weights
+    trained: frozenset[str]
+    recipe: Recipe | None
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the weights."""
+        return {name: tuple(tensor.shape) for name, tensor in self.weights.items()}
+
+
+def network_of(recipe: Recipe, name: str) -> Network:
+    """The network of a recipe.
+
+    Raises:
+        UserError: The recipe cannot build it without data, or it has no TensorFlow names.
+    """
+    model = recipe.build_model()
+    trained = [key for key, value in model.named_parameters() if value.requires_grad]
+    return Network(
+        name=name,
+        names=recipe.tf_names(model),
+        weights=model.state_dict(),
+        trained=frozenset(trained),
+        recipe=recipe,
+    )
+
+
+def network_named(
+    name: str, assignments: Sequence[str], entries: Mapping[str, TensorEntry]
+) -> Network:
+    """The network of the recipe of that name, or what stands in for one.
+
+    Args:
+        name: A recipe, or `bert`.
+        assignments: Changed fields of the recipe.
+        entries: What the file holds, in either naming, of which weights without a recipe consist.
+
+    Raises:
+        UserError: There is no such recipe; see `network_of` for more.
+    """
+    translated = _WITHOUT_NETWORK.get(name)
+    if translated is None or any(row.name == name for row in list_recipes()):
+        return network_of(override(create_recipe(name), assignments), name)
+    names = translated(list(entries))
+    weights: dict[str, torch.Tensor] = {}
+    for variable in names.variables:
+        shape: tuple[int, ...] = ()
+        if variable.tf_name in entries:
+            theirs = np.broadcast_to(np.float32(0), entries[variable.tf_name].shape)
+            shape = variable.layout.to_torch(theirs).shape
+        elif variable.name in entries:
+            shape = entries[variable.name].shape
+        weights[variable.name] = torch.zeros(()).expand(shape)
+    return Network(name=name, names=names, weights=weights, trained=frozenset(weights), recipe=None)

@@ -1,0 +1,177 @@
+"""A recipe's weights into a TensorFlow checkpoint: `jumar weights export`."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from jumar.errors import UserError
+from jumar.models.tf_layout import TfVariable
+from jumar.recipes.recipe import Recipe
+from jumar.recipes.registry import import_modules
+from jumar.recipes.starting import stored_recipe
+from jumar.recipes.weights_exchange import Network, Weights, network_named, network_of
+from jumar.settings import override
+from jumar.training.checkpoint import find_checkpoint, load_weights
+from jumar.training.run_directory import RunDirectory
+from jumar.weights.bundle_writer import write_bundle
+from jumar.weights.matching import AVERAGE, GLOBAL_STEP, unnamed_weights
+from jumar.weights.tensor_files import SAFETENSORS, SafetensorsFile
+from jumar.weights.tensor_types import Array, shape_text
+
+_PLACES = {
+    "beside": f"under NAME{AVERAGE}",
+    "swapped": f"under NAME, and the weights as trained under NAME{AVERAGE}",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportRequest:
+    """Which weights go out, and where to.
+
+    Attributes:
+        source: A run directory; or a `.safetensors` file, with `recipe`.
+        out: Prefix of the checkpoint's files; None for `tf1/model.ckpt-STEP` in the run.
+        which: `last`, `best`, or a step; of a run.
+        recipe: What a `.safetensors` file belongs to.
+        assignments: Changed fields of the recipe.
+    """
+
+    source: Path
+    out: Path | None = None
+    which: str = "last"
+    recipe: str | None = None
+    assignments: Sequence[str] = ()
+    imports: Sequence[str] = ()
+
+
+class _Made(Mapping[str, Array]):
+    """Arrays that are made one at a time, while they are written."""
+
+    def __init__(self, made: Mapping[str, Callable[[], Array]]) -> None:
+        self._made = made
+
+    def __getitem__(self, name: str) -> Array:
+        return self._made[name]()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+
+def export_weights(request: ExportRequest) -> list[str]:
+    """Write the weights of a run, or of a `.safetensors` file, as a TensorFlow checkpoint.
+
+    Returns:
+        What was done, line by line.
+
+    Raises:
+        UserError: There is no such run or checkpoint, the network has no TensorFlow names, or the
+            files cannot be written.
+    """
+    import_modules(request.imports)
+    step = 0
+    averages: Weights | None = None
+    if request.source.suffix == SAFETENSORS:
+        network, out = _of_file(request)
+    else:
+        network, averages, step = _of_run(request)
+        out = request.out or request.source / "tf1" / f"model.ckpt-{step}"
+    placed = place_weights(network, averages)
+    averaged = len(placed) - len(network.names.variables)
+    write_bundle(out, _Made({**placed, GLOBAL_STEP: lambda: np.array(step, dtype=np.int64)}))
+    lines = [f"{len(network.names.variables)} weights of {network.name}, global step {step}"]
+    if averaged:
+        lines.append(f"  with averages ({averaged}): {_PLACES[network.names.averages]}")
+    elif averages is not None:
+        lines.append("  without the run's averages: the original's checkpoints have none")
+    unnamed = unnamed_weights(network.names, network.weights)
+    if unnamed:
+        lines.append(f"  left out, without a TensorFlow name: {', '.join(unnamed)}")
+    return [*lines, f"written: {out}"]
+
+
+def place_weights(network: Network, averages: Weights | None) -> dict[str, Callable[[], Array]]:
+    """What each variable of the checkpoint is made from, averages where the original has them."""
+    names = network.names
+    placed: dict[str, Callable[[], Array]] = {}
+
+    def place(tf_name: str, variable: TfVariable, weights: Weights) -> None:
+        placed[tf_name] = lambda: variable.to_tensorflow(weights[variable.name])
+
+    for variable in names.variables:
+        plain, beside = variable.tf_name, variable.tf_name + AVERAGE
+        has_average = (
+            averages is not None
+            and names.averages != "none"
+            and variable.name in network.trained
+            and re.search(names.averaged, variable.tf_name) is not None
+        )
+        if averages is None or not has_average:
+            place(plain, variable, network.weights)
+        elif names.averages == "swapped":
+            place(plain, variable, averages)
+            place(beside, variable, network.weights)
+        else:
+            place(plain, variable, network.weights)
+            place(beside, variable, averages)
+    return placed
+
+
+def _of_run(request: ExportRequest) -> tuple[Network, Weights | None, int]:
+    run = RunDirectory(request.source)
+    name, _, recipe = stored_recipe(run, request.imports)
+    if request.recipe not in (None, name):
+        raise UserError(f"'{run}' holds a run of '{name}'", where="--recipe")
+    recipe: Recipe = override(recipe, request.assignments)
+    results = run.read_results() or {}
+    headline = results.get("headline")
+    checkpoint = find_checkpoint(
+        run.checkpoints,
+        request.which,
+        (headline["name"], headline["higher_is_better"]) if headline else None,
+    )
+    network = _with_weights(network_of(recipe, name), checkpoint.model_file(ema=False))
+    averages = None
+    if checkpoint.has_ema:
+        averages = _with_weights(network, checkpoint.model_file(ema=True)).weights
+    return network, averages, checkpoint.step
+
+
+def _of_file(request: ExportRequest) -> tuple[Network, Path]:
+    if request.recipe is None or request.out is None:
+        raise UserError(
+            "a .safetensors file does not say which network it is of, nor where to put it",
+            where=str(request.source),
+            todo="Add --recipe NAME and --out PREFIX.",
+        )
+    file = SafetensorsFile(request.source)
+    entries = {name: file.entry(name) for name in file.names()}
+    network = network_named(request.recipe, request.assignments, entries)
+    return _with_weights(network, request.source), request.out
+
+
+def _with_weights(network: Network, path: Path) -> Network:
+    """The network with the weights of a file, which must be all of them."""
+    weights = load_weights(path)
+    foreign = next((name for name in weights if name not in network.weights), None)
+    if foreign is not None:
+        raise UserError(
+            f"holds '{foreign}', which is no weight of {network.name}",
+            where=str(path),
+            todo="Export with the recipe and settings of these weights.",
+        )
+    for name, own in network.weights.items():
+        found = weights.get(name)
+        if found is None or found.shape != own.shape:
+            has = "nothing" if found is None else shape_text(tuple(found.shape))
+            raise UserError(
+                f"has {has} for '{name}', which takes {shape_text(tuple(own.shape))}",
+                where=str(path),
+                todo=f"Export with the recipe and settings of these weights, not {network.name}.",
+            )
+    return replace(network, weights=weights)

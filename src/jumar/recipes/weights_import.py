@@ -1,0 +1,209 @@
+"""TensorFlow weights into a recipe's network: `jumar weights import`.
+
+Names are matched and shapes compared before any value is read, and nothing is written where
+something does not fit, unless a part was asked for.
+"""
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from safetensors import SafetensorError
+from safetensors.torch import save
+
+from jumar.environment import inspect_environment
+from jumar.errors import UserError
+from jumar.recipes.recipe import Recipe
+from jumar.recipes.registry import import_modules
+from jumar.recipes.weights_exchange import Network, Weights, network_named
+from jumar.settings import to_json
+from jumar.training.checkpoint import write_checkpoint
+from jumar.training.run_directory import RunDirectory, write_json
+from jumar.weights.frozen_graph import FrozenConstants
+from jumar.weights.matching import GLOBAL_STEP, Match, Matching, match_names
+from jumar.weights.tensor_files import SAFETENSORS, TensorFile, open_tensorflow
+from jumar.weights.tensor_types import TensorEntry
+
+_SHOWN = 8
+_LARGEST_STEP = 2**53
+"""What JSON's readers keep exactly."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportRequest:
+    """Which file goes into which network, and where the result goes.
+
+    Attributes:
+        file: A TensorFlow checkpoint or a frozen graph.
+        to: A `.safetensors` file, or a new run directory.
+        partial: Take what fits where not everything does.
+        raw: Write the weights as trained into a `.safetensors` file, not their averages.
+    """
+
+    recipe: str
+    file: Path
+    to: Path
+    assignments: Sequence[str] = ()
+    imports: Sequence[str] = ()
+    partial: bool = False
+    raw: bool = False
+
+
+def import_weights(request: ImportRequest) -> list[str]:
+    """Bring the weights of a TensorFlow file into a recipe's network.
+
+    Returns:
+        What was done, line by line.
+
+    Raises:
+        UserError: A file cannot be read or written, nothing fits, or not everything does and
+            `partial` was not asked for.
+    """
+    to_file = request.to.suffix == SAFETENSORS
+    if request.to.is_dir() or (request.to.exists() and not to_file):
+        raise UserError(
+            f"'{request.to}' is there already",
+            where="--to",
+            todo="Name a new run directory, or a file that ends in .safetensors.",
+        )
+    import_modules(request.imports)
+    file = open_tensorflow(request.file)
+    entries = {name: file.entry(name) for name in file.names()}
+    network = network_named(request.recipe, request.assignments, entries)
+    if network.recipe is None and not to_file:
+        raise UserError(
+            f"there is no recipe '{request.recipe}' yet, of which a run could be made",
+            where="--to",
+            todo="Name a file that ends in .safetensors.",
+        )
+    matching = match_names(network.names, entries, network.shapes)
+    # Most constants of a frozen graph are sizes and axes; only in a checkpoint everything counts.
+    complete = _is_complete(matching, leftover_counts=not isinstance(file, FrozenConstants))
+    if not matching.matches or not (complete or request.partial):
+        raise _does_not_fit(request, matching)
+    step = _global_step(file, entries)
+    lines = [
+        f"{request.file}: {len(matching.matches)} of {len(network.names.variables)} weights of "
+        f"{request.recipe}, global step {step}",
+        *_listed(matching),
+    ]
+    plain = _filled(network, file, {match: match.raw for match in matching.matches})
+    averages = None
+    if matching.has_averages:
+        averages = _filled(
+            network, file, {match: match.average or match.raw for match in matching.matches}
+        )
+    if to_file:
+        chosen = plain if averages is None or request.raw else averages
+        _write_safetensors(request.to, chosen)
+        kind = "averaged weights" if chosen is averages else "weights as trained"
+        return [*lines, f"written: {request.to} ({kind})"]
+    assert network.recipe is not None
+    return [*lines, *_write_run(request, network.recipe, step, plain, averages)]
+
+
+def _is_complete(matching: Matching, *, leftover_counts: bool) -> bool:
+    odd = (matching.missing, matching.wrong_shape, matching.unnamed)
+    return not any(odd) and not (leftover_counts and matching.leftover)
+
+
+def _does_not_fit(request: ImportRequest, matching: Matching) -> UserError:
+    part = "only in part" if matching.matches else "not at all"
+    advice = "Nothing was written. Change the recipe with --set where a shape is wrong"
+    if matching.matches:
+        advice += "; --partial takes over what fits and leaves the rest as it is initialised"
+    return UserError(
+        f"fits '{request.recipe}' {part}",
+        where=str(request.file),
+        todo="\n".join([f"matched: {len(matching.matches)}", *_listed(matching), f"{advice}."]),
+    )
+
+
+def _listed(matching: Matching) -> list[str]:
+    groups = (
+        ("missing in the file", [f"{v.tf_name} for {v.name}" for v in matching.missing]),
+        ("of another shape", [str(wrong) for wrong in matching.wrong_shape]),
+        ("without a TensorFlow name", matching.unnamed),
+        ("left over in the file", matching.leftover),
+        ("no weights", matching.ignored),
+    )
+    averages = sum(bool(match.average) for match in matching.matches)
+    lines = [f"  with averages: {averages}"] if averages else []
+    for title, names in groups:
+        if names:
+            shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+            lines.append(f"  {title} ({len(names)}): {shown}")
+    return lines
+
+
+def _filled(network: Network, file: TensorFile, sources: Mapping[Match, str]) -> Weights:
+    """The network's weights with those of the file in their places."""
+    weights = dict(network.weights)
+    for match, source in sources.items():
+        own = weights[match.variable.name]
+        weights[match.variable.name] = match.variable.to_torch(file.read(source)).to(own.dtype)
+    if network.recipe is None:
+        taken = {match.variable.name for match in sources}
+        return {name: weight for name, weight in weights.items() if name in taken}
+    return weights
+
+
+def _global_step(file: TensorFile, entries: Mapping[str, TensorEntry]) -> int:
+    for name in (GLOBAL_STEP, *sorted(name for name in entries if name.endswith("/global_step"))):
+        entry = entries.get(name)
+        if entry is not None and entry.elements == 1 and entry.dtype in ("int32", "int64"):
+            step = int(file.read(name).item())
+            return step if 0 <= step < _LARGEST_STEP else 0
+    return 0
+
+
+def _write_safetensors(path: Path, weights: Weights) -> None:
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Not `save_file`: its files are readable for nobody else, whatever the umask says.
+        beside.write_bytes(save({name: weight.clone() for name, weight in weights.items()}))
+        beside.replace(path)
+    except (OSError, SafetensorError) as error:
+        raise UserError(f"cannot be written: {error}", where=str(path)) from None
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _write_run(
+    request: ImportRequest, recipe: Recipe, step: int, plain: Weights, averages: Weights | None
+) -> list[str]:
+    """A run directory as training leaves it, but for the state of an optimizer."""
+    lines: list[str] = []
+    asked = recipe.training.ema_decay > 0
+    if asked and averages is None:
+        lines.append("the file has no averages; they begin as the weights")
+        averages = plain
+    elif averages is not None and not asked:
+        lines.append(
+            "the recipe keeps no averages: `jumar evaluate` scores the weights as trained, with "
+            "--set training.ema_decay=0.999 the averages"
+        )
+    beside = RunDirectory(request.to.with_name(f".{request.to.name}.{os.getpid()}"))
+    try:
+        beside.path.parent.mkdir(parents=True, exist_ok=True)
+        write_checkpoint(
+            beside.checkpoints, step=step, epoch=0.0, model=plain, ema=averages, state={}, batch={}
+        )
+        write_json(beside.environment, asdict(inspect_environment()))
+        stored = {
+            "recipe": request.recipe,
+            "imports": list(request.imports),
+            "settings": to_json(recipe),
+        }
+        write_json(beside.recipe, stored)
+        beside.path.replace(request.to)
+    except OSError as error:
+        raise UserError(
+            f"the run cannot be written: {error.strerror}", where=str(request.to)
+        ) from error
+    finally:
+        shutil.rmtree(beside.path, ignore_errors=True)
+    return [*lines, f"written: {request.to} (a run at step {step})"]

@@ -1,0 +1,175 @@
+"""Which variable of a file is which weight of a network.
+
+One description, `TfNames`, stands beside each network. Held against a file it gives a `Matching`:
+what fits, and what is left over on either side. It is decided by names and shapes alone, before
+any value is read.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from jumar.models.tf_layout import TfNames, TfVariable
+from jumar.weights.tensor_types import TensorEntry, shape_text
+
+AVERAGE = "/ExponentialMovingAverage"
+GLOBAL_STEP = "global_step"
+_NO_WEIGHTS = (
+    r"(^|/)global_step$",
+    r"/(Adam|AdamOptimizer|Momentum|RMSProp|Adagrad|Ftrl)(_\d+)?$",
+    r"/(adam|lamb)_[mv]$",
+    r"(^|/)beta[12]_power(_\d+)?$",
+    r"(^|/)(loss_scale|good_steps|bad_steps)(/|$)",
+    r"^(_CHECKPOINTABLE_OBJECT_GRAPH|save_counter/.*)$",
+)
+"""What TensorFlow's and Ascend's training code keeps beside the weights."""
+_NOT_IN_TENSORFLOW = ".num_batches_tracked"
+"""Torch counts the batches of a batch norm and uses the count nowhere where a momentum is set."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Match:
+    """A weight of the network and its place in the file.
+
+    Attributes:
+        raw: The file's name of the value as trained.
+        average: The file's name of its moving average, or "".
+    """
+
+    variable: TfVariable
+    raw: str
+    average: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrongShape:
+    """A weight whose name is in the file with another shape; both in TensorFlow's layout."""
+
+    variable: TfVariable
+    source: str
+    found: tuple[int, ...]
+    needed: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.source} {shape_text(self.found)} for {self.variable.name}, "
+            f"which takes {shape_text(self.needed)}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Matching:
+    """What of a file fits a network.
+
+    Attributes:
+        matches: What fits, in the order of the original's graph.
+        wrong_shape: What has the right name only.
+        missing: Variables that the network needs and the file lacks.
+        unnamed: Weights of the network that have no name in TensorFlow.
+        leftover: Names in the file that are neither of the network nor known to be no weights.
+        ignored: Names in the file that hold no weights.
+    """
+
+    matches: Sequence[Match]
+    wrong_shape: Sequence[WrongShape]
+    missing: Sequence[TfVariable]
+    unnamed: Sequence[str]
+    leftover: Sequence[str]
+    ignored: Sequence[str]
+
+    @property
+    def has_averages(self) -> bool:
+        """Whether the file keeps the average of any weight that fits."""
+        return any(match.average for match in self.matches)
+
+
+def match_names(
+    names: TfNames,
+    entries: Mapping[str, TensorEntry],
+    weights: Mapping[str, tuple[int, ...]],
+) -> Matching:
+    """Hold a file against a network.
+
+    Args:
+        names: How the network's weights are called in TensorFlow.
+        entries: What the file holds, by its names.
+        weights: Shapes of the network's `state_dict`.
+    """
+    places, rest = _resolve(names, entries)
+    matches: list[Match] = []
+    wrong_shape: list[WrongShape] = []
+    missing: list[TfVariable] = []
+    for variable in names.variables:
+        plain = places.pop((variable.tf_name, False), "")
+        average = places.pop((variable.tf_name, True), "")
+        if names.averages == "swapped" and plain and average:
+            plain, average = average, plain
+        if not plain:
+            missing.append(variable)
+            rest += [average] if average else []
+            continue
+        needed = tensorflow_shape(variable, weights[variable.name])
+        source = next(
+            (name for name in (plain, average) if name and entries[name].shape != needed), ""
+        )
+        if source:
+            wrong_shape.append(
+                WrongShape(
+                    variable=variable, source=source, found=entries[source].shape, needed=needed
+                )
+            )
+        else:
+            matches.append(Match(variable=variable, raw=plain, average=average))
+    patterns = [re.compile(pattern) for pattern in (*_NO_WEIGHTS, *names.ignored)]
+    ignored = [name for name in rest if any(pattern.search(name) for pattern in patterns)]
+    return Matching(
+        matches=matches,
+        wrong_shape=wrong_shape,
+        missing=missing,
+        unnamed=unnamed_weights(names, weights),
+        leftover=[name for name in rest if name not in set(ignored)],
+        ignored=ignored,
+    )
+
+
+def unnamed_weights(names: TfNames, weights: Iterable[str]) -> list[str]:
+    """Those of the network's weights that have no name in TensorFlow."""
+    known = {variable.name for variable in names.variables}
+    return [name for name in weights if name not in known and not name.endswith(_NOT_IN_TENSORFLOW)]
+
+
+def tensorflow_shape(variable: TfVariable, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that a weight of the network has in TensorFlow."""
+    # A view of a single zero: the layout moves axes and no memory.
+    return variable.layout.to_tensorflow(np.broadcast_to(np.float32(0), shape)).shape
+
+
+def _resolve(names: TfNames, found: Iterable[str]) -> tuple[dict[tuple[str, bool], str], list[str]]:
+    """The file's name of each variable and average, and the names that are of none."""
+    known = {variable.tf_name for variable in names.variables}
+    renamings = [(re.compile(pattern), new) for pattern, new in names.renamings]
+    places: dict[tuple[str, bool], str] = {}
+    rest: list[str] = []
+    # A variable's own name comes before one that has to be renamed.
+    for name in sorted(found, key=lambda name: (name.removesuffix(AVERAGE) not in known, name)):
+        place = (
+            _renamed(name.removesuffix(AVERAGE), known, renamings),
+            name.endswith(AVERAGE),
+        )
+        if place[0] in known and place not in places:
+            places[place] = name
+        else:
+            rest.append(name)
+    return places, rest
+
+
+def _renamed(
+    name: str, known: "set[str]", renamings: Sequence[tuple["re.Pattern[str]", str]]
+) -> str:
+    for pattern, new in renamings:
+        if name in known:
+            break
+        name = pattern.sub(new, name)
+    return name

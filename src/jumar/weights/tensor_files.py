@@ -1,0 +1,115 @@
+"""Every kind of file that holds weights, behind one face: names, shapes, types, values."""
+
+from pathlib import Path
+from typing import Protocol
+
+import torch
+from safetensors import SafetensorError, safe_open
+
+from jumar.errors import UserError
+from jumar.weights.frozen_graph import read_constants
+from jumar.weights.tensor_bundle import open_checkpoint
+from jumar.weights.tensor_types import Array, TensorEntry
+
+SAFETENSORS = ".safetensors"
+FROZEN_GRAPH = ".pb"
+_NAMES = {
+    "F64": "float64",
+    "F32": "float32",
+    "F16": "half",
+    "BF16": "bfloat16",
+    "F8_E4M3": "float8_e4m3",
+    "F8_E5M2": "float8_e5m2",
+    "I64": "int64",
+    "I32": "int32",
+    "I16": "int16",
+    "I8": "int8",
+    "U8": "uint8",
+    "BOOL": "bool",
+}
+"""Element types of safetensors by TensorFlow's names, so that two files can be compared."""
+
+
+class TensorFile(Protocol):
+    """A file of named tensors; values are read when they are asked for."""
+
+    def names(self) -> list[str]:
+        """The tensors' names, in the order of the file."""
+        ...
+
+    def entry(self, name: str) -> TensorEntry:
+        """Shape and element type of a tensor."""
+        ...
+
+    def read(self, name: str) -> Array:
+        """The values of a tensor."""
+        ...
+
+
+class SafetensorsFile:
+    """A `.safetensors` file.
+
+    Args:
+        path: The file.
+
+    Raises:
+        UserError: It cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._file = safe_open(path, framework="pt")
+            self._entries = {name: self._entry(name) for name in self._file.keys()}  # noqa: SIM118
+        except (OSError, SafetensorError) as error:
+            raise UserError(f"cannot be read as safetensors: {error}", where=str(path)) from None
+
+    def names(self) -> list[str]:
+        """The tensors' names, in the order of the file."""
+        return list(self._entries)
+
+    def entry(self, name: str) -> TensorEntry:
+        """Shape and element type of a tensor."""
+        return self._entries[name]
+
+    def read(self, name: str) -> Array:
+        """The values of a tensor; bfloat16 becomes float32."""
+        values: torch.Tensor = self._file.get_tensor(name)
+        return (values.float() if values.dtype == torch.bfloat16 else values).numpy()
+
+    def _entry(self, name: str) -> TensorEntry:
+        described = self._file.get_slice(name)
+        kind = str(described.get_dtype())
+        return TensorEntry(
+            name=name, shape=tuple(described.get_shape()), dtype=_NAMES.get(kind, kind.lower())
+        )
+
+
+def open_tensors(path: Path) -> TensorFile:
+    """The tensors of a file: safetensors, a frozen TensorFlow graph, a TensorFlow checkpoint.
+
+    Args:
+        path: The kind is known by the ending; anything else is looked for as a checkpoint.
+
+    Raises:
+        UserError: There is no such file, or it is damaged.
+    """
+    if path.suffix == SAFETENSORS and not path.is_dir():
+        return SafetensorsFile(path)
+    return open_tensorflow(path)
+
+
+def open_tensorflow(path: Path) -> TensorFile:
+    """The variables or constants in a file of TensorFlow's.
+
+    Raises:
+        UserError: There is no such file, it is damaged, or it is another program's.
+    """
+    if path.suffix == FROZEN_GRAPH and not path.is_dir():
+        return read_constants(path)
+    if path.suffix == SAFETENSORS and path.is_file():
+        raise UserError(
+            "is no TensorFlow file but weights of jumar's own kind",
+            where=str(path),
+            todo="It needs no import: train with --set transfer.start_from=FILE.",
+        )
+    return open_checkpoint(path)

@@ -120,10 +120,34 @@ def open_pictures(path: str, split: Split, *, notice: Notice = lambda _: None) -
         if place.suffix.lower() == ".zip":
             return _from_zip(place, split, notice)
         if is_image(place.name):
-            listing = _listing([place.name], ignored=0)
-            return Pictures(ImageFolder(place.parent, listing), listing.paths)
+            return _one_picture(place)
     source = open_source(path, split, notice=notice)
     return Pictures(ShardPictures(source) if isinstance(source, ImageShards) else source)
+
+
+def open_all_pictures(path: Path, *, notice: Notice = lambda _: None) -> Pictures:
+    """All pictures of a folder or zip, whatever its folders are called, or one picture.
+
+    Args:
+        path: A folder, a zip or a picture.
+        notice: Is told how many files were left out.
+
+    Raises:
+        UserError: Nothing is there, or no picture, or it cannot be read.
+    """
+    if path.is_dir():
+        tree = DiskTree(path)
+        return _opened(tree, "", lambda names: ImageFolder(path, names), notice)
+    if path.is_file() and path.suffix.lower() == ".zip":
+        packed = ZipTree(path)
+        return _opened(packed, "", lambda names: ImageZip(packed, names), notice)
+    if path.is_file() and is_image(path.name):
+        return _one_picture(path)
+    raise UserError(
+        "neither a folder, a zip nor a picture" if path.exists() else "there is no such file",
+        where=str(path),
+        todo=f"Give a folder or zip with pictures ({', '.join(IMAGE_SUFFIXES)}), or one of them.",
+    )
 
 
 def by_numbers(path: str) -> tuple[tuple[tuple[int, str], ...], ...]:
@@ -205,6 +229,11 @@ def _opened(
         notice(f"{where}: {ignored} files that are not pictures are left out")
     listing = _listing(pictures, ignored)
     return Pictures(source(listing), listing.paths)
+
+
+def _one_picture(path: Path) -> Pictures:
+    listing = _listing([path.name], ignored=0)
+    return Pictures(ImageFolder(path.parent, listing), listing.paths)
 
 
 def _listing(paths: Iterable[str], ignored: int) -> ClassListing:

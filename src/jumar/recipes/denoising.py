@@ -123,8 +123,9 @@ class DenoisingRecipe(Recipe):
 
         Args:
             model: `build_model()`'s network with weights, in evaluation mode.
-            frames: Noisy pictures [1, channels, H, W] on the scale 0 to 1, on the network's
-                device; all of one size.
+            frames: Noisy pictures [N, channels, H, W] on the scale 0 to 1, on the network's
+                device. N is 1, or 3 where a grey network cleans the three channels of a colour
+                picture. All of one size where `looks_at_neighbours`.
 
         Yields:
             Clean pictures of the same shape, not clipped.
@@ -132,6 +133,10 @@ class DenoisingRecipe(Recipe):
         denoise = self.model.denoiser(model)
         for frame in frames:
             yield denoise(frame)
+
+    def looks_at_neighbours(self) -> bool:
+        """Whether the frames of a clip belong together; so where `denoise_frames` is overridden."""
+        return type(self).denoise_frames is not DenoisingRecipe.denoise_frames
 
     def optimization(self) -> Mapping[str, Optimization]:
         """The one objective's optimizer and schedule."""

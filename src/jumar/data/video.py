@@ -1,0 +1,228 @@
+"""Video files, frame by frame; needs PyAV (`pip install 'jumar[video]'`)."""
+
+import importlib
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from fractions import Fraction
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jumar.data.samples import Fault
+from jumar.errors import UserError
+
+VIDEO_SUFFIXES = (".mp4", ".mkv", ".webm", ".avi", ".mov", ".m4v", ".mpg", ".mpeg", ".y4m")
+_READ_FORMATS = "mov,matroska,avi,mpeg,mpegvideo,yuv4mpegpipe"
+"""Containers that hold their own frames. Playlists, which name other files or hosts, are not
+opened, whatever the file is called."""
+_WRITERS = {
+    ".mkv": ("ffv1", {}),
+    ".mp4": ("libx264", {"crf": "12"}),
+    ".mov": ("libx264", {"crf": "12"}),
+}
+"""Codec and options by ending."""
+_RATE = Fraction(25)
+_MOST_PIXELS = 89_000_000
+
+
+def is_video(name: str) -> bool:
+    """Whether a file counts as a video, by its suffix in any case."""
+    return name.lower().endswith(VIDEO_SUFFIXES)
+
+
+class VideoReader:
+    """The frames of a video file's first video stream, one in memory at a time.
+
+    Args:
+        path: The file.
+
+    Attributes:
+        rate: Frames per second, 25 where the file does not say.
+        count: Frames that the file announces; 0 where it does not.
+
+    Raises:
+        UserError: PyAV is missing, or the file is no video.
+    """
+
+    def __init__(self, path: Path) -> None:
+        av = _pyav(path)
+        self._path = path
+        self._errors: type[Exception] = av.error.FFmpegError
+        try:
+            self._container: Any = av.open(
+                str(path.resolve()),
+                options={"format_whitelist": _READ_FORMATS, "protocol_whitelist": "file"},
+            )
+        except (av.error.FFmpegError, OSError) as error:
+            raise UserError(
+                f"cannot be read as a video: {_reason(error)}", where=str(path)
+            ) from error
+        if not self._container.streams.video:
+            raise UserError("there are no pictures in it, only sound", where=str(path))
+        self._stream: Any = self._container.streams.video[0]
+        self._stream.thread_type = "AUTO"
+        self.rate = Fraction(self._stream.average_rate or _RATE)
+        self.count = int(self._stream.frames or 0)
+
+    def frames(self) -> Iterator[NDArray[np.uint8] | Fault]:
+        """The frames as RGB [height, width, 3]; a fault in the place of what cannot be decoded.
+
+        Those after it are whole again from the next complete frame on.
+        """
+        number = 0
+        packets: Iterator[Any] = iter(self._container.demux(self._stream))
+        while True:
+            try:
+                packet = next(packets, None)
+                if packet is None:
+                    return
+                decoded = packet.decode()
+            except self._errors as error:
+                origin = f"{self._path}, frame {number + 1}"
+                yield Fault(origin=origin, reason=f"cannot be decoded: {_reason(error)}")
+                number += 1
+                continue
+            for frame in decoded:
+                number += 1
+                if frame.width * frame.height > _MOST_PIXELS:
+                    origin = f"{self._path}, frame {number}"
+                    yield Fault(origin=origin, reason=f"{frame.width} x {frame.height} pixels")
+                    continue
+                yield frame.to_ndarray(format="rgb24")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._container.close()
+
+
+class VideoWriter:
+    """A video file that is written beside its place and renamed when it is whole.
+
+    `.mkv` holds exactly the frames (FFV1); `.mp4` and `.mov` lose a little (H.264, constant rate
+    factor 12, colours at half resolution where the sides are even). A context manager: leaving it
+    with an exception leaves no file.
+
+    Args:
+        path: The file.
+        rate: Frames per second.
+
+    Raises:
+        UserError: PyAV is missing, or the ending is none of those.
+    """
+
+    def __init__(self, path: Path, rate: Fraction) -> None:
+        av = _pyav(path)
+        check_written_video(path)
+        self._path = path
+        self._beside = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+        self._av = av
+        self._rate = rate
+        self._size = (0, 0)
+        self._stream: Any = None
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._container: Any = av.open(str(self._beside), "w")
+        except (av.error.FFmpegError, OSError) as error:
+            raise self._cannot(error) from error
+
+    def __enter__(self) -> "VideoWriter":
+        return self
+
+    def write(self, pixels: NDArray[np.uint8]) -> None:
+        """Add a frame [height, width, 3] or [height, width]; all of one size.
+
+        Raises:
+            UserError: The size is another one, or the file cannot be written.
+        """
+        if pixels.ndim == 2:
+            pixels = np.repeat(pixels[..., None], 3, axis=2)
+        size = (pixels.shape[0], pixels.shape[1])
+        if self._stream is None:
+            self._size = size
+            self._stream = self._new_stream(*size)
+        if size != self._size:
+            raise UserError(
+                f"a frame of {size[1]} x {size[0]} pixels does not fit into a video of "
+                f"{self._size[1]} x {self._size[0]}",
+                where=str(self._path),
+                todo="Write a folder of pictures instead.",
+            )
+        frame = self._av.VideoFrame.from_ndarray(np.ascontiguousarray(pixels), format="rgb24")
+        self._encode(frame)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None and self._stream is not None:
+                self._encode(None)
+            self._close()
+            if kind is None and self._stream is not None:
+                self._beside.replace(self._path)
+        except OSError as failure:
+            raise self._cannot(failure) from failure
+        finally:
+            with suppress(OSError):
+                self._beside.unlink()
+
+    def _new_stream(self, height: int, width: int) -> Any:
+        codec, options = _WRITERS[self._path.suffix.lower()]
+        stream = self._container.add_stream(codec, rate=self._rate, options=options)
+        stream.width, stream.height = width, height
+        even = height % 2 == 0 and width % 2 == 0
+        stream.pix_fmt = "bgr0" if codec == "ffv1" else "yuv420p" if even else "yuv444p"
+        return stream
+
+    def _encode(self, frame: Any) -> None:
+        try:
+            for packet in self._stream.encode(frame):
+                self._container.mux(packet)
+        except (self._av.error.FFmpegError, OSError) as error:
+            raise self._cannot(error) from error
+
+    def _close(self) -> None:
+        try:
+            self._container.close()
+        except self._av.error.FFmpegError as error:
+            raise self._cannot(error) from error
+
+    def _cannot(self, error: Exception) -> UserError:
+        return UserError(f"cannot be written: {_reason(error)}", where=str(self._path))
+
+
+def check_written_video(path: Path) -> None:
+    """That a video can be written under this name.
+
+    Raises:
+        UserError: PyAV is missing, or the ending is none that is written.
+    """
+    _pyav(path)
+    if path.suffix.lower() not in _WRITERS:
+        raise UserError(
+            f"videos are not written as '{path.suffix}'",
+            where=str(path),
+            todo=f"Known: {', '.join(_WRITERS)}; or give a folder for single pictures.",
+        )
+
+
+def _pyav(path: Path) -> Any:
+    try:
+        return importlib.import_module("av")
+    except ImportError as error:
+        raise UserError(
+            "reading and writing videos needs PyAV, which is not installed",
+            where=str(path),
+            todo="pip install 'jumar[video]', or turn the video into pictures first: "
+            "ffmpeg -i VIDEO FRAMES/%06d.png",
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)

@@ -1,0 +1,205 @@
+"""The VQ-VAE recipes from training to pictures, on the digits."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from jumar.data.samples import SampleKey
+from jumar.errors import UserError
+from jumar.precision.modes import MODES
+from jumar.recipes.recipe import Recipe
+from jumar.recipes.registry import create_recipe
+from jumar.recipes.trained import TrainedRequest, open_trained
+from jumar.recipes.vqvae_prior import sample_pictures
+from jumar.settings import override, to_json
+from jumar.tasks.code_prior import CodePriorTask
+from jumar.training.checkpoint import list_checkpoints
+from jumar.training.schedules import learning_rate
+from jumar.training.trainer import Trainer
+from tests.training.small_tasks import trainer_for
+
+FAST = (
+    "data.workers=0",
+    "training.log_every=2it",
+    "training.evaluate_every=",
+    "checkpoints.every=2it",
+    "data.batch_size=6",
+    "data.eval_batch_size=100",
+)
+SMALL = (*FAST, "model.codes=6", "model.width=8", "model.pull=0.25", "optimizer.learning_rate=0.01")
+SMALL_PRIOR = (*FAST, "model.layers=2", "model.maps=4", "optimizer.learning_rate=0.01")
+
+
+def recipe(name: str, *settings: str) -> Recipe:
+    return override(create_recipe(name), settings)
+
+
+def trained(name: str, path: Path, *settings: str, steps: int = 4) -> Trainer:
+    """Train, and leave the run as the command line would."""
+    made = recipe(name, f"training.duration={steps}it", *settings)
+    torch.manual_seed(made.seed)
+    trainer = trainer_for(made.build_task(lambda _: None), made.plan(name), path)
+    trainer.train()
+    stored = {"recipe": name, "imports": [], "settings": to_json(made)}
+    (path / "recipe.json").write_text(json.dumps(stored))
+    return trainer
+
+
+def weights(trainer: Trainer) -> dict[str, torch.Tensor]:
+    return {name: value.clone() for name, value in trainer.state.task.model.state_dict().items()}
+
+
+@pytest.fixture(scope="module")
+def first_stage(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("first")
+    trained("vqvae-mnist", path, *SMALL)
+    return path
+
+
+def stage(name: str, first: Path) -> tuple[str, ...]:
+    return SMALL if name == "vqvae-mnist" else (*SMALL_PRIOR, f"vqvae.run={first}")
+
+
+@pytest.mark.parametrize("name", ["vqvae-mnist", "vqvae-prior"])
+def test_a_resumed_run_equals_one_that_never_stopped_bit_for_bit(
+    name: str, first_stage: Path, tmp_path: Path
+) -> None:
+    settings = (*stage(name, first_stage), "training.ema_decay=0.9")
+    whole = trained(name, tmp_path, *settings)
+    made = recipe(name, "training.duration=4it", *settings)
+    torch.manual_seed(99)
+    resumed = trainer_for(made.build_task(lambda _: None), made.plan(name), tmp_path)
+    resumed.resume(next(c for c in list_checkpoints(tmp_path / "checkpoints") if c.step == 2))
+    resumed.train()
+    for key, value in weights(whole).items():
+        assert torch.equal(value, weights(resumed)[key]), key
+
+
+@pytest.mark.parametrize("name", ["vqvae-mnist", "vqvae-prior"])
+def test_a_batch_in_parts_gives_the_weights_of_the_whole(
+    name: str, first_stage: Path, tmp_path: Path
+) -> None:
+    # Adam would turn a rounding of the gradient into a whole step.
+    settings = (*stage(name, first_stage), "optimizer.kind=sgd")
+    if name == "vqvae-mnist":
+        settings = (*settings, "model.pull=0")
+    whole, parts = (
+        weights(trained(name, tmp_path / micro, *settings, f"training.micro_batch_size={micro}"))
+        for micro in ("0", "4")
+    )
+    for key, value in whole.items():
+        torch.testing.assert_close(parts[key], value, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("mode", [mode.name for mode in MODES])
+@pytest.mark.parametrize("name", ["vqvae-mnist", "vqvae-prior"])
+def test_every_precision_mode_trains(
+    name: str, mode: str, first_stage: Path, tmp_path: Path
+) -> None:
+    settings = stage(name, first_stage)
+    trainer = trained(name, tmp_path, *settings, f"precision.mode={mode}", steps=2)
+    assert all(value.isfinite().all() for value in weights(trainer).values())
+    assert all(value.dtype == torch.float32 for value in weights(trainer).values())
+
+
+def test_the_vqvae_stays_as_it_was_while_the_prior_learns(
+    first_stage: Path, tmp_path: Path
+) -> None:
+    prior = trained("vqvae-prior", tmp_path, *SMALL_PRIOR, f"vqvae.run={first_stage}")
+    frozen = open_trained(TrainedRequest(run_dir=first_stage))
+    frozen.policy.close()
+    for name, value in frozen.model.state_dict().items():
+        assert torch.equal(value, weights(prior)[f"vqvae.{name}"]), name
+
+
+def test_a_prior_draws_the_pictures_of_a_seed_in_any_number(
+    first_stage: Path, tmp_path: Path
+) -> None:
+    settings = (*SMALL_PRIOR, f"vqvae.run={first_stage}", "model.classes=10")
+    settings = (*settings, "training.ema_decay=0.9")
+    trained("vqvae-prior", tmp_path, *settings)
+    opened = open_trained(TrainedRequest(run_dir=tmp_path))
+    with torch.no_grad():
+        # After a few steps all codes still give the same grey.
+        for parameter in opened.model.get_submodule("vqvae").parameters():
+            parameter.mul_(20)
+    five, three = (list(sample_pictures(opened, count, seed=3)) for count in (5, 3))
+    other = list(sample_pictures(opened, 5, seed=4))
+    opened.policy.close()
+    assert all(p.shape == (1, 24, 24) and p.dtype == torch.uint8 for p in five)
+    assert all(torch.equal(a, b) for a, b in zip(five, three, strict=False))
+    assert not all(torch.equal(a, b) for a, b in zip(five, other, strict=True))
+
+
+def test_an_untrained_prior_needs_about_log2_k_bits_a_code_and_shows_pictures(
+    first_stage: Path,
+) -> None:
+    made = recipe("vqvae-prior", *SMALL_PRIOR, f"vqvae.run={first_stage}")
+    task = made.build_task(lambda _: None)
+    assert isinstance(task, CodePriorTask)
+    for parameter in task.objectives[0].trained.parameters():
+        nn.init.zeros_(parameter)
+    assert task.eval_data is not None
+    samples = task.eval_data.fetch([SampleKey(0, index) for index in range(20)]).batch
+    scores = task.summarize(task.evaluate_batch(samples))
+    assert scores["bits_per_code"] == pytest.approx(2.585, abs=1e-3)  # log2 of 6 codes
+    assert scores["nll"] == pytest.approx(9 * 1.7918, abs=1e-2)  # 3 x 3 codes
+    (shown,) = task.illustrate()
+    assert shown.image.dtype == torch.uint8
+
+
+def test_names_for_tensorflow_cover_the_whole_state(first_stage: Path) -> None:
+    for made in (
+        recipe("vqvae"),
+        recipe("vqvae-mnist"),
+        recipe("vqvae-prior", *SMALL_PRIOR, f"vqvae.run={first_stage}"),
+    ):
+        model = made.build_model()
+        names = made.tf_names(model)
+        assert {v.name for v in names.variables} == set(model.state_dict())
+        assert len({v.tf_name for v in names.variables}) == len(names.variables)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "told"),
+    [
+        ("vqvae", ("data.image_size=30",), "data.image_size=28"),
+        ("vqvae-mnist", ("data.image_size=28",), "multiples of 8 px"),
+        ("vqvae-mnist", ("model.width=6",), "multiple of 4"),
+        ("vqvae-prior", (), "vqvae.run=RUN"),
+        ("vqvae-prior", ("vqvae.run=nowhere",), "nowhere"),
+    ],
+)
+def test_what_does_not_fit_is_told_with_what_to_do(
+    name: str, settings: tuple[str, ...], told: str
+) -> None:
+    with pytest.raises(UserError, match=told):
+        recipe(name, "data.path=digits", *settings).build_task(lambda _: None)
+
+
+def test_a_run_of_another_recipe_is_no_vqvae(first_stage: Path, tmp_path: Path) -> None:
+    settings = (*SMALL_PRIOR, f"vqvae.run={first_stage}")
+    trained("vqvae-prior", tmp_path, *settings, steps=1)
+    with pytest.raises(UserError, match="no VQ-VAE"):
+        recipe("vqvae-prior", f"vqvae.run={tmp_path}").build_model()
+
+
+def test_the_hyperparameters_are_the_originals() -> None:
+    large = to_json(recipe("vqvae"))
+    assert (large["model"]["codes"], large["model"]["width"]) == (512, 128)
+    assert (large["data"]["batch_size"], large["data"]["image_size"]) == (16, 128)
+    assert (large["model"]["beta"], large["model"]["pull"]) == (0.25, 0.0)
+    assert large["training"]["duration"] == "50000it"
+    schedule = recipe("vqvae").optimization()["reconstruction"].schedule
+    rates = [
+        learning_rate(schedule, 2e-4, step, steps_per_epoch=100, total_steps=50_000)
+        for step in (0, 12_500, 25_000)
+    ]
+    assert rates == pytest.approx([2e-4, 2e-4 * 0.5**0.5, 1e-4])
+    prior = to_json(recipe("vqvae-prior"))
+    assert (prior["model"]["layers"], prior["model"]["maps"]) == (18, 256)
+    assert (prior["training"]["clip"], prior["training"]["clip_limit"]) == ("value", 5.0)
+    assert prior["optimizer"]["learning_rate"] == 4e-4

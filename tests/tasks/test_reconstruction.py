@@ -1,0 +1,133 @@
+import math
+from collections.abc import Sequence
+
+import pytest
+import torch
+
+from jumar.data.samples import Fetched, SampleKey
+from jumar.models.vqvae import VQVAE, Quantized
+from jumar.recipes.vqvae import unit_preprocessing
+from jumar.tasks.reconstruction import ReconstructionTask, visible
+
+SIDE = 16
+
+
+class Pictures:
+    """Grey pictures, each of one level, its number."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def __len__(self) -> int:
+        return self.size
+
+    def fetch(self, keys: Sequence[SampleKey]) -> Fetched:
+        levels = torch.tensor([key.index for key in keys], dtype=torch.uint8)
+        image = levels[:, None, None, None].expand(-1, 3, SIDE, SIDE).contiguous()
+        return Fetched(batch={"image": image, "label": torch.zeros(len(keys), dtype=torch.int64)})
+
+
+class Shifted(VQVAE):
+    """Reconstructs each picture brighter by a constant and takes the codes it was told to."""
+
+    def __init__(self, shift: float, codes: Sequence[int] = (0,), size: int = 4) -> None:
+        super().__init__(variant="cifar10", codes=size, width=4)
+        self.shift = shift
+        self.told = torch.tensor(codes)
+
+    def forward(self, images: torch.Tensor) -> Quantized:
+        some = self.told.repeat(len(images), 1)[:, :, None]
+        zeros = torch.zeros(len(images), 4, some.shape[1], 1)
+        return Quantized(images + self.shift, zeros, zeros, some)
+
+
+def task_for(network: VQVAE, size: int = 20) -> ReconstructionTask:
+    data = Pictures(size)
+    return ReconstructionTask(
+        network, unit_preprocessing(), train_data=data, eval_data=data, beta=0.25
+    )
+
+
+def score(network: VQVAE, count: int = 6) -> dict[str, float]:
+    task = task_for(network)
+    batch = Pictures(count).fetch([SampleKey(0, index) for index in range(count)]).batch
+    return task.summarize(task.evaluate_batch(batch))
+
+
+def test_error_and_psnr_are_those_of_pixels_from_0_to_1() -> None:
+    found = score(Shifted(0.1))
+    assert found["mse"] == pytest.approx(0.01, rel=1e-5)
+    assert found["psnr"] == pytest.approx(20.0, abs=1e-3)
+
+
+def test_a_picture_without_error_does_not_make_the_mean_infinite() -> None:
+    assert score(Shifted(0.0))["psnr"] == 100.0
+
+
+@pytest.mark.parametrize(
+    ("codes", "perplexity", "used"),
+    [((0,), 1.0, 25.0), ((0, 1, 2, 3), 4.0, 100.0), ((0, 0, 1, 1), 2.0, 50.0)],
+)
+def test_perplexity_is_the_number_of_equally_frequent_codes(
+    codes: tuple[int, ...], perplexity: float, used: float
+) -> None:
+    found = score(Shifted(0.1, codes))
+    assert found["perplexity"] == pytest.approx(perplexity)
+    assert found["codes_used"] == pytest.approx(used)
+
+
+def test_sums_over_parts_equal_those_over_the_whole() -> None:
+    torch.manual_seed(0)
+    task = task_for(VQVAE(variant="cifar10", codes=5, width=4))
+    batch = Pictures(10).fetch([SampleKey(0, index) for index in range(10)]).batch
+    parts = [
+        task.evaluate_batch({name: value[rows] for name, value in batch.items()})
+        for rows in (slice(0, 7), slice(7, 10))
+    ]
+    for name, value in task.evaluate_batch(batch).items():
+        torch.testing.assert_close(sum(part[name] for part in parts), value)
+
+
+def test_the_loss_is_the_weighted_sum_of_its_terms() -> None:
+    torch.manual_seed(0)
+    data = Pictures(8)
+    task = ReconstructionTask(
+        VQVAE(variant="cifar10", codes=5, width=4),
+        unit_preprocessing(),
+        train_data=data,
+        eval_data=None,
+        beta=0.5,
+        pull=0.25,
+    )
+    terms = task.objectives[0](data.fetch([SampleKey(0, 3), SampleKey(0, 200)]).batch)
+    parts = terms["recon"] + terms["vq"] + 0.5 * terms["commit"] + 0.25 * terms["pull"]
+    torch.testing.assert_close(terms["loss"], parts)
+
+
+@pytest.mark.parametrize("size", [1, 5, 13, 40])
+def test_originals_stand_above_their_reconstructions(size: int) -> None:
+    (shown,) = task_for(Shifted(0.5), size).illustrate()
+    times = 4
+    rows, columns = 2 * max(1, min(size, 16) // 8), min(size, 8)
+    assert shown.image.shape == (
+        rows * (SIDE * times + 2) - 2,
+        columns * (SIDE * times + 2) - 2,
+        3,
+    )
+    step = SIDE * times + 2
+    for column in range(columns):
+        original = int(shown.image[5, column * step + 5, 0])
+        below = int(shown.image[step + 5, column * step + 5, 0])
+        assert below - original == pytest.approx(127.5, abs=1)
+
+
+def test_no_held_back_pictures_no_illustration() -> None:
+    task = task_for(Shifted(0.1))
+    task.eval_data = None
+    assert task.illustrate() == ()
+
+
+def test_small_pictures_are_enlarged_and_large_ones_are_not() -> None:
+    assert visible(torch.rand(2, 3, 24, 24)).shape == (2, 3, 72, 72)
+    assert visible(torch.rand(2, 1, 128, 128)).shape == (2, 1, 128, 128)
+    assert visible(torch.tensor([[[[-1.0, 0.5, math.pi]]]]))[0, 0, 0, 0] == 0

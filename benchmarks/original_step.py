@@ -58,7 +58,7 @@ CASES = {
         recipe="biggan128", kind="pictures", batch=4, width=32, width_setting="model.ch", steps=2
     ),
     "videnn-spatial": Case(recipe="videnn-spatial", kind="pictures", batch=16),
-    "nlrn": Case(recipe="nlrn", kind="pictures", batch=2, width=128, width_setting="model.width"),
+    "nlrn": Case(recipe="nlrn", kind="pictures", batch=2, width=128, width_setting="model.filters"),
     "ds-cnn-s": Case(recipe="ds-cnn-s", kind="clips", batch=100),
     "vqvae-cifar10": Case(
         recipe="vqvae-cifar10",

@@ -26,16 +26,23 @@ def test_power_is_that_of_the_windowed_fourier_transform(
     starts = range(0, more + 1, stride)
     frames = np.stack([audio.double().numpy()[:, i : i + window] for i in starts], axis=1)
     expected = np.abs(np.fft.rfft(frames * hann, length)) ** 2
-    found = PowerSpectrogram(window_samples=window, stride_samples=stride)(audio)
-    assert found.shape == expected.shape
-    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-4, atol=1e-5 * expected.max())
+    for matrices in (False, True):
+        spectrogram = PowerSpectrogram(
+            window_samples=window, stride_samples=stride, matrices=matrices
+        )
+        found = spectrogram(audio)
+        assert found.shape == expected.shape
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-4, atol=1e-5 * expected.max())
 
 
 def test_wanted_bins_are_those_of_all_bins() -> None:
     audio = noise(1, 1000)
     every = PowerSpectrogram(window_samples=480, stride_samples=160)(audio)
-    some = PowerSpectrogram(window_samples=480, stride_samples=160, bins=range(3, 40))(audio)
-    torch.testing.assert_close(some, every[..., 3:40])
+    for matrices in (False, True):
+        some = PowerSpectrogram(
+            window_samples=480, stride_samples=160, bins=range(3, 40), matrices=matrices
+        )
+        torch.testing.assert_close(some(audio), every[..., 3:40], rtol=1e-4, atol=1e-4)
 
 
 def test_frames_and_coefficients_are_as_many_as_said() -> None:

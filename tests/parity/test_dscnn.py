@@ -227,18 +227,23 @@ def test_biases_that_a_batch_norm_takes_away_have_no_gradient(results: Results) 
         assert np.abs(results[key]).max() < 1e-4 * np.abs(results[kernel]).max(), key
 
 
-def test_spectrograms_and_coefficients_of_made_clips_are_the_originals(case: ParityCase) -> None:
+@pytest.mark.parametrize("matrices", [False, True])
+def test_spectrograms_and_coefficients_of_made_clips_are_the_originals(
+    case: ParityCase, matrices: bool
+) -> None:
     audio = made_audio(case)
     found: Results = {}
     for window, stride in WINDOWS:
-        spectrogram = PowerSpectrogram(window_samples=window, stride_samples=stride)
-        coefficients = Mfcc(window_samples=window, stride_samples=stride)
+        spectrogram = PowerSpectrogram(
+            window_samples=window, stride_samples=stride, matrices=matrices
+        )
+        coefficients = Mfcc(window_samples=window, stride_samples=stride, matrices=matrices)
         for number in range(len(audio)):
             prefix = f"frontend/clip{number}/w{window}s{stride}"
             found[f"{prefix}/power"] = spectrogram(audio)[number].numpy()
             found[f"{prefix}/mfcc10"] = coefficients(audio)[number].numpy()
             if (window, stride) == WINDOWS[0]:
-                every = Mfcc(coefficients=40)(audio)[number]
+                every = Mfcc(coefficients=40, matrices=matrices)(audio)[number]
                 found[f"{prefix}/mfcc40"] = every.numpy()
     assert set(found) == {key for key in case.meta["results"] if FRONT_END.match(key)}
     for key, values in found.items():

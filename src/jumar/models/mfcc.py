@@ -2,7 +2,7 @@
 
 Original: the operations AudioSpectrogram (squared magnitude) and Mfcc of TensorFlow 1.15, as
 ARM-software/ML-KWS-for-MCU chains them. They compute on a CPU, clip by clip; here a batch of clips
-is computed by matrix products on any device. No lifter, no normalisation, no mean subtraction.
+is computed on any device. No lifter, no normalisation, no mean subtraction.
 """
 
 import math
@@ -16,18 +16,19 @@ from torch import nn
 FILTER_FLOOR = 1e-12
 """What the energy of a mel band is raised to before its logarithm, so that silence is finite."""
 
-_CLIPS_IN_CACHE = 25
-"""Seconds of sound that a CPU computes at once: a thousand together take half as long again."""
+_CLIPS_IN_CACHE = 10
+"""Clips that a CPU computes at once: a hundred together take half as long again."""
 
 
 class PowerSpectrogram(nn.Module):
-    """Squared magnitudes of a windowed Fourier transform, for real input, by matrix products.
+    """Squared magnitudes of a windowed Fourier transform of real input.
 
-    A squared magnitude does not change when time is shifted, so a frame is taken relative to its
-    middle, about which the periodic Hann window is symmetric. The sums of mirrored samples then
-    meet only the cosines and their differences only the sines: half the work of a transform
-    matrix, and no complex numbers, which Ascend lacks in part. The window is folded into the
-    matrices.
+    A CPU computes a fast Fourier transform. Other devices multiply by matrices, since Ascend lacks
+    complex numbers in part, and what takes a CPU twice as long is little for them. A squared
+    magnitude does not change when time is shifted, so a frame is taken relative to its middle,
+    about which the periodic Hann window is symmetric. The sums of mirrored samples then meet only
+    the cosines and their differences only the sines: half the work of a transform matrix. The
+    window is folded into the matrices.
 
     Takes audio [N, samples] and returns float32 [N, frames, bins], with
     frames = 1 + (samples - window_samples) // stride_samples.
@@ -36,13 +37,19 @@ class PowerSpectrogram(nn.Module):
         window_samples: Length of a frame. The transform has the next power of two as its length.
         stride_samples: Step from frame to frame.
         bins: The bins that are wanted; all of them by default.
+        matrices: Whether to multiply by matrices on every device.
 
     Raises:
         ValueError: A length is not positive, or there are no such bins.
     """
 
     def __init__(
-        self, *, window_samples: int, stride_samples: int, bins: range | None = None
+        self,
+        *,
+        window_samples: int,
+        stride_samples: int,
+        bins: range | None = None,
+        matrices: bool = False,
     ) -> None:
         super().__init__()
         if window_samples < 2 or stride_samples < 1:
@@ -53,6 +60,8 @@ class PowerSpectrogram(nn.Module):
         bins = range(length // 2 + 1) if bins is None else bins
         if not bins or bins[0] < 0 or bins[-1] > length // 2:
             raise ValueError(f"a transform of {length} samples has no bins {bins}")
+        self._length, self._bins, self._matrices = length, slice(bins[0], bins[-1] + 1), matrices
+        self.register_buffer("window", _table(_hann(window_samples)), persistent=False)
         cosines, sines = _mirrored_tables(window_samples, length, bins)
         self.register_buffer("cosines", _table(cosines), persistent=False)
         self.register_buffer("sines", _table(sines), persistent=False)
@@ -65,6 +74,10 @@ class PowerSpectrogram(nn.Module):
             )
         with _no_autocast(audio):
             frames = audio.float().unfold(1, self.window_samples, self.stride_samples)
+            if audio.device.type == "cpu" and not self._matrices:
+                windowed = frames * cast(torch.Tensor, self.window)
+                spectrum = torch.fft.rfft(windowed, self._length)[..., self._bins]
+                return torch.view_as_real(spectrum).square().sum(-1)
             half = self.window_samples // 2
             # The first sample of a frame has weight zero in the window and no mirror image.
             before = frames[..., 1 : half + 1].flip(-1)
@@ -88,6 +101,7 @@ class Mfcc(nn.Module):
         bands: Mel bands.
         lowest: Lower edge of the first band in Hz.
         highest: Upper edge of the last band in Hz.
+        matrices: See `PowerSpectrogram`.
 
     Raises:
         ValueError: The numbers contradict each other.
@@ -103,6 +117,7 @@ class Mfcc(nn.Module):
         bands: int = 40,
         lowest: float = 20.0,
         highest: float = 4000.0,
+        matrices: bool = False,
     ) -> None:
         super().__init__()
         if not 1 <= coefficients <= bands:
@@ -118,7 +133,10 @@ class Mfcc(nn.Module):
         spacing = sample_rate / transform_length(window_samples)
         used = range(int(1.5 + lowest / spacing), int(highest / spacing) + 1)
         self.power = PowerSpectrogram(
-            window_samples=window_samples, stride_samples=stride_samples, bins=used
+            window_samples=window_samples,
+            stride_samples=stride_samples,
+            bins=used,
+            matrices=matrices,
         )
         filters = _mel_filters(used, spacing, bands, lowest, highest)
         self.register_buffer("filters", _table(filters), persistent=False)
@@ -160,12 +178,17 @@ def _table(values: NDArray[np.float64]) -> torch.Tensor:
     return torch.from_numpy(values.astype(np.float32))
 
 
+def _hann(window: int) -> NDArray[np.float64]:
+    """The periodic window: its first weight is zero, and no last one is."""
+    return 0.5 - 0.5 * np.cos(2 * math.pi / window * np.arange(window))
+
+
 def _mirrored_tables(
     window: int, length: int, bins: range
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Windowed cosines and sines [window // 2, bins], by the distance from the frame's middle."""
     places = np.arange(window - window // 2, window)
-    weights = 0.5 - 0.5 * np.cos(2 * math.pi * places / window)
+    weights = _hann(window)[places]
     if window % 2 == 0:
         # The sample in the middle is its own mirror image, and would count twice.
         weights[0] *= 0.5

@@ -118,7 +118,9 @@ class Generator(nn.Module):
             if number == 4:
                 x = self.attention(x)
             x = block(x, condition)
-        return torch.tanh(self.out(F.relu(self.norm(x), inplace=True)))
+        x = self.out(F.relu(self.norm(x), inplace=True))
+        # In 16 bits, neighbouring levels of bright and dark pixels would fall together.
+        return torch.tanh(x.to(torch.promote_types(x.dtype, torch.float32)))
 
 
 class Discriminator(nn.Module):

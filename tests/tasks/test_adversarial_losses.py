@@ -1,0 +1,65 @@
+import pytest
+import torch
+
+from jumar.tasks.adversarial_losses import (
+    KINDS,
+    discriminator_loss,
+    generator_loss,
+    gradient_penalty,
+    orthogonal_penalty,
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_network_gains_by_moving_its_logits_its_way(kind: str) -> None:
+    real, fake = torch.zeros(3, requires_grad=True), torch.zeros(3, requires_grad=True)
+    found = discriminator_loss(kind, real, fake)
+    (found.real + found.fake + 0 * (real.sum() + fake.sum())).backward()
+    assert real.grad is not None
+    assert fake.grad is not None
+    assert (real.grad < 0).all()
+    assert (fake.grad >= 0).all() if kind == "lsgan" else (fake.grad > 0).all()
+    logits = torch.zeros(3, requires_grad=True)
+    generator_loss(kind, logits).backward()
+    assert logits.grad is not None
+    assert (logits.grad < 0).all()
+
+
+def test_unknown_losses_are_refused() -> None:
+    with pytest.raises(ValueError, match="unknown"):
+        discriminator_loss("began", torch.zeros(1), torch.zeros(1))
+    with pytest.raises(ValueError, match="unknown"):
+        generator_loss("began", torch.zeros(1))
+
+
+@pytest.mark.parametrize(
+    ("kind", "slope", "expected"),
+    [("wgan-gp", 3.0, 40.0), ("wgan-gp", 0.5, 2.5), ("wgan-lp", 0.5, 0.0), ("dragan", 3.0, 40.0)],
+)
+def test_a_linear_discriminator_is_penalised_by_its_slope(
+    kind: str, slope: float, expected: float
+) -> None:
+    real, fake = torch.rand(2, 1, 2, 2), torch.rand(2, 1, 2, 2)
+
+    def discriminator(images: torch.Tensor) -> torch.Tensor:
+        return slope * images[:, :, 0, 0]
+
+    found = gradient_penalty(
+        kind,
+        discriminator,
+        real,
+        fake,
+        alpha=torch.rand(2, 1, 1, 1),
+        noise=torch.rand_like(real),
+        weight=10.0,
+    )
+    assert found.item() == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (5, 3)])
+def test_the_orthogonal_penalty_is_the_originals_formula(shape: tuple[int, int]) -> None:
+    torch.manual_seed(0)
+    weight = torch.randn(shape)
+    expected = 0.5 * (weight @ weight.t() - torch.eye(shape[0])).square().sum()
+    torch.testing.assert_close(orthogonal_penalty([weight]), expected)
+    torch.testing.assert_close(orthogonal_penalty([weight, weight]), 2 * expected)

@@ -1,0 +1,263 @@
+"""Weights out of a run and into another: nothing is lost, and nothing happens by halves."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from jumar.recipes.trained import TrainedRequest, open_trained
+from jumar.weights.bundle_writer import write_bundle
+from jumar.weights.tensor_bundle import open_checkpoint
+from tests.cli.in_process import Done, here
+
+RECIPES = "tests.recipes.exchanged_recipe"
+AVERAGE = "/ExponentialMovingAverage"
+
+
+def weights(*arguments: str | Path, cwd: Path, code: int = 0) -> Done:
+    more = [] if arguments[0] == "show" else ["--import", RECIPES]
+    return here("weights", *arguments, *more, cwd=cwd, code=code)
+
+
+def trained(recipe: str, place: Path) -> Path:
+    """A run of two steps, exported."""
+    here("train", recipe, "--import", RECIPES, "--device", "cpu", "--run-dir", "run", cwd=place)
+    weights("export", "run", "--to", "tf1", cwd=place)
+    return place / "run"
+
+
+@pytest.fixture(scope="module")
+def beside(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return trained("exchanged", tmp_path_factory.mktemp("beside"))
+
+
+@pytest.fixture(scope="module")
+def swapped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return trained("exchanged-swapped", tmp_path_factory.mktemp("swapped"))
+
+
+def stored(run: Path, kind: str) -> dict[str, torch.Tensor]:
+    (checkpoint,) = (run / "checkpoints").iterdir()
+    return load_file(checkpoint / f"{kind}.safetensors")
+
+
+def same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
+    """Bit for bit, but for torch's count of batches, which TensorFlow does not have."""
+    first, second = (
+        {name: value for name, value in weights.items() if "num_batches" not in name}
+        for weights in (first, second)
+    )
+    return set(first) == set(second) and all(torch.equal(first[k], second[k]) for k in first)
+
+
+def folder(path: Path) -> list[str]:
+    return sorted(str(found.relative_to(path)) for found in path.rglob("*"))
+
+
+def test_averages_stand_beside_the_weights_that_are_trained(beside: Path) -> None:
+    bundle = open_checkpoint(beside / "tf1")
+    model, ema = stored(beside, "model"), stored(beside, "ema")
+    kernel = model["conv.weight"].numpy().transpose(2, 3, 1, 0)
+    np.testing.assert_array_equal(bundle.read("net/conv2d/kernel"), kernel)
+    average = ema["classifier.weight"].numpy().T
+    np.testing.assert_array_equal(bundle.read(f"head/dense/kernel{AVERAGE}"), average)
+    assert f"net/batch_normalization/moving_mean{AVERAGE}" not in bundle.names()
+    assert bundle.read("global_step") == 2
+    assert bundle.entry("global_step").dtype == "int64"
+
+
+def test_swapped_averages_take_the_place_of_the_weights_that_have_them(swapped: Path) -> None:
+    bundle = open_checkpoint(swapped / "tf1")
+    model, ema = stored(swapped, "model"), stored(swapped, "ema")
+    bias = bundle.read("net/conv2d/bias")
+    np.testing.assert_array_equal(bias, ema["conv.bias"].numpy())
+    raw = bundle.read(f"net/conv2d/bias{AVERAGE}")
+    np.testing.assert_array_equal(raw, model["conv.bias"].numpy())
+    head = bundle.read("head/dense/bias")
+    np.testing.assert_array_equal(head, model["classifier.bias"].numpy())
+    assert f"head/dense/bias{AVERAGE}" not in bundle.names()
+
+
+def test_out_and_in_again_changes_no_bit_and_scores_the_same(beside: Path, tmp_path: Path) -> None:
+    done = weights("import", "exchanged", beside / "tf1", "--to", "again", cwd=tmp_path)
+    assert "8 of 8 weights of exchanged, global step 2" in done.out
+    assert "with averages: 6" in done.out
+    for kind in ("model", "ema"):
+        assert same(stored(beside, kind), stored(tmp_path / "again", kind)), kind
+    scores = [
+        here("evaluate", run, "--device", "cpu", cwd=tmp_path).out.splitlines()[-1].split()
+        for run in (beside, "again")
+    ]
+    assert scores[0][0] == scores[1][0] == "2"
+    assert scores[0][2:5] == scores[1][2:5]
+
+
+def test_an_imported_run_is_opened_like_a_trained_one(beside: Path, tmp_path: Path) -> None:
+    weights("import", "exchanged", beside / "tf1", "--to", "again", cwd=tmp_path)
+    opened = open_trained(TrainedRequest(run_dir=tmp_path / "again", device="cpu"))
+    assert (opened.name, opened.checkpoint.step, opened.weights) == ("exchanged", 2, "ema")
+    opened.policy.close()
+    assert same(stored(beside, "ema"), dict(opened.model.state_dict()))
+
+
+def test_swapped_averages_come_back_to_their_places(swapped: Path, tmp_path: Path) -> None:
+    weights("import", "exchanged-swapped", swapped / "tf1", "--to", "again", cwd=tmp_path)
+    assert same(stored(swapped, "model"), stored(tmp_path / "again", "model"))
+    averaged = stored(tmp_path / "again", "ema")
+    assert torch.equal(averaged["conv.weight"], stored(swapped, "ema")["conv.weight"])
+    # The original keeps no average of the head, so none comes back.
+    assert torch.equal(averaged["classifier.bias"], stored(swapped, "model")["classifier.bias"])
+
+
+def test_a_safetensors_file_gets_the_averages_or_the_weights_as_trained(
+    beside: Path, tmp_path: Path
+) -> None:
+    weights("import", "exchanged", beside / "tf1", "--to", "a.safetensors", cwd=tmp_path)
+    assert same(load_file(tmp_path / "a.safetensors"), stored(beside, "ema"))
+    weights("import", "exchanged", beside / "tf1", "--to", "r.safetensors", "--raw", cwd=tmp_path)
+    assert same(load_file(tmp_path / "r.safetensors"), stored(beside, "model"))
+    assert (tmp_path / "r.safetensors").stat().st_mode & 0o044 == 0o044
+
+
+def test_a_safetensors_file_goes_out_by_its_recipe(beside: Path, tmp_path: Path) -> None:
+    weights("import", "exchanged", beside / "tf1", "--to", "r.safetensors", "--raw", cwd=tmp_path)
+    out = ["export", "r.safetensors", "--to", "tf1", "--recipe", "exchanged", "--out", "tf/m"]
+    weights(*out, cwd=tmp_path)
+    ours, theirs = open_checkpoint(tmp_path / "tf/m"), open_checkpoint(beside / "tf1")
+    for name in ours.names():
+        if name != "global_step":
+            np.testing.assert_array_equal(ours.read(name), theirs.read(name))
+    done = weights(*out[:4], cwd=tmp_path, code=2)
+    assert "--recipe NAME" in done.message
+    done = weights(*out, "--set", "model.num_classes=3", cwd=tmp_path, code=2)
+    assert "has 10x16 for 'classifier.weight', which takes 3x16" in done.message
+
+
+def changed(run: Path, place: Path, **changes: np.ndarray | None) -> Path:
+    """The exported checkpoint with variables added or taken away."""
+    bundle = open_checkpoint(run / "tf1")
+    tensors = {name: bundle.read(name) for name in bundle.names()}
+    for name, value in changes.items():
+        if value is None:
+            del tensors[name.replace("__", "/")]
+        else:
+            tensors[name.replace("__", "/")] = value
+    write_bundle(place / "changed", tensors)
+    return place / "changed"
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        pytest.param(
+            {"head__dense__bias": None, "head__dense__bias" + AVERAGE: None},
+            "missing in the file (1): head/dense/bias for classifier.bias",
+            id="missing",
+        ),
+        pytest.param(
+            {"extra__kernel": np.zeros(3)}, "left over in the file (1): extra/kernel", id="left"
+        ),
+        pytest.param(
+            {"head__dense__bias": np.zeros(7)},
+            "of another shape (1): head/dense/bias 7 for classifier.bias, which takes 10",
+            id="shape",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_told_and_only_taken_in_part_when_asked(
+    beside: Path, tmp_path: Path, changes: dict[str, np.ndarray | None], told: str
+) -> None:
+    file = changed(beside, tmp_path, **changes)
+    before = folder(tmp_path)
+    arguments = ("import", "exchanged", file, "--to", "part")
+    done = weights(*arguments, cwd=tmp_path, code=2)
+    assert f"{file}: fits 'exchanged' only in part" in done.message
+    assert told in done.message
+    assert "Nothing was written" in done.message
+    assert folder(tmp_path) == before
+    done = weights(*arguments, "--partial", cwd=tmp_path)
+    assert told in done.out
+    model = stored(tmp_path / "part", "model")
+    assert torch.equal(model["conv.weight"], stored(beside, "model")["conv.weight"])
+
+
+def test_a_file_of_another_network_is_refused_even_in_part(tmp_path: Path) -> None:
+    write_bundle(tmp_path / "other", {"a": np.zeros(2)})
+    arguments = ("import", "exchanged", "other", "--to", "part", "--partial")
+    assert "not at all" in weights(*arguments, cwd=tmp_path, code=2).message
+    assert not (tmp_path / "part").exists()
+
+
+def test_damage_in_the_last_variable_leaves_nothing_behind(beside: Path, tmp_path: Path) -> None:
+    file = changed(beside, tmp_path)
+    data = tmp_path / "changed.data-00000-of-00001"
+    content = bytearray(data.read_bytes())
+    content[-30] ^= 1
+    data.write_bytes(content)
+    before = folder(tmp_path)
+    for to in ("run", "some.safetensors"):
+        done = weights("import", "exchanged", file, "--to", to, cwd=tmp_path, code=2)
+        assert "checksum" in done.message
+    assert folder(tmp_path) == before
+
+
+def test_a_run_that_is_there_is_not_written_over(beside: Path, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    done = weights("import", "exchanged", beside / "tf1", "--to", "there", cwd=tmp_path, code=2)
+    assert "'there' is there already" in done.message
+
+
+def test_imported_weights_start_a_run_and_are_not_resumed(beside: Path, tmp_path: Path) -> None:
+    weights("import", "exchanged", beside / "tf1", "--to", "again", cwd=tmp_path)
+    resumed = ("train", "--resume", "--run-dir", "again", "--device", "cpu")
+    done = here(*resumed, cwd=tmp_path, code=2)
+    assert "no state of the optimizer, so it cannot be resumed" in done.message
+    assert "transfer.start_from" in done.message
+    start = ("train", "exchanged", "--import", RECIPES, "--device", "cpu", "--run-dir", "new")
+    done = here(*start, "--set", "transfer.start_from=again", cwd=tmp_path)
+    assert "9 loaded" in done.out
+    file = beside / "tf1"
+    done = here(*start[:-1], "other", "--set", f"transfer.start_from={file}", cwd=tmp_path, code=2)
+    assert "jumar weights import" in done.message
+
+
+def test_a_recipe_that_asks_for_averages_gets_the_weights_where_the_file_has_none(
+    beside: Path, tmp_path: Path
+) -> None:
+    bundle = open_checkpoint(beside / "tf1")
+    plain = {name: bundle.read(name) for name in bundle.names() if AVERAGE not in name}
+    write_bundle(tmp_path / "plain", plain)
+    done = weights("import", "exchanged", "plain", "--to", "again", cwd=tmp_path)
+    assert "no averages; they begin as the weights" in done.out
+    assert same(stored(tmp_path / "again", "ema"), stored(tmp_path / "again", "model"))
+
+
+@pytest.mark.parametrize("kind", ["run", "checkpoint", "safetensors", "tensorflow"])
+def test_every_kind_of_file_is_shown(beside: Path, tmp_path: Path, kind: str) -> None:
+    (checkpoint,) = (beside / "checkpoints").iterdir()
+    path = {
+        "run": beside,
+        "checkpoint": checkpoint,
+        "safetensors": checkpoint / "model.safetensors",
+        "tensorflow": beside / "tf1" / "model.ckpt-2",
+    }[kind]
+    name = "head/dense/kernel" if kind == "tensorflow" else "classifier.weight"
+    shape = [16, 10] if kind == "tensorflow" else [10, 16]
+    table = weights("show", path, cwd=tmp_path).out.splitlines()
+    row = next(line.split() for line in table if line.split()[0] == name)
+    assert row == [name, "x".join(map(str, shape)), "float32"]
+    listed = json.loads(weights("show", path, "--json", cwd=tmp_path).out)
+    assert {"name": name, "shape": shape, "dtype": "float32"} in listed["tensors"]
+    assert table[-1].startswith(f"{len(listed['tensors'])} tensors, {listed['numbers']:,} numbers")
+    assert len(table) == 1 + len(listed["tensors"])
+
+
+def test_what_is_not_there_is_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "cut.safetensors").write_bytes(b"\xff" * 20)
+    for name in ("none", "none/deep", "none.pb", "none.safetensors", "cut.safetensors"):
+        assert name in weights("show", name, cwd=tmp_path, code=2).message
+    unknown = ("import", "nothing", "none", "--to", "x")
+    assert "there is no checkpoint 'none'" in weights(*unknown, cwd=tmp_path, code=2).message

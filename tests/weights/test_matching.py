@@ -1,0 +1,146 @@
+"""A file held against a network: what fits, what is left over, what has another shape."""
+
+import pytest
+
+from jumar.models.tf_layout import (
+    ConvolutionKernel,
+    DenseKernelAfterFlatten,
+    TfNames,
+    TfVariable,
+    Unchanged,
+    dense_variables,
+)
+from jumar.weights.matching import Matching, match_names, tensorflow_shape
+from jumar.weights.tensor_types import TensorEntry
+
+AVERAGE = "/ExponentialMovingAverage"
+SHAPES = {"net.weight": (5, 3), "net.bias": (5,), "norm.num_batches_tracked": ()}
+FILE = {"scope/dense/kernel": (3, 5), "scope/dense/bias": (5,)}
+
+
+def matched(
+    file: dict[str, tuple[int, ...]],
+    *,
+    names: TfNames | None = None,
+    shapes: dict[str, tuple[int, ...]] = SHAPES,
+) -> Matching:
+    names = names or TfNames(variables=dense_variables("scope/dense", "net"))
+    entries = {n: TensorEntry(name=n, shape=shape, dtype="float32") for n, shape in file.items()}
+    return match_names(names, entries, shapes)
+
+
+def placed(matching: Matching) -> dict[str, tuple[str, str]]:
+    return {match.variable.name: (match.raw, match.average) for match in matching.matches}
+
+
+def is_whole(matching: Matching) -> bool:
+    return not (matching.wrong_shape or matching.missing or matching.unnamed or matching.leftover)
+
+
+def test_every_name_finds_its_place_and_a_counter_of_batches_needs_none() -> None:
+    found = matched(FILE)
+    assert placed(found) == {
+        "net.weight": ("scope/dense/kernel", ""),
+        "net.bias": ("scope/dense/bias", ""),
+    }
+    assert is_whole(found)
+    assert not found.has_averages
+
+
+@pytest.mark.parametrize("averages", ["none", "beside", "swapped"])
+def test_averages_are_where_the_saver_of_the_original_puts_them(averages: str) -> None:
+    names = TfNames(variables=dense_variables("scope/dense", "net"), averages=averages)  # type: ignore[arg-type]
+    plain, other = "scope/dense/kernel", f"scope/dense/kernel{AVERAGE}"
+    found = matched({**FILE, other: (3, 5)}, names=names)
+    expected = (other, plain) if averages == "swapped" else (plain, other)
+    assert placed(found)["net.weight"] == expected
+    # What has no average there, such as a discriminator, is its own value in either case.
+    assert placed(found)["net.bias"] == ("scope/dense/bias", "")
+    assert is_whole(found)
+    assert found.has_averages
+
+
+def test_what_is_left_over_on_either_side_is_told() -> None:
+    found = matched(
+        {"scope/dense/kernel": (3, 5), "other": (1,), f"gone{AVERAGE}": ()},
+        shapes={**SHAPES, "head.weight": (1,)},
+    )
+    assert [variable.name for variable in found.missing] == ["net.bias"]
+    assert sorted(found.leftover) == [f"gone{AVERAGE}", "other"]
+    assert found.unnamed == ["head.weight"]
+
+
+def test_another_shape_is_told_with_both_in_the_layout_of_the_file() -> None:
+    found = matched({**FILE, "scope/dense/kernel": (3, 7)})
+    assert [str(wrong) for wrong in found.wrong_shape] == [
+        "scope/dense/kernel 3x7 for net.weight, which takes 3x5"
+    ]
+    assert placed(found) == {"net.bias": ("scope/dense/bias", "")}
+
+
+def test_an_average_of_another_shape_is_told_too() -> None:
+    other = f"scope/dense/bias{AVERAGE}"
+    found = matched({**FILE, other: (6,)})
+    assert [wrong.source for wrong in found.wrong_shape] == [other]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "global_step",
+        "train/global_step",
+        "scope/dense/kernel/Adam",
+        "scope/dense/kernel/Adam_1",
+        "train/scope/dense/kernel/Adam_3",
+        "scope/dense/kernel/AdamOptimizer_1",
+        "scope/dense/kernel/Momentum",
+        "scope/dense/bias/adam_m",
+        "scope/dense/bias/lamb_v",
+        "beta1_power",
+        "train/beta2_power_1",
+        "loss_scale/good_steps",
+        "_CHECKPOINTABLE_OBJECT_GRAPH",
+    ],
+)
+def test_slots_and_counters_of_training_are_known_to_be_no_weights(name: str) -> None:
+    found = matched({**FILE, name: ()})
+    assert found.ignored == [name]
+    assert is_whole(found)
+
+
+def test_renamings_are_applied_in_turn_until_the_name_is_known() -> None:
+    names = TfNames(
+        variables=dense_variables("scope/dense", "net"),
+        renamings=((r"^old/", "scope/"), (r"/fc/", "/dense/"), (r"dense", "never")),
+        ignored=(r"^copy/",),
+    )
+    found = matched(
+        {"old/fc/kernel": (3, 5), f"old/fc/kernel{AVERAGE}": (3, 5), "scope/fc/bias": (5,)}
+        | {"copy/scope/fc/bias": (5,)},
+        names=names,
+    )
+    assert placed(found) == {
+        "net.weight": ("old/fc/kernel", f"old/fc/kernel{AVERAGE}"),
+        "net.bias": ("scope/fc/bias", ""),
+    }
+    assert found.ignored == ["copy/scope/fc/bias"]
+    assert is_whole(found)
+
+
+def test_a_name_as_it_is_comes_before_one_that_is_renamed() -> None:
+    names = TfNames(
+        variables=dense_variables("scope/dense", "net"), renamings=((r"^a_copy/", "scope/"),)
+    )
+    found = matched({**FILE, "a_copy/dense/bias": (5,)}, names=names)
+    assert placed(found)["net.bias"] == ("scope/dense/bias", "")
+    assert found.leftover == ["a_copy/dense/bias"]
+
+
+def test_a_shape_in_tensorflow_costs_no_memory() -> None:
+    huge = 1 << 40
+    kernel = TfVariable(tf_name="k", name="k", layout=ConvolutionKernel())
+    assert tensorflow_shape(kernel, (huge, 2, 3, 4)) == (3, 4, 2, huge)
+    flat = DenseKernelAfterFlatten(height=2, width=3, channels=4)
+    assert tensorflow_shape(TfVariable(tf_name="k", name="k", layout=flat), (7, 24)) == (24, 7)
+    plain = TfVariable(tf_name="k", name="k", layout=Unchanged())
+    assert tensorflow_shape(plain, ()) == ()

@@ -1,5 +1,7 @@
 """NLRN: initialisation, recomputation in the backward, attention in parts."""
 
+import subprocess
+import sys
 from typing import cast
 
 import pytest
@@ -94,3 +96,29 @@ def test_parameters_of_the_original_are_as_many() -> None:
         "batch norms": 2 * (1 + 36 * 128 + 128),
     }
     assert trained == sum(layers.values())
+
+
+def test_a_picture_of_512_px_takes_far_less_than_4_gb() -> None:
+    """One step of full width and three batches of patches, because steps and batches reuse their
+    memory; in a process of its own, whose peak is not that of other tests."""
+    script = """
+import resource, torch
+from jumar.models.nlrn import NLRN
+from jumar.models.tiling import in_patches
+torch.set_num_threads(1)
+network, picture, batches = NLRN(steps=1).eval(), torch.rand(1, 1, 512, 512), 0
+
+def three_times(patches):
+    global batches
+    batches += 1
+    return network(patches) if batches <= 3 else patches
+
+with torch.no_grad():
+    in_patches(three_times, picture, patch=43, stride=7, batch=16)
+assert batches == 289
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+    found = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert int(found.stdout) < 1e9

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from jumar.errors import UserError
+from jumar.experiments.picture_strips import strips_of_run, strips_of_sweep
 from jumar.experiments.run_reading import Run, Train, flattened, precision_note, read_run
 from jumar.experiments.sweep_plan import FILE, SweepPlan, combinations_of, read_plan
 from jumar.experiments.table import Combination, Table, build_table, reason_of
@@ -22,6 +23,8 @@ from jumar.report.page import save_page
 from jumar.report.saving import save_text
 
 PAGE = "report.html"
+_MOST_ROWS, _MOST_COLUMNS = 100, 50
+"""Of a table of scores: a thousand classes against each other fill 10 MB."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,11 +89,14 @@ def _page_of_sweep(plan: SweepPlan, combinations: Sequence[Combination], table: 
     facts = [("Recipe", plan.recipe), ("Runs", _counted(runs)), *_facts(runs)]
     if plan.common:
         facts.append(("Set for all runs", ", ".join(plan.common)))
+    pictures = strips_of_sweep([(entry.label, entry.run.pictures) for entry in shown])
     return Page(
         title=f"{plan.recipe}: {over} compared" if over else f"{plan.recipe}: one combination",
         facts=facts,
         notices=_notices(shown),
         tables=(comparison,),
+        pictures=pictures.strips,
+        picture_notes=pictures.notes,
         charts=_charts(shown, table.headline_name, table.headline_unit),
         details=(_differences(shown), *_settings_of(runs[:1], "Settings of the first run")),
     )
@@ -101,11 +107,14 @@ def _page_of_run(run: Run) -> Page:
     shown = [_Shown(run=run, label=label, group=0, reason=run.reason)]
     headline = run.results.headline
     name, unit = (headline.name, headline.unit) if headline else ("top1", "%")
+    pictures = strips_of_run(run.pictures)
     return Page(
         title=f"{run.recipe or 'A run'}: {label}",
         facts=[("Recipe", run.recipe or "unknown"), ("State", run.state), *_facts([run])],
         notices=_notices(shown),
-        tables=(_results_table(run),),
+        tables=(_results_table(run), *_score_tables(run)),
+        pictures=pictures.strips,
+        picture_notes=pictures.notes,
         charts=_charts(shown, name, unit),
         details=_settings_of([run], "Settings"),
     )
@@ -216,6 +225,29 @@ def _results_table(run: Run) -> PageTable:
         numeric=(1,),
         notes=(f"Times leave out: {excludes}.",) if excludes else (),
     )
+
+
+def _score_tables(run: Run) -> list[PageTable]:
+    """Tables such as a confusion matrix; columns of numbers are aligned to the right."""
+    tables: list[PageTable] = []
+    for table in run.results.score_tables:
+        rows = [row[:_MOST_COLUMNS] for row in table.rows[:_MOST_ROWS]]
+        columns = list(zip(*rows, strict=True))
+        cut = len(table.rows) > len(rows) or len(table.header) > len(columns)
+        tables.append(
+            PageTable(
+                title=table.title,
+                header=table.header[:_MOST_COLUMNS],
+                rows=rows,
+                numeric=[n for n, column in enumerate(columns) if all(map(_is_number, column))],
+                notes=("Only a part is shown; results.json has the whole table.",) if cut else (),
+            )
+        )
+    return tables
+
+
+def _is_number(text: str) -> bool:
+    return text.strip("-+ %").replace(".", "", 1).replace(",", "").isdecimal() or text in ("", "-")
 
 
 def _charts(shown: Sequence[_Shown], headline: str, unit: str) -> list[Chart]:

@@ -12,6 +12,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from jumar.experiments.picture_reading import RunPicture, read_pictures
 from jumar.training.run_directory import RunDirectory
 
 State = Literal["finished", "interrupted", "failed", "unfinished", "not run"]
@@ -52,6 +53,15 @@ class Headline:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ScoreTable:
+    """A table that the last evaluation gave, such as a confusion matrix."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Results:
     """`results.json`, with None or an empty text for what it lacks."""
 
@@ -82,6 +92,7 @@ class Results:
     train_loss: float | None = None
     eval_samples: int | None = None
     seed: int | None = None
+    score_tables: tuple[ScoreTable, ...] = ()
     written: datetime | None = None
 
     @property
@@ -101,6 +112,7 @@ class Run:
     results: Results
     train: tuple[Train, ...] = ()
     evaluations: tuple[Evaluation, ...] = ()
+    pictures: tuple[RunPicture, ...] = ()
     faults: tuple[str, ...] = ()
 
     @property
@@ -156,6 +168,7 @@ def read_run(directory: Path) -> Run:
     recipe = _object(place.recipe, faults)
     results = _results(place.results, faults)
     train, evaluations = _metrics(place.metrics, faults)
+    pictures = read_pictures(place.pictures, faults)
     ends: dict[str, State] = {name: name for name in _ENDS}
     begun: State = "unfinished" if recipe or train or evaluations else "not run"
     settings = recipe.get("settings")
@@ -167,6 +180,7 @@ def read_run(directory: Path) -> Run:
         results=results,
         train=train,
         evaluations=evaluations,
+        pictures=pictures,
         faults=tuple(faults),
     )
 
@@ -237,6 +251,7 @@ def _results(path: Path, faults: list[str]) -> Results:
         train_loss=_number(data.get("train_loss")),
         eval_samples=_whole(data.get("eval_samples")),
         seed=_whole(data.get("seed")),
+        score_tables=_score_tables(data.get("score_tables"), faults),
         written=datetime.fromtimestamp(path.stat().st_mtime, tz=timezone.utc),
     )
 
@@ -248,6 +263,25 @@ def _headline(data: Mapping[str, Any], metrics: Mapping[str, float | None]) -> H
         higher = given.get("higher_is_better") is not False
         return Headline(name=name, unit=_text(given.get("unit")), higher_is_better=higher)
     return Headline(name="top1", unit="%", higher_is_better=True) if "top1" in metrics else None
+
+
+def _score_tables(given: Any, faults: list[str]) -> tuple[ScoreTable, ...]:
+    """The tables whose rows are as long as their header; any other is damaged."""
+    tables: list[ScoreTable] = []
+    for data in cast("list[Any]", given) if isinstance(given, list) else []:
+        table = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+        header, rows = _cells(table.get("header")), table.get("rows")
+        cells = [_cells(row) for row in cast("list[Any]", rows)] if isinstance(rows, list) else []
+        if not header or not cells or any(len(row) != len(header) for row in cells):
+            faults.append("a table of scores in results.json is damaged")
+            continue
+        title = _text(table.get("title")) or "Scores"
+        tables.append(ScoreTable(title=title, header=header, rows=tuple(cells)))
+    return tuple(tables)
+
+
+def _cells(row: Any) -> tuple[str, ...]:
+    return tuple(str(cell) for cell in cast("list[Any]", row)) if isinstance(row, list) else ()
 
 
 def _metrics(path: Path, faults: list[str]) -> tuple[tuple[Train, ...], tuple[Evaluation, ...]]:

@@ -73,6 +73,53 @@ class PageTable:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EmbeddedImage:
+    """A picture inside the page, as `report/embedding.py` makes it of a file.
+
+    Attributes:
+        source: A `data:` address that holds the picture.
+        width: Pixels on the page, at most; a narrow screen shows it smaller.
+        height: Likewise.
+        enlarged: Whether its own pixels are to be seen as squares.
+    """
+
+    source: str
+    width: int
+    height: int
+    enlarged: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picture:
+    """One of several pictures of the same thing.
+
+    Attributes:
+        label: What distinguishes it from those beside it, such as the step.
+        caption: What is seen in it, where the others have another caption.
+        image: The picture.
+    """
+
+    label: str
+    image: EmbeddedImage
+    caption: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PictureStrip:
+    """Pictures of the same thing beside each other.
+
+    Attributes:
+        title: Its heading.
+        caption: What is seen in all of them.
+        pictures: At least one, in the order of reading.
+    """
+
+    title: str
+    pictures: Sequence[Picture]
+    caption: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Page:
     """A whole page.
 
@@ -81,6 +128,8 @@ class Page:
         facts: Names with values: what, where, when.
         notices: What a reader must know before the numbers, such as runs that failed.
         tables: Shown above the charts.
+        pictures: Shown between tables and charts.
+        picture_notes: Lines below the pictures.
         charts: In their order; those without a single finite value are left out.
         details: Tables that are folded away at the end.
     """
@@ -89,5 +138,7 @@ class Page:
     facts: Sequence[tuple[str, str]] = ()
     notices: Sequence[str] = ()
     tables: Sequence[PageTable] = ()
+    pictures: Sequence[PictureStrip] = ()
+    picture_notes: Sequence[str] = ()
     charts: Sequence[Chart] = ()
     details: Sequence[PageTable] = ()

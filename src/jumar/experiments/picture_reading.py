@@ -1,0 +1,73 @@
+"""The pictures that a run left behind, also where files are damaged or missing."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPicture:
+    """A picture file of a run; whether it can be decoded is not known yet."""
+
+    name: str
+    step: int
+    path: Path
+    caption: str
+
+
+def read_pictures(directory: Path, faults: list[str]) -> tuple[RunPicture, ...]:
+    """Every picture below a folder with one folder a step, in the order of steps and captions.
+
+    Names come from the files that are there, so that captions can lead nowhere else.
+
+    Args:
+        directory: A run's `pictures`; it may be missing.
+        faults: Gets a line for each captions file that cannot be read.
+    """
+    found: list[RunPicture] = []
+    for step, folder in _step_folders(directory):
+        captions = _captions(folder / "captions.json", step, faults)
+        places = {name: place for place, name in enumerate(captions)}
+        try:
+            paths = [path for path in folder.glob("*.png") if not path.name.startswith(".")]
+        except OSError:
+            continue
+        paths.sort(key=lambda path: (places.get(path.stem, len(places)), path.stem))
+        found += [
+            RunPicture(name=path.stem, step=step, path=path, caption=captions.get(path.stem, ""))
+            for path in paths
+        ]
+    return tuple(found)
+
+
+def picture_names(pictures: Sequence[RunPicture]) -> list[str]:
+    """The names in the order of the newest step, then those that only earlier steps have."""
+    newest_first = sorted(pictures, key=lambda picture: -picture.step)
+    return list(dict.fromkeys(picture.name for picture in newest_first))
+
+
+def _step_folders(directory: Path) -> list[tuple[int, Path]]:
+    try:
+        entries = list(directory.iterdir())
+    except OSError:
+        return []
+    named = [(re.fullmatch(r"step-(\d{1,18})", entry.name), entry) for entry in entries]
+    return sorted((int(match[1]), entry) for match, entry in named if match)
+
+
+def _captions(path: Path, step: int, faults: list[str]) -> dict[str, str]:
+    """Captions by name; a kill between pictures and captions leaves none, which is no fault."""
+    try:
+        data: Any = json.loads(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except (OSError, ValueError, RecursionError):
+        data = None
+    if not isinstance(data, Mapping):
+        faults.append(f"the captions of the pictures of step {step} cannot be read")
+        return {}
+    named = cast("Mapping[str, Any]", data)
+    return {name: text for name, text in named.items() if isinstance(text, str)}

@@ -1,0 +1,59 @@
+"""Pictures inside a page, small enough for twelve of them to stay below 3 MB."""
+
+import base64
+import io
+import warnings
+from pathlib import Path
+
+from PIL import Image
+
+from jumar.report.content import EmbeddedImage
+
+MOST_BYTES = 180_000
+_MOST_WIDTH, _MOST_HEIGHT = 1200, 2400
+_SMALL_WIDTH = 256
+"""Pixels; a narrower picture is shown enlarged by a whole factor, as squares."""
+
+
+def embedded_image(path: Path) -> EmbeddedImage | None:
+    """The PNG file as it is where it is small, else scaled down and as JPEG; None for a file that
+    is missing or damaged, or that would fill the memory.
+    """
+    try:
+        with warnings.catch_warnings():
+            # Pillow only warns of a small file that unfolds to gigabytes.
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            content = path.read_bytes()
+            with Image.open(io.BytesIO(content), formats=("PNG",)) as opened:
+                opened.load()
+                picture = opened.convert("RGB")
+    except Exception:
+        # A damaged file makes Pillow raise about anything.
+        return None
+    media_type = "image/png"
+    if len(content) > MOST_BYTES or picture.width > _MOST_WIDTH or picture.height > _MOST_HEIGHT:
+        picture.thumbnail((_MOST_WIDTH, _MOST_HEIGHT), Image.Resampling.LANCZOS)
+        content, media_type = _as_jpeg(picture), "image/jpeg"
+    enlargement = max(1, _SMALL_WIDTH // picture.width)
+    return EmbeddedImage(
+        source=f"data:{media_type};base64,{base64.b64encode(content).decode('ascii')}",
+        width=picture.width * enlargement,
+        height=picture.height * enlargement,
+        enlarged=enlargement > 1,
+    )
+
+
+def _as_jpeg(picture: Image.Image) -> bytes:
+    """The best quality, then the largest size, that fits; colours are kept at full size.
+
+    Noise needs more bytes than what a later step draws: the page shows both at one size, whatever
+    the number of pixels in the file.
+    """
+    while True:
+        for quality in (92, 85, 75):
+            file = io.BytesIO()
+            picture.save(file, format="JPEG", quality=quality, subsampling=0)
+            if file.tell() <= MOST_BYTES or max(picture.size) <= 64:
+                return file.getvalue()
+        smaller = (max(1, picture.width * 3 // 4), max(1, picture.height * 3 // 4))
+        picture = picture.resize(smaller, Image.Resampling.LANCZOS)

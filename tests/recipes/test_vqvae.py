@@ -163,6 +163,14 @@ def test_names_for_tensorflow_cover_the_whole_state(first_stage: Path) -> None:
         assert len({v.tf_name for v in names.variables}) == len(names.variables)
 
 
+def test_a_prior_without_data_has_the_vqvae_of_its_run(first_stage: Path) -> None:
+    model = recipe("vqvae-prior", *SMALL_PRIOR, f"vqvae.run={first_stage}").build_model()
+    frozen = open_trained(TrainedRequest(run_dir=first_stage))
+    frozen.policy.close()
+    for name, value in frozen.model.state_dict().items():
+        assert torch.equal(value, model.state_dict()[f"vqvae.{name}"]), name
+
+
 @pytest.mark.parametrize(
     ("name", "settings", "told"),
     [

@@ -41,7 +41,7 @@ from jumar.recipes.vqvae import VQVAERecipe, loader_numbers, open_picture_sets
 from jumar.settings import setting
 from jumar.tasks.code_prior import CodePriorTask
 from jumar.tasks.task import Task
-from jumar.training.checkpoint import find_checkpoint, load_weights
+from jumar.training.checkpoint import find_checkpoint, list_checkpoints, load_weights
 from jumar.training.optimizers import OptimizerSettings
 from jumar.training.run_directory import RunDirectory
 from jumar.training.schedules import ScheduleSettings
@@ -121,8 +121,16 @@ class VQVAEPriorRecipe(Recipe):
         )
 
     def build_model(self) -> nn.Module:
-        """VQ-VAE and prior; only the settings of the VQ-VAE's run are read."""
-        return self._network(self._first_stage()[1])
+        """VQ-VAE and prior.
+
+        The VQ-VAE has the weights of its run as long as there is a checkpoint: the original's
+        checkpoints of a prior hold nothing of it.
+        """
+        run, first = self._first_stage()
+        model = self._network(first)
+        if list_checkpoints(run.checkpoints):
+            _load_first_stage(model, run, self.vqvae.checkpoint)
+        return model
 
     def tf_names(self, model: nn.Module) -> TfNames:
         """Those of both of the original's checkpoints."""

@@ -41,6 +41,7 @@ def tf_names(model: BigGan) -> TfNames:
     return TfNames(
         variables=_discriminator() + _generator(),
         averages="swapped",
+        averaged=r"^generator/",
         ignored=(r".*/Adam(_\d+)?$", r"(.*/)?beta[12]_power(_\d+)?$"),
     )
 

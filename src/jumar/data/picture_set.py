@@ -64,7 +64,10 @@ class PictureData:
         0, "Unreadable samples that are tolerated before the run stops.", unit="samples", minimum=0
     )
     inception_weights: str = setting(
-        "", "Weights of the network of the Frechet distance; empty to do without it.", unit="path"
+        "",
+        "Weights of the network of the Frechet distance (FID), which is then scored too; empty to "
+        "do without it.",
+        unit="path",
     )
 
     def preprocessing(self) -> "FramedPictures":

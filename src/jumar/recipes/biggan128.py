@@ -30,6 +30,7 @@ Choices where the sources disagree or the original is odd:
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import cast
 
 from torch import Tensor, nn
@@ -38,6 +39,7 @@ from jumar.data.picture_set import PictureData, open_picture_sets
 from jumar.errors import UserError
 from jumar.models.biggan import IMAGE_SIZE, SMALLEST_WIDTH, BigGan, spectral_layers
 from jumar.models.biggan_names import tf_names
+from jumar.models.inception import FidInception
 from jumar.models.spectral_norm import as_matrix
 from jumar.models.tf_layout import TfNames
 from jumar.precision.settings import LossScaleSettings, PrecisionSettings
@@ -45,6 +47,7 @@ from jumar.recipes.recipe import LoaderNumbers, Recipe
 from jumar.recipes.registry import register
 from jumar.settings import setting
 from jumar.tasks.adversarial_losses import KINDS
+from jumar.tasks.frechet_distance import open_inception
 from jumar.tasks.generation import Game, GenerationTask, Networks
 from jumar.tasks.task import Task
 from jumar.training.optimizers import OptimizerSettings
@@ -167,7 +170,12 @@ class GenerationRecipe(Recipe):
             image_size=self.data.image_size,
             train_data=train,
             eval_data=real,
+            inception=self._inception() if real is not None else None,
         )
+
+    def _inception(self) -> FidInception | None:
+        path = self.data.inception_weights
+        return open_inception(Path(path).expanduser()) if path else None
 
     def build_model(self) -> BigGan:
         """Both networks."""

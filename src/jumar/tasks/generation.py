@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from jumar.data.picture_grid import picture_grid
 from jumar.data.preprocessing import ImagePreprocessing
 from jumar.data.samples import Batch, SampleSet
+from jumar.models.inception import FidInception, inception_features
 from jumar.models.keyed_random import Keyed, KeyedNormal, keyed_uniform
 from jumar.tasks.adversarial_losses import (
     PENALIZED,
@@ -17,17 +18,19 @@ from jumar.tasks.adversarial_losses import (
     gradient_penalty,
     orthogonal_penalty,
 )
+from jumar.tasks.frechet_distance import frechet_distance
 from jumar.tasks.image_distribution import (
     laplacian_descriptors,
     neighbourhoods_per_image,
     sliced_wasserstein,
 )
-from jumar.tasks.sampling import between, drawn, numbered_latents
+from jumar.tasks.sampling import as_bytes, between, drawn, numbered_latents
 from jumar.tasks.task import Headline, Illustration, Objective, Task
 
 EVALUATION_SEED = 20181
 """Of the generated pictures that are scored: the same in every evaluation."""
 ILLUSTRATION_SEED = 20182
+_FEATURES = "features"
 _SHOWN = 36
 _LINES, _STEPS = 4, 8
 
@@ -171,6 +174,7 @@ class GenerationTask(Task):
         image_size: Side of the pictures.
         train_data: Pictures to learn from.
         eval_data: Pictures to compare with; batches hold `index`.
+        inception: The network of the Frechet distance, where that is wanted too.
     """
 
     name = "generation"
@@ -185,6 +189,7 @@ class GenerationTask(Task):
         image_size: int,
         train_data: SampleSet,
         eval_data: SampleSet | None,
+        inception: FidInception | None = None,
     ) -> None:
         self.model = networks.model
         self.averaged = networks.generator
@@ -202,29 +207,41 @@ class GenerationTask(Task):
         self._per_image = neighbourhoods_per_image(scored)
         probe = torch.zeros(1, 3, image_size, image_size)
         self._levels = list(laplacian_descriptors(probe, first_index=0, per_image=1))
-        self.gathered = [f"{kind}_{level}" for kind in ("real", "fake") for level in self._levels]
+        self._inception = inception
+        measured = [*self._levels, *([_FEATURES] if inception is not None else [])]
+        self.gathered = [f"{kind}_{name}" for kind in ("real", "fake") for name in measured]
 
     def evaluate_batch(self, batch: Batch) -> dict[str, Tensor]:
-        """Neighbourhoods of the real pictures and of as many generated ones, as rows."""
+        """Neighbourhoods of the real pictures and of as many generated ones, as rows.
+
+        What is generated is rounded to bytes, as the real pictures are.
+        """
         real = self._preprocessing.on_device(batch, training=False)
         index = batch["index"]
         latents = self._latents[index.cpu()].to(real.device)
-        fake = self._networks.generator(latents)
+        fake = as_bytes(self._networks.generator(latents)).float() / 127.5 - 1
         found = {"count": torch.ones_like(index).sum()}
         for kind, images in (("real", real), ("fake", fake)):
             rows = laplacian_descriptors(
                 images, first_index=int(index[0]), per_image=self._per_image
             )
             found |= {f"{kind}_{level}": value for level, value in rows.items()}
+            if self._inception is not None:
+                network = self._inception.to(images.device)
+                found[f"{kind}_{_FEATURES}"] = inception_features(network, images)
         return found
 
     def summarize(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
-        """The mean distance `swd`, then that of each level from fine to coarse."""
+        """The mean distance `swd`, that of each level from fine to coarse, and `fid`."""
         real, fake = (
             {level: sums[f"{kind}_{level}"] for level in self._levels} for kind in ("real", "fake")
         )
         found = sliced_wasserstein(real, fake)
-        return {"swd": found.pop("swd"), **found}
+        scores = {"swd": found.pop("swd"), **found}
+        if self._inception is not None:
+            features = (sums[f"{kind}_{_FEATURES}"] for kind in ("real", "fake"))
+            scores["fid"] = frechet_distance(*features)
+        return scores
 
     def illustrate(self) -> Sequence[Illustration]:
         """A grid of samples, and lines from one sample to another."""

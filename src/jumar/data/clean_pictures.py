@@ -77,7 +77,7 @@ class CleanPictures:
 
 def grey(pixels: Pixels) -> Pixels:
     """The luma [height, width, 1] of RGB pixels [height, width, 3]."""
-    return np.asarray(Image.fromarray(pixels).convert("L"))[..., None]
+    return np.array(Image.fromarray(pixels).convert("L"))[..., None]
 
 
 def _scaled(pixels: Pixels, scale: float) -> Pixels:

@@ -26,10 +26,11 @@ from jumar.data.samples import CorruptRecord, Fault
 from jumar.data.video import VideoReader, VideoWriter, check_written_video, is_video
 from jumar.errors import UserError
 from jumar.recipes.denoising import DenoisingRecipe
-from jumar.recipes.starting import say_unreadable
+from jumar.recipes.starting import say_unreadable, stored_recipe
 from jumar.recipes.trained import Trained, TrainedRequest, open_trained
 from jumar.tasks.denoising import picture_levels, unit_scale
 from jumar.training.progress import Console
+from jumar.training.run_directory import RunDirectory
 from jumar.training.signals import StopRequest, listening
 
 
@@ -99,6 +100,7 @@ def denoise_files(request: DenoiseRequest) -> int:
     """
     console = Console()
     _check_places(request)
+    _check_recipe(request)
     trained = open_trained(
         TrainedRequest(
             run_dir=request.run_dir,
@@ -111,12 +113,7 @@ def denoise_files(request: DenoiseRequest) -> int:
     )
     try:
         recipe = trained.recipe
-        if not isinstance(recipe, DenoisingRecipe):
-            raise UserError(
-                f"the recipe '{trained.name}' takes no noise away",
-                where=str(request.run_dir),
-                todo="Give a run of a recipe such as videnn-spatial or nlrn.",
-            )
+        assert isinstance(recipe, DenoisingRecipe)
         together = recipe.looks_at_neighbours()
         if is_video(request.source.name):
             work = _video(request)
@@ -233,6 +230,17 @@ def _as_picture(clean: Tensor) -> NDArray[np.uint8]:
     planes = levels[:, 0] if levels.shape[1] == 1 else levels[0]
     pixels = planes.permute(1, 2, 0).cpu().numpy()
     return np.ascontiguousarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels)
+
+
+def _check_recipe(request: DenoiseRequest) -> None:
+    """That the run is a denoiser's, before its network is made and loaded."""
+    name, _, recipe = stored_recipe(RunDirectory(request.run_dir), request.imports)
+    if not isinstance(recipe, DenoisingRecipe):
+        raise UserError(
+            f"the recipe '{name}' takes no noise away",
+            where=str(request.run_dir),
+            todo="Give a run of a recipe such as videnn-spatial or nlrn.",
+        )
 
 
 def _check_places(request: DenoiseRequest) -> None:

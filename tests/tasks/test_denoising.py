@@ -1,0 +1,162 @@
+"""Losses and scores of denoising, against formulas written out in NumPy."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from jumar.data.noise import NoiseSettings
+from jumar.data.noisy_pictures import NoisyPictures
+from jumar.data.patch_set import PatchSet
+from jumar.data.samples import SampleKey
+from jumar.tasks.denoising import (
+    DenoisingObjective,
+    DenoisingTask,
+    central_window,
+    middle_frame,
+    picture_levels,
+    unit_scale,
+)
+from tests.data.photographs import photographs, scene
+
+
+class Darker(nn.Module):
+    """Takes a learned number from every value."""
+
+    def __init__(self, amount: float = 0.0) -> None:
+        super().__init__()
+        self.amount = nn.Parameter(torch.tensor(amount))
+
+    def forward(self, noisy: Tensor) -> Tensor:
+        return noisy - self.amount
+
+
+def batch(channels: int = 3, side: int = 12, count: int = 4) -> dict[str, Tensor]:
+    random = torch.Generator().manual_seed(1)
+    clean, noisy = (
+        torch.randint(0, 256, (count, channels, side, side), generator=random).to(torch.uint8)
+        for _ in range(2)
+    )
+    return {"clean": clean, "noisy": noisy, "level": torch.arange(count) % 2}
+
+
+def task(network: nn.Module, **changed: object) -> DenoisingTask:
+    return DenoisingTask(
+        network,
+        train_data=changed.pop("train_data", None),
+        eval_data=changed.pop("eval_data", None),
+        level_names=("sigma 15", "sigma 25"),
+        loss="l2_sum_per_batch",
+        **changed,
+    )
+
+
+def decibels(one: np.ndarray, other: np.ndarray) -> float:
+    return float(10 * np.log10(255**2 / np.mean((one.astype(float) - other.astype(float)) ** 2)))
+
+
+def test_videnn_loss_is_half_the_squared_error_summed_over_a_sample() -> None:
+    given = batch()
+    loss = DenoisingObjective(Darker(), loss="l2_sum_per_batch")(given)["loss"].item()
+    error = (given["clean"].double() - given["noisy"].double()).numpy() / 255
+    assert loss == pytest.approx(0.5 * np.sum(error**2) / 4, rel=1e-5)
+
+
+def test_nlrn_loss_is_the_mean_of_the_central_5_x_5() -> None:
+    given = batch(channels=1, side=43)
+    given["noisy"] = given["noisy"] / 255
+    loss = DenoisingObjective(Darker(), loss="mse_center", center=5)(given)["loss"].item()
+    error = given["clean"].double().numpy() / 255 - given["noisy"].double().numpy()
+    assert loss == pytest.approx(np.mean(error[:, :, 19:24, 19:24] ** 2), rel=1e-5)
+    whole = DenoisingObjective(Darker(), loss="mse_center", center=0)(given)["loss"].item()
+    assert whole == pytest.approx(np.mean(error**2), rel=1e-5)
+
+
+def test_the_central_window_of_an_even_side_lies_as_in_nlrn() -> None:
+    values = torch.arange(36).reshape(1, 1, 6, 6)
+    # tf.slice at 6 // 2 - 3 // 2 = 2
+    assert central_window(values, 3).tolist() == values[..., 2:5, 2:5].tolist()
+
+
+def test_scores_are_means_over_pictures_for_each_level_and_for_all() -> None:
+    given = batch()
+    found = task(Darker())
+    sums = [
+        found.evaluate_batch({k: v[part] for k, v in given.items()}) for part in ([0], [1, 2, 3])
+    ]
+    metrics = found.summarize({name: sums[0][name] + sums[1][name] for name in sums[0]})
+    singly = [decibels(given["clean"][i].numpy(), given["noisy"][i].numpy()) for i in range(4)]
+    assert metrics["psnr"] == pytest.approx(np.mean(singly), abs=1e-4)
+    assert metrics["noisy_psnr"] == pytest.approx(np.mean(singly), abs=1e-4)
+    assert metrics["psnr_sigma_15"] == pytest.approx(np.mean(singly[::2]), abs=1e-4)
+    assert metrics["psnr_sigma_25"] == pytest.approx(np.mean(singly[1::2]), abs=1e-4)
+    assert -1 <= metrics["ssim"] <= 1
+    table = found.score_tables({name: sums[0][name] + sums[1][name] for name in sums[0]})[0]
+    assert [row[0] for row in table.rows] == ["sigma 15", "sigma 25"]
+    assert table.rows[0][2] == f"{np.mean(singly[::2]):.2f}"
+
+
+@pytest.mark.parametrize(
+    ("clip", "rounding", "as_levels"),
+    [
+        (True, "nearest", lambda values: np.rint(np.clip(values, 0, 255))),
+        (True, "truncated", lambda values: np.trunc(np.clip(values, 0, 255))),
+        (True, "none", lambda values: np.clip(values, 0, 255)),
+        (False, "none", lambda values: values),
+    ],
+)
+def test_the_output_is_clipped_and_rounded_as_asked(clip: bool, rounding: str, as_levels) -> None:
+    given = batch(count=1)
+    found = task(Darker(0.301), clip=clip, rounding=rounding)
+    metrics = found.summarize(found.evaluate_batch(given))
+    output = as_levels(given["noisy"][0].numpy() - 0.301 * 255)
+    assert metrics["psnr"] == pytest.approx(decibels(output, given["clean"][0].numpy()), abs=2e-3)
+
+
+def test_pictures_too_small_for_ssim_are_scored_without_it() -> None:
+    found = task(Darker())
+    assert "ssim" not in found.summarize(found.evaluate_batch(batch(side=8)))
+
+
+def test_of_three_frames_the_middle_one_is_the_noisy_one() -> None:
+    frames = torch.arange(9.0).reshape(1, 9, 1, 1)
+    assert middle_frame(frames, 3).flatten().tolist() == [3, 4, 5]
+    assert middle_frame(frames[:, :3], 3).flatten().tolist() == [0, 1, 2]
+    assert middle_frame(frames[:, :3], 1).flatten().tolist() == [1]
+
+
+def test_levels_and_unit_scale_are_inverses() -> None:
+    levels = torch.arange(256, dtype=torch.uint8)
+    assert torch.equal(picture_levels(unit_scale(levels)), levels)
+    assert picture_levels(torch.tensor([-1.0, 2.0])).tolist() == [0, 255]
+
+
+def test_only_the_named_part_is_trained() -> None:
+    both = nn.Sequential(Darker(), Darker())
+    found = task(both, trained=both[1])
+    assert list(found.objectives[0].trained.parameters()) == [both[1].amount]
+
+
+@pytest.mark.parametrize("storage", ["uint8", "float"])
+def test_pictures_show_clean_noisy_and_denoised_with_their_psnr(
+    tmp_path: Path, storage: str
+) -> None:
+    pictures = photographs(tmp_path, scene(), scene(seed=2))
+    noisy = NoisyPictures(
+        pictures, kind="gaussian", levels=[15.0], storage=storage, seeding="index"
+    )
+    noise = NoiseSettings(storage=storage)
+    patches = PatchSet(pictures, noise, patch_size=8, patches_per_image=1)
+    found = task(Darker(), train_data=patches, eval_data=noisy)
+    shown = found.illustrate()
+    assert [picture.name for picture in shown] == ["denoised-1", "denoised-2"]
+    fetched = noisy.fetch([SampleKey(0, 0)]).batch
+    metrics = found.summarize(found.evaluate_batch({**fetched}))
+    assert f"noisy, {metrics['noisy_psnr']:.2f} dB" in shown[0].caption
+    assert shown[0].image.dtype == torch.uint8
+    assert shown[0].image.shape[1] >= 3 * 56
+    assert all(
+        torch.equal(a.image, b.image) for a, b in zip(shown, found.illustrate(), strict=True)
+    )

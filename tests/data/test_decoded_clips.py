@@ -76,4 +76,5 @@ def test_clips_of_other_rates_are_resampled(tmp_path: Path) -> None:
     files |= {f"val/low/{name}": tone("low", 0) for name in ("a.wav",)}
     found = clips(in_folder(tmp_path, files), 0)
     one, other = (found[index].astype(np.float64) for index in range(2))
-    assert np.abs(one - other).max() < 0.01 * np.abs(one).max()
+    # All but the noise of the room, which is another one at another rate.
+    assert np.abs(one - other).std() < 100 < 0.1 * one.std()

@@ -164,7 +164,7 @@ def ds_cnn_s() -> KeywordRecipe:
     return KeywordRecipe(
         optimizer=OptimizerSettings(kind="adam", learning_rate=5e-4),
         schedule=ScheduleSettings(
-            kind="step", boundaries=("10000it", "20000it"), values=(1.0, 0.2, 0.04)
+            kind="step", boundaries=("9999it", "19999it"), values=(1.0, 0.2, 0.04)
         ),
         training=TrainingSettings(duration="30000it", log_every="100it", evaluate_every="400it"),
         checkpoints=CheckpointSettings(every="2000it", keep=3),

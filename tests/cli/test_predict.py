@@ -1,0 +1,117 @@
+"""Asking a trained network about clips and pictures."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jumar.data.wav import read_wav, to_int16, write_wav
+from tests.cli.in_process import here, settings
+from tests.data.tones import divided, tone
+
+LABELS = {"_silence_", "_unknown_", "low", "middle", "high"}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that has learned to tell three tones apart."""
+    folder = tmp_path_factory.mktemp("keywords")
+    data = divided(folder / "set", train=10, val=5)
+    options = settings(
+        data__path=data,
+        data__words="low,middle,high",
+        data__batch_size=12,
+        data__workers=0,
+        optimizer__learning_rate=0.005,
+        schedule__kind="cosine",
+        training__duration="90it",
+        training__evaluate_every="90it",
+    )
+    here("train", "ds-cnn-s", "--device", "cpu", "--run-dir", "run", *options, cwd=folder)
+    results = json.loads((folder / "run" / "results.json").read_text())
+    assert results["metrics"]["accuracy"] > 70
+    return folder / "run"
+
+
+def answers(run: Path, *files: Path) -> list[dict[str, object]]:
+    done = here("predict", run, *files, "--json", "--device", "cpu", cwd=run.parent)
+    return json.loads(done.out)
+
+
+def write(path: Path, encoded: bytes) -> Path:
+    path.write_bytes(encoded)
+    return path
+
+
+def likeliest(answer: dict[str, object]) -> str:
+    probabilities = answer["probabilities"]
+    assert isinstance(probabilities, dict)
+    assert set(probabilities) == LABELS
+    assert sum(probabilities.values()) == pytest.approx(1, abs=1e-5)
+    return max(probabilities, key=probabilities.__getitem__)
+
+
+def test_the_words_of_a_folder_are_printed_with_the_three_best_guesses(run: Path) -> None:
+    folder = run.parent / "set" / "val" / "high"
+    done = here("predict", run, folder, "--device", "cpu", cwd=run.parent)
+    lines = done.out.splitlines()
+    assert len(lines) == 5
+    assert sum(": high " in line for line in lines) >= 4
+    assert all(line.count(" %") == 3 for line in lines)
+
+
+def test_short_long_and_differently_sampled_clips_are_heard(run: Path, tmp_path: Path) -> None:
+    other_rate = write(tmp_path / "rate.wav", tone("high", 100, rate=22_050))
+    short = write(tmp_path / "short.wav", write_wav(np.zeros(300, np.int16), 16_000))
+    word = to_int16(read_wav(tone("high", 100), "x").samples)
+    silence = np.zeros(16_000, np.int16)
+    late = write(
+        tmp_path / "late.wav", write_wav(np.concatenate([silence, silence, word, silence]), 16_000)
+    )
+    found = answers(run, other_rate, short, late)
+    assert [answer["start_s"] for answer in found[:2]] == [None, None]
+    assert likeliest(found[0]) == likeliest(found[2]) == "high"
+    assert abs(float(str(found[2]["start_s"])) - 2) <= 0.5
+
+
+def test_a_clip_alone_and_among_others_gets_the_same_answer(run: Path) -> None:
+    folder = run.parent / "set" / "val"
+    together = answers(run, folder)
+    assert len(together) == 20
+    assert answers(run, Path(str(together[7]["file"]))) == [together[7]]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [(None, "No such file"), (b"RIFF", "no WAV file"), (b"", "empty"), ("folder", "no WAV files")],
+)
+def test_what_cannot_be_heard_is_told(
+    run: Path, tmp_path: Path, content: bytes | str | None, expected: str
+) -> None:
+    path = tmp_path / "clip.wav"
+    if content == "folder":
+        path.mkdir()
+    elif isinstance(content, bytes):
+        path.write_bytes(content)
+    done = here("predict", run, path, "--device", "cpu", cwd=tmp_path, code=2)
+    assert expected in done.message
+    assert "clip.wav" in done.message
+
+
+def test_a_call_without_files_says_how_to_give_one(run: Path) -> None:
+    assert "clip.wav" in here("predict", run, cwd=run.parent, code=2).message
+
+
+def test_pictures_get_the_numbers_of_their_classes(tmp_path: Path) -> None:
+    from tests.cli.in_process import train
+    from tests.data.pictures import pets, write_files
+
+    files = {f"{part}/{name}": data for part in ("train", "val") for name, data in pets(4).items()}
+    folder = write_files(tmp_path / "pets", files)
+    options = settings(data__path=folder, training__duration="1it", model__num_classes=2)
+    train("--run-dir", "run", *options, cwd=tmp_path)
+    done = here("predict", "run", folder / "val", "--json", "--device", "cpu", cwd=tmp_path)
+    found = json.loads(done.out)
+    assert len(found) == 8
+    assert all(set(answer["probabilities"]) == {"class 0", "class 1"} for answer in found)

@@ -43,17 +43,24 @@ UNDECIDED = 1e-5
 """ReLU inputs of size 1 closer to zero than this may be on either side after float32 rounding."""
 
 
+class Case(ParityCase):
+    """The fixture with its variables made once."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.values = self.variables("all")
+
+
 class Replay:
     """The case with its network in one memory format."""
 
-    def __init__(self, case: ParityCase, memory_format: torch.memory_format, fused: bool) -> None:
+    def __init__(self, case: Case, memory_format: torch.memory_format, fused: bool) -> None:
         self.case = case
         self.memory_format = memory_format
         model = BigGan(width=case.config["ch"], latent=case.config["z_dim"], fused_attention=fused)
         self.model = model.to(memory_format=memory_format)
         self.variables = list(tf_names(self.model).variables)
-        values = case.variables("all")
-        self.stored = {v.name: v.to_torch(values[v.tf_name]) for v in self.variables}
+        self.stored = {v.name: v.to_torch(case.values[v.tf_name]) for v in self.variables}
         self.latent = torch.from_numpy(case.input("z").reshape(-1, case.config["z_dim"]))
         self.images = self.image_input("images")
         self.found: Results = {}
@@ -99,12 +106,12 @@ class Replay:
 
 
 @pytest.fixture(scope="module")
-def case(parity: Path) -> ParityCase:
-    return ParityCase(parity / "biggan128.npz")
+def case(parity: Path) -> Case:
+    return Case(parity / "biggan128.npz")
 
 
 @pytest.fixture(scope="module", params=list(WAYS))
-def forwards(case: ParityCase, request: pytest.FixtureRequest) -> Results:
+def forwards(case: Case, request: pytest.FixtureRequest) -> Results:
     """Outputs, statistics, losses and penalties in float32, in one way."""
     replay = Replay(case, *WAYS[request.param])
     penalties(replay, towers(replay))
@@ -113,7 +120,7 @@ def forwards(case: ParityCase, request: pytest.FixtureRequest) -> Results:
 
 
 @pytest.fixture(scope="module")
-def trained(case: ParityCase) -> Sequence[Results]:
+def trained(case: Case) -> Sequence[Results]:
     """Gradients, optimizer steps and averages; and the same with undecided ReLUs the other way.
 
     In float64, so that the rounding of the original alone is compared.

@@ -1,0 +1,154 @@
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+from safetensors.torch import load_file
+
+from jumar.errors import UserError
+from jumar.models.biggan import BigGan
+from jumar.recipes.biggan128 import GenerationRecipe
+from jumar.recipes.generating import GenerateRequest, generate
+from jumar.recipes.registry import create_recipe
+from jumar.settings import override
+from tests.cli.in_process import here, settings
+
+SMALL = settings(
+    model__width=8,
+    data__batch_size=2,
+    data__eval_batch_size=2,
+    data__eval_samples=2,
+    training__evaluate_every="",
+    training__log_every="1it",
+    checkpoints__every="1it",
+    checkpoints__keep=9,
+    threads__intra_op=1,
+)
+WAYS = {
+    "mixed, averaged": settings(training__ema_decay=0.9),
+    "float32, in parts, contiguous": settings(
+        training__micro_batch_size=1,
+        training__channels_last="false",
+        precision__mode="must_keep_origin_dtype",
+    ),
+}
+
+
+def recipe(name: str = "biggan128") -> GenerationRecipe:
+    made = create_recipe(name)
+    assert isinstance(made, GenerationRecipe)
+    return made
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of two steps, with a checkpoint after each."""
+    return trained(tmp_path_factory.mktemp("gan"), "mixed, averaged")
+
+
+def trained(folder: Path, way: str) -> Path:
+    length = settings(training__duration="2it")
+    options = [*SMALL, *WAYS[way], *length, "--run-dir", "run", "--device", "cpu"]
+    here("train", "biggan128-cats", *options, cwd=folder)
+    return folder / "run"
+
+
+def test_the_defaults_are_those_of_the_original_and_the_homework() -> None:
+    made = recipe()
+    rates = {
+        name: (one.optimizer.learning_rate, one.optimizer.beta1, one.optimizer.beta2)
+        for name, one in made.optimization().items()
+    }
+    assert rates == {"generator": (5e-5, 0.0, 0.9), "discriminator": (2e-4, 0.0, 0.9)}
+    assert (made.model.width, made.model.latent, made.data.batch_size) == (96, 128, 64)
+    assert (made.loss.kind, made.loss.n_critic, made.loss.truncation) == ("hinge", 2, 2.0)
+    assert (made.training.ema_decay, made.training.ema_warm_up) == (0.9999, False)
+    assert made.training.duration == f"{50 * 10000}it"
+    assert made.precision.mode == "allow_mix_precision"
+    assert (made.data.frame, made.data.resize, made.data.flip) == ("squeeze", "legacy", False)
+
+
+def test_other_sizes_and_impossible_networks_are_refused_in_words() -> None:
+    with pytest.raises(UserError, match="makes pictures of 128 px, not 256"):
+        override(recipe(), ["data.image_size=256"])
+    with pytest.raises(UserError, match="multiple of 6"):
+        override(recipe(), ["model.latent=100"]).build_model()
+
+
+def test_every_weight_has_its_name_in_tensorflow() -> None:
+    made = override(recipe(), ["model.width=8"])
+    model = made.build_model()
+    assert isinstance(model, BigGan)
+    names = made.tf_names(model)
+    assert names.averages == "swapped"
+    state = {name for name in model.state_dict() if not name.endswith("_tracked")}
+    assert {variable.name for variable in names.variables} == state
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_resumed_run_ends_in_the_same_weights_bit_for_bit(
+    tmp_path: Path, run: Path, way: str
+) -> None:
+    whole = run if way == "mixed, averaged" else trained(tmp_path, way)
+    part = tmp_path / "part"
+    shutil.copytree(whole, part)
+    (part / "results.json").unlink()
+    shutil.rmtree(part / "checkpoints" / "step-00000002")
+    here("train", "--resume", "--run-dir", part, "--device", "cpu", cwd=tmp_path)
+    for place in sorted((whole / "checkpoints" / "step-00000002").glob("*.safetensors")):
+        again = load_file(part / "checkpoints" / "step-00000002" / place.name)
+        for name, value in load_file(place).items():
+            assert torch.equal(value, again[name]), f"{place.name} {name}"
+
+
+def test_pictures_depend_on_their_number_and_the_seed_alone(tmp_path: Path, run: Path) -> None:
+    said: list[str] = []
+    for folder, num, batch in (("few", 2, 2), ("more", 3, 2)):
+        request = GenerateRequest(
+            run_dir=run, to=tmp_path / folder, num=num, seed=3, batch=batch, interpolate=2
+        )
+        generate(request, said.append)
+    assert "averaged weights of step 2, seed 3, truncation 2" in said[0]
+    for number in range(2):
+        name = f"picture-{number:06d}.png"
+        few, more = (Image.open(tmp_path / folder / name) for folder in ("few", "more"))
+        assert few.size == (128, 128)
+        assert few.tobytes() == more.tobytes()
+    assert sorted(path.name for path in (tmp_path / "more").iterdir()) == [
+        "grid.png",
+        "interpolation.png",
+        *(f"picture-{number:06d}.png" for number in range(3)),
+    ]
+    assert Image.open(tmp_path / "more" / "interpolation.png").width == 2 * 128 + 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--num", "0"], "0 pictures cannot be made"),
+        (["--interpolate", "1"], "no two ends"),
+        (["--truncation", "0"], "nothing is left"),
+        (["--batch", "0"], "a batch of 0"),
+    ],
+)
+def test_numbers_without_sense_are_refused_and_nothing_is_written(
+    tmp_path: Path, run: Path, options: list[str], message: str
+) -> None:
+    done = here("generate", run, "--to", "out", *options, cwd=tmp_path, code=2)
+    assert message in done.message
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_with_something_in_it_and_a_run_without_generator_are_refused(
+    tmp_path: Path, run: Path
+) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.txt").write_text("kept")
+    done = here("generate", run, "--to", "out", cwd=tmp_path, code=2)
+    assert "there is something already" in done.message
+    here("train", "small", "--import", "tests.cli.small_recipe", "--run-dir", "other", cwd=tmp_path)
+    options = ["--to", "new", "--set", "model.num_classes=10"]
+    done = here("generate", "other", *options, cwd=tmp_path, code=2)
+    assert "the recipe 'small' trains no generator" in done.message
+    assert not (tmp_path / "new").exists()

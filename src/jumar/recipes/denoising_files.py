@@ -211,6 +211,9 @@ class _Denoising:
         return planes.unsqueeze(1) if one_by_one else planes.unsqueeze(0)
 
     def _summarize(self, work: _Work, seconds: float) -> None:
+        if not self._done and work.kept and not self._stop:
+            self._console.line(f"all {work.kept} are there already: {self._request.to}")
+            return
         kept = f", {work.kept} kept" if work.kept else ""
         weights = "averaged weights" if self._trained.weights == "ema" else "weights"
         said = "stopped after" if self._stop else ""

@@ -133,7 +133,9 @@ def _listed(matching: Matching) -> list[str]:
     lines = [f"  with averages: {averages}"] if averages else []
     for title, names in groups:
         if names:
-            shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+            between = "\n    " if title == "of another shape" else ", "
+            more = [*names[:_SHOWN], "..."] if len(names) > _SHOWN else names
+            shown = between.join(more)
             lines.append(f"  {title} ({len(names)}): {shown}")
     return lines
 

@@ -89,6 +89,11 @@ def test_an_unreadable_picture_is_left_out_and_named(tmp_path: Path) -> None:
     assert samples.fetch([SampleKey(0, 1)]).batch == {}
 
 
+def test_a_level_without_photons_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="photons"):
+        noisy(tmp_path, kind="poisson", levels=[10.0, 0.0])
+
+
 def test_seeding_by_name_is_for_gaussian_noise(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="gaussian, not camera"):
         noisy(tmp_path, kind="camera", seeding="file_hash")

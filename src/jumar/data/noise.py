@@ -90,9 +90,9 @@ class NoiseSettings:
             values: tuple[float, ...] = getattr(self, name)
             if len(values) not in (1, 2) or values[0] > values[-1]:
                 raise UserError(
-                    f"'noise.{name}' takes one number, or a lower and an upper one, not "
+                    f"'data.noise.{name}' takes one number, or a lower and an upper one, not "
                     f"{', '.join(map(str, values)) or 'none'}",
-                    todo=f"For instance: noise.{name}=15 or noise.{name}=0,50",
+                    todo=f"For instance: data.noise.{name}=15 or data.noise.{name}=0,50",
                 )
 
 

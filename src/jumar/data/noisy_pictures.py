@@ -49,7 +49,7 @@ class NoisyPictures:
         seeding: See the module.
 
     Raises:
-        UserError: There is no level, or the seeding does not go with the kind.
+        UserError: There is no level, or it or the seeding does not go with the kind.
     """
 
     def __init__(
@@ -63,6 +63,12 @@ class NoisyPictures:
     ) -> None:
         if not levels:
             raise UserError("there is no noise level to evaluate at", where="data.eval_levels")
+        if kind == "poisson" and min(levels) < 1:
+            raise UserError(
+                f"of {min(levels):g} photons in a white pixel there is no picture",
+                where="data.eval_levels",
+                todo="Give numbers of photons, 1 or more.",
+            )
         if seeding != "index" and kind != "gaussian":
             raise UserError(
                 f"noise seeded by '{seeding}' is gaussian, not {kind}",

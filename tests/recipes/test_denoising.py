@@ -1,0 +1,28 @@
+"""What denoisers share: frames go through one by one."""
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from tests.cli.small_denoisers import inverse, previous
+
+
+def counted(frames: int, taken: list[int]) -> Iterator[Tensor]:
+    for number in range(frames):
+        taken.append(number)
+        yield torch.full((1, 3, 2, 2), number / 10)
+
+
+def test_a_frame_comes_out_before_the_next_one_is_asked_for() -> None:
+    recipe, taken = inverse(), []
+    clean = recipe.denoise_frames(recipe.build_model(), counted(5, taken))
+    for number in range(5):
+        assert torch.allclose(next(clean), torch.full((1, 3, 2, 2), 1 - number / 10))
+        assert len(taken) == number + 1
+    assert list(clean) == []
+
+
+def test_a_recipe_looks_at_neighbours_where_it_goes_through_the_frames_itself() -> None:
+    assert not inverse().looks_at_neighbours()
+    assert previous().looks_at_neighbours()

@@ -115,3 +115,21 @@ def test_pictures_get_the_numbers_of_their_classes(tmp_path: Path) -> None:
     found = json.loads(done.out)
     assert len(found) == 8
     assert all(set(answer["probabilities"]) == {"class 0", "class 1"} for answer in found)
+
+
+def test_a_published_network_says_of_a_recording_what_it_says_in_tensorflow(
+    shared: Path, tmp_path: Path
+) -> None:
+    published = shared / "data" / "pretrained" / "ml-kws"
+    graph = published / "DS_CNN_S.pb"
+    here("weights", "import", "ds-cnn-s", graph, "--to", "run", cwd=tmp_path)
+    told = json.loads((published / "expected_tf1.15.json").read_text())
+    expected = told["models"][graph.name]["softmax"]
+    found = answers(tmp_path / "run", published / "samples")
+    assert len(found) == len(expected) == 4
+    for answer in found:
+        numbers = expected[Path(str(answer["file"])).name.split("_")[0]]
+        # The expected numbers are rounded to six digits.
+        assert answer["probabilities"] == pytest.approx(
+            dict(zip(told["labels"], numbers, strict=True)), abs=2e-6
+        )

@@ -2,9 +2,9 @@
 
 TensorFlow 1.15 needs Python 3.7, so it lives in an environment of its own:
 
-    conda create -n tf115 python=3.7 && conda run -n tf115 pip install tensorflow==1.15.5 \
-        protobuf==3.20.3 "numpy<1.19"
-    export JUMAR_TF115_PYTHON=$(conda run -n tf115 which python)
+    python3.7 -m venv ~/tf115
+    ~/tf115/bin/pip install tensorflow==1.15.0 protobuf==3.20.3 numpy==1.18.5 h5py==2.10.0
+    export JUMAR_TF115_PYTHON=~/tf115/bin/python
 """
 
 import json

@@ -169,6 +169,7 @@ def test_a_folder_with_one_index_needs_no_checkpoint_file(model: Path) -> None:
         ("checkpoint", b"nothing", "names no model_checkpoint_path"),
         ("checkpoint", b'model_checkpoint_path: "gone"', "names 'gone'"),
         ("checkpoint", b'model_checkpoint_path: ".."', "names '..'"),
+        ("checkpoint", b'model_checkpoint_path: "' + b"x" * 5000 + b'"', "File name too long"),
         ("some.pb", b"xyz", "is not a TensorFlow checkpoint"),
         ("empty.index", b"", "not that of an index"),
     ],
@@ -329,6 +330,11 @@ def test_a_damaged_index_is_refused(model: Path, change: Any, message: str) -> N
     with pytest.raises(UserError, match=message) as caught:
         open_checkpoint(model)
     assert str(index) in str(caught.value)
+
+
+def test_a_name_cannot_command_the_terminal(tmp_path: Path) -> None:
+    (tmp_path / "m.index").write_bytes(indexed((b"a\x1b[2J", entry()), (b"b\xff", entry(size=0))))
+    assert open_checkpoint(tmp_path / "m").names() == ["a\\x1b[2J", "b\\xff"]
 
 
 def test_a_compressed_index_is_named_as_such() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from jumar.errors import UserError
 from jumar.training.checkpoint import MODEL, find_checkpoint
 from jumar.training.run_directory import RunDirectory
-from jumar.weights.tensor_files import open_tensors
+from jumar.weights.tensor_files import TensorFile, open_tensors
 from jumar.weights.tensor_types import TensorEntry, shape_text
 
 
@@ -54,6 +54,14 @@ def list_weights(path: Path) -> Listing:
     Raises:
         UserError: There is nothing of the kind, or it is damaged.
     """
+    try:
+        file, source = _open(path)
+    except OSError as error:
+        raise UserError(f"cannot be read: {error.strerror}", where=str(path)) from error
+    return Listing(source=source, tensors=[file.entry(name) for name in file.names()])
+
+
+def _open(path: Path) -> tuple[TensorFile, str]:
     run = RunDirectory(path)
     if run.exists:
         path = find_checkpoint(run.checkpoints, "last").model_file(ema=False)
@@ -61,5 +69,4 @@ def list_weights(path: Path) -> Listing:
         path = path / MODEL
     elif not path.exists() and not path.parent.is_dir():
         raise UserError(f"there is no '{path}'")
-    file = open_tensors(path)
-    return Listing(source=str(path), tensors=[file.entry(name) for name in file.names()])
+    return open_tensors(path), str(path)

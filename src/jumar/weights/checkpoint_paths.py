@@ -34,7 +34,21 @@ def find_prefix(path: Path) -> Path:
     Raises:
         UserError: There is no such checkpoint, several, or one in the format of 2016 and before.
     """
-    path = path.expanduser()
+    try:
+        return _find(path.expanduser())
+    except OSError as error:
+        # A name that is too long, in the `checkpoint` file too, or a folder that is not ours.
+        raise UserError(f"cannot be read: {error.strerror}", where=str(path)) from error
+
+
+def state_text(name: str) -> bytes:
+    """The content of the `checkpoint` file beside a checkpoint of that name."""
+    quoted = "".join(f"\\{letter}" if letter in '"\\' else letter for letter in name)
+    lines = (f'model_checkpoint_path: "{quoted}"', f'all_model_checkpoint_paths: "{quoted}"')
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def _find(path: Path) -> Path:
     if path.is_dir():
         return _in_folder(path)
     if _index(path).is_file():
@@ -56,13 +70,6 @@ def find_prefix(path: Path) -> Path:
         f"there is no checkpoint '{path}'",
         todo="Name its folder, its .index file, or what comes before '.index'.",
     )
-
-
-def state_text(name: str) -> bytes:
-    """The content of the `checkpoint` file beside a checkpoint of that name."""
-    quoted = "".join(f"\\{letter}" if letter in '"\\' else letter for letter in name)
-    lines = (f'model_checkpoint_path: "{quoted}"', f'all_model_checkpoint_paths: "{quoted}"')
-    return "".join(f"{line}\n" for line in lines).encode()
 
 
 def _index(prefix: Path) -> Path:

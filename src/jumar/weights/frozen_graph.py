@@ -24,6 +24,7 @@ from jumar.weights.tensor_types import (
     TensorEntry,
     decode_shape,
     element_type,
+    printable,
     shape_text,
 )
 
@@ -191,7 +192,7 @@ def _constant(data: bytes, begin: int, end: int) -> tuple[str, int, int] | None:
         if wire != DELIMITED:
             continue
         if field == 1:
-            name = data[start:stop].decode("utf-8", "backslashreplace")
+            name = printable(data[start:stop])
         elif field == 2:
             op = data[start:stop]
         elif field == 5:

@@ -26,7 +26,7 @@ from jumar.weights.bundle_entries import (
 )
 from jumar.weights.checkpoint_paths import INDEX, find_prefix
 from jumar.weights.index_table import read_table
-from jumar.weights.tensor_types import Array, TensorEntry, shape_text
+from jumar.weights.tensor_types import Array, TensorEntry, printable, shape_text
 
 _LARGEST_INDEX = 1 << 27
 """More than a million variables; an entry in memory takes many times its bytes in the file."""
@@ -210,7 +210,7 @@ def _decode_index(data: bytes) -> tuple[int, dict[bytes, BundleEntry]]:
         try:
             entries[key] = decode_entry(value)
         except ValueError as error:
-            raise ValueError(f"variable '{_text(key)}': {error}") from None
+            raise ValueError(f"variable '{printable(key)}': {error}") from None
     return shards, entries
 
 
@@ -218,12 +218,11 @@ def _named(
     entries: Mapping[bytes, BundleEntry],
 ) -> tuple[dict[str, bytes], dict[str, BundleEntry]]:
     """Keys and entries of the variables, without the parts of partitioned ones, by name."""
-    keys = {_text(key): key for key in entries if not key.startswith(b"\0")}
+    own = [key for key in entries if not key.startswith(b"\0")]
+    keys = {printable(key): key for key in own}
+    if len(keys) != len(own):
+        raise ValueError("two variables have the same name")
     return keys, {name: entries[key] for name, key in keys.items()}
-
-
-def _text(key: bytes) -> str:
-    return key.decode("utf-8", "backslashreplace")
 
 
 def _check_places(entries: Mapping[bytes, BundleEntry]) -> None:
@@ -233,7 +232,9 @@ def _check_places(entries: Mapping[bytes, BundleEntry]) -> None:
         if entry.size == 0:
             continue
         if behind[0] == entry.shard and entry.offset < behind[1]:
-            raise ValueError(f"'{_text(before)}' and '{_text(key)}' share bytes of the data file")
+            raise ValueError(
+                f"'{printable(before)}' and '{printable(key)}' share bytes of the data file"
+            )
         behind, before = (entry.shard, entry.offset + entry.size), key
 
 

@@ -140,6 +140,12 @@ def decode_shape(data: bytes, begin: int, end: int) -> tuple[int, ...]:
     return tuple(sizes)
 
 
+def printable(name: bytes) -> str:
+    """A tensor's name as text; what a terminal would obey instead of showing it is escaped."""
+    text = name.decode("utf-8", "backslashreplace")
+    return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
+
+
 def shape_text(shape: "tuple[int, ...] | list[int]") -> str:
     """A shape as `3x3x64`; `scalar` without axes."""
     return "x".join(str(size) for size in shape) or "scalar"

@@ -1,0 +1,155 @@
+"""ViDeNN's recipes: the second stage on the first, whole clips, the contest's loss scale."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from jumar.errors import UserError
+from jumar.models.videnn import SpatialCNN, ViDeNN
+from jumar.recipes.registry import create_recipe
+from jumar.recipes.runs import TrainRequest, train_recipe
+from jumar.recipes.trained import TrainedRequest, open_trained
+from jumar.recipes.videnn import TemporalRecipe
+from jumar.settings import override
+from jumar.training.checkpoint import list_checkpoints, load_weights
+from jumar.training.run_directory import RunDirectory
+from tests.recipes.small_data import write_frames, write_pictures
+
+SMALL = ("model.depth=4", "model.width=4", "data.patch_size=12", "data.batch_size=2")
+SMALL += ("training.duration=2it", "data.workers=0", "data.eval_levels=25")
+
+
+def train(name: str, run: Path, data: Path, *more: str) -> Path:
+    assignments = (*SMALL, f"data.path={data}", *more)
+    request = TrainRequest(recipe=name, assignments=assignments, run_dir=run, device="cpu")
+    assert train_recipe(request) == 0
+    return run
+
+
+@pytest.fixture(scope="module")
+def spatial_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("spatial")
+    write_pictures(folder / "pictures")
+    return train("videnn-spatial", folder / "run", folder / "pictures")
+
+
+@pytest.fixture(scope="module")
+def temporal_run(spatial_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("temporal")
+    write_frames(folder / "frames")
+    return train("videnn-temporal", folder / "run", folder / "frames", f"spatial_run={spatial_run}")
+
+
+def weights(run: Path) -> dict[str, torch.Tensor]:
+    checkpoint = list_checkpoints(RunDirectory(run).checkpoints)[-1]
+    return load_weights(checkpoint.model_file(ema=False))
+
+
+def test_the_second_stage_keeps_the_first_one_s_network_to_the_last_bit(
+    spatial_run: Path, temporal_run: Path
+) -> None:
+    spatial, both = weights(spatial_run), weights(temporal_run)
+    assert {f"spatial.{name}" for name in spatial} < set(both)
+    for name, value in spatial.items():
+        assert torch.equal(both[f"spatial.{name}"], value), name
+
+
+def test_a_finished_second_stage_needs_no_other_run_to_be_used(temporal_run: Path) -> None:
+    trained = open_trained(TrainedRequest(run_dir=temporal_run, device="cpu"))
+    trained.policy.close()
+    recipe, model = trained.recipe, trained.model
+    assert isinstance(recipe, TemporalRecipe)
+    frames = [torch.rand(1, 3, 13, 17) for _ in range(4)]
+    with torch.no_grad():
+        cleaned = list(recipe.denoise_frames(model, iter(frames)))
+        assert len(cleaned) == len(frames)
+        for index, found in enumerate(cleaned):
+            triplet = [frames[max(index - 1, 0)], frames[index], frames[min(index + 1, 3)]]
+            expected = model(torch.cat(triplet, dim=1))
+            torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+        assert len(list(recipe.denoise_frames(model, iter(frames[:1])))) == 1
+        assert not list(recipe.denoise_frames(model, iter(())))
+
+
+def test_a_clip_is_cleaned_while_it_is_read(temporal_run: Path) -> None:
+    recipe = create_recipe("videnn-temporal")
+    assert isinstance(recipe, TemporalRecipe)
+    recipe = override(recipe, ["model.depth=3", "model.width=2"])
+    read = 0
+
+    def frames():  # pyright: ignore[reportUnknownParameterType]
+        nonlocal read
+        for _ in range(50):
+            read += 1
+            yield torch.rand(1, 3, 5, 5)
+
+    cleaned = recipe.denoise_frames(recipe.build_model().eval(), frames())
+    with torch.no_grad():
+        for number in range(1, 10):
+            next(cleaned)
+            assert read == number + 1
+
+
+def test_with_the_margin_training_sees_what_whole_frames_give() -> None:
+    torch.manual_seed(1)
+    recipe = override(create_recipe("videnn-temporal"), ["model.depth=4", "model.width=4"])
+    assert isinstance(recipe, TemporalRecipe)
+    model = recipe.model.create_both(channels=3, margin=4).double()
+    frames = torch.rand(1, 9, 30, 30).double()
+    seen: list[torch.Tensor] = []
+    model.temporal.register_forward_hook(lambda _module, inputs, _output: seen.append(inputs[0]))
+    model.eval()(frames)
+    model.train()(frames[:, :, 5:25, 5:25])
+    torch.testing.assert_close(seen[1], seen[0][:, :, 9:21, 9:21])
+
+
+def test_the_spatial_network_learns_nothing_in_the_second_stage() -> None:
+    model = ViDeNN(SpatialCNN(depth=3, width=2), _temporal(), margin=0).train()
+    before = {name: value.clone() for name, value in model.spatial.state_dict().items()}
+    model(torch.rand(1, 9, 6, 6)).sum().backward()
+    assert all(parameter.grad is None for parameter in model.spatial.parameters())
+    after = model.spatial.state_dict()
+    assert all(torch.equal(after[name], value) for name, value in before.items())
+
+
+def _temporal():  # pyright: ignore[reportUnknownParameterType]
+    recipe = override(create_recipe("videnn-temporal"), ["model.depth=3", "model.width=2"])
+    assert isinstance(recipe, TemporalRecipe)
+    return recipe.model.create_both(channels=3, margin=0).temporal
+
+
+def test_the_second_stage_says_what_it_needs(temporal_run: Path, tmp_path: Path) -> None:
+    write_frames(tmp_path / "frames")
+    recipe = override(
+        create_recipe("videnn-temporal"),
+        [*SMALL, f"data.path={tmp_path / 'frames'}"],
+    )
+    assert isinstance(recipe, TemporalRecipe)
+    with pytest.raises(UserError, match="train videnn-spatial"):
+        recipe.build_task(lambda _line: None)
+    wrong = replace(recipe, spatial_run=str(temporal_run))
+    with pytest.raises(UserError, match="one of 'videnn-temporal', not of ViDeNN's spatial"):
+        wrong.build_task(lambda _line: None)
+
+
+def test_the_loss_scale_of_the_contest_is_one_setting_away() -> None:
+    scaled = create_recipe("videnn-spatial-loss-scale").precision
+    swept = override(create_recipe("videnn-spatial"), ["precision.loss_scale.kind=exponential"])
+    assert swept.precision == scaled
+    scale = scaled.loss_scale
+    assert scale.init_loss_scale == 2.0**32
+    assert (scale.incr_every_n_steps, scale.decr_every_n_nan_or_inf) == (1000, 2)
+    assert (scale.incr_ratio, scale.decr_ratio) == (2.0, 0.5)
+
+
+def test_every_name_of_the_second_stage_s_checkpoint_is_known_to_tensorflow(
+    temporal_run: Path,
+) -> None:
+    recipe = create_recipe("videnn-temporal")
+    model = recipe.build_model()
+    names = recipe.tf_names(model)
+    stored = {name for name in model.state_dict() if not name.endswith("num_batches_tracked")}
+    assert {variable.name for variable in names.variables} == stored
+    assert len(names.variables) == 93 + 21

@@ -75,6 +75,7 @@ def test_what_is_too_loud_is_clipped() -> None:
     row = changed(data, clip, 2)
     assert row.max() == 1.0
     assert np.abs(row).max() <= 1.0
+    assert max(changed(replace(PLAIN, gain_db=9), clip, seed).max() for seed in range(9)) == 1.0
 
 
 def test_gain_and_speed_stay_within_their_ranges() -> None:

@@ -29,12 +29,13 @@ def change_clip(
         clip: int16 [samples]; None for silence, which is background noise alone.
         noises: What the background is taken from.
         data: Settings.
-        random: Draws, in the same order whatever the settings are.
+        random: Of this sample in this epoch; the draws are the same whatever the settings are.
     """
     length = len(row)
     furthest = min(int(data.time_shift_ms * data.sample_rate / 1_000), length)
-    shift = int(random.integers(-furthest, furthest)) if furthest else 0
-    present, loudness, gain, speed, place, which = random.random(6)
+    # Numbers of Python: those of numpy would make float64 of all that they multiply.
+    move, present, loudness, gain, speed, place, which = random.random(7).tolist()
+    shift = int(move * 2 * furthest) - furthest
     row[:] = 0
     if clip is not None:
         source = clip
@@ -45,25 +46,21 @@ def change_clip(
         moved = row[to : length - start]
         moved[:] = source[start : length - to]
         moved *= scale
-    if not noises or present >= data.background_frequency:
-        return
-    noise = noises[int(which * len(noises))]
-    begin = int(place * (len(noise) - length))
-    background = noise[begin : begin + length].astype(np.float32)
-    background *= (
-        _volume(row, background, loudness, data)
-        if clip is not None
-        else (loudness * data.background_volume * 2.0**-15)
-    )
-    row += background
+    if noises and present < data.background_frequency:
+        noise = noises[int(which * len(noises))]
+        begin = int(place * (len(noise) - length))
+        background = noise[begin : begin + length].astype(np.float32)
+        if clip is None or not data.background_snr_db:
+            background *= loudness * data.background_volume * 2.0**-15
+        else:
+            background *= _under_speech(row, background, loudness, data.background_snr_db)
+        row += background
     np.clip(row, -1.0, 1.0, out=row)
 
 
-def _volume(speech: Samples, noise: Samples, share: float, data: KeywordData) -> float:
-    """The factor on int16 noise under speech."""
-    if not data.background_snr_db:
-        return share * data.background_volume * 2.0**-15
-    low, high = data.background_snr_db
+def _under_speech(speech: Samples, noise: Samples, share: float, ratios: Sequence[float]) -> float:
+    """The factor on noise for a ratio between the lowest and the highest of the settings."""
+    low, high = ratios
     power = float(np.dot(noise, noise))
     if not power:
         return 0.0

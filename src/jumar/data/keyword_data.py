@@ -71,7 +71,10 @@ class KeywordData:
         0, "Unreadable samples that are tolerated before the run stops.", unit="samples", minimum=0
     )
     cache_mb: int = setting(
-        2_000, "Decoded clips that are kept in memory, by all workers together.", minimum=0
+        2_000,
+        "Decoded clips of training, and as many of evaluation, kept by all workers together.",
+        unit="MB",
+        minimum=0,
     )
 
     def check(self) -> None:

@@ -137,7 +137,7 @@ class NLRN(nn.Module):
         embedded: Length of the compared vectors; the original has 64.
         recompute: Keep only the states of a training step and compute what lies between them
             again in the backward: the memory of one recurrence instead of all, for a third more
-            time. The numbers are the same.
+            time. The numbers are the same. Compiled code decides that by itself.
         similarities: Computed at a time; 0: what fits this kind of device.
     """
 
@@ -186,7 +186,9 @@ class NLRN(nn.Module):
     def _step(
         self, x: torch.Tensor, first: torch.Tensor, norms: Sequence[nn.Module]
     ) -> torch.Tensor:
-        if not (self.recompute and self.training and torch.is_grad_enabled()):
+        needed = self.recompute and self.training and torch.is_grad_enabled()
+        # The compiler chooses by itself what to compute twice, and takes no context for it.
+        if not needed or torch.compiler.is_compiling():
             return self.recurrence(x, first, norms)
         state: torch.Tensor = checkpoint(  # pyright: ignore[reportUnknownVariableType]
             self.recurrence,

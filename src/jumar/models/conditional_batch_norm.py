@@ -44,7 +44,10 @@ class ConditionalBatchNorm2d(nn.Module):
         mean, variance = torch.zeros_like(self.running_mean), torch.zeros_like(self.running_var)
         normalized = F.batch_norm(x, mean, variance, training=True, momentum=1.0, eps=EPSILON)
         count = x.numel() // x.shape[1]
-        with torch.no_grad():
+        # Statistics stay float32 where a precision mode computes everything else in 16 bits.
+        with torch.no_grad(), torch.autocast(x.device.type, enabled=False):
             self.running_mean.lerp_(mean, MOMENTUM)
-            self.running_var.lerp_(variance * ((count - 1) / count), MOMENTUM)
+            # In place, because the product would have 16 bits in the modes that list it; on a copy,
+            # because the backward pass needs the variance itself.
+            self.running_var.lerp_(variance.clone().mul_((count - 1) / count), MOMENTUM)
         return normalized

@@ -1,0 +1,43 @@
+"""Handmade data of every kind that a recipe learns from, as small as it may be."""
+
+import wave
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+
+def write_pictures(folder: Path, *, side: int = 64, train: int = 6, val: int = 2) -> None:
+    """Parts `train` and `val` with smooth coloured pictures."""
+    random = np.random.default_rng(1)
+    for part, count in (("train", train), ("val", val)):
+        (folder / part).mkdir(parents=True)
+        for number in range(count):
+            coarse = random.integers(0, 256, (4, 4, 3), dtype=np.uint8)
+            picture = Image.fromarray(coarse).resize((side, side), Image.Resampling.BILINEAR)
+            picture.save(folder / part / f"{number}.png")
+
+
+def write_frames(folder: Path, *, side: int = 48, frames: int = 6) -> None:
+    """Parts `train` and `val` with one clip each, of a picture that moves."""
+    random = np.random.default_rng(2)
+    coarse = Image.fromarray(random.integers(0, 256, (8, 8, 3), dtype=np.uint8))
+    scene = np.asarray(coarse.resize((side + frames, side), Image.Resampling.BILINEAR))
+    for part in ("train", "val"):
+        clip = folder / part / "clip"
+        clip.mkdir(parents=True)
+        for number in range(frames):
+            Image.fromarray(scene[:, number : number + side]).save(clip / f"{number:04d}.png")
+
+
+def write_words(folder: Path, words: tuple[str, ...], *, speakers: int = 12) -> None:
+    """A second of a tone for each word and speaker, in Speech Commands' layout."""
+    random = np.random.default_rng(3)
+    time = np.arange(16000) / 16000
+    for place, word in enumerate(words):
+        (folder / word).mkdir(parents=True)
+        for speaker in range(speakers):
+            tone = np.sin(2 * np.pi * (300 + 200 * place) * time) + random.normal(0, 0.1, 16000)
+            with wave.open(str(folder / word / f"{speaker:08x}_nohash_0.wav"), "wb") as file:
+                file.setparams((1, 2, 16000, 16000, "NONE", ""))
+                file.writeframes((6000 * tone).astype("<i2").tobytes())

@@ -11,6 +11,7 @@ from jumar.precision.settings import LossScaleSettings, PrecisionSettings
 from jumar.training.checkpoint import list_checkpoints, load_state, load_weights
 from jumar.training.distribution import Ranks
 from jumar.training.optimizers import OptimizerSettings
+from jumar.training.schedules import ScheduleSettings
 from jumar.training.settings import CheckpointSettings, Plan, TrainingSettings
 from jumar.training.signals import StopRequest
 from jumar.training.trainer import Trainer
@@ -159,6 +160,23 @@ def test_only_the_named_part_of_a_model_is_averaged(tmp_path: Path) -> None:
     raw, averaged = (load_weights(last.model_file(ema=ema)) for ema in (False, True))
     assert torch.equal(averaged["d.weight"], raw["d.weight"])
     assert not torch.equal(averaged["g.weight"], raw["g.weight"])
+
+
+def test_averages_move_only_when_what_they_average_was_trained(tmp_path: Path) -> None:
+    found = {}
+    for steps in (3, 4):
+        torch.manual_seed(5)
+        plan = small_plan(duration=f"{steps}it", objectives=("discriminator", "generator"))
+        constant = ScheduleSettings(kind="constant")
+        chosen = {k: replace(v, schedule=constant) for k, v in plan.optimization.items()}
+        training = replace(plan.training, ema_decay=0.9, evaluate_every="")
+        plan = replace(plan, training=training, optimization=chosen)
+        trainer = trainer_for(GanTask(), plan, tmp_path / str(steps))
+        trainer.train()
+        assert trainer.state.ema is not None
+        found[steps] = trainer.state.ema.state_dict()["g.weight"].clone()
+    # The generator is trained at steps 0 and 2, so the fourth step leaves its average alone.
+    assert torch.equal(found[3], found[4])
 
 
 def test_rows_tables_and_pictures_of_an_evaluation_are_kept(tmp_path: Path) -> None:

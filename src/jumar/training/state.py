@@ -35,6 +35,8 @@ class Lane:
     schedule: ScheduleSettings
     learning_rate: float
     parameters: list[nn.Parameter]
+    averaged: bool = False
+    """Whether the moving average covers any of the parameters."""
     sums: dict[str, torch.Tensor] = field(
         default_factory=lambda: cast("dict[str, torch.Tensor]", {})
     )
@@ -99,6 +101,9 @@ class TrainState:
         if decay > 0:
             warm_up = plan.training.ema_warm_up
             self.ema = Ema(task.model, averaged=task.averaged, decay=decay, warm_up=warm_up)
+            covered = {id(parameter) for parameter in (task.averaged or task.model).parameters()}
+            for lane in self.lanes:
+                lane.averaged = any(id(parameter) in covered for parameter in lane.parameters)
 
     def take_window(self, ranks: Ranks) -> Window | None:
         """Read the sums since the last call, averaged over the ranks; waits for the device.

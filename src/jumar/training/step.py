@@ -93,7 +93,9 @@ class Stepper:
         """Train every objective that is due on the batch, and count the step."""
         state = self._state
         step = state.step
+        changed = False
         for position, lane in self._due(step):
+            changed |= lane.averaged
             rate = learning_rate(
                 lane.schedule,
                 lane.learning_rate,
@@ -108,7 +110,8 @@ class Stepper:
             step_unless(lane.optimizer, blocked)
             state.drop_gradients()
             lane.steps += 1
-        if state.ema is not None:
+        if state.ema is not None and changed:
+            # A generator that is due at every second step would otherwise be averaged twice.
             state.ema.update(step)
         state.step = step + 1
 

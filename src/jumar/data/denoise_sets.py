@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from jumar.data.clean_pictures import Channels, CleanPictures
+from jumar.data.loader_settings import LoaderSettings
 from jumar.data.noise import Kind, NoiseSettings, storage_of
 from jumar.data.noisy_pictures import NoisyPictures, Seeding
 from jumar.data.patch_set import PatchSet
@@ -15,7 +16,7 @@ from jumar.settings import setting
 
 
 @dataclass(frozen=True, kw_only=True)
-class DenoisingData:
+class DenoisingData(LoaderSettings):
     """Where the clean pictures are, and how they become noisy batches."""
 
     path: str = setting(
@@ -35,7 +36,6 @@ class DenoisingData:
         (1.0,), "Sizes of the pictures from which patches are cut.", minimum=0.01, maximum=1
     )
     turns: bool = setting(True, "Rotate and flip patches in the eight possible ways.")
-    batch_size: int = setting(64, "Training batch of one rank.", unit="samples per rank", minimum=1)
     eval_batch_size: int = setting(
         1,
         "Evaluation batch of one rank; above 1 only where all pictures have one size.",
@@ -59,12 +59,6 @@ class DenoisingData:
         "Decoded pictures that are kept, in a memory that all workers of a rank share.",
         unit="MiB",
         minimum=0,
-    )
-    workers: int = setting(
-        -1, "Processes that prepare batches; 0 for none, -1 to choose by cores.", minimum=-1
-    )
-    skip_corrupt: int = setting(
-        0, "Unreadable pictures that are tolerated before the run stops.", minimum=0
     )
     noise: NoiseSettings = setting(NoiseSettings(), "The noise of training samples.")
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from jumar.data.decode import DecodeError
 from jumar.data.image_shards import BACKGROUND, ImageShards
+from jumar.data.loader_settings import LoaderSettings
 from jumar.data.preprocessing import Arrays, ImagePreprocessing
 from jumar.data.sampler import sample_random
 from jumar.data.samples import (
@@ -26,7 +27,7 @@ from jumar.settings import setting
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImageData:
+class ImageData(LoaderSettings):
     """Where the pictures are and how they become batches."""
 
     path: str = setting(
@@ -38,15 +39,6 @@ class ImageData:
     image_size: int = setting(224, "Side of the network's input.", unit="px", minimum=1)
     batch_size: int = setting(
         128, "Training batch of one rank.", unit="samples per rank", minimum=1
-    )
-    eval_batch_size: int = setting(
-        0, "Evaluation batch of one rank; 0 for that of training.", unit="samples", minimum=0
-    )
-    workers: int = setting(
-        -1, "Processes that prepare batches; 0 for none, -1 to choose by cores.", minimum=-1
-    )
-    skip_corrupt: int = setting(
-        0, "Unreadable samples that are tolerated before the run stops.", unit="samples", minimum=0
     )
     label_offset: int = setting(
         0,

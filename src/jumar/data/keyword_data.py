@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from jumar.data.loader_settings import LoaderSettings
 from jumar.data.speech_commands import SILENCE, UNKNOWN
 from jumar.errors import UserError
 from jumar.settings import setting
@@ -10,7 +11,7 @@ SPEECH_COMMANDS_WORDS = ("yes", "no", "up", "down", "left", "right", "on", "off"
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeywordData:
+class KeywordData(LoaderSettings):
     """Where the clips are, which words are wanted, and how the clips are changed in training."""
 
     path: str = setting("", "A folder or zip with a folder of WAV files for each word.")
@@ -60,15 +61,6 @@ class KeywordData:
     )
     batch_size: int = setting(
         100, "Training batch of one rank.", unit="samples per rank", minimum=1
-    )
-    eval_batch_size: int = setting(
-        0, "Evaluation batch of one rank; 0 for that of training.", unit="samples", minimum=0
-    )
-    workers: int = setting(
-        -1, "Processes that prepare batches; 0 for none, -1 to choose by cores.", minimum=-1
-    )
-    skip_corrupt: int = setting(
-        0, "Unreadable samples that are tolerated before the run stops.", unit="samples", minimum=0
     )
     cache_mb: int = setting(
         2_000,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from jumar.data.cat_landmarks import CatHeads
 from jumar.data.decode import EncodedImage
 from jumar.data.image_set import ImageSet
+from jumar.data.loader_settings import LoaderSettings
 from jumar.data.picture_tree import Pictures, open_pictures
 from jumar.data.preprocessing import Arrays, ImagePreprocessing
 from jumar.data.resize import mirror, resize, resize_fast
@@ -23,7 +24,7 @@ FRAMES = ("squeeze", "square", "head")
 
 
 @dataclass(frozen=True, kw_only=True)
-class PictureData:
+class PictureData(LoaderSettings):
     """Where the pictures are, what part of them is shown, and how they become batches."""
 
     path: str = setting(
@@ -53,16 +54,6 @@ class PictureData:
         choices=("legacy", "antialias"),
     )
     flip: bool = setting(False, "Mirror half of the training pictures; the original does not.")
-    batch_size: int = setting(64, "Training batch of one rank.", unit="samples per rank", minimum=1)
-    eval_batch_size: int = setting(
-        0, "Evaluation batch of one rank; 0 for that of training.", unit="samples", minimum=0
-    )
-    workers: int = setting(
-        -1, "Processes that prepare batches; 0 for none, -1 to choose by cores.", minimum=-1
-    )
-    skip_corrupt: int = setting(
-        0, "Unreadable samples that are tolerated before the run stops.", unit="samples", minimum=0
-    )
     inception_weights: str = setting(
         "",
         "Weights of the network of the Frechet distance (FID), which is then scored too; empty to "

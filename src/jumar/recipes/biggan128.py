@@ -43,7 +43,7 @@ from jumar.models.inception import FidInception
 from jumar.models.spectral_norm import as_matrix
 from jumar.models.tf_layout import TfNames
 from jumar.precision.settings import LossScaleSettings, PrecisionSettings
-from jumar.recipes.recipe import LoaderNumbers, Recipe
+from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import register
 from jumar.settings import setting
 from jumar.tasks.adversarial_losses import KINDS
@@ -201,15 +201,6 @@ class GenerationRecipe(Recipe):
             name: Optimization(optimizer=player.optimizer, schedule=player.schedule)
             for name, player in players.items()
         }
-
-    def loader_numbers(self) -> LoaderNumbers:
-        """Those of `data`."""
-        return LoaderNumbers(
-            batch_size=self.data.batch_size,
-            eval_batch_size=self.data.eval_batch_size or self.data.batch_size,
-            workers=self.data.workers,
-            skip_corrupt=self.data.skip_corrupt,
-        )
 
 
 @register("biggan128")

@@ -9,7 +9,7 @@ from torch import nn
 from jumar.data.image_set import ImageData, open_image_sets
 from jumar.errors import UserError
 from jumar.models.tf_layout import TfNames
-from jumar.recipes.recipe import LoaderNumbers, Recipe
+from jumar.recipes.recipe import Recipe
 from jumar.settings import setting
 from jumar.tasks.classification import ClassificationTask
 from jumar.tasks.task import Task
@@ -110,12 +110,3 @@ class ClassificationRecipe(Recipe):
     def optimization(self) -> Mapping[str, Optimization]:
         """The one objective's optimizer and schedule."""
         return {"classification": Optimization(optimizer=self.optimizer, schedule=self.schedule)}
-
-    def loader_numbers(self) -> LoaderNumbers:
-        """Those of `data`."""
-        return LoaderNumbers(
-            batch_size=self.data.batch_size,
-            eval_batch_size=self.data.eval_batch_size or self.data.batch_size,
-            workers=self.data.workers,
-            skip_corrupt=self.data.skip_corrupt,
-        )

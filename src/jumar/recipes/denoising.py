@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from jumar.data.denoise_sets import DenoisingData, level_names, open_patches
 from jumar.errors import UserError
 from jumar.models.tf_layout import TfNames
-from jumar.recipes.recipe import LoaderNumbers, Recipe
+from jumar.recipes.recipe import Recipe
 from jumar.settings import setting
 from jumar.tasks.denoising import Denoiser, DenoisingTask, Loss, Rounding
 from jumar.tasks.task import Task
@@ -141,12 +141,3 @@ class DenoisingRecipe(Recipe):
     def optimization(self) -> Mapping[str, Optimization]:
         """The one objective's optimizer and schedule."""
         return {"denoising": Optimization(optimizer=self.optimizer, schedule=self.schedule)}
-
-    def loader_numbers(self) -> LoaderNumbers:
-        """Those of `data`."""
-        return LoaderNumbers(
-            batch_size=self.data.batch_size,
-            eval_batch_size=self.data.eval_batch_size,
-            workers=self.data.workers,
-            skip_corrupt=self.data.skip_corrupt,
-        )

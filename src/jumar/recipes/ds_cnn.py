@@ -34,7 +34,7 @@ from jumar.errors import UserError
 from jumar.models.dscnn import DSCNN, SIZES, tf_names
 from jumar.models.mfcc import Mfcc
 from jumar.models.tf_layout import TfNames
-from jumar.recipes.recipe import LoaderNumbers, Recipe
+from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import register
 from jumar.settings import setting
 from jumar.tasks.keywords import KeywordTask
@@ -144,15 +144,6 @@ class KeywordRecipe(Recipe):
     def optimization(self) -> Mapping[str, Optimization]:
         """The one objective's optimizer and schedule."""
         return {"keywords": Optimization(optimizer=self.optimizer, schedule=self.schedule)}
-
-    def loader_numbers(self) -> LoaderNumbers:
-        """Those of `data`."""
-        return LoaderNumbers(
-            batch_size=self.data.batch_size,
-            eval_batch_size=self.data.eval_batch_size or self.data.batch_size,
-            workers=self.data.workers,
-            skip_corrupt=self.data.skip_corrupt,
-        )
 
 
 @register("ds-cnn-s")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
+from jumar.data.loader_settings import LoaderSettings
 from jumar.errors import UserError
 from jumar.models.tf_layout import TfNames
 from jumar.precision.settings import PrecisionSettings
@@ -22,19 +23,10 @@ from jumar.training.settings import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoaderNumbers:
-    """Batch sizes and workers, wherever a recipe keeps them."""
-
-    batch_size: int
-    eval_batch_size: int
-    workers: int
-    skip_corrupt: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class Recipe(ABC):
     """The sections that every recipe has; a family adds its model, data and optimizers."""
 
+    data: LoaderSettings = setting(LoaderSettings(), "The samples.")
     seed: int = setting(1, "seed of everything random", minimum=0)
     training: TrainingSettings = setting(TrainingSettings(), "Length and shape of the run.")
     checkpoints: CheckpointSettings = setting(CheckpointSettings(), "What is saved.")
@@ -80,20 +72,15 @@ class Recipe(ABC):
     def optimization(self) -> Mapping[str, Optimization]:
         """Optimizer and schedule of each objective of the task, by its name."""
 
-    @abstractmethod
-    def loader_numbers(self) -> LoaderNumbers:
-        """Batch sizes and workers."""
-
     def plan(self, name: str) -> Plan:
         """What the trainer needs of this recipe, under the recipe's name."""
-        numbers = self.loader_numbers()
         return Plan(
             recipe=name,
             seed=self.seed,
-            batch_size=numbers.batch_size,
-            eval_batch_size=numbers.eval_batch_size,
-            workers=numbers.workers,
-            skip_corrupt=numbers.skip_corrupt,
+            batch_size=self.data.batch_size,
+            eval_batch_size=self.data.eval_batch_size or self.data.batch_size,
+            workers=self.data.workers,
+            skip_corrupt=self.data.skip_corrupt,
             training=self.training,
             checkpoints=self.checkpoints,
             precision=self.precision,

@@ -26,7 +26,6 @@ Choices where the sources disagree:
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from torch import nn
 
@@ -38,7 +37,7 @@ from jumar.errors import UserError
 from jumar.models import vqvae as network
 from jumar.models.tf_layout import TfNames
 from jumar.models.vqvae import VARIANTS, VQVAE
-from jumar.recipes.recipe import LoaderNumbers, Recipe
+from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import register
 from jumar.settings import setting
 from jumar.tasks.reconstruction import ReconstructionTask
@@ -123,10 +122,6 @@ class VQVAERecipe(Recipe):
         """The one objective's optimizer and schedule."""
         return {"reconstruction": Optimization(optimizer=self.optimizer, schedule=self.schedule)}
 
-    def loader_numbers(self) -> LoaderNumbers:
-        """Those of `data`."""
-        return loader_numbers(self.data)
-
     def _network(self) -> VQVAE:
         made = self.model.create()
         check_image_size(made, self.data.image_size)
@@ -174,29 +169,6 @@ def open_picture_sets(
         for source, training in sources
     ]
     return sets[0], sets[1] if len(sets) > 1 else None
-
-
-class Batches(Protocol):
-    """The settings of a data section that say how batches are made."""
-
-    @property
-    def batch_size(self) -> int: ...
-    @property
-    def eval_batch_size(self) -> int: ...
-    @property
-    def workers(self) -> int: ...
-    @property
-    def skip_corrupt(self) -> int: ...
-
-
-def loader_numbers(data: Batches) -> LoaderNumbers:
-    """Batch sizes and workers of a data section."""
-    return LoaderNumbers(
-        batch_size=data.batch_size,
-        eval_batch_size=data.eval_batch_size or data.batch_size,
-        workers=data.workers,
-        skip_corrupt=data.skip_corrupt,
-    )
 
 
 @register("vqvae")

@@ -28,16 +28,17 @@ import torch
 from torch import Tensor, nn
 
 from jumar.data.image_set import ImageData, open_image_sets
+from jumar.data.loader_settings import LoaderSettings
 from jumar.errors import UserError
 from jumar.models import code_prior
 from jumar.models.code_prior import CodePrior
 from jumar.models.pixelcnn import PixelCNN
 from jumar.models.tf_layout import TfNames
-from jumar.recipes.recipe import LoaderNumbers, Recipe
+from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import register
 from jumar.recipes.starting import stored_recipe
 from jumar.recipes.trained import Trained
-from jumar.recipes.vqvae import VQVAERecipe, loader_numbers, open_picture_sets
+from jumar.recipes.vqvae import VQVAERecipe, open_picture_sets
 from jumar.settings import setting
 from jumar.tasks.code_prior import CodePriorTask
 from jumar.tasks.task import Task
@@ -71,23 +72,14 @@ class FirstStage:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PriorData:
+class PriorData(LoaderSettings):
     """Where the pictures are; how large they are is the VQ-VAE's affair."""
 
     path: str = setting("", "as of the vqvae recipe; empty: the pictures of the VQ-VAE run")
     eval_path: str = setting(
         "", "the same for evaluation; empty for the evaluation part of path, none to do without"
     )
-    batch_size: int = setting(16, "training batch of one rank", unit="samples", minimum=1)
-    eval_batch_size: int = setting(
-        0, "evaluation batch of one rank; 0 for that of training", unit="samples", minimum=0
-    )
-    workers: int = setting(
-        -1, "processes that prepare batches; 0 for none, -1 to choose by cores", minimum=-1
-    )
-    skip_corrupt: int = setting(
-        0, "unreadable samples that are tolerated before the run stops", unit="samples", minimum=0
-    )
+    batch_size: int = setting(16, "Training batch of one rank.", unit="samples per rank", minimum=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,10 +132,6 @@ class VQVAEPriorRecipe(Recipe):
     def optimization(self) -> Mapping[str, Optimization]:
         """The one objective's optimizer and schedule."""
         return {"prior": Optimization(optimizer=self.optimizer, schedule=self.schedule)}
-
-    def loader_numbers(self) -> LoaderNumbers:
-        """Those of `data`."""
-        return loader_numbers(self.data)
 
     def image_size(self) -> int:
         """Side of the pictures in px, which is that of the VQ-VAE."""

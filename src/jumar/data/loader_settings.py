@@ -1,0 +1,21 @@
+"""What every recipe's `data` section says to the loader."""
+
+from dataclasses import dataclass
+
+from jumar.settings import setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoaderSettings:
+    """Batches and the processes that make them; a kind of data adds where it is and what it is."""
+
+    batch_size: int = setting(64, "Training batch of one rank.", unit="samples per rank", minimum=1)
+    eval_batch_size: int = setting(
+        0, "Evaluation batch of one rank; 0 for that of training.", unit="samples", minimum=0
+    )
+    workers: int = setting(
+        -1, "Processes that prepare batches; 0 for none, -1 to choose by cores.", minimum=-1
+    )
+    skip_corrupt: int = setting(
+        0, "Unreadable samples that are tolerated before the run stops.", unit="samples", minimum=0
+    )

@@ -150,5 +150,5 @@ def test_a_folder_with_something_in_it_and_a_run_without_generator_are_refused(
     here("train", "small", "--import", "tests.cli.small_recipe", "--run-dir", "other", cwd=tmp_path)
     options = ["--to", "new", "--set", "model.num_classes=10"]
     done = here("generate", "other", *options, cwd=tmp_path, code=2)
-    assert "the recipe 'small' trains no generator" in done.message
+    assert "the recipe 'small' draws no pictures" in done.message
     assert not (tmp_path / "new").exists()

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from PIL import Image
+from safetensors.torch import load_file, save_file
 from torch import nn
 
 from jumar.data.samples import SampleKey
@@ -13,12 +15,12 @@ from jumar.precision.modes import MODES
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import create_recipe
 from jumar.recipes.trained import TrainedRequest, open_trained
-from jumar.recipes.vqvae_prior import sample_pictures
 from jumar.settings import override, to_json
 from jumar.tasks.code_prior import CodePriorTask
 from jumar.training.checkpoint import list_checkpoints
 from jumar.training.schedules import learning_rate
 from jumar.training.trainer import Trainer
+from tests.cli.in_process import here
 from tests.training.small_tasks import trainer_for
 
 FAST = (
@@ -115,23 +117,62 @@ def test_the_vqvae_stays_as_it_was_while_the_prior_learns(
         assert torch.equal(value, weights(prior)[f"vqvae.{name}"]), name
 
 
-def test_a_prior_draws_the_pictures_of_a_seed_in_any_number(
-    first_stage: Path, tmp_path: Path
-) -> None:
+@pytest.fixture(scope="module")
+def prior_run(first_stage: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A prior with classes whose VQ-VAE gives each code another picture."""
+    path = tmp_path_factory.mktemp("prior") / "run"
     settings = (*SMALL_PRIOR, f"vqvae.run={first_stage}", "model.classes=10")
-    settings = (*settings, "training.ema_decay=0.9")
-    trained("vqvae-prior", tmp_path, *settings)
-    opened = open_trained(TrainedRequest(run_dir=tmp_path))
-    with torch.no_grad():
-        # After a few steps all codes still give the same grey.
-        for parameter in opened.model.get_submodule("vqvae").parameters():
-            parameter.mul_(20)
-    five, three = (list(sample_pictures(opened, count, seed=3)) for count in (5, 3))
-    other = list(sample_pictures(opened, 5, seed=4))
-    opened.policy.close()
-    assert all(p.shape == (1, 24, 24) and p.dtype == torch.uint8 for p in five)
-    assert all(torch.equal(a, b) for a, b in zip(five, three, strict=False))
-    assert not all(torch.equal(a, b) for a, b in zip(five, other, strict=True))
+    trained("vqvae-prior", path, *settings, steps=2)
+    (file,) = path.glob("checkpoints/*/model.safetensors")
+    # After a few steps all codes still give the same grey.
+    loud = {k: v * 20 if k.startswith("vqvae.") else v for k, v in load_file(file).items()}
+    save_file(loud, file)
+    return path
+
+
+def drawn(folder: Path) -> list[bytes]:
+    pictures = [Image.open(path) for path in sorted(folder.glob("picture-*.png"))]
+    assert {(picture.size, picture.mode) for picture in pictures} == {((24, 24), "L")}
+    return [picture.tobytes() for picture in pictures]
+
+
+def test_a_prior_draws_the_pictures_of_a_seed_in_any_number(
+    prior_run: Path, tmp_path: Path
+) -> None:
+    for folder, more in (
+        ("five", ["--num", "5"]),
+        ("three", ["--num", "3", "--batch", "2"]),
+        ("other", ["--num", "5", "--seed", "4"]),
+    ):
+        chosen = ["--seed", "3", *more] if "--seed" not in more else more
+        done = here("generate", prior_run, "--to", folder, *chosen, cwd=tmp_path)
+        if folder == "five":
+            assert done.out == "5 pictures by the weights of step 2, seed 3: five/grid.png\n"
+    five, three, other = (drawn(tmp_path / name) for name in ("five", "three", "other"))
+    assert (len(five), len(other)) == (5, 5)
+    assert five[:3] == three
+    assert five != other
+    assert sorted(path.name for path in (tmp_path / "three").iterdir())[0] == "grid.png"
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        (("--truncation", "0.7"), "--truncation: pictures are drawn code by code"),
+        (("--interpolate", "5"), "--interpolate: between two pictures"),
+    ],
+)
+def test_a_prior_refuses_what_needs_latent_vectors_and_writes_nothing(
+    prior_run: Path, tmp_path: Path, option: tuple[str, str], told: str
+) -> None:
+    done = here("generate", prior_run, "--to", "out", *option, cwd=tmp_path, code=2)
+    assert told in done.message
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_vqvae_alone_draws_nothing(first_stage: Path, tmp_path: Path) -> None:
+    done = here("generate", first_stage, "--to", "out", cwd=tmp_path, code=2)
+    assert "the recipe 'vqvae-mnist' draws no pictures" in done.message
 
 
 def test_an_untrained_prior_needs_about_log2_k_bits_a_code_and_shows_pictures(

@@ -21,7 +21,7 @@ def generate(
     device: str = "auto",
     import_: ImportOption = (),
 ) -> int:
-    """Draw pictures with the generator of a run: one file each and a grid of them.
+    """Draw pictures with the network of a run: one file each and a grid of them.
 
     Parameters
     ----------
@@ -35,9 +35,10 @@ def generate(
         Another seed gives other pictures; picture n of a seed is always the same.
     truncation
         Draw the latent numbers below this many standard deviations only; small values give better
-        and more similar pictures. By default as in training.
+        and more similar pictures. By default as in training. Not for vqvae-prior.
     interpolate
-        Draw lines from one picture to another as well, with so many pictures each.
+        Draw lines from one picture to another as well, with so many pictures each. Not for
+        vqvae-prior.
     checkpoint
         last, best, or a number of steps.
     ema

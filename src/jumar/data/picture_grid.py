@@ -89,13 +89,15 @@ def save_png(image: Tensor, path: Path) -> None:
     """Write a picture beside its place and rename it, so that no reader sees half of one.
 
     Args:
-        image: uint8 [height, width, 3].
+        image: uint8 [height, width, 3], or [height, width, 1] for grey.
         path: The file; its folder is made where it is missing.
 
     Raises:
         UserError: The folder cannot be written to, or the disk is full.
     """
-    picture = Image.fromarray(image.cpu().contiguous().numpy())
+    # Pillow knows grey pictures without a last dimension only.
+    shown = image.squeeze(2) if image.shape[2] == 1 else image
+    picture = Image.fromarray(shown.cpu().contiguous().numpy())
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -43,12 +43,15 @@ from jumar.models.inception import FidInception
 from jumar.models.spectral_norm import as_matrix
 from jumar.models.tf_layout import TfNames
 from jumar.precision.settings import LossScaleSettings, PrecisionSettings
+from jumar.recipes.drawing import Artist, DrawingWish, DrawsPictures
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import register
+from jumar.recipes.trained import Trained
 from jumar.settings import setting
 from jumar.tasks.adversarial_losses import KINDS
 from jumar.tasks.frechet_distance import open_inception
 from jumar.tasks.generation import Game, GenerationTask, Networks
+from jumar.tasks.sampling import between, drawn, numbered_latents
 from jumar.tasks.task import Task
 from jumar.training.optimizers import OptimizerSettings
 from jumar.training.schedules import ScheduleSettings
@@ -123,7 +126,7 @@ def _adam(learning_rate: float) -> Player:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GenerationRecipe(Recipe):
+class GenerationRecipe(Recipe, DrawsPictures):
     """A generator and a discriminator, the pictures, and how both are trained."""
 
     model: BigGanModel = setting(BigGanModel(), "Both networks.")
@@ -194,6 +197,11 @@ class GenerationRecipe(Recipe):
         """Those of taki0112's code."""
         return tf_names(cast(BigGan, model))
 
+    def open_artist(self, trained: Trained, wish: DrawingWish) -> Artist:
+        """The generator, with the truncation of the training unless another one is wished."""
+        truncation = wish.truncation or self.loss.truncation
+        return _LatentArtist(trained, wish, length=self.model.latent, truncation=truncation)
+
     def optimization(self) -> Mapping[str, Optimization]:
         """Each network's own optimizer and schedule."""
         players = {"discriminator": self.discriminator, "generator": self.generator}
@@ -201,6 +209,36 @@ class GenerationRecipe(Recipe):
             name: Optimization(optimizer=player.optimizer, schedule=player.schedule)
             for name, player in players.items()
         }
+
+
+class _LatentArtist(Artist):
+    """A generator of pictures out of latent vectors."""
+
+    def __init__(
+        self, trained: Trained, wish: DrawingWish, *, length: int, truncation: float
+    ) -> None:
+        self.manner = f"truncation {truncation:g}"
+        self._trained = trained
+        self._wish = wish
+        self._length = length
+        self._truncation = truncation
+
+    def draw(self, first: int, count: int) -> Tensor:
+        return self._pictures(self._latents(first, count))
+
+    def lines(self, count: int, steps: int) -> Tensor:
+        ends = self._latents(0, 2 * count)
+        return self._pictures(between(ends[::2], ends[1::2], steps))
+
+    def _latents(self, first: int, count: int) -> Tensor:
+        seed, cut = self._wish.seed, self._truncation
+        return numbered_latents(first, count, self._length, seed=seed, truncation=cut)
+
+    def _pictures(self, latents: Tensor) -> Tensor:
+        generator = cast(BigGan, self._trained.model).generator
+        device = self._trained.device.torch
+        with self._trained.policy.forward():
+            return drawn(generator, latents, device=device, batch=self._wish.batch)
 
 
 @register("biggan128")

@@ -1,4 +1,4 @@
-"""Draw pictures with a trained generator: `jumar generate`."""
+"""Draw pictures with a trained network: `jumar generate`."""
 
 import math
 from collections.abc import Callable
@@ -10,10 +10,9 @@ from torch import Tensor
 
 from jumar.data.picture_grid import picture_grid, save_png
 from jumar.errors import UserError
-from jumar.models.biggan import BigGan
-from jumar.recipes.biggan128 import GenerationRecipe
-from jumar.recipes.trained import Trained, TrainedRequest, open_trained
-from jumar.tasks.sampling import BATCH, between, drawn, numbered_latents
+from jumar.recipes.drawing import Artist, DrawingWish, DrawsPictures
+from jumar.recipes.trained import TrainedRequest, open_trained
+from jumar.tasks.sampling import BATCH
 
 _MOST_IN_GRID = 256
 """Beyond, nobody sees single pictures, and the grid would not fit into memory some time."""
@@ -47,19 +46,20 @@ class GenerateRequest:
 
 
 def generate(request: GenerateRequest, say: Callable[[str], None] = print) -> None:
-    """Write pictures of a trained generator, one file each, and a grid of them.
+    """Write pictures of a trained network, one file each, and a grid of them.
 
-    Picture number n depends on the weights, the seed, n and the truncation alone, not on how many
-    are made. `picture-000000.png` and so on, `grid.png` with the first 256 at most, and, where
-    asked for, `interpolation.png`, whose lines go from picture 0 to 1, from 2 to 3 and so on.
+    Picture number n depends on the weights, the seed, n and, where the network has one, the
+    truncation alone, not on how many are made. `picture-000000.png` and so on, `grid.png` with the
+    first 256 at most, and, where asked for, `interpolation.png`, whose lines go from picture 0 to
+    1, from 2 to 3 and so on.
 
     Args:
         request: What and where.
         say: Takes lines for a person.
 
     Raises:
-        UserError: Numbers that make no sense, a folder with something in it, or a run that has no
-            generator.
+        UserError: Numbers that make no sense, a folder with something in it, a run whose network
+            draws no pictures, or a wish that it cannot fulfil.
     """
     _check(request)
     trained = open_trained(
@@ -73,74 +73,40 @@ def generate(request: GenerateRequest, say: Callable[[str], None] = print) -> No
         )
     )
     try:
-        recipe, model = trained.recipe, trained.model
-        if not isinstance(recipe, GenerationRecipe) or not isinstance(model, BigGan):
+        recipe = trained.recipe
+        if not isinstance(recipe, DrawsPictures):
             raise UserError(
-                f"the recipe '{trained.name}' trains no generator",
+                f"the recipe '{trained.name}' draws no pictures",
                 where=str(request.run_dir),
-                todo="Give a run of a recipe such as biggan128.",
+                todo="Give a run of a recipe such as biggan128 or vqvae-prior.",
             )
-        truncation = request.truncation or recipe.loss.truncation
-        artist = _Artist(trained, model, recipe.model.latent, request, truncation)
+        wish = DrawingWish(seed=request.seed, truncation=request.truncation, batch=request.batch)
+        artist = recipe.open_artist(trained, wish)
         with torch.inference_mode():
             _write(artist, request)
     finally:
         trained.policy.close()
     weights = "averaged weights" if trained.weights == "ema" else "weights"
+    manner = f", {artist.manner}" if artist.manner else ""
     say(
         f"{request.num} pictures by the {weights} of step {trained.checkpoint.step}, "
-        f"seed {request.seed}, truncation {truncation:g}: {request.to / 'grid.png'}"
+        f"seed {request.seed}{manner}: {request.to / 'grid.png'}"
     )
 
 
-class _Artist:
-    """A generator that draws pictures by their numbers."""
-
-    def __init__(
-        self,
-        trained: Trained,
-        model: BigGan,
-        length: int,
-        request: GenerateRequest,
-        truncation: float,
-    ) -> None:
-        self._trained = trained
-        self._model = model
-        self._length = length
-        self._request = request
-        self._truncation = truncation
-
-    def latents(self, first: int, count: int) -> Tensor:
-        """Latent vectors of the pictures number `first` and after."""
-        return numbered_latents(
-            first, count, self._length, seed=self._request.seed, truncation=self._truncation
-        )
-
-    def draw(self, latents: Tensor) -> Tensor:
-        """Their pictures, uint8 [N, 3, H, W]."""
-        with self._trained.policy.forward():
-            return drawn(
-                self._model.generator,
-                latents,
-                device=self._trained.device.torch,
-                batch=self._request.batch,
-            )
-
-
-def _write(artist: _Artist, request: GenerateRequest) -> None:
+def _write(artist: Artist, request: GenerateRequest) -> None:
+    # Lines first: a network that has none is refused before anything is written.
+    lines = artist.lines(_MOST_LINES, request.interpolate) if request.interpolate else None
     shown: list[Tensor] = []
     for first in range(0, request.num, request.batch):
-        count = min(request.batch, request.num - first)
-        pictures = artist.draw(artist.latents(first, count))
+        pictures = artist.draw(first, min(request.batch, request.num - first))
         for number, picture in enumerate(pictures, start=first):
             save_png(picture.permute(1, 2, 0), request.to / f"picture-{number:06d}.png")
         shown.append(pictures[: max(0, _MOST_IN_GRID - first)])
     grid = torch.cat(shown)
     save_png(picture_grid(grid, columns=math.isqrt(len(grid))), request.to / "grid.png")
-    if request.interpolate:
-        ends = artist.latents(0, 2 * _MOST_LINES)
-        lines = between(ends[::2], ends[1::2], request.interpolate)
-        strip = picture_grid(artist.draw(lines), columns=request.interpolate)
+    if lines is not None:
+        strip = picture_grid(lines, columns=request.interpolate)
         save_png(strip, request.to / "interpolation.png")
 
 

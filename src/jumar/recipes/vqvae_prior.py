@@ -20,9 +20,10 @@ Choices where the sources disagree:
   checkpoints fit.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -34,6 +35,7 @@ from jumar.models import code_prior
 from jumar.models.code_prior import CodePrior
 from jumar.models.pixelcnn import PixelCNN
 from jumar.models.tf_layout import TfNames
+from jumar.recipes.drawing import Artist, DrawingWish, DrawsPictures
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import register
 from jumar.recipes.starting import stored_recipe
@@ -48,8 +50,6 @@ from jumar.training.run_directory import RunDirectory
 from jumar.training.schedules import ScheduleSettings
 from jumar.training.settings import CheckpointSettings, Optimization, TrainingSettings
 from jumar.training.state import load_exactly
-
-_DRAWN_AT_ONCE = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +83,7 @@ class PriorData(LoaderSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class VQVAEPriorRecipe(Recipe):
+class VQVAEPriorRecipe(Recipe, DrawsPictures):
     """A prior over the codes of a VQ-VAE run."""
 
     model: PixelCNNModel = setting(PixelCNNModel(), "The prior.")
@@ -133,6 +133,20 @@ class VQVAEPriorRecipe(Recipe):
         """The one objective's optimizer and schedule."""
         return {"prior": Optimization(optimizer=self.optimizer, schedule=self.schedule)}
 
+    def open_artist(self, trained: Trained, wish: DrawingWish) -> Artist:
+        """The prior; with classes, its pictures are of each class in turn.
+
+        Raises:
+            UserError: A truncation is wished, or the run of the VQ-VAE is gone.
+        """
+        if wish.truncation is not None:
+            raise UserError(
+                "pictures are drawn code by code, without latent numbers that could be truncated",
+                where="--truncation",
+                todo="Leave it out; a generator such as biggan128 has a truncation.",
+            )
+        return _CodeArtist(trained, wish.seed, self.image_size(), self.model.classes)
+
     def image_size(self) -> int:
         """Side of the pictures in px, which is that of the VQ-VAE."""
         return self._first_stage()[1].data.image_size
@@ -179,42 +193,26 @@ class VQVAEPriorRecipe(Recipe):
         return run, recipe
 
 
-def sample_pictures(trained: Trained, count: int, seed: int) -> Iterator[Tensor]:
-    """Pictures drawn from a trained prior, one after the other.
+class _CodeArtist(Artist):
+    """A prior that writes the codes of pictures, and the decoder that reads them."""
 
-    Picture number i of a seed does not depend on how many are drawn. With classes, they take
-    turns.
+    def __init__(self, trained: Trained, seed: int, image_size: int, classes: int) -> None:
+        self._trained = trained
+        self._seed = seed
+        self._image_size = image_size
+        self._classes = classes
 
-    Args:
-        trained: A run of `vqvae-prior`, from `open_trained`.
-        count: Pictures.
-        seed: Decides them.
-
-    Yields:
-        uint8 [3 or 1, height, width] on the CPU.
-
-    Raises:
-        UserError: The run is another recipe's, or that of its VQ-VAE is gone.
-    """
-    recipe, model = trained.recipe, trained.model
-    if not isinstance(recipe, VQVAEPriorRecipe) or not isinstance(model, CodePrior):
-        raise UserError(
-            f"the recipe '{trained.name}' draws no pictures",
-            todo="Train vqvae-prior on the codes of the VQ-VAE run, and name that run.",
-        )
-    size, classes = recipe.image_size(), recipe.model.classes
-    for start in range(0, count, _DRAWN_AT_ONCE):
-        rows = min(_DRAWN_AT_ONCE, count - start)
-        numbers = torch.arange(start, start + rows, device=trained.device.torch)
-        with torch.inference_mode(), trained.policy.forward():
-            drawn = model.draw(
-                rows=rows,
-                image_size=size,
-                seed=seed,
-                first_row=start,
-                labels=numbers % classes if classes else None,
+    def draw(self, first: int, count: int) -> Tensor:
+        numbers = torch.arange(first, first + count, device=self._trained.device.torch)
+        with torch.inference_mode(), self._trained.policy.forward():
+            drawn = cast(CodePrior, self._trained.model).draw(
+                rows=count,
+                image_size=self._image_size,
+                seed=self._seed,
+                first_row=first,
+                labels=numbers % self._classes if self._classes else None,
             )
-        yield from (drawn.float().clamp(0, 1) * 255).round().to(torch.uint8).cpu()
+        return (drawn.float().clamp(0, 1) * 255).round().to(torch.uint8).cpu()
 
 
 def _load_first_stage(model: CodePrior, run: RunDirectory, which: str) -> None:

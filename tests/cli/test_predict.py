@@ -109,7 +109,7 @@ def test_pictures_get_the_numbers_of_their_classes(tmp_path: Path) -> None:
 
     files = {f"{part}/{name}": data for part in ("train", "val") for name, data in pets(4).items()}
     folder = write_files(tmp_path / "pets", files)
-    options = settings(data__path=folder, training__duration="1it", model__num_classes=2)
+    options = settings(data__path=folder, training__duration="1it")
     train("--run-dir", "run", *options, cwd=tmp_path)
     done = here("predict", "run", folder / "val", "--json", "--device", "cpu", cwd=tmp_path)
     found = json.loads(done.out)

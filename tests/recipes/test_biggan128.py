@@ -148,7 +148,6 @@ def test_a_folder_with_something_in_it_and_a_run_without_generator_are_refused(
     done = here("generate", run, "--to", "out", cwd=tmp_path, code=2)
     assert "there is something already" in done.message
     here("train", "small", "--import", "tests.cli.small_recipe", "--run-dir", "other", cwd=tmp_path)
-    options = ["--to", "new", "--set", "model.num_classes=10"]
-    done = here("generate", "other", *options, cwd=tmp_path, code=2)
+    done = here("generate", "other", "--to", "new", cwd=tmp_path, code=2)
     assert "the recipe 'small' draws no pictures" in done.message
     assert not (tmp_path / "new").exists()

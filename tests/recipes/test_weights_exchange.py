@@ -136,6 +136,23 @@ def test_a_safetensors_file_goes_out_by_its_recipe(beside: Path, tmp_path: Path)
     assert "has 10x16 for 'classifier.weight', which takes 3x16" in done.message
 
 
+def test_a_run_that_counted_its_classes_in_the_data_goes_out_without_being_told_them(
+    tmp_path: Path,
+) -> None:
+    options = ["--import", RECIPES, "--set", "model.num_classes=0", "--device", "cpu"]
+    here("train", "exchanged", *options, "--run-dir", "run", cwd=tmp_path)
+    weights("export", "run", "--to", "tf1", cwd=tmp_path)
+    bundle = open_checkpoint(tmp_path / "run" / "tf1")
+    assert bundle.entry("head/dense/kernel").shape == (16, 10)
+    opened = open_trained(TrainedRequest(run_dir=tmp_path / "run", device="cpu"))
+    opened.policy.close()
+    assert same(stored(tmp_path / "run", "ema"), dict(opened.model.state_dict()))
+    model = next((tmp_path / "run" / "checkpoints").iterdir()) / "model.safetensors"
+    out = ["--recipe", "exchanged", "--set", "model.num_classes=0", "--out", "file"]
+    weights("export", model, "--to", "tf1", *out, cwd=tmp_path)
+    assert open_checkpoint(tmp_path / "file").entry("head/dense/bias").shape == (10,)
+
+
 def changed(run: Path, place: Path, **changes: np.ndarray | None) -> Path:
     """The exported checkpoint with variables added or taken away."""
     bundle = open_checkpoint(run / "tf1")

@@ -1,14 +1,15 @@
 """What the recipes of image classifiers share."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from torch import nn
 
 from jumar.data.image_set import ImageData, open_image_sets
 from jumar.errors import UserError
 from jumar.models.tf_layout import TfNames
+from jumar.models.unfilled import Unfilled
 from jumar.recipes.recipe import Recipe
 from jumar.settings import setting
 from jumar.tasks.classification import ClassificationTask
@@ -88,7 +89,7 @@ class ClassificationRecipe(Recipe):
         )
 
     def build_model(self) -> nn.Module:
-        """The network; the number of classes must be set, because there is no data to count."""
+        """The network; the number of classes must be set or come from weights (`as_trained`)."""
         if self.model.num_classes == 0:
             raise UserError(
                 "the number of classes is not known without the data",
@@ -96,6 +97,25 @@ class ClassificationRecipe(Recipe):
                 todo="Add --set model.num_classes=... (ImageNet: AlexNet 1000, ResNeXt-50 1001).",
             )
         return self._network(self.model.num_classes)
+
+    def as_trained(self, shapes: Mapping[str, Sequence[int]]) -> "ClassificationRecipe":
+        """With the number of classes that the weights are for, where the data was to be counted.
+
+        It is read off the sizes that differ between networks for two and for three classes, so a
+        network of one's own need not say which of its layers is the last.
+        """
+        if self.model.num_classes:
+            return self
+        with Unfilled():
+            two, three = (_shapes(self._network(classes)) for classes in (2, 3))
+        for name, stored in shapes.items():
+            for size, at_two, at_three in zip(
+                stored, two.get(name, ()), three.get(name, ()), strict=False
+            ):
+                if at_two != at_three:
+                    classes = 2 + (size - at_two) // (at_three - at_two)
+                    return replace(self, model=replace(self.model, num_classes=max(classes, 1)))
+        return self
 
     def tf_names(self, model: nn.Module) -> TfNames:
         """Those of the network's original."""
@@ -110,3 +130,7 @@ class ClassificationRecipe(Recipe):
     def optimization(self) -> Mapping[str, Optimization]:
         """The one objective's optimizer and schedule."""
         return {"classification": Optimization(optimizer=self.optimizer, schedule=self.schedule)}
+
+
+def _shapes(network: nn.Module) -> dict[str, Sequence[int]]:
+    return {name: tensor.shape for name, tensor in network.state_dict().items()}

@@ -1,7 +1,7 @@
 """What every recipe is: one frozen dataclass that holds all that decides the result."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from torch import nn
@@ -58,6 +58,18 @@ class Recipe(ABC):
             "this recipe does not give its network without data",
             todo="Write `build_model()` in the recipe's class.",
         )
+
+    def as_trained(self, shapes: Mapping[str, Sequence[int]]) -> "Recipe":
+        """The same recipe with everything settled that `build_task` takes from the data.
+
+        A run knows its network from its checkpoint, so that what is done with it needs no data.
+        A recipe whose `build_model` would ask overrides this.
+
+        Args:
+            shapes: Of the weights of a run of this recipe, by their names.
+        """
+        del shapes
+        return self
 
     def tf_names(self, model: nn.Module) -> TfNames:
         """How the weights of `build_model()` are called in TensorFlow checkpoints.

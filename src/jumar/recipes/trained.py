@@ -9,6 +9,7 @@ from pathlib import Path
 from torch import nn
 
 from jumar.device import Device, open_device
+from jumar.models.unfilled import Unfilled
 from jumar.precision.policy import PrecisionPolicy
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.starting import policy_in_force, prepare, stored_recipe
@@ -70,10 +71,13 @@ def open_trained(request: TrainedRequest) -> Trained:
     checkpoint = find_checkpoint(run.checkpoints, request.which, headline)
     device = open_device(request.device)
     prepare(recipe, device)
-    model = recipe.build_model()
     ema = request.use_ema and checkpoint.has_ema
     path = checkpoint.model_file(ema=ema)
-    load_exactly(model, load_weights(path), str(path))
+    weights = load_weights(path)
+    recipe = recipe.as_trained({key: value.shape for key, value in weights.items()})
+    with Unfilled():
+        model = recipe.build_model()
+    load_exactly(model, weights, str(path))
     policy = policy_in_force(recipe, device)
     return Trained(
         recipe=recipe,

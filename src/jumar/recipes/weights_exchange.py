@@ -1,5 +1,6 @@
 """What takes part when weights change between TensorFlow and a recipe's network."""
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -8,6 +9,7 @@ import torch
 
 from jumar.models import bert_names
 from jumar.models.tf_layout import TfNames
+from jumar.models.unfilled import Unfilled
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import create_recipe, list_recipes
 from jumar.settings import override
@@ -26,8 +28,8 @@ class Network:
     Attributes:
         name: Of the recipe, or of what is translated without one.
         names: What its weights are called in TensorFlow.
-        weights: Its `state_dict`, freshly initialised; without a network, zeros that take no
-            memory.
+        weights: Its `state_dict`, freshly initialised where that was asked for; without a
+            network, zeros that take no memory.
         trained: Which of the weights an optimizer changes.
         recipe: None without a network.
     """
@@ -44,13 +46,20 @@ class Network:
         return {name: tuple(tensor.shape) for name, tensor in self.weights.items()}
 
 
-def network_of(recipe: Recipe, name: str) -> Network:
+def network_of(recipe: Recipe, name: str, *, initialized: bool = False) -> Network:
     """The network of a recipe.
+
+    Args:
+        recipe: Whose network.
+        name: The recipe's.
+        initialized: Draw the weights, for those that are not replaced; takes seconds where there
+            are many.
 
     Raises:
         UserError: The recipe cannot build it without data, or it has no TensorFlow names.
     """
-    model = recipe.build_model()
+    with contextlib.nullcontext() if initialized else Unfilled():
+        model = recipe.build_model()
     trained = [key for key, value in model.named_parameters() if value.requires_grad]
     return Network(
         name=name,
@@ -62,7 +71,11 @@ def network_of(recipe: Recipe, name: str) -> Network:
 
 
 def network_named(
-    name: str, assignments: Sequence[str], entries: Mapping[str, TensorEntry]
+    name: str,
+    assignments: Sequence[str],
+    entries: Mapping[str, TensorEntry],
+    *,
+    initialized: bool = False,
 ) -> Network:
     """The network of the recipe of that name, or what stands in for one.
 
@@ -70,13 +83,16 @@ def network_named(
         name: A recipe, or `bert`.
         assignments: Changed fields of the recipe.
         entries: What the file holds, in either naming, of which weights without a recipe consist.
+        initialized: See `network_of`.
 
     Raises:
         UserError: There is no such recipe; see `network_of` for more.
     """
     translated = _WITHOUT_NETWORK.get(name)
     if translated is None or any(row.name == name for row in list_recipes()):
-        return network_of(override(create_recipe(name), assignments), name)
+        recipe = override(create_recipe(name), assignments)
+        recipe = recipe.as_trained({key: entry.shape for key, entry in entries.items()})
+        return network_of(recipe, name, initialized=initialized)
     names = translated(list(entries))
     weights: dict[str, torch.Tensor] = {}
     for variable in names.variables:

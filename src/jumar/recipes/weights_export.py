@@ -135,10 +135,14 @@ def _of_run(request: ExportRequest) -> tuple[Network, Weights | None, int]:
         request.which,
         (headline["name"], headline["higher_is_better"]) if headline else None,
     )
-    network = _with_weights(network_of(recipe, name), checkpoint.model_file(ema=False))
+    path = checkpoint.model_file(ema=False)
+    weights = load_weights(path)
+    recipe = recipe.as_trained({key: value.shape for key, value in weights.items()})
+    network = _with_weights(network_of(recipe, name), weights, path)
     averages = None
     if checkpoint.has_ema:
-        averages = _with_weights(network, checkpoint.model_file(ema=True)).weights
+        path = checkpoint.model_file(ema=True)
+        averages = _with_weights(network, load_weights(path), path).weights
     return network, averages, checkpoint.step
 
 
@@ -152,12 +156,11 @@ def _of_file(request: ExportRequest) -> tuple[Network, Path]:
     file = SafetensorsFile(request.source)
     entries = {name: file.entry(name) for name in file.names()}
     network = network_named(request.recipe, request.assignments, entries)
-    return _with_weights(network, request.source), request.out
+    return _with_weights(network, load_weights(request.source), request.source), request.out
 
 
-def _with_weights(network: Network, path: Path) -> Network:
+def _with_weights(network: Network, weights: Weights, path: Path) -> Network:
     """The network with the weights of a file, which must be all of them."""
-    weights = load_weights(path)
     foreign = next((name for name in weights if name not in network.weights), None)
     if foreign is not None:
         raise UserError(

@@ -71,7 +71,10 @@ def import_weights(request: ImportRequest) -> list[str]:
     import_modules(request.imports)
     file = open_tensorflow(request.file)
     entries = {name: file.entry(name) for name in file.names()}
-    network = network_named(request.recipe, request.assignments, entries)
+    # Only what the file lacks keeps its initial value, and it may lack something with `partial`.
+    network = network_named(
+        request.recipe, request.assignments, entries, initialized=request.partial
+    )
     if network.recipe is None and not to_file:
         raise UserError(
             f"there is no recipe '{request.recipe}' yet, of which a run could be made",

@@ -1,0 +1,54 @@
+"""Building a network whose weights come from elsewhere, without drawing random ones first."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+_DRAWS: frozenset[Callable[..., object]] = frozenset(
+    {
+        Tensor.uniform_,
+        Tensor.normal_,
+        # These look for a mode before they come to the two above.
+        nn.init.uniform_,
+        nn.init.normal_,
+        nn.init.kaiming_uniform_,
+    }
+)
+_STEPS_AFTER: frozenset[Callable[..., object]] = frozenset(
+    {Tensor.erfinv_, Tensor.mul_, Tensor.add_, Tensor.clamp_}
+)
+"""What older releases of torch make a truncated normal with; they cost as much as the draw."""
+
+
+class Unfilled(TorchFunctionMode):
+    """In this context parameters are 0 where they would be drawn at random; to be loaded then.
+
+    The 200 million weights of a BigGAN take many seconds to draw, only to be overwritten by those
+    of a checkpoint. Buffers are made as ever, because masks and windows are computed and stand in
+    no checkpoint.
+
+        with Unfilled():
+            model = recipe.build_model()
+    """
+
+    def __torch_function__(
+        self,
+        func: Callable[..., object],
+        types: Iterable[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> object:
+        """Every call of torch in the context; all but the draws of parameters go on as they are."""
+        del types
+        kwargs = kwargs or {}
+        if func in _DRAWS or func in _STEPS_AFTER:
+            target = args[0] if args else kwargs.get("tensor")
+            if isinstance(target, nn.Parameter):
+                # 0 rather than what the memory held: a truncated normal is drawn again as long as
+                # a value lies outside of its bounds.
+                with torch.no_grad():
+                    return target.zero_() if func in _DRAWS else target
+        return func(*args, **kwargs)

@@ -1,0 +1,51 @@
+import copy
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+
+from jumar.models.alexnet import AlexNet
+from jumar.models.biggan import BigGan
+from jumar.models.mfcc import Mfcc
+from jumar.models.pixelcnn import PixelCNN
+from jumar.models.resnext import ResNeXt50
+from jumar.models.unfilled import Unfilled
+
+NETWORKS: dict[str, Callable[[], nn.Module]] = {
+    "alexnet": lambda: AlexNet(num_classes=3, image_size=63),
+    "biggan": lambda: BigGan(width=8),
+    "mfcc": Mfcc,
+    "pixelcnn": lambda: PixelCNN(codes=5, width=8, layers=2, maps=4, classes=0),
+    "resnext50": lambda: ResNeXt50(num_classes=3),
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_loaded_over_it_is_the_network_that_was_drawn(name: str) -> None:
+    drawn = NETWORKS[name]()
+    with Unfilled():
+        unfilled = NETWORKS[name]()
+    unfilled.load_state_dict(drawn.state_dict())
+    for (key, ours), (_, theirs) in zip(tensors(unfilled), tensors(drawn), strict=True):
+        assert torch.equal(ours, theirs), key
+
+
+def tensors(network: nn.Module) -> list[tuple[str, torch.Tensor]]:
+    """Parameters and buffers, also those that stand in no checkpoint."""
+    return [*network.named_parameters(), *network.named_buffers()]
+
+
+def test_nothing_random_is_drawn_for_a_parameter_and_training_goes_on_as_ever() -> None:
+    before = torch.get_rng_state()
+    with Unfilled():
+        layer = nn.Linear(4, 3)
+        nn.init.trunc_normal_(layer.weight, std=0.02, a=-0.04, b=0.04)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert not layer.weight.any()
+    nn.init.normal_(layer.weight)
+    assert layer.weight.all()
+    kept = copy.deepcopy(layer.weight)
+    with torch.no_grad():
+        layer.weight.mul_(2)
+    assert torch.equal(layer.weight, 2 * kept)

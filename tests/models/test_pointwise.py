@@ -56,3 +56,17 @@ def test_operators_are_convolutions_where_asked_or_without_channels_last() -> No
     assert "aten::linear" in operators(PointwiseConv2d(6, 8), rows)
     assert "aten::conv2d" in operators(PointwiseConv2d(6, 8), image)
     assert "aten::conv2d" in operators(PointwiseConv2d(6, 8, matrix_product=False), rows)
+
+
+@pytest.mark.parametrize(("side", "stride"), [(1, 1), (2, 2), (4, 2), (4, 1)])
+def test_pictures_share_one_product_instead_of_a_copy_of_the_weight_each(
+    side: int, stride: int
+) -> None:
+    layer = PointwiseConv2d(6, 8, stride=stride).to(memory_format=torch.channels_last).bfloat16()
+    image = torch.randn(3, 6, side, side, dtype=torch.bfloat16)
+    image = image.contiguous(memory_format=torch.channels_last)
+    with torch.no_grad(), torch.profiler.profile() as profile:
+        layer(image)
+    called = {event.key for event in profile.key_averages()}
+    assert "aten::mm" in called
+    assert "aten::bmm" not in called

@@ -121,4 +121,5 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
     found = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
-    assert int(found.stdout) < 1e9
+    # 0.7 GB, or 1.4 where memory comes in pages of 2 MB, which jumar asks for.
+    assert int(found.stdout) < 2e9

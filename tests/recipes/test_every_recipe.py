@@ -112,7 +112,8 @@ def weights(run: Path, step: int = 4) -> dict[str, torch.Tensor]:
 
 
 def test_every_recipe_has_a_case_here() -> None:
-    assert {row.name for row in list_recipes()} == set(CASES)
+    ours = {row.name for row in list_recipes() if row.module.startswith("jumar.")}
+    assert ours == set(CASES)
 
 
 @pytest.mark.parametrize("name", LEADING)

@@ -6,7 +6,7 @@ from jumar.recipes.registry import create_recipe, list_recipes, recipe_text
 from jumar.settings import describe, from_json, to_json
 from jumar.training.schedules import learning_rate
 
-NAMES = [row.name for row in list_recipes()]
+NAMES = [row.name for row in list_recipes() if row.module.startswith("jumar.")]
 
 
 def recipe(name: str) -> ClassificationRecipe:

@@ -55,17 +55,25 @@ class Case:
 
 CASES = {
     "biggan128": Case(
-        recipe="biggan128", kind="pictures", batch=4, width=32, width_setting="model.ch", steps=2
+        recipe="biggan128", kind="pictures", batch=4, width=32, width_setting="model.width", steps=2
     ),
     "videnn-spatial": Case(recipe="videnn-spatial", kind="pictures", batch=16),
-    "nlrn": Case(recipe="nlrn", kind="pictures", batch=2, width=128, width_setting="model.filters"),
+    "nlrn": Case(
+        recipe="nlrn",
+        kind="pictures",
+        batch=2,
+        width=128,
+        width_setting="model.filters",
+        # The original keeps every activation; the recipe computes them again by default.
+        settings=("model.recompute=false",),
+    ),
     "ds-cnn-s": Case(recipe="ds-cnn-s", kind="clips", batch=100),
     "vqvae-cifar10": Case(
         recipe="vqvae-cifar10",
         kind="pictures",
         batch=32,
         width=256,
-        width_setting="model.code_size",
+        width_setting="model.width",
     ),
 }
 

@@ -99,6 +99,28 @@ def test_what_cannot_be_heard_is_told(
     assert "clip.wav" in done.message
 
 
+def test_a_broken_clip_among_others_is_told_after_those_before_it_and_can_be_left_out(
+    run: Path, tmp_path: Path
+) -> None:
+    good = next((run.parent / "set").rglob("*.wav")).read_bytes()
+    (tmp_path / "clips").mkdir()
+    write(tmp_path / "clips" / "a.wav", good)
+    write(tmp_path / "clips" / "b.wav", b"no sound")
+    write(tmp_path / "clips" / "c.wav", good)
+    arguments = ("predict", run, tmp_path / "clips", "--device", "cpu")
+    refused = here(*arguments, cwd=run.parent, code=2)
+    assert "a.wav" in refused.out
+    assert "c.wav" not in refused.out
+    tolerated = here(*arguments, "--skip-corrupt", "1", cwd=run.parent)
+    assert "c.wav" in tolerated.out
+    assert "left out: " in tolerated.err
+
+
+def test_no_guesses_are_no_answer(run: Path) -> None:
+    done = here("predict", run, "x.wav", "--top", "0", cwd=run.parent, code=2)
+    assert "--top" in done.message
+
+
 def test_a_call_without_files_says_how_to_give_one(run: Path) -> None:
     assert "clip.wav" in here("predict", run, cwd=run.parent, code=2).message
 

@@ -91,21 +91,27 @@ def keywords(
     clips
         Clips for training, those of unknown words included.
     eval_clips
-        Clips for evaluation; by default a sixth of those for training.
+        Clips for evaluation; by default a sixth of those for training, and enough for all words.
     seed
         Which voices, speeds and pitches are drawn.
     workers
         Processes of the synthesizer at a time; by default one a processor.
     """
-    from jumar.data.espeak_keywords import KeywordsRequest, write_espeak_keywords
+    from jumar.data.espeak_keywords import (
+        UNKNOWN_SHARE,
+        KeywordsRequest,
+        write_espeak_keywords,
+    )
     from jumar.training.progress import Console
 
     console = Console()
+    wanted = tuple(word.strip() for word in words.split(",") if word.strip())
+    fewest = len(wanted) + UNKNOWN_SHARE
     request = KeywordsRequest(
         folder=to,
-        words=tuple(word.strip() for word in words.split(",") if word.strip()),
+        words=wanted,
         clips=clips,
-        eval_clips=-(-clips // 6) if eval_clips is None else eval_clips,
+        eval_clips=max(-(-clips // 6), fewest) if eval_clips is None else eval_clips,
         seed=seed,
         workers=workers or os.cpu_count() or 1,
     )

@@ -1,6 +1,7 @@
 """`jumar predict`."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +19,7 @@ def predict(
     json_: Annotated[bool, Parameter(name="--json", negative=())] = False,
     set_: SetOption = (),
     device: str = "auto",
+    skip_corrupt: int = 0,
     import_: ImportOption = (),
 ) -> int:
     """Say which word a clip is, or which class a picture is of.
@@ -44,6 +46,8 @@ def predict(
         Change a field, for instance `--set precision.mode=...`.
     device
         auto, cpu, cuda, npu, or one of several as in `npu:1`.
+    skip_corrupt
+        Leave out up to this many files that cannot be read.
     import_
         Import a module of your own first (those of the run are imported anyway).
     """
@@ -54,10 +58,13 @@ def predict(
 
     if not files:
         raise UserError("no file is given", todo=f"For instance: jumar predict {run} clip.wav")
+    if top < 1:
+        raise UserError(f"{top} guesses cannot be printed", where="--top", todo="1 or more.")
     trained = TrainedRequest(
         run_dir=run, which=checkpoint, assignments=set_, imports=import_, device=device
     )
-    predictions = predict_files(PredictRequest(files=files, trained=trained))
+    request = PredictRequest(files=files, trained=trained, skip_corrupt=skip_corrupt)
+    predictions = predict_files(request, lambda line: print(line, file=sys.stderr))
     if json_:
         rows = [
             {

@@ -49,7 +49,7 @@ VARIANTS: Mapping[str, Sequence[str]] = {
 }  # fmt: skip
 
 RATE = 16_000
-_UNKNOWN_SHARE = 2
+UNKNOWN_SHARE = 2
 """Unknown clips, in clips of a wanted word; training draws some of them for each epoch."""
 _AUDIBLE = 0.01
 _MARGIN = RATE // 100
@@ -175,7 +175,7 @@ def plan_utterances(request: KeywordsRequest) -> list[Utterance]:
         raise UserError("different words are needed", where="--words")
     utterances: list[Utterance] = []
     for number, (part, count) in enumerate((("train", request.clips), ("val", request.eval_clips))):
-        shares = len(request.words) + _UNKNOWN_SHARE
+        shares = len(request.words) + UNKNOWN_SHARE
         if count < shares:
             raise UserError(
                 f"{count} clips are less than one of each word",

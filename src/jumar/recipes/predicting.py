@@ -1,6 +1,6 @@
 """What a trained network says about files: the words of clips, the classes of pictures."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -56,10 +56,12 @@ class PredictRequest:
     Attributes:
         files: Files, or folders whose fitting files are all taken.
         trained: The run.
+        skip_corrupt: Unreadable files to tolerate; they are told and left out.
     """
 
     files: Sequence[Path]
     trained: TrainedRequest
+    skip_corrupt: int = 0
 
 
 class _Reader(Protocol):
@@ -89,21 +91,35 @@ class _Reader(Protocol):
         ...
 
 
-def predict(request: PredictRequest) -> list[Prediction]:
-    """What the network of a run says about files.
+def predict(
+    request: PredictRequest, say: Callable[[str], None] = lambda _: None
+) -> Iterator[Prediction]:
+    """What the network of a run says about files, one after the other.
 
     A clip is heard as in evaluation: cut to the length of the training's clips, or padded with
     zeros behind it. A longer one is heard through a window of that length, moved by a quarter of
     it, and the window in which one of the words is most probable is given.
 
+    Args:
+        request: Which files and which run.
+        say: Takes a line for each file that is left out.
+
     Raises:
-        UserError: There is no such run or file, or the run's recipe does not classify.
+        UserError: There is no such run or file, the run's recipe does not classify, or more files
+            cannot be read than are tolerated.
     """
     trained = open_trained(request.trained)
+    left_out = 0
     try:
         reader = _reader(trained, request.trained.run_dir)
-        paths = list(_expanded(request.files, reader))
-        return [_predict(trained, reader, path) for path in paths]
+        for path in list(_expanded(request.files, reader)):
+            try:
+                yield _predict(trained, reader, path)
+            except UserError as error:
+                left_out += 1
+                if left_out > request.skip_corrupt:
+                    raise
+                say(f"left out: {error}")
     finally:
         trained.policy.close()
 

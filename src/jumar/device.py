@@ -160,12 +160,17 @@ def npu_pairing_fault(torch_version: str, npu_version: str) -> UserError | None:
 
 def processor_name() -> str:
     """The model of the CPU, or its architecture where the system does not say."""
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        text = ""
+    text = _system_text("/proc/cpuinfo")
     model = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
     return model[1].strip() if model else platform.processor() or platform.machine()
+
+
+def _system_text(path: str) -> str:
+    """What Linux says in a file, or nothing where there is no such file."""
+    try:
+        return Path(path).read_text()
+    except OSError:
+        return ""
 
 
 def synchronize(device: Device) -> None:
@@ -180,6 +185,11 @@ def memory_peak_bytes(device: Device) -> int:
     if device.kind == "cpu":
         import resource
 
+        # First, because ru_maxrss of a child begins at the memory of the process that started it:
+        # the runs of a sweep would show that of the sweep.
+        peak = re.search(r"VmHWM:\s+(\d+) kB", _system_text("/proc/self/status"))
+        if peak:
+            return int(peak[1]) * 1024
         # Kibibytes on Linux, bytes on macOS.
         unit = 1 if sys.platform == "darwin" else 1024
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -10,6 +10,7 @@ from jumar.data.image_set import ImageData, open_image_sets
 from jumar.errors import UserError
 from jumar.models.tf_layout import TfNames
 from jumar.models.unfilled import Unfilled
+from jumar.recipes.network_settings import NetworkSettings
 from jumar.recipes.recipe import Recipe
 from jumar.settings import setting
 from jumar.tasks.classification import ClassificationTask
@@ -20,7 +21,7 @@ from jumar.training.settings import Optimization
 
 
 @dataclass(frozen=True, kw_only=True)
-class Network(ABC):
+class Network(NetworkSettings, ABC):
     """A network's own settings; someone's own network subclasses this and adds fields."""
 
     num_classes: int = setting(
@@ -36,20 +37,6 @@ class Network(ABC):
 
         Images `[N, 3, image_size, image_size]` in, logits `[N, num_classes]` out.
         """
-
-    def tf_names(self, network: nn.Module) -> TfNames:
-        """How the weights of `create`'s network are called in TensorFlow checkpoints.
-
-        Raises:
-            UserError: There is no TensorFlow original.
-        """
-        del network
-        raise UserError("this network has no list of TensorFlow names")
-
-    def decays(self, name: str, parameter: nn.Parameter) -> bool:
-        """Whether weight decay applies to a parameter of the network, by its name there."""
-        del name, parameter
-        return True
 
 
 @dataclass(frozen=True, kw_only=True)

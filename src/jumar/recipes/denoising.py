@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from jumar.data.denoise_sets import DenoisingData, level_names, open_patches
 from jumar.errors import UserError
 from jumar.models.tf_layout import TfNames
+from jumar.recipes.network_settings import NetworkSettings
 from jumar.recipes.recipe import Recipe
 from jumar.settings import setting
 from jumar.tasks.denoising import Denoiser, DenoisingTask, Loss, Rounding
@@ -20,7 +21,7 @@ from jumar.training.settings import Optimization
 
 
 @dataclass(frozen=True, kw_only=True)
-class DenoisingNetwork(ABC):
+class DenoisingNetwork(NetworkSettings, ABC):
     """A denoiser's own settings; someone's own network subclasses this and adds fields."""
 
     @abstractmethod
@@ -30,20 +31,6 @@ class DenoisingNetwork(ABC):
     def denoiser(self, network: nn.Module) -> Denoiser:
         """How whole pictures of any size are cleaned; by the network at once, unless overridden."""
         return network
-
-    def tf_names(self, network: nn.Module) -> TfNames:
-        """How the weights of `create`'s network are called in TensorFlow checkpoints.
-
-        Raises:
-            UserError: There is no TensorFlow original.
-        """
-        del network
-        raise UserError("this network has no list of TensorFlow names")
-
-    def decays(self, name: str, parameter: nn.Parameter) -> bool:
-        """Whether weight decay applies to a parameter of the network, by its name there."""
-        del name, parameter
-        return True
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,27 @@
+"""What the `model` section of a recipe says of its network, whatever the network is for."""
+
+from dataclasses import dataclass
+
+from torch import nn
+
+from jumar.errors import UserError
+from jumar.models.tf_layout import TfNames
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkSettings:
+    """A network's own settings; a family of recipes adds how it is created."""
+
+    def tf_names(self, network: nn.Module) -> TfNames:
+        """How the weights of `create`'s network are called in TensorFlow checkpoints.
+
+        Raises:
+            UserError: There is no TensorFlow original.
+        """
+        del network
+        raise UserError("this network has no list of TensorFlow names")
+
+    def decays(self, name: str, parameter: nn.Parameter) -> bool:
+        """Whether weight decay applies to a parameter of the network, by its name there."""
+        del name, parameter
+        return True

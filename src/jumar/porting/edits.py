@@ -1,0 +1,147 @@
+"""What porting leaves behind: edits, findings, and places that stay as they are.
+
+Everything that is shown (diff, Markdown, JSON, page) is made from a `TreeReport`.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+Language = Literal["en", "zh"]
+
+Confidence = Literal["certain", "likely", "unsure"]
+"""`certain`: the construct is resolved to its library by name. `likely`: it follows from how a
+value is used. `unsure`: a person should look."""
+
+Severity = Literal["blocking", "accuracy", "speed", "look"]
+"""What happens if a finding is ignored: the script does not run on the NPU, it computes something
+else, it is slow, or it may be none of these."""
+
+FileStatus = Literal["ported", "unchanged", "copied", "unreadable"]
+"""`ported`: with edits. `unchanged`: read, nothing to do. `copied`: not a script. `unreadable`: a
+script that could not be read or parsed; it is copied as it is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text:
+    """One sentence in both languages of the reports."""
+
+    en: str
+    zh: str
+
+    def in_language(self, language: Language) -> str:
+        return self.zh if language == "zh" else self.en
+
+    def filled(self, **values: object) -> "Text":
+        """Both sentences with `{name}` replaced."""
+        texts = {name: str(value) for name, value in values.items()}
+        return Text(en=self.en.format(**texts), zh=self.zh.format(**texts))
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class Place:
+    """A position in a file: line and column in characters, both counted from 1."""
+
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edit:
+    """One decision to rewrite something.
+
+    `before` and `after` are the rewritten source, as short as still makes sense to a reader;
+    `place_after` is where it stands in the ported file, None where it was removed.
+    """
+
+    rule: str
+    place: Place
+    place_after: Place | None
+    before: str
+    after: str
+    reason: Text
+    confidence: Confidence
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """Something that a person has to decide, with what to do; the source is not changed by it."""
+
+    rule: str
+    place: Place
+    place_after: Place | None
+    code: str
+    reason: Text
+    todo: Text
+    severity: Severity
+    confidence: Confidence
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """Something that a rule looked at and left as it is on purpose."""
+
+    rule: str
+    place: Place
+    code: str
+    reason: Text
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileReport:
+    """What became of one file.
+
+    `path` is relative to the tree, with forward slashes; `note` says why a file was copied or
+    could not be read. `before` and `after` are the texts of a ported file, with their own line
+    ends; both are empty for others.
+    """
+
+    path: str
+    status: FileStatus
+    edits: tuple[Edit, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    kept: tuple[Kept, ...] = ()
+    note: Text | None = None
+    before: str = field(default="", repr=False)
+    after: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeReport:
+    """What became of a tree, in the order of the paths.
+
+    `options` are the options of the command as the user would type them, `added` the paths of
+    files that are not in the original, such as a launch script.
+    """
+
+    root: str
+    files: tuple[FileReport, ...]
+    options: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    version: str = ""
+
+    def count(self, status: FileStatus) -> int:
+        return sum(file.status == status for file in self.files)
+
+    def edits_by_rule(self) -> Counter[str]:
+        return Counter(edit.rule for file in self.files for edit in file.edits)
+
+    def findings_by_rule(self) -> Counter[str]:
+        return Counter(found.rule for file in self.files for found in file.findings)
+
+    def kept_by_rule(self) -> Counter[str]:
+        return Counter(kept.rule for file in self.files for kept in file.kept)
+
+    def with_findings(self) -> Iterable[tuple[FileReport, Finding]]:
+        """All findings, the blocking ones first, then by path and place."""
+        order: dict[Severity, int] = {"blocking": 0, "accuracy": 1, "speed": 2, "look": 3}
+        pairs = [(file, found) for file in self.files for found in file.findings]
+        return sorted(
+            pairs, key=lambda pair: (order[pair[1].severity], pair[0].path, pair[1].place)
+        )

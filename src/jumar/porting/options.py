@@ -1,0 +1,185 @@
+"""What a port is asked for: one dataclass, which the rules, the launch files and the report read."""
+
+import re
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Literal, get_args
+
+from jumar.errors import UserError, unknown_name
+
+PrecisionMode = Literal[
+    "force_fp32",
+    "allow_fp32_to_fp16",
+    "force_fp16",
+    "must_keep_origin_dtype",
+    "allow_mix_precision",
+    "cube_fp16in_fp32out",
+    "allow_mix_precision_fp16",
+    "allow_mix_precision_bf16",
+    "allow_fp32_to_bf16",
+]
+MIXED_PRECISION_MODES = (
+    "allow_mix_precision",
+    "allow_mix_precision_fp16",
+    "allow_mix_precision_bf16",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossScale:
+    """How the loss is scaled: by a fixed number, or by one that grows until values overflow."""
+
+    kind: Literal["fixed", "exponential"]
+    init_loss_scale: float
+    incr_every_n_steps: int = 1000
+    decr_every_n_nan_or_inf: int = 2
+    decr_ratio: float = 0.5
+    incr_ratio: float = 2.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class PortOptions:
+    """Everything that decides how a tree is ported."""
+
+    source: Literal["tensorflow", "torch"] = "tensorflow"
+    minimal: bool = False
+    precision: PrecisionMode | None = None
+    mixlist: str = ""
+    loss_scale: LossScale | None = None
+    devices: int = 1
+    profiling: bool = False
+    overflow_dump: bool = False
+    auto_tune: bool = False
+    iterations_per_loop: int = 1
+    modelarts: bool = False
+
+    def __post_init__(self) -> None:
+        if self.devices < 1:
+            raise UserError(
+                f"{self.devices} devices", where="--devices", todo="Give 1 or more, such as 8."
+            )
+        if self.iterations_per_loop < 1:
+            raise UserError(
+                f"{self.iterations_per_loop} iterations a loop",
+                where="--iterations-per-loop",
+                todo="Give 1 or more.",
+            )
+        if self.mixlist and self.precision not in MIXED_PRECISION_MODES:
+            raise UserError(
+                "modify_mixlist is only read in a mixed precision mode; the session fails without",
+                where="--mixlist",
+                todo="Add --precision allow_mix_precision.",
+            )
+        if self.source == "torch" and (self.iterations_per_loop > 1 or self.auto_tune):
+            raise UserError(
+                "these options are of the TensorFlow adapter",
+                where="--from torch",
+                todo="Leave --iterations-per-loop and --auto-tune away.",
+            )
+
+    @property
+    def distributed(self) -> bool:
+        return self.devices > 1
+
+    @property
+    def has_session_options(self) -> bool:
+        """Whether sessions need more than the adapter's defaults."""
+        return (
+            bool(self.precision or self.mixlist)
+            or self.profiling
+            or self.overflow_dump
+            or self.auto_tune
+            or self.iterations_per_loop > 1
+        )
+
+    def as_typed(self) -> tuple[str, ...]:
+        """The options as they stand on a command line; what is the default is left out."""
+        typed: list[str] = []
+        if self.source == "torch":
+            typed += ["--from", "torch"]
+        typed += ["--minimal"] if self.minimal else []
+        typed += ["--precision", self.precision] if self.precision else []
+        typed += ["--mixlist", self.mixlist] if self.mixlist else []
+        typed += ["--loss-scale", _loss_scale_text(self.loss_scale)] if self.loss_scale else []
+        typed += ["--devices", str(self.devices)] if self.devices > 1 else []
+        typed += ["--profiling"] if self.profiling else []
+        typed += ["--overflow-dump"] if self.overflow_dump else []
+        typed += ["--auto-tune"] if self.auto_tune else []
+        if self.iterations_per_loop > 1:
+            typed += ["--iterations-per-loop", str(self.iterations_per_loop)]
+        typed += ["--modelarts"] if self.modelarts else []
+        return tuple(typed)
+
+
+def precision_mode(text: str) -> PrecisionMode:
+    """One of Ascend's precision modes.
+
+    Raises:
+        UserError: It is none, with the nearest.
+    """
+    for mode in get_args(PrecisionMode):
+        if mode == text:
+            return mode
+    raise unknown_name("precision mode", text, get_args(PrecisionMode), where="--precision")
+
+
+def parse_loss_scale(text: str) -> LossScale:
+    """`fixed`, `fixed:1024`, `exponential` or `exponential:2**32,1000,2,0.5`.
+
+    The numbers are: initial scale, steps without overflow before it doubles, overflows before it
+    falls, and the factor by which it then falls.
+
+    Raises:
+        UserError: It is none of these.
+    """
+    kind, _, rest = text.partition(":")
+    numbers = [_number(part) for part in rest.split(",")] if rest else []
+    if kind == "fixed" and len(numbers) <= 1:
+        scale = numbers[0] if numbers else 1024.0
+        if scale >= 1:
+            return LossScale(kind="fixed", init_loss_scale=scale)
+    if kind == "exponential" and len(numbers) <= 4:
+        defaults = [2.0**32, 1000.0, 2.0, 0.5]
+        scale, steps, overflows, ratio = [*numbers, *defaults[len(numbers) :]]
+        if scale >= 1 and steps >= 1 and overflows >= 1 and 0 < ratio < 1:
+            return LossScale(
+                kind="exponential",
+                init_loss_scale=scale,
+                incr_every_n_steps=int(steps),
+                decr_every_n_nan_or_inf=int(overflows),
+                decr_ratio=ratio,
+            )
+    raise UserError(
+        f"'{text}' is no loss scale",
+        where="--loss-scale",
+        todo="Write fixed:1024 or exponential:2**32,1000,2,0.5.",
+    )
+
+
+def _number(text: str) -> float:
+    """A number; powers may be written as 2**32."""
+    power = re.fullmatch(r"\s*(\d+)\s*\*\*\s*(\d{1,3})\s*", text)
+    try:
+        return float(int(power[1]) ** int(power[2])) if power else float(text)
+    except (ValueError, OverflowError):
+        return -1.0
+
+
+def _loss_scale_text(scale: LossScale) -> str:
+    if scale.kind == "fixed":
+        return f"fixed:{scale.init_loss_scale:g}"
+    power = scale.init_loss_scale.hex()
+    first = (
+        f"{scale.init_loss_scale:.0f}"
+        if not power.startswith("0x1.0000000000000p+")
+        else (f"2**{int(power.rpartition('+')[2])}")
+    )
+    return (
+        f"exponential:{first},{scale.incr_every_n_steps},"
+        f"{scale.decr_every_n_nan_or_inf},{scale.decr_ratio:g}"
+    )
+
+
+def mixlist_name(options: PortOptions) -> str:
+    """The file name under which the op list lies in the ported tree."""
+    return PurePath(options.mixlist).name

@@ -1,4 +1,4 @@
-"""What a port is asked for: one dataclass, which the rules, the launch files and the report read."""
+"""What a port is asked for: one dataclass that rules, launch files and report read."""
 
 import re
 from dataclasses import dataclass

@@ -1,0 +1,214 @@
+"""The options of a port as code: what the session block and NPURunConfig of a script get.
+
+Both say the same: NPUEstimator appends a block of its own to the session's, whose values win, and
+which looks for a precision mode beside the op list in the same block. So a script with an
+Estimator gets its options as arguments of NPURunConfig, every other one through its sessions.
+
+Expressions only name what the texts of this module define, and `os` inside of them, so that they
+do not depend on what a script imports or shadows.
+"""
+
+from jumar.porting.options import PortOptions, mixlist_name
+
+PROFILING_FOLDER = "npu_profiling"
+OVERFLOW_FOLDER = "npu_overflow"
+TUNING_FOLDER = "npu_tuning"
+
+OUTPUT_FOLDERS = (PROFILING_FOLDER, OVERFLOW_FOLDER, TUNING_FOLDER)
+"""What a ported script writes below its working folder, besides its own output."""
+
+FOLDER_FUNCTION = "npu_output_folder"
+BESIDE_FUNCTION = "npu_file_beside"
+PROFILING_FUNCTION = "npu_profiling_options"
+
+_FUNCTIONS = {
+    FOLDER_FUNCTION: (
+        "def npu_output_folder(name):",
+        '>"""Make a folder for what the NPU writes; the session fails where it is missing."""',
+        ">import os",
+        ">",
+        ">path = os.path.abspath(name)",
+        ">os.makedirs(path, exist_ok=True)",
+        ">return path",
+    ),
+    BESIDE_FUNCTION: (
+        "def npu_file_beside(name):",
+        '>"""The path of a file that lies beside this script."""',
+        ">import os",
+        ">",
+        ">return os.path.join(os.path.dirname(os.path.abspath(__file__)), name)",
+    ),
+    PROFILING_FUNCTION: (
+        "def npu_profiling_options():",
+        '>"""What the profiler records; the folder it writes to is made."""',
+        ">import json",
+        ">import os",
+        ">",
+        f'>path = os.path.abspath("{PROFILING_FOLDER}")',
+        ">os.makedirs(path, exist_ok=True)",
+        ">return json.dumps({",
+        '>>"output": path,',
+        '>>"training_trace": "on",',
+        '>>"task_trace": "on",',
+        '>>"hccl": "on",',
+        '>>"aicpu": "on",',
+        # Releases before the profiler found these by itself stop without the two keys.
+        '>>"fp_point": "",',
+        '>>"bp_point": "",',
+        '>>"aic_metrics": "PipeUtilization",',
+        ">})",
+    ),
+}
+
+
+def session_options(
+    options: PortOptions, *, mixlist_path: str | None = None
+) -> list[tuple[str, str, str]]:
+    """What goes into `parameter_map` of NpuOptimizer: key, field and Python expression.
+
+    The expressions call functions that `session_config_function` puts before its own.
+
+    Args:
+        options: What the port is asked for.
+        mixlist_path: The op list relative to the folder of the script, with forward slashes; by
+            default it lies beside the script.
+    """
+    block: list[tuple[str, str, str]] = []
+    if options.precision:
+        block.append(("precision_mode", "s", f"b{literal(options.precision)}"))
+    if options.mixlist:
+        block.append(("modify_mixlist", "s", f"{_beside(options, mixlist_path)}.encode()"))
+    if options.iterations_per_loop > 1:
+        block.append(("iterations_per_loop", "i", str(options.iterations_per_loop)))
+    if options.distributed:
+        # Off by default in old releases, on in new ones.
+        block.append(("hcom_parallel", "b", "True"))
+    if options.profiling:
+        block.append(("profiling_mode", "b", "True"))
+        block.append(("profiling_options", "s", f"{PROFILING_FUNCTION}().encode()"))
+    if options.overflow_dump:
+        block.append(("enable_dump_debug", "b", "True"))
+        block.append(("dump_path", "s", f"{_folder(OVERFLOW_FOLDER)}.encode()"))
+        block.append(("dump_debug_mode", "s", 'b"all"'))
+    if options.auto_tune:
+        # auto_tune_mode ("RL,GA") is of releases that had no aoe_mode, and no NPURunConfig of
+        # today takes it; "2" tunes single operators.
+        block.append(("aoe_mode", "s", 'b"2"'))
+        block.append(("work_path", "s", f"{_folder(TUNING_FOLDER)}.encode()"))
+    return block
+
+
+def run_config_arguments(
+    options: PortOptions, *, mixlist_path: str | None = None
+) -> list[tuple[str, str]]:
+    """What NPURunConfig gets: keyword and Python expression.
+
+    The expressions name `run_config_imports` of npu_bridge and call the functions of
+    `run_config_functions`.
+    """
+    arguments: list[tuple[str, str]] = []
+    if options.precision:
+        arguments.append(("precision_mode", literal(options.precision)))
+    if options.mixlist:
+        arguments.append(("modify_mixlist", _beside(options, mixlist_path)))
+    if options.iterations_per_loop > 1:
+        arguments.append(("iterations_per_loop", str(options.iterations_per_loop)))
+    if options.distributed:
+        arguments.append(("hcom_parallel", "True"))
+    if options.profiling:
+        profiling = f"enable_profiling=True, profiling_options={PROFILING_FUNCTION}()"
+        arguments.append(("profiling_config", f"ProfilingConfig({profiling})"))
+    if options.overflow_dump:
+        dump = (
+            f'enable_dump_debug=True, dump_path={_folder(OVERFLOW_FOLDER)}, dump_debug_mode="all"'
+        )
+        arguments.append(("dump_config", f"DumpConfig({dump})"))
+    if options.auto_tune:
+        arguments += [("aoe_mode", '"2"'), ("work_path", _folder(TUNING_FOLDER))]
+    return arguments
+
+
+def run_config_imports(options: PortOptions) -> tuple[str, ...]:
+    """The names of `npu_bridge.npu_init` in the values of `run_config_arguments`."""
+    names = [("ProfilingConfig", options.profiling), ("DumpConfig", options.overflow_dump)]
+    return tuple(name for name, needed in names if needed)
+
+
+def run_config_functions(options: PortOptions, *, indent: str = "    ", newline: str = "\n") -> str:
+    """The functions that `run_config_arguments` calls, as Python 3.7; empty when it calls none.
+
+    They stand before the first use of the arguments. A script that has the text of
+    `session_config_function` for the same options has them already.
+    """
+    return _called(" ".join(value for _, value in run_config_arguments(options)), indent, newline)
+
+
+def session_config_function(
+    options: PortOptions,
+    *,
+    name: str,
+    config_proto_name: str,
+    indent: str = "    ",
+    newline: str = "\n",
+    mixlist_path: str | None = None,
+) -> str:
+    """The function that gives a ported script its session's options, as Python 3.7.
+
+    Functions that it calls come before it, two empty lines between them.
+
+    Args:
+        options: What the port is asked for.
+        name: What the function is called.
+        config_proto_name: Under which name the script knows `npu_config_proto`.
+        indent: One level of the script's indentation.
+        newline: The script's line ends.
+        mixlist_path: As in `session_options`.
+    """
+    block = session_options(options, mixlist_path=mixlist_path)
+    lines = [
+        f"def {name}(config=None):",
+        '>"""Session options for the NPU."""',
+        f">config = {config_proto_name}(config_proto=config)",
+    ]
+    if block:
+        lines += [
+            ">for optimizer in config.graph_options.rewrite_options.custom_optimizers:",
+            '>>if optimizer.name == "NpuOptimizer":',
+        ]
+    lines += [f'>>>optimizer.parameter_map["{key}"].{kind} = {value}' for key, kind, value in block]
+    lines.append(">return config")
+    called = _called(" ".join(value for _, _, value in block), indent, newline)
+    return (called + newline * 2 if called else "") + _text(lines, indent, newline)
+
+
+def literal(text: str) -> str:
+    """A Python string in ASCII, so that it fits a script of any encoding."""
+    quoted = ascii(text)
+    return f'"{quoted[1:-1]}"' if quoted[0] == "'" and '"' not in quoted else quoted
+
+
+def _folder(name: str) -> str:
+    return f'{FOLDER_FUNCTION}("{name}")'
+
+
+def _beside(options: PortOptions, path: str | None) -> str:
+    return f"{BESIDE_FUNCTION}({literal(path or mixlist_name(options))})"
+
+
+def _called(expressions: str, indent: str, newline: str) -> str:
+    """The functions of this module that expressions call."""
+    texts = [
+        _text(lines, indent, newline)
+        for name, lines in _FUNCTIONS.items()
+        if f"{name}(" in expressions
+    ]
+    return (newline * 2).join(texts)
+
+
+def _text(lines: list[str] | tuple[str, ...], indent: str, newline: str) -> str:
+    """Lines with every leading `>` as one level of indentation."""
+    made: list[str] = []
+    for line in lines:
+        code = line.lstrip(">")
+        made.append(indent * (len(line) - len(code)) * bool(code) + code + newline)
+    return "".join(made)

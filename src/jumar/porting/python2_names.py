@@ -1,0 +1,276 @@
+"""Names of Python 2 that still parse and fail, or mean something else, in Python 3."""
+
+import ast
+import builtins
+from collections.abc import Callable, Iterator
+
+from jumar.porting.edits import Confidence, Finding, Place, Severity, Text
+
+SOURCE = "Python: What's New In Python 3.0"
+
+BUILTINS = {
+    "apply": "function(*arguments)",
+    "basestring": "str",
+    "buffer": "memoryview",
+    "cmp": "(a > b) - (a < b)",
+    "coerce": "",
+    "execfile": "exec(open(path).read())",
+    "file": "open",
+    "intern": "sys.intern",
+    "long": "int",
+    "raw_input": "input",
+    "reduce": "functools.reduce",
+    "reload": "importlib.reload",
+    "unichr": "chr",
+    "unicode": "str",
+    "xrange": "range",
+}
+"""Names that Python 3 does not know, with what stands for them."""
+
+MODULES = {
+    "__builtin__": "builtins",
+    "BaseHTTPServer": "http.server",
+    "cPickle": "pickle",
+    "ConfigParser": "configparser",
+    "Cookie": "http.cookies",
+    "cookielib": "http.cookiejar",
+    "commands": "subprocess",
+    "copy_reg": "copyreg",
+    "cStringIO": "io",
+    "dummy_thread": "_dummy_thread",
+    "HTMLParser": "html.parser",
+    "httplib": "http.client",
+    "md5": "hashlib",
+    "Queue": "queue",
+    "sets": "set",
+    "sha": "hashlib",
+    "SimpleHTTPServer": "http.server",
+    "SocketServer": "socketserver",
+    "StringIO": "io",
+    "thread": "_thread",
+    "Tkinter": "tkinter",
+    "tkMessageBox": "tkinter.messagebox",
+    "urllib2": "urllib.request",
+    "urlparse": "urllib.parse",
+    "xmlrpclib": "xmlrpc.client",
+}
+
+METHODS = {
+    "has_key": "in",
+    "iteritems": "items",
+    "iterkeys": "keys",
+    "itervalues": "values",
+    "viewitems": "items",
+    "viewkeys": "keys",
+    "viewvalues": "values",
+}
+"""Methods of dictionaries that are gone."""
+
+ATTRIBUTES = {
+    "itertools.ifilter": "filter",
+    "itertools.imap": "map",
+    "itertools.izip": "zip",
+    "itertools.izip_longest": "itertools.zip_longest",
+    "os.getcwdu": "os.getcwd",
+    "string.join": "str.join",
+    "string.letters": "string.ascii_letters",
+    "string.lowercase": "string.ascii_lowercase",
+    "string.maketrans": "str.maketrans",
+    "string.uppercase": "string.ascii_uppercase",
+    "sys.maxint": "sys.maxsize",
+    "urllib.quote": "urllib.parse.quote",
+    "urllib.unquote": "urllib.parse.unquote",
+    "urllib.urlencode": "urllib.parse.urlencode",
+    "urllib.urlopen": "urllib.request.urlopen",
+    "urllib.urlretrieve": "urllib.request.urlretrieve",
+}
+
+COMPATIBLE = {"six", "future", "past", "builtins"}
+"""Libraries whose functions carry the old names: `six.iteritems` is none of a dictionary."""
+
+_RULE = Text(
+    en="`{name}` is of Python 2; Python 3 does not have it.",
+    zh="`{name}` 是 Python 2 的名称，Python 3 中不存在。",
+)
+_INSTEAD = Text(en="Write `{instead}`.", zh="改用 `{instead}`。")
+_REMOVED = Text(en="Rewrite this call.", zh="请改写此调用。")
+_LAZY = Text(
+    en="`{name}` gives no list in Python 3, which has no index, no sort and no length to add to.",
+    zh="`{name}` 在 Python 3 中不返回列表，不能取下标、排序或相加。",
+)
+_AS_LIST = Text(en="Put list(...) around the call.", zh="在调用外加 list(...)。")
+_DIVISION = Text(
+    en="Between integers, / rounded down in Python 2 and does not in Python 3.",
+    zh="Python 2 中整数相除会向下取整，Python 3 不会。",
+)
+_WHOLE = Text(
+    en="Write // where both sides are integers, such as a number of steps or a size.",
+    zh="两侧均为整数（如步数、尺寸）时改用 //。",
+)
+
+
+def python2_findings(
+    tree: ast.Module, text: str, before: Callable[[Place], Place]
+) -> tuple[Finding, ...]:
+    """What a person has to look at in a source that was written for Python 2.
+
+    Args:
+        tree: The source as Python 3 parses it.
+        text: That source.
+        before: Finds a place of the text in the source of Python 2.
+    """
+    return tuple(_Search(tree, text, before).findings())
+
+
+class _Search:
+    """One walk over a file."""
+
+    def __init__(self, tree: ast.Module, text: str, before: Callable[[Place], Place]) -> None:
+        self._tree = tree
+        self._lines = [line.encode("utf-8", "surrogatepass") for line in text.split("\n")]
+        self._before = before
+        self._bound = {name for node in ast.walk(tree) for name in _binds(node)}
+        self._guarded = {
+            child
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Try) and any(_takes_import_error(h) for h in node.handlers)
+            for statement in (*node.body, *(line for h in node.handlers for line in h.body))
+            for child in ast.walk(statement)
+        }
+        self._divides = not any(
+            isinstance(node, ast.ImportFrom)
+            and node.module == "__future__"
+            and any(alias.name == "division" for alias in node.names)
+            for node in tree.body
+        )
+
+    def findings(self) -> Iterator[Finding]:
+        """In the order of their places."""
+        found = [finding for node in ast.walk(self._tree) for finding in self._of(node)]
+        yield from sorted(found, key=lambda finding: (finding.place, finding.rule))
+
+    def _of(self, node: ast.AST) -> Iterator[Finding]:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            gone = node.id in BUILTINS and not hasattr(builtins, node.id)
+            if gone and node.id not in self._bound:
+                yield self._gone("python2-builtin", node, node.id, BUILTINS[node.id], "certain")
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            yield from self._imports(node)
+        elif isinstance(node, ast.Attribute):
+            yield from self._attributes(node)
+        elif isinstance(node, ast.Subscript | ast.BinOp):
+            yield from self._operators(node)
+
+    def _imports(self, node: ast.Import | ast.ImportFrom) -> Iterator[Finding]:
+        if node in self._guarded or (isinstance(node, ast.ImportFrom) and node.level):
+            return
+        names = (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+        )
+        for name in names:
+            if name in MODULES:
+                yield self._gone("python2-module", node, name, MODULES[name], "certain")
+
+    def _attributes(self, node: ast.Attribute) -> Iterator[Finding]:
+        owner = node.value.id if isinstance(node.value, ast.Name) else ""
+        full = f"{owner}.{node.attr}"
+        if full in ATTRIBUTES and owner in self._bound:
+            yield self._gone("python2-attribute", node, full, ATTRIBUTES[full], "likely")
+        elif node.attr in METHODS and owner not in COMPATIBLE:
+            yield self._gone(
+                "python2-dictionary", node, f".{node.attr}", METHODS[node.attr], "likely"
+            )
+
+    def _operators(self, node: ast.Subscript | ast.BinOp) -> Iterator[Finding]:
+        if isinstance(node, ast.Subscript):
+            name = self._no_list(node.value)
+        elif isinstance(node.op, ast.Div):
+            if self._divides and not (_is_fraction(node.left) or _is_fraction(node.right)):
+                yield self._finding(
+                    "python2-division", node, _DIVISION, _WHOLE, "accuracy", "unsure"
+                )
+            return
+        else:
+            adds = isinstance(node.op, ast.Add)
+            name = (self._no_list(node.left) or self._no_list(node.right)) if adds else ""
+        if name:
+            yield self._finding(
+                "python2-list", node, _LAZY.filled(name=name), _AS_LIST, "blocking", "likely"
+            )
+
+    def _no_list(self, node: ast.expr) -> str:
+        """The call that gave a list in Python 2 and gives none in Python 3."""
+        if not isinstance(node, ast.Call):
+            return ""
+        function = node.func
+        if isinstance(function, ast.Name):
+            lazy = function.id in ("map", "filter", "zip") and function.id not in self._bound
+            return function.id if lazy else ""
+        if isinstance(function, ast.Attribute) and not node.args and not node.keywords:
+            return f".{function.attr}" if function.attr in ("keys", "values", "items") else ""
+        return ""
+
+    def _gone(
+        self, rule: str, node: ast.expr | ast.stmt, name: str, instead: str, confidence: Confidence
+    ) -> Finding:
+        todo = _INSTEAD.filled(instead=instead) if instead else _REMOVED
+        return self._finding(rule, node, _RULE.filled(name=name), todo, "blocking", confidence)
+
+    def _finding(
+        self,
+        rule: str,
+        node: ast.expr | ast.stmt,
+        reason: Text,
+        todo: Text,
+        severity: Severity,
+        confidence: Confidence,
+    ) -> Finding:
+        line = self._lines[node.lineno - 1]
+        column = len(line[: node.col_offset].decode("utf-8", "surrogatepass"))
+        place = Place(line=node.lineno, column=column + 1)
+        return Finding(
+            rule=rule,
+            place=self._before(place),
+            place_after=place,
+            code=line.decode("utf-8", "surrogatepass").strip(),
+            reason=reason,
+            todo=todo,
+            severity=severity,
+            confidence=confidence,
+            source=SOURCE,
+        )
+
+
+def _binds(node: ast.AST) -> Iterator[str]:
+    """The names that a node gives a meaning of its own."""
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        yield node.id
+    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        yield node.name
+    elif isinstance(node, ast.arg):
+        yield node.arg
+    elif isinstance(node, ast.alias):
+        yield node.asname or node.name.partition(".")[0]
+
+
+def _takes_import_error(handler: ast.ExceptHandler) -> bool:
+    return handler.type is None or any(
+        isinstance(node, ast.Name) and node.id in ("ImportError", "ModuleNotFoundError")
+        for node in ast.walk(handler.type)
+    )
+
+
+def _is_fraction(node: ast.expr) -> bool:
+    """Whether a value is no integer for certain."""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, float | complex)
+    if isinstance(node, ast.Call):
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        return name == "float"
+    if isinstance(node, ast.UnaryOp):
+        return _is_fraction(node.operand)
+    if isinstance(node, ast.BinOp):
+        return _is_fraction(node.left) or _is_fraction(node.right)
+    return False

@@ -1,0 +1,89 @@
+"""One name for one construct, however it is imported."""
+
+_SAME_ROOT = (
+    ("tensorflow.compat.v1.", "tensorflow."),
+    ("tensorflow._api.v1.", "tensorflow."),
+    ("tensorflow.python.keras.", "tensorflow.keras."),
+    ("tensorflow.python.estimator.estimator.", "tensorflow.estimator."),
+    ("tensorflow.python.estimator.run_config.", "tensorflow.estimator."),
+    ("tensorflow.python.estimator.", "tensorflow.estimator."),
+    ("tensorflow_estimator.python.estimator.estimator.", "tensorflow.estimator."),
+    ("tensorflow_estimator.python.estimator.run_config.", "tensorflow.estimator."),
+    ("tensorflow.python.client.session.", "tensorflow."),
+    ("tensorflow.python.ops.rnn.", "tensorflow.nn."),
+    ("tensorflow.python.ops.nn_ops.", "tensorflow.nn."),
+    ("tensorflow.python.ops.nn.", "tensorflow.nn."),
+    ("tensorflow.python.framework.ops.", "tensorflow."),
+    ("tensorflow.python.training.monitored_session.", "tensorflow.train."),
+    ("tensorflow.python.training.supervisor.", "tensorflow.train."),
+    ("tensorflow.python.training.adam.", "tensorflow.train."),
+    ("tensorflow.python.training.momentum.", "tensorflow.train."),
+    ("tensorflow.python.training.gradient_descent.", "tensorflow.train."),
+    ("tensorflow.python.training.rmsprop.", "tensorflow.train."),
+    ("tensorflow.python.training.adagrad.", "tensorflow.train."),
+    ("tensorflow.python.training.optimizer.", "tensorflow.train."),
+    ("tensorflow.python.training.basic_session_run_hooks.", "tensorflow.train."),
+    ("tensorflow.python.training.session_run_hook.", "tensorflow.train."),
+    ("tensorflow.python.data.ops.dataset_ops.", "tensorflow.data."),
+    ("tensorflow.python.data.ops.readers.", "tensorflow.data."),
+    ("tensorflow.core.protobuf.config_pb2.", "tensorflow."),
+    ("tensorflow.contrib.tpu.python.tpu.tpu_estimator.", "tensorflow.contrib.tpu."),
+    ("tensorflow.contrib.tpu.python.tpu.tpu_config.", "tensorflow.contrib.tpu."),
+    ("tensorflow.contrib.tpu.python.tpu.tpu_optimizer.", "tensorflow.contrib.tpu."),
+    ("tensorflow.estimator.tpu.TPU", "tensorflow.contrib.tpu.TPU"),
+    ("tensorflow.estimator.tpu.InputPipelineConfig", "tensorflow.contrib.tpu.InputPipelineConfig"),
+    ("tensorflow.estimator.tpu.RunConfig", "tensorflow.contrib.tpu.RunConfig"),
+    ("tensorflow.tpu.CrossShardOptimizer", "tensorflow.contrib.tpu.CrossShardOptimizer"),
+    ("tensorflow.contrib.learn.python.learn.estimators.run_config.", "tensorflow.estimator."),
+    ("tensorflow.contrib.slim.python.slim.learning.", "tensorflow.contrib.slim.learning."),
+    ("tensorflow.contrib.data.Dataset", "tensorflow.data.Dataset"),
+    (
+        "tensorflow.contrib.data.batch_and_drop_remainder",
+        "tensorflow.data.experimental.batch_and_drop_remainder",
+    ),
+    ("tensorflow.contrib.data.map_and_batch", "tensorflow.data.experimental.map_and_batch"),
+    ("tf_slim.", "tensorflow.contrib.slim."),
+    ("keras.api.", "keras."),
+    ("npu_bridge.estimator.npu_ops", "npu_bridge.npu_init.npu_ops"),
+    ("npu_bridge.estimator.npu_unary_ops", "npu_bridge.npu_init.npu_unary_ops"),
+    ("npu_bridge.hccl.hccl_ops", "npu_bridge.npu_init.hccl_ops"),
+    ("npu_bridge.estimator.npu.npu_config.", "npu_bridge.npu_init."),
+    ("npu_bridge.estimator.npu.npu_estimator.", "npu_bridge.npu_init."),
+    ("npu_bridge.estimator.npu.npu_hook.", "npu_bridge.npu_init."),
+    ("npu_bridge.estimator.npu.npu_optimizer.", "npu_bridge.npu_init."),
+    ("npu_bridge.estimator.npu.npu_loss_scale_optimizer.", "npu_bridge.npu_init."),
+    ("npu_bridge.estimator.npu.npu_loss_scale_manager.", "npu_bridge.npu_init."),
+)
+_SAME = {
+    "tensorflow.compat.v1": "tensorflow",
+    "tensorflow.python.client.session": "tensorflow",
+    "tensorflow.core.protobuf.config_pb2": "tensorflow",
+    "tensorflow.python.ops.nn_ops": "tensorflow.nn",
+    "tensorflow.python.ops.rnn": "tensorflow.nn",
+    "tensorflow.python.keras": "tensorflow.keras",
+    "tf_slim": "tensorflow.contrib.slim",
+    "tensorflow.python.data.Dataset": "tensorflow.data.Dataset",
+    "tensorflow.train.SessionRunHook": "tensorflow.train.SessionRunHook",
+}
+
+
+def canonical(name: str) -> str:
+    """The name of a construct as the rules use it: TensorFlow's own in 1.15, `tensorflow.nn.relu`.
+
+    `tensorflow.compat.v1` and the modules behind the public ones (`tensorflow.python...`) become
+    the public names; `import tensorflow.compat.v1 as tf` thus needs no rule of its own.
+    """
+    while True:
+        if name in _SAME:
+            return _SAME[name]
+        for longer, shorter in _SAME_ROOT:
+            if name.startswith(longer):
+                name = shorter + name[len(longer) :]
+                break
+        else:
+            return name
+
+
+def is_tensorflow(name: str) -> bool:
+    """Whether a canonical name is TensorFlow's, or of what trains with it."""
+    return name.split(".", 1)[0] in ("tensorflow", "keras", "horovod")

@@ -1,0 +1,1 @@
+"""The rules, one a file; `registry.py` finds them."""

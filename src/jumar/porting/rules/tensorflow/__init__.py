@@ -1,0 +1,1 @@
+"""Rules for TensorFlow 1.15 scripts."""

@@ -1,0 +1,163 @@
+"""Sessions get a configuration with the NPU's graph optimizer."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change, Leave
+from jumar.porting.editing import add_argument, argument, is_open, literal, replace, wrap
+from jumar.porting.edits import Text
+from jumar.porting.options import PortOptions
+from jumar.porting.registry import Example, rule
+from jumar.porting.rules.tensorflow.host_sessions import host_only
+from jumar.porting.view import View
+
+_SESSIONS = {
+    "tensorflow.Session": ("config", 2),
+    "tensorflow.InteractiveSession": ("config", 2),
+    "tensorflow.train.MonitoredTrainingSession": ("config", 8),
+    "tensorflow.train.SingularMonitoredSession": ("config", 3),
+    "tensorflow.train.ChiefSessionCreator": ("config", 2),
+    "tensorflow.train.WorkerSessionCreator": ("config", 2),
+    "tensorflow.contrib.slim.learning.train": ("session_config", -1),
+    "tensorflow.contrib.training.train": ("config", -1),
+    "tensorflow.contrib.slim.evaluation.evaluate_once": ("session_config", -1),
+    "tensorflow.contrib.slim.evaluation.evaluation_loop": ("session_config", -1),
+}
+_METHODS = {
+    ("Supervisor", "managed_session"): ("config", 1),
+    ("Supervisor", "prepare_or_wait_for_session"): ("config", 1),
+}
+_ADD = Text(
+    en="a session runs on the NPU if its configuration names the graph optimizer NpuOptimizer",
+    zh="会话配置中指定 NpuOptimizer 图优化器后，会话才在 NPU 上运行",
+)
+_HOST = Text(
+    en="this session decodes or writes on the host and trains nothing: it stays on the CPU",
+    zh="该会话只在主机侧解码或写文件，不做训练：保留在 CPU 上",
+)
+_DONE = Text(en="it has the NPU's configuration already", zh="已带有 NPU 配置")
+_STARRED = Text(
+    en="the arguments come from * or **, so whether they hold a configuration cannot be read here",
+    zh="参数由 * 或 ** 传入，此处无法判断其中是否含有会话配置",
+)
+_STARRED_TODO = Text(
+    en="pass config=npu_config_proto(config_proto=...) where the arguments are made",
+    zh="在构造这些参数的位置传入 config=npu_config_proto(config_proto=...)",
+)
+
+
+@rule(
+    "session-config",
+    title=Text(en="Sessions get a configuration with NpuOptimizer", zh="会话配置加入 NpuOptimizer"),
+    source="npu_init.py of Ascend/tensorflow; TensorFlow 1.15 migration guide",
+    nodes=(ast.Call,),
+    examples=(
+        Example(
+            before="import tensorflow as tf\n\nwith tf.Session() as sess:\n    sess.run(op)\n",
+            after="import tensorflow as tf\nfrom npu_bridge.npu_init import npu_config_proto\n\n"
+            "with tf.Session(config=npu_config_proto()) as sess:\n    sess.run(op)\n",
+        ),
+        Example(
+            before="from tensorflow import Session as S\n\nsess = S('', graph, config)\n",
+            after="from tensorflow import Session as S\n"
+            "from npu_bridge.npu_init import npu_config_proto\n\n"
+            "sess = S('', graph, npu_config_proto(config_proto=config))\n",
+        ),
+        Example(
+            before="import tensorflow.compat.v1 as tf\n\n"
+            "with tf.train.MonitoredTrainingSession(\n"
+            "    checkpoint_dir=logs,  # where\n"
+            "    config=config,\n"
+            ") as sess:\n"
+            "    pass\n",
+            after="import tensorflow.compat.v1 as tf\n"
+            "from npu_bridge.npu_init import npu_config_proto\n\n"
+            "with tf.train.MonitoredTrainingSession(\n"
+            "    checkpoint_dir=logs,  # where\n"
+            "    config=npu_config_proto(config_proto=config),\n"
+            ") as sess:\n"
+            "    pass\n",
+        ),
+        Example(
+            before="import tensorflow as tf\n\nsv = tf.train.Supervisor(logdir=logs)\n"
+            "with sv.managed_session() as sess:\n    pass\n",
+            after="import tensorflow as tf\nfrom npu_bridge.npu_init import npu_config_proto\n\n"
+            "sv = tf.train.Supervisor(logdir=logs)\n"
+            "with sv.managed_session(config=npu_config_proto()) as sess:\n    pass\n",
+        ),
+        Example(
+            before="import tensorflow as tf\n\nsess = tf.Session(config=config)\n",
+            after="import tensorflow as tf\n"
+            "from npu_bridge.npu_init import npu_config_proto\n\n\n"
+            "def npu_session_config(config=None):\n"
+            '    """Session options for the NPU."""\n'
+            "    config = npu_config_proto(config_proto=config)\n"
+            "    for optimizer in config.graph_options.rewrite_options.custom_optimizers:\n"
+            '        if optimizer.name == "NpuOptimizer":\n'
+            '            optimizer.parameter_map["precision_mode"].s = b"allow_mix_precision"\n'
+            "    return config\n\n"
+            "sess = tf.Session(config=npu_session_config(config))\n",
+            options=PortOptions(precision="allow_mix_precision"),
+        ),
+    ),
+    untouched=(
+        "import requests\n\nsess = requests.Session()\n",
+        "from sqlalchemy.orm import Session\n\nwith Session(engine) as session:\n    pass\n",
+        "import tensorflow as tf\n\nclass Session(object):\n    pass\n\nsess = Session()\n",
+        "def managed_session(server):\n    return server.managed_session()\n",
+        "import tensorflow as tf\n\nprint(tf.Session)\n",
+        "import tensorflow as tf\nfrom npu_bridge.npu_init import npu_config_proto\n\n"
+        "sess = tf.Session(config=npu_config_proto())\n",
+        "import tensorflow as tf\nfrom npu_bridge.npu_init import *\n\n"
+        "sess = tf.Session(config=npu_config_proto(config_proto=config))\n",
+    ),
+)
+def session_config(call: ast.Call, view: View) -> Iterator[Change]:
+    """Give the configuration of a session to `npu_config_proto`, or add one."""
+    found = _parameter(call, view)
+    if found is None:
+        return
+    name, position = found
+    config = argument(call, name, position)
+    if config is None and is_open(call):
+        yield view.notice(
+            call, reason=_STARRED, todo=_STARRED_TODO, severity="look", confidence="likely"
+        )
+        return
+    if config is not None and has_npu_config(config, view):
+        yield Leave(node=call, reason=_DONE)
+        return
+    if host_only(call, view):
+        yield Leave(node=call, reason=_HOST)
+        return
+    function, imports, functions = view.session_config()
+    if config is None:
+        change = (add_argument(view.module, call, f"{name}={function}()"),)
+    elif literal(config) is None and isinstance(config, ast.Constant):
+        change = (replace(view.module, config, f"{function}()"),)
+    else:
+        word = "" if functions else "config_proto="
+        change = wrap(view.module, config, f"{function}({word}", ")")
+    yield view.rewrite(call, *change, reason=_ADD, imports=imports, functions=functions)
+
+
+def has_npu_config(config: ast.expr, view: View) -> bool:
+    """Whether an expression is, or is a name bound once to, a call that adds NpuOptimizer."""
+    if view.is_npu(config):
+        return True
+    if isinstance(config, ast.Name):
+        _, bindings = view.module.scopes.lookup(config)
+        values = [binding.value for binding in bindings]
+        return bool(values) and all(value is not None and view.is_npu(value) for value in values)
+    return False
+
+
+def _parameter(call: ast.Call, view: View) -> tuple[str, int] | None:
+    name = view.kinds.called(call)
+    if name in _SESSIONS:
+        return _SESSIONS[name]
+    if isinstance(call.func, ast.Attribute) and call.func.attr in {
+        method for _, method in _METHODS
+    }:
+        return _METHODS.get((view.kinds.of(call.func.value) or "", call.func.attr))
+    return None

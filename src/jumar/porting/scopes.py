@@ -1,0 +1,222 @@
+"""Who binds which name where: scopes, bindings and parents of a parsed script."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+BindingKind = Literal[
+    "import", "assignment", "class", "function", "argument", "with", "loop", "other"
+]
+ScopeNode = (
+    ast.Module
+    | ast.FunctionDef
+    | ast.AsyncFunctionDef
+    | ast.Lambda
+    | ast.ClassDef
+    | ast.ListComp
+    | ast.SetComp
+    | ast.DictComp
+    | ast.GeneratorExp
+)
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+@dataclass(frozen=True, eq=False)
+class Binding:
+    """One place that gives a name its meaning.
+
+    Args:
+        node: The statement or argument.
+        value: What is assigned, entered by `with`, or looped over; None where that is not one
+            expression.
+        module: Of an import: the module with its leading dots, `..models`.
+        member: Of `from module import member`; empty for `import module`.
+    """
+
+    kind: BindingKind
+    node: ast.AST
+    value: ast.expr | None = None
+    module: str = ""
+    member: str = ""
+
+
+@dataclass(eq=False)
+class Scope:
+    """What one function, class, comprehension or the module itself binds."""
+
+    node: ScopeNode
+    parent: "Scope | None"
+    bindings: dict[str, list[Binding]] = field(default_factory=lambda: defaultdict(list))
+    elsewhere: dict[str, "Scope"] = field(default_factory=lambda: {})
+    stars: list[str] = field(default_factory=lambda: [])
+    references: dict[str, list[ast.Name]] = field(default_factory=lambda: defaultdict(list))
+
+    @property
+    def is_class(self) -> bool:
+        return isinstance(self.node, ast.ClassDef)
+
+
+class Scopes:
+    """The scopes of a module, and the parent of every node.
+
+    Args:
+        tree: The parsed script.
+    """
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.tree = tree
+        self.module = Scope(tree, None)
+        self.parents: dict[ast.AST, ast.AST] = {}
+        self.nodes: list[ast.AST] = []
+        self._scopes: dict[ast.AST, Scope] = {tree: self.module}
+        self._names: dict[ast.Name, Scope] = {}
+        self._fill()
+        for name, scope in self._names.items():
+            if isinstance(name.ctx, ast.Load):
+                home = self._home(name.id, scope) or self.module
+                home.references[name.id].append(name)
+
+    def binds(self, name: str) -> bool:
+        """Whether any scope of the module gives a name a meaning."""
+        return any(name in scope.bindings for scope in self._scopes.values())
+
+    def lookup(self, name: ast.Name) -> tuple[Scope | None, list[Binding]]:
+        """The scope that binds a name that stands somewhere, and its bindings there."""
+        home = self._home(name.id, self._names.get(name, self.module))
+        return home, home.bindings[name.id] if home else []
+
+    def scope_of(self, node: ast.AST) -> Scope:
+        """The innermost scope around a node; of a function or class: the one that it opens."""
+        current: ast.AST | None = node
+        while current is not None:
+            if current in self._scopes:
+                return self._scopes[current]
+            current = self.parents.get(current)
+        return self.module
+
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        """The nodes around a node, the innermost first."""
+        current = self.parents.get(node)
+        while current is not None:
+            yield current
+            current = self.parents.get(current)
+
+    def _home(self, name: str, scope: Scope) -> Scope | None:
+        current: Scope | None = scope
+        innermost = True
+        while current is not None:
+            if name in current.elsewhere:
+                return current.elsewhere[name]
+            # A method does not see the names of its class.
+            if name in current.bindings and (innermost or not current.is_class):
+                return current
+            innermost = innermost and isinstance(current.node, _COMPREHENSIONS)
+            current = current.parent
+        return None
+
+    def _fill(self) -> None:
+        # A stack of our own: a generated script may nest deeper than Python's.
+        stack: list[tuple[ast.AST, Scope]] = [(self.tree, self.module)]
+        while stack:
+            node, scope = stack.pop()
+            self.nodes.append(node)
+            inner = scope
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                inner = self._open(node, scope)
+                scope.bindings[node.name].append(Binding("function", node))
+                self._arguments(node.args, inner)
+            elif isinstance(node, ast.Lambda):
+                inner = self._open(node, scope)
+                self._arguments(node.args, inner)
+            elif isinstance(node, ast.ClassDef):
+                inner = self._open(node, scope)
+                scope.bindings[node.name].append(Binding("class", node))
+            elif isinstance(node, _COMPREHENSIONS):
+                inner = self._open(node, scope)
+            else:
+                self._bind(node, scope)
+            children: list[tuple[ast.AST, Scope]] = []
+            for child in ast.iter_child_nodes(node):
+                self.parents[child] = node
+                children.append((child, self._scope_of_child(node, child, scope, inner)))
+            stack.extend(reversed(children))
+
+    def _open(self, node: ScopeNode, parent: Scope) -> Scope:
+        inner = Scope(node, parent)
+        self._scopes[node] = inner
+        return inner
+
+    def _scope_of_child(self, node: ast.AST, child: ast.AST, outer: Scope, inner: Scope) -> Scope:
+        if outer is inner:
+            return outer
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            return inner if child in node.body else outer
+        if isinstance(node, ast.Lambda):
+            return inner if child is node.body else outer
+        if isinstance(node, ast.ClassDef):
+            return inner if child in node.body else outer
+        return inner
+
+    def _arguments(self, arguments: ast.arguments, scope: Scope) -> None:
+        plain = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        for argument in [*plain, arguments.vararg, arguments.kwarg]:
+            if argument is not None:
+                scope.bindings[argument.arg].append(Binding("argument", argument))
+
+    def _bind(self, node: ast.AST, scope: Scope) -> None:
+        if isinstance(node, ast.Name):
+            self._names[node] = scope
+            if not isinstance(node.ctx, ast.Load):
+                self._bind_name(node, scope)
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                name = alias.asname or alias.name.partition(".")[0]
+                module = alias.name if alias.asname else name
+                self._target(name, scope).bindings[name].append(
+                    Binding("import", node, module=module)
+                )
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            for alias in node.names:
+                if alias.name == "*":
+                    scope.stars.append(module)
+                    continue
+                name = alias.asname or alias.name
+                self._target(name, scope).bindings[name].append(
+                    Binding("import", node, module=module, member=alias.name)
+                )
+        elif isinstance(node, ast.Global | ast.Nonlocal):
+            for name in node.names:
+                scope.elsewhere[name] = (
+                    self.module
+                    if isinstance(node, ast.Global)
+                    else self._enclosing(name, scope) or self.module
+                )
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            scope.bindings[node.name].append(Binding("other", node))
+
+    def _enclosing(self, name: str, scope: Scope) -> Scope | None:
+        return self._home(name, scope.parent) if scope.parent else None
+
+    def _target(self, name: str, scope: Scope) -> Scope:
+        return scope.elsewhere.get(name, scope)
+
+    def _bind_name(self, name: ast.Name, scope: Scope) -> None:
+        parent = self.parents.get(name)
+        binding = Binding("other", name)
+        if (isinstance(parent, ast.Assign) and name in parent.targets) or (
+            isinstance(parent, ast.AnnAssign | ast.NamedExpr) and name is parent.target
+        ):
+            binding = Binding("assignment", parent, parent.value)
+        if isinstance(parent, ast.NamedExpr):
+            # `:=` in a comprehension binds in the function around it.
+            while isinstance(scope.node, _COMPREHENSIONS) and scope.parent:
+                scope = scope.parent
+        elif isinstance(parent, ast.withitem):
+            binding = Binding("with", parent, parent.context_expr)
+        elif isinstance(parent, ast.For | ast.AsyncFor | ast.comprehension):
+            binding = Binding("loop", parent, parent.iter)
+        self._target(name.id, scope).bindings[name.id].append(binding)

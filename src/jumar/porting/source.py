@@ -1,0 +1,127 @@
+"""A script's bytes as text, and back, so that what no edit touches stays as it is."""
+
+import codecs
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cached_property
+
+from jumar.porting.edits import Place, Text
+
+_COOKIE = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+_BLANK = re.compile(rb"^[ \t\f]*(?:[#\r\n]|$)")
+
+
+class Unreadable(Exception):
+    """A file that cannot be read as a script; `note` says why."""
+
+    def __init__(self, note: Text) -> None:
+        super().__init__(note.en)
+        self.note = note
+
+
+@dataclass(frozen=True)
+class SourceText:
+    """The text of a script without its byte order mark, with its own line ends."""
+
+    text: str
+    encoding: str = "utf-8"
+    bom: bool = False
+
+    def encoded(self, text: str) -> bytes:
+        """The bytes of a text in this file's encoding."""
+        return (codecs.BOM_UTF8 if self.bom else b"") + text.encode(self.encoding)
+
+
+def decode(content: bytes) -> SourceText:
+    """Read a script as Python does: byte order mark, then coding cookie, then UTF-8.
+
+    Raises:
+        Unreadable: It is binary, or not in the encoding that it claims.
+    """
+    if b"\0" in content:
+        raise Unreadable(Text(en="holds NUL bytes: no script", zh="含有 NUL 字节，不是脚本"))
+    bom = content.startswith(codecs.BOM_UTF8)
+    body = content[len(codecs.BOM_UTF8) :] if bom else content
+    encoding = _cookie(body) or "utf-8"
+    try:
+        encoding = codecs.lookup(encoding).name
+        text = body.decode(encoding)
+        # A codec that changes bytes on the way (UTF-7, rot13) cannot give the same file back.
+        same = text.encode(encoding) == body
+    except (LookupError, UnicodeError, TypeError, AttributeError) as error:
+        raise Unreadable(
+            Text(
+                en=f"cannot be read as {encoding}: {error}",
+                zh=f"无法按 {encoding} 编码读取：{error}",
+            )
+        ) from error
+    if not same:
+        raise Unreadable(
+            Text(en=f"cannot be written back as {encoding}", zh=f"无法按 {encoding} 编码写回")
+        )
+    return SourceText(text, encoding, bom)
+
+
+def _cookie(body: bytes) -> str:
+    lines = re.split(rb"\r\n|\r|\n", body[:4096], maxsplit=2)
+    for line in lines[:2]:
+        found = _COOKIE.match(line)
+        if found:
+            return found[1].decode("ascii")
+        if not _BLANK.match(line):
+            return ""
+    return ""
+
+
+class Lines:
+    r"""Where the lines of a text begin, counted as Python's parser counts them.
+
+    Args:
+        text: With line ends `\n`, `\r\n` or `\r`. Form feeds end no line for the parser, so
+            `str.splitlines` does not serve.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.starts = [0, *(found.end() for found in re.finditer(r"\r\n|\r|\n", text))]
+
+    @cached_property
+    def newline(self) -> str:
+        r"""The line end of the first line; `\n` where there is none."""
+        found = re.search(r"\r\n|\r|\n", self.text)
+        return found[0] if found else "\n"
+
+    @cached_property
+    def ascii(self) -> bool:
+        return self.text.isascii()
+
+    def offset(self, line: int, byte_column: int) -> int:
+        """The character offset of a position of Python's parser: line from 1, UTF-8 bytes."""
+        start = self.starts[line - 1]
+        if self.ascii:
+            return start + byte_column
+        # The parser counts bytes of UTF-8 whatever the file's encoding.
+        end = self.starts[line] if line < len(self.starts) else len(self.text)
+        content = self.text[start:end]
+        if content.isascii():
+            return start + byte_column
+        return start + len(content.encode()[:byte_column].decode(errors="ignore"))
+
+    def place(self, offset: int) -> Place:
+        """Line and column, from 1, of a character offset."""
+        line = bisect_right(self.starts, offset)
+        return Place(line=line, column=offset - self.starts[line - 1] + 1)
+
+    def line_start(self, offset: int) -> int:
+        return self.starts[bisect_right(self.starts, offset) - 1]
+
+    def line_end(self, offset: int) -> int:
+        """Offset after the line end of the line in which an offset lies."""
+        line = bisect_right(self.starts, offset)
+        return self.starts[line] if line < len(self.starts) else len(self.text)
+
+    def indent(self, offset: int) -> str:
+        """The white space at the beginning of the line in which an offset lies."""
+        found = re.compile(r"[ \t\f]*").match(self.text, self.line_start(offset))
+        return found[0] if found else ""

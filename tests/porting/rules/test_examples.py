@@ -1,0 +1,81 @@
+"""Every rule, on the examples that it gives and on what it must leave alone."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from jumar.porting.edits import FileReport
+from jumar.porting.options import PortOptions
+from jumar.porting.project import Project
+from jumar.porting.registry import Example, Rule, all_rules
+from jumar.porting.rewriting import port_file
+from jumar.porting.source import SourceText
+
+NOWHERE = Project(Path("nowhere"))
+EXAMPLES = [
+    pytest.param(rule, example, id=f"{rule.id}-{number}")
+    for rule in all_rules()
+    for number, example in enumerate(rule.examples)
+]
+UNTOUCHED = [
+    pytest.param(rule, source, id=f"{rule.id}-{number}")
+    for rule in all_rules()
+    for number, source in enumerate(rule.untouched)
+]
+
+
+def port(text: str, options: PortOptions) -> FileReport:
+    return port_file(SourceText(text), "script.py", NOWHERE, options)
+
+
+def result(report: FileReport, text: str) -> str:
+    return report.after if report.status == "ported" else text
+
+
+@pytest.mark.parametrize(("rule", "example"), EXAMPLES)
+def test_an_example_becomes_what_the_rule_says(rule: Rule, example: Example) -> None:
+    report = port(example.before, example.options)
+    assert result(report, example.before) == example.after
+    acted = {edit.rule for edit in report.edits} | {found.rule for found in report.findings}
+    assert rule.id in acted
+
+
+@pytest.mark.parametrize(("rule", "example"), EXAMPLES)
+def test_an_example_parses_and_does_not_change_again(rule: Rule, example: Example) -> None:
+    ast.parse(example.after)
+    report = port(example.after, example.options)
+    assert result(report, example.after) == example.after
+    assert not report.edits
+
+
+@pytest.mark.parametrize(("rule", "example"), EXAMPLES)
+def test_edits_of_an_example_stand_where_they_say(rule: Rule, example: Example) -> None:
+    report = port(example.before, example.options)
+    before, after = example.before.split("\n"), result(report, example.before).split("\n")
+    for edit in report.edits:
+        if edit.before:
+            line = before[edit.place.line - 1][edit.place.column - 1 :]
+            assert edit.before.startswith(line.strip()) or line.startswith(
+                edit.before.split("\n")[0]
+            )
+        if edit.place_after is not None and edit.after:
+            line = after[edit.place_after.line - 1][edit.place_after.column - 1 :]
+            assert line.startswith(edit.after.split("\n")[0].strip()) or edit.after.startswith(
+                line.strip()
+            )
+
+
+@pytest.mark.parametrize(("rule", "source"), UNTOUCHED)
+def test_what_a_rule_must_leave_stays_byte_for_byte(rule: Rule, source: str) -> None:
+    ast.parse(source)
+    report = port(source, PortOptions(source=rule.language))
+    assert not [edit for edit in report.edits if edit.rule == rule.id]
+
+
+@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.id)
+def test_a_rule_has_examples_and_more_that_it_leaves_alone(rule: Rule) -> None:
+    assert rule.examples or rule.untouched
+    assert rule.title.en
+    assert rule.title.zh
+    assert rule.source

@@ -1,0 +1,161 @@
+"""Two texts side by side: which lines belong together, and which letters of them changed."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from jumar.porting.report.showing import lines_of
+
+_PAIRS_TO_COMPARE = 2_500
+"""Blocks of up to 50 by 50 changed lines are paired by likeness, larger ones by their order."""
+_ALIKE = 0.35
+_LONG_LINE = 2_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A piece of a line; `changed` if the other side has something else there."""
+
+    text: str
+    changed: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """A line of one side; `end` names its line end where the other side has another one."""
+
+    number: int
+    parts: tuple[Part, ...]
+    end: str = ""
+
+    @property
+    def text(self) -> str:
+        return "".join(part.text for part in self.parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """What stands beside each other; None on the side that has no such line."""
+
+    left: Cell | None
+    right: Cell | None
+    changed: bool
+
+
+def align(before: str, after: str) -> list[Row]:
+    """All lines of both texts, in order, each with the one that it became."""
+    left, right = lines_of(before), lines_of(after)
+    rows: list[Row] = []
+    for tag, i, i_end, j, j_end in SequenceMatcher(None, left, right).get_opcodes():
+        if tag == "equal":
+            rows += [_same(i + k, j + k, left[i + k]) for k in range(i_end - i)]
+            continue
+        for i_pair, j_pair in _paired(left[i:i_end], right[j:j_end]):
+            rows.append(
+                _changed(
+                    (i + i_pair, left[i + i_pair]) if i_pair is not None else None,
+                    (j + j_pair, right[j + j_pair]) if j_pair is not None else None,
+                )
+            )
+    return rows
+
+
+def _same(i: int, j: int, line: str) -> Row:
+    parts = (Part(text=line.rstrip("\r\n")),)
+    return Row(
+        left=Cell(number=i + 1, parts=parts), right=Cell(number=j + 1, parts=parts), changed=False
+    )
+
+
+def _changed(left: tuple[int, str] | None, right: tuple[int, str] | None) -> Row:
+    if left is None or right is None:
+        one = left or right
+        assert one is not None
+        cell = Cell(number=one[0] + 1, parts=(Part(text=one[1].rstrip("\r\n")),))
+        return Row(
+            left=cell if right is None else None, right=cell if left is None else None, changed=True
+        )
+    old, new = left[1].rstrip("\r\n"), right[1].rstrip("\r\n")
+    old_end, new_end = left[1][len(old) :], right[1][len(new) :]
+    other_end = old_end != new_end
+    old_parts, new_parts = _compared(old, new)
+    return Row(
+        left=Cell(number=left[0] + 1, parts=old_parts, end=_end_name(old_end) if other_end else ""),
+        right=Cell(
+            number=right[0] + 1, parts=new_parts, end=_end_name(new_end) if other_end else ""
+        ),
+        changed=True,
+    )
+
+
+def _end_name(end: str) -> str:
+    return end.replace("\r", "CR").replace("\n", "LF") or "none"
+
+
+def _paired(left: Sequence[str], right: Sequence[str]) -> Iterator[tuple[int | None, int | None]]:
+    """Which of the changed lines stand beside each other: the likest, without crossing."""
+    if len(left) * len(right) > _PAIRS_TO_COMPARE or not left or not right:
+        together = [(k, k) for k in range(min(len(left), len(right)))]
+    else:
+        together = _likest(left, right)
+    i = j = 0
+    for i_pair, j_pair in [*together, (len(left), len(right))]:
+        yield from ((k, None) for k in range(i, i_pair))
+        yield from ((None, k) for k in range(j, j_pair))
+        if i_pair < len(left):
+            yield i_pair, j_pair
+        i, j = i_pair + 1, j_pair + 1
+
+
+def _likest(left: Sequence[str], right: Sequence[str]) -> list[tuple[int, int]]:
+    """The pairs, in order on both sides, whose likeness adds up to the most."""
+    olds = [Counter(_tokens(line)) for line in left]
+    news = [Counter(_tokens(line)) for line in right]
+    best = [[0.0] * (len(right) + 1) for _ in range(len(left) + 1)]
+    alike = [[_likeness(old, new) for new in news] for old in olds]
+    for i in reversed(range(len(left))):
+        for j in reversed(range(len(right))):
+            pair = alike[i][j] + best[i + 1][j + 1] if alike[i][j] >= _ALIKE else 0.0
+            best[i][j] = max(pair, best[i + 1][j], best[i][j + 1])
+    found: list[tuple[int, int]] = []
+    i = j = 0
+    while i < len(left) and j < len(right):
+        if alike[i][j] >= _ALIKE and best[i][j] == alike[i][j] + best[i + 1][j + 1]:
+            found.append((i, j))
+            i, j = i + 1, j + 1
+        elif best[i][j] == best[i + 1][j]:
+            i += 1
+        else:
+            j += 1
+    return found
+
+
+def _likeness(old: Counter[str], new: Counter[str]) -> float:
+    total = old.total() + new.total()
+    return 2 * (old & new).total() / total if total else 1.0
+
+
+def _tokens(line: str) -> list[str]:
+    return re.findall(r"\w+|[^\w\s]", line)
+
+
+def _compared(old: str, new: str) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
+    """The words of both lines, those marked that the other has not.
+
+    Words rather than letters: `Session` beside `NPUSession` reads better as one change than as
+    three letters put in.
+    """
+    if len(old) + len(new) > 2 * _LONG_LINE:
+        return (Part(text=old, changed=True),), (Part(text=new, changed=True),)
+    olds, news = re.findall(r"\w+|\s+|[^\w\s]", old), re.findall(r"\w+|\s+|[^\w\s]", new)
+    old_parts: list[Part] = []
+    new_parts: list[Part] = []
+    for tag, i, i_end, j, j_end in SequenceMatcher(None, olds, news, autojunk=False).get_opcodes():
+        changed = tag != "equal"
+        if i < i_end:
+            old_parts.append(Part(text="".join(olds[i:i_end]), changed=changed))
+        if j < j_end:
+            new_parts.append(Part(text="".join(news[j:j_end]), changed=changed))
+    return tuple(old_parts), tuple(new_parts)

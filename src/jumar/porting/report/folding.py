@@ -1,0 +1,109 @@
+"""The two sides of a file for the page: what is shown, what is folded, what is left out."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from jumar.porting.edits import Edit, FileReport, Finding
+from jumar.porting.report.aligning import Row, align
+
+CONTEXT = 3
+_SHORTEST_FOLD = 4
+"""Fewer unchanged lines than this are shown: the line that folds them would take as much room."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Note:
+    """An edit or a finding at the line where it stands; `key` names it on the page."""
+
+    key: str
+    item: Edit | Finding
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotedRow:
+    """A line of both sides, with what there is to say about it."""
+
+    row: Row
+    notes: tuple[Note, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """Lines that stand on the page as they are."""
+
+    rows: tuple[NotedRow, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Folded:
+    """Unchanged lines, the same on both sides."""
+
+    left: int
+    right: int
+    lines: tuple[str, ...]
+
+
+def side_by_side(file: FileReport, key: str) -> list[Shown | Folded]:
+    """A ported file from top to bottom.
+
+    Args:
+        file: With both texts.
+        key: What the keys of its notes begin with.
+    """
+    rows = align(file.before.removeprefix("\ufeff"), file.after.removeprefix("\ufeff"))
+    if not rows:
+        return []
+    notes = _placed(file, rows, key)
+    near: set[int] = set()
+    for index, row in enumerate(rows):
+        if row.changed or index in notes:
+            near.update(range(index - CONTEXT, index + CONTEXT + 1))
+    found: list[Shown | Folded] = []
+    for first, end, is_near in _runs([index in near for index in range(len(rows))]):
+        if is_near or end - first < _SHORTEST_FOLD:
+            noted = tuple(
+                NotedRow(row=rows[index], notes=tuple(notes.get(index, ())))
+                for index in range(first, end)
+            )
+            if found and isinstance(found[-1], Shown):
+                noted = (*found.pop().rows, *noted)  # pyright: ignore[reportAttributeAccessIssue]
+            found.append(Shown(rows=noted))
+        else:
+            found.append(_folded(rows[first:end]))
+    return found
+
+
+def _runs(flags: Sequence[bool]) -> Iterator[tuple[int, int, bool]]:
+    """First index, end and value of each run of equal flags."""
+    first = 0
+    for index in range(1, len(flags) + 1):
+        if index == len(flags) or flags[index] != flags[first]:
+            yield first, index, flags[first]
+            first = index
+
+
+def _folded(rows: Sequence[Row]) -> Folded:
+    left, right = rows[0].left, rows[0].right
+    assert left is not None
+    assert right is not None
+    lines = tuple(row.left.text for row in rows if row.left is not None)
+    return Folded(left=left.number, right=right.number, lines=lines)
+
+
+def _placed(file: FileReport, rows: Sequence[Row], key: str) -> dict[int, list[Note]]:
+    """The notes of each row, by its index."""
+    lefts = {row.left.number: index for index, row in enumerate(rows) if row.left is not None}
+    rights = {row.right.number: index for index, row in enumerate(rows) if row.right is not None}
+    placed: dict[int, list[Note]] = {}
+    items: list[tuple[str, Edit | Finding]] = [
+        *((f"{key}-e{number}", edit) for number, edit in enumerate(file.edits)),
+        *((f"{key}-d{number}", found) for number, found in enumerate(file.findings)),
+    ]
+    for name, item in items:
+        after = rights.get(item.place_after.line) if item.place_after is not None else None
+        # What is put in before a line has that line as its place: there the new line says more.
+        candidates = [index for index in (after, lefts.get(item.place.line)) if index is not None]
+        changed = [index for index in candidates if rows[index].changed]
+        index = (changed or candidates or [len(rows) - 1])[0]
+        placed.setdefault(index, []).append(Note(key=name, item=item))
+    return placed

@@ -1,0 +1,266 @@
+"""A report as JSON, and back.
+
+The schema is versioned (`"schema": 1`); `docs/port-reports.md` describes it. Sentences are kept in
+both languages, so that a report can be shown again in the other one.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+from jumar.errors import UserError
+from jumar.porting.edits import (
+    Confidence,
+    Edit,
+    FileReport,
+    FileStatus,
+    Finding,
+    Kept,
+    Place,
+    Severity,
+    Text,
+    TreeReport,
+)
+
+FORMAT = "jumar port report"
+SCHEMA = 1
+
+_Read = TypeVar("_Read")
+_Json = dict[str, Any]
+
+
+def to_json(report: TreeReport) -> _Json:
+    """A report as JSON values: dicts, lists, strings, numbers and None."""
+    return {
+        "format": FORMAT,
+        "schema": SCHEMA,
+        "version": report.version,
+        "root": report.root,
+        "options": list(report.options),
+        "added": list(report.added),
+        "totals": {
+            "files": {status: report.count(status) for status in get_args(FileStatus)},
+            "edits": dict(sorted(report.edits_by_rule().items())),
+            "findings": dict(sorted(report.findings_by_rule().items())),
+            "kept": dict(sorted(report.kept_by_rule().items())),
+        },
+        "files": [_file(file) for file in report.files],
+    }
+
+
+def dumps(report: TreeReport) -> str:
+    """A report as the text of a JSON file."""
+    return json.dumps(to_json(report), ensure_ascii=False, indent=1) + "\n"
+
+
+def from_json(value: object, *, where: str = "") -> TreeReport:
+    """The report that `to_json` was given. `totals` are for other readers and are not read.
+
+    Args:
+        value: What a JSON file holds.
+        where: The file, for messages.
+
+    Raises:
+        UserError: It is no report, or one of a newer schema; the message names the field.
+    """
+    top = _Field(value, where)
+    if top["format"].text() != FORMAT:
+        raise top["format"].refused(f'"{FORMAT}"')
+    schema = top["schema"].number()
+    if schema != SCHEMA:
+        raise UserError(
+            f"a report of schema {schema}; this jumar reads schema {SCHEMA}",
+            where=where,
+            todo="Write it again with `jumar port ... --report FILE.json`, or update jumar.",
+        )
+    return TreeReport(
+        root=top["root"].text(),
+        files=top["files"].each(_read_file),
+        options=top["options"].each(_Field.text),
+        added=top["added"].each(_Field.text),
+        version=top["version"].text(),
+    )
+
+
+def read_report(path: Path) -> TreeReport:
+    """Read a report that was saved as JSON.
+
+    Raises:
+        UserError: It cannot be read, is no JSON, or is no report.
+    """
+    again = "Give a file that `jumar port ... --report FILE.json` wrote."
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"cannot be read: {error.strerror}", where=str(path), todo=again) from error
+    except (ValueError, RecursionError) as error:
+        # ValueError covers bytes that are not UTF-8, broken JSON and numbers of absurd length.
+        reason = str(error) if isinstance(error, ValueError) else "nested too deeply"
+        raise UserError(f"is no JSON: {reason}", where=str(path), todo=again) from error
+    return from_json(value, where=str(path))
+
+
+def _text(text: Text) -> _Json:
+    return {"en": text.en, "zh": text.zh}
+
+
+def _place(place: Place | None) -> _Json | None:
+    return None if place is None else {"line": place.line, "column": place.column}
+
+
+def _file(file: FileReport) -> _Json:
+    return {
+        "path": file.path,
+        "status": file.status,
+        "note": None if file.note is None else _text(file.note),
+        "edits": [_edit(edit) for edit in file.edits],
+        "findings": [_finding(found) for found in file.findings],
+        "kept": [
+            {
+                "rule": kept.rule,
+                "place": _place(kept.place),
+                "code": kept.code,
+                "reason": _text(kept.reason),
+            }
+            for kept in file.kept
+        ],
+        "before": file.before,
+        "after": file.after,
+    }
+
+
+def _edit(edit: Edit) -> _Json:
+    return {
+        "rule": edit.rule,
+        "place": _place(edit.place),
+        "place_after": _place(edit.place_after),
+        "before": edit.before,
+        "after": edit.after,
+        "reason": _text(edit.reason),
+        "confidence": edit.confidence,
+        "source": edit.source,
+    }
+
+
+def _finding(found: Finding) -> _Json:
+    return {
+        "rule": found.rule,
+        "place": _place(found.place),
+        "place_after": _place(found.place_after),
+        "code": found.code,
+        "reason": _text(found.reason),
+        "todo": _text(found.todo),
+        "severity": found.severity,
+        "confidence": found.confidence,
+        "source": found.source,
+    }
+
+
+class _Field:
+    """A value of a JSON file with its place in it, which refuses what it should not be."""
+
+    def __init__(self, value: object, where: str, name: str = "") -> None:
+        self.value = value
+        self.where = where
+        self.name = name
+
+    def refused(self, wished: str) -> UserError:
+        return UserError(
+            f"{self.name or 'the file'} is not {wished}",
+            where=self.where,
+            todo="Give a file that `jumar port ... --report FILE.json` wrote.",
+        )
+
+    def __getitem__(self, key: str) -> "_Field":
+        name = f"{self.name}.{key}" if self.name else key
+        if not isinstance(self.value, dict):
+            raise self.refused("an object")
+        if key not in self.value:
+            raise _Field(None, self.where, name).refused("there")
+        return _Field(self.value[key], self.where, name)
+
+    def text(self) -> str:
+        if not isinstance(self.value, str):
+            raise self.refused("a text")
+        return self.value
+
+    def number(self) -> int:
+        # True is an int in Python, and no line number.
+        if not isinstance(self.value, int) or isinstance(self.value, bool) or self.value < 1:
+            raise self.refused("a number of 1 or more")
+        return self.value
+
+    def one_of(self, known: Sequence[_Read]) -> _Read:
+        for candidate in known:
+            if candidate == self.value:
+                return candidate
+        raise self.refused("one of " + ", ".join(map(str, known)))
+
+    def each(self, read: "Callable[[_Field], _Read]") -> tuple[_Read, ...]:
+        if not isinstance(self.value, list):
+            raise self.refused("a list")
+        return tuple(
+            read(_Field(item, self.where, f"{self.name}[{index}]"))
+            for index, item in enumerate(self.value)
+        )
+
+    def optional(self, read: "Callable[[_Field], _Read]") -> _Read | None:
+        return None if self.value is None else read(self)
+
+
+def _read_text(field: _Field) -> Text:
+    return Text(en=field["en"].text(), zh=field["zh"].text())
+
+
+def _read_place(field: _Field) -> Place:
+    return Place(line=field["line"].number(), column=field["column"].number())
+
+
+def _read_file(field: _Field) -> FileReport:
+    return FileReport(
+        path=field["path"].text(),
+        status=field["status"].one_of(get_args(FileStatus)),
+        note=field["note"].optional(_read_text),
+        edits=field["edits"].each(_read_edit),
+        findings=field["findings"].each(_read_finding),
+        kept=field["kept"].each(_read_kept),
+        before=field["before"].text(),
+        after=field["after"].text(),
+    )
+
+
+def _read_edit(field: _Field) -> Edit:
+    return Edit(
+        rule=field["rule"].text(),
+        place=_read_place(field["place"]),
+        place_after=field["place_after"].optional(_read_place),
+        before=field["before"].text(),
+        after=field["after"].text(),
+        reason=_read_text(field["reason"]),
+        confidence=field["confidence"].one_of(get_args(Confidence)),
+        source=field["source"].text(),
+    )
+
+
+def _read_finding(field: _Field) -> Finding:
+    return Finding(
+        rule=field["rule"].text(),
+        place=_read_place(field["place"]),
+        place_after=field["place_after"].optional(_read_place),
+        code=field["code"].text(),
+        reason=_read_text(field["reason"]),
+        todo=_read_text(field["todo"]),
+        severity=field["severity"].one_of(get_args(Severity)),
+        confidence=field["confidence"].one_of(get_args(Confidence)),
+        source=field["source"].text(),
+    )
+
+
+def _read_kept(field: _Field) -> Kept:
+    return Kept(
+        rule=field["rule"].text(),
+        place=_read_place(field["place"]),
+        code=field["code"].text(),
+        reason=_read_text(field["reason"]),
+    )

@@ -1,0 +1,198 @@
+"""A report as Markdown."""
+
+import re
+from collections.abc import Iterator
+from typing import get_args
+
+from jumar.porting.edits import Edit, FileReport, FileStatus, Finding, Language, TreeReport
+from jumar.porting.report.showing import code_and_prose, lines_of, one_line, places, visible
+from jumar.porting.report.words import Words, words
+
+_SPECIAL = re.compile(r"[\\*\[\]<>|~#$&`]|(?<!\w)_|_(?!\w)")
+"""An underscore within a word is only a letter; names such as loss_scale stay readable."""
+
+
+def markdown(report: TreeReport, language: Language = "en", *, list_kept: bool = False) -> str:
+    """The report as a Markdown document.
+
+    Args:
+        report: What became of the tree.
+        language: In which language sentences and headings are.
+        list_kept: Whether each place that was left on purpose is listed, rather than counted.
+    """
+    said = words(language)
+    lines = [
+        *_head(report, said),
+        *_counts_by_rule(report, said),
+        *_findings(report, said, language),
+        *_edits(report, said, language),
+        *_kept(report, said, language, list_kept),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def code(text: str) -> str:
+    """A code span of one line, whatever backticks the text holds."""
+    text = one_line(text)
+    if not text.strip():
+        return ""
+    fence = "`" * (_longest_run(text) + 1)
+    space = " " if text.startswith(("`", " ")) or text.endswith(("`", " ")) else ""
+    return f"{fence}{space}{text}{space}{fence}"
+
+
+def code_cell(text: str) -> str:
+    """A code span in a table: a pipe would end the cell even within the span."""
+    return code(text).replace("|", "\\|")
+
+
+def prose(text: str) -> str:
+    """A sentence of a rule; what it has between backticks stays code, the rest is only text."""
+    return "".join(
+        code(part) if is_code else _SPECIAL.sub(r"\\\g<0>", one_line(part))
+        for is_code, part in code_and_prose(text)
+    )
+
+
+def _longest_run(text: str) -> int:
+    return max((len(run) for run in re.findall("`+", text)), default=0)
+
+
+def _head(report: TreeReport, said: Words) -> Iterator[str]:
+    yield f"# {prose(said.title.format(root=report.root))}"
+    yield ""
+    options = code(" ".join(report.options)) if report.options else said.default_options
+    yield f"- {said.options}{said.colon}{options}"
+    if report.version:
+        yield f"- {said.version}{said.colon}{prose(report.version)}"
+    yield f"- {said.count(said.edits, report.edits_by_rule().total())}"
+    yield f"- {said.count(said.findings, report.findings_by_rule().total())}"
+    yield f"- {said.count(said.kept, report.kept_by_rule().total())}"
+    if report.added:
+        yield f"- {said.added}{said.colon}{', '.join(code(path) for path in report.added)}"
+    yield ""
+    yield f"| {said.files} | | |"
+    yield "|---|---:|---|"
+    for status in get_args(FileStatus):
+        meaning = said.status_meanings[status]
+        yield f"| {said.statuses[status]} | {report.count(status):,} | {meaning} |"
+    yield ""
+
+
+def _counts_by_rule(report: TreeReport, said: Words) -> Iterator[str]:
+    edits, findings, kept = (
+        report.edits_by_rule(),
+        report.findings_by_rule(),
+        report.kept_by_rule(),
+    )
+    rules = sorted({*edits, *findings, *kept})
+    if not rules:
+        return
+    yield f"## {said.by_rule}"
+    yield ""
+    yield f"| {said.rule} | {said.edits} | {said.findings} | {said.kept} |"
+    yield "|---|---:|---:|---:|"
+    for rule in rules:
+        yield f"| {code_cell(rule)} | {edits[rule]:,} | {findings[rule]:,} | {kept[rule]:,} |"
+    yield ""
+
+
+def _findings(report: TreeReport, said: Words, language: Language) -> Iterator[str]:
+    yield f"## {said.first}"
+    yield ""
+    last = ""
+    for file, found in report.with_findings():
+        if found.severity != last:
+            last = found.severity
+            meaning = said.severity_meanings[found.severity]
+            yield f"### {said.severities[found.severity]} ({meaning})"
+            yield ""
+        yield from _finding(file, found, said, language)
+    if not last:
+        yield said.no_findings
+        yield ""
+
+
+def _finding(file: FileReport, found: Finding, said: Words, language: Language) -> Iterator[str]:
+    where = places(file.path, found.place, found.place_after, said.removed)
+    yield f"- **{code(where)}** {code(found.code)}  "
+    yield f"  {prose(found.reason.in_language(language))}  "
+    yield f"  **{said.todo}**{said.colon}{prose(found.todo.in_language(language))}  "
+    yield f"  {_because(found, said)}"
+    yield ""
+
+
+def _because(item: Edit | Finding, said: Words) -> str:
+    return (
+        f"{said.rule}{said.colon}{code(item.rule)} · "
+        f"{said.confidence}{said.colon}{said.confidences[item.confidence]} · "
+        f"{said.source}{said.colon}{prose(item.source)}"
+    )
+
+
+def _edits(report: TreeReport, said: Words, language: Language) -> Iterator[str]:
+    yield f"## {said.every_edit}"
+    yield ""
+    files = [file for file in report.files if file.edits]
+    for file in files:
+        yield f"### {code(file.path)}"
+        yield ""
+        if file.note is not None:
+            yield prose(file.note.in_language(language))
+            yield ""
+        for edit in file.edits:
+            yield from _edit(edit, said, language)
+    if not files:
+        yield said.no_edits
+        yield ""
+    others = [file for file in report.files if file.note is not None and not file.edits]
+    if others:
+        yield f"## {said.files_without_edits}"
+        yield ""
+        for file in others:
+            note = prose(file.note.in_language(language)) if file.note is not None else ""
+            yield f"- {code(file.path)} ({said.statuses[file.status]}): {note}"
+        yield ""
+
+
+def _edit(edit: Edit, said: Words, language: Language) -> Iterator[str]:
+    where = str(edit.place)
+    if edit.place_after != edit.place:
+        where += f" → {edit.place_after if edit.place_after is not None else said.removed}"
+    yield f"**{where}** {prose(edit.reason.in_language(language))}  "
+    yield _because(edit, said)
+    yield ""
+    changed = [
+        *(f"-{_shown(line)}" for line in lines_of(edit.before)),
+        *(f"+{_shown(line)}" for line in lines_of(edit.after)),
+    ]
+    fence = "`" * max(3, _longest_run("\n".join(changed)) + 1)
+    yield f"{fence}diff"
+    yield from changed
+    yield fence
+    yield ""
+
+
+def _shown(line: str) -> str:
+    return visible(line.rstrip("\r\n"))
+
+
+def _kept(report: TreeReport, said: Words, language: Language, list_kept: bool) -> Iterator[str]:
+    counts = report.kept_by_rule()
+    if not counts:
+        return
+    yield f"## {said.kept[0].upper()}{said.kept[1:]}"
+    yield ""
+    yield f"{said.kept_meaning}{'' if list_kept else ' ' + said.kept_unlisted}"
+    yield ""
+    for rule, number in sorted(counts.items()):
+        yield f"- {code(rule)}: {number:,}"
+        if not list_kept:
+            continue
+        for file in report.files:
+            for kept in file.kept:
+                if kept.rule == rule:
+                    where = f"{file.path}:{kept.place}"
+                    reason = prose(kept.reason.in_language(language))
+                    yield f"  - {code(where)} {code(kept.code)} {reason}"
+    yield ""

@@ -1,0 +1,206 @@
+"""The page of a port: one HTML file that needs nothing else."""
+
+import base64
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import get_args
+
+from jinja2 import Environment, StrictUndefined, Template
+
+from jumar.porting.edits import (
+    Confidence,
+    FileReport,
+    FileStatus,
+    Finding,
+    Kept,
+    Language,
+    Severity,
+    TreeReport,
+)
+from jumar.porting.report.aligning import Cell
+from jumar.porting.report.folding import Folded, Shown, side_by_side
+from jumar.porting.report.saving import save_text
+from jumar.porting.report.showing import code_and_prose, lines_of, one_line, visible
+from jumar.porting.report.words import words
+
+LINES_KEPT_WHOLE = 2_000
+"""Of a longer file only the lines around edits and findings are on the page."""
+PAGE_CHARACTERS = 6_000_000
+"""About so many characters of differences are on a page; what comes after is left out, and the
+page says so. A browser opens a page of that size in a second or two."""
+MOST_FINDINGS = 2_000
+MOST_FILES = 5_000
+MOST_KEPT = 1_000
+_FILES_OPEN = 12
+_CHARACTERS_A_ROW = 150
+_LONG_LINE = 400
+_LONG_PART = 160
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileView:
+    """A file with its two sides; `left_out` if they would not fit on the page."""
+
+    key: str
+    report: FileReport
+    blocks: Sequence[Shown | Folded]
+    whole: bool
+    left_out: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class FindingView:
+    """A finding of the list; `link` is the place in the differences, if it is on the page."""
+
+    path: str
+    found: Finding
+    link: str
+
+
+def render(report: TreeReport, language: Language = "en") -> str:
+    """The page as HTML, with its style and script inside and no address of anything outside.
+
+    Every text of the report is escaped by the template engine, whatever it holds; the script that
+    filters the page is the only one that its policy lets run.
+    """
+    views = _with_differences(report)
+    folder = files("jumar.porting.report")
+    style = folder.joinpath("page.css").read_text(encoding="utf-8")
+    script = folder.joinpath("page.js").read_text(encoding="utf-8")
+    findings = list(report.with_findings())
+    keys = {id(view.report): view for view in views}
+    kept = [(file.path, kept) for file in report.files for kept in file.kept]
+    return _template().render(
+        report=report,
+        say=words(language),
+        language=language,
+        style=style,
+        script=script,
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+        statuses=get_args(FileStatus),
+        severities=get_args(Severity),
+        confidences=get_args(Confidence),
+        edits=report.edits_by_rule(),
+        found=report.findings_by_rule(),
+        kept=report.kept_by_rule(),
+        rules=sorted({*report.edits_by_rule(), *report.findings_by_rule(), *report.kept_by_rule()}),
+        findings=[_finding_view(file, found, keys.get(id(file))) for file, found in findings][
+            :MOST_FINDINGS
+        ],
+        findings_left_out=max(0, len(findings) - MOST_FINDINGS),
+        views=views,
+        files_open=len(views) <= _FILES_OPEN,
+        others=[file for file in report.files if not file.edits][:MOST_FILES],
+        others_left_out=max(0, sum(not file.edits for file in report.files) - MOST_FILES),
+        kept_places=sorted(kept, key=_by_rule)[:MOST_KEPT],
+        kept_left_out=max(0, len(kept) - MOST_KEPT),
+        is_fold=_is_fold,
+        pieces=_pieces,
+        lines_of=lines_of,
+        visible=visible,
+        one_line=one_line,
+        code_and_prose=code_and_prose,
+    )
+
+
+def save_page(report: TreeReport, path: Path, language: Language = "en") -> None:
+    """Write the page beside its place and rename it.
+
+    Raises:
+        UserError: The file cannot be written.
+    """
+    save_text(path, render(report, language))
+
+
+def _by_rule(pair: tuple[str, Kept]) -> tuple[str, str, object]:
+    return pair[1].rule, pair[0], pair[1].place
+
+
+def _hash(text: str) -> str:
+    """What the page's policy calls a style or script that it lets through."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _with_differences(report: TreeReport) -> list[FileView]:
+    """The files with edits, until the page is full."""
+    left = PAGE_CHARACTERS
+    views: list[FileView] = []
+    for number, file in enumerate(report.files):
+        if not file.edits:
+            continue
+        key = f"f{number}"
+        blocks = side_by_side(file, key) if left > 0 else []
+        shown = sum(_size_of_rows(block) for block in blocks if isinstance(block, Shown))
+        folded = sum(_size_of_fold(block) for block in blocks if isinstance(block, Folded))
+        lines = file.before.count("\n")
+        whole = lines <= LINES_KEPT_WHOLE and shown + folded <= left
+        left_out = shown > left
+        views.append(
+            FileView(
+                key=key,
+                report=file,
+                blocks=[] if left_out else blocks,
+                whole=whole,
+                left_out=left_out,
+            )
+        )
+        if not left_out:
+            left -= shown + (folded if whole else 0)
+    return views
+
+
+def _size_of_rows(block: Shown) -> int:
+    return sum(
+        _CHARACTERS_A_ROW * (1 + 2 * len(noted.notes))
+        + sum(
+            min(_LONG_LINE, len(cell.text))
+            for cell in (noted.row.left, noted.row.right)
+            if cell is not None
+        )
+        for noted in block.rows
+    )
+
+
+def _size_of_fold(block: Folded) -> int:
+    return _CHARACTERS_A_ROW + sum(len(line) + 1 for line in block.lines)
+
+
+def _finding_view(file: FileReport, found: Finding, view: FileView | None) -> FindingView:
+    link = ""
+    if view is not None and not view.left_out:
+        number = next(i for i, other in enumerate(file.findings) if other is found)
+        link = f"{view.key}-d{number}"
+    return FindingView(path=file.path, found=found, link=link)
+
+
+def _is_fold(block: Shown | Folded) -> bool:
+    return isinstance(block, Folded)
+
+
+def _pieces(cell: Cell) -> Iterator[tuple[str, str]]:
+    """The parts of a line as class and text; of a very long line, what is around its changes."""
+    is_long = len(cell.text) > _LONG_LINE
+    for part in cell.parts:
+        kind = "changed" if part.changed else ""
+        limit = _LONG_LINE if part.changed else _LONG_PART
+        if not is_long or len(part.text) <= limit:
+            yield kind, visible(part.text)
+            continue
+        half = limit // 2
+        yield kind, visible(part.text[:half])
+        yield "cut", f"{len(part.text) - 2 * half:,}"
+        yield kind, visible(part.text[-half:])
+
+
+@lru_cache(maxsize=1)
+def _template() -> Template:
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    source = files("jumar.porting.report").joinpath("page.html.jinja")
+    return environment.from_string(source.read_text(encoding="utf-8"))

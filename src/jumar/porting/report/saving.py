@@ -1,0 +1,69 @@
+"""Reports on the disk: the format by the suffix, and no half-written file."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from jumar.errors import UserError
+from jumar.porting.edits import Language, TreeReport
+from jumar.porting.report.json_report import dumps
+from jumar.porting.report.markdown import markdown
+
+SUFFIXES = (".md", ".json", ".html")
+
+
+def report_suffix(path: Path) -> str:
+    """The format that a file name asks for; for checking a command before hours of work.
+
+    Raises:
+        UserError: It asks for none of those that there are.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise UserError(
+            f"no report is written as '{path.suffix or path.name}'",
+            where=str(path),
+            todo=f"End the name in one of {', '.join(SUFFIXES)}.",
+        )
+    return suffix
+
+
+def save_report(report: TreeReport, path: Path, language: Language = "en") -> None:
+    """Write a report: Markdown, JSON or one HTML page, by the suffix of its name.
+
+    Raises:
+        UserError: The suffix is another one, or the file cannot be written.
+    """
+    suffix = report_suffix(path)
+    if suffix == ".json":
+        text = dumps(report)
+    elif suffix == ".md":
+        text = markdown(report, language)
+    else:
+        # Jinja takes 60 ms to import, which a port without a page need not wait for.
+        from jumar.porting.report.page import render
+
+        text = render(report, language)
+    save_text(path, text)
+
+
+def save_text(path: Path, text: str) -> None:
+    """Write a text beside its place and rename it.
+
+    Raises:
+        UserError: The folder cannot be written to, or the disk is full.
+    """
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # A file name may hold bytes that are no text; they are written as JSON spells them.
+        beside.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
+        beside.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            beside.unlink()
+        raise UserError(
+            f"cannot be written: {error.strerror}",
+            where=str(path),
+            todo="Check that the disk is not full and that the folder may be written to.",
+        ) from error

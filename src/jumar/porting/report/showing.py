@@ -1,0 +1,69 @@
+"""Source code and names as a person may safely look at them."""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+from jumar.porting.edits import Place
+
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
+)
+"""What a reader would not see, or what would move or hide other letters: control characters, marks
+that turn the direction of writing, zero-width ones, halves of surrogate pairs (bytes of a file
+name that are no text)."""
+
+
+def visible(text: str) -> str:
+    """A text in which nothing is hidden: what a reader could not see is spelt out.
+
+    Code that turns the direction of writing, or that moves the cursor of a terminal, would
+    otherwise show a reader another program than the one that runs. Line ends and tabs stay.
+    """
+    return _UNSEEN.sub(_spelt, text)
+
+
+def one_line(text: str) -> str:
+    """A text on one line, such as a file name that holds a line end."""
+    return visible(text.replace("\r\n", "⏎").replace("\n", "⏎").replace("\t", " "))
+
+
+def _spelt(found: "re.Match[str]") -> str:
+    code = ord(found[0])
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "\u2421"
+    return f"<U+{code:04X}>"
+
+
+def width(text: str) -> int:
+    """How many columns of a terminal a text takes; Chinese letters take two."""
+    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a source with their ends, as Python's parser counts them."""
+    found = re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text)
+    return [str(line) for line in found]
+
+
+def code_and_prose(text: str) -> Iterator[tuple[bool, str]]:
+    """The parts of a sentence, and whether each is code, that is: stood between backticks.
+
+    A backtick without a second one is a letter like others.
+    """
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        parts[-2:] = ["`".join(parts[-2:])]
+    for index, part in enumerate(parts):
+        if part:
+            yield index % 2 == 1, part
+
+
+def places(path: str, place: Place, place_after: Place | None, removed: str) -> str:
+    """`path:line:column → line:column`; the second is left away where it is the same."""
+    where = f"{one_line(path)}:{place}"
+    if place_after == place:
+        return where
+    return f"{where} → {place_after if place_after is not None else removed}"

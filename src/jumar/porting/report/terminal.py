@@ -1,0 +1,148 @@
+"""A port in the terminal: the diff and a summary, coloured where that is wished."""
+
+import shlex
+from typing import get_args
+
+from rich.console import Console
+from rich.text import Text as Line
+
+from jumar.porting.edits import FileStatus, Finding, Language, Severity, TreeReport
+from jumar.porting.report.showing import one_line, visible
+from jumar.porting.report.unified import diff_lines
+from jumar.porting.report.words import Words, words
+
+FINDINGS_SHOWN = 10
+_RULES_SHOWN = 8
+
+_DIFF_STYLES = {"-": "red", "+": "green", "@": "cyan"}
+_SEVERITY_STYLES: dict[Severity, str] = {
+    "blocking": "bold red",
+    "accuracy": "bold yellow",
+    "speed": "bold blue",
+    "look": "bold",
+}
+
+
+def is_coloured(console: Console) -> bool:
+    """Whether to colour: a terminal, and NO_COLOR is not set."""
+    return console.is_terminal and not console.no_color
+
+
+def print_diff(report: TreeReport, console: Console) -> None:
+    """Print the unified diff of every ported file.
+
+    Without colours it is written as it is, so that it can be piped into `patch -p1`. In a terminal,
+    letters that would hide or move others are spelt out.
+    """
+    coloured = is_coloured(console)
+    for file in report.files:
+        in_head = True
+        for line in diff_lines(file):
+            if not coloured:
+                # rich drops carriage returns, and with them the line ends of a Windows file.
+                console.file.write(line)
+                continue
+            in_head = in_head and not line.startswith("@@")
+            style = "bold" if in_head else _DIFF_STYLES.get(line[0], "")
+            _print(console, Line(visible(line.rstrip("\r\n")), style=style))
+    console.file.flush()
+
+
+def print_summary(
+    report: TreeReport,
+    console: Console,
+    language: Language = "en",
+    *,
+    next_command: str = "",
+    findings_shown: int = FINDINGS_SHOWN,
+) -> None:
+    """Print what was counted, the first findings, and what to type next.
+
+    Args:
+        report: What became of the tree.
+        console: Where to.
+        language: In which language.
+        next_command: What to type next; the last line is left away without.
+        findings_shown: At most so many findings; the line after them says how many are left.
+    """
+    said = words(language)
+    lines = [_files_line(report, said)]
+    lines += _counts_lines(report, said)
+    lines += _finding_lines(report, said, language, findings_shown)
+    if next_command:
+        lines.append(Line.assemble((said.next_step + said.colon, "bold"), next_command))
+    coloured = is_coloured(console)
+    for line in lines:
+        _print(console, line if coloured else Line(line.plain))
+
+
+def command_to_write(report: TreeReport) -> str:
+    """The command that writes the tree of which a port only showed the diff."""
+    root = report.root.rstrip("/") or report.root
+    typed = ["jumar", "port", *report.options, root, "--to", f"{root}-npu"]
+    return one_line(shlex.join(typed))
+
+
+def _print(console: Console, line: Line) -> None:
+    console.print(line, soft_wrap=True, highlight=False, markup=False, emoji=False)
+
+
+def _files_line(report: TreeReport, said: Words) -> Line:
+    counts = [
+        f"{said.statuses[status]} {report.count(status):,}"
+        for status in get_args(FileStatus)
+        if report.count(status)
+    ]
+    counts += [f"{said.added} {len(report.added):,}"] if report.added else []
+    return Line.assemble(
+        (said.count(said.files, len(report.files)), "bold"), "  ", " · ".join(counts)
+    )
+
+
+def _counts_lines(report: TreeReport, said: Words) -> list[Line]:
+    lines: list[Line] = []
+    for name, counts in (
+        (said.edits, report.edits_by_rule()),
+        (said.findings, report.findings_by_rule()),
+        (said.kept, report.kept_by_rule()),
+    ):
+        # Counter.most_common leaves equal counts in the order of the files; names are steadier.
+        ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        rules = [f"{one_line(rule)} {number:,}" for rule, number in ranked[:_RULES_SHOWN]]
+        rules += ["…"] if len(ranked) > _RULES_SHOWN else []
+        head = said.count(name, counts.total())
+        lines.append(Line.assemble((head, "bold"), "  ", " · ".join(rules)))
+    for line in lines:
+        line.rstrip()
+    return lines
+
+
+def _finding_lines(report: TreeReport, said: Words, language: Language, most: int) -> list[Line]:
+    pairs = list(report.with_findings())
+    if not pairs:
+        return []
+    lines = [Line(""), Line(said.first, style="bold")]
+    for file, found in pairs[:most]:
+        lines += _finding(f"{file.path}:{found.place}", found, said, language)
+    if len(pairs) > most:
+        lines.append(Line("  " + said.more.format(count=f"{len(pairs) - most:,}")))
+    return [*lines, Line("")]
+
+
+def _finding(where: str, found: Finding, said: Words, language: Language) -> list[Line]:
+    return [
+        Line.assemble(
+            "  ",
+            (said.severities[found.severity], _SEVERITY_STYLES[found.severity]),
+            "  ",
+            (one_line(where), "cyan"),
+            f"  {one_line(found.rule)}  ",
+            (_shortened(one_line(found.code)), "dim"),
+        ),
+        Line(f"    {one_line(found.reason.in_language(language))}"),
+        Line(f"    → {one_line(found.todo.in_language(language))}"),
+    ]
+
+
+def _shortened(code: str, most: int = 80) -> str:
+    return code if len(code) <= most else f"{code[: most - 1]}…"

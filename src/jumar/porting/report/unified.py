@@ -1,0 +1,69 @@
+"""A unified diff that `patch -p1` and `git apply` take, byte for byte."""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+
+from jumar.porting.edits import FileReport
+
+CONTEXT = 3
+
+
+def diff_lines(file: FileReport) -> Iterator[str]:
+    r"""The unified diff of a ported file; nothing where both texts are the same.
+
+    Every line ends in `\n`; before it stands whatever the file's own line has, such as `\r`.
+    The lines put together are a patch as long as they are encoded as the file is.
+    """
+    if file.before == file.after:
+        return
+    before, after = _split(file.before), _split(file.after)
+    yield f"--- {_name('a/' + file.path)}\n"
+    yield f"+++ {_name('b/' + file.path)}\n"
+    for group in SequenceMatcher(None, before, after).get_grouped_opcodes(CONTEXT):
+        (_, first_old, _, first_new, _), (_, _, end_old, _, end_new) = group[0], group[-1]
+        yield f"@@ -{_range(first_old, end_old)} +{_range(first_new, end_new)} @@\n"
+        for tag, old, old_end, new, new_end in group:
+            if tag == "equal":
+                yield from _marked(" ", before[old:old_end])
+            else:
+                yield from _marked("-", before[old:old_end])
+                yield from _marked("+", after[new:new_end])
+
+
+def _split(text: str) -> list[str]:
+    r"""The lines as `patch` counts them: ended by `\n` alone."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
+def _marked(mark: str, lines: Sequence[str]) -> Iterator[str]:
+    for line in lines:
+        if line.endswith("\n"):
+            yield mark + line
+        else:
+            yield f"{mark}{line}\n"
+            yield "\\ No newline at end of file\n"
+
+
+def _range(start: int, end: int) -> str:
+    """First line and number of lines; an empty range names the line before it."""
+    length = end - start
+    if length == 1:
+        return str(start + 1)
+    return f"{start + 1 if length else start},{length}"
+
+
+def _name(path: str) -> str:
+    """A file name as both programs read it back: quoted like a C string where it must be."""
+    if re.search(r'["\\\x00-\x1f\x7f\ud800-\udfff]', path):
+        return '"' + "".join(_quoted(byte) for byte in os.fsencode(path)) + '"'
+    # Without a tab after it, both programs would end a name at its first space.
+    return f"{path}\t" if re.search(r"\s", path) else path
+
+
+def _quoted(byte: int) -> str:
+    letter = chr(byte)
+    if letter in '"\\':
+        return "\\" + letter
+    return letter if 0x20 <= byte < 0x7F else f"\\{byte:03o}"

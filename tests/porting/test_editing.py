@@ -1,0 +1,131 @@
+"""Edits of calls and statements keep everything else."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from jumar.porting.applying import applied, ordered
+from jumar.porting.changes import Replacement
+from jumar.porting.editing import add_argument, delete, insert_after, insert_before, slots, wrap
+from jumar.porting.editing import remove_arguments as remove
+from jumar.porting.module import Module
+from jumar.porting.project import Project
+
+
+def parsed(text: str) -> Module:
+    return Module(text, "script.py", Project(Path("nowhere")))
+
+
+def call_of(module: Module) -> ast.Call:
+    return next(node for node in module.scopes.nodes if isinstance(node, ast.Call))
+
+
+def after(module: Module, *replacements: Replacement) -> str:
+    return applied(module.text, ordered(replacements))
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        ("f()", "f(k=1)"),
+        ("f( )", "f(k=1 )"),
+        ("f(a)", "f(a, k=1)"),
+        ("f(a,)", "f(a, k=1,)"),
+        ("f((a))", "f((a), k=1)"),
+        ("f(a, (b), # why, (this\n  )", "f(a, (b), k=1, # why, (this\n  )"),
+        ("f(\n    a,\n    b=2,\n)", "f(\n    a,\n    b=2, k=1,\n)"),
+        ("f(*a)", "f(*a, k=1)"),
+        ("f(a, **b)", "f(a, k=1, **b)"),
+        ("(f)(a)", "(f)(a, k=1)"),
+        ("f(')', \"#\")", "f(')', \"#\", k=1)"),
+        ("f(lambda: (1, 2))", "f(lambda: (1, 2), k=1)"),
+        ("f(a)(b)", "f(a)(b, k=1)"),
+    ],
+)
+def test_an_argument_is_added_after_the_others(before: str, expected: str) -> None:
+    module = parsed(before)
+    result = after(module, add_argument(module, call_of(module), "k=1"))
+    assert result == expected
+    ast.parse(result)
+
+
+@pytest.mark.parametrize(
+    ("before", "gone", "expected"),
+    [
+        ("f(a, b, c)", "a", "f(b, c)"),
+        ("f(a, b, c)", "b", "f(a, c)"),
+        ("f(a, b, c)", "c", "f(a, b)"),
+        ("f(a, b, c)", "bc", "f(a)"),
+        ("f(a, b, c)", "abc", "f()"),
+        ("f(a)", "a", "f()"),
+        ("f(a,)", "a", "f()"),
+        ("f(a, (b), c)", "b", "f(a, c)"),
+        ("f(\n  a,  # first\n  b,\n  c)", "b", "f(\n  a,  # first\n  \n  c)"),
+    ],
+)
+def test_arguments_go_with_their_comma(before: str, gone: str, expected: str) -> None:
+    module = parsed(before)
+    call = call_of(module)
+    names = {node for node in call.args if isinstance(node, ast.Name) and node.id in gone}
+    result = after(module, *remove(module, call, set(names)))
+    assert result == expected
+    ast.parse(result)
+
+
+def test_slots_span_parentheses_and_keywords() -> None:
+    module = parsed("f( (a) , k = (b),\n **c )")
+    found = slots(module, call_of(module))
+    assert [module.text[slot.start : slot.end] for slot in found] == ["(a)", "k = (b)", "**c"]
+
+
+def test_wrapping_what_is_wrapped_nests() -> None:
+    module = parsed("f(g(x))")
+    outer = call_of(module)
+    inner = outer.args[0]
+    result = after(module, *wrap(module, inner, "b(", ")"), *wrap(module, outer, "a(", ")"))
+    assert result == "a(f(b(g(x))))"
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        ("a = 1\nb = 2\nc = 3\n", "a = 1\nc = 3\n"),
+        ("a = 1\nb = 2  # why\nc = 3\n", "a = 1\nc = 3\n"),
+        ("if a:\n    b = 2\n", "if a:\n    pass\n"),
+        ("a = 1; b = 2; c = 3\n", "a = 1; pass; c = 3\n"),
+        ("if a: b = 2\n", "if a: pass\n"),
+        ("a = 1\r\nb = 2\r\n", "a = 1\r\n"),
+        ("a = 1\nb = (2,\n  3)\n", "a = 1\n"),
+        ("a = 1\nb = 2", "a = 1\n"),
+    ],
+)
+def test_a_statement_goes_with_its_line(before: str, expected: str) -> None:
+    module = parsed(before)
+    statement = next(
+        node
+        for node in module.scopes.nodes
+        if isinstance(node, ast.Assign) and module.source(node.targets[0]) == "b"
+    )
+    result = after(module, delete(module, statement))
+    assert result == expected
+    ast.parse(result)
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        ("if a:\n\tb = 2\n", "if a:\n\tx\n\tb = 2\n\ty\n"),
+        ("b = 2", "x\nb = 2\ny"),
+        ("b = 2\r\n", "x\r\nb = 2\r\ny\r\n"),
+        ("if a: b = 2\n", "if a: x; b = 2; y\n"),
+    ],
+)
+def test_lines_are_inserted_with_indentation_and_line_ends(before: str, expected: str) -> None:
+    module = parsed(before)
+    statement = next(node for node in module.scopes.nodes if isinstance(node, ast.Assign))
+    result = after(
+        module, insert_before(module, statement, "x"), insert_after(module, statement, "y")
+    )
+    assert result == expected
+    ast.parse(result)

@@ -1,0 +1,103 @@
+"""`jumar port check`."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from jumar.errors import UserError
+
+ScriptToken = Annotated[str, Parameter(allow_leading_hyphen=True)]
+
+
+def check(
+    ported: Path,
+    /,
+    *script: ScriptToken,
+    against: Path | None = None,
+    python: Path | None = None,
+    make_env: Path | None = None,
+    steps: int = 5,
+    seed: int = 1,
+    tolerance: float = 1e-5,
+    timeout: str = "10min",
+    json: bool = False,
+    report: Path | None = None,
+) -> int:
+    """Run a ported script on a CPU with TensorFlow 1.15, stage by stage, beside its original.
+
+    The script and its arguments come last, behind `--`:
+    `jumar port check OUT --against ORIGINAL -- train.py --batch_size 2`. Exit code 1 where a
+    stage fails.
+
+    Parameters
+    ----------
+    ported
+        The folder of the ported project; nothing in it is changed.
+    script
+        The script, relative to the folder, with its arguments; `NAME=value` before it sets an
+        environment variable.
+    against
+        The folder of the original: compare the losses of each step.
+    python
+        A Python 3.7 with TensorFlow 1.15; by default the one of JUMAR_TF115_PYTHON, else
+        `python3.7`, else pyenv's.
+    make_env
+        Make a virtual environment with TensorFlow 1.15 in this folder, or use the one there.
+    steps
+        Training steps to run.
+    seed
+        The seed of everything random on both sides.
+    tolerance
+        The largest relative difference of two losses that are taken for equal.
+    timeout
+        How long each side may run, such as 90s, 10min or 1h.
+    json
+        Print the report as JSON.
+    report
+        Also write the report to this file, as JSON where it ends in .json, else as Markdown.
+    """
+    from jumar.porting.check.checking import CheckRequest, run_check
+    from jumar.porting.check.durations import seconds_of
+    from jumar.porting.check.interpreter import find_interpreter
+    from jumar.porting.check.output import write_report
+    from jumar.porting.check.show import as_json, as_lines
+    from jumar.porting.check.side import read_command
+
+    command = read_command(script)
+    if command is None:
+        raise UserError(
+            "no script to run",
+            where="-- SCRIPT",
+            todo="End the command with it, such as: -- train.py --batch_size 2",
+        )
+    for folder in (ported, *([against] if against else [])):
+        if not folder.is_dir():
+            raise UserError(f"'{folder}' is no folder", todo="Name the folder of the project.")
+    request = CheckRequest(
+        ported=ported,
+        original=against,
+        command=command,
+        interpreter=find_interpreter(python=python, make_env=make_env, environment=os.environ),
+        steps=steps,
+        seed=seed,
+        timeout_s=seconds_of(timeout, where="--timeout"),
+        timeout=timeout,
+        tolerance=tolerance,
+    )
+    result = run_check(request, say=_say)
+    if report is not None:
+        write_report(result, report)
+    if json:
+        sys.stdout.write(as_json(result))
+    else:
+        print("\n".join(as_lines(result)))
+    return 0 if result.passed else 1
+
+
+def _say(text: str) -> None:
+    """Progress for whoever waits; not for files and pipes."""
+    if sys.stderr.isatty():
+        print(f"{text} ...", file=sys.stderr)

@@ -1,0 +1,307 @@
+"""The stages of a check, one after the other."""
+
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from jumar.errors import UserError
+from jumar.porting.check.interpreter import Interpreter
+from jumar.porting.check.losses import Comparison, compare
+from jumar.porting.check.reasons import details_of, reason_of
+from jumar.porting.check.record import Record, RunStage
+from jumar.porting.check.result import CheckResult, Stage
+from jumar.porting.check.side import Command, Side, SideRequest, run_side
+from jumar.porting.check.supervision import supervise
+
+_COMPILER = Path(__file__).resolve().parent / "runner37" / "compiles.py"
+_RUN_STAGES: tuple[tuple[RunStage, str], ...] = (
+    ("imports", "imports"),
+    ("graph", "builds its graph"),
+    ("step", "runs one step"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckRequest:
+    """What is checked, and how far.
+
+    `tolerance` is the largest relative difference of two losses that are taken for equal.
+    """
+
+    ported: Path
+    original: Path | None
+    command: Command
+    interpreter: Interpreter
+    steps: int
+    seed: int
+    timeout_s: float
+    timeout: str
+    tolerance: float
+
+    def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise UserError(f"{self.steps} steps", where="--steps", todo="Give 1 or more.")
+        if not 0 <= self.seed < 2**31:
+            raise UserError(
+                f"{self.seed} is no seed", where="--seed", todo="Give 0 or more, below 2**31."
+            )
+        if not 0 <= self.tolerance < 1:
+            raise UserError(
+                f"{self.tolerance} is no tolerance",
+                where="--tolerance",
+                todo="Give a relative difference from 0 to 1, such as 1e-5.",
+            )
+
+
+def run_check(request: CheckRequest, *, say: Callable[[str], None] = lambda _: None) -> CheckResult:
+    """Run all stages; what the script does is a result, whatever it does.
+
+    Args:
+        request: What is checked.
+        say: Called with a line before each part that takes time.
+
+    Returns:
+        The stages, the losses and what the stand-in recorded.
+
+    Raises:
+        UserError: A path is wrong.
+    """
+    begin = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="jumar-port-check-") as name:
+        folder = Path(name).resolve()
+        stages = [_parses(request, folder)]
+        say("running the port")
+        port = _run(request, folder, "port")
+        stages += _run_stages(request, port.record)
+        comparison: Comparison | None = None
+        notes = list(_notes(port, "port"))
+        if request.original is None:
+            if request.steps > 1:
+                stages.append(_all_steps(request, port.record, stages))
+        elif stages[-1].status != "passed":
+            stages.append(Stage(name=_follows(request), status="not reached", seconds=0.0))
+        else:
+            say("running the original")
+            original = _run(request, folder, "original")
+            notes += _notes(original, "original")
+            comparison = compare(
+                original.record.losses, port.record.losses, tolerance=request.tolerance
+            )
+            stage = _follow(request, original.record, port.record, comparison)
+            if stage.status == "failed" and comparison.first_different is not None:
+                say("running the original once more: does it repeat itself?")
+                again = _run(request, folder, "original")
+                stage = _with_repetition(stage, original.record, again.record)
+            stages.append(stage)
+    return CheckResult(
+        stages=tuple(stages),
+        comparison=comparison,
+        standin=port.record.standin,
+        notes=tuple(notes),
+        command=(request.command.script, *request.command.arguments),
+        interpreter=f"{request.interpreter.path} (Python {request.interpreter.python}, "
+        f"TensorFlow {request.interpreter.tensorflow})",
+        seconds=time.monotonic() - begin,
+    )
+
+
+def _run(request: CheckRequest, folder: Path, which: str) -> Side:
+    tree = request.ported if which == "port" else request.original
+    assert tree is not None
+    side = SideRequest(
+        tree=tree,
+        command=request.command,
+        with_standin=which == "port",
+        interpreter=request.interpreter,
+        steps=request.steps,
+        seed=request.seed,
+        timeout_s=request.timeout_s,
+    )
+    # Both sides run at the same place, one after the other: a path's length or name can decide
+    # an order, such as that of a hash, and then the losses.
+    return run_side(side, folder / "run")
+
+
+def _parses(request: CheckRequest, folder: Path) -> Stage:
+    """Compile every file of the tree in the interpreter that will run it."""
+    begin = time.monotonic()
+    errors = _syntax_errors(request.ported, request.interpreter, folder)
+    known = (
+        _syntax_errors(request.original, request.interpreter, folder)
+        if errors and request.original is not None
+        else {}
+    )
+    ours = {path: text for path, text in errors.items() if path not in known}
+    count = sum(1 for _ in _scripts(request.ported))
+    reason = f"{count} files"
+    if known and not ours:
+        reason += f", {len(errors)} of which parse on neither side: {', '.join(sorted(errors)[:3])}"
+    if ours:
+        reason = f"{len(ours)} of {count} files do not compile: " + "; ".join(
+            f"{path}:{text}" for path, text in sorted(ours.items())[:3]
+        )
+    return Stage(
+        name="parses",
+        status="failed" if ours else "passed",
+        seconds=time.monotonic() - begin,
+        reason=reason,
+    )
+
+
+def _scripts(tree: Path) -> list[Path]:
+    left_out = {".git", "__pycache__"}
+    return sorted(
+        path
+        for path in tree.rglob("*.py")
+        if path.is_file() and not left_out.intersection(path.relative_to(tree).parts)
+    )
+
+
+def _syntax_errors(tree: Path, interpreter: Interpreter, folder: Path) -> dict[str, str]:
+    """What does not compile, by its path relative to the tree."""
+    if not tree.is_dir():
+        raise UserError(f"'{tree}' is no folder", todo="Name the folder of the project.")
+    root = tree.resolve()
+    names, answer = folder / "names.json", folder / "errors.json"
+    names.write_text(json.dumps([str(path) for path in _scripts(root)]))
+    ended = supervise(
+        [str(interpreter.path), str(_COMPILER), str(names), str(answer)],
+        folder=folder,
+        environment={"PYTHONDONTWRITEBYTECODE": "1"},
+        timeout_s=300.0,
+    )
+    if not answer.is_file():
+        return {"": f"the compiler ended ({ended.how} {ended.code})"}
+    found = json.loads(answer.read_text())
+    answer.unlink()
+    return {
+        str(Path(path).relative_to(root)): f"{error['line']}: {error['what']}"
+        for path, error in found.items()
+    }
+
+
+def _run_stages(request: CheckRequest, record: Record) -> list[Stage]:
+    """The stages of one run; the first that was not reached has the reason."""
+    stages: list[Stage] = []
+    before = 0.0
+    for key, name in _RUN_STAGES:
+        reached = record.reached.get(key)
+        if reached is not None:
+            stages.append(
+                Stage(
+                    name=name,
+                    status="passed",
+                    seconds=max(0.0, reached - before),
+                    reason=_said(key, record),
+                )
+            )
+            before = reached
+        elif any(stage.status == "failed" for stage in stages):
+            stages.append(Stage(name=name, status="not reached", seconds=0.0))
+        else:
+            stages.append(_failed(request, record, name, record.ended.seconds - before))
+    return stages
+
+
+def _said(key: RunStage, record: Record) -> str:
+    if key == "graph" and record.num_ops:
+        return f"{record.num_ops} operations"
+    if key == "step" and record.losses:
+        losses = record.losses[0].losses
+        return ", ".join(f"{name} = {value:.7g}" for name, value in losses) or "no loss was found"
+    return ""
+
+
+def _failed(request: CheckRequest, record: Record, name: str, seconds: float) -> Stage:
+    return Stage(
+        name=name,
+        status="failed",
+        seconds=max(0.0, seconds),
+        reason=reason_of(record, python=str(request.interpreter.path), timeout=request.timeout),
+        details=details_of(record),
+    )
+
+
+def _all_steps(request: CheckRequest, record: Record, before: list[Stage]) -> Stage:
+    name = f"runs {request.steps} steps"
+    if before[-1].status != "passed":
+        return Stage(name=name, status="not reached", seconds=0.0)
+    seconds = max(0.0, record.ended.seconds - record.reached.get("step", 0.0))
+    if record.finished:
+        return Stage(
+            name=name, status="passed", seconds=seconds, reason=_steps_done(record, request.steps)
+        )
+    return _failed(request, record, name, seconds)
+
+
+def _steps_done(record: Record, asked: int) -> str:
+    done = len(record.losses)
+    return f"{done} steps" if done >= asked else f"the script's end came after {done} steps"
+
+
+def _follows(request: CheckRequest) -> str:
+    return f"follows the original's losses for {request.steps} steps"
+
+
+def _follow(request: CheckRequest, original: Record, port: Record, comparison: Comparison) -> Stage:
+    name, seconds = _follows(request), original.ended.seconds
+    limits = {"python": str(request.interpreter.path), "timeout": request.timeout}
+    for who, record in (("the original", original), ("the port", port)):
+        if not record.finished:
+            done = len(record.losses)
+            reason = f"{who} stops after {done} steps: {reason_of(record, **limits)}"
+            return Stage(
+                name=name,
+                status="failed",
+                seconds=seconds,
+                reason=reason,
+                details=details_of(record),
+            )
+    apart = comparison.first_different
+    if comparison.mismatch or not comparison.pairs:
+        reason = comparison.mismatch or "no loss was found in the steps of either side"
+        return Stage(name=name, status="failed", seconds=seconds, reason=reason)
+    if apart is not None:
+        reason = (
+            f"step {apart.step}: the original has {apart.original:.9g}, the port {apart.port:.9g} "
+            f"({apart.name}), relative difference {apart.relative_difference:.1e}, "
+            f"allowed {comparison.tolerance:g}"
+        )
+        return Stage(name=name, status="failed", seconds=seconds, reason=reason)
+    reason = (
+        f"{comparison.num_equal} of {len(comparison.pairs)} losses equal to the last bit, "
+        f"largest relative difference {comparison.largest_difference:.1e}, "
+        f"allowed {comparison.tolerance:g}"
+    )
+    if comparison.num_port < request.steps:
+        reason += f"; {_steps_done(port, request.steps)}"
+    return Stage(name=name, status="passed", seconds=seconds, reason=reason)
+
+
+def _with_repetition(stage: Stage, first: Record, second: Record) -> Stage:
+    """Say so where the original does not repeat itself: then the port cannot follow it."""
+    itself = compare(first.losses, second.losses, tolerance=0.0)
+    seconds = stage.seconds + second.ended.seconds
+    if itself.equal:
+        return replace(
+            stage, seconds=seconds, reason=stage.reason + "; the original repeats itself"
+        )
+    apart = itself.first_different
+    where = f" from step {apart.step} on" if apart else ""
+    reason = (
+        f"nothing can be said: two runs of the original differ{where} by up to "
+        f"{itself.largest_difference:.1e} although both have the same seeds; {stage.reason}"
+    )
+    return replace(stage, seconds=seconds, reason=reason)
+
+
+def _notes(side: Side, who: str) -> list[str]:
+    notes = [f"the {who} went on from the checkpoint {path}" for path in side.record.restored]
+    notes += [
+        f"the {who} wrote to {path}, a large file of the tree that is not copied"
+        for path in side.changed
+    ]
+    return notes

@@ -1,0 +1,22 @@
+"""Times as they are typed: `90`, `90s`, `10min`, `1h`."""
+
+import re
+
+from jumar.errors import UserError
+
+_SECONDS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0}
+
+
+def seconds_of(text: str, *, where: str) -> float:
+    """The seconds of a duration.
+
+    Raises:
+        UserError: It is none, or nothing.
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|min|h|)\s*", text)
+    seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
+    if seconds <= 0:
+        raise UserError(
+            f"'{text}' is no time", where=where, todo="Write 90s, 10min or 1h, above zero."
+        )
+    return seconds

@@ -1,0 +1,177 @@
+"""The Python 3.7 with TensorFlow 1.15 that scripts are checked with."""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from jumar.errors import UserError
+from jumar.porting.check.supervision import supervise
+
+VARIABLE = "JUMAR_TF115_PYTHON"
+PINS = ("tensorflow==1.15.0", "protobuf==3.20.3", "numpy==1.18.5", "h5py==2.10.0")
+"""What goes into an environment; pip finds gast 0.2.2 and tensorflow-estimator 1.15.1 itself."""
+
+_INSTALL_S = 1800.0
+_PROBE_S = 60.0
+_PROBE = """
+import glob, json, os, sys
+names = {"tensorflow", "tensorflow_cpu", "tensorflow_gpu", "nvidia_tensorflow"}
+found = [os.path.basename(path).rsplit(".", 1)[0].split("-")
+         for folder in sys.path for path in glob.glob(os.path.join(folder, "*tensorflow*-info"))]
+print(json.dumps({"python": "%d.%d.%d" % sys.version_info[:3],
+                  "tensorflow": [name[1] for name in found if name[0] in names]}))
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interpreter:
+    """A Python and what it has; `tensorflow` is empty where it has none."""
+
+    path: Path
+    python: str
+    tensorflow: str
+
+    @property
+    def fits(self) -> bool:
+        return self.python.startswith("3.7.") and self.tensorflow.startswith("1.15.")
+
+
+def find_interpreter(
+    *, python: Path | None, make_env: Path | None, environment: Mapping[str, str]
+) -> Interpreter:
+    """The interpreter to check with; an environment is made where one is asked for.
+
+    Looked at, in this order: `--python`, the environment of `--make-env` if it is there, the
+    variable JUMAR_TF115_PYTHON, `python3.7` on the path, and pyenv's versions.
+
+    Args:
+        python: The one that the user names; then no other is looked at.
+        make_env: A folder for a virtual environment, used if it is there and else made.
+        environment: The environment variables.
+
+    Returns:
+        A Python 3.7 with TensorFlow 1.15.
+
+    Raises:
+        UserError: There is none; with the commands that make one.
+    """
+    if make_env is not None and (there := _in_environment(make_env)).is_file():
+        return _fitting(there, where="--make-env")
+    if python is not None and make_env is None:
+        return _fitting(python, where="--python")
+    named = environment.get(VARIABLE, "")
+    if named and make_env is None:
+        return _fitting(Path(named), where=VARIABLE)
+    candidates = [python] if python is not None else _candidates(environment)
+    without: list[Interpreter] = []
+    for path in candidates:
+        found = probe(path)
+        if found is None:
+            continue
+        if found.fits and make_env is None:
+            return found
+        if found.python.startswith("3.7."):
+            without.append(found)
+    if make_env is not None:
+        return _make(make_env, without)
+    raise _none(without)
+
+
+def probe(path: Path) -> Interpreter | None:
+    """What an interpreter says of itself; None if it is none."""
+    try:
+        ended = supervise(
+            [str(path), "-c", _PROBE],
+            folder=Path.cwd(),
+            environment=_clean(os.environ),
+            timeout_s=_PROBE_S,
+        )
+        answer = json.loads(ended.tail[-1])
+    except (OSError, IndexError, ValueError):
+        return None
+    versions = answer["tensorflow"]
+    return Interpreter(
+        path=path, python=answer["python"], tensorflow=versions[0] if versions else ""
+    )
+
+
+def _clean(environment: Mapping[str, str]) -> dict[str, str]:
+    """Without what would bring modules of another Python into this one."""
+    return {name: value for name, value in environment.items() if not name.startswith("PYTHON")}
+
+
+def _fitting(path: Path, *, where: str) -> Interpreter:
+    if not path.is_file():
+        raise UserError(f"'{path}' is not there", where=where, todo=_commands("python3.7"))
+    found = probe(path)
+    if found is None:
+        raise UserError(f"'{path}' is no Python", where=where, todo=_commands("python3.7"))
+    if not found.fits:
+        has = f"TensorFlow {found.tensorflow}" if found.tensorflow else "no TensorFlow"
+        raise UserError(
+            f"'{path}' is Python {found.python} with {has}; Python 3.7 with TensorFlow 1.15 is "
+            "needed",
+            where=where,
+            todo=_commands(str(path) if found.python.startswith("3.7.") else "python3.7"),
+        )
+    return found
+
+
+def _candidates(environment: Mapping[str, str]) -> Iterator[Path]:
+    on_path = shutil.which("python3.7", path=environment.get("PATH"))
+    if on_path:
+        yield Path(on_path)
+    root = Path(environment.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    yield from sorted(root.glob("versions/3.7*/bin/python"), reverse=True)
+
+
+def _in_environment(folder: Path) -> Path:
+    return folder / "bin" / "python"
+
+
+def _make(folder: Path, candidates: list[Interpreter]) -> Interpreter:
+    """A new virtual environment with the pins."""
+    if not candidates:
+        raise _none(candidates)
+    if folder.exists() and any(folder.iterdir()):
+        raise UserError(
+            f"'{folder}' is there and is no virtual environment",
+            where="--make-env",
+            todo="Name a folder that is empty or not there.",
+        )
+    base = str(candidates[0].path)
+    python = str(_in_environment(folder))
+    for command in ([base, "-m", "venv", str(folder)], [python, "-m", "pip", "install", *PINS]):
+        ended = supervise(
+            command, folder=Path.cwd(), environment=_clean(os.environ), timeout_s=_INSTALL_S
+        )
+        if ended.how != "exited" or ended.code != 0:
+            # A half-made environment would be taken for a finished one by the next call.
+            shutil.rmtree(folder, ignore_errors=True)
+            raise UserError(
+                f"'{' '.join(command)}' failed: {' / '.join(ended.tail[-3:])}",
+                where="--make-env",
+                todo="Make the environment by hand, where packages can be had:\n" + _commands(base),
+            )
+    return _fitting(_in_environment(folder), where="--make-env")
+
+
+def _none(without: list[Interpreter]) -> UserError:
+    base = str(without[0].path) if without else "python3.7"
+    found = f"; '{base}' has none" if without else ", nor a Python 3.7"
+    first = "" if without else "Install Python 3.7 first (pyenv install 3.7.16).\n  "
+    return UserError(
+        f"no Python 3.7 with TensorFlow 1.15 was found{found}", todo=first + _commands(base)
+    )
+
+
+def _commands(base: str) -> str:
+    return (
+        f"Make one:\n    {base} -m venv ~/tf115\n"
+        f"    ~/tf115/bin/python -m pip install {' '.join(PINS)}\n"
+        f"    export {VARIABLE}=~/tf115/bin/python\n"
+        "  or give another by --python, or let --make-env DIR make it."
+    )

@@ -1,0 +1,91 @@
+"""Two runs side by side, step by step."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jumar.porting.check.record import StepLosses
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossPair:
+    """One loss of one step on both sides; `index` tells losses of a step apart."""
+
+    step: int
+    index: int
+    name: str
+    original: float
+    port: float
+
+    @property
+    def relative_difference(self) -> float:
+        """0 where both are equal, also where both are no number or the same infinity."""
+        if self.original == self.port or (math.isnan(self.original) and math.isnan(self.port)):
+            return 0.0
+        if not (math.isfinite(self.original) and math.isfinite(self.port)):
+            return math.inf
+        return abs(self.original - self.port) / max(abs(self.original), abs(self.port))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """The losses of both sides as far as both have them, and where they part."""
+
+    pairs: tuple[LossPair, ...]
+    tolerance: float
+    num_original: int
+    num_port: int
+    mismatch: str
+
+    @property
+    def first_different(self) -> LossPair | None:
+        apart = (pair for pair in self.pairs if pair.relative_difference > self.tolerance)
+        return next(apart, None)
+
+    @property
+    def largest_difference(self) -> float:
+        return max((pair.relative_difference for pair in self.pairs), default=0.0)
+
+    @property
+    def num_equal(self) -> int:
+        """How many losses are equal to the last bit."""
+        return sum(pair.relative_difference == 0.0 for pair in self.pairs)
+
+    @property
+    def equal(self) -> bool:
+        return bool(self.pairs) and not self.mismatch and self.first_different is None
+
+
+def compare(
+    original: Sequence[StepLosses], port: Sequence[StepLosses], *, tolerance: float
+) -> Comparison:
+    """The losses of both sides, paired by step and by their order within a step.
+
+    Names do not pair them: a tensor's name may change where a port adds ops of the same name.
+    """
+    pairs: list[LossPair] = []
+    mismatch = ""
+    for ours, theirs in zip(port, original, strict=False):
+        if len(ours.losses) != len(theirs.losses):
+            mismatch = (
+                f"step {ours.step} has {_count(len(theirs.losses))} in the original and "
+                f"{_count(len(ours.losses))} in the port"
+            )
+            break
+        for index, (their, our) in enumerate(zip(theirs.losses, ours.losses, strict=True)):
+            pairs.append(
+                LossPair(step=ours.step, index=index, name=our[0], original=their[1], port=our[1])
+            )
+    if not mismatch and len(original) != len(port):
+        mismatch = f"the original ran {len(original)} steps and the port {len(port)}"
+    return Comparison(
+        pairs=tuple(pairs),
+        tolerance=tolerance,
+        num_original=len(original),
+        num_port=len(port),
+        mismatch=mismatch,
+    )
+
+
+def _count(number: int) -> str:
+    return f"{number} loss" if number == 1 else f"{number} losses"

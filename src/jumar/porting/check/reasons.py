@@ -1,0 +1,64 @@
+"""Why a run went no further, in one sentence."""
+
+import signal
+from pathlib import PurePath
+
+from jumar.porting.check.record import Record, ScriptError
+
+_PACKAGES = {
+    "PIL": "pillow",
+    "cv2": "opencv-python-headless",
+    "yaml": "pyyaml",
+    "sklearn": "scikit-learn",
+    "skimage": "scikit-image",
+    "keras": "keras==2.2.5",
+    "scipy": "scipy==1.1.0",
+}
+"""Modules whose package has another name, or whose newest release is too new for Python 3.7."""
+
+_DETAIL_LINES = 12
+
+
+def reason_of(record: Record, *, python: str, timeout: str) -> str:
+    """Why the script ran no further, whichever way it ended."""
+    ended = record.ended
+    if ended.how == "timeout":
+        return f"still running after {timeout}"
+    if ended.how == "flood":
+        return f"ended by us: it had written {ended.num_bytes / 2**20:.0f} MiB of output"
+    if record.error is not None:
+        return _error_text(record.error, python)
+    if ended.how == "signal":
+        return f"the process was killed by {_signal_name(ended.code)}"
+    if record.exit_code:
+        return f"the script left by sys.exit({record.exit_code})"
+    if record.finished == "script":
+        done = len(record.losses)
+        return f"the script came to its end after {done} training steps"
+    return f"the process left with exit code {ended.code} and no error"
+
+
+def details_of(record: Record) -> tuple[str, ...]:
+    """The last lines of output, without empty ones."""
+    return tuple(line[:300] for line in record.ended.tail if line.strip())[-_DETAIL_LINES:]
+
+
+def _error_text(error: ScriptError, python: str) -> str:
+    first = error.message.strip().splitlines()[0] if error.message.strip() else ""
+    text = f"{error.type}: {first}"[:400]
+    in_tree = [frame for frame in error.frames if not PurePath(frame[0]).is_absolute()]
+    near = in_tree or list(error.frames)
+    if near:
+        path, line = near[-1]
+        text += f" ({path}:{line})"
+    if error.type == "ModuleNotFoundError" and error.module:
+        name = error.module.partition(".")[0]
+        text += f"; if it is a package: {python} -m pip install {_PACKAGES.get(name, name)}"
+    return text
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

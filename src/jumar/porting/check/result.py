@@ -1,0 +1,44 @@
+"""The outcome of a check: its stages, and everything a report shows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from jumar.porting.check.losses import Comparison
+
+Status = Literal["passed", "failed", "not reached"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """One stage: what came of it, how long it took, and why.
+
+    `details` are lines that help to see why: the last ones of the script's output.
+    """
+
+    name: str
+    status: Status
+    seconds: float
+    reason: str = ""
+    details: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckResult:
+    """A whole check.
+
+    `notes` are sentences about what was seen beside the stages; `standin` are the events that
+    the stand-in for npu_bridge recorded.
+    """
+
+    stages: tuple[Stage, ...]
+    comparison: Comparison | None
+    standin: tuple[Mapping[str, Any], ...]
+    notes: tuple[str, ...]
+    command: tuple[str, ...]
+    interpreter: str
+    seconds: float
+
+    @property
+    def passed(self) -> bool:
+        return all(stage.status == "passed" for stage in self.stages)

@@ -1,0 +1,180 @@
+"""Every session of the script: one thread, no GPU needed, and its training steps watched."""
+
+import os
+import sys
+import threading
+
+import numpy
+from tensorflow.core.protobuf import config_pb2
+from tensorflow.python.client import session as session_module
+from tensorflow.python.framework import ops
+
+_SECONDS_TO_LEAVE = 10.0
+
+
+class Stop(SystemExit):
+    """Leaves the script when enough steps ran; no `except Exception` of the script catches it."""
+
+
+class Counter:
+    """Writes each training step down and ends the script after the last one."""
+
+    def __init__(self, events, steps):
+        self._events = events
+        self._steps = steps
+        self._done = 0
+        self._lock = threading.Lock()
+
+    def refuse_when_done(self):
+        """A script that swallows the exit of the last step must not go on training."""
+        if self._done >= self._steps:
+            raise Stop(0)
+
+    def count(self, losses, values):
+        with self._lock:
+            if self._done >= self._steps:
+                return
+            self._done += 1
+            pairs = [[loss.name, _mean(value)] for loss, value in zip(losses, values)]
+            self._events.write("step", step=self._done, losses=pairs)
+            finished = self._done >= self._steps
+        if finished:
+            self._events.write("end", reason="steps")
+            leave_soon()
+            raise Stop(0)
+
+
+def leave_soon():
+    """End the process in a while even where threads or `finally` clauses of the script wait."""
+
+    def leave():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+
+    timer = threading.Timer(_SECONDS_TO_LEAVE, leave)
+    timer.daemon = True
+    timer.start()
+
+
+def _mean(value):
+    number = float(numpy.mean(numpy.asarray(value, dtype=numpy.float64)))
+    return repr(number)
+
+
+def install(watch, counter, events):
+    """Put ourselves between the script and its sessions."""
+    base = session_module.BaseSession
+    base.__init__ = _with_one_thread(base.__init__)
+    base.run = _watched_run(base.run, watch, counter)
+    base.make_callable = _watched_callable(base.make_callable, watch, counter)
+    base._make_callable_from_options = _watched_options(
+        base._make_callable_from_options, watch, counter
+    )
+    _note_restores(events)
+
+
+def _with_one_thread(original):
+    def init(self, target="", graph=None, config=None):
+        ours = config_pb2.ConfigProto()
+        if config is not None:
+            ours.CopyFrom(config)
+        # Sums over several threads, and maps over several calls, come in any order.
+        ours.intra_op_parallelism_threads = 1
+        ours.inter_op_parallelism_threads = 1
+        ours.allow_soft_placement = True
+        original(self, target, graph, ours)
+
+    return init
+
+
+def _watched_run(original, watch, counter):
+    def run(self, fetches, feed_dict=None, options=None, run_metadata=None):
+        step = watch.step(self.graph, list(_elements(self.graph, fetches)))
+        if step is None:
+            return original(self, fetches, feed_dict, options, run_metadata)
+        counter.refuse_when_done()
+        both = [fetches, step.losses]
+        result, values = original(self, both, feed_dict, options, run_metadata)
+        counter.count(step.losses, values)
+        return result
+
+    return run
+
+
+def _watched_callable(original, watch, counter):
+    def make_callable(self, fetches, feed_list=None, accept_options=False):
+        step = watch.step(self.graph, list(_elements(self.graph, fetches)))
+        if step is None:
+            return original(self, fetches, feed_list, accept_options)
+        inner = original(self, [fetches, step.losses], feed_list, accept_options)
+
+        def call(*args, **kwargs):
+            counter.refuse_when_done()
+            result, values = inner(*args, **kwargs)
+            counter.count(step.losses, values)
+            return result
+
+        return call
+
+    return make_callable
+
+
+def _watched_options(original, watch, counter):
+    """Keras trains through these callables and never calls `run`."""
+
+    def make_callable_from_options(self, callable_options):
+        names = list(callable_options.fetch) + list(callable_options.target)
+        step = watch.step(self.graph, list(_elements(self.graph, names)))
+        if step is None:
+            return original(self, callable_options)
+        ours = config_pb2.CallableOptions()
+        ours.CopyFrom(callable_options)
+        ours.fetch.extend([loss.name for loss in step.losses])
+        inner = original(self, ours)
+        count = len(callable_options.fetch)
+
+        def call(*args, **kwargs):
+            counter.refuse_when_done()
+            fetched = inner(*args, **kwargs)
+            counter.count(step.losses, fetched[count:])
+            return fetched[:count]
+
+        return call
+
+    return make_callable_from_options
+
+
+def _elements(graph, fetches):
+    """The ops and tensors in whatever a session can fetch."""
+    if isinstance(fetches, dict):
+        fetches = list(fetches.values())
+    if isinstance(fetches, (list, tuple)):
+        for part in fetches:
+            for element in _elements(graph, part):
+                yield element
+        return
+    for part in getattr(fetches, "_flat_components", None) or [_plain(fetches)]:
+        try:
+            yield graph.as_graph_element(part, allow_tensor=True, allow_operation=True)
+        except (TypeError, ValueError, KeyError):
+            continue
+
+
+def _plain(fetched):
+    if isinstance(fetched, ops.IndexedSlices):
+        return fetched.values
+    return getattr(fetched, "op", fetched) if hasattr(fetched, "dense_shape") else fetched
+
+
+def _note_restores(events):
+    """Losses differ where one side goes on from a checkpoint: say what was read."""
+    from tensorflow.python.training import saver
+
+    original = saver.Saver.restore
+
+    def restore(self, sess, save_path):
+        events.write("restored", path=str(save_path))
+        return original(self, sess, save_path)
+
+    saver.Saver.restore = restore

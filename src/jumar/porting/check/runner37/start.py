@@ -1,0 +1,150 @@
+"""Run one script as `python SCRIPT ARGUMENTS` would, watched: `python start.py CONFIG.json`."""
+
+import ast
+import faulthandler
+import json
+import os
+import random
+import signal
+import sys
+import traceback
+import types
+
+_IMPORTED = "__jumar_check_has_imported__"
+
+
+def main():
+    with open(sys.argv[1], encoding="utf-8") as file:
+        config = json.load(file)
+    sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    from runner37.events import Events
+
+    events = Events(config["events"])
+    # What hangs is asked for its stack before it is ended.
+    faulthandler.enable()
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
+    sys.exit(run(config, events))
+
+
+def run(config, events):
+    """Prepare TensorFlow, run the script, and say how it ended."""
+    script = config["script"]
+    try:
+        prepare(config, events)
+    except Exception as error:
+        report(events, error, "tensorflow")
+        return 1
+    sys.path[0] = os.path.dirname(os.path.abspath(script))
+    sys.argv = [script] + config["arguments"]
+    stage = ["parses"]
+    try:
+        execute(script, lambda: reached_imports(events, stage))
+    except SystemExit as leaving:
+        return left(events, leaving)
+    except BaseException as error:
+        report(events, error, stage[0])
+        return 1
+    events.write("end", reason="script")
+    leave_later()
+    return 0
+
+
+def prepare(config, events):
+    import tensorflow
+    from runner37 import datasets, graphs, seeds, sessions
+
+    events.write("tensorflow", version=tensorflow.__version__)
+    watch = graphs.Watch(events)
+    watch.install()
+    sessions.install(watch, sessions.Counter(events, config["steps"]), events)
+    datasets.install()
+    seeds.install(config["seed"])
+    random.seed(config["seed"])
+
+
+def execute(script, imported):
+    """Run the file as the module `__main__`, and say when its last top import is done."""
+    with open(script, "rb") as file:
+        tree = ast.parse(file.read(), script)
+    mark(tree)
+    module = types.ModuleType("__main__")
+    module.__file__ = script
+    module.__builtins__ = __builtins__
+    module.__dict__[_IMPORTED] = imported
+    sys.modules["__main__"] = module
+    exec(compile(tree, script, "exec", dont_inherit=True), module.__dict__)  # noqa: S102
+
+
+def mark(tree):
+    """Call our function behind the last import that stands at the top level."""
+    place = 0
+    for index, statement in enumerate(tree.body):
+        guarded = isinstance(statement, ast.Try) or (
+            isinstance(statement, ast.If) and not isinstance(statement.test, ast.Compare)
+        )
+        inside = ast.walk(statement) if guarded else [statement]
+        if any(isinstance(node, (ast.Import, ast.ImportFrom)) for node in inside):
+            place = index + 1
+    if place == 0 and ast.get_docstring(tree) is not None:
+        place = 1
+    name = ast.Name(id=_IMPORTED, ctx=ast.Load())
+    call = ast.Expr(value=ast.Call(func=name, args=[], keywords=[]))
+    if tree.body:
+        ast.copy_location(call, tree.body[max(0, place - 1)])
+    tree.body.insert(place, ast.fix_missing_locations(call))
+
+
+def reached_imports(events, stage):
+    stage[0] = "imports"
+    events.write("imports")
+
+
+def left(events, leaving):
+    """`sys.exit` of the script, or our own after the last step."""
+    from runner37.sessions import Stop
+
+    leave_later()
+    if isinstance(leaving, Stop):
+        return 0
+    code = leaving.code
+    if code is None or code == 0:
+        events.write("end", reason="script")
+        return 0
+    events.write("exit", code=str(code))
+    if not isinstance(code, int):
+        sys.stderr.write("{}\n".format(code))
+        return 1
+    return code
+
+
+def report(events, error, after):
+    """Print the traceback as Python would and write down where the script's own code stood."""
+    frames = traceback.extract_tb(error.__traceback__)
+    here = os.path.dirname(os.path.abspath(__file__))
+    theirs = [frame for frame in frames if os.path.dirname(frame.filename) != here]
+    sys.stdout.flush()
+    sys.stderr.write("Traceback (most recent call last):\n")
+    sys.stderr.write("".join(traceback.format_list(theirs)))
+    sys.stderr.write("".join(traceback.format_exception_only(type(error), error)))
+    sys.stderr.flush()
+    events.write(
+        "error",
+        after=after,
+        type=type(error).__name__,
+        message=str(error)[:2000],
+        module=getattr(error, "name", None) if isinstance(error, ImportError) else None,
+        frames=[[frame.filename, frame.lineno] for frame in theirs][-40:],
+    )
+    leave_later()
+
+
+def leave_later():
+    try:
+        from runner37.sessions import leave_soon
+    except ImportError:
+        return
+    leave_soon()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""One run of the script: the port with the stand-in, or the original without."""
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from jumar.porting.check.interpreter import Interpreter
+from jumar.porting.check.record import Record, read_record
+from jumar.porting.check.supervision import supervise
+from jumar.porting.check.workspace import Workspace, in_workspace, make_workspace
+from jumar.porting.standin import RECORD_VARIABLE, standin_folder
+
+_RUNNER = Path(__file__).resolve().parent / "runner37" / "start.py"
+_OF_A_JOB = (
+    "RANK_ID",
+    "RANK_SIZE",
+    "RANK_TABLE_FILE",
+    "DEVICE_ID",
+    "ASCEND_DEVICE_ID",
+    "CM_WORKER_SIZE",
+    "TF_CONFIG",
+)
+"""What would make one process believe that it is one of several."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """What is run in the tree: a script with its arguments and environment variables of its own."""
+
+    script: str
+    arguments: tuple[str, ...]
+    variables: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SideRequest:
+    """One run: where, what, and how far."""
+
+    tree: Path
+    command: Command
+    with_standin: bool
+    interpreter: Interpreter
+    steps: int
+    seed: int
+    timeout_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """What a run left behind.
+
+    `changed` are files of the tree itself that the script wrote to through a link.
+    """
+
+    record: Record
+    changed: tuple[Path, ...]
+
+
+def run_side(request: SideRequest, folder: Path) -> Side:
+    """Copy the tree, run the script in the copy until enough steps are done, remove the copy.
+
+    Raises:
+        UserError: There is no such tree or script.
+    """
+    folder.mkdir()
+    workspace = make_workspace(tree=request.tree, script=request.command.script, folder=folder)
+    events, standin = folder / "events.jsonl", folder / "standin.jsonl"
+    config = folder / "config.json"
+    config.write_text(
+        json.dumps(
+            {
+                "script": workspace.script_name,
+                "arguments": in_workspace(request.command.arguments, workspace),
+                "steps": request.steps,
+                "seed": request.seed,
+                "events": str(events),
+            }
+        )
+    )
+    environment = _environment(request, home=workspace.home)
+    if request.with_standin:
+        environment[RECORD_VARIABLE] = str(standin)
+    try:
+        ended = supervise(
+            [str(request.interpreter.path), str(_RUNNER), str(config)],
+            folder=workspace.script_folder,
+            environment=environment,
+            timeout_s=request.timeout_s,
+        )
+        return Side(
+            record=_in_tree(read_record(ended, events, standin), workspace),
+            changed=workspace.changed(),
+        )
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _in_tree(record: Record, workspace: Workspace) -> Record:
+    """The record with paths of the tree: the copy's place means nothing to a reader."""
+    copy, source = str(workspace.tree), str(workspace.source)
+    tail = tuple(line.replace(copy, source) for line in record.ended.tail)
+    error = record.error
+    if error is not None:
+        frames = tuple(
+            (os.path.relpath(path, workspace.tree) if copy in path else path, line)
+            for path, line in (
+                (str(workspace.script_folder / path), line) for path, line in error.frames
+            )
+        )
+        error = replace(error, frames=frames)
+    return replace(record, ended=replace(record.ended, tail=tail), error=error)
+
+
+def _environment(request: SideRequest, *, home: Path) -> dict[str, str]:
+    """The script's environment: the user's, less what belongs to another Python or to a job."""
+    inherited: Mapping[str, str] = os.environ
+    environment = {
+        name: value
+        for name, value in inherited.items()
+        if not name.startswith(("PYTHON", "XDG_", "JUMAR_")) and name not in _OF_A_JOB
+    }
+    for name in ("tmp", "cache"):
+        (home / name).mkdir()
+    environment |= {
+        "HOME": str(home),
+        "TMPDIR": str(home / "tmp"),
+        "XDG_CACHE_HOME": str(home / "cache"),
+        "MPLBACKEND": "Agg",
+        "CUDA_VISIBLE_DEVICES": "",
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+        "OMP_NUM_THREADS": "1",
+        "PYTHONHASHSEED": str(request.seed % 2**32),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONIOENCODING": "utf-8",
+        "PYTHONWARNINGS": "ignore",
+    }
+    environment.setdefault("JOB_ID", "port-check")
+    environment |= dict(request.command.variables)
+    paths = [environment.get("PYTHONPATH", "")]
+    if request.with_standin:
+        paths.insert(0, str(standin_folder()))
+    environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+    return environment
+
+
+def read_command(tokens: Sequence[str]) -> Command | None:
+    """`NAME=value ... SCRIPT ARGUMENTS`, as a shell would read it; None without a script."""
+    variables: list[tuple[str, str]] = []
+    for index, token in enumerate(tokens):
+        name, equals, value = token.partition("=")
+        if equals and name.isidentifier() and not token.endswith(".py"):
+            variables.append((name, value))
+            continue
+        return Command(
+            script=token, arguments=tuple(tokens[index + 1 :]), variables=tuple(variables)
+        )
+    return None

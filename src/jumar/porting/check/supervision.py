@@ -1,0 +1,171 @@
+"""Running a program that may hang, crash or flood: all of these are results, none an error."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import IO, Literal
+
+OUTPUT_LIMIT = 64 * 2**20
+"""Bytes of output after which a program is ended: more is no log."""
+
+_KEPT_BYTES = 64 * 2**10
+_READ_BYTES = 2**16
+_POLL_S = 0.05
+_STACK_S = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """How a program ended.
+
+    `how` is `exited` (with `code`), `signal` (killed by the signal `code`, a crash), `timeout`
+    or `flood` (it wrote more than `OUTPUT_LIMIT`); the last two were ended by us.
+    """
+
+    how: Literal["exited", "signal", "timeout", "flood"]
+    code: int
+    seconds: float
+    num_bytes: int
+    tail: tuple[str, ...]
+
+
+class _Output:
+    """Reads everything a program writes and keeps the end of it."""
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        self._pipe = pipe
+        self._chunks: deque[bytes] = deque()
+        self._kept = 0
+        self.num_bytes = 0
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        descriptor = self._pipe.fileno()
+        while True:
+            try:
+                chunk = os.read(descriptor, _READ_BYTES)
+            except OSError:
+                return
+            if not chunk:
+                return
+            self.num_bytes += len(chunk)
+            self._chunks.append(chunk)
+            self._kept += len(chunk)
+            while self._kept - len(self._chunks[0]) > _KEPT_BYTES:
+                self._kept -= len(self._chunks.popleft())
+
+    def finish(self) -> tuple[str, ...]:
+        """The last lines; what is still written by a process that got away is not waited for."""
+        self._thread.join(timeout=2.0)
+        text = b"".join(list(self._chunks)).decode("utf-8", errors="replace")
+        return tuple(_plain(line) for line in text.replace("\r", "\n").splitlines())
+
+
+def supervise(
+    command: Sequence[str],
+    *,
+    folder: Path,
+    environment: Mapping[str, str],
+    timeout_s: float,
+) -> Ended:
+    """Run a program in a session of its own and end all of it afterwards, whatever happened.
+
+    It reads nothing: a question on the terminal is answered by an end of file.
+
+    Args:
+        command: Program and arguments; no shell reads them.
+        folder: Where it runs.
+        environment: All of its environment.
+        timeout_s: When it is ended.
+
+    Returns:
+        How it ended, with its last lines.
+
+    Raises:
+        OSError: The program cannot be started.
+    """
+    begin = time.monotonic()
+    with _leaving_on_signals():
+        process = subprocess.Popen(
+            list(command),
+            cwd=folder,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            assert process.stdout is not None
+            output = _Output(process.stdout)
+            how = _wait(process, output, begin + timeout_s)
+            seconds = time.monotonic() - begin
+        finally:
+            _end_group(process)
+    tail = output.finish()
+    process.stdout.close()
+    code = process.returncode
+    if how == "exited" and code < 0:
+        how, code = "signal", -code
+    return Ended(how=how, code=code, seconds=seconds, num_bytes=output.num_bytes, tail=tail)
+
+
+def _wait(
+    process: "subprocess.Popen[bytes]", output: _Output, deadline: float
+) -> Literal["exited", "signal", "timeout", "flood"]:
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=_POLL_S)
+            return "exited"
+        if output.num_bytes > OUTPUT_LIMIT:
+            return "flood"
+        if time.monotonic() > deadline:
+            _ask_for_stack(process)
+            return "timeout"
+
+
+def _ask_for_stack(process: "subprocess.Popen[bytes]") -> None:
+    """Our runner prints the stack of every thread on SIGUSR1; that says where it hangs."""
+    with contextlib.suppress(ProcessLookupError):
+        process.send_signal(signal.SIGUSR1)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=_STACK_S)
+
+
+def _end_group(process: "subprocess.Popen[bytes]") -> None:
+    """End the program and everything it started that stayed in its process group."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+@contextlib.contextmanager
+def _leaving_on_signals() -> Generator[None]:
+    """Turn SIGTERM and SIGHUP into an exception, so that the program's group is ended too."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def leave(number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _plain(line: str) -> str:
+    """A line without control characters, which would act on the terminal of the reader."""
+    return "".join(sign if sign.isprintable() or sign == "\t" else "?" for sign in line)

@@ -1,0 +1,206 @@
+"""A copy of the tree that the script may write into, so that the tree itself stays as it is."""
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jumar.errors import UserError
+
+COPIED_FILE_BYTES = 8 * 2**20
+"""Files above are links to the original: they are data or weights, which a script reads."""
+
+COPIED_TREE_BYTES = 512 * 2**20
+_LEFT_OUT = frozenset({".git", ".hg", ".svn", "__pycache__", ".ipynb_checkpoints"})
+_LEVELS_ABOVE = 3
+_SIBLINGS = 2000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Linked:
+    """A file of the tree that the copy only links to, as it was before."""
+
+    path: Path
+    size: int
+    modified_ns: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workspace:
+    """A copy of a tree.
+
+    `outside` takes what the script would write to paths that are not there yet.
+    """
+
+    source: Path
+    tree: Path
+    script_folder: Path
+    script_name: str
+    home: Path
+    outside: Path
+    linked: tuple[Linked, ...]
+
+    def changed(self) -> tuple[Path, ...]:
+        """The linked files of the tree that are no longer what they were."""
+        return tuple(link.path for link in self.linked if _linked(link.path) != link)
+
+
+def make_workspace(*, tree: Path, script: str, folder: Path) -> Workspace:
+    """Copy a tree below `folder`.
+
+    What stands beside the tree, up to three folders above it, is linked at the same relative
+    place: `../data` is found, and what is written to `../new` stays in the copy.
+
+    Raises:
+        UserError: There is no such tree or script.
+    """
+    source = tree.resolve()
+    if not source.is_dir():
+        raise UserError(f"'{tree}' is no folder", todo="Name the folder of the ported project.")
+    inside = _script_inside(source, script)
+    place = _with_surroundings(source, folder / "files")
+    linked = tuple(_copy_tree(source, place))
+    home, outside = folder / "home", folder / "outside"
+    home.mkdir()
+    outside.mkdir()
+    return Workspace(
+        source=source,
+        tree=place,
+        script_folder=(place / inside).parent,
+        script_name=inside.name,
+        home=home,
+        outside=outside,
+        linked=linked,
+    )
+
+
+def _script_inside(source: Path, script: str) -> Path:
+    """The script's path relative to the tree; it may also be typed with the tree before it."""
+    for typed in (source / script, Path.cwd() / script):
+        path = Path(os.path.normpath(typed))
+        if path.is_file() and source in path.parents:
+            return path.relative_to(source)
+    known = sorted(str(path.relative_to(source)) for path in source.glob("*.py"))[:12]
+    raise UserError(
+        f"there is no script '{script}' in '{source}'",
+        where="-- SCRIPT",
+        todo="Name it relative to the tree"
+        + (f", such as {', '.join(known)}." if known else ", such as train.py."),
+    )
+
+
+def _with_surroundings(source: Path, folder: Path) -> Path:
+    """The place of the copy, with links to what stands beside the tree at every level."""
+    names = source.parts[1:][-(_LEVELS_ABOVE + 1) :]
+    real = source
+    for _ in names:
+        real = real.parent
+    place = folder
+    place.mkdir(parents=True)
+    for name in names:
+        for index, sibling in enumerate(sorted(_entries(real))):
+            if index >= _SIBLINGS:
+                break
+            if sibling != name and (real / sibling) not in folder.parents:
+                (place / sibling).symlink_to(real / sibling)
+        place, real = place / name, real / name
+        place.mkdir()
+    return place
+
+
+def _entries(folder: Path) -> Iterator[str]:
+    try:
+        with os.scandir(folder) as entries:
+            yield from (entry.name for entry in entries)
+    except OSError:
+        return
+
+
+def _copy_tree(source: Path, place: Path) -> Iterator[Linked]:
+    copied = 0
+    for name, folders, files in os.walk(source):
+        here = Path(name)
+        there = place / here.relative_to(source)
+        there.mkdir(exist_ok=True)
+        for folder in list(folders):
+            if folder in _LEFT_OUT:
+                folders.remove(folder)
+            elif (here / folder).is_symlink():
+                folders.remove(folder)
+                _copy_link(here / folder, there / folder, source)
+        for file in files:
+            origin = here / file
+            if origin.is_symlink():
+                _copy_link(origin, there / file, source)
+                continue
+            status = origin.stat()
+            if not stat.S_ISREG(status.st_mode):
+                continue  # a socket or a pipe would make the copy wait
+            script = origin.suffix == ".py"
+            small = status.st_size <= COPIED_FILE_BYTES and copied <= COPIED_TREE_BYTES
+            if script or small:
+                copied += status.st_size
+                _copy_file(origin, there / file)
+            else:
+                (there / file).symlink_to(origin)
+                yield _linked(origin)
+
+
+def _copy_file(origin: Path, target: Path) -> None:
+    try:
+        shutil.copy2(origin, target)
+    except PermissionError as error:
+        raise UserError(
+            f"'{origin}' cannot be read", todo="Allow reading it, or take it out of the tree."
+        ) from error
+    target.chmod(target.stat().st_mode | stat.S_IWUSR)
+
+
+def _copy_link(origin: Path, target: Path, source: Path) -> None:
+    """Links inside the tree lead into the copy, others to where they lead now."""
+    leads_to = Path(os.path.realpath(origin))
+    if source in leads_to.parents and not origin.readlink().is_absolute():
+        target.symlink_to(origin.readlink())
+    else:
+        target.symlink_to(leads_to)
+
+
+def _linked(path: Path) -> Linked:
+    try:
+        status = path.stat()
+    except OSError:
+        return Linked(path=path, size=-1, modified_ns=0)
+    return Linked(path=path, size=status.st_size, modified_ns=status.st_mtime_ns)
+
+
+def in_workspace(arguments: Sequence[str], workspace: Workspace) -> tuple[str, ...]:
+    """The script's arguments, with absolute paths that it would write to led into the copy.
+
+    A path inside the tree becomes the one of the copy. A path that is not there yet, such as an
+    output folder, goes below `outside`: else the second side would go on from what the first
+    one saved. Whatever is there stays as it is typed, and is read from there.
+    """
+    return tuple(_argument(text, workspace) for text in arguments)
+
+
+def _argument(text: str, workspace: Workspace) -> str:
+    flag, equals, value = text.partition("=") if text.startswith("-") else ("", "", text)
+    path = Path(value)
+    if not value or not path.is_absolute():
+        return text
+    tree = workspace.source
+    if path == tree or tree in path.parents:
+        moved = workspace.tree / path.relative_to(tree)
+    elif path.exists() and not _empty_folder(path):
+        return text
+    else:
+        moved = workspace.outside / path.relative_to(path.anchor)
+        moved.parent.mkdir(parents=True, exist_ok=True)
+    slash = "/" if value.endswith("/") else ""
+    return f"{flag}{equals}{moved}{slash}"
+
+
+def _empty_folder(path: Path) -> bool:
+    return path.is_dir() and not any(_entries(path))

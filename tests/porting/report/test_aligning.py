@@ -66,6 +66,13 @@ def test_a_line_stands_beside_what_it_became_not_beside_a_new_one() -> None:
     ]
 
 
+def test_a_line_stands_beside_what_came_in_its_place_however_unlike() -> None:
+    (row,) = align("import cupy\n", "DEVICE = 0\n")
+    assert row.left is not None
+    assert row.right is not None
+    assert [part.changed for part in row.left.parts + row.right.parts] == [True, True]
+
+
 def test_a_line_end_that_alone_changed_is_named() -> None:
     (row,) = align("a\r\n", "a")
     assert row.left is not None

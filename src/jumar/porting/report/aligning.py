@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import zip_longest
 
 from jumar.porting.report.showing import lines_of
 
@@ -102,8 +103,8 @@ def _paired(left: Sequence[str], right: Sequence[str]) -> Iterator[tuple[int | N
         together = _likest(left, right)
     i = j = 0
     for i_pair, j_pair in [*together, (len(left), len(right))]:
-        yield from ((k, None) for k in range(i, i_pair))
-        yield from ((None, k) for k in range(j, j_pair))
+        # What is like nothing on the other side stands beside what came in its place.
+        yield from zip_longest(range(i, i_pair), range(j, j_pair))
         if i_pair < len(left):
             yield i_pair, j_pair
         i, j = i_pair + 1, j_pair + 1
@@ -145,9 +146,10 @@ def _compared(old: str, new: str) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
     """The words of both lines, those marked that the other has not.
 
     Words rather than letters: `Session` beside `NPUSession` reads better as one change than as
-    three letters put in.
+    three letters put in. Lines that have little in common are marked as a whole.
     """
-    if len(old) + len(new) > 2 * _LONG_LINE:
+    alike = _likeness(Counter(_tokens(old)), Counter(_tokens(new)))
+    if alike < _ALIKE or len(old) + len(new) > 2 * _LONG_LINE:
         return (Part(text=old, changed=True),), (Part(text=new, changed=True),)
     olds, news = re.findall(r"\w+|\s+|[^\w\s]", old), re.findall(r"\w+|\s+|[^\w\s]", new)
     old_parts: list[Part] = []

@@ -185,8 +185,10 @@ def _is_fold(block: Shown | Folded) -> bool:
 def _pieces(cell: Cell) -> Iterator[tuple[str, str]]:
     """The parts of a line as class and text; of a very long line, what is around its changes."""
     is_long = len(cell.text) > _LONG_LINE
+    # A line that changed as a whole is marked as a line; marking each letter would shout.
+    is_whole = all(part.changed for part in cell.parts)
     for part in cell.parts:
-        kind = "changed" if part.changed else ""
+        kind = "changed" if part.changed and not is_whole else ""
         limit = _LONG_LINE if part.changed else _LONG_PART
         if not is_long or len(part.text) <= limit:
             yield kind, visible(part.text)
@@ -200,7 +202,11 @@ def _pieces(cell: Cell) -> Iterator[tuple[str, str]]:
 @lru_cache(maxsize=1)
 def _template() -> Template:
     environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
     source = files("jumar.porting.report").joinpath("page.html.jinja")
     return environment.from_string(source.read_text(encoding="utf-8"))

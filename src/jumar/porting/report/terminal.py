@@ -1,6 +1,8 @@
 """A port in the terminal: the diff and a summary, coloured where that is wished."""
 
 import shlex
+from collections.abc import Sequence
+from pathlib import PurePath
 from typing import get_args
 
 from rich.console import Console
@@ -78,9 +80,12 @@ def print_summary(
 
 def command_to_write(report: TreeReport) -> str:
     """The command that writes the tree of which a port only showed the diff."""
-    root = report.root.rstrip("/") or report.root
-    typed = ["jumar", "port", *report.options, root, "--to", f"{root}-npu"]
-    return one_line(shlex.join(typed))
+    root = PurePath(report.root)
+    # `.` and `..` have no name to add to, and a place within the tree would be ported next time.
+    beside = (
+        root.with_name(f"{root.stem}-npu{root.suffix}") if root.name.strip(".") else "../ported"
+    )
+    return one_line(shlex.join(["jumar", "port", *report.options, str(root), "--to", str(beside)]))
 
 
 def _print(console: Console, line: Line) -> None:
@@ -94,9 +99,7 @@ def _files_line(report: TreeReport, said: Words) -> Line:
         if report.count(status)
     ]
     counts += [f"{said.added} {len(report.added):,}"] if report.added else []
-    return Line.assemble(
-        (said.count(said.files, len(report.files)), "bold"), "  ", " · ".join(counts)
-    )
+    return _counted(said.count(said.files, len(report.files)), counts)
 
 
 def _counts_lines(report: TreeReport, said: Words) -> list[Line]:
@@ -111,10 +114,13 @@ def _counts_lines(report: TreeReport, said: Words) -> list[Line]:
         rules = [f"{one_line(rule)} {number:,}" for rule, number in ranked[:_RULES_SHOWN]]
         rules += ["…"] if len(ranked) > _RULES_SHOWN else []
         head = said.count(name, counts.total())
-        lines.append(Line.assemble((head, "bold"), "  ", " · ".join(rules)))
-    for line in lines:
-        line.rstrip()
+        lines.append(_counted(head, rules))
     return lines
+
+
+def _counted(head: str, shares: Sequence[str]) -> Line:
+    """A total, and after it what it is made of."""
+    return Line.assemble((head, "bold"), f"  {' · '.join(shares)}" if shares else "")
 
 
 def _finding_lines(report: TreeReport, said: Words, language: Language, most: int) -> list[Line]:

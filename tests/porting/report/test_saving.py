@@ -1,0 +1,82 @@
+import errno
+import json
+import os
+import resource
+from pathlib import Path
+
+import pytest
+
+from jumar.errors import UserError
+from jumar.porting.report.saving import report_suffix, save_report, save_text
+from tests.porting.report.reports import hostile_report, tree_report
+
+
+@pytest.mark.parametrize("name", ["port.md", "port.json", "port.html", "PORT.HTML"])
+def test_the_suffix_decides_the_format(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "deep" / name
+    save_report(tree_report(), path)
+    begins = {".md": "# Port of", ".json": "{", ".html": "<!doctype html>"}
+    assert path.read_text(encoding="utf-8").startswith(begins[path.suffix.lower()])
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_the_language_is_that_asked_for(tmp_path: Path) -> None:
+    for suffix in ("md", "html"):
+        path = tmp_path / f"port.{suffix}"
+        save_report(tree_report(), path, "zh")
+        assert "队列算子只能在主机侧运行" in path.read_text(encoding="utf-8")
+    save_report(tree_report(), tmp_path / "zh.json", "zh")
+    save_report(tree_report(), tmp_path / "en.json", "en")
+    assert (tmp_path / "zh.json").read_bytes() == (tmp_path / "en.json").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["port.txt", "port", ".json", "port.htm"])
+def test_another_suffix_is_an_error_that_names_those_that_there_are(
+    name: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=r"\.md, \.json, \.html"):
+        save_report(tree_report(), tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(UserError, match=name):
+        report_suffix(Path(name))
+
+
+def test_a_report_replaces_the_one_before(tmp_path: Path) -> None:
+    path = tmp_path / "port.json"
+    save_report(hostile_report(), path)
+    save_report(tree_report(), path)
+    assert json.loads(path.read_text(encoding="utf-8"))["root"] == "networks/small"
+
+
+def test_a_disk_that_takes_no_more_is_an_error_and_keeps_the_report_before(tmp_path: Path) -> None:
+    path = tmp_path / "port.md"
+    save_text(path, "first\n")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, hard))
+    try:
+        with pytest.raises(UserError, match=os.strerror(errno.EFBIG)):
+            save_text(path, "x" * 100_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert path.read_text() == "first\n"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_may_not_be_written_to_is_an_error(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(UserError, match=r"port\.md"):
+        save_report(tree_report(), tmp_path / "port.md")
+
+
+def test_a_place_that_is_no_folder_is_an_error_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match=r"port\.md"):
+        save_report(tree_report(), tmp_path / "file" / "port.md")
+
+
+def test_a_failed_write_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "port.md").mkdir()
+    with pytest.raises(UserError, match=r"port\.md"):
+        save_report(tree_report(), tmp_path / "port.md")
+    assert [path.name for path in tmp_path.iterdir()] == ["port.md"]

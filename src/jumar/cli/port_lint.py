@@ -1,0 +1,91 @@
+"""`jumar port lint`: what is wrong in scripts that use npu_bridge already."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+if TYPE_CHECKING:
+    from jumar.porting.edits import Language, TreeReport
+
+_SEVERITIES = {"blocking": "阻塞", "accuracy": "精度", "speed": "性能", "look": "请确认"}
+
+
+def lint(
+    path: Path,
+    /,
+    *,
+    json_: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    lang: Literal["en", "zh"] = "en",
+) -> int:
+    """Look for wrong NpuOptimizer options, NPURunConfig arguments and npu_bridge names.
+
+    Nothing is changed and nothing is run. Leaves with 1 when something was found.
+
+    Parameters
+    ----------
+    path
+        A Python file, or a folder of them.
+    json_
+        Print JSON.
+    lang
+        Language of the findings.
+    """
+    from jumar.porting.lint import lint_tree
+
+    report = lint_tree(path)
+    if json_:
+        print(json.dumps(_as_json(report, lang), indent=2, ensure_ascii=False))
+    else:
+        print("\n".join(_as_text(report, lang)))
+    return 1 if any(file.findings for file in report.files) else 0
+
+
+def _as_text(report: "TreeReport", lang: "Language") -> Iterator[str]:
+    chinese = lang == "zh"
+    for file in report.files:
+        for found in file.findings:
+            severity = _SEVERITIES[found.severity] if chinese else found.severity
+            yield f"{file.path}:{found.place}: {severity} [{found.rule}]"
+            yield f"    {found.code}"
+            yield f"    {found.reason.in_language(lang)}"
+            yield f"    -> {found.todo.in_language(lang)}"
+        if file.note is not None:
+            yield f"{file.path}: {file.note.in_language(lang)}"
+    findings = sum(len(file.findings) for file in report.files)
+    unreadable = report.count("unreadable")
+    scripts = len(report.files)
+    if chinese:
+        yield f"共 {scripts} 个脚本，{findings} 个问题，{unreadable} 个无法读取。"
+    else:
+        yield f"Scripts: {scripts}. Findings: {findings}. Not readable: {unreadable}."
+
+
+def _as_json(report: "TreeReport", lang: "Language") -> dict[str, object]:
+    return {
+        "root": report.root,
+        "scripts": len(report.files),
+        "findings": [
+            {
+                "path": file.path,
+                "line": found.place.line,
+                "column": found.place.column,
+                "rule": found.rule,
+                "severity": found.severity,
+                "confidence": found.confidence,
+                "code": found.code,
+                "reason": found.reason.in_language(lang),
+                "todo": found.todo.in_language(lang),
+                "source": found.source,
+            }
+            for file in report.files
+            for found in file.findings
+        ],
+        "unreadable": [
+            {"path": file.path, "reason": file.note.in_language(lang)}
+            for file in report.files
+            if file.note is not None
+        ],
+    }

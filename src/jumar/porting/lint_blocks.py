@@ -1,0 +1,332 @@
+"""Finds the blocks of NpuOptimizer that scripts write by hand, and what is wrong in them."""
+
+import ast
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any, cast
+
+from jumar.porting.edits import Finding, Severity, Text
+from jumar.porting.lint_values import bound_once, constant, finding, last_part, never_both
+from jumar.porting.module import Module
+from jumar.porting.npu_option_table import NPU_OPTIONS
+from jumar.porting.npu_options import (
+    OptionProblem,
+    OptionValue,
+    check_combinations,
+    check_options,
+    check_profiling_options,
+)
+from jumar.porting.scopes import Scope
+
+ADAPTER = "Ascend/tensorflow tf_adapter/util/npu_attrs.cc"
+INIT = "Ascend/tensorflow npu_bridge/npu_init.py"
+NAME = "NpuOptimizer"
+
+_OFF = ("OFF", "NO_MEM_OPT", "MANUAL")
+"""RewriterConfig.OFF is 2, which memory_optimization reads as MANUAL: nothing is rewritten."""
+
+
+@dataclass
+class Setting:
+    """One assignment to a value of parameter_map."""
+
+    node: ast.stmt
+    key: str
+    field: str
+    value: ast.expr
+
+
+@dataclass
+class Block:
+    """What one optimizer of a session config is given.
+
+    `added` is the call that made it, `name` the node with its name; `open` is set where some keys
+    are only known when the script runs.
+    """
+
+    settings: list[Setting] = field(default_factory=lambda: [])
+    added: ast.Call | None = None
+    name: ast.expr | None = None
+    open: bool = False
+
+
+def lint_blocks(module: Module) -> Iterator[Finding]:
+    """The findings of all blocks of a script."""
+    for block in _blocks(module):
+        named = constant(module, block.name) if block.name is not None else None
+        if isinstance(named, str) and named != NAME:
+            # TensorRTOptimizer is another one; NPUOptimizer, NpuOptimiser are meant to be this.
+            near = get_close_matches(named.lower(), [NAME.lower()], cutoff=0.8)
+            if near and block.name is not None:
+                yield finding(module, block.name, _misspelt(named), ADAPTER)
+                yield from _lint_options(module, block)
+            continue
+        if block.name is None and block.added is not None and _is_npu(block):
+            yield finding(module, block.added, _NAMELESS, ADAPTER)
+        if block.name is not None or _is_npu(block):
+            yield from _lint_options(module, block)
+        if isinstance(named, str) and block.added is not None:
+            yield from _lint_rewriters(module, block.added)
+
+
+def _is_npu(block: Block) -> bool:
+    return any(setting.key in NPU_OPTIONS for setting in block.settings)
+
+
+def _blocks(module: Module) -> list[Block]:
+    """Blocks in the order of the script."""
+    found: dict[tuple[object, ...], Block] = {}
+    nodes = [node for node in module.scopes.nodes if isinstance(node, ast.Assign | ast.Call)]
+    nodes.sort(key=lambda node: (node.lineno, node.col_offset))
+    for node in nodes:
+        if isinstance(node, ast.Call):
+            if _adds_optimizer(node):
+                block = found.setdefault(_made_by(module, node), Block())
+                block.added = node
+                for keyword in node.keywords:
+                    block.name = keyword.value if keyword.arg == "name" else block.name
+            continue
+        for target in node.targets:
+            _take(module, found, node, target)
+    return list(found.values())
+
+
+def _take(
+    module: Module, found: dict[tuple[object, ...], Block], node: ast.Assign, target: ast.expr
+) -> None:
+    """Puts an assignment into its block, if it is one of a block."""
+    if not isinstance(target, ast.Attribute):
+        return
+    if target.attr == "name" and _from_add(module, target.value):
+        found.setdefault(_identity(module, target.value), Block()).name = node.value
+        return
+    if not isinstance(target.value, ast.Subscript):
+        return
+    mapping = target.value.value
+    if isinstance(mapping, ast.Name):
+        mapping = bound_once(module, mapping) or mapping
+    if not (isinstance(mapping, ast.Attribute) and mapping.attr == "parameter_map"):
+        return
+    block = found.setdefault(_identity(module, mapping.value), Block())
+    key = constant(module, target.value.slice)
+    if isinstance(key, str):
+        block.settings.append(Setting(node, key, target.attr, node.value))
+    else:
+        block.open = True
+
+
+def _adds_optimizer(call: ast.Call) -> bool:
+    function = call.func
+    return (
+        isinstance(function, ast.Attribute)
+        and function.attr == "add"
+        and last_part(function.value) == "custom_optimizers"
+    )
+
+
+def _from_add(module: Module, node: ast.expr) -> bool:
+    """Whether an expression is an optimizer of a session config, as far as can be seen."""
+    if isinstance(node, ast.Call):
+        return _adds_optimizer(node)
+    if isinstance(node, ast.Subscript):
+        return last_part(node.value) == "custom_optimizers"
+    for value in _assigned(module, node):
+        if isinstance(value, ast.Call) and _adds_optimizer(value):
+            return True
+    return False
+
+
+def _assigned(module: Module, node: ast.expr) -> list[ast.expr]:
+    """What a variable or an attribute is assigned anywhere in its scope or class."""
+    if isinstance(node, ast.Name):
+        return [one.value for one in module.scopes.lookup(node)[1] if one.value is not None]
+    if not isinstance(node, ast.Attribute):
+        return []
+    wanted = ast.dump(node.value)
+    return [
+        assignment.value
+        for assignment in module.scopes.nodes
+        if isinstance(assignment, ast.Assign)
+        for target in assignment.targets
+        if isinstance(target, ast.Attribute)
+        and target.attr == node.attr
+        and ast.dump(target.value) == wanted
+    ]
+
+
+def _made_by(module: Module, call: ast.Call) -> tuple[object, ...]:
+    """The identity of the block that a call of `add` makes: that of the variable it goes to."""
+    parent = module.parent(call)
+    if isinstance(parent, ast.Assign) and len(parent.targets) == 1:
+        return _identity(module, parent.targets[0])
+    return ("call", id(call))
+
+
+def _identity(module: Module, node: ast.expr) -> tuple[object, ...]:
+    """What tells one block from another: the variable, and which of its assignments came last."""
+    if isinstance(node, ast.Call):
+        return ("call", id(node))
+    if not isinstance(node, ast.Name):
+        scope: Scope | ast.AST = module.class_of(node) or module.scopes.scope_of(node)
+        return ("expression", id(scope), _shape(node))
+    scope_of_name, bindings = module.scopes.lookup(node)
+    here = (node.lineno, node.col_offset)
+    lines = sorted(
+        (getattr(one.node, "lineno", 0), getattr(one.node, "col_offset", 0)) for one in bindings
+    )
+    before = [line for line in lines if line <= here]
+    return ("name", id(scope_of_name), node.id, before[-1] if before else None)
+
+
+def _shape(node: ast.expr) -> str:
+    """An expression as text that does not tell reading from writing."""
+    return ast.unparse(node)
+
+
+def _lint_options(module: Module, block: Block) -> Iterator[Finding]:
+    last: dict[str, Setting] = {}
+    for setting in block.settings:
+        value = OptionValue(field=setting.field, value=constant(module, setting.value))
+        last[setting.key] = setting
+        for problem in check_options({setting.key: value}):
+            if problem.rule not in _OF_SEVERAL or problem.excluded == setting.key:
+                yield finding(module, setting.node, problem, ADAPTER)
+        if setting.key == "profiling_options":
+            yield from lint_profiling_options(module, setting.node, setting.value)
+    values = {key: _agreed(module, block, key) for key in last}
+    for problem in check_combinations(values):
+        needs_more = not problem.excluded
+        if needs_more and block.open:
+            continue
+        if problem.excluded and never_both(
+            module, last[problem.key].node, last[problem.excluded].node
+        ):
+            continue
+        yield finding(module, last[problem.key].node, problem, ADAPTER)
+
+
+_OF_SEVERAL = ("lint-option-conflict", "lint-option-needs", "lint-option-unused")
+
+
+def _agreed(module: Module, block: Block, key: str) -> OptionValue:
+    """The value of an option; unknown where several assignments disagree."""
+    settings = [setting for setting in block.settings if setting.key == key]
+    values = [constant(module, setting.value) for setting in settings]
+    same = all(value == values[0] for value in values)
+    return OptionValue(field=settings[-1].field, value=values[0] if same else None)
+
+
+def lint_profiling_options(module: Module, node: ast.AST, value: ast.expr) -> Iterator[Finding]:
+    """What is wrong with the JSON of profiling_options."""
+    known = constant(module, value)
+    text = known.decode("utf-8", "replace") if isinstance(known, bytes) else known
+    if not isinstance(text, str):
+        return
+    try:
+        settings = json.loads(text)
+    except (ValueError, RecursionError):
+        settings = None
+    if not isinstance(settings, dict):
+        yield finding(module, node, _NO_JSON, ADAPTER)
+        return
+    for problem in check_profiling_options(cast(dict[str, Any], settings)):
+        yield finding(module, node, problem, ADAPTER)
+
+
+def _lint_rewriters(module: Module, added: ast.Call) -> Iterator[Finding]:
+    """Remapping and memory optimization have to be off where a block is written by hand."""
+    options = added.func
+    assert isinstance(options, ast.Attribute)
+    where = module.function(added) or module.tree
+    inside = [node for node in ast.walk(where) if isinstance(node, ast.Attribute | ast.keyword)]
+    for wanted in ("remapping", "memory_optimization"):
+        values = [_value_of(module, node, wanted) for node in inside]
+        given = [value for value in values if value is not None]
+        wrong = [value for value in given if _is_on(module, value)]
+        if wrong:
+            yield finding(module, wrong[0], _rewriter(wanted, missing=False), INIT)
+        elif not given and not (wanted == "remapping" and _is_wrapped(where)):
+            yield finding(module, added, _rewriter(wanted, missing=True), INIT)
+
+
+def _value_of(module: Module, node: ast.Attribute | ast.keyword, wanted: str) -> ast.expr | None:
+    if isinstance(node, ast.keyword):
+        return node.value if node.arg == wanted else None
+    parent = module.parent(node)
+    if node.attr == wanted and isinstance(node.ctx, ast.Store) and isinstance(parent, ast.Assign):
+        return parent.value
+    return None
+
+
+def _is_on(module: Module, value: ast.expr) -> bool:
+    if isinstance(value, ast.Attribute):
+        return value.attr.isupper() and value.attr not in _OFF
+    number = constant(module, value)
+    return isinstance(number, int) and number not in (1, 2)
+
+
+def _is_wrapped(where: ast.AST) -> bool:
+    """Whether npu_config_proto is called: it switches remapping off, and leaves the other one."""
+    return any(
+        isinstance(node, ast.Call) and last_part(node.func) == "npu_config_proto"
+        for node in ast.walk(where)
+    )
+
+
+def _problem(rule: str, severity: Severity, reason: Text, todo: Text) -> OptionProblem:
+    return OptionProblem(
+        key="", rule=rule, severity=severity, confidence="certain", reason=reason, todo=todo
+    )
+
+
+def _misspelt(name: str) -> OptionProblem:
+    return _problem(
+        "lint-optimizer-name",
+        "blocking",
+        Text(
+            en=f"the adapter looks for an optimizer called '{NAME}'; '{name}' is not seen",
+            zh=f"适配器只识别名为“{NAME}”的优化器，“{name}”不会被识别",
+        ),
+        Text(en=f'Write "{NAME}".', zh=f'请改为 "{NAME}"。'),
+    )
+
+
+_NAMELESS = _problem(
+    "lint-optimizer-name",
+    "blocking",
+    Text(
+        en="this optimizer gets options and no name: the adapter does not see it",
+        zh="该优化器设置了选项却没有 name，适配器不会识别",
+    ),
+    Text(en=f'Set its name to "{NAME}".', zh=f'请将其 name 设为 "{NAME}"。'),
+)
+_NO_JSON = _problem(
+    "lint-profiling-options",
+    "blocking",
+    Text(en="profiling_options is no JSON object", zh="profiling_options 不是 JSON 对象"),
+    Text(
+        en='Write \'{"output": "...", "training_trace": "on", "task_trace": "on"}\'.',
+        zh='请写成 \'{"output": "...", "training_trace": "on", "task_trace": "on"}\'。',
+    ),
+)
+
+
+def _rewriter(name: str, *, missing: bool) -> OptionProblem:
+    return _problem(
+        f"lint-{name.replace('_', '-')}",
+        "blocking",
+        Text(
+            en=f"a block written by hand has to switch {name} off"
+            if missing
+            else f"{name} is on: TensorFlow rewrites the graph before the adapter sees it",
+            zh=f"手写的选项块须显式关闭 {name}"
+            if missing
+            else f"{name} 处于打开状态：TensorFlow 会先于适配器改写图",
+        ),
+        Text(
+            en=f"Set rewrite_options.{name} to RewriterConfig.OFF.",
+            zh=f"请将 rewrite_options.{name} 设为 RewriterConfig.OFF。",
+        ),
+    )

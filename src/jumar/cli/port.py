@@ -1,0 +1,283 @@
+"""`jumar port`, `jumar port report` and `jumar port rules`."""
+
+import dataclasses
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from jumar.errors import UserError
+
+if TYPE_CHECKING:
+    from jumar.porting.edits import TreeReport
+    from jumar.porting.options import PortOptions
+    from jumar.porting.writing import Written
+
+app = App(
+    name="port",
+    help="Rewrite TensorFlow 1.15 and PyTorch scripts for Ascend NPUs; check and lint them.",
+)
+app.command("jumar.cli.port_check:check", help="Run ported scripts on a CPU, beside the original.")
+app.command("jumar.cli.port_lint:lint", help="Look for wrong NPU options in scripts.")
+
+Flag = Annotated[bool, Parameter(negative=())]
+JsonFlag = Annotated[bool, Parameter(name="--json", negative=())]
+Reports = Annotated[tuple[Path, ...], Parameter(negative=(), consume_multiple=False)]
+Lang = Literal["en", "zh"]
+
+
+@app.default
+def port(
+    path: Path,
+    /,
+    *,
+    to: Path | None = None,
+    in_place: Flag = False,
+    force: Flag = False,
+    from_: Annotated[Literal["tensorflow", "torch"], Parameter(name="--from")] = "tensorflow",
+    minimal: Flag = False,
+    precision: str | None = None,
+    mixlist: Path | None = None,
+    loss_scale: str | None = None,
+    devices: int = 1,
+    profiling: Flag = False,
+    overflow_dump: Flag = False,
+    auto_tune: Flag = False,
+    iterations_per_loop: int = 1,
+    modelarts: Flag = False,
+    entry: str = "",
+    report: Reports = (),
+    lang: Lang = "en",
+    jobs: int | None = None,
+    json_: JsonFlag = False,
+    quiet: Flag = False,
+    exit_code: Flag = False,
+) -> int:
+    """Show what porting to the NPU changes in a script or a tree; with --to or --in-place, do it.
+
+    Everything that is not rewritten stays byte for byte. Links are never followed; .git is not
+    copied.
+
+    Parameters
+    ----------
+    path
+        A script, or the folder of a project.
+    to
+        Write the ported tree to this folder, with copies of all other files; for a script, to
+        this file or into this folder.
+    in_place
+        Change the scripts themselves, if git could give them back.
+    force
+        With --in-place, also where git could not.
+    from_
+        What the scripts use: tensorflow (1.15) or torch.
+    minimal
+        Only what a script needs to run on the NPU.
+    precision
+        A precision mode, such as allow_mix_precision.
+    mixlist
+        An op list (JSON) for the mixed precision modes; it is copied beside the scripts.
+    loss_scale
+        fixed:1024, or exponential:2**32,1000,2,0.5.
+    devices
+        How many NPUs; above 1 with rank table and launch script.
+    profiling
+        Profile the training.
+    overflow_dump
+        Dump operators that overflow.
+    auto_tune
+        Tune the operators.
+    iterations_per_loop
+        Training steps for each session run.
+    modelarts
+        Arguments and copies for training jobs on ModelArts.
+    entry
+        The script that starts training, for launch scripts; by default it is looked for.
+    report
+        Also write a report: .md, .json or .html; may be given several times.
+    lang
+        Language of summary and reports: en or zh.
+    jobs
+        Processes; by default one a processor.
+    json_
+        Print the report as JSON instead of diff and summary.
+    quiet
+        Print nothing but errors.
+    exit_code
+        Leave with 1 where something is or would be changed.
+    """
+    from jumar.porting.options import PortOptions, parse_loss_scale, precision_mode
+    from jumar.porting.report.saving import report_suffix, save_report
+    from jumar.porting.tree import port_tree
+
+    _check(to, in_place, force, jobs)
+    for each in report:
+        report_suffix(each)
+    options = PortOptions(
+        source=from_,
+        minimal=minimal,
+        precision=precision_mode(precision) if precision else None,
+        mixlist=str(mixlist) if mixlist else "",
+        loss_scale=parse_loss_scale(loss_scale) if loss_scale else None,
+        devices=devices,
+        profiling=profiling,
+        overflow_dump=overflow_dump,
+        auto_tune=auto_tune,
+        iterations_per_loop=iterations_per_loop,
+        modelarts=modelarts,
+    )
+    ported = port_tree(path, options, jobs=jobs)
+    added = _added(path, ported, options, entry)
+    ported = dataclasses.replace(ported, added=tuple(added))
+    written = _write(ported, path, added, to=to, in_place=in_place, force=force)
+    for each in report:
+        save_report(ported, each, lang)
+    if not quiet:
+        _print(ported, written, lang, json_)
+    return int(exit_code and bool(ported.count("ported") or added))
+
+
+def _check(to: Path | None, in_place: bool, force: bool, jobs: int | None) -> None:
+    if to is not None and in_place:
+        raise UserError("--to and --in-place at once", todo="Give one of them.")
+    if force and not in_place:
+        raise UserError("--force without --in-place", todo="Leave it away, or add --in-place.")
+    if jobs is not None and jobs < 1:
+        raise UserError(f"{jobs} processes", where="--jobs", todo="Give 1 or more.")
+
+
+def _added(
+    path: Path, ported: "TreeReport", options: "PortOptions", entry: str
+) -> Mapping[str, str]:
+    """Launch files and the op list, by their path in the tree."""
+    launching = options.distributed or options.modelarts
+    if not (launching or options.mixlist or entry):
+        return {}
+    from jumar.porting.entry import find_entry, placed_mixlist
+
+    start = find_entry(path, entry)
+    added: dict[str, str] = {}
+    if launching:
+        from jumar.porting.launching import added_files
+
+        added |= added_files(options, entry=start)
+    if options.mixlist:
+        added |= placed_mixlist(ported, options, start)
+    return added
+
+
+def _write(
+    ported: "TreeReport",
+    path: Path,
+    added: Mapping[str, str],
+    *,
+    to: Path | None,
+    in_place: bool,
+    force: bool,
+) -> "Written | None":
+    if to is not None:
+        from jumar.porting.writing import write_tree
+
+        return write_tree(ported, path, to, added)
+    if in_place:
+        from jumar.porting.in_place import write_in_place
+
+        return write_in_place(ported, path, added, force=force)
+    return None
+
+
+def _print(ported: "TreeReport", written: "Written | None", lang: Lang, as_json: bool) -> None:
+    if as_json:
+        from jumar.porting.report.json_report import dumps
+
+        print(dumps(ported))
+        return
+    from rich.console import Console
+
+    from jumar.porting.report.terminal import command_to_write, print_diff, print_summary
+
+    console = Console(file=sys.stdout)
+    if written is None:
+        print_diff(ported, console)
+        print_summary(ported, console, lang, next_command=command_to_write(ported))
+        return
+    print_summary(ported, console, lang)
+    chinese = lang == "zh"
+    print(f"{'已写入' if chinese else 'written'}: {written.place}")
+    if written.left_out:
+        shown = ", ".join(written.left_out[:10])
+        more = len(written.left_out) - 10
+        rest = (f" 等 {more + 10} 项" if chinese else f" and {more} more") if more > 0 else ""
+        print(f"{'未复制' if chinese else 'left out'}: {shown}{rest}")
+
+
+@app.command(name="report")
+def render(file: Path, /, *, to: Reports = (), lang: Lang = "en") -> int:
+    """Write a report again, from its JSON: as Markdown or as a page, in the other language.
+
+    Parameters
+    ----------
+    file
+        A report that `jumar port --report FILE.json` wrote.
+    to
+        Where to: .md, .json or .html; may be given several times. Without, Markdown is printed.
+    lang
+        Language of the report: en or zh.
+    """
+    from jumar.porting.report.json_report import read_report
+    from jumar.porting.report.markdown import markdown
+    from jumar.porting.report.saving import report_suffix, save_report
+
+    for each in to:
+        report_suffix(each)
+    found = read_report(file)
+    for each in to:
+        save_report(found, each, lang)
+        print(f"{'已写入' if lang == 'zh' else 'written'}: {each}")
+    if not to:
+        sys.stdout.write(markdown(found, lang))
+    return 0
+
+
+@app.command
+def rules(
+    *,
+    from_: Annotated[Literal["tensorflow", "torch"] | None, Parameter(name="--from")] = None,
+    lang: Lang = "en",
+    json_: JsonFlag = False,
+) -> int:
+    """List the rules by which scripts are rewritten.
+
+    Parameters
+    ----------
+    from_
+        Only those for tensorflow, or for torch.
+    lang
+        Language of the titles: en or zh.
+    json_
+        Print JSON.
+    """
+    import json
+
+    from jumar.porting.registry import all_rules
+
+    found = [rule for rule in all_rules() if from_ in (None, rule.language)]
+    if json_:
+        rows = [
+            {
+                "id": rule.id,
+                "from": rule.language,
+                "minimal": rule.minimal,
+                "title": rule.title.in_language(lang),
+                "source": rule.source,
+            }
+            for rule in found
+        ]
+        print(json.dumps(rows, indent=2, ensure_ascii=False))
+        return 0
+    width = max((len(rule.id) for rule in found), default=0)
+    for rule in found:
+        print(f"{rule.id:{width}}  {rule.language:10}  {rule.title.in_language(lang)}")
+    return 0

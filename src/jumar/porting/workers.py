@@ -1,0 +1,123 @@
+"""Scripts in several processes, none of which can stop the others by dying."""
+
+import gc
+import multiprocessing
+import resource
+import signal
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.context import BaseContext
+
+from jumar.porting.edits import FileReport, Text
+
+Port = Callable[[str], FileReport]
+
+LONGEST_SECONDS = 60
+"""For one script; the largest real ones take a second."""
+MOST_MEMORY = 1_500_000_000
+"""Bytes that a process may take for the syntax trees of a script."""
+
+_port: Port | None = None
+
+
+def in_processes(port: Port, sizes: Mapping[str, int], *, processes: int) -> dict[str, FileReport]:
+    """The reports of scripts by path.
+
+    Args:
+        port: Gives the report of a script.
+        sizes: Paths with their sizes; the largest begin, so that none is left alone at the end.
+        processes: How many at a time.
+    """
+    waiting = deque(sorted(sizes, key=lambda path: (-sizes[path], path)))
+    done: dict[str, FileReport] = {}
+    suspects: list[str] = []
+    while waiting:
+        suspects += _until_broken(port, waiting, done, processes)
+    for path in suspects:
+        alone = deque([path])
+        if _until_broken(port, alone, done, 1):
+            done[path] = FileReport(path=path, status="unreadable", note=_DIED)
+    return done
+
+
+def _until_broken(
+    port: Port, waiting: deque[str], done: dict[str, FileReport], processes: int
+) -> list[str]:
+    """Work until nothing waits or a process dies; those that were under way then."""
+    before = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(processes, _context(), _start, (port,))
+    running: dict[Future[FileReport], str] = {}
+    try:
+        while waiting or running:
+            # Few at a time: what is under way when a process dies is done once more.
+            while waiting and len(running) < 2 * processes:
+                running[pool.submit(_run, waiting[0])] = waiting[0]
+                waiting.popleft()
+            finished, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in finished:
+                done[running[future]] = future.result()
+                del running[future]
+        pool.shutdown()
+    except BrokenProcessPool:
+        pool.shutdown()
+        return list(running.values())
+    except BaseException:
+        for process in set(multiprocessing.active_children()) - before:
+            process.terminate()
+        pool.shutdown(cancel_futures=True)
+        raise
+    return []
+
+
+def _context() -> BaseContext:
+    """Forks where that is safe: they begin with all modules loaded."""
+    forks = sys.platform == "linux" and threading.active_count() == 1
+    return multiprocessing.get_context("fork" if forks else "spawn")
+
+
+def _start(port: Port) -> None:
+    global _port  # noqa: PLW0603 - a process of a pool has no other place for what it keeps
+    _port = port
+    # Ctrl-C is for the process that started this one, which then ends it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGALRM, _out_of_time)
+    most = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    if most == resource.RLIM_INFINITY or most > MOST_MEMORY:
+        resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, most))
+    # Syntax trees are many small objects that live until the script is done.
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 20)
+
+
+def _run(path: str) -> FileReport:
+    assert _port is not None
+    signal.alarm(LONGEST_SECONDS)
+    try:
+        return _port(path)
+    except _OutOfTime:
+        return FileReport(path=path, status="unreadable", note=_SLOW)
+    finally:
+        signal.alarm(0)
+
+
+class _OutOfTime(BaseException):
+    """A script takes too long; no handler of errors in between may take it for one of its own."""
+
+
+def _out_of_time(signal_number: int, frame: object) -> None:
+    del signal_number, frame
+    raise _OutOfTime
+
+
+_DIED = Text(
+    en="the process that read it died: copied as it is",
+    zh="读取它的进程异常退出：原样复制",
+)
+_SLOW = Text(
+    en=f"took longer than {LONGEST_SECONDS} s to read: copied as it is",
+    zh=f"读取超过 {LONGEST_SECONDS} 秒：原样复制",
+)

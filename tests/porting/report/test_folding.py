@@ -52,6 +52,14 @@ def test_every_edit_and_finding_stands_at_its_line() -> None:
     }
 
 
+def test_an_edit_that_put_lines_in_stands_at_them_though_its_place_is_the_line_below() -> None:
+    before = "import tensorflow\n\nx = 1\n"
+    after = "import tensorflow\nimport npu_bridge\n\nx = 1\n"
+    assert notes_by_line(file_of(before, after, edit(2, 3))) == {
+        "None|import npu_bridge": ["f0-e0"]
+    }
+
+
 def test_only_what_is_far_from_every_edit_is_folded() -> None:
     after = LONG.replace("value_100 = 100", "value_100 = -100")
     blocks = side_by_side(file_of(LONG, after, edit(101, 101)), "f0")

@@ -103,6 +103,8 @@ def _placed(file: FileReport, rows: Sequence[Row], key: str) -> dict[int, list[N
         after = rights.get(item.place_after.line) if item.place_after is not None else None
         # What is put in before a line has that line as its place: there the new line says more.
         candidates = [index for index in (after, lefts.get(item.place.line)) if index is not None]
+        # An edit that put lines in before its place belongs to these.
+        candidates += [index - 1 for index in candidates if index > 0 and isinstance(item, Edit)]
         changed = [index for index in candidates if rows[index].changed]
         index = (changed or candidates or [len(rows) - 1])[0]
         placed.setdefault(index, []).append(Note(key=name, item=item))

@@ -16,7 +16,6 @@ class Words:
     title: str
     options: str
     default_options: str
-    tree: str
     version: str
     files: str
     file: str
@@ -44,7 +43,6 @@ class Words:
     no_edits: str
     every_edit: str
     removed: str
-    inserted: str
     note: str
     kept_meaning: str
     kept_unlisted: str
@@ -61,7 +59,6 @@ class Words:
     reset: str
     open_all: str
     close_all: str
-    shown: str
     same_lines: str
     left_out_lines: str
     left_out_difference: str
@@ -84,7 +81,6 @@ ENGLISH = Words(
     title="Port of {root}",
     options="options",
     default_options="none",
-    tree="tree",
     version="jumar",
     files="files",
     file="file",
@@ -132,7 +128,6 @@ ENGLISH = Words(
     no_edits="No file was changed.",
     every_edit="Every edit",
     removed="removed",
-    inserted="inserted",
     note="note",
     kept_meaning="Places that a rule looked at and left as they are.",
     kept_unlisted="The JSON report lists each of them.",
@@ -149,7 +144,6 @@ ENGLISH = Words(
     reset="reset",
     open_all="open all files",
     close_all="close all files",
-    shown="shown",
     same_lines="unchanged lines: {count}",
     left_out_lines="unchanged lines, not kept on this page: {count}",
     left_out_difference="The differences of this file are left out to keep the page small. "
@@ -169,7 +163,6 @@ CHINESE = Words(
     title="{root} 迁移报告",
     options="选项",
     default_options="无",
-    tree="目录",
     version="jumar 版本",
     files="文件",
     file="文件",
@@ -212,7 +205,6 @@ CHINESE = Words(
     no_edits="没有文件被修改。",
     every_edit="全部修改",
     removed="已删除",
-    inserted="新插入",
     note="说明",
     kept_meaning="规则检查过、有意保持原样的地方。",
     kept_unlisted="JSON 报告中有完整列表。",
@@ -229,7 +221,6 @@ CHINESE = Words(
     reset="重置",
     open_all="展开全部文件",
     close_all="折叠全部文件",
-    shown="显示",
     same_lines="未修改的行：{count}",
     left_out_lines="未修改的行（未收入本页）：{count}",
     left_out_difference="为控制页面大小，此文件的修改对比未收入本页，完整内容见 JSON 报告。",

@@ -1,0 +1,1 @@
+"""Stand-in for the collective communication library of Ascend, for one process."""

@@ -1,0 +1,1 @@
+"""Where gradients are split between two all-reduces."""

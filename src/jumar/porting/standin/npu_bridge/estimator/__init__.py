@@ -1,0 +1,1 @@
+"""Estimators, hooks and ops."""

@@ -1,0 +1,294 @@
+"""Recurrent layers that a device runs as one operator; here step by step.
+
+They take time first: time, batch, features. Results are named as the operator's outputs.
+"""
+
+import math
+
+import tensorflow as tf
+from tensorflow.python.layers import base as base_layer
+
+DYNAMIC_RNN_UNIDIRECTION = "UNIDIRECTIONAL"
+DYNAMIC_RNN_BIDIRECTION = "BIDIRECTIONAL"
+DYNAMIC_RNN_REDIRECTIONAL = "REDIRECTIONAL"
+
+__all__ = [
+    "DYNAMIC_RNN_BIDIRECTION",
+    "DYNAMIC_RNN_REDIRECTIONAL",
+    "DYNAMIC_RNN_UNIDIRECTION",
+    "DynamicAUGRU",
+    "DynamicGRUV2",
+    "DynamicRNN",
+]
+
+
+class _DynamicBasic(base_layer.Layer):
+    """What the layers have in common."""
+
+    def __init__(
+        self,
+        hidden_size,
+        dtype,
+        direction=DYNAMIC_RNN_UNIDIRECTION,
+        cell_depth=1,
+        keep_prob=1.0,
+        cell_clip=-1.0,
+        num_proj=0,
+        time_major=True,
+        activation="tanh",
+        is_training=True,
+    ):
+        super().__init__()
+        if direction not in (DYNAMIC_RNN_UNIDIRECTION, DYNAMIC_RNN_BIDIRECTION):
+            raise ValueError("direction is {!r}".format(direction))
+        if (cell_depth, num_proj, time_major, activation) != (1, 0, True, "tanh"):
+            raise NotImplementedError(
+                "npu_bridge stand-in: recurrent layers have one layer of tanh without projection, "
+                "and time first"
+            )
+        self._hidden_size = hidden_size
+        self._dtype = dtype
+        self._direction = direction
+        self._cell_depth = cell_depth
+        self._keep_prob = keep_prob
+        self._cell_clip = cell_clip
+        self._num_proj = num_proj
+        self._time_major = time_major
+        self._activation = activation
+        self._is_training = is_training
+
+    def build(self, input_shape):
+        """Make the variable of the sequences' lengths, which checkpoints contain."""
+        steps, batch = input_shape[0].value or 1, input_shape[1].value or 16
+        self._seq_length = self.add_variable(
+            "dynamicbase/seq_length",
+            shape=[batch],
+            dtype=tf.int32,
+            initializer=tf.constant_initializer(steps, dtype=tf.int32),
+            trainable=False,
+        )
+        super().build(input_shape)
+
+    def _features(self, input_shape):
+        if input_shape[2].value is None:
+            raise ValueError(
+                "the number of features has to be known, the shape is {}".format(input_shape)
+            )
+        return input_shape[2].value
+
+
+class DynamicRNN(_DynamicBasic):
+    """LSTM: outputs y, h, c, and the gates i, j, f, o and tanh(c), each for every step."""
+
+    def __init__(
+        self,
+        hidden_size,
+        dtype,
+        cell_type="LSTM",
+        direction=DYNAMIC_RNN_UNIDIRECTION,
+        cell_depth=1,
+        use_peephole=False,
+        keep_prob=1.0,
+        cell_clip=-1.0,
+        num_proj=0,
+        time_major=True,
+        activation="tanh",
+        forget_bias=0.0,
+        is_training=True,
+    ):
+        super().__init__(
+            hidden_size,
+            dtype,
+            direction=direction,
+            cell_depth=cell_depth,
+            keep_prob=keep_prob,
+            cell_clip=cell_clip,
+            num_proj=num_proj,
+            time_major=time_major,
+            activation=activation,
+            is_training=is_training,
+        )
+        if cell_type != "LSTM" or use_peephole:
+            raise NotImplementedError("npu_bridge stand-in: LSTM without peepholes")
+        self._cell_type = cell_type
+        self._use_peephole = use_peephole
+        self._forget_bias = forget_bias
+
+    def build(self, input_shape):
+        """Make weight and bias, one pair for each direction."""
+        rows = self._features(input_shape) + self._hidden_size
+        directions = [2] if self._direction == DYNAMIC_RNN_BIDIRECTION else []
+        self._rnn_w = self.add_variable(
+            "dynamicrnn/w",
+            shape=[*directions, rows, 4 * self._hidden_size],
+            dtype=self._dtype,
+            initializer=tf.glorot_uniform_initializer(seed=10, dtype=self._dtype),
+        )
+        self._rnn_b = self.add_variable(
+            "dynamicrnn/b",
+            shape=[*directions, 4 * self._hidden_size],
+            dtype=self._dtype,
+            initializer=tf.zeros_initializer(dtype=self._dtype),
+        )
+        super().build(input_shape)
+
+    def call(self, x, seq_length=None, init_h=None, init_c=None, weight=None, bias=None):
+        """Run over time; initial states have a first axis for the direction."""
+        both = self._direction == DYNAMIC_RNN_BIDIRECTION
+        shape = [2 if both else 1, tf.shape(x)[1], self._hidden_size]
+        init_h = tf.zeros(shape, self._dtype) if init_h is None else init_h
+        init_c = tf.zeros(shape, self._dtype) if init_c is None else init_c
+        weight = self._rnn_w if weight is None else weight
+        bias = self._rnn_b if bias is None else bias
+        if not both:
+            return self._one_way(x, seq_length, init_h[0], init_c[0], weight, bias)
+        forward = self._one_way(x, seq_length, init_h[0], init_c[0], weight[0], bias[0])
+        back = self._one_way(
+            _reversed(x, seq_length), seq_length, init_h[1], init_c[1], weight[1], bias[1]
+        )
+        back = [_reversed(one, seq_length) for one in back]
+        return [tf.stack(pair) for pair in zip(forward, back)]
+
+    def _one_way(self, x, seq_length, init_h, init_c, weight, bias):
+        def step(state, present):
+            _, h, c = state[:3]
+            inputs, alive = present
+            gates = tf.matmul(tf.concat([inputs, h], axis=1), weight) + bias
+            i, j, f, o = tf.split(gates, 4, axis=1)
+            i, j, o = tf.sigmoid(i), tf.tanh(j), tf.sigmoid(o)
+            f = tf.sigmoid(f + self._forget_bias)
+            new_c = f * c + i * j
+            if self._cell_clip > 0:
+                new_c = tf.clip_by_value(new_c, -self._cell_clip, self._cell_clip)
+            tanh_c = tf.tanh(new_c)
+            new_h = o * tanh_c
+            kept_h = alive * new_h + (1 - alive) * h
+            kept_c = alive * new_c + (1 - alive) * c
+            return (alive * new_h, kept_h, kept_c, i, j, f, o, tanh_c)
+
+        nothing = tf.zeros_like(init_h)
+        start = (nothing, init_h, init_c, nothing, nothing, nothing, nothing, nothing)
+        return list(tf.scan(step, (x, _alive(x, seq_length)), initializer=start))
+
+
+class DynamicGRUV2(_DynamicBasic):
+    """GRU: outputs y, h, and the update, reset, new and hidden gates, each for every step."""
+
+    _scope = "dynamicgruv2"
+
+    def __init__(
+        self,
+        hidden_size,
+        dtype,
+        direction=DYNAMIC_RNN_UNIDIRECTION,
+        cell_depth=1,
+        keep_prob=1.0,
+        cell_clip=-1.0,
+        num_proj=0,
+        time_major=True,
+        activation="tanh",
+        gate_order="zrh",
+        reset_after=True,
+        is_training=True,
+    ):
+        super().__init__(
+            hidden_size,
+            dtype,
+            direction=direction,
+            cell_depth=cell_depth,
+            keep_prob=keep_prob,
+            cell_clip=cell_clip,
+            num_proj=num_proj,
+            time_major=time_major,
+            activation=activation,
+            is_training=is_training,
+        )
+        if direction != DYNAMIC_RNN_UNIDIRECTION or sorted(gate_order) != sorted("zrh"):
+            raise NotImplementedError("npu_bridge stand-in: GRU in one direction, gates z, r, h")
+        self._gate_order = gate_order
+        self._reset_after = reset_after
+
+    def build(self, input_shape):
+        """Make the weights."""
+        limit = 1.0 / math.sqrt(self._hidden_size)
+
+        def variable(name, shape):
+            return self.add_variable(
+                "{}/{}".format(self._scope, name),
+                shape=shape,
+                dtype=self._dtype,
+                initializer=tf.random_uniform_initializer(-limit, limit),
+            )
+
+        width = 3 * self._hidden_size
+        self._weight_input = variable("weight_input", [self._features(input_shape), width])
+        self._weight_hidden = variable("weight_hidden", [self._hidden_size, width])
+        self._bias_input = variable("bias_input", [width])
+        self._bias_hidden = variable("bias_hidden", [width])
+        super().build(input_shape)
+
+    def call(self, x, seq_length=None, init_h=None):
+        """Run over time."""
+        results = self._run(x, tf.zeros_like(x[:, :, :1]), seq_length, init_h)
+        return [results[place] for place in (0, 1, 2, 4, 5, 6)]
+
+    def _run(self, x, attention, seq_length, init_h):
+        if init_h is None:
+            init_h = tf.zeros([tf.shape(x)[1], self._hidden_size], self._dtype)
+        elif init_h.shape.ndims == 3:
+            init_h = init_h[0]
+
+        def parts(tensor):
+            named = dict(zip(self._gate_order, tf.split(tensor, 3, axis=-1)))
+            return named["z"], named["r"], named["h"]
+
+        def step(state, present):
+            h = state[1]
+            inputs, alive, share = present
+            of_input = tf.matmul(inputs, self._weight_input) + self._bias_input
+            input_z, input_r, input_n = parts(of_input)
+            hidden_z, hidden_r, hidden_n = parts(
+                tf.matmul(h, self._weight_hidden) + self._bias_hidden
+            )
+            reset = tf.sigmoid(input_r + hidden_r)
+            if self._reset_after:
+                new = tf.tanh(input_n + reset * hidden_n)
+            else:
+                _, _, weight = parts(self._weight_hidden + 0)
+                _, _, bias = parts(self._bias_hidden + 0)
+                new = tf.tanh(input_n + tf.matmul(reset * h, weight) + bias)
+            update = tf.sigmoid(input_z + hidden_z)
+            attended = (1 - share) * update
+            new_h = attended * h + (1 - attended) * new
+            kept = alive * new_h + (1 - alive) * h
+            return (alive * new_h, kept, update, attended, reset, new, hidden_n)
+
+        nothing = tf.zeros_like(init_h)
+        start = (nothing, init_h, nothing, nothing, nothing, nothing, nothing)
+        elements = (x, _alive(x, seq_length), attention)
+        return list(tf.scan(step, elements, initializer=start))
+
+
+class DynamicAUGRU(DynamicGRUV2):
+    """GRU whose update gate is weakened by attention, which is given for time and batch."""
+
+    _scope = "dynamicaugru"
+
+    def call(self, x, weight_att, seq_length=None, init_h=None):
+        """Run over time."""
+        return self._run(x, tf.expand_dims(weight_att, -1), seq_length, init_h)
+
+
+def _alive(x, seq_length):
+    """1 for the steps of each sequence, 0 behind its end."""
+    steps = tf.shape(x)[0]
+    if seq_length is None:
+        return tf.ones_like(x[:, :, :1])
+    mask = tf.sequence_mask(seq_length, steps, dtype=x.dtype)
+    return tf.expand_dims(tf.transpose(mask), -1)
+
+
+def _reversed(x, seq_length):
+    if seq_length is None:
+        return tf.reverse(x, axis=[0])
+    return tf.reverse_sequence(x, seq_length, seq_axis=0, batch_axis=1)

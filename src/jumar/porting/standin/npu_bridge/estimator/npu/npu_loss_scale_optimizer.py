@@ -1,0 +1,98 @@
+"""The optimizer for mixed precision: scaled loss, skipped steps."""
+
+import tensorflow as tf
+
+from npu_bridge.estimator.npu.npu_loss_scale_manager import FixedLossScaleManager
+from npu_bridge.hccl import hccl_ops
+from npu_bridge_standin.device_ops import all_finite
+from npu_bridge_standin.record import record
+
+__all__ = ["NPULossScaleOptimizer"]
+
+
+class NPULossScaleOptimizer(tf.train.Optimizer):
+    """Scales the loss of another optimizer and leaves out steps that overflow.
+
+    A device sees overflows in its status register; here the gradients are looked at.
+    """
+
+    def __init__(self, opt, loss_scale_manager, is_distributed=False):
+        super().__init__(use_locking=False, name="NPULossScaleOptimizer" + type(opt).__name__)
+        record("loss scale", optimizer=type(opt).__name__, is_distributed=is_distributed)
+        self._opt = opt
+        self._loss_scale_manager = loss_scale_manager
+        self._is_distributed = is_distributed
+
+    def __getattr__(self, attr):
+        if attr == "_opt":
+            raise AttributeError(attr)
+        return getattr(self._opt, attr)
+
+    def compute_gradients(
+        self,
+        loss,
+        var_list=None,
+        gate_gradients=tf.train.Optimizer.GATE_OP,
+        aggregation_method=None,
+        colocate_gradients_with_ops=False,
+        grad_loss=None,
+    ):
+        """The gradients of the loss itself, computed from the scaled one."""
+        scale = self._loss_scale_manager.get_loss_scale()
+        grads_and_vars = self._opt.compute_gradients(
+            scaled_loss(loss, scale),
+            var_list=var_list,
+            gate_gradients=gate_gradients,
+            aggregation_method=aggregation_method,
+            colocate_gradients_with_ops=colocate_gradients_with_ops,
+            grad_loss=grad_loss,
+        )
+        return unscaled(grads_and_vars, scale)
+
+    def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+        """Apply finite gradients; otherwise leave variables and global step as they are."""
+        grads_and_vars = list(grads_and_vars)
+        if self._checks_overflow():
+            finite = finite_everywhere(grads_and_vars, self._is_distributed)
+        else:
+            finite = tf.constant(True)
+        update = tf.cond(
+            finite,
+            lambda: tf.group(self._opt.apply_gradients(grads_and_vars, global_step, name)),
+            tf.no_op,
+        )
+        return tf.group(update, self._loss_scale_manager.update_loss_scale(finite))
+
+    def _checks_overflow(self):
+        if isinstance(self._loss_scale_manager, FixedLossScaleManager):
+            return self._loss_scale_manager.get_enable_overflow_check()
+        return True
+
+
+def scaled_loss(loss, scale):
+    """The loss, or the loss that a function gives, multiplied in its own type."""
+    value = loss() if callable(loss) else loss
+    return value * tf.cast(scale, value.dtype.base_dtype)
+
+
+def unscaled(grads_and_vars, scale):
+    """Gradients divided by the scale."""
+    factor = tf.reciprocal(scale + 0)
+    divided = []
+    for grad, variable in grads_and_vars:
+        if isinstance(grad, tf.IndexedSlices):
+            values = grad.values * tf.cast(factor, grad.dtype.base_dtype)
+            grad = tf.IndexedSlices(values, grad.indices, grad.dense_shape)
+        elif grad is not None:
+            grad = grad * tf.cast(factor, grad.dtype.base_dtype)
+        divided.append((grad, variable))
+    return divided
+
+
+def finite_everywhere(grads_and_vars, is_distributed):
+    """Whether the gradients of this rank, or of all ranks, are finite."""
+    finite = all_finite([grad for grad, _ in grads_and_vars if grad is not None])
+    if not is_distributed:
+        return finite
+    overflows = hccl_ops.allreduce(tf.cast(tf.logical_not(finite), tf.int32), "sum", fusion=0)
+    return tf.equal(overflows, 0)

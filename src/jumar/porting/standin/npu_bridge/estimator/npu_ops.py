@@ -1,0 +1,163 @@
+"""Operators that training scripts call: dropout, LARS, the life cycle of a device."""
+
+import numbers
+
+import tensorflow as tf
+from tensorflow.python.eager import context
+
+from npu_bridge.helper import helper
+from npu_bridge_standin.record import record
+
+gen_npu_ops = helper.get_gen_ops()
+
+
+def _only_in_graphs(name):
+    if context.executing_eagerly():
+        raise RuntimeError("npu_bridge stand-in: {} builds graphs, not eager values".format(name))
+
+
+def NPUInit(name=None):
+    """The operation that opens the device."""
+    _only_in_graphs("NPUInit")
+    return gen_npu_ops.npu_init(name=name)
+
+
+def NPUShutdown(name=None):
+    """The operation that closes the device."""
+    _only_in_graphs("NPUShutdown")
+    return gen_npu_ops.npu_shutdown(name=name)
+
+
+def initialize_system(name=None):
+    """As `NPUInit`."""
+    return NPUInit(name)
+
+
+def shutdown_system(name=None):
+    """As `NPUShutdown`."""
+    return NPUShutdown(name)
+
+
+def dropout(x, keep_prob, noise_shape=None, seed=None, name=None):
+    """Zero some values and divide the others by the share that is kept.
+
+    The masks come from TensorFlow's generator, so they are those of `tf.nn.dropout` with the same
+    seeds, not those of a device.
+    """
+    _only_in_graphs("dropout")
+    x = tf.convert_to_tensor(x, name="x")
+    if not x.dtype.is_floating:
+        raise ValueError("dropout is for floating point numbers, x is {}".format(x.dtype.name))
+    constant = isinstance(keep_prob, numbers.Real)
+    if constant and not 0 < keep_prob <= 1:
+        raise ValueError("keep_prob is {:g}; it must be in (0, 1]".format(keep_prob))
+    said = float(keep_prob) if constant else getattr(keep_prob, "name", str(keep_prob))
+    record("dropout", tensor=x.name, keep_prob=said)
+    if isinstance(keep_prob, float) and keep_prob == 1.0:
+        return x
+    rate = 1.0 - keep_prob if constant else 1 - tf.cast(keep_prob, x.dtype)
+    return tf.nn.dropout(x, rate=rate, noise_shape=noise_shape, seed=seed, name=name)
+
+
+def LARS(inputs_w, inputs_g, weight_decay, hyperpara=0.001, epsilon=0.00001, name=None):
+    """Layer-wise adaptive scaling of a list of gradients."""
+    _only_in_graphs("LARS")
+    return gen_npu_ops.lars(inputs_w, inputs_g, weight_decay, hyperpara, epsilon, name)
+
+
+def LARSV2(
+    input_weight,
+    input_grad,
+    weight_decay,
+    learning_rate,
+    hyperpara=0.001,
+    epsilon=0.00001,
+    use_clip=False,
+    name=None,
+):
+    """Layer-wise adaptive scaling of one gradient."""
+    _only_in_graphs("LARSV2")
+    return gen_npu_ops.lars_v2(
+        input_weight, input_grad, weight_decay, learning_rate, hyperpara, epsilon, use_clip, name
+    )
+
+
+def outfeed_enqueue_op(channel_name, inputs, name=None):
+    """Put tensors into the channel; one that is full drops nothing but waits."""
+    values = [tf.convert_to_tensor(one) for one in inputs]
+    queue = _channel(channel_name, [value.dtype for value in values])
+    return queue.enqueue(values, name=name)
+
+
+def outfeed_dequeue_op(channel_name, output_types, output_shapes, name=None):
+    """Take tensors out of the channel."""
+    taken = _channel(channel_name, list(output_types)).dequeue(name=name)
+    taken = taken if isinstance(taken, (list, tuple)) else [taken]
+    for tensor, shape in zip(taken, output_shapes):
+        tensor.set_shape(shape)
+    return list(taken)
+
+
+def _channel(name, types):
+    return tf.FIFOQueue(1 << 16, types, shared_name="npu_outfeed_{}".format(name))
+
+
+def stop_outfeed_dequeue_op(channel_name, name=None):
+    """Only on a device."""
+    return gen_npu_ops.stop_outfeed_dequeue_op(channel_name, name)
+
+
+def scatter_elements(data, indices, updates, axis=0, name=None):
+    """A copy of `data` with values replaced along one axis."""
+    return gen_npu_ops.scatter_elements(
+        tf.convert_to_tensor(data),
+        tf.convert_to_tensor(indices),
+        tf.convert_to_tensor(updates),
+        axis,
+        name,
+    )
+
+
+def basic_lstm_cell(x, h, c, w, b, keep_prob, forget_bias, state_is_tuple, activation, name=None):
+    """Only on a device."""
+    return gen_npu_ops.basic_lstm_cell(x, h, c, w, b)
+
+
+def adam_apply_one_assign(
+    input0, input1, input2, input3, input4, mul0_x, mul1_x, mul2_x, mul3_x, add2_y, name=None
+):
+    """Only on a device."""
+    return gen_npu_ops.adam_apply_one_assign(input0, input1)
+
+
+def adam_apply_one_with_decay_assign(
+    input0,
+    input1,
+    input2,
+    input3,
+    input4,
+    mul0_x,
+    mul1_x,
+    mul2_x,
+    mul3_x,
+    mul4_x,
+    add2_y,
+    name=None,
+):
+    """Only on a device."""
+    return gen_npu_ops.adam_apply_one_with_decay_assign(input0, input1)
+
+
+def k_means_centroids(x, y, sum_square_y, sum_square_x, use_actual_distance=False, name=None):
+    """Only on a device."""
+    return gen_npu_ops.k_means_centroids(x, y)
+
+
+def npu_onnx_graph_op(inputs, tout, model_path, name=None):
+    """Only on a device."""
+    return gen_npu_ops.npu_onnx_graph_op(inputs, tout, model_path, name)
+
+
+def channel_get_next(channel_name, output_types, output_shapes):
+    """Only on a device."""
+    return gen_npu_ops.get_next(channel_name, output_types, output_shapes)

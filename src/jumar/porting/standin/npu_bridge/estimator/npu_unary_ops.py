@@ -1,0 +1,5 @@
+"""The operators of one tensor: `npu_unary_ops.gelu(x)`."""
+
+from npu_bridge.helper import helper
+
+npu_unary_ops = helper.get_gen_ops()

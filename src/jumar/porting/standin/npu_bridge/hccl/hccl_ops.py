@@ -1,0 +1,106 @@
+"""Collective operations, as one process sees them whose peers hold what it holds.
+
+With RANK_SIZE unset or 1 they pass their input on. With more ranks a sum is the multiple, a gather
+the repetition and the rest the identity, so averaged gradients keep their size.
+"""
+
+from npu_bridge.helper import helper
+
+gen_hccl_ops = helper.get_gen_ops()
+
+
+def allreduce(tensor, reduction, fusion=1, fusion_id=-1, group="hccl_world_group"):
+    """Reduce over all ranks of a group: sum, prod, max or min."""
+    return gen_hccl_ops.hcom_all_reduce(
+        tensor, reduction, group=group, fusion=fusion, fusion_id=fusion_id
+    )
+
+
+def allgather(tensor, rank_size, group="hccl_world_group", fusion=0, fusion_id=-1):
+    """The tensors of all ranks of a group, one below the other."""
+    return gen_hccl_ops.hcom_all_gather(
+        tensor, rank_size, group=group, fusion=fusion, fusion_id=fusion_id
+    )
+
+
+def broadcast(tensor, root_rank, fusion=2, fusion_id=0, group="hccl_world_group"):
+    """A list of tensors as the root rank of a group holds them."""
+    return gen_hccl_ops.hcom_broadcast(
+        tensor, root_rank, group=group, fusion=fusion, fusion_id=fusion_id
+    )
+
+
+def reduce(tensor, reduction, root_rank, fusion=0, fusion_id=-1, group="hccl_world_group"):
+    """Reduce to one rank of a group."""
+    return gen_hccl_ops.hcom_reduce(
+        tensor, reduction, root_rank, group=group, fusion=fusion, fusion_id=fusion_id
+    )
+
+
+def reduce_scatter(tensor, reduction, rank_size, group="hccl_world_group", fusion=0, fusion_id=-1):
+    """Reduce over all ranks of a group and keep this rank's part."""
+    return gen_hccl_ops.hcom_reduce_scatter(
+        tensor, reduction, rank_size, group=group, fusion=fusion, fusion_id=fusion_id
+    )
+
+
+def send(tensor, sr_tag, dest_rank, group="hccl_world_group"):
+    """Only between devices."""
+    return gen_hccl_ops.hcom_send(tensor, sr_tag, dest_rank, group)
+
+
+def receive(shape, data_type, sr_tag, src_rank, group="hccl_world_group"):
+    """Only between devices."""
+    return gen_hccl_ops.hcom_receive(shape, data_type, sr_tag, src_rank, group)
+
+
+def remote_read(tensorRemote, data_type):
+    """Only between devices."""
+    return gen_hccl_ops.hcom_remote_read(tensorRemote, data_type)
+
+
+def remote_ref_read(tensorRemote, cache, offset):
+    """Only between devices."""
+    return gen_hccl_ops.hcom_remote_ref_read(tensorRemote, cache, offset)
+
+
+def remote_write(tensorRemote, tensorLocal, data_type):
+    """Only between devices."""
+    return gen_hccl_ops.hcom_remote_write(tensorRemote, tensorLocal, data_type)
+
+
+def remote_scatter_write(tensorRemote, tensorLocal, offset):
+    """Only between devices."""
+    return gen_hccl_ops.hcom_remote_scatter_write(tensorRemote, tensorLocal, offset)
+
+
+def gather_all_to_all_v(
+    addrinfo,
+    addrinfo_count_per_rank,
+    recv_counts,
+    recv_displacements,
+    dtype,
+    addr_length,
+    group="hccl_world_group",
+):
+    """Only between devices."""
+    return gen_hccl_ops.hcom_gather_all_to_all_v(addrinfo, dtype, group)
+
+
+def all_to_all_v(
+    send_data,
+    send_counts,
+    send_displacements,
+    recv_counts,
+    recv_displacements,
+    group="hccl_world_group",
+):
+    """Only between devices."""
+    return gen_hccl_ops.hcom_all_to_all_v(send_data, group)
+
+
+def all_to_all_v_c(
+    send_data, send_count_matrix, rank, fusion=0, fusion_id=-1, group="hccl_world_group"
+):
+    """Only between devices."""
+    return gen_hccl_ops.hcom_all_to_all_vc(send_data, group)

@@ -1,0 +1,226 @@
+"""What a ported script imports; doing so makes every session one for the NPU."""
+
+import os
+
+import tensorflow as tf
+from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
+from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
+from tensorflow.python.client import session
+from tensorflow.python.keras import backend
+from tensorflow.python.training import session_run_hook
+
+from hccl.manage.api import (
+    create_group,
+    destroy_group,
+    get_group_rank_from_world_rank,
+    get_local_rank_id,
+    get_local_rank_size,
+    get_rank_id,
+    get_rank_size,
+    get_world_rank_from_group_rank,
+)
+from hccl.split.api import set_split_strategy_by_idx, set_split_strategy_by_size
+from npu_bridge import embedding as npu_embedding
+from npu_bridge.estimator import npu_ops
+from npu_bridge.estimator.npu import (
+    keras_to_npu,
+    npu_plugin,
+    npu_rnn,
+    npu_scope,
+    npu_strategy,
+    util,
+)
+from npu_bridge.estimator.npu.npu_callbacks import NPUBroadcastGlobalVariablesCallback
+from npu_bridge.estimator.npu.npu_config import (
+    DumpConfig,
+    DynamicInputConfig,
+    MemoryConfig,
+    NPURunConfig,
+    ProfilingConfig,
+    decorator_tf_session,
+)
+from npu_bridge.estimator.npu.npu_estimator import NPUEstimator, NPUEstimatorSpec
+from npu_bridge.estimator.npu.npu_hook import (
+    NPUBroadcastGlobalVariablesHook,
+    NPUCheckpointSaverHook,
+    NPUOutputTensorHook,
+    SetIterationsVarHook,
+    TellMeStepOrLossHook,
+)
+from npu_bridge.estimator.npu.npu_loss_scale_manager import (
+    ExponentialUpdateLossScaleManager,
+    FixedLossScaleManager,
+)
+from npu_bridge.estimator.npu.npu_loss_scale_optimizer import NPULossScaleOptimizer
+from npu_bridge.estimator.npu.npu_optimizer import (
+    KerasDistributeOptimizer,
+    NPUDistributedOptimizer,
+    NPUOptimizer,
+    npu_allreduce,
+    npu_distributed_optimizer_wrapper,
+)
+from npu_bridge.estimator.npu_unary_ops import npu_unary_ops
+from npu_bridge.hccl import hccl_ops
+from npu_bridge_standin.record import record as _record
+from npu_bridge_standin.record import say as _say
+from npu_bridge_standin.sessions import with_npu_defaults as _with_npu_defaults
+
+# The real module has no `__all__`: a star import brings every name of it, `os` and `util` too.
+
+_RANK_FUNCTIONS = {
+    "npu_rank_id": get_rank_id,
+    "npu_local_rank_id": get_local_rank_id,
+    "npu_rank_size": get_rank_size,
+    "npu_local_rank_size": get_local_rank_size,
+}
+
+experimental_options = {
+    "disable_model_pruning": False,
+    "function_optimization": RewriterConfig.ON,
+    "constant_folding": RewriterConfig.ON,
+    "shape_optimization": RewriterConfig.ON,
+    "arithmetic_optimization": RewriterConfig.ON,
+    "loop_optimization": RewriterConfig.ON,
+    "dependency_optimization": RewriterConfig.ON,
+    "layout_optimizer": RewriterConfig.ON,
+}
+
+
+class NpuEmptyHook(session_run_hook.SessionRunHook):
+    """A hook that does nothing."""
+
+
+def npu_hooks_append(hooks_list=()):
+    """The list of hooks with the broadcast at its end; what is no list is dropped."""
+    hooks_list = _own_list("npu_hooks_append", hooks_list)
+    hooks_list.append(NPUBroadcastGlobalVariablesHook(0, int(os.getenv("RANK_ID", "0"))))
+    return hooks_list
+
+
+def npu_callbacks_append(callbacks_list=()):
+    """The list of Keras callbacks with the broadcast at its end; what is no list is dropped."""
+    callbacks_list = _own_list("npu_callbacks_append", callbacks_list)
+    callbacks_list.append(NPUBroadcastGlobalVariablesCallback(0))
+    return callbacks_list
+
+
+def _own_list(function, given):
+    if isinstance(given, list):
+        return given
+    if given:
+        text = "{} drops its argument, because it is a {} and no list: {!r}".format(
+            function, type(given).__name__, given
+        )
+        _say(text)
+        _record("dropped argument", function=function, type=type(given).__name__, text=text)
+    return []
+
+
+def npu_config_proto(config_proto=None):
+    """The configuration, or a new one, with the `NpuOptimizer` block."""
+    return _with_npu_defaults(_kind_or_new("npu_config_proto", config_proto, tf.ConfigProto))
+
+
+def npu_graph_options(graph_options=None):
+    """The graph options, or new ones, without XLA."""
+    graph_options = _kind_or_new("npu_graph_options", graph_options, tf.GraphOptions)
+    graph_options.optimizer_options.global_jit_level = config_pb2.OptimizerOptions.OFF
+    return graph_options
+
+
+def npu_optimizer_options(optimizer_options=None):
+    """The optimizer options, or new ones, without XLA."""
+    options = _kind_or_new("npu_optimizer_options", optimizer_options, tf.OptimizerOptions)
+    options.global_jit_level = config_pb2.OptimizerOptions.OFF
+    return options
+
+
+def npu_run_config_init(run_config=None):
+    """The run configuration, or a default one, whose sessions have the block."""
+    run_config = _kind_or_new("npu_run_config_init", run_config, tf.estimator.RunConfig)
+    run_config.__dict__["_session_config"] = npu_config_proto(run_config.session_config)
+    return run_config
+
+
+def _kind_or_new(function, given, kind):
+    if isinstance(given, kind):
+        return given
+    if given is not None:
+        text = "{} drops its argument, because it is a {} and no {}".format(
+            function, type(given).__name__, kind.__name__
+        )
+        _say(text)
+        _record("dropped argument", function=function, type=type(given).__name__, text=text)
+    return kind()
+
+
+def set_keras_session_npu_config(config=None):
+    """A session for the NPU, which becomes that of Keras."""
+    config = _kind_or_new("set_keras_session_npu_config", config, tf.ConfigProto)
+    sess = session.Session(config=_with_npu_defaults(config))
+    backend.set_session(sess)
+    return sess
+
+
+def npu_clear_session(config=None):
+    """Forget Keras's graph and begin a new session for the NPU."""
+    backend.clear_session()
+    backend.set_session(session.Session(config=npu_config_proto(config)))
+
+
+def init_resource(config=None):
+    """Open the device: a session, and the operation for `shutdown_resource`."""
+    config = _kind_or_new("init_resource", config, tf.ConfigProto)
+    util.global_dict_init()
+    opening, closing = npu_ops.initialize_system(), npu_ops.shutdown_system()
+    sess = session.Session(config=_with_npu_defaults(config))
+    sess.run(opening)
+    for name, function in _RANK_FUNCTIONS.items():
+        util.set_value(name, function())
+    _record("session", init_resource=True)
+    return sess, closing
+
+
+def shutdown_resource(sess, npu_shutdown):
+    """Close the device."""
+    sess.run(npu_shutdown)
+
+
+def close_session(sess):
+    """Close a session."""
+    sess.close()
+
+
+def get_npu_rank_id():
+    """The rank of this process, 0 before `init_resource`."""
+    return util.get_value("npu_rank_id", 0)
+
+
+def get_npu_local_rank_id():
+    """The rank of this process on its server, 0 before `init_resource`."""
+    return util.get_value("npu_local_rank_id", 0)
+
+
+def get_npu_rank_size():
+    """The number of ranks, 1 before `init_resource`."""
+    return util.get_value("npu_rank_size", 1)
+
+
+def get_npu_local_rank_size():
+    """The number of ranks of this server, 1 before `init_resource`."""
+    return util.get_value("npu_local_rank_size", 1)
+
+
+def npu_keras_optimizer(opt):
+    """A Keras optimizer whose gradients are averaged over ranks."""
+    return KerasDistributeOptimizer(opt)
+
+
+def npu_tf_optimizer(opt):
+    """A TensorFlow optimizer whose gradients are averaged over ranks."""
+    return NPUDistributedOptimizer(opt)
+
+
+for _session in (session.Session, session.InteractiveSession):
+    _session.__init__ = decorator_tf_session(_session.__init__)
+del _session

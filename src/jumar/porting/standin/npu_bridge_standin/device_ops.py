@@ -1,0 +1,285 @@
+"""The compiled operators of the adapter that have a meaning on a CPU, in TensorFlow's own ones.
+
+`helper.get_gen_ops()` gives this module where the real one gives the operators of a library. What
+only a device can do raises `NotImplementedError` when it is called, not when it is imported.
+"""
+
+import math
+
+import tensorflow as tf
+from tensorflow.python.ops import gen_math_ops, math_ops
+
+from npu_bridge_standin import ranks
+from npu_bridge_standin.ranks import WORLD_GROUP
+from npu_bridge_standin.record import record
+
+REDUCTIONS = ("sum", "prod", "max", "min")
+REDUCED_TYPES = ("int8", "int16", "int32", "int64", "float16", "float32", "bfloat16")
+FLOAT_STATUS_WORDS = 8
+
+
+def device_only(name):
+    """A function for an operator that only the device has."""
+
+    def call(*args, **kwargs):
+        raise NotImplementedError(
+            "npu_bridge stand-in: {} runs only on an Ascend device".format(name)
+        )
+
+    call.__name__ = name
+    call.__doc__ = "Only on an Ascend device."
+    return call
+
+
+def gelu(x, name=None):
+    """The Gaussian error linear unit, as its tanh approximation."""
+    with tf.name_scope(name, "Gelu", [x]):
+        x = tf.convert_to_tensor(x)
+        cubic = x + 0.044715 * x * x * x
+        return 0.5 * x * (1.0 + tf.tanh(math.sqrt(2.0 / math.pi) * cubic))
+
+
+def fast_gelu(x, name=None):
+    """The Gaussian error linear unit, as its sigmoid approximation."""
+    with tf.name_scope(name, "FastGelu", [x]):
+        x = tf.convert_to_tensor(x)
+        return x * tf.sigmoid(1.702 * x)
+
+
+def fast_gelu_v2(x, name=None):
+    """A cheaper one on the device; here the tanh approximation, which it approaches."""
+    return gelu(x, name)
+
+
+def gelu_grad(dy, x, y, name=None):
+    """The gradient of `gelu`."""
+    del y
+    return tf.gradients(gelu(x), x, grad_ys=dy, name=name or "GeluGrad")[0]
+
+
+def fast_gelu_grad(dy, x, name=None):
+    """The gradient of `fast_gelu`."""
+    return tf.gradients(fast_gelu(x), x, grad_ys=dy, name=name or "FastGeluGrad")[0]
+
+
+def p_relu(x, weight, name=None):
+    """Parametric ReLU."""
+    with tf.name_scope(name, "PRelu", [x, weight]):
+        return tf.maximum(x, 0) + weight * tf.minimum(x, 0)
+
+
+def centralization(x, axes, name=None):
+    """Less its mean over some axes."""
+    return tf.subtract(x, tf.reduce_mean(x, axes, keepdims=True), name=name)
+
+
+def fused_layer_norm(
+    x, gamma, beta, begin_norm_axis=0, begin_params_axis=0, epsilon=0.0000001, name=None
+):
+    """Layer normalisation: result, mean and variance."""
+    with tf.name_scope(name, "FusedLayerNorm", [x, gamma, beta]):
+        x = tf.convert_to_tensor(x)
+        rank = x.shape.ndims
+        axes = list(range(begin_norm_axis % rank, rank))
+        expected = x.shape[begin_params_axis % rank :]
+        for parameter in (gamma, beta):
+            if not expected.is_compatible_with(tf.convert_to_tensor(parameter).shape):
+                raise ValueError("gamma and beta have shape {} here".format(expected))
+        mean, variance = tf.nn.moments(tf.cast(x, tf.float32), axes, keep_dims=True)
+        normed = (tf.cast(x, tf.float32) - mean) * tf.rsqrt(variance + epsilon)
+        result = normed * tf.cast(gamma, tf.float32) + tf.cast(beta, tf.float32)
+        return tf.cast(result, x.dtype), mean, variance
+
+
+def non_zero(x, transpose=False, output_type=tf.int64, name=None):
+    """Indices of what is not zero: one row a value, or one column with `transpose`."""
+    found = tf.cast(tf.where(tf.not_equal(x, 0)), output_type)
+    return tf.identity(tf.transpose(found) if transpose else found, name=name)
+
+
+def lars(inputs_w, inputs_g, weight_decay, hyperpara=0.001, epsilon=0.00001, name=None):
+    """Gradients scaled layer by layer by the ratio of weights to gradients."""
+    with tf.name_scope(name, "LARS"):
+        return [
+            lars_v2(weight, grad, weight_decay, 1.0, hyperpara, epsilon)
+            for weight, grad in zip(inputs_w, inputs_g)
+        ]
+
+
+def lars_v2(
+    input_weight,
+    input_grad,
+    weight_decay,
+    learning_rate,
+    hyperpara=0.001,
+    epsilon=0.00001,
+    use_clip=False,
+    name=None,
+):
+    """One gradient scaled by the ratio of its weights to it, with weight decay."""
+    with tf.name_scope(name, "LarsV2"):
+        weight_norm, grad_norm = tf.norm(input_weight), tf.norm(input_grad)
+        ratio = hyperpara * weight_norm / (grad_norm + weight_decay * weight_norm + epsilon)
+        if use_clip:
+            ratio = tf.clip_by_value(ratio / learning_rate, 0.0, 1.0)
+        return ratio * (input_grad + weight_decay * input_weight)
+
+
+def scatter_elements(data, indices, updates, axis=0, name=None):
+    """A copy of `data` with values replaced along one axis."""
+    grid = tf.meshgrid(*[tf.range(size) for size in tf.unstack(tf.shape(indices))], indexing="ij")
+    grid[axis] = tf.cast(indices, tf.int32)
+    return tf.tensor_scatter_nd_update(data, tf.stack(grid, axis=-1), updates, name=name)
+
+
+def npu_init(name=None):
+    """Nothing has to be opened."""
+    return tf.no_op(name=name or "NPUInit")
+
+
+def npu_shutdown(name=None):
+    """Nothing has to be closed."""
+    return tf.no_op(name=name or "NPUShutdown")
+
+
+def npu_alloc_float_status(name=None):
+    """A status register that has seen no overflow."""
+    return tf.zeros([FLOAT_STATUS_WORDS], tf.float32, name=name or "NpuAllocFloatStatus")
+
+
+def npu_get_float_status_v2(name=None):
+    """A CPU has no such register, so this one never saw an overflow."""
+    return tf.zeros([FLOAT_STATUS_WORDS], tf.int32, name=name or "NpuGetFloatStatusV2")
+
+
+def npu_clear_float_status_v2(name=None):
+    """Nothing has to be cleared."""
+    return tf.no_op(name=name or "NpuClearFloatStatusV2")
+
+
+def all_finite(grads):
+    """Whether every gradient is finite; what stands in for the device's status register."""
+    values = [grad.values if isinstance(grad, tf.IndexedSlices) else grad for grad in grads]
+    finite = [math_ops.reduce_all(gen_math_ops.is_finite(value)) for value in values]
+    return math_ops.reduce_all(finite) if finite else tf.constant(True)
+
+
+def hcom_all_reduce(input, reduction, group=WORLD_GROUP, fusion=1, fusion_id=-1, name=None):
+    """The reduction over ranks that all hold what this one holds."""
+    value, size = _reduced("allreduce", input, reduction, group, fusion, fusion_id, (0, 1, 2))
+    return _over_equal_ranks(value, reduction, size, name or "HcomAllReduce")
+
+
+def hcom_reduce(input, reduction, root_rank, group=WORLD_GROUP, fusion=0, fusion_id=-1, name=None):
+    """As `hcom_all_reduce`."""
+    value, size = _reduced("reduce", input, reduction, group, fusion, fusion_id, (0, 2))
+    _check_rank("root_rank", root_rank, size)
+    return _over_equal_ranks(value, reduction, size, name or "HcomReduce")
+
+
+def hcom_reduce_scatter(
+    input, reduction, rank_size, group=WORLD_GROUP, fusion=0, fusion_id=-1, name=None
+):
+    """The part of the reduction that is this rank's."""
+    value, size = _reduced("reduce_scatter", input, reduction, group, fusion, fusion_id, (0, 2))
+    _check_rank_size(rank_size, size)
+    if value.shape[0].value is not None and value.shape[0].value % size:
+        raise ValueError("{} rows do not split over {} ranks".format(value.shape[0].value, size))
+    whole = _over_equal_ranks(value, reduction, size, name or "HcomReduceScatter")
+    return tf.split(whole, size)[ranks.rank_in(group)] if size > 1 else whole
+
+
+def hcom_all_gather(input, rank_size, group=WORLD_GROUP, fusion=0, fusion_id=-1, name=None):
+    """The values of all ranks, one below the other."""
+    value = tf.convert_to_tensor(input)
+    _check_fusion(fusion, fusion_id, (0, 2))
+    _check_rank_size(rank_size, len(ranks.group_ranks(group)))
+    record("hccl", call="allgather", group=group, tensor=value.name, rank_size=rank_size)
+    return tf.concat([value] * rank_size, axis=0, name=name or "HcomAllGather")
+
+
+def hcom_broadcast(input, root_rank, group=WORLD_GROUP, fusion=2, fusion_id=0, name=None):
+    """The tensors of the root, which are this rank's own."""
+    if not isinstance(input, (list, tuple)):
+        raise TypeError("broadcast takes a list of tensors, got {!r}".format(input))
+    _check_fusion(fusion, fusion_id, (0, 2))
+    _check_rank("root_rank", root_rank, len(ranks.group_ranks(group)))
+    values = [tf.convert_to_tensor(one) for one in input]
+    names = [value.name for value in values]
+    record("hccl", call="broadcast", group=group, tensors=names, root_rank=root_rank)
+    return [tf.identity(value, name=name or "HcomBroadcast") for value in values]
+
+
+def _reduced(call, tensor, reduction, group, fusion, fusion_id, fusions):
+    value = tf.convert_to_tensor(tensor)
+    if reduction not in REDUCTIONS:
+        raise ValueError("reduction is {!r}; there are {}".format(reduction, ", ".join(REDUCTIONS)))
+    if value.dtype.base_dtype.name not in REDUCED_TYPES:
+        raise TypeError(
+            "{} takes no {}; it takes {}".format(call, value.dtype.name, ", ".join(REDUCED_TYPES))
+        )
+    _check_fusion(fusion, fusion_id, fusions)
+    size = len(ranks.group_ranks(group))
+    record("hccl", call=call, group=group, tensor=value.name, reduction=reduction, ranks=size)
+    return value, size
+
+
+def _over_equal_ranks(value, reduction, size, name):
+    if size > 1 and reduction == "sum":
+        return tf.multiply(value, tf.cast(size, value.dtype), name=name)
+    if size > 1 and reduction == "prod":
+        return tf.pow(value, tf.cast(size, value.dtype), name=name)
+    return tf.identity(value, name=name)
+
+
+def _check_fusion(fusion, fusion_id, allowed):
+    if fusion not in allowed:
+        raise ValueError("fusion is {!r}; allowed are {}".format(fusion, allowed))
+    if not isinstance(fusion_id, int) or fusion_id < -1:
+        raise ValueError("fusion_id is {!r}; it is an int from -1".format(fusion_id))
+
+
+def _check_rank(name, rank, size):
+    if not isinstance(rank, int) or not 0 <= rank < size:
+        raise ValueError("{} is {!r} in a group of {}".format(name, rank, size))
+
+
+def _check_rank_size(rank_size, size):
+    if rank_size != size:
+        raise ValueError("rank_size is {!r}, the group has {}".format(rank_size, size))
+
+
+_ONLY_ON_DEVICE = (
+    "adam_apply_one_assign",
+    "adam_apply_one_with_decay_assign",
+    "basic_lstm_cell",
+    "deformable_offsets",
+    "drop_out_do_mask",
+    "drop_out_gen_mask",
+    "get_next",
+    "hcom_all_to_all_v",
+    "hcom_all_to_all_vc",
+    "hcom_gather_all_to_all_v",
+    "hcom_receive",
+    "hcom_remote_read",
+    "hcom_remote_ref_read",
+    "hcom_remote_scatter_write",
+    "hcom_remote_write",
+    "hcom_send",
+    "k_means_centroids",
+    "k_means_centroids_v2",
+    "lamb_apply_optimizer_assign",
+    "lamb_apply_weight_assign",
+    "lru_cache_v2",
+    "non_zero_with_value",
+    "npu_onnx_graph_op",
+    "prod_env_mat_a",
+    "prod_force_se_a",
+    "prod_virial_se_a",
+    "stop_outfeed_dequeue_op",
+    "tabulate_fusion",
+    "tabulate_fusion_grad",
+    "tabulate_fusion_se_a",
+    "tabulate_fusion_se_a_grad",
+)
+globals().update((name, device_only(name)) for name in _ONLY_ON_DEVICE)

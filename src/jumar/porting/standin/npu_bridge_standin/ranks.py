@@ -1,0 +1,97 @@
+"""Ranks and groups from the environment, as one process sees them."""
+
+import os
+
+from npu_bridge_standin.record import record
+
+WORLD_GROUP = "hccl_world_group"
+DEVICES_PER_SERVER = 8
+
+_GROUPS = {}
+
+
+def rank_size_text():
+    """The number of ranks as it stands in the environment.
+
+    Raises:
+        ValueError: RANK_SIZE and CM_WORKER_SIZE are both set.
+    """
+    rank_size = os.environ.get("RANK_SIZE")
+    workers = os.environ.get("CM_WORKER_SIZE")
+    if rank_size is not None and workers is not None:
+        raise ValueError("RANK_SIZE and CM_WORKER_SIZE are both set; unset one of them")
+    if rank_size is not None:
+        return rank_size
+    return "1" if workers is None else workers
+
+
+def world_size():
+    """The number of ranks of all servers."""
+    size = _number("RANK_SIZE or CM_WORKER_SIZE", rank_size_text())
+    if size < 1:
+        raise ValueError("RANK_SIZE is {}; it counts from 1".format(size))
+    return size
+
+
+def world_rank():
+    """The rank of this process among those of all servers."""
+    rank = _number("RANK_ID", os.environ.get("RANK_ID") or "0")
+    if not 0 <= rank < world_size():
+        raise ValueError("RANK_ID is {}, RANK_SIZE {}".format(rank, world_size()))
+    return rank
+
+
+def create_group(group, rank_num, rank_ids):
+    """Name some of the ranks."""
+    if not isinstance(group, str) or not group or len(group) > 127:
+        raise ValueError("the name of a group has 1 to 127 characters, got {!r}".format(group))
+    if group == WORLD_GROUP:
+        raise ValueError("{} is there by itself and cannot be created".format(group))
+    if group in _GROUPS:
+        raise ValueError("group '{}' is there already".format(group))
+    if not isinstance(rank_ids, list) or len(set(rank_ids)) != len(rank_ids):
+        raise ValueError("rank_ids is a list of different ranks, got {!r}".format(rank_ids))
+    if rank_num != len(rank_ids):
+        raise ValueError("rank_num is {}, rank_ids has {}".format(rank_num, len(rank_ids)))
+    outside = [rank for rank in rank_ids if not 0 <= rank < world_size()]
+    if outside:
+        raise ValueError("ranks {} of {} are not there".format(outside, world_size()))
+    if world_rank() not in rank_ids:
+        raise ValueError("rank {} is not in group '{}'".format(world_rank(), group))
+    record("hccl", call="create_group", group=group, ranks=list(rank_ids))
+    _GROUPS[group] = list(rank_ids)
+
+
+def destroy_group(group):
+    """Forget a group."""
+    group_ranks(group)
+    if group == WORLD_GROUP:
+        raise ValueError("{} cannot be destroyed".format(group))
+    del _GROUPS[group]
+
+
+def group_ranks(group=WORLD_GROUP):
+    """The world ranks of a group, in its order."""
+    if group == WORLD_GROUP:
+        return list(range(world_size()))
+    if group not in _GROUPS:
+        raise ValueError("there is no group '{}'; create_group makes one".format(group))
+    return list(_GROUPS[group])
+
+
+def rank_in(group=WORLD_GROUP):
+    """The rank of this process in a group."""
+    return group_ranks(group).index(world_rank())
+
+
+def neighbours(group=WORLD_GROUP):
+    """The ranks of a group that are on this process's server."""
+    server = world_rank() // DEVICES_PER_SERVER
+    return [rank for rank in group_ranks(group) if rank // DEVICES_PER_SERVER == server]
+
+
+def _number(name, text):
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError("{} is '{}', not a number".format(name, text)) from None

@@ -1,0 +1,53 @@
+"""What a script did, for whoever checks it: lines on stderr, and a file of JSON lines."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+_SAID = set()
+
+
+def record(kind, **facts):
+    """Append one event to the file that JUMAR_STANDIN_RECORD names.
+
+    A script must not fail because it is watched: whatever goes wrong here is dropped.
+    """
+    path = os.environ.get("JUMAR_STANDIN_RECORD")
+    if not path:
+        return
+    try:
+        line = json.dumps({"kind": kind, **facts}, default=str, sort_keys=True)
+        # One write of one short line: ranks that share the file do not split each other's lines.
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+    except (OSError, TypeError, ValueError):
+        pass
+
+
+def say(text):
+    """Write one line to stderr, once a process."""
+    if text in _SAID:
+        return
+    _SAID.add(text)
+    try:
+        sys.stderr.write("npu_bridge stand-in: {}\n".format(text))
+        sys.stderr.flush()
+    except (AttributeError, OSError, ValueError):
+        pass
+
+
+def ignored_option(key, value, text):
+    """Something that the real adapter passes over without a word."""
+    say(text)
+    record("ignored option", key=key, value=value, text=text)
+
+
+def refused_option(key, value, text):
+    """Something that stops the real adapter.
+
+    Raises:
+        ValueError: Always.
+    """
+    record("refused option", key=key, value=value, text=text)
+    raise ValueError("npu_bridge stand-in: " + text)

@@ -48,7 +48,7 @@ def port_tree(root: Path, options: PortOptions, *, jobs: int | None = None) -> T
     port = ScriptPort(base if base.is_dir() else base.parent, options)
     wanted = jobs or _processors()
     small = sum(scripts.values()) <= SMALL_TREE and (jobs is None or jobs == 1)
-    if small or len(scripts) == 1:
+    if small:
         reports = {path: port(path) for path in scripts}
     else:
         reports = in_processes(port, scripts, processes=min(wanted, len(scripts)))

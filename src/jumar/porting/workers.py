@@ -59,7 +59,12 @@ def _until_broken(
                 waiting.popleft()
             finished, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in finished:
-                done[running[future]] = future.result()
+                path = running[future]
+                try:
+                    done[path] = future.result()
+                except (MemoryError, RecursionError):
+                    # Of sending the report; what porting itself raises is in the report.
+                    done[path] = FileReport(path=path, status="unreadable", note=_DIED)
                 del running[future]
         pool.shutdown()
     except BrokenProcessPool:

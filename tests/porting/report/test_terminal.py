@@ -41,6 +41,15 @@ def test_a_diff_in_a_pipe_is_the_patch_itself(end: str) -> None:
     assert written.getvalue() == "".join(diff_lines(file))
 
 
+def test_a_diff_in_a_pipe_keeps_the_encoding_of_the_file() -> None:
+    before = "# coding: latin-1\n# caf\xe9\na = 1\n"
+    file = FileReport(path="a.py", status="ported", before=before, after=before + "b = 2\n")
+    written = io.BytesIO()
+    console = Console(file=io.TextIOWrapper(written, encoding="utf-8"))
+    print_diff(TreeReport(root=".", files=(file,)), console)
+    assert b"# caf\xe9\n" in written.getvalue()
+
+
 def test_a_diff_in_a_terminal_is_coloured_and_says_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jumar.porting.edits import FileReport
-from jumar.porting.report.unified import diff_lines
+from jumar.porting.report.unified import diff_bytes, diff_lines
 from tests.porting.report.reports import ported_file
 
 PROGRAMS = [
@@ -25,17 +25,19 @@ PROGRAMS = [
 ]
 
 
-def applied(program: tuple[str, ...], file: FileReport, folder: Path) -> bytes:
+def applied(
+    program: tuple[str, ...], file: FileReport, folder: Path, encoding: str = "utf-8"
+) -> bytes:
     """What a program makes of the original with our diff."""
     path = folder / file.path
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(file.before.encode())
+    path.write_bytes(file.before.encode(encoding))
     # Within a checkout `git apply` would leave out what is not of that checkout.
     environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(folder.parent)}
     done = subprocess.run(
         program,
         check=False,
-        input="".join(diff_lines(file)).encode(),
+        input=diff_bytes(file),
         capture_output=True,
         cwd=folder,
         env=environment,
@@ -106,6 +108,18 @@ def test_file_names_of_all_kinds_are_found(
 ) -> None:
     file = ported_file(path)
     assert applied(program, file, tmp_path) == file.after.encode()
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize(
+    ("encoding", "comment"), [("latin-1", "caf\xe9"), ("gbk", "完成"), ("utf-8", "完成 é")]
+)
+def test_the_diff_is_in_the_encoding_of_the_file(
+    program: tuple[str, ...], encoding: str, comment: str, tmp_path: Path
+) -> None:
+    before = f"#!/usr/bin/python\n# -*- coding: {encoding} -*-\n# {comment}\na = 1\n"
+    file = file_of(before, before.replace("a = 1", f"a = 2  # {comment}"), path="网络/é.py")
+    assert applied(program, file, tmp_path, encoding) == file.after.encode(encoding)
 
 
 def test_a_name_cannot_add_lines_to_the_diff() -> None:

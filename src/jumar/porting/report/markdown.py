@@ -49,7 +49,7 @@ def code_cell(text: str) -> str:
 def prose(text: str) -> str:
     """A sentence of a rule; what it has between backticks stays code, the rest is only text."""
     return "".join(
-        code(part) if is_code else _SPECIAL.sub(r"\\\g<0>", one_line(part))
+        code(part) or " " if is_code else _SPECIAL.sub(r"\\\g<0>", one_line(part))
         for is_code, part in code_and_prose(text)
     )
 

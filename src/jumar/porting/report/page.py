@@ -3,7 +3,7 @@
 import base64
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -127,7 +127,7 @@ def _hash(text: str) -> str:
 
 
 def _with_differences(report: TreeReport) -> list[FileView]:
-    """The files with edits, until the page is full."""
+    """The files with edits: what changed in each, then unchanged lines where there is room."""
     left = PAGE_CHARACTERS
     views: list[FileView] = []
     for number, file in enumerate(report.files):
@@ -135,22 +135,23 @@ def _with_differences(report: TreeReport) -> list[FileView]:
             continue
         key = f"f{number}"
         blocks = side_by_side(file, key) if left > 0 else []
-        shown = sum(_size_of_rows(block) for block in blocks if isinstance(block, Shown))
-        folded = sum(_size_of_fold(block) for block in blocks if isinstance(block, Folded))
-        lines = file.before.count("\n")
-        whole = lines <= LINES_KEPT_WHOLE and shown + folded <= left
-        left_out = shown > left
+        size = sum(_size_of_rows(block) for block in blocks if isinstance(block, Shown))
+        left_out = size > left or not blocks
+        left -= 0 if left_out else size
         views.append(
             FileView(
                 key=key,
                 report=file,
                 blocks=[] if left_out else blocks,
-                whole=whole,
+                whole=False,
                 left_out=left_out,
             )
         )
-        if not left_out:
-            left -= shown + (folded if whole else 0)
+    for index, view in enumerate(views):
+        size = sum(_size_of_fold(block) for block in view.blocks if isinstance(block, Folded))
+        if size <= left and view.report.before.count("\n") <= LINES_KEPT_WHOLE:
+            views[index] = replace(view, whole=True)
+            left -= size
     return views
 
 

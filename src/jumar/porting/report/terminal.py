@@ -3,14 +3,14 @@
 import shlex
 from collections.abc import Sequence
 from pathlib import PurePath
-from typing import get_args
+from typing import IO, get_args
 
 from rich.console import Console
 from rich.text import Text as Line
 
 from jumar.porting.edits import FileStatus, Finding, Language, Severity, TreeReport
 from jumar.porting.report.showing import one_line, visible
-from jumar.porting.report.unified import diff_lines
+from jumar.porting.report.unified import diff_bytes, diff_lines
 from jumar.porting.report.words import Words, words
 
 FINDINGS_SHOWN = 10
@@ -36,18 +36,27 @@ def print_diff(report: TreeReport, console: Console) -> None:
     Without colours it is written as it is, so that it can be piped into `patch -p1`. In a terminal,
     letters that would hide or move others are spelt out.
     """
-    coloured = is_coloured(console)
+    if not is_coloured(console):
+        _write_patch(report, console.file)
+        return
     for file in report.files:
         in_head = True
         for line in diff_lines(file):
-            if not coloured:
-                # rich drops carriage returns, and with them the line ends of a Windows file.
-                console.file.write(line)
-                continue
             in_head = in_head and not line.startswith("@@")
             style = "bold" if in_head else _DIFF_STYLES.get(line[0], "")
             _print(console, Line(visible(line.rstrip("\r\n")), style=style))
-    console.file.flush()
+
+
+def _write_patch(report: TreeReport, out: IO[str]) -> None:
+    """Write the diffs as they are; rich would drop carriage returns, the line ends of Windows."""
+    out.flush()
+    buffer = getattr(out, "buffer", None)
+    for file in report.files:
+        if buffer is not None:
+            buffer.write(diff_bytes(file))
+        else:
+            out.writelines(diff_lines(file))
+    out.flush()
 
 
 def print_summary(

@@ -2,8 +2,10 @@
 
 import os
 import re
+import tokenize
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
+from io import BytesIO
 
 from jumar.porting.edits import FileReport
 
@@ -14,7 +16,8 @@ def diff_lines(file: FileReport) -> Iterator[str]:
     r"""The unified diff of a ported file; nothing where both texts are the same.
 
     Every line ends in `\n`; before it stands whatever the file's own line has, such as `\r`.
-    The lines put together are a patch as long as they are encoded as the file is.
+    The lines put together are a patch as long as they are encoded as the file is; `diff_bytes`
+    does that.
     """
     if file.before == file.after:
         return
@@ -30,6 +33,21 @@ def diff_lines(file: FileReport) -> Iterator[str]:
             else:
                 yield from _marked("-", before[old:old_end])
                 yield from _marked("+", after[new:new_end])
+
+
+def diff_bytes(file: FileReport) -> bytes:
+    """The unified diff in the file's own encoding, as Python reads it from the coding cookie.
+
+    A patch in another encoding would not find its lines.
+    """
+    beginning = BytesIO(file.before[:4096].encode("utf-8", "replace"))
+    try:
+        encoding, _ = tokenize.detect_encoding(beginning.readline)
+    except SyntaxError:
+        encoding = "utf-8"
+    lines = list(diff_lines(file))
+    head = "".join(lines[:2]).encode("utf-8")
+    return head + "".join(lines[2:]).encode(encoding, "backslashreplace")
 
 
 def _split(text: str) -> list[str]:

@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from jumar.errors import UserError
@@ -117,14 +118,26 @@ def _git(base: Path, *arguments: str) -> str:
     return os.fsdecode(done.stdout)
 
 
+@dataclass(frozen=True)
+class _Step:
+    """One file: its place, its new content beside it, and the original under another name."""
+
+    place: Path
+    new: Path
+    kept: Path | None
+
+
 class _Exchange:
-    """New contents for files; if one cannot be written, none is changed."""
+    """New contents for files; if one cannot be written, none is changed.
+
+    Args:
+        base: The folder that the paths are relative to.
+    """
 
     def __init__(self, base: Path) -> None:
         self._base = base
-        self._made: list[Path] = []
-        self._kept: list[tuple[Path, Path]] = []
-        self._new: list[Path] = []
+        self._folders: list[Path] = []
+        self._steps: list[_Step] = []
 
     def write(self, contents: Mapping[str, bytes]) -> None:
         """Write them all.
@@ -132,69 +145,72 @@ class _Exchange:
         Raises:
             UserError: One cannot be written.
         """
-        beside: list[tuple[Path, Path]] = []
         place = self._base
         try:
             # A full disk shows here, before the first file is replaced.
             for path, content in contents.items():
                 place = self._base / path
-                beside.append((self._beside(place, content), place))
-            for new, place in beside:
-                self._replace(new, place)
+                self._prepare(place, content)
+            for step in self._steps:
+                place = step.place
+                if step.kept:
+                    _keep(place, step.kept)
+                step.new.replace(place)
         except BaseException as error:
-            self._put_back()
-            for new, _ in beside:
-                new.unlink(missing_ok=True)
+            lost = self._put_back()
             if isinstance(error, OSError):
+                todo = "Check that the disk is not full and that the folder may be written to."
+                if lost:
+                    todo = f"Rename by hand: {', '.join(lost)}."
                 raise UserError(
-                    f"cannot be written: {error.strerror or error}",
-                    where=str(place),
-                    todo="Check that the disk is not full and that the folder may be written to.",
+                    f"cannot be written: {error.strerror or error}", where=str(place), todo=todo
                 ) from error
             raise
-        for _, kept in self._kept:
-            kept.unlink(missing_ok=True)
+        for step in self._steps:
+            if step.kept:
+                step.kept.unlink(missing_ok=True)
 
-    def _beside(self, place: Path, content: bytes) -> Path:
+    def _prepare(self, place: Path, content: bytes) -> None:
         missing = [each for each in place.parents if not each.exists()]
         for folder in reversed(missing):
             folder.mkdir()
-            self._made.append(folder)
+            self._folders.append(folder)
         number, name = tempfile.mkstemp(prefix=f".{place.name[:100]}.", dir=place.parent)
         new = Path(name)
-        try:
-            with os.fdopen(number, "wb") as stream:
-                stream.write(content)
-            if place.exists():
-                new.chmod(stat.S_IMODE(place.stat().st_mode) & 0o777)
-            else:
-                new.chmod(0o755 if content.startswith(b"#!") else 0o644)
-        except BaseException:
-            new.unlink(missing_ok=True)
-            raise
-        return new
-
-    def _replace(self, new: Path, place: Path) -> None:
-        if place.exists():
-            kept = new.with_name(f"{new.name}.original")
-            self._kept.append((place, kept))
-            try:
-                # A second name for the original: at no moment is there no file.
-                kept.hardlink_to(place)
-            except OSError:
-                shutil.copy2(place, kept)
+        there = place.exists()
+        kept = new.with_name(f"{new.name}.original") if there else None
+        self._steps.append(_Step(place, new, kept))
+        with os.fdopen(number, "wb") as stream:
+            stream.write(content)
+        if there:
+            new.chmod(stat.S_IMODE(place.stat().st_mode) & 0o777)
         else:
-            self._new.append(place)
-        new.replace(place)
+            new.chmod(0o755 if content.startswith(b"#!") else 0o644)
 
-    def _put_back(self) -> None:
-        for place, kept in reversed(self._kept):
-            with suppress(OSError):
-                kept.replace(place)
-                # Two names of one file are left as they are by renaming.
-                kept.unlink(missing_ok=True)
-        for place in self._new:
-            place.unlink(missing_ok=True)
-        for folder in reversed(self._made):
+    def _put_back(self) -> list[str]:
+        """Undo every step; originals that could not be put back, with where they are."""
+        lost: list[str] = []
+        for step in reversed(self._steps):
+            replaced = not step.new.exists()
+            step.new.unlink(missing_ok=True)
+            try:
+                if replaced and step.kept:
+                    step.kept.replace(step.place)
+                elif replaced:
+                    step.place.unlink(missing_ok=True)
+                elif step.kept:
+                    step.kept.unlink(missing_ok=True)
+            except OSError:
+                lost.append(f"{step.kept} to {step.place}")
+        for folder in reversed(self._folders):
             with suppress(OSError):
                 folder.rmdir()
+        return lost
+
+
+def _keep(place: Path, kept: Path) -> None:
+    try:
+        # A second name for the original: at no moment is there no file.
+        kept.hardlink_to(place)
+    except OSError:
+        shutil.copy2(place, kept)

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from jumar.errors import UserError
 from jumar.porting.edits import Edit, FileReport, Finding, Kept, Place, Text, TreeReport
 from jumar.porting.report.json_report import dumps, from_json, read_report, to_json
+from jumar.porting.report.markdown import markdown
+from jumar.porting.report.page import render
 from jumar.porting.report.saving import save_report
 from tests.porting.report.reports import hostile_report, tree_report
 
@@ -141,6 +143,38 @@ def test_what_is_no_report_is_refused_with_the_field(
 ) -> None:
     with pytest.raises(UserError, match=named):
         from_json(broken(path, value), where="report.json")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=5,
+)
+
+
+@given(data=st.data(), value=JSON)
+@settings(max_examples=150, deadline=None)
+def test_whatever_stands_in_a_field_it_is_a_report_or_an_error_for_the_user(
+    data: st.DataObject, value: object
+) -> None:
+    report = json.loads(dumps(tree_report()))
+    at: Any = report
+    key: Any = None
+    for depth in reversed(range(data.draw(st.integers(1, 6)))):
+        keys = list(at) if isinstance(at, dict) else range(len(at))
+        key = data.draw(st.sampled_from(keys)) if keys else None
+        if key is None or not isinstance(at[key], dict | list) or not depth:
+            break
+        at = at[key]
+    if key is not None:
+        at[key] = value
+    try:
+        read = from_json(report)
+    except UserError:
+        return
+    for language in ("en", "zh"):
+        assert markdown(read, language)
+        assert render(read, language)
 
 
 def test_fields_that_a_later_jumar_added_are_passed_over() -> None:

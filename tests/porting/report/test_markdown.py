@@ -53,6 +53,12 @@ def test_a_sentence_is_read_back_as_it_was(text: str) -> None:
     assert words.replace("`", "").split() == ["x", *text.replace("`", "").split(), "y"]
 
 
+@pytest.mark.parametrize("name", ["__all__", "_", "a_b", "__init__.py", "_x_ y", "*args, **kw"])
+def test_a_name_in_a_sentence_is_neither_bold_nor_cut(name: str) -> None:
+    (inline,) = [token for token in READER.parse(prose(f"it has no {name}")) if token.children]
+    assert "".join(part.content for part in inline.children or ()) == f"it has no {name}"
+
+
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_nothing_of_a_hostile_tree_becomes_html_or_a_link(language: Language) -> None:
     read = tokens(markdown(hostile_report(), language, list_kept=True))

@@ -8,7 +8,7 @@ from jumar.porting.edits import Edit, FileReport, FileStatus, Finding, Language,
 from jumar.porting.report.showing import code_and_prose, lines_of, one_line, places, visible
 from jumar.porting.report.words import Words, words
 
-_SPECIAL = re.compile(r"[\\*\[\]<>|~#$&`]|(?<!\w)_|_(?!\w)")
+_SPECIAL = re.compile(r"[\\*\[\]<>|~#$&`]|(?<![^\W_])_|_(?![^\W_])")
 """An underscore within a word is only a letter; names such as loss_scale stay readable."""
 
 

@@ -1,0 +1,191 @@
+"""Gradients of `tf.gradients` go through the optimizer, whose wrappers only act there."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change
+from jumar.porting.editing import is_open, keyword, replace
+from jumar.porting.edits import Text
+from jumar.porting.options import LossScale, PortOptions
+from jumar.porting.registry import Example, rule
+from jumar.porting.view import View
+
+_FIXED = PortOptions(loss_scale=LossScale(kind="fixed", init_loss_scale=1024.0))
+_REASON = Text(
+    en="loss scale and averaging over ranks act in the optimizer's compute_gradients: gradients of "
+    "tf.gradients would be neither; the order of the variables stays, and so does clipping after",
+    zh="loss scale 与多卡梯度平均都在优化器的 compute_gradients 中生效，tf.gradients "
+    "的梯度绕过了它们；"
+    "变量顺序不变，梯度裁剪仍在其后",
+)
+_NOTICE = Text(
+    en="these gradients reach apply_gradients without the optimizer's compute_gradients, in which "
+    "loss scale and averaging over ranks act",
+    zh="这些梯度未经优化器的 compute_gradients 就传给了 apply_gradients，loss scale "
+    "与多卡梯度平均不会生效",
+)
+_TODO = Text(
+    en="make the optimizer before this line, wrap it, and write: gradients = [gradient for "
+    "gradient, _ in optimizer.compute_gradients(loss, variables)]; clip after that",
+    zh="在此行之前创建并包装优化器，然后写：gradients = [gradient for gradient, _ in "
+    "optimizer.compute_gradients(loss, variables)]；裁剪放在其后",
+)
+_WORDS = frozenset(
+    {"grad_ys", "colocate_gradients_with_ops", "gate_gradients", "aggregation_method"}
+)
+_KEPT_WORDS = {"grad_ys": "grad_loss"}
+Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
+
+
+@rule(
+    "gradients-through-optimizer",
+    title=Text(
+        en="Gradients for an optimizer are computed through it",
+        zh="梯度改由优化器的 compute_gradients 计算",
+    ),
+    source="npu_optimizer.py and npu_loss_scale_optimizer.py of Ascend/tensorflow",
+    calls=("tensorflow.gradients",),
+    examples=(
+        Example(
+            before="import tensorflow as tf\n\n\ndef train(loss, lr, step):\n"
+            "  opt = tf.train.AdamOptimizer(lr)\n"
+            "  tvars = tf.trainable_variables()\n"
+            "  grads = tf.gradients(loss, tvars)\n"
+            "  (grads, _) = tf.clip_by_global_norm(grads, clip_norm=1.0)\n"
+            "  return opt.apply_gradients(zip(grads, tvars), global_step=step)\n",
+            after="import tensorflow as tf\n"
+            "from npu_bridge.npu_init import FixedLossScaleManager, NPULossScaleOptimizer\n\n\n"
+            "def train(loss, lr, step):\n"
+            "  opt = NPULossScaleOptimizer(tf.train.AdamOptimizer(lr), "
+            "FixedLossScaleManager(loss_scale=1024))\n"
+            "  tvars = tf.trainable_variables()\n"
+            "  grads = [gradient for gradient, _ in opt.compute_gradients(loss, tvars)]\n"
+            "  (grads, _) = tf.clip_by_global_norm(grads, clip_norm=1.0)\n"
+            "  return opt.apply_gradients(zip(grads, tvars), global_step=step)\n",
+            options=_FIXED,
+        ),
+    ),
+    untouched=(
+        "import tensorflow as tf\n\nopt = tf.train.AdamOptimizer(lr)\n"
+        "grads = tf.gradients(loss, tvars)\nopt.apply_gradients(zip(grads, tvars))\n",
+        "import tensorflow as tf\n\npenalty = tf.gradients(critic(x), [x])[0]\n",
+    ),
+)
+def gradients_through_optimizer(call: ast.Call, view: View) -> Iterator[Change]:
+    """Replace `tf.gradients(loss, variables)` by the optimizer's own, where that is the same."""
+    if view.options.loss_scale is None and not view.options.distributed:
+        return
+    around: Function = view.module.function(call) or view.module.tree
+    applied = _applied(call, around, view)
+    if applied is None or view.module.imports("horovod"):
+        return
+    parts = _parts(call)
+    optimizer = _optimizer(applied, call, view)
+    if parts is None or optimizer is None or not _same_variables(parts[1], applied):
+        yield view.notice(
+            call, reason=_NOTICE, todo=_TODO, severity="accuracy", confidence="likely"
+        )
+        return
+    words = [
+        f", {_KEPT_WORDS.get(word.arg, word.arg)}={view.module.source(word.value)}"
+        for word in call.keywords
+        if word.arg in _WORDS
+    ]
+    loss, variables = (view.module.source(part) for part in parts)
+    name = "gradient" if "gradient" not in {loss, variables} else "one"
+    text = (
+        f"[{name} for {name}, _ in {optimizer}.compute_gradients"
+        f"({loss}, {variables}{''.join(words)})]"
+    )
+    yield view.rewrite(call, replace(view.module, call, text), reason=_REASON, confidence="likely")
+
+
+def _parts(call: ast.Call) -> tuple[ast.expr, ast.expr] | None:
+    """The loss and the variables, if nothing else decides what is computed."""
+    if is_open(call) or len(call.args) > 2:
+        return None
+    found = list(call.args)
+    for name in ("ys", "xs")[len(found) :]:
+        word = keyword(call, name)
+        if word is None:
+            return None
+        found.append(word.value)
+    if any(word.arg not in _WORDS | {"ys", "xs", "name"} for word in call.keywords):
+        return None
+    loss, variables = found
+    # compute_gradients takes one tensor, where tf.gradients also takes a list of them.
+    return None if isinstance(loss, ast.List | ast.Tuple) else (loss, variables)
+
+
+def _applied(call: ast.Call, around: Function, view: View) -> ast.Call | None:
+    """The `apply_gradients(...)` that these gradients reach within the function."""
+    carriers = _carriers(call, around)
+    for node in ast.walk(around):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "apply_gradients"
+            and node.args
+            and view.kinds.of(node.func.value) in ("Optimizer", None)
+        ):
+            inside = list(ast.walk(node.args[0]))
+            if call in inside or any(
+                isinstance(part, ast.Name) and part.id in carriers for part in inside
+            ):
+                return node
+    return None
+
+
+def _carriers(call: ast.Call, around: Function) -> set[str]:
+    """Names that hold the gradients, or what is made of them."""
+    carriers: set[str] = set()
+    assignments = [node for node in ast.walk(around) if isinstance(node, ast.Assign)]
+    while True:
+        before = len(carriers)
+        for node in assignments:
+            inside = list(ast.walk(node.value))
+            if call in inside or any(
+                isinstance(part, ast.Name) and part.id in carriers for part in inside
+            ):
+                for target in node.targets:
+                    carriers |= {
+                        part.id
+                        for part in ast.walk(target)
+                        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+                    }
+        if len(carriers) == before:
+            return carriers
+
+
+def _optimizer(applied: ast.Call, call: ast.Call, view: View) -> str | None:
+    """The name of the optimizer that applies the gradients, if it is made before they are."""
+    assert isinstance(applied.func, ast.Attribute)
+    receiver = applied.func.value
+    if view.kinds.of(receiver) != "Optimizer" or not isinstance(receiver, ast.Name):
+        return None
+    _, bindings = view.module.scopes.lookup(receiver)
+    start, _ = view.module.span(call)
+    if any(binding.kind == "assignment" for binding in bindings) and all(
+        view.module.span(binding.node)[1] <= start for binding in bindings
+    ):
+        return receiver.id
+    return None
+
+
+def _same_variables(variables: ast.expr, applied: ast.Call) -> bool:
+    """Whether `zip(gradients, variables)` pairs with the variables of the gradients."""
+    pairs = applied.args[0]
+    if (
+        isinstance(pairs, ast.Call)
+        and isinstance(pairs.func, ast.Name)
+        and pairs.func.id == "list"
+        and len(pairs.args) == 1
+    ):
+        pairs = pairs.args[0]
+    return (
+        isinstance(pairs, ast.Call)
+        and isinstance(pairs.func, ast.Name)
+        and pairs.func.id == "zip"
+        and len(pairs.args) == 2
+        and ast.dump(pairs.args[1]) == ast.dump(variables)
+    )

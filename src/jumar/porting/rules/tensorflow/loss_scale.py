@@ -1,0 +1,216 @@
+"""Optimizers scale the loss, as `--loss-scale` says."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change, Leave
+from jumar.porting.edits import Text
+from jumar.porting.options import LossScale, PortOptions
+from jumar.porting.registry import Example, rule
+from jumar.porting.rules.tensorflow.optimizer_sites import (
+    DISTRIBUTED,
+    LOSS_SCALED,
+    OTHER_LOSS_SCALES,
+    Site,
+    optimizers,
+    sites,
+)
+from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, several_ranks
+from jumar.porting.view import View
+
+_FIXED = PortOptions(loss_scale=LossScale(kind="fixed", init_loss_scale=1024.0))
+_EXPONENTIAL = PortOptions(loss_scale=LossScale(kind="exponential", init_loss_scale=2.0**32))
+_REASON = Text(
+    en="small gradients vanish in float16: the loss is multiplied before the gradients are "
+    "computed, they are divided after, and a step that overflows is left out",
+    zh="float16 下过小的梯度会变为 0：先放大 loss 再求梯度，求得后再缩小，溢出的一步不更新参数",
+)
+_DONE = Text(en="it scales the loss already", zh="已使用 loss scale")
+_ELSEWHERE = Text(
+    en="this optimizer is handed to an Estimator, which uses it in another graph than the one in "
+    "which a loss scale made here would have its variables",
+    zh="该优化器交给 Estimator 在另一张图中使用，而此处创建的 loss scale 变量属于当前图",
+)
+_ELSEWHERE_TODO = Text(
+    en="pass a function that makes the optimizer (optimizer=lambda: NPULossScaleOptimizer(...)), "
+    "which is called within the Estimator's graph",
+    zh="改为传入创建优化器的函数（optimizer=lambda: NPULossScaleOptimizer(...)），由 Estimator "
+    "在其图中调用",
+)
+_CLASS = Text(
+    en="the optimizer is made where this class is called, so no loss scale was put around it",
+    zh="优化器在调用该类的位置创建，因此未能在其外加上 loss scale",
+)
+_CLASS_TODO = Text(
+    en="wrap what the call gives: NPULossScaleOptimizer(optimizer, manager)",
+    zh="包装调用所得的优化器：NPULossScaleOptimizer(optimizer, manager)",
+)
+
+
+def manager(view: View, scale: LossScale) -> tuple[str, str]:
+    """The loss-scale manager of a port as an expression, and the name to import."""
+    if scale.kind == "fixed":
+        name = "FixedLossScaleManager"
+        return f"{view.npu(name)}(loss_scale={number(scale.init_loss_scale)})", name
+    name = "ExponentialUpdateLossScaleManager"
+    ratio = "" if scale.incr_ratio == 2 else f"incr_ratio={number(scale.incr_ratio)}, "
+    return (
+        f"{view.npu(name)}(init_loss_scale={number(scale.init_loss_scale)}, "
+        f"incr_every_n_steps={scale.incr_every_n_steps}, "
+        f"decr_every_n_nan_or_inf={scale.decr_every_n_nan_or_inf}, {ratio}"
+        f"decr_ratio={number(scale.decr_ratio)})",
+        name,
+    )
+
+
+def number(value: float) -> str:
+    """A number as one would type it: `1024`, `2**15`, `0.5`."""
+    if value != int(value):
+        return repr(value)
+    whole = int(value)
+    if whole >= 2**15 and whole & (whole - 1) == 0:
+        return f"2**{whole.bit_length() - 1}"
+    return str(whole)
+
+
+@rule(
+    "loss-scale",
+    title=Text(en="Optimizers scale the loss", zh="优化器加入 loss scale"),
+    source="npu_loss_scale_optimizer.py and npu_loss_scale_manager.py of Ascend/tensorflow",
+    examples=(
+        Example(
+            before="import tensorflow as tf\n\n"
+            "train_op = tf.train.AdamOptimizer(lr).minimize(loss)\n",
+            after="import tensorflow as tf\n"
+            "from npu_bridge.npu_init import FixedLossScaleManager, NPULossScaleOptimizer\n\n"
+            "train_op = NPULossScaleOptimizer(tf.train.AdamOptimizer(lr), "
+            "FixedLossScaleManager(loss_scale=1024)).minimize(loss)\n",
+            options=_FIXED,
+        ),
+        Example(
+            before="from tensorflow.train import MomentumOptimizer as Momentum\n\n"
+            "opt = Momentum(\n    learning_rate=lr,\n    momentum=0.9,  # as in the paper\n)\n"
+            "grads = opt.compute_gradients(loss)\ntrain_op = opt.apply_gradients(grads)\n",
+            after="from tensorflow.train import MomentumOptimizer as Momentum\n"
+            "from npu_bridge.npu_init import ExponentialUpdateLossScaleManager, "
+            "NPULossScaleOptimizer\n\n"
+            "opt = NPULossScaleOptimizer(Momentum(\n    learning_rate=lr,\n"
+            "    momentum=0.9,  # as in the paper\n"
+            "), ExponentialUpdateLossScaleManager(init_loss_scale=2**32, incr_every_n_steps=1000, "
+            "decr_every_n_nan_or_inf=2, decr_ratio=0.5))\n"
+            "grads = opt.compute_gradients(loss)\ntrain_op = opt.apply_gradients(grads)\n",
+            options=_EXPONENTIAL,
+        ),
+        Example(
+            before="import tensorflow as tf\n\n\ndef train(name, lr, loss):\n"
+            "  if name == 'adam':\n    opt = tf.train.AdamOptimizer(lr)\n"
+            "  else:\n    opt = tf.train.GradientDescentOptimizer(lr)\n"
+            "  return opt.minimize(loss)\n",
+            after="import tensorflow as tf\n"
+            "from npu_bridge.npu_init import FixedLossScaleManager, NPULossScaleOptimizer\n\n\n"
+            "def train(name, lr, loss):\n"
+            "  if name == 'adam':\n    opt = tf.train.AdamOptimizer(lr)\n"
+            "  else:\n    opt = tf.train.GradientDescentOptimizer(lr)\n"
+            "  opt = NPULossScaleOptimizer(opt, FixedLossScaleManager(loss_scale=1024))\n"
+            "  return opt.minimize(loss)\n",
+            options=_FIXED,
+        ),
+        Example(
+            before="import tensorflow as tf\n\n\nclass Gan(object):\n  def build(self):\n"
+            "    self.d_opt = tf.train.AdamOptimizer(1e-4).minimize(self.d_loss)\n"
+            "    self.g_opt = tf.train.AdamOptimizer(1e-4).minimize(self.g_loss)\n",
+            after="import tensorflow as tf\n"
+            "from npu_bridge.npu_init import FixedLossScaleManager, NPULossScaleOptimizer\n\n\n"
+            "class Gan(object):\n  def build(self):\n"
+            "    self.d_opt = NPULossScaleOptimizer(tf.train.AdamOptimizer(1e-4), "
+            "FixedLossScaleManager(loss_scale=1024)).minimize(self.d_loss)\n"
+            "    self.g_opt = NPULossScaleOptimizer(tf.train.AdamOptimizer(1e-4), "
+            "FixedLossScaleManager(loss_scale=1024)).minimize(self.g_loss)\n",
+            options=_FIXED,
+        ),
+        Example(
+            before="import tensorflow as tf\n\n\nclass AdamWeightDecay(tf.train.Optimizer):\n"
+            "  pass\n\n\nopt = AdamWeightDecay(lr)\ntrain_op = opt.minimize(loss)\n",
+            after="import tensorflow as tf\n"
+            "from npu_bridge.npu_init import FixedLossScaleManager, NPULossScaleOptimizer\n\n\n"
+            "class AdamWeightDecay(tf.train.Optimizer):\n  pass\n\n\n"
+            "opt = NPULossScaleOptimizer(AdamWeightDecay(lr), "
+            "FixedLossScaleManager(loss_scale=1024))\n"
+            "train_op = opt.minimize(loss)\n",
+            options=_FIXED,
+        ),
+    ),
+    untouched=(
+        "import tensorflow as tf\n\ntrain_op = tf.train.AdamOptimizer(lr).minimize(loss)\n",
+        "import torch\n\nopt = torch.optim.Adam(params)\nopt.minimize(loss)\n",
+        "from scipy.optimize import minimize\n\nminimize(f, x)\n",
+        "class AdamOptimizer(object):\n    pass\n\nAdamOptimizer().minimize(loss)  # of tf\n",
+    ),
+)
+def loss_scale(_: ast.Module, view: View) -> Iterator[Change]:
+    """Put `NPULossScaleOptimizer` around each optimizer, outside of a distributed one."""
+    scale = view.options.loss_scale
+    if scale is None:
+        return
+    yield from _classes(view)
+    for made in optimizers(view):
+        if view.module.name_of(made.func) in LOSS_SCALED:
+            yield Leave(node=made, reason=_DONE)
+    if view.options.distributed and any(
+        not site.elsewhere for site in sites(view, DISTRIBUTED | LOSS_SCALED)
+    ):
+        # The distributed optimizer goes inside, so it goes first.
+        return
+    for site in sites(view, LOSS_SCALED | OTHER_LOSS_SCALES):
+        if site.elsewhere:
+            yield view.notice(
+                site.made[0], reason=_ELSEWHERE, todo=_ELSEWHERE_TODO, severity="accuracy"
+            )
+            continue
+        text, name = manager(view, scale)
+        imports: tuple[str, ...] = ("NPULossScaleOptimizer", name)
+        distributed = _distributed(site, view)
+        if distributed:
+            text += f", is_distributed={several_ranks(view)}"
+            imports += RANK_IMPORTS
+        before = f"{view.npu('NPULossScaleOptimizer')}("
+        yield view.rewrite(
+            site.node,
+            *site.replacements(view, before, f", {text})"),
+            reason=_REASON,
+            confidence="certain" if len(site.made) == 1 else "likely",
+            imports=imports,
+        )
+
+
+def _distributed(site: Site, view: View) -> bool:
+    """Whether the gradients of an optimizer are reduced over ranks."""
+    return view.options.distributed or any(
+        isinstance(node, ast.Call) and view.module.name_of(node.func) in DISTRIBUTED
+        for made in site.made
+        for node in ast.walk(made)
+    )
+
+
+def _classes(view: View) -> Iterator[Change]:
+    """References to an optimizer's class that are not calls: tables of optimizers."""
+    for node in view.module.scopes.nodes:
+        if not isinstance(node, ast.Attribute | ast.Name) or not isinstance(node.ctx, ast.Load):
+            continue
+        name = view.module.name_of(node) or ""
+        if not (
+            name.startswith(("tensorflow.train.", "tensorflow.contrib.opt."))
+            and name.endswith("Optimizer")
+            and name != "tensorflow.train.Optimizer"
+        ):
+            continue
+        parent = view.module.parent(node)
+        tables = ast.Dict | ast.List | ast.Assign | ast.Return | ast.IfExp | ast.keyword
+        if isinstance(parent, tables):
+            yield view.notice(
+                node,
+                reason=_CLASS,
+                todo=_CLASS_TODO,
+                severity="accuracy",
+                confidence="likely",
+            )

@@ -1,0 +1,62 @@
+"""Mixed precision without loss scale is said."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change
+from jumar.porting.edits import Text
+from jumar.porting.options import MIXED_PRECISION_MODES, PortOptions
+from jumar.porting.registry import Example, rule
+from jumar.porting.rules.tensorflow.optimizer_sites import (
+    LOSS_SCALED,
+    OTHER_LOSS_SCALES,
+    optimizers,
+    sites,
+)
+from jumar.porting.view import View
+
+_REASON = Text(
+    en="in mixed precision gradients are float16, of which the smallest become 0; nothing here "
+    "scales the loss",
+    zh="混合精度下梯度为 float16，过小的会变为 0；此处没有 loss scale",
+)
+_TODO = Text(
+    en="port with --loss-scale exponential (most migrated networks: 2**32, up after 1000 steps, "
+    "halved after 2 overflows) or --loss-scale fixed:1024; without, compare the loss of the first "
+    "steps with float32",
+    zh="移植时加上 --loss-scale exponential（多数已迁移网络：2**32，1000 步增大，2 次溢出减半）或 "
+    "--loss-scale fixed:1024；否则请与 float32 的前若干步 loss 比较",
+)
+_MIXED = PortOptions(precision="allow_mix_precision")
+
+
+@rule(
+    "loss-scale-advice",
+    title=Text(en="Mixed precision without a loss scale", zh="混合精度但没有 loss scale"),
+    source="npu_loss_scale_optimizer.py of Ascend/tensorflow; mixed precision guides of CANN",
+    examples=(
+        Example(
+            before="import tensorflow as tf\n\n"
+            "train_op = tf.train.AdamOptimizer(lr).minimize(loss)\n",
+            after="import tensorflow as tf\n\n"
+            "train_op = tf.train.AdamOptimizer(lr).minimize(loss)\n",
+            options=_MIXED,
+        ),
+    ),
+    untouched=(
+        "import tensorflow as tf\n\ntrain_op = tf.train.AdamOptimizer(lr).minimize(loss)\n",
+        "import tensorflow as tf\nfrom npu_bridge.npu_init import *\n\n"
+        "opt = NPULossScaleOptimizer(tf.train.AdamOptimizer(lr), manager)\n",
+    ),
+)
+def loss_scale_advice(_: ast.Module, view: View) -> Iterator[Change]:
+    """A finding at the first optimizer without a loss scale."""
+    if view.options.precision not in MIXED_PRECISION_MODES or view.options.loss_scale is not None:
+        return
+    if any(view.module.name_of(made.func) in LOSS_SCALED for made in optimizers(view)):
+        return
+    for site in sites(view, LOSS_SCALED | OTHER_LOSS_SCALES):
+        yield view.notice(
+            site.made[0], reason=_REASON, todo=_TODO, severity="accuracy", confidence="likely"
+        )
+        return

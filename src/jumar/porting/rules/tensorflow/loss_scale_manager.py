@@ -1,0 +1,152 @@
+"""TensorFlow's loss scales become the NPU's managers, with the same numbers."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change, Replacement
+from jumar.porting.editing import argument, is_open, keyword, literal, open_parenthesis, replace
+from jumar.porting.edits import Text
+from jumar.porting.registry import Example, rule
+from jumar.porting.view import View
+
+_REASON_FIXED = Text(
+    en="the NPU's optimizer takes a manager for its loss scale",
+    zh="NPU 的优化器通过 manager 设置 loss scale",
+)
+_REASON = Text(
+    en="the same rule in the NPU's manager: TensorFlow lowers the scale at the first overflow by "
+    "what it raises it by; the manager's own defaults (0.8 after two) are another rule",
+    zh="在 NPU 的 manager 中保持相同规则：TensorFlow 首次溢出即按增大倍数缩小；manager "
+    "默认值（两次后乘 0.8）与之不同",
+)
+_SAME = Text(
+    en="the NPU's manager of the same name takes the same arguments and needs no tf.is_finite",
+    zh="NPU 的同名 manager 参数相同，且不依赖 tf.is_finite",
+)
+_OPEN = Text(
+    en="the arguments come from * or **, so they cannot be renamed here",
+    zh="参数由 * 或 ** 传入，此处无法改名",
+)
+_OPEN_TODO = Text(
+    en="write ExponentialUpdateLossScaleManager(init_loss_scale=, incr_every_n_steps=, "
+    "incr_ratio=, decr_every_n_nan_or_inf=1, decr_ratio=1/incr_ratio)",
+    zh="写成 ExponentialUpdateLossScaleManager(init_loss_scale=, incr_every_n_steps=, "
+    "incr_ratio=, decr_every_n_nan_or_inf=1, decr_ratio=1/incr_ratio)",
+)
+_FIXED = ("tensorflow.train.experimental.FixedLossScale",)
+_DYNAMIC = ("tensorflow.train.experimental.DynamicLossScale",)
+_CONTRIB = tuple(
+    f"tensorflow.contrib.mixed_precision.{name}"
+    for name in ("FixedLossScaleManager", "ExponentialUpdateLossScaleManager")
+)
+_PARAMETERS = (
+    ("initial_loss_scale", "init_loss_scale", "2**15"),
+    ("increment_period", "incr_every_n_steps", "2000"),
+    ("multiplier", "incr_ratio", "2"),
+)
+
+
+@rule(
+    "loss-scale-manager",
+    title=Text(
+        en="TensorFlow's loss scales become managers", zh="TensorFlow 的 loss scale 改为 manager"
+    ),
+    source="npu_loss_scale_manager.py of Ascend/tensorflow; loss_scale.py of TensorFlow 1.15",
+    calls=(*_FIXED, *_DYNAMIC, *_CONTRIB),
+    examples=(
+        Example(
+            before="import tensorflow as tf\n\nscale = tf.train.experimental.FixedLossScale(128)\n",
+            after="import tensorflow as tf\n"
+            "from npu_bridge.npu_init import FixedLossScaleManager\n\n"
+            "scale = FixedLossScaleManager(loss_scale=128)\n",
+        ),
+        Example(
+            before="import tensorflow as tf\n\nscale = tf.train.experimental.DynamicLossScale()\n",
+            after="import tensorflow as tf\n"
+            "from npu_bridge.npu_init import ExponentialUpdateLossScaleManager\n\n"
+            "scale = ExponentialUpdateLossScaleManager(init_loss_scale=2**15, "
+            "incr_every_n_steps=2000, incr_ratio=2, decr_every_n_nan_or_inf=1, decr_ratio=0.5)\n",
+        ),
+        Example(
+            before="from tensorflow.train.experimental import DynamicLossScale\n\n"
+            "scale = DynamicLossScale(2 ** 10, multiplier=factor + 1)\n",
+            after="from tensorflow.train.experimental import DynamicLossScale\n"
+            "from npu_bridge.npu_init import ExponentialUpdateLossScaleManager\n\n"
+            "scale = ExponentialUpdateLossScaleManager(init_loss_scale=2 ** 10, "
+            "incr_every_n_steps=2000, incr_ratio=factor + 1, decr_every_n_nan_or_inf=1, "
+            "decr_ratio=1.0 / (factor + 1))\n",
+        ),
+        Example(
+            before="import tensorflow as tf\n\n"
+            "manager = tf.contrib.mixed_precision.FixedLossScaleManager(\n    128)\n",
+            after="import tensorflow as tf\n"
+            "from npu_bridge.npu_init import FixedLossScaleManager\n\n"
+            "manager = FixedLossScaleManager(\n    128)\n",
+        ),
+    ),
+    untouched=(
+        "from npu_bridge.npu_init import *\n\nscale = FixedLossScaleManager(loss_scale=128)\n",
+        "from mxnet import amp  # not tensorflow\n\nscale = amp.DynamicLossScale()\n",
+        "import tensorflow as tf\n\nprint(tf.train.experimental.DynamicLossScale)\n",
+        "class DynamicLossScale(object):\n    pass\n\nDynamicLossScale()  # of tf\n",
+    ),
+)
+def loss_scale_manager(call: ast.Call, view: View) -> Iterator[Change]:
+    """Replace the class of a loss scale, and its arguments where they have other names."""
+    name = view.module.name_of(call.func)
+    if name in _CONTRIB:
+        manager = name.rpartition(".")[2]
+        yield view.rewrite(
+            call,
+            replace(view.module, call.func, view.npu(manager)),
+            reason=_SAME,
+            imports=(manager,),
+        )
+    elif is_open(call):
+        yield view.notice(call, reason=_OPEN, todo=_OPEN_TODO, severity="accuracy")
+    elif name in _FIXED:
+        manager = "FixedLossScaleManager"
+        value = argument(call, "loss_scale_value", 0)
+        changes = [replace(view.module, call.func, view.npu(manager))]
+        word = keyword(call, "loss_scale_value")
+        if word is not None:
+            start, _ = view.module.span(word)
+            changes.append(
+                Replacement(start=start, end=start + len("loss_scale_value"), text="loss_scale")
+            )
+        elif value is not None:
+            start = open_parenthesis(view.module, call) + 1
+            changes.append(Replacement(start=start, end=start, text="loss_scale="))
+        yield view.rewrite(call, *changes, reason=_REASON_FIXED, imports=(manager,))
+    elif name in _DYNAMIC:
+        manager = "ExponentialUpdateLossScaleManager"
+        given = [
+            (new, _source(argument(call, old, position), default, view))
+            for position, (old, new, default) in enumerate(_PARAMETERS)
+        ]
+        ratio = dict(given)["incr_ratio"]
+        words = [f"{new}={value}" for new, value in given]
+        words += ["decr_every_n_nan_or_inf=1", f"decr_ratio={_inverse(ratio)}"]
+        _, end = view.module.span(call)
+        arguments = Replacement(
+            start=open_parenthesis(view.module, call), end=end, text=f"({', '.join(words)})"
+        )
+        yield view.rewrite(
+            call,
+            replace(view.module, call.func, view.npu(manager)),
+            arguments,
+            reason=_REASON,
+            imports=(manager,),
+        )
+
+
+def _source(value: ast.expr | None, default: str, view: View) -> str:
+    return default if value is None else view.module.source(value)
+
+
+def _inverse(ratio: str) -> str:
+    """One divided by an expression, as a number where it is one."""
+    value = literal(ast.parse(ratio, mode="eval").body)
+    if isinstance(value, int | float) and value in (2, 4, 8):
+        return repr(1 / value)
+    return f"1.0 / {ratio}" if ratio.isidentifier() or value is not None else f"1.0 / ({ratio})"

@@ -1,0 +1,200 @@
+"""TensorFlow's loss-scale optimizers become the NPU's."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change, Replacement
+from jumar.porting.editing import argument, is_open, keyword, remove_arguments, replace
+from jumar.porting.edits import Text
+from jumar.porting.options import LossScale
+from jumar.porting.registry import Example, rule
+from jumar.porting.rules.tensorflow.loss_scale import manager, number
+from jumar.porting.rules.tensorflow.optimizer_sites import DISTRIBUTED
+from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, several_ranks
+from jumar.porting.view import View
+
+_EXPERIMENTAL = ("tensorflow.train.experimental.MixedPrecisionLossScaleOptimizer",)
+_REWRITE = ("tensorflow.train.experimental.enable_mixed_precision_graph_rewrite",)
+_CONTRIB = ("tensorflow.contrib.mixed_precision.LossScaleOptimizer",)
+_KERAS = (
+    "tensorflow.keras.mixed_precision.experimental.LossScaleOptimizer",
+    "tensorflow.keras.mixed_precision.experimental.Policy",
+    "tensorflow.keras.mixed_precision.experimental.set_policy",
+)
+_DYNAMIC = LossScale(
+    kind="exponential",
+    init_loss_scale=2.0**15,
+    incr_every_n_steps=2000,
+    decr_every_n_nan_or_inf=1,
+    decr_ratio=0.5,
+)
+_REASON = Text(
+    en="the NPU finds overflows in its status register, not by tf.is_finite on every gradient; "
+    "the rule of the scale stays",
+    zh="NPU 通过状态寄存器检测溢出，不再对每个梯度使用 tf.is_finite；loss scale 的规则不变",
+)
+_PRECISION = Text(
+    en="this call also switched the graph to mixed precision, which on the NPU is the session "
+    "option precision_mode",
+    zh="该调用还会把图切换为混合精度，NPU 上由会话选项 precision_mode 完成",
+)
+_PRECISION_TODO = Text(
+    en="port with --precision allow_mix_precision", zh="移植时加上 --precision allow_mix_precision"
+)
+_UNREAD = Text(
+    en="what the loss scale is cannot be read here: a number, 'dynamic' or an object",
+    zh="此处无法判断 loss scale 是数值、'dynamic' 还是对象",
+)
+_UNREAD_TODO = Text(
+    en="write NPULossScaleOptimizer(optimizer, manager) with FixedLossScaleManager(loss_scale=...) "
+    "or ExponentialUpdateLossScaleManager(...)",
+    zh="改写为 NPULossScaleOptimizer(optimizer, manager)，manager 用 "
+    "FixedLossScaleManager(loss_scale=...) 或 ExponentialUpdateLossScaleManager(...)",
+)
+_OF_KERAS = Text(
+    en="mixed precision and loss scale of Keras policies do not reach the NPU",
+    zh="Keras 策略的混合精度与 loss scale 在 NPU 上不生效",
+)
+_OF_KERAS_TODO = Text(
+    en="remove it, port with --precision allow_mix_precision, and compile the model with "
+    "NPULossScaleOptimizer around an optimizer of tf.train",
+    zh="删除它，移植时加上 --precision allow_mix_precision，并用 NPULossScaleOptimizer 包装 "
+    "tf.train 的优化器后再 compile",
+)
+
+
+@rule(
+    "loss-scale-optimizer",
+    title=Text(
+        en="TensorFlow's loss-scale optimizers become NPULossScaleOptimizer",
+        zh="TensorFlow 的 loss scale 优化器改为 NPULossScaleOptimizer",
+    ),
+    source="npu_loss_scale_optimizer.py of Ascend/tensorflow; mixed_precision.py of TensorFlow "
+    "1.15",
+    calls=(*_EXPERIMENTAL, *_REWRITE, *_CONTRIB, *_KERAS),
+    examples=(
+        Example(
+            before="import tensorflow as tf\n\n"
+            "opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(opt)\n",
+            after="import tensorflow as tf\n"
+            "from npu_bridge.npu_init import ExponentialUpdateLossScaleManager, "
+            "NPULossScaleOptimizer\n\n"
+            "opt = NPULossScaleOptimizer(opt, ExponentialUpdateLossScaleManager("
+            "init_loss_scale=2**15, incr_every_n_steps=2000, decr_every_n_nan_or_inf=1, "
+            "decr_ratio=0.5))\n",
+        ),
+        Example(
+            before="import tensorflow as tf\n\n"
+            "opt = tf.train.experimental.MixedPrecisionLossScaleOptimizer(opt, loss_scale=128)\n",
+            after="import tensorflow as tf\n"
+            "from npu_bridge.npu_init import FixedLossScaleManager, NPULossScaleOptimizer\n\n"
+            "opt = NPULossScaleOptimizer(opt, FixedLossScaleManager(loss_scale=128))\n",
+        ),
+        Example(
+            before="from tensorflow.contrib.mixed_precision import LossScaleOptimizer\n\n"
+            "opt = LossScaleOptimizer(opt, manager)\n",
+            after="from tensorflow.contrib.mixed_precision import LossScaleOptimizer\n"
+            "from npu_bridge.npu_init import NPULossScaleOptimizer\n\n"
+            "opt = NPULossScaleOptimizer(opt, manager)\n",
+        ),
+        Example(
+            before="import tensorflow as tf\n\n"
+            "scale = tf.train.experimental.FixedLossScale(loss_scale_value=8)\n"
+            "opt = tf.train.experimental.MixedPrecisionLossScaleOptimizer(\n    opt, scale)\n",
+            after="import tensorflow as tf\n"
+            "from npu_bridge.npu_init import FixedLossScaleManager, NPULossScaleOptimizer\n\n"
+            "scale = FixedLossScaleManager(loss_scale=8)\n"
+            "opt = NPULossScaleOptimizer(\n    opt, scale)\n",
+        ),
+    ),
+    untouched=(
+        "from npu_bridge.npu_init import *\n\nopt = NPULossScaleOptimizer(opt, manager)\n",
+        "import tensorflow as tf\n\nopt = tf.train.experimental."
+        "MixedPrecisionLossScaleOptimizer(opt, FLAGS.scale)\n",
+        "from mylib import LossScaleOptimizer  # not tensorflow\n\nLossScaleOptimizer(opt, 8)\n",
+    ),
+)
+def loss_scale_optimizer(call: ast.Call, view: View) -> Iterator[Change]:
+    """Replace the class, and what stands for a loss scale by a manager."""
+    name = view.module.name_of(call.func)
+    if name in _KERAS:
+        yield view.notice(call, reason=_OF_KERAS, todo=_OF_KERAS_TODO, severity="accuracy")
+        return
+    optimizer = argument(call, "opt", 0)
+    word = "loss_scale_manager" if name in _CONTRIB else "loss_scale"
+    given = argument(call, word, 1)
+    if optimizer is None or is_open(call) or (given is None and name not in _REWRITE):
+        yield view.notice(call, reason=_UNREAD, todo=_UNREAD_TODO, severity="blocking")
+        return
+    if name in _REWRITE and not view.options.precision:
+        yield view.notice(call, reason=_PRECISION, todo=_PRECISION_TODO, severity="accuracy")
+    scale = (None, None) if name in _CONTRIB else _manager(given, view)
+    if scale is None:
+        yield view.notice(call, reason=_UNREAD, todo=_UNREAD_TODO, severity="blocking")
+        return
+    changes = [replace(view.module, call.func, view.npu("NPULossScaleOptimizer"))]
+    changes += _arguments(call, word, given, scale[0], view)
+    imports: tuple[str, ...] = ("NPULossScaleOptimizer", *((scale[1],) if scale[1] else ()))
+    if _is_distributed(optimizer, view):
+        _, end = view.module.span(given or optimizer)
+        changes.append(
+            Replacement(
+                start=end, end=end, text=f", is_distributed={several_ranks(view)}", side="close"
+            )
+        )
+        imports += RANK_IMPORTS
+    yield view.rewrite(call, *changes, reason=_REASON, imports=imports)
+
+
+def _arguments(
+    call: ast.Call, word: str, given: ast.expr | None, scale: str | None, view: View
+) -> list[Replacement]:
+    """The loss scale's argument, under the name that the NPU's optimizer has for it."""
+    changes: list[Replacement] = []
+    named = keyword(call, word)
+    if named is not None and word != "loss_scale_manager":
+        start, _ = view.module.span(named)
+        if keyword(call, "opt") is not None:
+            changes.append(
+                Replacement(start=start, end=start + len(word), text="loss_scale_manager")
+            )
+        else:
+            # `opt, 128` reads as well as `opt, loss_scale_manager=128`, and is what others write.
+            value, _ = view.module.span(named.value)
+            changes.append(Replacement(start=start, end=value, text=""))
+    if scale is not None and given is not None:
+        changes.append(replace(view.module, given, scale))
+    elif scale is not None:
+        optimizer = argument(call, "opt", 0)
+        assert optimizer is not None
+        _, end = view.module.span(optimizer)
+        name = "loss_scale_manager=" if keyword(call, "opt") is not None else ""
+        changes.append(Replacement(start=end, end=end, text=f", {name}{scale}", side="close"))
+    extra = {one for one in call.keywords if one.arg not in ("opt", word)}
+    return [*changes, *remove_arguments(view.module, call, set(extra))]
+
+
+def _manager(given: ast.expr | None, view: View) -> tuple[str | None, str | None] | None:
+    """A manager as an expression with its name; both None where the expression stays."""
+    if given is None or (isinstance(given, ast.Constant) and given.value == "dynamic"):
+        return manager(view, _DYNAMIC)
+    if isinstance(given, ast.Constant) and isinstance(given.value, int | float):
+        fixed = "FixedLossScaleManager"
+        return f"{view.npu(fixed)}(loss_scale={number(float(given.value))})", fixed
+    if view.kinds.of(given) == "LossScale":
+        return None, None
+    return None
+
+
+def _is_distributed(optimizer: ast.expr, view: View) -> bool:
+    if view.options.distributed:
+        return True
+    values = [optimizer]
+    if isinstance(optimizer, ast.Name):
+        _, bindings = view.module.scopes.lookup(optimizer)
+        values += [binding.value for binding in bindings if binding.value is not None]
+    return any(
+        isinstance(node, ast.Call) and view.module.name_of(node.func) in DISTRIBUTED
+        for value in values
+        for node in ast.walk(value)
+    )

@@ -1,0 +1,351 @@
+"""Where a script makes its optimizers, and where a wrapper has to stand around them."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jumar.porting.changes import Replacement
+from jumar.porting.editing import insert_before
+from jumar.porting.editing import wrap as wrapped
+from jumar.porting.scopes import Binding, Scope
+from jumar.porting.view import View
+
+NPU = "npu_bridge.npu_init."
+LOSS_SCALED = frozenset({f"{NPU}NPULossScaleOptimizer", f"{NPU}NPUOptimizer"})
+OTHER_LOSS_SCALES = frozenset(
+    {
+        "tensorflow.contrib.mixed_precision.LossScaleOptimizer",
+        "tensorflow.train.experimental.MixedPrecisionLossScaleOptimizer",
+        "tensorflow.train.experimental.enable_mixed_precision_graph_rewrite",
+    }
+)
+DISTRIBUTED = frozenset(
+    {
+        f"{NPU}NPUDistributedOptimizer",
+        f"{NPU}npu_distributed_optimizer_wrapper",
+        f"{NPU}npu_tf_optimizer",
+        f"{NPU}NPUOptimizer",
+        "horovod.tensorflow.DistributedOptimizer",
+        "horovod.tensorflow.keras.DistributedOptimizer",
+        "horovod.keras.DistributedOptimizer",
+    }
+)
+_OF_OPTIMIZERS = frozenset(
+    "minimize compute_gradients apply_gradients get_slot get_slot_names get_name variables".split()  # noqa: SIM905
+)
+_GRAPH_OF_ITS_OWN = ("Estimator", "RunConfig")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """A place at which one optimizer can be wrapped.
+
+    Args:
+        node: The expression to wrap, or the statement before which a line wraps `name`.
+        name: Empty where an expression is wrapped.
+        members: Attributes that the script asks of the optimizer, besides those of any optimizer.
+        made: What is wrapped, for questions about it.
+        elsewhere: The optimizer is handed to an Estimator, which builds a graph of its own.
+    """
+
+    node: ast.expr | ast.stmt
+    name: str
+    made: tuple[ast.expr, ...]
+    members: frozenset[str] = frozenset()
+    elsewhere: bool = False
+
+    def replacements(self, view: View, before: str, after: str) -> tuple[Replacement, ...]:
+        """Text before and after the optimizer."""
+        if isinstance(self.node, ast.stmt):
+            line = f"{self.name} = {before}{self.name}{after}"
+            return (insert_before(view.module, self.node, line),)
+        return wrapped(view.module, self.node, before, after)
+
+
+def sites(view: View, done: frozenset[str]) -> Iterator[Site]:
+    """Where optimizers that compute gradients are not yet wrapped.
+
+    An optimizer that only applies gradients that `tf.gradients` has computed is left out: a
+    wrapper acts in `compute_gradients`.
+
+    Args:
+        view: The module.
+        done: Qualified names of the wrappers that are looked for.
+    """
+    seen: set[tuple[Scope | ast.ClassDef, str]] = set()
+    for node in view.module.scopes.nodes:
+        if not isinstance(node, ast.Call) or not is_made(node, view):
+            continue
+        if _within_optimizer(node, view) or _is_inner(node, view):
+            continue
+        if _is_done(node, view, done):
+            continue
+        variable = _variable(node, view)
+        if variable is None:
+            yield from _alone(node, view)
+            continue
+        if variable in seen:
+            continue
+        seen.add(variable)
+        home, name = variable
+        if isinstance(home, ast.ClassDef):
+            yield from _of_attribute(home, name, view, done)
+        else:
+            yield from _of_name(home, name, view, done)
+
+
+def is_made(call: ast.Call, view: View) -> bool:
+    """Whether a call makes an optimizer of TensorFlow, or one around another."""
+    if view.kinds.of(call) != "Optimizer":
+        return False
+    name = view.module.name_of(call.func) or ""
+    if name.startswith("tree:"):
+        module, node = view.module.definition(name)
+        # What a function of the tree returns is wrapped where that function makes it.
+        return module is not None and isinstance(node, ast.ClassDef)
+    return bool(name)
+
+
+def optimizers(view: View) -> list[ast.Call]:
+    """All calls that make an optimizer, outside of classes that are optimizers themselves."""
+    return [
+        node
+        for node in view.module.scopes.nodes
+        if isinstance(node, ast.Call) and is_made(node, view) and not _within_optimizer(node, view)
+    ]
+
+
+def method_calls(home: Scope, name: str, view: View) -> dict[str, list[ast.Call]]:
+    """The calls of a variable's methods: `opt.minimize(...)`."""
+    found: dict[str, list[ast.Call]] = {}
+    for reference in home.references.get(name, []):
+        attribute = view.module.parent(reference)
+        if isinstance(attribute, ast.Attribute):
+            call = view.module.parent(attribute)
+            if isinstance(call, ast.Call) and call.func is attribute:
+                found.setdefault(attribute.attr, []).append(call)
+    return found
+
+
+def _is_done(call: ast.Call, view: View, done: frozenset[str]) -> bool:
+    """Whether an optimizer, or the one that it wraps, is one of some wrappers."""
+    current: ast.expr = call
+    for _ in range(10):
+        if not isinstance(current, ast.Call):
+            return False
+        if view.module.name_of(current.func) in done:
+            return True
+        inner = [value for value in _values(current) if view.kinds.of(value) == "Optimizer"]
+        if not inner:
+            return False
+        current = inner[0]
+    return False
+
+
+def _values(call: ast.Call) -> list[ast.expr]:
+    return [*call.args, *(word.value for word in call.keywords)]
+
+
+def _within_optimizer(call: ast.Call, view: View) -> bool:
+    """Whether a call stands in a class that is an optimizer: the whole of it is wrapped."""
+    holder = view.module.class_of(call)
+    if holder is None:
+        return False
+    for base in holder.bases:
+        for name in view.module.lineage(view.module.name_of(base) or ""):
+            if name.startswith(("tensorflow.train.", "tensorflow.contrib.opt.")) and name.endswith(
+                "Optimizer"
+            ):
+                return True
+    return False
+
+
+def _is_inner(call: ast.Call, view: View) -> bool:
+    """Whether an optimizer is handed straight to a wrapper, which is then the one to wrap."""
+    outer = view.module.parent(call)
+    if isinstance(outer, ast.keyword):
+        outer = view.module.parent(outer)
+    return isinstance(outer, ast.Call) and outer.func is not call and _is_optimizer(outer, view)
+
+
+def _is_optimizer(call: ast.expr, view: View) -> bool:
+    return isinstance(call, ast.Call) and view.kinds.of(call) == "Optimizer"
+
+
+def _variable(call: ast.Call, view: View) -> tuple[Scope | ast.ClassDef, str] | None:
+    """The variable that an optimizer is assigned to."""
+    value: ast.AST = call
+    parent = view.module.parent(value)
+    while isinstance(parent, ast.IfExp) and value is not parent.test:
+        value, parent = parent, view.module.parent(parent)
+    if not isinstance(parent, ast.Assign) or len(parent.targets) != 1:
+        return None
+    target = parent.targets[0]
+    if isinstance(target, ast.Name):
+        home, _ = _home(target, view)
+        return (home, target.id) if home is not None else None
+    if (
+        isinstance(target, ast.Attribute)
+        and isinstance(target.value, ast.Name)
+        and target.value.id == "self"
+    ):
+        holder = view.module.class_of(call)
+        return (holder, target.attr) if holder is not None else None
+    return None
+
+
+def _home(name: ast.Name, view: View) -> tuple[Scope | None, list[Binding]]:
+    return view.module.scopes.lookup(name)
+
+
+def _alone(call: ast.Call, view: View) -> Iterator[Site]:
+    """An optimizer that has no name: `tf.train.AdamOptimizer(lr).minimize(loss)`."""
+    parent = view.module.parent(call)
+    if isinstance(parent, ast.Attribute):
+        if parent.attr in ("minimize", "compute_gradients"):
+            yield Site(node=call, name="", made=(call,))
+        return
+    outer = view.module.parent(parent) if isinstance(parent, ast.keyword) else parent
+    elsewhere = isinstance(outer, ast.Call) and view.kinds.of(outer) in _GRAPH_OF_ITS_OWN
+    yield Site(node=call, name="", made=(call,), elsewhere=elsewhere)
+
+
+def _of_attribute(
+    holder: ast.ClassDef, name: str, view: View, done: frozenset[str]
+) -> Iterator[Site]:
+    """An optimizer in `self.name`."""
+    made: list[ast.Call] = []
+    members: set[str] = set()
+    applies = computes = False
+    for node in ast.walk(holder):
+        if not (
+            isinstance(node, ast.Attribute)
+            and node.attr == name
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "self"
+        ):
+            continue
+        parent = view.module.parent(node)
+        if isinstance(parent, ast.Assign) and node in parent.targets:
+            made += [call for call in _made_in(parent.value) if is_made(call, view)]
+        elif isinstance(parent, ast.Attribute):
+            members.add(parent.attr)
+            applies = applies or parent.attr == "apply_gradients"
+            computes = computes or parent.attr in ("minimize", "compute_gradients")
+    if applies and not computes:
+        return
+    outermost = [call for call in made if not _is_inner(call, view)]
+    if any(_is_done(call, view, done) for call in outermost):
+        return
+    rewraps = [call for call in outermost if _mentions_attribute(call, name)]
+    for call in rewraps or outermost:
+        yield Site(node=call, name="", made=(call,), members=frozenset(members - _OF_OPTIMIZERS))
+
+
+def _of_name(home: Scope, name: str, view: View, done: frozenset[str]) -> Iterator[Site]:
+    """An optimizer in a variable: wrapped where it is made, or in a line before its first use."""
+    values = [
+        call
+        for binding in home.bindings[name]
+        if binding.value is not None
+        for call in _made_in(binding.value)
+        if is_made(call, view)
+    ]
+    if any(_is_done(call, view, done) for call in values):
+        return
+    rewraps = [call for call in values if _mentions(call, name)]
+    uses = [
+        use
+        for use in home.references.get(name, [])
+        if not any(use in ast.walk(call) for call in rewraps)
+    ]
+    if any(_is_optimizer(outer, view) for outer in _passed_to(uses, view)):
+        # It is handed to a wrapper that has a name of its own.
+        return
+    methods = set(method_calls(home, name, view))
+    if "apply_gradients" in methods and not methods & {"minimize", "compute_gradients"}:
+        return
+    members = frozenset(_members(uses, view) - _OF_OPTIMIZERS)
+    elsewhere = any(view.kinds.of(outer) in _GRAPH_OF_ITS_OWN for outer in _passed_to(uses, view))
+    first = _first_use(home, values, uses, view)
+    if first is not None and (rewraps or len(values) > 1):
+        yield Site(node=first, name=name, made=tuple(values), members=members, elsewhere=elsewhere)
+        return
+    for call in rewraps[-1:] or values:
+        yield Site(node=call, name="", made=(call,), members=members, elsewhere=elsewhere)
+
+
+def _made_in(value: ast.expr) -> list[ast.Call]:
+    """The calls of which one is what an expression gives."""
+    if isinstance(value, ast.IfExp):
+        return _made_in(value.body) + _made_in(value.orelse)
+    return [value] if isinstance(value, ast.Call) else []
+
+
+def _mentions(call: ast.Call, name: str) -> bool:
+    return any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(call))
+
+
+def _mentions_attribute(call: ast.Call, name: str) -> bool:
+    return any(isinstance(node, ast.Attribute) and node.attr == name for node in ast.walk(call))
+
+
+def _passed_to(uses: list[ast.Name], view: View) -> Iterator[ast.Call]:
+    for use in uses:
+        outer = view.module.parent(use)
+        if isinstance(outer, ast.keyword):
+            outer = view.module.parent(outer)
+        if isinstance(outer, ast.Call) and outer.func is not use:
+            yield outer
+
+
+def _members(uses: list[ast.Name], view: View) -> set[str]:
+    parents = [view.module.parent(use) for use in uses]
+    return {parent.attr for parent in parents if isinstance(parent, ast.Attribute)}
+
+
+def _first_use(
+    home: Scope, values: list[ast.Call], uses: list[ast.Name], view: View
+) -> ast.stmt | None:
+    """The statement that uses an optimizer first, if one line before it is always right.
+
+    That is so if it comes after all that makes the optimizer, is not in a loop, and stands in the
+    block, or around the blocks, of all other uses.
+    """
+    statements = [view.module.statement(use) for use in uses]
+    if not statements or not values:
+        return None
+    statements.sort(key=lambda statement: view.module.span(statement)[0])
+    made = [view.module.statement(call) for call in values]
+    last = max(view.module.span(statement)[1] for statement in made)
+    blocks = _blocks(made[0], home, view)
+    for statement in made[1:]:
+        other = _blocks(statement, home, view)
+        blocks = [block for block in blocks if block in other]
+    if not blocks:
+        return None
+    # The innermost block in which all of the optimizers are made, and there the first user.
+    owner, part = blocks[0]
+    for statement in getattr(owner, part):
+        start, end = view.module.span(statement)
+        if start >= last and any(start <= view.module.span(use)[0] < end for use in uses):
+            inside = all(view.module.span(use)[0] >= start for use in uses)
+            loops = any(isinstance(around, ast.For | ast.While) for around, _ in blocks)
+            return statement if inside and not loops else None
+    return None
+
+
+def _blocks(statement: ast.stmt, home: Scope, view: View) -> list[tuple[ast.AST, str]]:
+    """The blocks around a statement within its function, the innermost first."""
+    found: list[tuple[ast.AST, str]] = []
+    current: ast.AST = statement
+    while current is not home.node:
+        parent = view.module.parent(current)
+        if parent is None:
+            break
+        for part in ("body", "orelse", "finalbody"):
+            block = getattr(parent, part, None)
+            if isinstance(block, list) and current in block:
+                found.append((parent, part))
+        current = parent
+    return found

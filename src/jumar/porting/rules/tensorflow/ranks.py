@@ -1,0 +1,46 @@
+"""Ranks in ported code: read from the environment, so that it also runs where none is set."""
+
+from jumar.porting.view import View
+
+RANK_IMPORTS = ("os:",)
+
+
+def _os_name(view: View) -> str:
+    """Under which name the script knows the module `os`."""
+    for name, bindings in view.module.scopes.module.bindings.items():
+        if any(
+            binding.kind == "import" and binding.module == "os" and not binding.member
+            for binding in bindings
+        ):
+            return name
+    return "os"
+
+
+def rank_size(view: View) -> str:
+    """An expression for the number of ranks."""
+    return f'int({_os_name(view)}.getenv("RANK_SIZE", "1"))'
+
+
+def rank_id(view: View) -> str:
+    """An expression for the number of this rank, from 0."""
+    return f'int({_os_name(view)}.getenv("RANK_ID", "0"))'
+
+
+def local_rank_id(view: View) -> str:
+    """An expression for the number of this rank on its server, from 0."""
+    return f'int({_os_name(view)}.getenv("DEVICE_ID", "0"))'
+
+
+def several_ranks(view: View) -> str:
+    """An expression for whether there is more than one rank."""
+    return f"{rank_size(view)} > 1"
+
+
+def tensorflow_name(view: View) -> str | None:
+    """Under which name the script knows TensorFlow; None where it only imports parts of it."""
+    for name in view.module.scopes.module.bindings:
+        if view.module.exported(name, frozenset()) == "tensorflow":
+            return name
+    if "npu_bridge.npu_init" in view.module.scopes.module.stars:
+        return "tf"
+    return None

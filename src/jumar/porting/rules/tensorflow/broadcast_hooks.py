@@ -1,0 +1,155 @@
+"""With several devices, training begins with the same values on all of them."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change, Leave, Replacement
+from jumar.porting.editing import add_argument, argument, is_open, replace, wrap
+from jumar.porting.edits import Text
+from jumar.porting.options import PortOptions
+from jumar.porting.registry import Example, rule
+from jumar.porting.rules.tensorflow.estimator_plan import estimator_plan
+from jumar.porting.view import View
+
+_CALLS = {
+    "tensorflow.estimator.TrainSpec": 2,
+    "tensorflow.train.MonitoredTrainingSession": 4,
+}
+_BROADCASTS = (
+    "BroadcastGlobalVariablesHook",
+    "NPUBroadcastGlobalVariablesHook",
+    "broadcast_global_variables",
+)
+_APPEND = Text(
+    en="with several devices all begin with the variables of the first: npu_hooks_append adds the "
+    "broadcast; a tuple or None becomes a list, which alone it keeps",
+    zh="多卡训练时各卡以首卡变量初始化：npu_hooks_append 追加广播 hook；它只保留 list，"
+    "因此 tuple 或 None 先转换为 list",
+)
+_OWN = Text(en="NPUEstimator adds the broadcast by itself", zh="NPUEstimator 会自行添加广播 hook")
+_THERE = Text(en="the script broadcasts its variables already", zh="脚本已自行广播变量")
+_EIGHT = PortOptions(devices=8)
+_IMPORT = "import tensorflow as tf\nfrom npu_bridge.npu_init import npu_hooks_append\n\n"
+
+
+@rule(
+    "broadcast-hooks",
+    title=Text(
+        en="Training with several devices begins with a broadcast",
+        zh="多卡训练开始时广播变量",
+    ),
+    source="npu_init.py and npu_hook.py of Ascend/tensorflow",
+    nodes=(ast.Call,),
+    examples=(
+        Example(
+            before="import tensorflow as tf\n\n"
+            "spec = tf.estimator.TrainSpec(input_fn, max_steps=9)\n",
+            after=_IMPORT + "spec = tf.estimator.TrainSpec("
+            "input_fn, max_steps=9, hooks=npu_hooks_append(hooks_list=[]))\n",
+            options=_EIGHT,
+        ),
+        Example(
+            before="import tensorflow as tf\n\n"
+            "spec = tf.estimator.TrainSpec(input_fn, 9, (a, b))\n",
+            after=_IMPORT + "spec = tf.estimator.TrainSpec("
+            "input_fn, 9, npu_hooks_append(hooks_list=list((a, b))))\n",
+            options=_EIGHT,
+        ),
+        Example(
+            before="import tensorflow as tf\n\n"
+            "def train(hooks=None):\n"
+            "    return tf.estimator.TrainSpec(input_fn, hooks=hooks)\n",
+            after=_IMPORT + "def train(hooks=None):\n"
+            "    return tf.estimator.TrainSpec("
+            "input_fn, hooks=npu_hooks_append(hooks_list=list(hooks or ())))\n",
+            options=_EIGHT,
+        ),
+        Example(
+            before="import tensorflow as tf\n"
+            "from npu_bridge.npu_init import npu_run_config_init\n\n"
+            "def train(config):\n"
+            "    model = tf.estimator.DNNClassifier("
+            "[8], columns, config=npu_run_config_init(config))\n"
+            "    model.train(input_fn, steps=9, hooks=[log])\n",
+            after="import tensorflow as tf\n"
+            "from npu_bridge.npu_init import npu_run_config_init\n"
+            "from npu_bridge.npu_init import npu_hooks_append\n\n"
+            "def train(config):\n"
+            "    model = tf.estimator.DNNClassifier("
+            "[8], columns, config=npu_run_config_init(config))\n"
+            "    model.train(input_fn, steps=9, hooks=npu_hooks_append(hooks_list=[log]))\n",
+            options=PortOptions(devices=8, minimal=True),
+        ),
+    ),
+    untouched=(
+        "import tensorflow as tf\n\nspec = tf.estimator.TrainSpec(input_fn, max_steps=9)\n",
+        "class Denoiser(object):\n    pass\n\ndenoiser = Denoiser()\ndenoiser.train(data, noisy)\n",
+        "import torch\n\nmodel.train(True)\n",
+        "from sagemaker import TrainSpec\n\nTrainSpec(input_fn)\n",
+        "import tensorflow as tf\n\nestimator.train(input_fn)\n",
+    ),
+)
+def broadcast_hooks(call: ast.Call, view: View) -> Iterator[Change]:
+    """Append the broadcast to the hooks of whatever trains and is not NPUEstimator's."""
+    if not view.options.distributed:
+        return
+    position = _position(call, view)
+    if position is None:
+        return
+    hooks = argument(call, "hooks", position)
+    if (hooks is None and is_open(call)) or (hooks is not None and view.is_npu(hooks)):
+        return
+    if _broadcasts_already(view):
+        yield Leave(node=call, reason=_THERE)
+    elif _all_npu_estimators(call, view):
+        yield Leave(node=call, reason=_OWN)
+    else:
+        change = _appended(call, hooks, view)
+        yield view.rewrite(call, *change, reason=_APPEND, imports=("npu_hooks_append",))
+
+
+def _position(call: ast.Call, view: View) -> int | None:
+    name = view.kinds.called(call)
+    if name in _CALLS:
+        return _CALLS[name]
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "train":
+        return 1 if view.kinds.of(call.func.value) == "Estimator" else None
+    return None
+
+
+def _broadcasts_already(view: View) -> bool:
+    """Whether some hook or operation of the module broadcasts variables."""
+    return any(
+        isinstance(node, ast.Name | ast.Attribute)
+        and (view.module.name_of(node) or "").rpartition(".")[2] in _BROADCASTS
+        for node in view.module.scopes.nodes
+    )
+
+
+def _all_npu_estimators(call: ast.Call, view: View) -> bool:
+    """Whether the estimators of the module are NPUEstimators, or become some."""
+    if view.kinds.called(call) == "tensorflow.train.MonitoredTrainingSession":
+        return False
+    others = [
+        node
+        for node in view.module.scopes.nodes
+        if isinstance(node, ast.Call) and view.kinds.of(node) == "Estimator"
+    ]
+    return bool(others) and all(node in estimator_plan(view).estimators for node in others)
+
+
+def _appended(call: ast.Call, hooks: ast.expr | None, view: View) -> tuple[Replacement, ...]:
+    append = view.npu("npu_hooks_append")
+    if hooks is None:
+        return (add_argument(view.module, call, f"hooks={append}(hooks_list=[])"),)
+    if isinstance(hooks, ast.Constant):
+        return (replace(view.module, hooks, f"{append}(hooks_list=[])"),)
+    if isinstance(hooks, ast.List | ast.ListComp):
+        return wrap(view.module, hooks, f"{append}(hooks_list=", ")")
+    if isinstance(hooks, ast.Tuple):
+        return wrap(view.module, hooks, f"{append}(hooks_list=list(", "))")
+    # A copy: npu_hooks_append appends to what it is given, once more with every call.
+    inner = " or ()"
+    if isinstance(hooks, ast.Lambda | ast.IfExp | ast.BoolOp):
+        return wrap(view.module, hooks, f"{append}(hooks_list=list((", f"){inner}))")
+    return wrap(view.module, hooks, f"{append}(hooks_list=list(", f"{inner}))")

@@ -1,0 +1,76 @@
+"""CrossShardOptimizer is for TPU cores."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change, Leave, Replacement
+from jumar.porting.editing import argument, is_open
+from jumar.porting.edits import Text
+from jumar.porting.registry import Example, rule
+from jumar.porting.view import View
+
+_DROPPED = Text(
+    en="CrossShardOptimizer needs a TPU: the optimizer inside of it stays; gradients are averaged "
+    "between NPUs by NPUDistributedOptimizer",
+    zh="CrossShardOptimizer 依赖 TPU：仅保留其内部优化器；多 NPU 间的梯度平均由 "
+    "NPUDistributedOptimizer 完成",
+)
+_GUARDED = Text(
+    en="it is made for a TPU only, which the script asks for",
+    zh="仅在使用 TPU 时构造，脚本已有判断",
+)
+
+
+@rule(
+    "cross-shard-optimizer",
+    title=Text(en="CrossShardOptimizer is dropped", zh="去掉 CrossShardOptimizer"),
+    source="tpu_optimizer.py of TensorFlow 1.15; npu_optimizer.py of Ascend/tensorflow",
+    calls=("tensorflow.contrib.tpu.CrossShardOptimizer",),
+    examples=(
+        Example(
+            before="import tensorflow as tf\n\n"
+            "opt = tf.contrib.tpu.CrossShardOptimizer(tf.train.AdamOptimizer(0.1))\n",
+            after="import tensorflow as tf\n\nopt = (tf.train.AdamOptimizer(0.1))\n",
+        ),
+        Example(
+            before="from tensorflow.contrib import tpu\n\n"
+            "opt = tpu.CrossShardOptimizer(opt=inner, reduction='mean')\n",
+            after="from tensorflow.contrib import tpu\n\nopt = (inner)\n",
+        ),
+    ),
+    untouched=(
+        "import tensorflow as tf\n\n"
+        "if use_tpu:\n    opt = tf.contrib.tpu.CrossShardOptimizer(opt)\n",
+        "import tensorflow as tf\n\n"
+        "opt = tf.contrib.tpu.CrossShardOptimizer(opt) if FLAGS.use_tpu else opt\n",
+        "from mine import CrossShardOptimizer\n\nopt = CrossShardOptimizer(opt)\n",
+        "import tensorflow as tf\n\nprint(tf.contrib.tpu.CrossShardOptimizer)\n",
+    ),
+)
+def cross_shard_optimizer(call: ast.Call, view: View) -> Iterator[Change]:
+    """Leave the optimizer inside, unless the script itself asks for a TPU first."""
+    inner = argument(call, "opt", 0)
+    if inner is None or is_open(call):
+        return
+    if any(_asks_for_tpu(around) for around in view.module.scopes.ancestors(call)):
+        yield Leave(node=call, reason=_GUARDED)
+        return
+    start, end = view.module.span(call)
+    first, last = view.module.span(inner)
+    # Parentheses stay: the argument may go over several lines.
+    yield view.rewrite(
+        call,
+        Replacement(start=start, end=first, text="("),
+        Replacement(start=last, end=end, text=")"),
+        reason=_DROPPED,
+    )
+
+
+def _asks_for_tpu(node: ast.AST) -> bool:
+    if not isinstance(node, ast.If | ast.IfExp):
+        return False
+    return any(
+        (isinstance(part, ast.Name) and "tpu" in part.id.lower())
+        or (isinstance(part, ast.Attribute) and "tpu" in part.attr.lower())
+        for part in ast.walk(node.test)
+    )

@@ -1,0 +1,204 @@
+"""Estimator becomes NPUEstimator, or keeps its name and gets a configuration for the NPU."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change, Leave, Replacement
+from jumar.porting.editing import (
+    add_argument,
+    argument,
+    insert_before,
+    is_open,
+    replace,
+)
+from jumar.porting.edits import Text
+from jumar.porting.options import PortOptions
+from jumar.porting.prelude import RUN_CONFIG as RUN_CONFIG_FUNCTIONS
+from jumar.porting.registry import Example, rule
+from jumar.porting.rules.tensorflow.estimator_plan import (
+    ESTIMATOR,
+    estimator_plan,
+    minimal_config,
+)
+from jumar.porting.rules.tensorflow.run_config import default_npu_run_config
+from jumar.porting.session_options import run_config_imports
+from jumar.porting.view import View
+
+_JOB = 'os.environ.setdefault("JOB_ID", "10086")'
+_FULL = Text(
+    en="NPUEstimator adds the NPU's graph optimizer, the broadcast between devices and the loop on "
+    "the device; it needs JOB_ID in the environment, whatever it says",
+    zh="NPUEstimator 会加入 NPU 图优化器、多卡间的变量广播以及设备侧循环；"
+    "环境变量 JOB_ID 必须存在，取值任意",
+)
+_MINIMAL = Text(
+    en="the configuration of this estimator is not made in this module, or asked to stay: "
+    "npu_run_config_init puts NpuOptimizer into whatever RunConfig it is",
+    zh="该 Estimator 的配置并非在本模块中构造，或要求最小改动："
+    "npu_run_config_init 会在传入的 RunConfig 中加入 NpuOptimizer",
+)
+_DONE = Text(en="it has the NPU's configuration already", zh="已带有 NPU 配置")
+_STARRED = Text(
+    en="the arguments come from * or **, so whether they hold a configuration cannot be read here",
+    zh="参数由 * 或 ** 传入，此处无法判断其中是否含有运行配置",
+)
+_STARRED_TODO = Text(
+    en="pass config=npu_run_config_init(run_config=...) where the arguments are made",
+    zh="在构造这些参数的位置传入 config=npu_run_config_init(run_config=...)",
+)
+
+
+@rule(
+    "estimator",
+    title=Text(en="Estimator becomes NPUEstimator", zh="Estimator 替换为 NPUEstimator"),
+    source="npu_estimator.py and npu_init.py of Ascend/tensorflow",
+    calls=(ESTIMATOR,),
+    examples=(
+        Example(
+            before="import tensorflow as tf\n\n"
+            "def train(argv):\n"
+            "    rc = tf.estimator.RunConfig(argv[1], save_summary_steps=0, "
+            "save_checkpoints_steps=9)\n"
+            "    return tf.estimator.Estimator(model_fn, None, rc, None, warm)\n",
+            after="import tensorflow as tf\nimport os\n"
+            "from npu_bridge.npu_init import NPUEstimator, NPURunConfig\n\n"
+            "def train(argv):\n"
+            "    rc = NPURunConfig(model_dir=argv[1], save_summary_steps=0, "
+            "save_checkpoints_steps=9)\n"
+            '    os.environ.setdefault("JOB_ID", "10086")\n'
+            "    return NPUEstimator(model_fn, None, rc, None, warm_start_from=warm)\n",
+        ),
+        Example(
+            before="import os\nimport tensorflow as tf\n\n"
+            "estimator = tf.estimator.Estimator(model_fn=model_fn)\n",
+            after="import os\nimport tensorflow as tf\n"
+            "from npu_bridge.npu_init import NPUEstimator, NPURunConfig\n\n"
+            'os.environ.setdefault("JOB_ID", "10086")\n'
+            "estimator = NPUEstimator(model_fn=model_fn, "
+            "config=NPURunConfig(save_summary_steps=100, save_checkpoints_secs=600))\n",
+        ),
+        Example(
+            before="import tensorflow as tf\n\n"
+            "def make(config=None):\n"
+            "    return tf.estimator.Estimator(model_fn, config=config)\n",
+            after="import tensorflow as tf\n"
+            "from npu_bridge.npu_init import npu_run_config_init\n\n"
+            "def make(config=None):\n"
+            "    return tf.estimator.Estimator("
+            "model_fn, config=npu_run_config_init(run_config=config))\n",
+        ),
+        Example(
+            before="import tensorflow as tf\n\n"
+            "rc = tf.estimator.RunConfig()\n"
+            "estimator = tf.estimator.Estimator(model_fn, config=rc)\n",
+            after="import tensorflow as tf\n"
+            "from npu_bridge.npu_init import npu_run_config_init\n\n"
+            "rc = tf.estimator.RunConfig()\n"
+            "estimator = tf.estimator.Estimator("
+            "model_fn, config=npu_run_config_init(run_config=rc))\n",
+            options=PortOptions(minimal=True),
+        ),
+        Example(
+            before="import tensorflow as tf\n\n"
+            "class Mine(tf.estimator.Estimator):\n    pass\n\n"
+            "estimator = Mine(model_fn, config=tf.estimator.RunConfig())\n",
+            after="import tensorflow as tf\n"
+            "from npu_bridge.npu_init import npu_run_config_init\n\n"
+            "class Mine(tf.estimator.Estimator):\n    pass\n\n"
+            "estimator = Mine(model_fn, "
+            "config=npu_run_config_init(run_config=tf.estimator.RunConfig()))\n",
+        ),
+    ),
+    untouched=(
+        "from sklearn.base import Estimator\n\nEstimator(config=1)\n",
+        "class Estimator(object):\n    pass\n\nEstimator()\n",
+        "import sagemaker\n\nsagemaker.estimator.Estimator(image, role)\n",
+        "import tensorflow as tf\n\nprint(tf.estimator.Estimator)\n",
+        "import tensorflow as tf\n\nisinstance(x, tf.estimator.Estimator)\n",
+        "import tensorflow as tf\n\ntf.estimator.Estimator(*everything)\n",
+        "from npu_bridge.npu_init import *\n\nNPUEstimator(model_fn, config=NPURunConfig())\n",
+        "import tensorflow as tf\nfrom npu_bridge.npu_init import *\n\n"
+        "tf.estimator.Estimator(model_fn, config=npu_run_config_init(run_config=config))\n",
+        "import tensorflow as tf\n\nclass Estimator(tf.keras.Model):\n    pass\n\nEstimator()\n",
+    ),
+)
+def estimator(call: ast.Call, view: View) -> Iterator[Change]:
+    """Use NPUEstimator where the configuration can be an NPURunConfig."""
+    if call in estimator_plan(view).estimators:
+        yield view.rewrite(
+            call,
+            *_converted(call, view),
+            reason=_FULL,
+            imports=("NPUEstimator", *job_imports(call, view), *config_imports(call, 2, view)),
+            functions=(RUN_CONFIG_FUNCTIONS,),
+        )
+        return
+    yield from with_minimal_config(call, 2, view)
+
+
+def with_minimal_config(call: ast.Call, position: int, view: View) -> Iterator[Change]:
+    """The changes of an estimator that keeps its class."""
+    if is_open(call) and argument(call, "config", position) is None:
+        yield view.notice(call, reason=_STARRED, todo=_STARRED_TODO, confidence="likely")
+        return
+    change = minimal_config(call, position, view)
+    if change is None:
+        yield Leave(node=call, reason=_DONE)
+        return
+    replacements, imports, functions = change
+    yield view.rewrite(call, *replacements, reason=_MINIMAL, imports=imports, functions=functions)
+
+
+def job_line(call: ast.Call, view: View) -> tuple[Replacement, ...]:
+    """The line that sets JOB_ID, before the first estimator of a function that needs it."""
+    if not job_imports(call, view):
+        return ()
+    return (insert_before(view.module, view.module.statement(call), _JOB),)
+
+
+def job_imports(call: ast.Call, view: View) -> tuple[str, ...]:
+    """`os`, if this is the call before which JOB_ID is set."""
+    if '"JOB_ID"' in view.module.text or "'JOB_ID'" in view.module.text:
+        return ()
+    around = view.module.function(call)
+    same = [
+        view.module.span(other)[0]
+        for other in estimator_plan(view).estimators
+        if view.module.function(other) is around
+    ]
+    return ("os:",) if view.module.span(call)[0] == min(same) else ()
+
+
+def config_imports(call: ast.Call, position: int, view: View) -> tuple[str, ...]:
+    """What a configuration that is added needs."""
+    if _given(call, position):
+        return ()
+    return ("NPURunConfig", *run_config_imports(view.options))
+
+
+def added_config(call: ast.Call, position: int, view: View) -> tuple[Replacement, ...]:
+    """An NPURunConfig for an estimator without a configuration."""
+    if _given(call, position):
+        return ()
+    config = argument(call, "config", position)
+    if config is not None:
+        return (replace(view.module, config, default_npu_run_config(view)),)
+    return (add_argument(view.module, call, f"config={default_npu_run_config(view)}"),)
+
+
+def _converted(call: ast.Call, view: View) -> list[Replacement]:
+    changes = [
+        replace(view.module, call.func, view.npu("NPUEstimator")),
+        *job_line(call, view),
+        *added_config(call, 2, view),
+    ]
+    if len(call.args) > 4:
+        # The fifth parameter of NPUEstimator is another one.
+        start, _ = view.module.span(call.args[4])
+        changes.append(Replacement(start=start, end=start, text="warm_start_from="))
+    return changes
+
+
+def _given(call: ast.Call, position: int) -> bool:
+    config = argument(call, "config", position)
+    return config is not None and not (isinstance(config, ast.Constant) and config.value is None)

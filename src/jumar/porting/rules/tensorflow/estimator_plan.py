@@ -1,0 +1,249 @@
+"""Which estimators of a module become NPUEstimator, and which configurations NPURunConfig.
+
+NPUEstimator takes no configuration but an NPURunConfig. So the two change together, and only where
+the module shows every configuration that can reach an estimator. Everywhere else the estimator
+stays, and its configuration goes through `npu_run_config_init`, which is always right.
+"""
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
+
+from jumar.porting.changes import Replacement
+from jumar.porting.editing import add_argument, argument, is_open, replace, wrap
+from jumar.porting.rules.tensorflow.session_config import has_npu_config
+from jumar.porting.view import NPU_INIT, View
+
+ESTIMATOR = "tensorflow.estimator.Estimator"
+RUN_CONFIG = "tensorflow.estimator.RunConfig"
+NPU_ESTIMATOR = f"{NPU_INIT}.NPUEstimator"
+NPU_RUN_CONFIG = f"{NPU_INIT}.NPURunConfig"
+MODEL_TO_ESTIMATOR = "tensorflow.keras.estimator.model_to_estimator"
+MODEL_TO_NPU_ESTIMATOR = f"{NPU_INIT}.keras_to_npu.model_to_npu_estimator"
+TPU_ESTIMATOR = "tensorflow.contrib.tpu.TPUEstimator"
+TPU_RUN_CONFIG = "tensorflow.contrib.tpu.RunConfig"
+CANNED = {
+    "tensorflow.estimator.BaselineClassifier": 5,
+    "tensorflow.estimator.BaselineEstimator": 3,
+    "tensorflow.estimator.BaselineRegressor": 4,
+    "tensorflow.estimator.BoostedTreesClassifier": 13,
+    "tensorflow.estimator.BoostedTreesEstimator": 12,
+    "tensorflow.estimator.BoostedTreesRegressor": 12,
+    "tensorflow.estimator.DNNClassifier": 10,
+    "tensorflow.estimator.DNNEstimator": 8,
+    "tensorflow.estimator.DNNLinearCombinedClassifier": 12,
+    "tensorflow.estimator.DNNLinearCombinedEstimator": 10,
+    "tensorflow.estimator.DNNLinearCombinedRegressor": 11,
+    "tensorflow.estimator.DNNRegressor": 9,
+    "tensorflow.estimator.LinearClassifier": 6,
+    "tensorflow.estimator.LinearEstimator": 4,
+    "tensorflow.estimator.LinearRegressor": 5,
+    "tensorflow.contrib.estimator.RNNClassifier": 12,
+    "tensorflow.contrib.estimator.RNNEstimator": 10,
+}
+"""TensorFlow's finished estimators, with the position of `config` in their signatures of 1.15."""
+_CONFIG_POSITION = {
+    ESTIMATOR: 2,
+    NPU_ESTIMATOR: 2,
+    TPU_ESTIMATOR: 2,
+    MODEL_TO_ESTIMATOR: 4,
+    MODEL_TO_NPU_ESTIMATOR: 5,
+    **CANNED,
+}
+_FULL = (ESTIMATOR, NPU_ESTIMATOR, MODEL_TO_ESTIMATOR, MODEL_TO_NPU_ESTIMATOR)
+
+
+@dataclass(frozen=True)
+class EstimatorPlan:
+    """The calls that are, or become, those of the NPU's own classes."""
+
+    estimators: frozenset[ast.Call]
+    configs: frozenset[ast.Call]
+
+
+@dataclass
+class _Found:
+    """The configurations that an expression can hold; `known` if there can be no others."""
+
+    calls: set[ast.Call] = field(default_factory=set[ast.Call])
+    known: bool = True
+
+
+_PLANS: WeakKeyDictionary[View, EstimatorPlan] = WeakKeyDictionary()
+
+
+def estimator_plan(view: View) -> EstimatorPlan:
+    """Decide for a whole module; the answer is kept for the rules that ask again."""
+    if view not in _PLANS:
+        _PLANS[view] = _plan(view)
+    return _PLANS[view]
+
+
+def minimal_config(
+    call: ast.Call, position: int, view: View
+) -> tuple[tuple[Replacement, ...], tuple[str, ...], tuple[str, ...]] | None:
+    """An estimator's configuration through `npu_run_config_init`.
+
+    Returns:
+        Replacements, imports and functions of a `Rewrite`; None if it has one already or if
+        `**kwargs` may hold one.
+    """
+    config = argument(call, "config", position)
+    initialised = view.npu("npu_run_config_init")
+    if config is None or (isinstance(config, ast.Constant) and config.value is None):
+        if config is None and is_open(call):
+            return None
+        inner, imports, functions = _default_config(call, view)
+        text = f"{initialised}({inner})"
+        change = (
+            add_argument(view.module, call, f"config={text}")
+            if config is None
+            else replace(view.module, config, text)
+        )
+        return (change,), ("npu_run_config_init", *imports), functions
+    if has_npu_config(config, view):
+        return None
+    change = wrap(view.module, config, f"{initialised}(run_config=", ")")
+    return change, ("npu_run_config_init",), ()
+
+
+def session_config_of(call: ast.Call, position: int, view: View) -> tuple[Replacement, ...] | None:
+    """A RunConfig's `session_config` with the options of the port; None if it has them."""
+    function, _, _ = view.session_config()
+    config = argument(call, "session_config", position)
+    if config is None:
+        if is_open(call):
+            return None
+        return (add_argument(view.module, call, f"session_config={function}()"),)
+    if has_npu_config(config, view):
+        return None
+    if isinstance(config, ast.Constant):
+        return (replace(view.module, config, f"{function}()"),)
+    return wrap(view.module, config, f"{function}(", ")")
+
+
+def library_prefix(call: ast.Call, view: View) -> str:
+    """What stands before the class in a call: `tf.estimator.` of `tf.estimator.Estimator()`."""
+    name = view.module.name_of(call.func) or ""
+    if isinstance(call.func, ast.Attribute) and not name.startswith("tree:"):
+        return f"{view.module.source(call.func.value)}."
+    return ""
+
+
+def _default_config(call: ast.Call, view: View) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """The argument of `npu_run_config_init` where the script has no RunConfig."""
+    if not view.options.has_session_options:
+        return "", (), ()
+    function, imports, functions = view.session_config()
+    name = view.module.name_of(call.func) or ""
+    prefix = library_prefix(call, view) if name.startswith("tensorflow.estimator.") else ""
+    if not prefix:
+        imports = (*imports, "tensorflow.estimator:RunConfig")
+    return f"run_config={prefix}RunConfig(session_config={function}())", imports, functions
+
+
+def _plan(view: View) -> EstimatorPlan:
+    if view.options.minimal:
+        return EstimatorPlan(frozenset(), frozenset())
+    consumers: dict[ast.Call, set[ast.Call]] = {}
+    reaching: dict[ast.Call, set[ast.Call]] = {}
+    good: set[ast.Call] = set()
+    for call, name in _estimator_calls(view):
+        found = _Found()
+        config = argument(call, "config", _CONFIG_POSITION[name])
+        if config is not None and not _is_none(config):
+            _resolve(config, view, found, set())
+        plain = view.module.name_of(call.func) in _FULL and not is_open(call)
+        if plain and found.known:
+            good.add(call)
+        reaching[call] = found.calls
+        for made in found.calls:
+            consumers.setdefault(made, set()).add(call)
+    while True:
+        configs = {made for made, users in consumers.items() if users <= good}
+        left = {call for call in good if reaching[call] <= configs}
+        if left == good:
+            return EstimatorPlan(frozenset(good), frozenset(configs))
+        good = left
+
+
+def _estimator_calls(view: View) -> Iterator[tuple[ast.Call, str]]:
+    for node in view.module.scopes.nodes:
+        if isinstance(node, ast.Call):
+            name = view.kinds.called(node)
+            if name in _CONFIG_POSITION:
+                yield node, name
+
+
+def _resolve(node: ast.expr, view: View, found: _Found, seen: set[ast.AST]) -> None:
+    """Collect the constructors of what an expression holds."""
+    if node in seen:
+        return
+    seen.add(node)
+    if isinstance(node, ast.IfExp):
+        _resolve(node.body, view, found, seen)
+        _resolve(node.orelse, view, found, seen)
+    elif isinstance(node, ast.Name):
+        _, bindings = view.module.scopes.lookup(node)
+        plain = [one.value for one in bindings if one.kind == "assignment"]
+        found.known = found.known and bool(bindings) and len(plain) == len(bindings)
+        _resolve_all(plain, view, found, seen)
+    elif isinstance(node, ast.Attribute):
+        values = list(_assigned_to_self(node, view))
+        found.known = found.known and bool(values)
+        _resolve_all(values, view, found, seen)
+    elif isinstance(node, ast.Call):
+        _resolve_call(node, view, found, seen)
+    else:
+        found.known = False
+
+
+def _resolve_all(
+    values: Iterable[ast.expr | None], view: View, found: _Found, seen: set[ast.AST]
+) -> None:
+    for value in values:
+        if value is None:
+            found.known = False
+        else:
+            _resolve(value, view, found, seen)
+
+
+def _resolve_call(node: ast.Call, view: View, found: _Found, seen: set[ast.AST]) -> None:
+    name = view.module.name_of(node.func) or ""
+    if name in (RUN_CONFIG, NPU_RUN_CONFIG):
+        found.calls.add(node)
+        found.known = found.known and not is_open(node)
+        return
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "replace":
+        _resolve(node.func.value, view, found, seen)
+        return
+    module, definition = view.module.definition(name)
+    if module is not view.module or not isinstance(definition, ast.FunctionDef):
+        found.known = False
+        return
+    returned = [
+        inner.value
+        for inner in ast.walk(definition)
+        if isinstance(inner, ast.Return) and view.module.function(inner) is definition
+    ]
+    found.known = found.known and bool(returned)
+    _resolve_all(returned, view, found, seen)
+
+
+def _assigned_to_self(node: ast.Attribute, view: View) -> Iterator[ast.expr]:
+    holder = view.module.class_of(node)
+    if holder is None or not isinstance(node.value, ast.Name) or node.value.id != "self":
+        return
+    for inner in ast.walk(holder):
+        if isinstance(inner, ast.Assign) and any(
+            isinstance(target, ast.Attribute)
+            and isinstance(target.value, ast.Name)
+            and (target.value.id, target.attr) == ("self", node.attr)
+            for target in inner.targets
+        ):
+            yield inner.value
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None

@@ -1,0 +1,99 @@
+"""Classes derived from Estimator hand on a configuration for the NPU."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change
+from jumar.porting.editing import argument, is_open
+from jumar.porting.edits import Text
+from jumar.porting.registry import Example, rule
+from jumar.porting.rules.tensorflow.estimator import with_minimal_config
+from jumar.porting.rules.tensorflow.estimator_plan import CANNED, ESTIMATOR
+from jumar.porting.view import View
+
+_POSITIONS = {**CANNED, ESTIMATOR: 2}
+
+
+@rule(
+    "estimator-subclass",
+    title=Text(
+        en="A class derived from Estimator passes on a configuration for the NPU",
+        zh="Estimator 的子类向父类传递 NPU 运行配置",
+    ),
+    source="npu_init.py of Ascend/tensorflow",
+    nodes=(ast.Call,),
+    examples=(
+        Example(
+            before="import tensorflow as tf\n\n"
+            "class Mine(tf.estimator.Estimator):\n"
+            "    def __init__(self, config):\n"
+            "        super(Mine, self).__init__(model_fn, config=config)\n",
+            after="import tensorflow as tf\n"
+            "from npu_bridge.npu_init import npu_run_config_init\n\n"
+            "class Mine(tf.estimator.Estimator):\n"
+            "    def __init__(self, config):\n"
+            "        super(Mine, self).__init__("
+            "model_fn, config=npu_run_config_init(run_config=config))\n",
+        ),
+        Example(
+            before="from tensorflow.estimator import Estimator\n\n"
+            "class Mine(Estimator):\n"
+            "    def __init__(self):\n"
+            "        Estimator.__init__(self, model_fn, None)\n",
+            after="from tensorflow.estimator import Estimator\n"
+            "from npu_bridge.npu_init import npu_run_config_init\n\n"
+            "class Mine(Estimator):\n"
+            "    def __init__(self):\n"
+            "        Estimator.__init__(self, model_fn, None, config=npu_run_config_init())\n",
+        ),
+    ),
+    untouched=(
+        "class Estimator(object):\n    pass\n\n"
+        "class Mine(Estimator):\n"
+        "    def __init__(self, config):\n"
+        "        super().__init__(config=config)\n",
+        "import tensorflow as tf\n\n"
+        "class Mine(tf.keras.Model):\n"
+        "    def __init__(self, config):\n"
+        "        super().__init__(config=config)\n",
+        "import tensorflow as tf\n\n"
+        "class Mine(tf.estimator.Estimator):\n"
+        "    def __init__(self, *args, **kwargs):\n"
+        "        super().__init__(*args, **kwargs)\n",
+        "import tensorflow as tf\nfrom npu_bridge.npu_init import npu_run_config_init\n\n"
+        "class Mine(tf.estimator.Estimator):\n"
+        "    def __init__(self, config):\n"
+        "        super().__init__(model_fn, config=npu_run_config_init(run_config=config))\n",
+    ),
+)
+def estimator_subclass(call: ast.Call, view: View) -> Iterator[Change]:
+    """Wrap the configuration that a class hands to the Estimator that it derives from."""
+    func = call.func
+    if not isinstance(func, ast.Attribute) or func.attr != "__init__":
+        return
+    holder = view.module.class_of(call)
+    if holder is None:
+        return
+    parents = [
+        ancestor
+        for base in holder.bases
+        for ancestor in view.module.lineage(view.module.name_of(base) or "")
+        if not ancestor.startswith("tree:")
+    ]
+    library = next((one for one in parents if one in _POSITIONS), None)
+    if library is None:
+        return
+    if isinstance(func.value, ast.Call):
+        is_super = view.module.name_of(func.value.func) == "builtins.super"
+        explicit = 0
+    else:
+        named = view.module.name_of(func.value)
+        is_super = named is not None and named in map(view.module.name_of, holder.bases)
+        explicit = 1
+    if not is_super:
+        return
+    position = _POSITIONS[library] + explicit
+    if is_open(call) and argument(call, "config", position) is None:
+        # What passes everything on gets its configuration where the class is called.
+        return
+    yield from with_minimal_config(call, position, view)

@@ -1,0 +1,60 @@
+"""A hand-written NPURunConfig gets the options of the port."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change
+from jumar.porting.editing import (
+    add_argument,
+    is_open,
+)
+from jumar.porting.edits import Text
+from jumar.porting.options import PortOptions
+from jumar.porting.prelude import RUN_CONFIG as RUN_CONFIG_FUNCTIONS
+from jumar.porting.registry import Example, rule
+from jumar.porting.rules.tensorflow.estimator_plan import (
+    NPU_RUN_CONFIG,
+)
+from jumar.porting.rules.tensorflow.run_config import npu_run_config_arguments
+from jumar.porting.session_options import run_config_imports
+from jumar.porting.view import View
+
+_OPTIONS = Text(
+    en="an NPURunConfig carries the options of the port", zh="NPURunConfig 携带本次移植的选项"
+)
+
+
+@rule(
+    "npu-run-config-options",
+    title=Text(en="NPURunConfig carries the options", zh="NPURunConfig 携带移植选项"),
+    source="npu_config.py of Ascend/tensorflow",
+    calls=(NPU_RUN_CONFIG,),
+    examples=(
+        Example(
+            before="from npu_bridge.npu_init import NPURunConfig\n\n"
+            "rc = NPURunConfig(model_dir=logs)\n",
+            after="from npu_bridge.npu_init import NPURunConfig\n\n"
+            'rc = NPURunConfig(model_dir=logs, precision_mode="force_fp16")\n',
+            options=PortOptions(precision="force_fp16"),
+        ),
+    ),
+    untouched=(
+        "from npu_bridge.npu_init import NPURunConfig\n\nrc = NPURunConfig(model_dir=logs)\n",
+        "from npu_bridge.npu_init import *\n\nrc = NPURunConfig(precision_mode='force_fp32')\n",
+        "from npu_bridge.npu_init import *\n\nrc = NPURunConfig(precision_mode_v2='fp16')\n",
+        "from mine import NPURunConfig\n\nrc = NPURunConfig()\n",
+    ),
+)
+def npu_run_config_options(call: ast.Call, view: View) -> Iterator[Change]:
+    """Add the options that a hand-written NPURunConfig does not set itself."""
+    if is_open(call) or call.args:
+        return
+    added = npu_run_config_arguments(call, view)
+    if added:
+        yield view.rewrite(
+            call,
+            add_argument(view.module, call, ", ".join(added)),
+            reason=_OPTIONS,
+            imports=run_config_imports(view.options),
+            functions=(RUN_CONFIG_FUNCTIONS,),
+        )

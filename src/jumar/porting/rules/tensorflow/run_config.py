@@ -1,0 +1,280 @@
+"""RunConfig becomes NPURunConfig where the estimator that gets it becomes NPUEstimator."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change, Leave, Replacement
+from jumar.porting.editing import add_argument, argument, remove_arguments, replace, slots
+from jumar.porting.edits import Text
+from jumar.porting.options import PortOptions
+from jumar.porting.prelude import RUN_CONFIG as RUN_CONFIG_FUNCTIONS
+from jumar.porting.registry import Example, rule
+from jumar.porting.rules.tensorflow.estimator_plan import (
+    RUN_CONFIG,
+    estimator_plan,
+    session_config_of,
+)
+from jumar.porting.session_options import run_config_arguments, run_config_imports
+from jumar.porting.view import View
+
+_PARAMETERS = (
+    "model_dir",
+    "tf_random_seed",
+    "save_summary_steps",
+    "save_checkpoints_steps",
+    "save_checkpoints_secs",
+    "session_config",
+    "keep_checkpoint_max",
+    "keep_checkpoint_every_n_hours",
+    "log_step_count_steps",
+    "train_distribute",
+    "device_fn",
+    "protocol",
+    "eval_distribute",
+    "experimental_distribute",
+    "experimental_max_worker_delay_secs",
+    "session_creation_timeout_secs",
+)
+_NOT_TAKEN = frozenset(
+    (
+        "device_fn",
+        "protocol",
+        "experimental_distribute",
+        "experimental_max_worker_delay_secs",
+        "session_creation_timeout_secs",
+    )
+)
+_RUN_CONFIG = Text(
+    en="NPUEstimator takes its options from an NPURunConfig; what RunConfig does by default and "
+    "NPURunConfig does not is written out",
+    zh="NPUEstimator 通过 NPURunConfig 获取选项；RunConfig 与 NPURunConfig 不同的默认值已显式写出",
+)
+_SESSION = Text(
+    en="this RunConfig reaches estimators that stay TensorFlow's: the options of the port go into "
+    "its session's configuration",
+    zh="该 RunConfig 用于仍为 TensorFlow 原生的 Estimator：移植选项写入其会话配置",
+)
+_KEPT = Text(
+    en="this RunConfig reaches an estimator that stays TensorFlow's, which gives it to "
+    "npu_run_config_init",
+    zh="该 RunConfig 用于仍为 TensorFlow 原生的 Estimator，由后者传给 npu_run_config_init",
+)
+_DROPPED = Text(
+    en="NPURunConfig does not take {name}: the argument is removed",
+    zh="NPURunConfig 不支持参数 {name}，已删除",
+)
+_DROPPED_TODO = {
+    "device_fn": Text(
+        en="nothing, if it places operations on GPUs or parameter servers: the NPU's graph is not "
+        "placed by it",
+        zh="若只用于 GPU 或参数服务器放置则无需处理：NPU 图不由它放置",
+    ),
+    "experimental_distribute": Text(
+        en="pass the strategy as train_distribute= and eval_distribute=",
+        zh="改用 train_distribute= 与 eval_distribute= 传入策略",
+    ),
+}
+_DROPPED_ANY = Text(en="check that the script does not depend on it", zh="请确认脚本不依赖该参数")
+_NEVER = Text(
+    en="RunConfig makes no checkpoints if both are None; NPURunConfig makes one every 100 steps",
+    zh="两者均为 None 时 RunConfig 不保存 checkpoint，而 NPURunConfig 每 100 步保存一次",
+)
+_NEVER_TODO = Text(
+    en="give save_checkpoints_steps a number larger than the steps of the training",
+    zh="将 save_checkpoints_steps 设为大于训练总步数的值",
+)
+_SUMMARIES = Text(
+    en="summaries every 100 steps, as RunConfig does: each is a run of host operations beside the "
+    "NPU's graph",
+    zh="与 RunConfig 相同，每 100 步写一次 summary：每次都会在 NPU 图之外执行主机侧算子",
+)
+_SUMMARIES_TODO = Text(
+    en="pass save_summary_steps=0 if nobody reads them",
+    zh="若无人查看，请设置 save_summary_steps=0",
+)
+_ESTIMATOR = "estimator = tf.estimator.Estimator(model_fn, config={})\n"
+_NPU_ESTIMATOR = (
+    'os.environ.setdefault("JOB_ID", "10086")\nestimator = NPUEstimator(model_fn, config={})\n'
+)
+_OS = "import tensorflow as tf\nimport os\n"
+
+
+@rule(
+    "run-config",
+    title=Text(en="RunConfig becomes NPURunConfig", zh="RunConfig 替换为 NPURunConfig"),
+    source="npu_config.py of Ascend/tensorflow; run_config.py of TensorFlow 1.15",
+    calls=(RUN_CONFIG,),
+    examples=(
+        Example(
+            before="import tensorflow as tf\n\n"
+            "rc = tf.estimator.RunConfig(model_dir=logs)\n" + _ESTIMATOR.format("rc"),
+            after=_OS + "from npu_bridge.npu_init import NPUEstimator, NPURunConfig\n\n"
+            "rc = NPURunConfig(model_dir=logs, save_summary_steps=100, "
+            "save_checkpoints_secs=600)\n" + _NPU_ESTIMATOR.format("rc"),
+        ),
+        Example(
+            before="import tensorflow as tf\n\n"
+            "rc = tf.estimator.RunConfig(logs, 1, save_summary_steps=10,\n"
+            "                            save_checkpoints_steps=50,  # often\n"
+            "                            protocol='grpc')\n" + _ESTIMATOR.format("rc"),
+            after=_OS + "from npu_bridge.npu_init import NPUEstimator, NPURunConfig\n\n"
+            "rc = NPURunConfig(model_dir=logs, tf_random_seed=1, save_summary_steps=10,\n"
+            "                            save_checkpoints_steps=50)\n"
+            + _NPU_ESTIMATOR.format("rc"),
+        ),
+        Example(
+            before="from tensorflow.estimator import Estimator, RunConfig\n\n"
+            "def config():\n    return RunConfig("
+            "save_summary_steps=0, save_checkpoints_secs=60)\n\n"
+            "Estimator(model_fn, config=config().replace(model_dir=logs))\n",
+            after="from tensorflow.estimator import Estimator, RunConfig\nimport os\n"
+            "from npu_bridge.npu_init import NPUEstimator, NPURunConfig\n\n"
+            "def config():\n    return NPURunConfig("
+            "save_summary_steps=0, save_checkpoints_secs=60, "
+            'precision_mode="allow_mix_precision", iterations_per_loop=10)\n\n'
+            'os.environ.setdefault("JOB_ID", "10086")\n'
+            "NPUEstimator(model_fn, config=config().replace(model_dir=logs))\n",
+            options=PortOptions(precision="allow_mix_precision", iterations_per_loop=10),
+        ),
+        Example(
+            before="import tensorflow as tf\n\n"
+            "def config():\n    return tf.estimator.RunConfig(session_config=session)\n",
+            after="import tensorflow as tf\n"
+            "from npu_bridge.npu_init import npu_config_proto\n\n\n"
+            "def npu_session_config(config=None):\n"
+            '    """Session options for the NPU."""\n'
+            "    config = npu_config_proto(config_proto=config)\n"
+            "    for optimizer in config.graph_options.rewrite_options.custom_optimizers:\n"
+            '        if optimizer.name == "NpuOptimizer":\n'
+            '            optimizer.parameter_map["precision_mode"].s = b"allow_mix_precision"\n'
+            "    return config\n\n"
+            "def config():\n"
+            "    return tf.estimator.RunConfig(session_config=npu_session_config(session))\n",
+            options=PortOptions(precision="allow_mix_precision"),
+        ),
+    ),
+    untouched=(
+        "from stable_baselines import RunConfig\n\nrc = RunConfig(model_dir='logs')\n",
+        "import ray\n\nrc = ray.train.RunConfig(name='x')\n",
+        "class RunConfig(object):\n    pass\n\nrc = RunConfig()\n",
+        "import tensorflow as tf\n\ndef config():\n    return tf.estimator.RunConfig()\n",
+        "import tensorflow as tf\n\nrc = tf.estimator.RunConfig(**words)\n"
+        "tf.estimator.Estimator(model_fn, config=rc)\n",
+        "import tensorflow as tf\n\nrc = tf.estimator.RunConfig()\n"
+        "tf.estimator.DNNClassifier([8], columns, config=rc)\n",
+        "import tensorflow as tf\n\nrc = tf.estimator.RunConfig()\n"
+        "a = tf.estimator.Estimator(model_fn, config=rc)\n"
+        "b = tf.estimator.DNNClassifier([8], columns, config=rc)\n",
+        "from npu_bridge.npu_init import *\n\n"
+        "rc = NPURunConfig(model_dir=logs)\nNPUEstimator(model_fn, config=rc)\n",
+    ),
+)
+def run_config(call: ast.Call, view: View) -> Iterator[Change]:
+    """Turn a RunConfig into an NPURunConfig, or give its session the options of the port."""
+    plain = view.module.name_of(call.func) == RUN_CONFIG
+    if plain and call in estimator_plan(view).configs:
+        yield from _converted(call, view)
+        return
+    if view.options.has_session_options:
+        change = session_config_of(call, 5, view)
+        if change is not None:
+            _, imports, functions = view.session_config()
+            yield view.rewrite(call, *change, reason=_SESSION, imports=imports, functions=functions)
+            return
+    yield Leave(node=call, reason=_KEPT)
+
+
+def default_npu_run_config(view: View) -> str:
+    """An NPURunConfig that does what TensorFlow's estimators do without a configuration."""
+    options = npu_run_config_arguments(None, view)
+    arguments = ["save_summary_steps=100", "save_checkpoints_secs=600", *options]
+    return f"{view.npu('NPURunConfig')}({', '.join(arguments)})"
+
+
+def _converted(call: ast.Call, view: View) -> Iterator[Change]:
+    changes: list[Replacement] = [replace(view.module, call.func, view.npu("NPURunConfig"))]
+    dropped: dict[str, ast.expr | ast.keyword] = {}
+    for number, slot in enumerate(slots(view.module, call)):
+        named = isinstance(slot.node, ast.keyword)
+        name = (slot.node.arg or "") if isinstance(slot.node, ast.keyword) else _PARAMETERS[number]
+        if name in _NOT_TAKEN:
+            dropped[name] = slot.node
+        elif not named:
+            changes.append(Replacement(start=slot.start, end=slot.start, text=f"{name}="))
+    removed = remove_arguments(view.module, call, set(dropped.values()))
+    added = [*_defaults(call), *npu_run_config_arguments(call, view)]
+    if added:
+        changes.append(_add_after(call, added, set(dropped.values()), removed, view))
+    yield view.rewrite(
+        call,
+        *changes,
+        *removed,
+        reason=_RUN_CONFIG,
+        imports=("NPURunConfig", *run_config_imports(view.options)),
+        functions=(RUN_CONFIG_FUNCTIONS,),
+    )
+    yield from _notices(call, dropped, view)
+
+
+def _add_after(
+    call: ast.Call,
+    added: list[str],
+    dropped: "set[ast.expr | ast.keyword]",
+    removed: tuple[Replacement, ...],
+    view: View,
+) -> Replacement:
+    """The added arguments, after the last of those that stay."""
+    kept = [slot for slot in slots(view.module, call) if slot.node not in dropped]
+    if not kept:
+        end = max((change.end for change in removed), default=-1)
+        if end < 0:
+            return add_argument(view.module, call, ", ".join(added))
+        return Replacement(start=end, end=end, text=", ".join(added))
+    position = kept[-1].end
+    return Replacement(start=position, end=position, text=f", {', '.join(added)}", side="close")
+
+
+def _defaults(call: ast.Call) -> list[str]:
+    """Arguments for what RunConfig does by itself and NPURunConfig does otherwise."""
+    added: list[str] = []
+    if argument(call, "save_summary_steps", 2) is None:
+        added.append("save_summary_steps=100")
+    steps = argument(call, "save_checkpoints_steps", 3)
+    if steps is None and argument(call, "save_checkpoints_secs", 4) is None:
+        added.append("save_checkpoints_secs=600")
+    return added
+
+
+def npu_run_config_arguments(call: ast.Call | None, view: View) -> list[str]:
+    """The options of the port that a call does not set."""
+    present = {word.arg for word in call.keywords} if call else set[str | None]()
+    if "precision_mode_v2" in present:
+        # The two exclude each other.
+        present.add("precision_mode")
+    texts: list[str] = []
+    for name, value in run_config_arguments(view.options):
+        for imported in run_config_imports(view.options):
+            value = value.replace(f"{imported}(", f"{view.npu(imported)}(")
+        if name not in present:
+            texts.append(f"{name}={value}")
+    return texts
+
+
+def _notices(
+    call: ast.Call, dropped: "dict[str, ast.expr | ast.keyword]", view: View
+) -> Iterator[Change]:
+    for name, node in dropped.items():
+        yield view.notice(
+            node.value if isinstance(node, ast.keyword) else node,
+            reason=_DROPPED.filled(name=name),
+            todo=_DROPPED_TODO.get(name, _DROPPED_ANY),
+        )
+    given = [
+        argument(call, "save_checkpoints_steps", 3),
+        argument(call, "save_checkpoints_secs", 4),
+    ]
+    passed = [value for value in given if value is not None]
+    if passed and all(isinstance(one, ast.Constant) and one.value is None for one in passed):
+        yield view.notice(call, reason=_NEVER, todo=_NEVER_TODO, severity="speed")
+    if argument(call, "save_summary_steps", 2) is None:
+        yield view.notice(call, reason=_SUMMARIES, todo=_SUMMARIES_TODO, severity="speed")

@@ -1,0 +1,106 @@
+"""TPUEstimator runs off the TPU, with a configuration for the NPU."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change, Leave, Replacement
+from jumar.porting.editing import add_argument, argument, is_open, replace
+from jumar.porting.edits import Text
+from jumar.porting.registry import Example, rule
+from jumar.porting.rules.tensorflow.estimator_plan import (
+    TPU_ESTIMATOR,
+    minimal_config,
+)
+from jumar.porting.view import View
+
+_FLAGS = {"use_tpu": 4, "eval_on_tpu": 9, "export_to_tpu": 10}
+_OFF = Text(
+    en="with these flags TPUEstimator is an Estimator that still gives params['batch_size'] to "
+    "the input function; npu_run_config_init puts NpuOptimizer into its configuration",
+    zh="关闭这些开关后 TPUEstimator 等同于 Estimator，且仍向输入函数提供 params['batch_size']；"
+    "npu_run_config_init 在其配置中加入 NpuOptimizer",
+)
+_DONE = Text(en="it is off the TPU already", zh="已关闭 TPU")
+_STARRED = Text(
+    en="the arguments come from * or **, so they cannot be read here",
+    zh="参数由 * 或 ** 传入，此处无法判断",
+)
+_STARRED_TODO = Text(
+    en="pass use_tpu=False, eval_on_tpu=False, export_to_tpu=False and "
+    "config=npu_run_config_init(run_config=...) where the arguments are made",
+    zh="在构造参数的位置传入 use_tpu=False、eval_on_tpu=False、export_to_tpu=False 以及 "
+    "config=npu_run_config_init(run_config=...)",
+)
+_EXAMPLE_AFTER = (
+    "estimator = tf.contrib.tpu.TPUEstimator(\n"
+    "    use_tpu=False,\n"
+    "    model_fn=model_fn,\n"
+    "    config=npu_run_config_init(run_config=rc),\n"
+    "    train_batch_size=8, eval_on_tpu=False, export_to_tpu=False)\n"
+)
+
+
+@rule(
+    "tpu-estimator",
+    title=Text(
+        en="TPUEstimator runs off the TPU with NpuOptimizer",
+        zh="TPUEstimator 关闭 TPU 并加入 NpuOptimizer",
+    ),
+    source="ModelZoo-TensorFlow, BertBase_Google_ID0631; tpu_estimator.py of TensorFlow 1.15",
+    calls=(TPU_ESTIMATOR,),
+    examples=(
+        Example(
+            before="import tensorflow as tf\n\n"
+            "estimator = tf.contrib.tpu.TPUEstimator(\n"
+            "    use_tpu=FLAGS.use_tpu,\n"
+            "    model_fn=model_fn,\n"
+            "    config=rc,\n"
+            "    train_batch_size=8)\n",
+            after="import tensorflow as tf\n"
+            "from npu_bridge.npu_init import npu_run_config_init\n\n" + _EXAMPLE_AFTER,
+        ),
+        Example(
+            before="from tensorflow.estimator.tpu import TPUEstimator\n\n"
+            "TPUEstimator(model_fn, logs, rc, {}, True, eval_on_tpu=False)\n",
+            after="from tensorflow.estimator.tpu import TPUEstimator\n"
+            "from npu_bridge.npu_init import npu_run_config_init\n\n"
+            "TPUEstimator(model_fn, logs, npu_run_config_init(run_config=rc), {}, False, "
+            "eval_on_tpu=False, export_to_tpu=False)\n",
+        ),
+    ),
+    untouched=(
+        "from mine import TPUEstimator\n\nTPUEstimator(use_tpu=True)\n",
+        "class TPUEstimator(object):\n    pass\n\nTPUEstimator()\n",
+        "import tensorflow as tf\n\nprint(tf.contrib.tpu.TPUEstimator)\n",
+        "import tensorflow as tf\n\ntf.contrib.tpu.TPUEstimator(**words)\n",
+        "import tensorflow as tf\nfrom npu_bridge.npu_init import npu_run_config_init\n\n"
+        + _EXAMPLE_AFTER,
+    ),
+)
+def tpu_estimator(call: ast.Call, view: View) -> Iterator[Change]:
+    """Switch the three flags off, and give the configuration to `npu_run_config_init`."""
+    if is_open(call):
+        yield view.notice(
+            call, reason=_STARRED, todo=_STARRED_TODO, severity="blocking", confidence="likely"
+        )
+        return
+    changes: list[Replacement] = []
+    added: list[str] = []
+    for name, position in _FLAGS.items():
+        value = argument(call, name, position)
+        if value is None:
+            added.append(f"{name}=False")
+        elif not (isinstance(value, ast.Constant) and value.value is False):
+            changes.append(replace(view.module, value, "False"))
+    config = minimal_config(call, 2, view)
+    imports: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
+    if config is not None:
+        replacements, imports, functions = config
+        changes += replacements
+    if added:
+        changes.append(add_argument(view.module, call, ", ".join(added)))
+    if not changes:
+        yield Leave(node=call, reason=_DONE)
+        return
+    yield view.rewrite(call, *changes, reason=_OFF, imports=imports, functions=functions)

@@ -1,0 +1,81 @@
+"""The TPU's RunConfig carries the session options of the port."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change
+from jumar.porting.editing import argument, literal
+from jumar.porting.edits import Text
+from jumar.porting.options import PortOptions
+from jumar.porting.registry import Example, rule
+from jumar.porting.rules.tensorflow.estimator_plan import (
+    TPU_RUN_CONFIG,
+    session_config_of,
+)
+from jumar.porting.view import View
+
+_LOOP = Text(
+    en="iterations_per_loop of TPUConfig has no effect off the TPU: each session.run is one step",
+    zh="TPUConfig 的 iterations_per_loop 在非 TPU 上无效：每次 session.run 只执行一步",
+)
+_LOOP_TODO = Text(
+    en="for a loop on the device rewrite the model to NPUEstimator with "
+    "NPURunConfig(iterations_per_loop=...); then params['batch_size'], eval_metrics and "
+    "scaffold_fn are yours to pass",
+    zh="如需设备侧循环，请改用 NPUEstimator 与 NPURunConfig(iterations_per_loop=...)；"
+    "此时 params['batch_size']、eval_metrics 与 scaffold_fn 需自行传递",
+)
+_SESSION = Text(
+    en="the options of the port go into the session's configuration of this RunConfig",
+    zh="移植选项写入该 RunConfig 的会话配置",
+)
+
+
+@rule(
+    "tpu-run-config",
+    title=Text(
+        en="The TPU's RunConfig carries the options of the port",
+        zh="TPU RunConfig 携带移植选项",
+    ),
+    source="tpu_config.py of TensorFlow 1.15",
+    calls=(TPU_RUN_CONFIG,),
+    examples=(
+        Example(
+            before="import tensorflow as tf\n\n"
+            "rc = tf.contrib.tpu.RunConfig(\n    master=master,\n"
+            "    tpu_config=tf.contrib.tpu.TPUConfig(iterations_per_loop=1000))\n",
+            after="import tensorflow as tf\n"
+            "from npu_bridge.npu_init import npu_config_proto\n\n\n"
+            "def npu_session_config(config=None):\n"
+            '    """Session options for the NPU."""\n'
+            "    config = npu_config_proto(config_proto=config)\n"
+            "    for optimizer in config.graph_options.rewrite_options.custom_optimizers:\n"
+            '        if optimizer.name == "NpuOptimizer":\n'
+            '            optimizer.parameter_map["precision_mode"].s = b"force_fp16"\n'
+            "    return config\n\n"
+            "rc = tf.contrib.tpu.RunConfig(\n    master=master,\n"
+            "    tpu_config=tf.contrib.tpu.TPUConfig(iterations_per_loop=1000), "
+            "session_config=npu_session_config())\n",
+            options=PortOptions(precision="force_fp16"),
+        ),
+    ),
+    untouched=(
+        "import tensorflow as tf\n\ntf.contrib.tpu.RunConfig(master='')\n",
+        "from mine.tpu import RunConfig\n\nRunConfig(master='')\n",
+        "import tensorflow as tf\n\ntf.contrib.tpu.RunConfig(**words)\n",
+    ),
+)
+def tpu_run_config(call: ast.Call, view: View) -> Iterator[Change]:
+    """Add the session's options; tell of a loop that the NPU does not do."""
+    for node in ast.walk(call):
+        if isinstance(node, ast.Call) and node is not call:
+            loops = literal(argument(node, "iterations_per_loop", 0))
+            name = view.module.name_of(node.func) or ""
+            if name == "tensorflow.contrib.tpu.TPUConfig" and loops != 1:
+                yield view.notice(node, reason=_LOOP, todo=_LOOP_TODO, severity="speed")
+    if not view.options.has_session_options:
+        return
+    change = session_config_of(call, -1, view)
+    if change is not None:
+        _, imports, functions = view.session_config()
+        yield view.rewrite(call, *change, reason=_SESSION, imports=imports, functions=functions)

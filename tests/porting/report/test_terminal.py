@@ -1,5 +1,9 @@
 import io
+import os
 import re
+import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -39,6 +43,28 @@ def test_a_diff_in_a_pipe_is_the_patch_itself(end: str) -> None:
     console, written = plain()
     print_diff(TreeReport(root=".", files=(file,)), console)
     assert written.getvalue() == "".join(diff_lines(file))
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("program", [("patch", "-p1", "--fuzz=0"), ("git", "apply", "-p1")])
+def test_diff_and_summary_together_can_be_piped_into_a_patch_program(
+    program: tuple[str, ...], language: Language, tmp_path: Path
+) -> None:
+    if not shutil.which(program[0]):
+        pytest.skip(f"needs {program[0]}")
+    console, written = plain()
+    print_diff(tree_report(), console)
+    print_summary(tree_report(), console, language, next_command="jumar port . --to ../ported")
+    (tmp_path / "train.py").write_text(ported_file().before, encoding="utf-8")
+    subprocess.run(
+        program,
+        check=True,
+        input=written.getvalue().encode(),
+        cwd=tmp_path,
+        env={**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path.parent)},
+        capture_output=True,
+    )
+    assert (tmp_path / "train.py").read_text(encoding="utf-8") == ported_file().after
 
 
 def test_a_diff_in_a_pipe_keeps_the_encoding_of_the_file() -> None:

@@ -5,6 +5,7 @@ both languages, so that a report can be shown again in the other one.
 """
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -50,8 +51,10 @@ def to_json(report: TreeReport) -> _Json:
 
 
 def dumps(report: TreeReport) -> str:
-    """A report as the text of a JSON file."""
-    return json.dumps(to_json(report), ensure_ascii=False, indent=1) + "\n"
+    """A report as the text of a JSON file, with Chinese as it is written."""
+    text = json.dumps(to_json(report), ensure_ascii=False, indent=1)
+    # File names may hold bytes that are no text, which no encoding could write.
+    return re.sub("[\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
 
 
 def from_json(value: object, *, where: str = "") -> TreeReport:

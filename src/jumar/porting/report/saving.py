@@ -56,7 +56,7 @@ def save_text(path: Path, text: str) -> None:
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # A file name may hold bytes that are no text; they are written as JSON spells them.
+        # A file name may hold bytes that are no text; they are spelt out.
         beside.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
         beside.replace(path)
     except OSError as error:

@@ -83,7 +83,7 @@ def test_a_diff_in_a_terminal_is_coloured_and_says_the_same(
     print_diff(tree_report(), console)
     assert "\x1b[32m+from npu_bridge" in written.getvalue()
     assert "\x1b[31m-    config.gpu_options" in written.getvalue()
-    assert ESCAPE.sub("", written.getvalue()) == "".join(diff_lines(ported_file()))
+    assert ESCAPE.sub("", written.getvalue()) == "".join(diff_lines(ported_file())) + "\n"
 
 
 def test_no_color_prints_the_same_as_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,6 +45,8 @@ def print_diff(report: TreeReport, console: Console) -> None:
             in_head = in_head and not line.startswith("@@")
             style = "bold" if in_head else _DIFF_STYLES.get(line[0], "")
             _print(console, Line(visible(line.rstrip("\r\n")), style=style))
+        if not in_head:
+            _print(console, Line(""))
 
 
 def _write_patch(report: TreeReport, out: IO[str]) -> None:

@@ -11,8 +11,8 @@ from cyclopts import App, Parameter
 from jumar.errors import UserError
 
 if TYPE_CHECKING:
+    from jumar.porting.additions import Additions
     from jumar.porting.edits import TreeReport
-    from jumar.porting.options import PortOptions
     from jumar.porting.writing import Written
 
 app = App(
@@ -26,6 +26,8 @@ Flag = Annotated[bool, Parameter(negative=())]
 JsonFlag = Annotated[bool, Parameter(name="--json", negative=())]
 Reports = Annotated[tuple[Path, ...], Parameter(negative=(), consume_multiple=False)]
 Lang = Literal["en", "zh"]
+
+NAMES_SHOWN = 10
 
 
 @app.default
@@ -108,7 +110,9 @@ def port(
     exit_code
         Leave with 1 where something is or would be changed.
     """
+    from jumar.porting.additions import additions
     from jumar.porting.options import PortOptions, parse_loss_scale, precision_mode
+    from jumar.porting.report.json_report import dumps
     from jumar.porting.report.saving import report_suffix, save_report
     from jumar.porting.tree import port_tree
 
@@ -129,14 +133,16 @@ def port(
         modelarts=modelarts,
     )
     ported = port_tree(path, options, jobs=jobs)
-    added = _added(path, ported, options, entry)
-    ported = dataclasses.replace(ported, added=tuple(added))
-    written = _write(ported, path, added, to=to, in_place=in_place, force=force)
+    added = additions(ported, path, options, entry=entry)
+    ported = dataclasses.replace(ported, added=tuple(added.files))
+    written = _write(ported, path, added.files, to=to, in_place=in_place, force=force)
     for each in report:
         save_report(ported, each, lang)
-    if not quiet:
-        _print(ported, written, lang, json_)
-    return int(exit_code and bool(ported.count("ported") or added))
+    if json_:
+        print(dumps(ported))
+    elif not quiet:
+        _print(ported, added, written, lang)
+    return int(exit_code and bool(ported.count("ported") or added.files))
 
 
 def _check(to: Path | None, in_place: bool, force: bool, jobs: int | None) -> None:
@@ -146,26 +152,6 @@ def _check(to: Path | None, in_place: bool, force: bool, jobs: int | None) -> No
         raise UserError("--force without --in-place", todo="Leave it away, or add --in-place.")
     if jobs is not None and jobs < 1:
         raise UserError(f"{jobs} processes", where="--jobs", todo="Give 1 or more.")
-
-
-def _added(
-    path: Path, ported: "TreeReport", options: "PortOptions", entry: str
-) -> Mapping[str, str]:
-    """Launch files and the op list, by their path in the tree."""
-    launching = options.distributed or options.modelarts
-    if not (launching or options.mixlist or entry):
-        return {}
-    from jumar.porting.entry import find_entry, placed_mixlist
-
-    start = find_entry(path, entry)
-    added: dict[str, str] = {}
-    if launching:
-        from jumar.porting.launching import added_files
-
-        added |= added_files(options, entry=start)
-    if options.mixlist:
-        added |= placed_mixlist(ported, options, start)
-    return added
 
 
 def _write(
@@ -188,29 +174,29 @@ def _write(
     return None
 
 
-def _print(ported: "TreeReport", written: "Written | None", lang: Lang, as_json: bool) -> None:
-    if as_json:
-        from jumar.porting.report.json_report import dumps
-
-        print(dumps(ported))
-        return
+def _print(ported: "TreeReport", added: "Additions", written: "Written | None", lang: Lang) -> None:
     from rich.console import Console
 
+    from jumar.porting.report.showing import one_line
     from jumar.porting.report.terminal import command_to_write, print_diff, print_summary
 
     console = Console(file=sys.stdout)
     if written is None:
         print_diff(ported, console)
-        print_summary(ported, console, lang, next_command=command_to_write(ported))
-        return
-    print_summary(ported, console, lang)
-    chinese = lang == "zh"
-    print(f"{'已写入' if chinese else 'written'}: {written.place}")
-    if written.left_out:
-        shown = ", ".join(written.left_out[:10])
-        more = len(written.left_out) - 10
-        rest = (f" 等 {more + 10} 项" if chinese else f" and {more} more") if more > 0 else ""
-        print(f"{'未复制' if chinese else 'left out'}: {shown}{rest}")
+    print_summary(ported, console, lang, next_command="" if written else command_to_write(ported))
+    for file in [file for file in ported.files if file.status == "unreadable"][:NAMES_SHOWN]:
+        print(f"{one_line(file.path)}: {file.note.in_language(lang) if file.note else ''}")
+    english = lang == "en"
+    lines = [
+        ("added" if english else "新增", list(added.files)),
+        ("kept, though other than ours" if english else "已有同名文件，保留原样", added.kept),
+        ("written" if english else "已写入", [str(written.place)] if written else []),
+        ("left out" if english else "未复制", written.left_out if written else []),
+    ]
+    for said, names in lines:
+        if names:
+            shown = ", ".join(map(one_line, names[:NAMES_SHOWN]))
+            print(f"{said}: {shown}{', …' if len(names) > NAMES_SHOWN else ''}")
 
 
 @app.command(name="report")

@@ -58,7 +58,7 @@ def port_tree(root: Path, options: PortOptions, *, jobs: int | None = None) -> T
         files=tuple(
             reports[entry.path] if entry.kind == "script" else _not_a_script(base, entry, options)
             for entry in entries
-            if entry.kind != "folder"
+            if entry.kind != "folder" and (entry.kind != "left out" or entry.note)
         ),
         options=options.as_typed(),
         version=__version__,

@@ -15,7 +15,7 @@ VERSION_CONTROL = (".git", ".hg", ".svn")
 """A copy of these would commit into the original's history."""
 
 EntryKind = Literal["script", "file", "folder", "link", "left out"]
-"""`left out`: neither read nor copied; the note says why."""
+"""`left out`: neither read nor copied; the note says why, but for version control it is none."""
 
 _SHEBANG_BYTES = 256
 
@@ -76,7 +76,7 @@ def _entry(place: Path, path: str, root: Path) -> Entry:
         status = place.lstat()
         mode = stat.S_IMODE(status.st_mode) & 0o777
         if place.name in VERSION_CONTROL:
-            return Entry(path=path, kind="left out", mode=mode, note=_VERSION_CONTROL)
+            return Entry(path=path, kind="left out", mode=mode)
         if stat.S_ISLNK(status.st_mode):
             return _link(place, path, root)
         if stat.S_ISDIR(status.st_mode):
@@ -139,10 +139,6 @@ def _unread(error: OSError) -> Text:
     )
 
 
-_VERSION_CONTROL = Text(
-    en="version control: left out of the copy, which would otherwise commit into this history",
-    zh="版本控制数据：未复制，否则副本会提交到原仓库的历史中",
-)
 _SPECIAL = Text(
     en="a socket, pipe or device: left out of the copy",
     zh="套接字、管道或设备文件：未复制",

@@ -101,7 +101,7 @@ def run_check(request: CheckRequest, *, say: Callable[[str], None] = lambda _: N
         comparison=comparison,
         standin=port.record.standin,
         notes=tuple(notes),
-        command=(request.command.script, *request.command.arguments),
+        command=request.command.typed(),
         interpreter=f"{request.interpreter.path} (Python {request.interpreter.python}, "
         f"TensorFlow {request.interpreter.tensorflow})",
         seconds=time.monotonic() - begin,

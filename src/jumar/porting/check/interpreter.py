@@ -3,7 +3,7 @@
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,11 +44,11 @@ def find_interpreter(
 ) -> Interpreter:
     """The interpreter to check with; an environment is made where one is asked for.
 
-    Looked at, in this order: `--python`, the environment of `--make-env` if it is there, the
-    variable JUMAR_TF115_PYTHON, `python3.7` on the path, and pyenv's versions.
+    Without `python` and `make_env`, it is the one of the variable JUMAR_TF115_PYTHON, else the
+    first that fits of `python3.7` on the path and pyenv's versions.
 
     Args:
-        python: The one that the user names; then no other is looked at.
+        python: The one that the user names; the base of the new environment with `make_env`.
         make_env: A folder for a virtual environment, used if it is there and else made.
         environment: The environment variables.
 
@@ -58,30 +58,22 @@ def find_interpreter(
     Raises:
         UserError: There is none; with the commands that make one.
     """
-    if make_env is not None and (there := _in_environment(make_env)).is_file():
-        return _fitting(there, where="--make-env")
-    if python is not None and make_env is None:
-        return _fitting(python, where="--python")
-    named = environment.get(VARIABLE, "")
-    if named and make_env is None:
-        return _fitting(Path(named), where=VARIABLE)
-    candidates = [python] if python is not None else _candidates(environment)
-    without: list[Interpreter] = []
-    for path in candidates:
-        found = probe(path)
-        if found is None:
-            continue
-        if found.fits and make_env is None:
-            return found
-        if found.python.startswith("3.7."):
-            without.append(found)
     if make_env is not None:
-        return _make(make_env, without)
-    raise _none(without)
+        return _made(make_env, [python] if python else list(_candidates(environment)))
+    if python is not None:
+        return _fitting(python, where="--python")
+    if named := environment.get(VARIABLE, ""):
+        return _fitting(Path(named), where=VARIABLE)
+    found = _of_3_7(_candidates(environment))
+    for one in found:
+        if one.fits:
+            return one
+    raise _none(found)
 
 
 def probe(path: Path) -> Interpreter | None:
     """What an interpreter says of itself; None if it is none."""
+    path = path.absolute()  # it is started in other folders later
     try:
         ended = supervise(
             [str(path), "-c", _PROBE],
@@ -128,35 +120,46 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[Path]:
     yield from sorted(root.glob("versions/3.7*/bin/python"), reverse=True)
 
 
-def _in_environment(folder: Path) -> Path:
-    return folder / "bin" / "python"
+def _of_3_7(paths: Iterable[Path]) -> list[Interpreter]:
+    found = [probe(path) for path in paths]
+    return [one for one in found if one is not None and one.python.startswith("3.7.")]
 
 
-def _make(folder: Path, candidates: list[Interpreter]) -> Interpreter:
-    """A new virtual environment with the pins."""
-    if not candidates:
-        raise _none(candidates)
-    if folder.exists() and any(folder.iterdir()):
+def _made(folder: Path, bases: Iterable[Path]) -> Interpreter:
+    """The virtual environment in a folder; a new one with the pins where there is none."""
+    inside = folder / "bin" / "python"
+    if inside.is_file():
+        return _fitting(inside, where="--make-env")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(
             f"'{folder}' is there and is no virtual environment",
             where="--make-env",
             todo="Name a folder that is empty or not there.",
         )
-    base = str(candidates[0].path)
-    python = str(_in_environment(folder))
+    candidates = _of_3_7(bases)
+    if not candidates:
+        raise _none(candidates)
+    try:
+        _install(folder.absolute(), str(candidates[0].path))
+    except BaseException:
+        # A half-made environment would be taken for a finished one by the next call.
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return _fitting(inside, where="--make-env")
+
+
+def _install(folder: Path, base: str) -> None:
+    python = str(folder / "bin" / "python")
     for command in ([base, "-m", "venv", str(folder)], [python, "-m", "pip", "install", *PINS]):
         ended = supervise(
             command, folder=Path.cwd(), environment=_clean(os.environ), timeout_s=_INSTALL_S
         )
         if ended.how != "exited" or ended.code != 0:
-            # A half-made environment would be taken for a finished one by the next call.
-            shutil.rmtree(folder, ignore_errors=True)
             raise UserError(
                 f"'{' '.join(command)}' failed: {' / '.join(ended.tail[-3:])}",
                 where="--make-env",
                 todo="Make the environment by hand, where packages can be had:\n" + _commands(base),
             )
-    return _fitting(_in_environment(folder), where="--make-env")
 
 
 def _none(without: list[Interpreter]) -> UserError:

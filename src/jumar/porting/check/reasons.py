@@ -17,6 +17,8 @@ _PACKAGES = {
 """Modules whose package has another name, or whose newest release is too new for Python 3.7."""
 
 _DETAIL_LINES = 12
+_STACK_LINES = 30
+_NOISE = ("WARNING:tensorflow:", "Instructions for updating:")
 
 
 def reason_of(record: Record, *, python: str, timeout: str) -> str:
@@ -39,8 +41,10 @@ def reason_of(record: Record, *, python: str, timeout: str) -> str:
 
 
 def details_of(record: Record) -> tuple[str, ...]:
-    """The last lines of output, without empty ones."""
-    return tuple(line[:300] for line in record.ended.tail if line.strip())[-_DETAIL_LINES:]
+    """The last lines of output; more where it hung, because they end in its stack."""
+    count = _STACK_LINES if record.ended.how == "timeout" else _DETAIL_LINES
+    lines = [line[:300] for line in record.ended.tail if line.strip()]
+    return tuple([line for line in lines if not line.startswith(_NOISE)][-count:])
 
 
 def _error_text(error: ScriptError, python: str) -> str:

@@ -28,11 +28,20 @@ _OF_A_JOB = (
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """What is run in the tree: a script with its arguments and environment variables of its own."""
+    """What is run in the tree: a script with its arguments and environment variables of its own.
+
+    `module` says that `script` is a module's name, as after `python -m`.
+    """
 
     script: str
     arguments: tuple[str, ...]
-    variables: tuple[tuple[str, str], ...]
+    variables: tuple[tuple[str, str], ...] = ()
+    module: bool = False
+
+    def typed(self) -> tuple[str, ...]:
+        """The command as it stands behind `--`."""
+        variables = (f"{name}={value}" for name, value in self.variables)
+        return (*variables, *(["-m"] if self.module else []), self.script, *self.arguments)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,13 +75,19 @@ def run_side(request: SideRequest, folder: Path) -> Side:
         UserError: There is no such tree or script.
     """
     folder.mkdir()
-    workspace = make_workspace(tree=request.tree, script=request.command.script, folder=folder)
+    workspace = make_workspace(
+        tree=request.tree,
+        script=request.command.script,
+        module=request.command.module,
+        folder=folder,
+    )
     events, standin = folder / "events.jsonl", folder / "standin.jsonl"
     config = folder / "config.json"
     config.write_text(
         json.dumps(
             {
                 "script": workspace.script_name,
+                "module": request.command.script if request.command.module else "",
                 "arguments": in_workspace(request.command.arguments, workspace),
                 "steps": request.steps,
                 "seed": request.seed,
@@ -147,15 +162,22 @@ def _environment(request: SideRequest, *, home: Path) -> dict[str, str]:
     return environment
 
 
-def read_command(tokens: Sequence[str]) -> Command | None:
-    """`NAME=value ... SCRIPT ARGUMENTS`, as a shell would read it; None without a script."""
+def read_command(words: Sequence[str]) -> Command | None:
+    """`NAME=value ... SCRIPT ARGUMENTS` or `... -m MODULE ARGUMENTS`; None without a script."""
     variables: list[tuple[str, str]] = []
-    for index, token in enumerate(tokens):
-        name, equals, value = token.partition("=")
-        if equals and name.isidentifier() and not token.endswith(".py"):
+    for index, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if equals and name.isidentifier() and not word.endswith(".py"):
             variables.append((name, value))
             continue
+        rest = tuple(words[index + 1 :])
+        module = word == "-m"
+        if module and not rest:
+            return None
         return Command(
-            script=token, arguments=tuple(tokens[index + 1 :]), variables=tuple(variables)
+            script=rest[0] if module else word,
+            arguments=rest[1:] if module else rest,
+            variables=tuple(variables),
+            module=module,
         )
     return None

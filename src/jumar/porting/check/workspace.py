@@ -47,8 +47,10 @@ class Workspace:
         return tuple(link.path for link in self.linked if _linked(link.path) != link)
 
 
-def make_workspace(*, tree: Path, script: str, folder: Path) -> Workspace:
+def make_workspace(*, tree: Path, script: str, folder: Path, module: bool = False) -> Workspace:
     """Copy a tree below `folder`.
+
+    A script runs in its own folder, a module in the tree's.
 
     What stands beside the tree, up to three folders above it, is linked at the same relative
     place: `../data` is found, and what is written to `../new` stays in the copy.
@@ -59,7 +61,7 @@ def make_workspace(*, tree: Path, script: str, folder: Path) -> Workspace:
     source = tree.resolve()
     if not source.is_dir():
         raise UserError(f"'{tree}' is no folder", todo="Name the folder of the ported project.")
-    inside = _script_inside(source, script)
+    inside = _module_inside(source, script) if module else _script_inside(source, script)
     place = _with_surroundings(source, folder / "files")
     linked = tuple(_copy_tree(source, place))
     home, outside = folder / "home", folder / "outside"
@@ -68,8 +70,8 @@ def make_workspace(*, tree: Path, script: str, folder: Path) -> Workspace:
     return Workspace(
         source=source,
         tree=place,
-        script_folder=(place / inside).parent,
-        script_name=inside.name,
+        script_folder=place if module else (place / inside).parent,
+        script_name=str(inside) if module else inside.name,
         home=home,
         outside=outside,
         linked=linked,
@@ -88,6 +90,18 @@ def _script_inside(source: Path, script: str) -> Path:
         where="-- SCRIPT",
         todo="Name it relative to the tree"
         + (f", such as {', '.join(known)}." if known else ", such as train.py."),
+    )
+
+
+def _module_inside(source: Path, name: str) -> Path:
+    path = Path(*name.split("."))
+    for inside in (path.with_suffix(".py"), path / "__main__.py"):
+        if (source / inside).is_file():
+            return inside
+    raise UserError(
+        f"there is no module '{name}' in '{source}'",
+        where="-- -m MODULE",
+        todo="Name it as `python -m` would in that folder.",
     )
 
 
@@ -129,11 +143,11 @@ def _copy_tree(source: Path, place: Path) -> Iterator[Linked]:
                 folders.remove(folder)
             elif (here / folder).is_symlink():
                 folders.remove(folder)
-                _copy_link(here / folder, there / folder, source)
+                _copy_link(here / folder, there / folder, source, place)
         for file in files:
             origin = here / file
             if origin.is_symlink():
-                _copy_link(origin, there / file, source)
+                _copy_link(origin, there / file, source, place)
                 continue
             status = origin.stat()
             if not stat.S_ISREG(status.st_mode):
@@ -158,11 +172,11 @@ def _copy_file(origin: Path, target: Path) -> None:
     target.chmod(target.stat().st_mode | stat.S_IWUSR)
 
 
-def _copy_link(origin: Path, target: Path, source: Path) -> None:
+def _copy_link(origin: Path, target: Path, source: Path, place: Path) -> None:
     """Links inside the tree lead into the copy, others to where they lead now."""
     leads_to = Path(os.path.realpath(origin))
-    if source in leads_to.parents and not origin.readlink().is_absolute():
-        target.symlink_to(origin.readlink())
+    if leads_to == source or source in leads_to.parents:
+        target.symlink_to(place / leads_to.relative_to(source))
     else:
         target.symlink_to(leads_to)
 

@@ -2,6 +2,7 @@
 
 import ast
 import faulthandler
+import importlib
 import json
 import os
 import random
@@ -22,7 +23,7 @@ def main():
     events = Events(config["events"])
     # What hangs is asked for its stack before it is ended.
     faulthandler.enable()
-    faulthandler.register(signal.SIGUSR1, all_threads=True)
+    faulthandler.register(signal.SIGUSR1, all_threads=False)
     sys.exit(run(config, events))
 
 
@@ -34,11 +35,11 @@ def run(config, events):
     except Exception as error:
         report(events, error, "tensorflow")
         return 1
-    sys.path[0] = os.path.dirname(os.path.abspath(script))
+    sys.path[0] = os.getcwd()
     sys.argv = [script] + config["arguments"]
     stage = ["parses"]
     try:
-        execute(script, lambda: reached_imports(events, stage))
+        execute(script, config["module"], lambda: reached_imports(events, stage))
     except SystemExit as leaving:
         return left(events, leaving)
     except BaseException as error:
@@ -62,7 +63,7 @@ def prepare(config, events):
     random.seed(config["seed"])
 
 
-def execute(script, imported):
+def execute(script, name, imported):
     """Run the file as the module `__main__`, and say when its last top import is done."""
     with open(script, "rb") as file:
         tree = ast.parse(file.read(), script)
@@ -70,6 +71,11 @@ def execute(script, imported):
     module = types.ModuleType("__main__")
     module.__file__ = script
     module.__builtins__ = __builtins__
+    if name:
+        package = name if script.endswith("__main__.py") else name.rpartition(".")[0]
+        module.__package__ = package
+        if package:
+            importlib.import_module(package)
     module.__dict__[_IMPORTED] = imported
     sys.modules["__main__"] = module
     exec(compile(tree, script, "exec", dont_inherit=True), module.__dict__)  # noqa: S102
@@ -122,6 +128,8 @@ def report(events, error, after):
     frames = traceback.extract_tb(error.__traceback__)
     here = os.path.dirname(os.path.abspath(__file__))
     theirs = [frame for frame in frames if os.path.dirname(frame.filename) != here]
+    if frames and os.path.dirname(frames[-1].filename) == here:
+        theirs = list(frames)  # a defect of ours, which nobody finds without its place
     sys.stdout.flush()
     sys.stderr.write("Traceback (most recent call last):\n")
     sys.stderr.write("".join(traceback.format_list(theirs)))

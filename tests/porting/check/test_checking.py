@@ -1,0 +1,156 @@
+"""Checks in TensorFlow 1.15 itself; without it they skip."""
+
+from pathlib import Path
+
+import pytest
+
+from jumar.porting.check.checking import CheckRequest, run_check
+from jumar.porting.check.interpreter import find_interpreter
+from jumar.porting.check.result import CheckResult, Stage
+from jumar.porting.check.side import SideRequest, read_command, run_side
+from tests.porting.check import scripts
+from tests.tensorflow115 import tensorflow_python
+
+pytestmark = pytest.mark.slow
+
+
+def check(
+    tmp_path: Path,
+    port: str,
+    original: str | None = None,
+    *,
+    arguments: tuple[str, ...] = (),
+    steps: int = 3,
+    timeout_s: float = 60.0,
+) -> CheckResult:
+    """Check one script, alone or beside its original."""
+    for name, text in (("port", port), ("original", original)):
+        if text is not None:
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "train.py").write_text(text)
+    command = read_command(["train.py", *arguments])
+    assert command is not None
+    return run_check(
+        CheckRequest(
+            ported=tmp_path / "port",
+            original=tmp_path / "original" if original is not None else None,
+            command=command,
+            interpreter=find_interpreter(
+                python=Path(tensorflow_python()), make_env=None, environment={}
+            ),
+            steps=steps,
+            seed=1,
+            timeout_s=timeout_s,
+            timeout=f"{timeout_s:g}s",
+            tolerance=1e-5,
+        )
+    )
+
+
+def first_failed(result: CheckResult) -> Stage:
+    return next(stage for stage in result.stages if stage.status == "failed")
+
+
+@pytest.mark.parametrize("style", sorted(scripts.WATCHED))
+def test_steps_are_found_in_every_style_with_their_losses(tmp_path: Path, style: str):
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "train.py").write_text(scripts.WATCHED[style])
+    command = read_command(["train.py"])
+    assert command is not None
+    side = run_side(
+        SideRequest(
+            tree=tmp_path / "tree",
+            command=command,
+            with_standin=False,
+            interpreter=find_interpreter(
+                python=Path(tensorflow_python()), make_env=None, environment={}
+            ),
+            steps=4,
+            seed=1,
+            timeout_s=60.0,
+        ),
+        tmp_path / "run",
+    )
+    record = side.record
+    assert record.finished == "steps", record.ended.tail
+    assert [len(step.losses) for step in record.losses] == [1, 1, 1, 1]
+    names = [step.losses[0][0].split("/")[0] for step in record.losses]
+    assert (len(set(names)), names[:2]) == (
+        (2, names[2:]) if style == "two optimizers" else (1, names[2:])
+    )
+    assert set(record.reached) == {"imports", "graph", "step"}
+    # The script wrote checkpoints and logs, but not here.
+    assert sorted(path.name for path in (tmp_path / "tree").iterdir()) == ["train.py"]
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_good_port_with_loss_scale_and_device_dropout_follows_its_original(tmp_path: Path):
+    result = check(tmp_path, scripts.SESSION_RUN_PORTED, scripts.SESSION_RUN, steps=5)
+    assert result.passed, result.stages
+    assert result.comparison is not None
+    assert result.comparison.num_port == 5
+    kinds = [event["kind"] for event in result.standin]
+    assert "session" in kinds
+    assert "dropout" in kinds
+
+
+def test_a_good_port_of_an_estimator_follows_its_original(tmp_path: Path):
+    result = check(tmp_path, scripts.ESTIMATOR_PORTED, scripts.ESTIMATOR)
+    assert result.passed, result.stages
+
+
+def test_a_port_that_drops_the_other_share_is_found_at_its_first_step(tmp_path: Path):
+    wrong = scripts.SESSION_RUN_PORTED.replace("keep_prob=0.8", "keep_prob=1 - 0.8")
+    result = check(tmp_path, wrong, scripts.SESSION_RUN)
+    stage = first_failed(result)
+    assert stage.name.startswith("follows")
+    assert stage.reason.startswith("step 1: the original has")
+    assert stage.reason.endswith("the original repeats itself")
+
+
+def test_an_original_that_does_not_repeat_itself_proves_nothing(tmp_path: Path):
+    script = scripts.SESSION_RUN.replace(
+        "import numpy as np", "import os\nimport numpy as np\nnp.random.seed(os.getpid())", 1
+    )
+    result = check(tmp_path, script, script)
+    assert first_failed(result).reason.startswith("nothing can be said: two runs of the original")
+
+
+def test_a_name_that_is_not_there_fails_the_graph_and_says_where(tmp_path: Path):
+    script = "import tensorflow as tf\n\ndef main():\n    tf.Sesion()\n\nmain()\n"
+    result = check(tmp_path, script, script)
+    assert [stage.status for stage in result.stages] == [
+        "passed",
+        "passed",
+        "failed",
+        "not reached",
+        "not reached",
+    ]
+    assert "has no attribute 'Sesion' (train.py:4)" in first_failed(result).reason
+
+
+def test_a_missing_module_fails_the_imports_and_names_its_package(tmp_path: Path):
+    result = check(tmp_path, "import tensorflow as tf\nimport skimage.nothing\n")
+    stage = first_failed(result)
+    assert stage.name == "imports"
+    assert "-m pip install scikit-image" in stage.reason
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("import sys\nsys.exit('no data')\n", "the script left by sys.exit(no data)"),
+        ("x = input('data? ')\n", "EOFError: EOF when reading a line (train.py:1)"),
+        ("x = 1\n", "the script came to its end after 0 training steps"),
+    ],
+)
+def test_however_a_script_ends_is_a_result(tmp_path: Path, script: str, reason: str):
+    assert first_failed(check(tmp_path, script)).reason == reason
+
+
+def test_a_script_that_hangs_is_a_result_with_the_place_where_it_hangs(tmp_path: Path):
+    script = "import time\n\ndef wait():\n    time.sleep(100)\n\nwait()\n"
+    result = check(tmp_path, script, timeout_s=5.0)
+    stage = first_failed(result)
+    assert stage.reason == "still running after 5s"
+    assert any("line 4 in wait" in line for line in stage.details)

@@ -1,0 +1,131 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from jumar.porting.check.supervision import OUTPUT_LIMIT, Ended, supervise
+
+SOURCE = Path(__file__).resolve().parents[3] / "src"
+
+
+def run(folder: Path, program: str, *, timeout_s: float = 20.0) -> Ended:
+    return supervise(
+        [sys.executable, "-c", program],
+        folder=folder,
+        environment={"PATH": os.environ["PATH"]},
+        timeout_s=timeout_s,
+    )
+
+
+def alive(process_id: int) -> bool:
+    """Whether a process runs; one that ended and was not yet waited for does not."""
+    try:
+        state = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def wait_for(path: Path) -> str:
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        if path.is_file() and path.read_text().endswith("\n"):
+            return path.read_text()
+        time.sleep(0.02)
+    raise AssertionError(f"{path} was not written")
+
+
+def test_an_exit_code_and_the_last_lines_come_back(tmp_path: Path):
+    ended = run(tmp_path, "import sys; print('one'); print('two', file=sys.stderr); sys.exit(3)")
+    assert (ended.how, ended.code) == ("exited", 3)
+    assert set(ended.tail) == {"one", "two"}
+
+
+def test_a_program_that_hangs_is_ended_in_time(tmp_path: Path):
+    ended = run(tmp_path, "print('begun', flush=True)\nwhile True: pass", timeout_s=0.7)
+    assert ended.how == "timeout"
+    assert ended.seconds < 5
+    assert ended.tail == ("begun",)
+
+
+def test_a_program_that_says_where_it_hangs_is_asked(tmp_path: Path):
+    program = (
+        "import faulthandler, signal, time\n"
+        "faulthandler.register(signal.SIGUSR1)\n"
+        "print('begun', flush=True)\n"
+        "def stuck():\n    time.sleep(60)\n"
+        "stuck()\n"
+    )
+    ended = run(tmp_path, program, timeout_s=0.7)
+    assert ended.how == "timeout"
+    assert any("in stuck" in line for line in ended.tail)
+
+
+def test_a_crash_is_told_by_its_signal(tmp_path: Path):
+    ended = run(tmp_path, "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+    assert (ended.how, ended.code) == ("signal", signal.SIGSEGV)
+
+
+def test_a_flood_of_output_is_ended_and_only_its_end_is_kept(tmp_path: Path):
+    ended = run(tmp_path, "import sys\nwhile True: sys.stdout.write('x' * 99 + '\\n')")
+    assert ended.how == "flood"
+    assert ended.num_bytes > OUTPUT_LIMIT
+    assert sum(len(line) for line in ended.tail) < 2**18
+
+
+def test_much_output_without_a_reader_does_not_stall_the_program(tmp_path: Path):
+    ended = run(tmp_path, "print('y' * 2**20); print('done')")
+    assert (ended.how, ended.code, ended.tail[-1]) == ("exited", 0, "done")
+
+
+def test_a_question_is_answered_by_the_end_of_the_input(tmp_path: Path):
+    ended = run(tmp_path, "input('go on? ')")
+    assert (ended.how, ended.code) == ("exited", 1)
+    assert "EOFError" in ended.tail[-1]
+
+
+def test_what_the_program_started_does_not_outlive_it(tmp_path: Path):
+    program = (
+        "import subprocess, sys\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        "open('child', 'w').write(f'{child.pid}\\n')\n"
+    )
+    ended = run(tmp_path, program)
+    assert (ended.how, ended.code) == ("exited", 0)
+    deadline = time.monotonic() + 5
+    child = int((tmp_path / "child").read_text())
+    while alive(child) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not alive(child)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_ending_the_supervisor_ends_the_program(tmp_path: Path, number: signal.Signals):
+    program = "import os, time; open('id', 'w').write(f'{os.getpid()}\\n'); time.sleep(60)"
+    supervisor = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import sys\nfrom pathlib import Path\n"
+            "from jumar.porting.check.supervision import supervise\n"
+            "supervise([sys.executable, '-c', sys.argv[1]], folder=Path(sys.argv[2]),\n"
+            "          environment={}, timeout_s=60)",
+            program,
+            str(tmp_path),
+        ],
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        stderr=subprocess.DEVNULL,
+    )
+    child = int(wait_for(tmp_path / "id"))
+    supervisor.send_signal(number)
+    assert supervisor.wait(timeout=20) != 0
+    assert not alive(child)
+
+
+def test_control_characters_do_not_reach_the_terminal(tmp_path: Path):
+    ended = run(tmp_path, r"print('a\x1b[31mb\x07c'); print('10%\r20%')")
+    assert ended.tail == ("a?[31mb?c", "10%", "20%")

@@ -1,0 +1,205 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jumar.errors import UserError
+from jumar.porting.additions import additions
+from jumar.porting.options import PortOptions
+from jumar.porting.report.json_report import read_report
+from jumar.porting.tree import port_tree
+from tests.cli.command_line import jumar
+from tests.cli.in_process import here
+from tests.porting.trees import SESSION, content, write_files
+
+MAIN = "if __name__ == '__main__':\n    pass\n"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    return write_files(
+        tmp_path / "tree",
+        {"train.py": SESSION + MAIN, "sub/model.py": "x = 1\n", "data.txt": "tf.Session()\n"},
+    )
+
+
+def test_without_to_the_diff_is_shown_and_nothing_changes(tree: Path, tmp_path: Path) -> None:
+    before = content(tmp_path)
+    done = here("port", "tree", cwd=tmp_path)
+    assert "--- a/train.py\n+++ b/train.py\n" in done.out
+    assert "-with tf.Session() as sess:\n+with tf.Session(config=" in done.out
+    assert "files: 3  ported 1" in done.out
+    assert "jumar port tree --to tree-npu" in done.out
+    assert content(tmp_path) == before
+
+
+def test_the_diff_is_a_patch_that_makes_the_ported_tree(tree: Path, tmp_path: Path) -> None:
+    write_files(tree, {"dos.py": SESSION.replace("\n", "\r\n"), "end.py": SESSION.rstrip("\n")})
+    diff = here("port", "tree", "--minimal", cwd=tmp_path).out.split("files: ")[0]
+    here("port", "tree", "--minimal", "--to", "out", cwd=tmp_path)
+    subprocess.run(["git", "apply", "-p1"], cwd=tree, check=True, input=diff.encode())
+    assert content(tree) == content(tmp_path / "out")
+
+
+def test_to_writes_the_tree_with_its_launch_file_and_reports(tree: Path, tmp_path: Path) -> None:
+    done = here(
+        *("port", "tree", "--to", "out", "--report", "out/port.json", "--report", "a.html"),
+        *("--report", "a.md", "--lang", "zh"),
+        cwd=tmp_path,
+    )
+    assert "run_npu.sh" in done.out
+    assert f"已写入: {tmp_path / 'out'}" in done.out
+    report = read_report(tmp_path / "out" / "port.json")
+    assert report.added == ("run_npu.sh",)
+    assert (tmp_path / "out" / "train.py").read_text() == report.files[2].after
+    assert os.access(tmp_path / "out" / "run_npu.sh", os.X_OK)
+    assert "train.py" in (tmp_path / "out" / "run_npu.sh").read_text()
+    assert "<html" in (tmp_path / "a.html").read_text()
+    shown = here("port", "report", "out/port.json", "--lang", "zh", cwd=tmp_path).out
+    assert shown == (tmp_path / "a.md").read_text()
+    here("port", "report", "out/port.json", "--to", "b.html", "--lang", "zh", cwd=tmp_path)
+    assert (tmp_path / "b.html").read_bytes() == (tmp_path / "a.html").read_bytes()
+
+
+def test_the_second_run_changes_nothing(tree: Path, tmp_path: Path) -> None:
+    options = ("--precision", "allow_mix_precision", "--devices", "8")
+    here("port", "tree", "--to", "out", *options, "--exit-code", cwd=tmp_path, code=1)
+    done = here("port", "out", *options, "--exit-code", cwd=tmp_path)
+    assert "--- " not in done.out
+    assert "ported" not in done.out
+    # With other options a launch file that is there already is kept, and named.
+    done = here("port", "out", "--devices", "4", cwd=tmp_path)
+    assert "kept, though other than ours: run_npu.sh" in done.out
+
+
+def test_in_place_needs_git_or_force(tree: Path, tmp_path: Path) -> None:
+    done = here("port", "tree", "--in-place", cwd=tmp_path, code=2)
+    assert "not under git" in done.message
+    here("port", "tree", "--in-place", "--force", "--minimal", "--quiet", cwd=tmp_path)
+    assert "npu_config_proto" in (tree / "train.py").read_text()
+    assert {path.name for path in tree.iterdir()} == {"train.py", "sub", "data.txt"}
+
+
+def test_the_mixlist_lies_beside_every_script_that_reads_it(tree: Path, tmp_path: Path) -> None:
+    write_files(tree, {"sub/eval.py": SESSION})
+    text = '{"black-list": {"to-add": ["MatMul"]}}'
+    write_files(tmp_path, {"lists/ops.json": text})
+    options = ("--precision", "allow_mix_precision", "--mixlist", "lists/ops.json")
+    here("port", "tree", "--to", "out", *options, cwd=tmp_path)
+    for folder in ("out", "out/sub"):
+        assert (tmp_path / folder / "ops.json").read_text() == text
+    write_files(tmp_path, {"lists/ops.json": "{"})
+    assert "is no JSON" in here("port", "tree", *options, cwd=tmp_path, code=2).message
+    write_files(tmp_path, {"lists/ops.json": "[]"})
+    assert "no op list" in here("port", "tree", *options, cwd=tmp_path, code=2).message
+    (tmp_path / "lists" / "ops.json").unlink()
+    assert "cannot be read" in here("port", "tree", *options, cwd=tmp_path, code=2).message
+
+
+def test_json_is_the_report_and_quiet_is_silent(tree: Path, tmp_path: Path) -> None:
+    write_files(tree, {"bad.py": "import tensorflow\nx = = 1\n"})
+    shown = here("port", "tree", "--json", cwd=tmp_path).out
+    statuses = {file["path"]: file["status"] for file in json.loads(shown)["files"]}
+    assert statuses["train.py"] == "ported"
+    assert here("port", "tree", "--quiet", cwd=tmp_path).out == ""
+    assert "bad.py: neither Python 3 nor" in here("port", "tree", cwd=tmp_path).out
+
+
+def test_a_single_script_is_ported_to_a_script(tree: Path, tmp_path: Path) -> None:
+    here("port", "tree/train.py", "--to", "new.py", cwd=tmp_path)
+    assert "npu_bridge" in (tmp_path / "new.py").read_text()
+    assert not (tmp_path / "run_npu.sh").exists()
+    done = here("port", "tree/train.py", "--to", "b.py", "--devices", "8", cwd=tmp_path, code=2)
+    assert "Give a folder" in done.message
+    here("port", "tree/train.py", "--to", "folder", "--devices", "8", cwd=tmp_path)
+    assert (tmp_path / "folder" / "run_npu.sh").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["tre"], "Did you mean 'tree'?"),
+        (["tree/sub/none"], "no such file"),
+        (["tree/data.txt"], "is no Python script"),
+        (["tree", "--to", "out", "--in-place"], "Give one of them"),
+        (["tree", "--force"], "--force without --in-place"),
+        (["tree", "--jobs", "0"], "Give 1 or more"),
+        (["tree", "--report", "a.pdf"], "End the name in one of"),
+        (["tree", "--precision", "allow_mix"], "allow_mix_precision"),
+        (["tree", "--loss-scale", "fast"], "is no loss scale"),
+        (["tree", "--mixlist", "a.json"], "Add --precision"),
+        (["tree", "--devices", "0"], "Give 1 or more"),
+        (["tree", "--entry", "trian.py"], "Did you mean 'train.py'?"),
+        (["tree", "--from", "torch", "--auto-tune"], "TensorFlow adapter"),
+        (["tree", "--to", "tree/out"], "within the original"),
+        (["report", "tree/data.txt"], "data.txt"),
+        (["report", "none.json"], "none.json"),
+    ],
+)
+def test_wrong_options_are_errors_that_help(
+    words: list[str], said: str, tree: Path, tmp_path: Path
+) -> None:
+    before = content(tmp_path)
+    assert said in here("port", *words, cwd=tmp_path, code=2).message
+    assert content(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("files", "given", "entry"),
+    [
+        (["a.py"], "", "a.py"),
+        (["a.py", "b/main.py"], "", ""),
+        (["a.py", "b/main.py:"], "", "b/main.py"),
+        (["eval.py:", "train.py:", "main.py:"], "", "train.py"),
+        (["eval.py:", "a/run.py:", "main.py:"], "", "main.py"),
+        (["a/train.py:", "b/train.py:"], "", ""),
+        (["a/train.py:", "b/train.py:"], "b/train.py", "b/train.py"),
+        (["a/train.py:", "b/train.py:"], "./tree/a/../b/train.py", "b/train.py"),
+    ],
+)
+def test_the_script_that_starts_training_is_found(
+    files: list[str], given: str, entry: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sources = {name.rstrip(":"): SESSION + MAIN * name.endswith(":") for name in files}
+    tree = write_files(tmp_path / "tree", sources)
+    options = PortOptions(devices=2)
+    files_added = additions(port_tree(tree, options), tree, options, entry=given).files
+    assert f"{entry or 'none'}" in files_added["run_npu.sh"]
+    with pytest.raises(UserError, match="unknown script"):
+        additions(port_tree(tree, options), tree, options, entry="missing.py")
+
+
+def test_the_rules_are_listed_in_both_languages(tmp_path: Path) -> None:
+    lines = here("port", "rules", cwd=tmp_path).out.splitlines()
+    rows = json.loads(here("port", "rules", "--json", "--lang", "zh", cwd=tmp_path).out)
+    assert [line.split()[0] for line in lines] == [row["id"] for row in rows]
+    assert "session-config" in {row["id"] for row in rows}
+    only = json.loads(here("port", "rules", "--json", "--from", "torch", cwd=tmp_path).out)
+    assert {row["from"] for row in only} <= {"torch"}
+
+
+def test_torch_is_not_loaded_for_a_port(tree: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom jumar.cli.main import run\n"
+        "try: run(['port', 'tree', '--report', 'a.html'])\n"
+        "finally: print([name for name in ('torch', 'numpy', 'fissix') if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_command_works_in_a_process_of_its_own(tree: Path, tmp_path: Path) -> None:
+    write_files(tree, {f"m{number}.py": SESSION * 40 for number in range(20)})
+    shown = jumar("port", "tree", "--to", "out", "--jobs", "2", cwd=tmp_path).stdout
+    assert "ported 21" in shown

@@ -177,7 +177,7 @@ def init_resource(config=None):
     sess.run(opening)
     for name, function in _RANK_FUNCTIONS.items():
         util.set_value(name, function())
-    _record("session", init_resource=True)
+    _record("resource", call="init_resource")
     return sess, closing
 
 

@@ -174,7 +174,7 @@ class DynamicRNN(_DynamicBasic):
 class DynamicGRUV2(_DynamicBasic):
     """GRU: outputs y, h, and the update, reset, new and hidden gates, each for every step."""
 
-    _scope = "dynamicgruv2"
+    _variables_prefix = "dynamicgruv2"
 
     def __init__(
         self,
@@ -214,7 +214,7 @@ class DynamicGRUV2(_DynamicBasic):
 
         def variable(name, shape):
             return self.add_variable(
-                "{}/{}".format(self._scope, name),
+                "{}/{}".format(self._variables_prefix, name),
                 shape=shape,
                 dtype=self._dtype,
                 initializer=tf.random_uniform_initializer(-limit, limit),
@@ -272,7 +272,7 @@ class DynamicGRUV2(_DynamicBasic):
 class DynamicAUGRU(DynamicGRUV2):
     """GRU whose update gate is weakened by attention, which is given for time and batch."""
 
-    _scope = "dynamicaugru"
+    _variables_prefix = "dynamicaugru"
 
     def call(self, x, weight_att, seq_length=None, init_h=None):
         """Run over time."""

@@ -317,11 +317,10 @@ def _with_host_call(spec, mode):
         return spec, hooks
     function, tensors = host_call
     after = spec.train_op if mode == model_fn_lib.ModeKeys.TRAIN else spec.loss
+    # The function itself is called outside: opening the writer that it makes must not train.
     with tf.control_dependencies([after]):
-        if isinstance(tensors, dict):
-            said = function(**{name: tf.identity(one) for name, one in tensors.items()})
-        else:
-            said = function(*[tf.identity(one) for one in tensors])
+        tensors = tf.nest.map_structure(tf.identity, tensors)
+    said = function(**tensors) if isinstance(tensors, dict) else function(*tensors)
     with tf.control_dependencies([one for one in tf.nest.flatten(said) if one is not None]):
         loss = tf.identity(spec.loss)
     hooks.insert(0, NPUInfeedOutfeedSessionHook(said, mode))

@@ -43,7 +43,7 @@ def npu_resource_init(
     modes = {name: ("s", options[name]) for name in _CHECKED_MODES if name in options}
     for problem in check_blocks([modes], environment={}):
         refused_option(problem.key, problem.value, problem.text)
-    record("session", resource_init=options)
+    record("resource", call="npu_resource_init", options=options)
 
 
 _CHECKED_MODES = ("precision_mode", "precision_mode_v2")
@@ -78,7 +78,7 @@ def _set(init, name, value):
 
 def npu_resource_shutdown():
     """Nothing has to be closed."""
-    record("session", resource_shutdown=True)
+    record("resource", call="npu_resource_shutdown")
 
 
 def npu_close():

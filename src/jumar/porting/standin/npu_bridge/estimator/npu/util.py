@@ -256,7 +256,7 @@ def set_graph_exec_config(
     recompute = _recompute(experimental_config)
     if recompute is not None:
         marks["_recompute_mode"] = _text(recompute)
-    record("session", graph_options=sorted(marks), dynamic_input=dynamic_input)
+    record("graph options", names=sorted(marks), dynamic_input=dynamic_input)
     return _mark_fetch(fetch, marks)
 
 

@@ -1,0 +1,174 @@
+"""Writes the table of ranks that HCCL reads, from the device addresses of this machine.
+
+    python3 make_rank_table.py --devices 0,1,2,3 --to hccl_4p.json
+    python3 make_rank_table.py --merge server0.json server1.json --to hccl_8p.json
+    python3 make_rank_table.py --count hccl_8p.json
+
+The addresses are in /etc/hccn.conf, or the driver's hccn_tool knows them. For several servers,
+make a table on each, and merge them in the same order everywhere.
+
+Runs with Python 3.7 and its standard library.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+HCCN_TOOL = "/usr/local/Ascend/driver/tools/hccn_tool"
+
+
+class Problem(Exception):
+    """What the user can mend; printed without a traceback."""
+
+
+def read_hccn(path: str) -> dict[int, str]:
+    """The address of each device in a hccn.conf: lines like `address_0=192.168.100.101`."""
+    addresses: dict[int, str] = {}
+    try:
+        with Path(path).open(encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                found = re.match(r"\s*address_(\d+)\s*=\s*([0-9A-Fa-f.:]+)\s*$", line)
+                if found:
+                    addresses[int(found.group(1))] = found.group(2)
+    except OSError:
+        pass
+    return addresses
+
+
+def ask_hccn_tool(device: int) -> str:
+    """The address of a device as the driver's tool prints it; empty where that fails."""
+    tool = shutil.which("hccn_tool") or HCCN_TOOL
+    if not Path(tool).is_file():
+        return ""
+    try:
+        done = subprocess.run(
+            [tool, "-i", str(device), "-ip", "-g"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=30,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    found = re.search(r"ipaddr\s*:\s*([0-9A-Fa-f.:]+)", done.stdout.decode("utf-8", "replace"))
+    return found.group(1) if found else ""
+
+
+def own_address() -> str:
+    """The address by which other servers know this one; no packet is sent to find it."""
+    probe = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        probe.connect(("192.0.2.1", 9))
+        return str(probe.getsockname()[0])
+    except OSError:
+        return "127.0.0.1"
+    finally:
+        probe.close()
+
+
+def server(devices: list[int], hccn: str, server_id: str) -> dict[str, Any]:
+    """The entry of this machine, ranks counted from 0."""
+    addresses = read_hccn(hccn)
+    entries = []
+    for rank, device in enumerate(devices):
+        address = addresses.get(device) or ask_hccn_tool(device)
+        if not address:
+            raise Problem(
+                f"no address of device {device} in {hccn}\n"
+                f"  Look with: hccn_tool -i {device} -ip -g; in a container, mount /etc/hccn.conf."
+            )
+        entries.append({"device_id": str(device), "device_ip": address, "rank_id": str(rank)})
+    return {"server_id": server_id or own_address(), "device": entries, "host_nic_ip": "reserve"}
+
+
+def table(servers: list[dict[str, Any]]) -> dict[str, Any]:
+    """The table of some servers; ranks go on from one to the next."""
+    rank = 0
+    known: set[str] = set()
+    for one in servers:
+        if one["server_id"] in known:
+            raise Problem(f"two servers with the id {one['server_id']}")
+        known.add(one["server_id"])
+        for device in one["device"]:
+            device["rank_id"] = str(rank)
+            rank += 1
+    return {
+        "version": "1.0",
+        "server_count": str(len(servers)),
+        "server_list": servers,
+        "status": "completed",
+    }
+
+
+def read_table(path: str) -> list[dict[str, Any]]:
+    """The servers of a table."""
+    try:
+        with Path(path).open(encoding="utf-8") as content:
+            servers = json.load(content)["server_list"]
+        for one in servers:
+            one["server_id"] += ""
+            one["device"][0]["device_id"] += ""
+        return servers
+    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+        raise Problem(f"'{path}' is no rank table: {error!r}") from error
+
+
+def device_list(text: str) -> list[int]:
+    """`0,1,2` as numbers."""
+    if not re.match(r"\d+(,\d+)*$", text):
+        raise argparse.ArgumentTypeError("write 0,1,2,3")
+    numbers = [int(part) for part in text.split(",")]
+    if len(set(numbers)) != len(numbers):
+        raise argparse.ArgumentTypeError("a device is named twice")
+    return numbers
+
+
+def write(path: str, content: dict[str, Any]) -> None:
+    """Write beside the place and rename, so that no process reads half a table."""
+    beside = Path(f"{path}.{os.getpid()}.partial")
+    try:
+        with beside.open("w", encoding="utf-8") as file:
+            json.dump(content, file, indent=2)
+            file.write("\n")
+        beside.replace(path)
+    except OSError as error:
+        raise Problem(f"'{path}' cannot be written: {error.strerror}") from error
+
+
+def main(arguments: list[str]) -> int:
+    """Do what the command line says; returns the exit status."""
+    parser = argparse.ArgumentParser(description="Write or count the table of ranks of HCCL.")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--devices", type=device_list, help="devices of this machine: 0,1,2,3")
+    what.add_argument("--merge", nargs="+", metavar="TABLE", help="tables of servers, in order")
+    what.add_argument("--count", metavar="TABLE", help="print the number of devices in a table")
+    parser.add_argument("--to", metavar="TABLE", default="rank_table.json", help="where to write")
+    parser.add_argument("--hccn", default="/etc/hccn.conf", help="where the addresses are")
+    parser.add_argument("--server-id", default="", help="address of this machine")
+    given = parser.parse_args(arguments)
+    try:
+        if given.count:
+            print(sum(len(one["device"]) for one in read_table(given.count)))
+            return 0
+        if given.merge:
+            servers = [one for path in given.merge for one in read_table(path)]
+        else:
+            servers = [server(given.devices, given.hccn, given.server_id)]
+        write(given.to, table(servers))
+    except Problem as problem:
+        sys.stderr.write(f"make_rank_table.py: {problem}\n")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,407 @@
+"""Runs a training script as a job of ModelArts: data from object storage in, results out.
+
+Start file of the job: this one. ModelArts gives it `--data_url` and `--train_url`; everything that
+it does not know goes on to the script.
+
+    --data_url URL       folder, or one .zip, of the data: obs://bucket/data or a local path
+    --train_url URL      folder for the results
+    --ma_script PATH     the script                                  (default: the ported one)
+    --ma_data_to PATH    where the data is put, from the script's folder (default: a cache)
+    --ma_results PATHS   what is taken back, from the script's folder: checkpoint,logs
+    --ma_every MINUTES   take results back while training, 0 for never          (default: 10)
+    --ma_zip             pack results into one results.zip each time
+
+A script that mentions data_url or train_url gets the local folders as these options. Others find
+them as {data} and {train} in their arguments: `--dataset={data}/cats --out={train}`.
+
+The exit status is the script's. Runs with Python 3.7 and its standard library; obs:// needs moxing,
+which ModelArts has. It is one file, however long, because it lies in somebody else's tree.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import hashlib
+import importlib
+import os
+import re
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import zipfile
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+ENTRY = ""
+OUTPUT_FOLDERS: tuple[str, ...] = ()
+
+HERE = Path(__file__).resolve().parent
+PART = 1 << 20
+
+
+class Problem(Exception):
+    """What the user can mend; printed without a traceback."""
+
+
+def say(text: str) -> None:
+    """A line of the job's log, at once."""
+    print(f"modelarts_run: {text}", flush=True)
+
+
+def key_of(*texts: str) -> str:
+    """A short name for some texts."""
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
+
+
+def is_remote(url: str) -> bool:
+    """Whether a place is in object storage."""
+    return re.match(r"(obs|s3)://", url) is not None
+
+
+def moxing_file() -> Any:
+    """The module that ModelArts has for object storage."""
+    try:
+        return importlib.import_module("moxing").file
+    except ImportError as error:
+        raise Problem("obs:// needs moxing, which is not installed here") from error
+
+
+def copy_in(url: str, place: Path) -> None:
+    """Bring a folder or a file to this machine."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if is_remote(url):
+        files = moxing_file()
+        if not files.exists(url):
+            raise Problem(f"there is no '{url}'")
+        if files.is_directory(url):
+            files.copy_parallel(url, str(place))
+        else:
+            files.copy(url, str(place))
+        return
+    source = Path(url)
+    if source.is_dir():
+        copy_folder(source, place)
+    elif source.is_file():
+        shutil.copyfile(str(source), str(place))
+    else:
+        raise Problem(f"there is no '{url}'")
+
+
+def copy_folder(source: Path, place: Path) -> None:
+    """Copy a folder over another; a file appears whole or not at all."""
+    place.mkdir(parents=True, exist_ok=True)
+    for folder, folders, names in os.walk(str(source)):
+        within = Path(folder).relative_to(source)
+        for name in folders:
+            (place / within / name).mkdir(parents=True, exist_ok=True)
+        for name in names:
+            copy_file(Path(folder) / name, place / within / name)
+
+
+def copy_file(source: Path, place: Path) -> None:
+    """Copy a file beside its place and rename it; one that went away meanwhile is left out."""
+    beside = place.with_name(f".{place.name}.{os.getpid()}.partial")
+    # Trainings delete old checkpoints while this copies.
+    with contextlib.suppress(FileNotFoundError):
+        shutil.copyfile(str(source), str(beside))
+        beside.replace(place)
+
+
+def copy_out(source: Path, url: str) -> None:
+    """Take a folder or a file to its place in object storage, or to another folder."""
+    if is_remote(url):
+        files = moxing_file()
+        if source.is_dir():
+            files.copy_parallel(str(source), url)
+        else:
+            files.copy(str(source), url)
+    elif source.is_dir():
+        copy_folder(source, Path(url))
+    else:
+        Path(url).parent.mkdir(parents=True, exist_ok=True)
+        copy_file(source, Path(url))
+
+
+def unpack(archive: Path, place: Path) -> None:
+    """Unpack a zip; nothing is written outside of the folder, and no more than fits."""
+    fresh = not place.exists()
+    try:
+        with zipfile.ZipFile(str(archive)) as content:
+            members = content.infolist()
+            for member in members:
+                check_member(archive, member)
+            place.mkdir(parents=True, exist_ok=True)
+            needed = sum(member.file_size for member in members)
+            free = shutil.disk_usage(str(place)).free
+            if needed > free:
+                raise Problem(f"'{archive}' unpacks to {needed} bytes; {free} are free")
+            for member in members:
+                write_member(content, member, place)
+    except Exception as error:
+        # zipfile raises many things for broken archives: BadZipFile, zlib.error, OSError, ...
+        if fresh:
+            shutil.rmtree(str(place), ignore_errors=True)
+        if isinstance(error, Problem):
+            raise
+        raise Problem(f"'{archive}' cannot be unpacked: {error!r}") from error
+
+
+def check_member(archive: Path, member: zipfile.ZipInfo) -> None:
+    """Refuse names that lead elsewhere, and links."""
+    name = member.filename.replace("\\", "/")
+    parts = PurePosixPath(name).parts
+    if name.startswith("/") or ".." in parts or re.match(r"[A-Za-z]:", name) or not parts:
+        raise Problem(f"'{archive}' holds the path '{member.filename}', which leads out of it")
+    kind = stat.S_IFMT(member.external_attr >> 16)
+    if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+        raise Problem(f"'{archive}' holds '{member.filename}', which is a link or a device")
+
+
+def write_member(content: zipfile.ZipFile, member: zipfile.ZipInfo, place: Path) -> None:
+    """Write one member, and not a byte more than it says it has."""
+    target = place.joinpath(*PurePosixPath(member.filename.replace("\\", "/")).parts)
+    if member.filename.endswith("/"):
+        target.mkdir(parents=True, exist_ok=True)
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    left = member.file_size
+    with content.open(member) as source, target.open("wb") as file:
+        for part in iter(lambda: source.read(PART), b""):
+            left -= len(part)
+            if left < 0:
+                raise Problem(f"'{member.filename}' is longer than its zip says")
+            file.write(part)
+
+
+def pack(folders: list[Path], archive: Path) -> None:
+    """Pack folders into one zip, each under its own name."""
+    with zipfile.ZipFile(str(archive), "w", zipfile.ZIP_DEFLATED, allowZip64=True) as content:
+        for folder in folders:
+            for path in sorted(folder.rglob("*")):
+                if path.is_file() and not path.is_symlink():
+                    content.write(str(path), str(Path(folder.name) / path.relative_to(folder)))
+
+
+class Data:
+    """The data on this machine; of several processes, one brings it and the others wait.
+
+    Args:
+        url: Where it comes from.
+        place: Where it is put.
+        cache: Folder for locks and zips.
+    """
+
+    def __init__(self, url: str, place: Path, cache: Path) -> None:
+        self.url = url
+        self.place = place
+        key = key_of(url, str(place))
+        self.lock = cache / f"data_{key}.lock"
+        self.done = cache / f"data_{key}.done"
+        self.archive = cache / f"data_{key}.zip"
+
+    def bring(self) -> None:
+        """Copy it, and unpack it where it is one zip."""
+        self.lock.parent.mkdir(parents=True, exist_ok=True)
+        with self.lock.open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            job = os.environ.get("JOB_ID", "")
+            # Of another job it may be older than what is in storage now.
+            if job and self.done.exists() and self.done.read_text() == job:
+                say(f"data: {self.place} is there already")
+                return
+            begin = time.monotonic()
+            if self.lock.parent in self.place.parents:
+                shutil.rmtree(str(self.place), ignore_errors=True)
+            if self.url.lower().endswith(".zip"):
+                copy_in(self.url, self.archive)
+                unpack(self.archive, self.place)
+                self.archive.unlink()
+            else:
+                copy_in(self.url, self.place)
+            self.done.write_text(job)
+        say(f"data: {self.url} -> {self.place} in {time.monotonic() - begin:.1f} s")
+
+
+class Results:
+    """What the script writes, and where it goes.
+
+    Args:
+        sources: Folders by the name under which they are kept.
+        url: Where they go; empty for nowhere.
+        packed: Whether as one zip.
+        cache: Folder for the zip.
+    """
+
+    def __init__(self, sources: dict[str, Path], url: str, packed: bool, cache: Path) -> None:
+        self.sources = sources
+        self.url = url.rstrip("/")
+        self.packed = packed
+        self.archive = cache / f"results_{os.getpid()}.zip"
+        self.last: object = None
+
+    def state(self) -> object:
+        """What tells whether something changed since."""
+        found: list[tuple[str, int, int]] = []
+        for source in self.sources.values():
+            for path in source.rglob("*"):
+                # What went away while this looks is no change that could be taken back.
+                with contextlib.suppress(OSError):
+                    about = path.stat()
+                    if stat.S_ISREG(about.st_mode):
+                        found.append((str(path), about.st_size, about.st_mtime_ns))
+        return sorted(found)
+
+    def take_back(self) -> None:
+        """Copy what there is, unless nothing changed since the last time."""
+        state = self.state()
+        if not self.url or not state or state == self.last:
+            return
+        present = {name: source for name, source in self.sources.items() if source.is_dir()}
+        if self.packed:
+            pack(list(present.values()), self.archive)
+            copy_out(self.archive, f"{self.url}/results.zip")
+            self.archive.unlink()
+        else:
+            for name, source in present.items():
+                copy_out(source, f"{self.url}/{name}" if name else self.url)
+        self.last = state
+        say(f"results: -> {self.url}")
+
+    def take_back_surely(self) -> bool:
+        """The same at the end, with three tries; whether it went well."""
+        for seconds in (1, 10, 0):
+            try:
+                self.take_back()
+                return True
+            except Exception as error:
+                # Whatever storage raises, hours of training must not be lost to it.
+                say(f"results: {error!r}")
+            time.sleep(seconds)
+        say(f"results: NOT taken back; they are in {', '.join(map(str, self.sources.values()))}")
+        return False
+
+    def keep_taking_back(self, minutes: float, stop: threading.Event) -> None:
+        """Take back every so many minutes until told to stop."""
+        while not stop.wait(minutes * 60):
+            try:
+                self.take_back()
+            except Exception as error:
+                say(f"results: {error!r}; the next try is in {minutes:g} minutes")
+
+
+def parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
+    """What is for this file, and what goes on to the script."""
+    parser = argparse.ArgumentParser(description="Run a script as a job.", allow_abbrev=False)
+    parser.add_argument("--data_url", default="")
+    parser.add_argument("--train_url", default="")
+    parser.add_argument("--ma_script", default=ENTRY)
+    parser.add_argument("--ma_data_to", default="")
+    parser.add_argument("--ma_results", default="")
+    parser.add_argument("--ma_every", type=float, default=10)
+    parser.add_argument("--ma_zip", action="store_true")
+    return parser.parse_known_args(arguments)
+
+
+def find_script(name: str) -> Path:
+    """The script, from here."""
+    if not name:
+        raise Problem("which script? Give it with --ma_script")
+    script = HERE / name
+    if not script.is_file():
+        raise Problem(f"there is no '{script}'")
+    return script
+
+
+def find_cache() -> Path:
+    """The disk for data: ModelArts has one at /cache."""
+    for place in (os.environ.get("MA_LOCAL_CACHE", ""), "/cache"):
+        if place and Path(place).is_dir() and os.access(place, os.W_OK):
+            return Path(place)
+    return Path(tempfile.gettempdir()) / f"modelarts_{os.getuid()}"
+
+
+def script_arguments(script: Path, rest: list[str], data: str, train: str) -> list[str]:
+    """The script's own arguments, with the local folders in them."""
+    filled = [part.replace("{data}", data).replace("{train}", train) for part in rest]
+    text = script.read_text(encoding="utf-8", errors="replace")
+    for name, value in (("data_url", data), ("train_url", train)):
+        if value and re.search(rf"\b{name}\b", text):
+            filled.append(f"--{name}={value}")
+    return filled
+
+
+def run(command: list[str], folder: Path) -> int:
+    """Run the script; what ends this process is passed on to it."""
+    process = subprocess.Popen(command, cwd=str(folder))
+
+    def pass_on(number: int, _frame: Any) -> None:
+        if process.poll() is None:
+            process.send_signal(number)
+
+    signal.signal(signal.SIGTERM, pass_on)
+    signal.signal(signal.SIGINT, pass_on)
+    code = process.wait()
+    return 128 - code if code < 0 else code
+
+
+def job(arguments: list[str]) -> int:
+    """Data in, training, results out; returns the exit status."""
+    given, rest = parse(arguments)
+    script = find_script(given.ma_script)
+    folder = script.parent
+    rank = os.environ.get("RANK_ID", "0")
+    # Jobs of the same user may run side by side on one machine.
+    cache = find_cache() / "modelarts_run" / key_of(given.data_url, given.train_url)
+    train = cache / f"train_{rank}"
+    train.mkdir(parents=True, exist_ok=True)
+    data = ""
+    if given.data_url:
+        place = folder / given.ma_data_to if given.ma_data_to else cache / "data"
+        packed = given.data_url.lower().endswith(".zip")
+        if is_remote(given.data_url) or packed or given.ma_data_to:
+            Data(given.data_url, place, cache).bring()
+        else:
+            # Newer jobs have their data on this machine already.
+            place = Path(given.data_url).resolve()
+            if not place.exists():
+                raise Problem(f"there is no '{given.data_url}'")
+        data = str(place)
+    named = [part for part in given.ma_results.split(",") if part]
+    sources = {"": train}
+    sources.update((part.strip("/"), folder / part) for part in [*named, *OUTPUT_FOLDERS])
+    # The ranks of one job would write over each other's results.
+    results = Results(sources, given.train_url if rank == "0" else "", given.ma_zip, cache)
+    command = [sys.executable, "-u", str(script)]
+    command += script_arguments(script, rest, data, str(train))
+    stop = threading.Event()
+    every = (given.ma_every, stop)
+    watch = threading.Thread(target=results.keep_taking_back, args=every, daemon=True)
+    if given.ma_every > 0:
+        watch.start()
+    say(f"starts {script.name}")
+    code = run(command, folder)
+    say(f"{script.name} ended with {code}")
+    stop.set()
+    if watch.is_alive():
+        watch.join()
+    return code if results.take_back_surely() else code or 1
+
+
+def main(arguments: list[str]) -> int:
+    """Run the job; what the user can mend is said without a traceback."""
+    try:
+        return job(arguments)
+    except Problem as problem:
+        sys.stderr.write(f"modelarts_run: {problem}\n")
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -110,7 +110,10 @@ def open_parenthesis(module: Module, call: ast.Call) -> int:
 
 
 def add_argument(module: Module, call: ast.Call, text: str) -> Replacement:
-    """One more argument, `name=value`, after the last, before a `**mapping`."""
+    """One more argument, `name=value`, after the last, before a `**mapping`.
+
+    It gets a line of its own where the last argument has one.
+    """
     present = slots(module, call)
     if not present:
         position = open_parenthesis(module, call) + 1
@@ -118,7 +121,10 @@ def add_argument(module: Module, call: ast.Call, text: str) -> Replacement:
     last = present[-1]
     if isinstance(last.node, ast.keyword) and last.node.arg is None:
         return Replacement(start=last.start, end=last.start, text=f"{text}, ")
-    return Replacement(start=last.end, end=last.end, text=f", {text}", side="close")
+    line = module.lines.line_start(last.start)
+    own_line = not module.text[line : last.start].strip() and line > module.span(call)[0]
+    gap = module.lines.newline + module.text[line : last.start] if own_line else " "
+    return Replacement(start=last.end, end=last.end, text=f",{gap}{text}", side="close")
 
 
 def remove_arguments(

@@ -7,6 +7,7 @@ from jumar.porting.changes import Change, Leave, Replacement
 from jumar.porting.editing import add_argument, argument, is_open, replace
 from jumar.porting.edits import Text
 from jumar.porting.registry import Example, rule
+from jumar.porting.rules.tensorflow.estimator import loop_notice
 from jumar.porting.rules.tensorflow.estimator_plan import (
     TPU_ESTIMATOR,
     minimal_config,
@@ -36,7 +37,8 @@ _EXAMPLE_AFTER = (
     "    use_tpu=False,\n"
     "    model_fn=model_fn,\n"
     "    config=npu_run_config_init(run_config=rc),\n"
-    "    train_batch_size=8, eval_on_tpu=False, export_to_tpu=False)\n"
+    "    train_batch_size=8,\n"
+    "    eval_on_tpu=False, export_to_tpu=False)\n"
 )
 
 
@@ -103,4 +105,5 @@ def tpu_estimator(call: ast.Call, view: View) -> Iterator[Change]:
     if not changes:
         yield Leave(node=call, reason=_DONE)
         return
+    yield from loop_notice(call, view)
     yield view.rewrite(call, *changes, reason=_OFF, imports=imports, functions=functions)

@@ -54,8 +54,8 @@ _SESSION = Text(
             '            optimizer.parameter_map["precision_mode"].s = b"force_fp16"\n'
             "    return config\n\n"
             "rc = tf.contrib.tpu.RunConfig(\n    master=master,\n"
-            "    tpu_config=tf.contrib.tpu.TPUConfig(iterations_per_loop=1000), "
-            "session_config=npu_session_config())\n",
+            "    tpu_config=tf.contrib.tpu.TPUConfig(iterations_per_loop=1000),\n"
+            "    session_config=npu_session_config())\n",
             options=PortOptions(precision="force_fp16"),
         ),
     ),
@@ -69,9 +69,13 @@ def tpu_run_config(call: ast.Call, view: View) -> Iterator[Change]:
     """Add the session's options; tell of a loop that the NPU does not do."""
     for node in ast.walk(call):
         if isinstance(node, ast.Call) and node is not call:
-            loops = literal(argument(node, "iterations_per_loop", 0))
+            loops = argument(node, "iterations_per_loop", 0)
             name = view.module.name_of(node.func) or ""
-            if name == "tensorflow.contrib.tpu.TPUConfig" and loops != 1:
+            if (
+                name == "tensorflow.contrib.tpu.TPUConfig"
+                and loops is not None
+                and literal(loops) != 1
+            ):
                 yield view.notice(node, reason=_LOOP, todo=_LOOP_TODO, severity="speed")
     if not view.options.has_session_options:
         return

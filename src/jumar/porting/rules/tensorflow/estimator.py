@@ -46,6 +46,17 @@ _STARRED_TODO = Text(
     en="pass config=npu_run_config_init(run_config=...) where the arguments are made",
     zh="在构造这些参数的位置传入 config=npu_run_config_init(run_config=...)",
 )
+_LOOP = Text(
+    en="the session is told of {steps} steps a run, which only NPUEstimator turns into a loop on "
+    "the device; this estimator does not",
+    zh="会话选项要求每次运行 {steps} 步，但只有 NPUEstimator 会据此在设备侧构造循环，"
+    "该 Estimator 不会",
+)
+_LOOP_TODO = Text(
+    en="port it without --iterations-per-loop, or make its configuration an NPURunConfig beside it "
+    "and the estimator an NPUEstimator",
+    zh="去掉 --iterations-per-loop 重新移植，或在同一模块中改用 NPURunConfig 与 NPUEstimator",
+)
 
 
 @rule(
@@ -145,8 +156,18 @@ def with_minimal_config(call: ast.Call, position: int, view: View) -> Iterator[C
     if change is None:
         yield Leave(node=call, reason=_DONE)
         return
+    yield from loop_notice(call, view)
     replacements, imports, functions = change
     yield view.rewrite(call, *replacements, reason=_MINIMAL, imports=imports, functions=functions)
+
+
+def loop_notice(call: ast.Call, view: View) -> Iterator[Change]:
+    """Tell of steps a run that an estimator which keeps its class does not do."""
+    steps = view.options.iterations_per_loop
+    if steps > 1:
+        yield view.notice(
+            call, reason=_LOOP.filled(steps=steps), todo=_LOOP_TODO, severity="blocking"
+        )
 
 
 def job_line(call: ast.Call, view: View) -> tuple[Replacement, ...]:

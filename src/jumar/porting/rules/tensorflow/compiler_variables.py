@@ -1,0 +1,73 @@
+"""Environment variables that switch XLA or TensorFlow's own mixed precision on are removed."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change
+from jumar.porting.editing import delete
+from jumar.porting.edits import Text
+from jumar.porting.options import PortOptions
+from jumar.porting.registry import Example, rule
+from jumar.porting.rules.tensorflow.environment_variables import assigned_variable
+from jumar.porting.view import View
+
+_XLA = ("TF_XLA_FLAGS", "XLA_FLAGS")
+_MIXED = (
+    "TF_ENABLE_AUTO_MIXED_PRECISION",
+    "TF_ENABLE_AUTO_MIXED_PRECISION_GRAPH_REWRITE",
+    "TF_ENABLE_AUTO_MIXED_PRECISION_LOSS_SCALING",
+)
+_COMPILER = Text(
+    en="XLA and the NPU's graph engine exclude each other: the variable would switch XLA on",
+    zh="XLA 与 NPU 图引擎互斥：该环境变量会打开 XLA",
+)
+_PRECISION = Text(
+    en="mixed precision on the NPU is precision_mode, not this variable of TensorFlow for GPUs",
+    zh="NPU 的混合精度由 precision_mode 设置，而非 TensorFlow 针对 GPU 的该环境变量",
+)
+_PRECISION_TODO = Text(
+    en="port it with --precision allow_mix_precision and --loss-scale exponential",
+    zh="使用 --precision allow_mix_precision 与 --loss-scale exponential 重新移植",
+)
+
+
+@rule(
+    "compiler-variables",
+    title=Text(
+        en="Variables that switch on XLA or mixed precision for GPUs are removed",
+        zh="删除打开 XLA 或 GPU 混合精度的环境变量",
+    ),
+    source="TensorFlow 1.15 migration guide of CANN",
+    nodes=(ast.Assign, ast.Expr),
+    examples=(
+        Example(
+            before="import os\nimport tensorflow as tf\n\n"
+            "os.environ['TF_XLA_FLAGS'] = '--tf_xla_auto_jit=2'\n"
+            "os.environ['TF_CPP_MIN_LOG_LEVEL'] = '2'\n",
+            after="import os\nimport tensorflow as tf\n\n"
+            "os.environ['TF_CPP_MIN_LOG_LEVEL'] = '2'\n",
+        ),
+        Example(
+            before="from os import environ\nimport tensorflow as tf\n\n"
+            "def fast():\n    environ.setdefault('TF_ENABLE_AUTO_MIXED_PRECISION', '1')\n",
+            after="from os import environ\nimport tensorflow as tf\n\ndef fast():\n    pass\n",
+            options=PortOptions(precision="allow_mix_precision"),
+        ),
+    ),
+    untouched=(
+        "import os\nimport tensorflow as tf\n\nos.environ['TF_CONFIG'] = '{}'\n",
+        "import os\nimport tensorflow as tf\n\nprint(os.environ['TF_XLA_FLAGS'])\n",
+        "import tensorflow as tf\n\nsettings['TF_XLA_FLAGS'] = '1'\n",
+        "import tensorflow as tf\nimport mine as os\n\nos.environ['TF_XLA_FLAGS'] = '1'\n",
+    ),
+)
+def compiler_variables(node: ast.Assign | ast.Expr, view: View) -> Iterator[Change]:
+    """Delete the statement; say how precision is asked for instead."""
+    found = assigned_variable(node, view)
+    if found is None or found[0] not in (*_XLA, *_MIXED):
+        return
+    mixed = found[0] in _MIXED
+    if mixed and view.options.precision is None:
+        yield view.notice(node, reason=_PRECISION, todo=_PRECISION_TODO, severity="speed")
+    reason = _PRECISION if mixed else _COMPILER
+    yield view.rewrite(node, delete(view.module, node), reason=reason)

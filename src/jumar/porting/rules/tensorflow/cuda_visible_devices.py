@@ -1,0 +1,158 @@
+"""The choice of a GPU by an environment variable becomes the choice of an NPU."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change
+from jumar.porting.editing import delete, literal, replace
+from jumar.porting.edits import Text
+from jumar.porting.registry import Example, rule
+from jumar.porting.rules.tensorflow.environment_variables import assigned_variable, read_variable
+from jumar.porting.view import View
+
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+_ORDER = "CUDA_DEVICE_ORDER"
+_CHOICE = Text(
+    en="the NPU of a process is named by ASCEND_DEVICE_ID; a launch script that has set it wins",
+    zh="进程使用的 NPU 由 ASCEND_DEVICE_ID 指定；启动脚本已设置时以其为准",
+)
+_SEVERAL = Text(
+    en="a process uses one NPU: ASCEND_DEVICE_ID and DEVICE_ID, which the launch script sets, name "
+    "it, and a list of GPUs means nothing",
+    zh="一个进程只使用一个 NPU，由启动脚本设置的 ASCEND_DEVICE_ID 与 DEVICE_ID 指定；"
+    "GPU 列表无意义",
+)
+_SEVERAL_TODO = Text(
+    en="port it with --devices {count}, and start it with the launch script: one process a device",
+    zh="使用 --devices {count} 重新移植，并用启动脚本启动：每个设备一个进程",
+)
+_UNKNOWN = Text(
+    en="the value has to be one number of a device: a list such as 0,1 is none, nor is an empty "
+    "text",
+    zh="该值必须是单个设备编号：0,1 这样的列表或空字符串均无效",
+)
+_UNKNOWN_TODO = Text(
+    en="pass one number, or set ASCEND_DEVICE_ID outside of the script",
+    zh="传入单个编号，或在脚本外设置 ASCEND_DEVICE_ID",
+)
+_HIDDEN = Text(
+    en="this hides the GPUs so that the script runs on the CPU; it does not hide the NPU",
+    zh="该语句隐藏 GPU 以便在 CPU 上运行；它不会隐藏 NPU",
+)
+_HIDDEN_TODO = Text(
+    en="run the original where the CPU is wanted: sessions of the ported script use the NPU",
+    zh="需要在 CPU 上运行时请使用原脚本：移植后的会话使用 NPU",
+)
+_READ = Text(
+    en="the script reads which GPUs are visible, which says nothing about NPUs",
+    zh="脚本读取可见的 GPU，这与 NPU 无关",
+)
+_READ_TODO = Text(
+    en="read ASCEND_DEVICE_ID for the device of this process, RANK_SIZE for the number of devices",
+    zh="本进程的设备读取 ASCEND_DEVICE_ID，设备总数读取 RANK_SIZE",
+)
+_PCI = Text(en="the order of GPUs means nothing on the NPU", zh="GPU 排序在 NPU 上无意义")
+
+
+@rule(
+    "cuda-visible-devices",
+    title=Text(
+        en="CUDA_VISIBLE_DEVICES becomes ASCEND_DEVICE_ID",
+        zh="CUDA_VISIBLE_DEVICES 替换为 ASCEND_DEVICE_ID",
+    ),
+    source="npu_attrs.cc of Ascend/tensorflow: session_device_id, ASCEND_DEVICE_ID, DEVICE_ID",
+    nodes=(ast.Assign, ast.Expr, ast.Subscript, ast.Call),
+    examples=(
+        Example(
+            before="import os\nimport tensorflow as tf\n\n"
+            'os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"\n'
+            'os.environ["CUDA_VISIBLE_DEVICES"] = "2"\n',
+            after="import os\nimport tensorflow as tf\n\n"
+            'os.environ.setdefault("ASCEND_DEVICE_ID", "2")\n',
+        ),
+        Example(
+            before="import os\nimport tensorflow as tf\n\n"
+            "os.environ['CUDA_VISIBLE_DEVICES'] = '0,1,2,3'  # all\n",
+            after="import os\nimport tensorflow as tf\n\n",
+        ),
+        Example(
+            before="import os\nimport tensorflow as tf\n\n"
+            "os.environ['CUDA_VISIBLE_DEVICES'] = str(args.gpu)\n",
+            after="import os\nimport tensorflow as tf\n\n"
+            'os.environ.setdefault("ASCEND_DEVICE_ID", str(args.gpu))\n',
+        ),
+        Example(
+            before="import os\nimport tensorflow as tf\n\n"
+            "os.environ['CUDA_VISIBLE_DEVICES'] = ''\n"
+            "count = len(os.environ['CUDA_VISIBLE_DEVICES'])\n",
+            after="import os\nimport tensorflow as tf\n\n"
+            "os.environ['CUDA_VISIBLE_DEVICES'] = ''\n"
+            "count = len(os.environ['CUDA_VISIBLE_DEVICES'])\n",
+        ),
+    ),
+    untouched=(
+        "import os\nimport tensorflow as tf\n\nos.environ['ASCEND_DEVICE_ID'] = '1'\n",
+        "import os\nimport tensorflow as tf\n\nos.environ['CUDA_VISIBLE_DEVICES'] = '-1'\n",
+        "import tensorflow as tf\n\nsettings = {'CUDA_VISIBLE_DEVICES': '1'}\n",
+        "import tensorflow as tf\n\nprint('CUDA_VISIBLE_DEVICES')\n",
+        "import os\nimport torch\n\nos.environ['CUDA_VISIBLE_DEVICES'] = '1'\n",
+    ),
+)
+def cuda_visible_devices(
+    node: ast.Assign | ast.Expr | ast.Subscript | ast.Call, view: View
+) -> Iterator[Change]:
+    """Name the NPU where one GPU was named; delete what names several."""
+    if not _trains_with_tensorflow(view):
+        return
+    if isinstance(node, ast.Subscript | ast.Call):
+        if read_variable(node, view) == _VISIBLE:
+            yield view.notice(node, reason=_READ, todo=_READ_TODO)
+        return
+    found = assigned_variable(node, view)
+    if found is None:
+        return
+    name, value = found
+    if name == _ORDER:
+        yield view.rewrite(node, delete(view.module, node), reason=_PCI)
+    elif name == _VISIBLE:
+        yield from _choice(node, value, view)
+
+
+def _choice(node: ast.Assign | ast.Expr, value: ast.expr, view: View) -> Iterator[Change]:
+    text = literal(value)
+    if isinstance(text, str) and not re.fullmatch(r"\s*\d+\s*", text):
+        numbers = [part for part in text.split(",") if part.strip().isdigit()]
+        if len(numbers) < 2:
+            yield view.notice(node, reason=_HIDDEN, todo=_HIDDEN_TODO)
+            return
+        if not view.options.distributed:
+            todo = _SEVERAL_TODO.filled(count=len(numbers))
+            yield view.notice(node, reason=_SEVERAL, todo=todo, severity="speed")
+        yield view.rewrite(node, delete(view.module, node), reason=_SEVERAL)
+        return
+    if text is None:
+        yield view.notice(node, reason=_UNKNOWN, todo=_UNKNOWN_TODO)
+    source = view.module.source(value)
+    environ = _environ(node, view)
+    yield view.rewrite(
+        node,
+        replace(view.module, node, f'{environ}.setdefault("ASCEND_DEVICE_ID", {source})'),
+        reason=_CHOICE,
+        confidence="certain" if text is not None else "likely",
+        imports=() if environ != "os.environ" else ("os:",),
+    )
+
+
+def _environ(node: ast.Assign | ast.Expr, view: View) -> str:
+    """How the script writes `os.environ`."""
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+        return view.module.source(node.targets[0].value)
+    return "os.environ"
+
+
+def _trains_with_tensorflow(view: View) -> bool:
+    """Whether the module has to do with TensorFlow: PyTorch scripts have rules of their own."""
+    return any(view.module.imports(name) for name in ("tensorflow", "keras", "horovod")) or (
+        not view.module.imports("torch")
+    )

@@ -1,0 +1,163 @@
+"""Options of GPUs have no effect on the NPU."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change
+from jumar.porting.editing import delete, remove_arguments
+from jumar.porting.edits import Confidence, Text
+from jumar.porting.registry import Example, rule
+from jumar.porting.view import View
+
+_FIELDS = frozenset(
+    (
+        "allow_growth",
+        "allocator_type",
+        "deferred_deletion_bytes",
+        "experimental",
+        "force_gpu_compatible",
+        "per_process_gpu_memory_fraction",
+        "polling_active_delay_usecs",
+        "polling_inactive_delay_msecs",
+        "visible_device_list",
+    )
+)
+_CALLS = (
+    "tensorflow.config.experimental.set_memory_growth",
+    "tensorflow.config.experimental.set_virtual_device_configuration",
+    "tensorflow.config.gpu.set_per_process_memory_growth",
+    "tensorflow.config.gpu.set_per_process_memory_fraction",
+)
+_NO_EFFECT = Text(
+    en="options of GPUs have no effect on the NPU; its memory is set by graph_memory_max_size and "
+    "variable_memory_max_size",
+    zh="GPU 选项在 NPU 上无效；NPU 内存由 graph_memory_max_size 与 variable_memory_max_size 设置",
+)
+_UNUSED = Text(en="nothing uses these options of GPUs any more", zh="这些 GPU 选项已无处使用")
+
+
+@rule(
+    "gpu-options",
+    title=Text(en="Options of GPUs are removed", zh="删除 GPU 选项"),
+    source="TensorFlow 1.15 migration guide of CANN; config.proto of TensorFlow 1.15",
+    nodes=(ast.Assign, ast.Expr, ast.Call),
+    examples=(
+        Example(
+            before="import tensorflow as tf\n\n"
+            "config = tf.ConfigProto(allow_soft_placement=True)\n"
+            "config.gpu_options.allow_growth = True  # share\n"
+            "config.gpu_options.per_process_gpu_memory_fraction = 0.9\n"
+            "config.log_device_placement = False\n",
+            after="import tensorflow as tf\n\n"
+            "config = tf.ConfigProto(allow_soft_placement=True)\n"
+            "config.log_device_placement = False\n",
+        ),
+        Example(
+            before="import tensorflow as tf\n\n"
+            "gpu_options = tf.GPUOptions(per_process_gpu_memory_fraction=0.5)\n"
+            "config = tf.ConfigProto(gpu_options=gpu_options, log_device_placement=False)\n",
+            after="import tensorflow as tf\n\n"
+            "config = tf.ConfigProto(log_device_placement=False)\n",
+        ),
+        Example(
+            before="from tensorflow import ConfigProto, GPUOptions\n\n"
+            "def config():\n"
+            "    return ConfigProto(allow_soft_placement=True,\n"
+            "                       gpu_options=GPUOptions(allow_growth=True))\n",
+            after="from tensorflow import ConfigProto, GPUOptions\n\n"
+            "def config():\n"
+            "    return ConfigProto(allow_soft_placement=True)\n",
+        ),
+        Example(
+            before="import tensorflow as tf\n\n"
+            "def setup(config):\n"
+            "    if share:\n"
+            "        config.gpu_options.allow_growth = True\n"
+            "    options = tf.GPUOptions()\n"
+            "    options.allow_growth = True\n"
+            "    return tf.ConfigProto(gpu_options=options)\n",
+            after="import tensorflow as tf\n\n"
+            "def setup(config):\n"
+            "    if share:\n"
+            "        pass\n"
+            "    return tf.ConfigProto()\n",
+        ),
+    ),
+    untouched=(
+        "import onnxruntime\n\noptions.gpu_options.memory_limit = 1\n",
+        "import mine\n\nmine.ConfigProto(gpu_options=mine.GPUOptions())\n",
+        "import tensorflow as tf\n\nsettings.allow_growth = True\n",
+        "import tensorflow as tf\n\nprint(config.gpu_options.allow_growth)\n",
+        "import tensorflow as tf\n\ngpu_options = tf.GPUOptions()\nlaunch(gpu_options)\n",
+        "import tensorflow as tf\n\nconfig = tf.ConfigProto(**words)\n",
+        "import cv2\n\ngpu_options = cv2.GPUOptions()\n",
+    ),
+)
+def gpu_options(node: ast.Assign | ast.Expr | ast.Call, view: View) -> Iterator[Change]:
+    """Delete assignments to fields of GPUOptions, arguments that pass one, and what is unused."""
+    if isinstance(node, ast.Call):
+        yield from _argument(node, view)
+    elif isinstance(node, ast.Expr):
+        if isinstance(node.value, ast.Call) and _sets_gpus(node.value, view):
+            yield view.rewrite(node, delete(view.module, node), reason=_NO_EFFECT)
+    elif len(node.targets) == 1:
+        yield from _assignment(node, view)
+
+
+def _assignment(node: ast.Assign, view: View) -> Iterator[Change]:
+    target = node.targets[0]
+    if isinstance(target, ast.Attribute):
+        confidence = _is_gpu_field(target, view)
+        if confidence is not None:
+            yield view.rewrite(
+                node, delete(view.module, node), reason=_NO_EFFECT, confidence=confidence
+            )
+    elif isinstance(target, ast.Name) and isinstance(node.value, ast.Call):
+        if view.module.name_of(node.value.func) != "tensorflow.GPUOptions":
+            return
+        scope, _ = view.module.scopes.lookup(target)
+        if scope is not None and not scope.references.get(target.id):
+            exported = scope is view.module.scopes.module
+            yield view.rewrite(
+                node,
+                delete(view.module, node),
+                reason=_UNUSED,
+                confidence="likely" if exported else "certain",
+            )
+
+
+def _is_gpu_field(target: ast.Attribute, view: View) -> Confidence | None:
+    """How sure it is that an attribute is one of a session's GPU options."""
+    chain: list[str] = []
+    current: ast.expr = target
+    while isinstance(current, ast.Attribute):
+        chain.append(current.attr)
+        if view.kinds.of(current.value) == "GPUOptions" and chain[-1] in _FIELDS:
+            return "certain"
+        if current.attr == "gpu_options" and len(chain) > 1 and chain[-2] in _FIELDS:
+            known = view.kinds.of(current.value) == "ConfigProto"
+            return "certain" if known else "likely"
+        current = current.value
+    return None
+
+
+def _argument(call: ast.Call, view: View) -> Iterator[Change]:
+    if view.module.name_of(call.func) != "tensorflow.ConfigProto":
+        return
+    words = {word for word in call.keywords if word.arg == "gpu_options"}
+    if words:
+        changes = remove_arguments(view.module, call, set(words))
+        yield view.rewrite(call, *changes, reason=_NO_EFFECT)
+
+
+def _sets_gpus(call: ast.Call, view: View) -> bool:
+    """`config.gpu_options.CopyFrom(...)`, or one of TensorFlow's functions for GPU memory."""
+    if view.module.name_of(call.func) in _CALLS:
+        return True
+    func = call.func
+    return (
+        isinstance(func, ast.Attribute)
+        and func.attr in ("CopyFrom", "MergeFrom")
+        and isinstance(func.value, ast.Attribute)
+        and func.value.attr == "gpu_options"
+    )

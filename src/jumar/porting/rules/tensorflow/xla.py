@@ -1,0 +1,155 @@
+"""XLA and the NPU's graph engine are two compilers for one graph: XLA is switched off."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change
+from jumar.porting.editing import add_argument, argument, is_open, literal, replace
+from jumar.porting.edits import Text
+from jumar.porting.registry import Example, rule
+from jumar.porting.view import View
+
+_SCOPES = (
+    "tensorflow.contrib.compiler.jit.experimental_jit_scope",
+    "tensorflow.xla.experimental.jit_scope",
+    "tensorflow.python.compiler.xla.jit.experimental_jit_scope",
+)
+_COMPILES = (
+    "tensorflow.xla.experimental.compile",
+    "tensorflow.contrib.compiler.xla.compile",
+    "tensorflow.python.compiler.xla.xla.compile",
+)
+_LEVELS = ("tensorflow.OptimizerOptions.ON_1", "tensorflow.OptimizerOptions.ON_2")
+_OFF = Text(
+    en="XLA and the NPU's graph engine exclude each other: XLA is off",
+    zh="XLA 与 NPU 图引擎互斥：关闭 XLA",
+)
+_COMPILE = Text(
+    en="this part of the graph is compiled by XLA, which the NPU does not run",
+    zh="这部分图由 XLA 编译，NPU 无法执行",
+)
+_COMPILE_TODO = Text(
+    en="call the function itself: xla.compile(f, inputs) returns what f(*inputs) returns, a single "
+    "tensor as a list of one",
+    zh="直接调用该函数：xla.compile(f, inputs) 返回 f(*inputs) 的结果，"
+    "单个张量时返回只含一个元素的列表",
+)
+
+
+@rule(
+    "xla",
+    title=Text(en="XLA is switched off", zh="关闭 XLA"),
+    source="npu_init.py of Ascend/tensorflow; TensorFlow 1.15 migration guide of CANN",
+    nodes=(ast.Call, ast.Assign, ast.Attribute, ast.keyword),
+    examples=(
+        Example(
+            before="import tensorflow as tf\n\n"
+            "config.graph_options.optimizer_options.global_jit_level = (\n"
+            "    tf.OptimizerOptions.ON_1)\n",
+            after="import tensorflow as tf\n\n"
+            "config.graph_options.optimizer_options.global_jit_level = (\n"
+            "    tf.OptimizerOptions.OFF)\n",
+        ),
+        Example(
+            before="from tensorflow.core.protobuf import config_pb2 as pb\n\n"
+            "options = pb.OptimizerOptions(global_jit_level=pb.OptimizerOptions.ON_2)\n"
+            "config.graph_options.optimizer_options.global_jit_level = 1\n",
+            after="from tensorflow.core.protobuf import config_pb2 as pb\n\n"
+            "options = pb.OptimizerOptions(global_jit_level=pb.OptimizerOptions.OFF)\n"
+            "config.graph_options.optimizer_options.global_jit_level = -1\n",
+        ),
+        Example(
+            before="import tensorflow as tf\n\n"
+            "tf.config.optimizer.set_jit(True)\n"
+            "with tf.contrib.compiler.jit.experimental_jit_scope():\n    pass\n"
+            "with tf.xla.experimental.jit_scope(compile_ops=on):\n    pass\n",
+            after="import tensorflow as tf\n\n"
+            "tf.config.optimizer.set_jit(False)\n"
+            "with tf.contrib.compiler.jit.experimental_jit_scope(compile_ops=False):\n    pass\n"
+            "with tf.xla.experimental.jit_scope(compile_ops=False):\n    pass\n",
+        ),
+        Example(
+            before="import tensorflow as tf\n\ny = tf.xla.experimental.compile(f, [x])\n",
+            after="import tensorflow as tf\n\ny = tf.xla.experimental.compile(f, [x])\n",
+        ),
+        Example(
+            before="import tensorflow as tf\n\n"
+            "@tf.function(experimental_compile=True)\ndef f(x):\n    return x\n",
+            after="import tensorflow as tf\n\n"
+            "@tf.function(experimental_compile=False)\ndef f(x):\n    return x\n",
+        ),
+    ),
+    untouched=(
+        "import jax\n\njax.jit(f)\nconfig.set_jit(True)\n",
+        "import tensorflow as tf\n\n"
+        "config.graph_options.optimizer_options.global_jit_level = tf.OptimizerOptions.OFF\n",
+        "import tensorflow as tf\n\ntf.config.optimizer.set_jit(False)\n",
+        "class OptimizerOptions(object):\n    ON_1 = 1\n\nlevel = OptimizerOptions.ON_1\n",
+        "import tensorflow as tf\n\nwith tf.xla.experimental.jit_scope(compile_ops=False):\n"
+        "    pass\n",
+        "switch.global_jit_level = 1\n",
+        "import tensorflow as tf\n\n"
+        "config.graph_options.optimizer_options.opt_level = tf.OptimizerOptions.L0\n",
+    ),
+)
+def xla(node: ast.Call | ast.Assign | ast.Attribute | ast.keyword, view: View) -> Iterator[Change]:
+    """Turn every switch of XLA off."""
+    if isinstance(node, ast.Call):
+        yield from _call(node, view)
+    elif isinstance(node, ast.Attribute):
+        if isinstance(node.ctx, ast.Load) and view.module.name_of(node) in _LEVELS:
+            text = f"{view.module.source(node.value)}.OFF"
+            yield view.rewrite(node, replace(view.module, node, text), reason=_OFF)
+    elif isinstance(node, ast.keyword):
+        if node.arg == "global_jit_level" and _is_on(node.value):
+            yield view.rewrite(
+                node.value, replace(view.module, node.value, "-1"), reason=_OFF, confidence="likely"
+            )
+    else:
+        target = node.targets[0]
+        is_level = isinstance(target, ast.Attribute) and target.attr == "global_jit_level"
+        is_option = (
+            isinstance(target, ast.Attribute)
+            and isinstance(target.value, ast.Attribute | ast.Name)
+            and "options" in view.module.source(target.value)
+        )
+        if is_level and is_option and _is_on(node.value):
+            yield view.rewrite(
+                node, replace(view.module, node.value, "-1"), reason=_OFF, confidence="likely"
+            )
+
+
+def _call(call: ast.Call, view: View) -> Iterator[Change]:
+    name = view.module.name_of(call.func) or ""
+    if name in _COMPILES:
+        yield view.notice(call, reason=_COMPILE, todo=_COMPILE_TODO, severity="blocking")
+    elif name in _SCOPES:
+        yield from _switched_off(call, "compile_ops", 0, view)
+    elif name == "tensorflow.config.optimizer.set_jit":
+        yield from _switched_off(call, "enabled", 0, view)
+    elif name == "tensorflow.function":
+        value = argument(call, "experimental_compile")
+        if value is not None and not _is_false(value):
+            yield view.rewrite(call, replace(view.module, value, "False"), reason=_OFF)
+
+
+def _switched_off(call: ast.Call, name: str, position: int, view: View) -> Iterator[Change]:
+    value = argument(call, name, position)
+    if value is None:
+        if is_open(call):
+            return
+        change = add_argument(view.module, call, f"{name}=False")
+    elif _is_false(value):
+        return
+    else:
+        change = replace(view.module, value, "False")
+    yield view.rewrite(call, change, reason=_OFF)
+
+
+def _is_false(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value is False
+
+
+def _is_on(value: ast.expr) -> bool:
+    number = literal(value)
+    return isinstance(number, int) and number > 0

@@ -1,0 +1,184 @@
+"""Parts of a graph that were placed on GPUs."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change
+from jumar.porting.editing import argument, replace
+from jumar.porting.edits import Text
+from jumar.porting.registry import Example, rule
+from jumar.porting.view import View
+
+_GPU = re.compile(r"(?i)\bgpu\b|/?device:gpu|gpu:")
+_CPU = re.compile(r"(?i)cpu")
+_MARKED = Text(
+    en="there is no GPU; the NPU's graph is placed by NpuOptimizer, whatever device is named",
+    zh="没有 GPU；NPU 计算图由 NpuOptimizer 放置，与此处的设备名无关",
+)
+_TOWERS = Text(
+    en="one tower for each GPU: a process uses one NPU, so all towers would follow each other "
+    "there",
+    zh="每个 GPU 一个 tower：一个进程只使用一个 NPU，所有 tower 会在同一设备上依次执行",
+)
+_TOWERS_TODO = Text(
+    en="build one tower, and start one process for each NPU (--devices N): gradients are averaged "
+    "between them",
+    zh="只保留一个 tower，并为每个 NPU 启动一个进程（--devices N）：各进程之间会平均梯度",
+)
+_UNKNOWN = Text(
+    en="the device is computed, so it cannot be read here whether it names a GPU",
+    zh="设备名由计算得到，此处无法判断是否为 GPU",
+)
+_UNKNOWN_TODO = Text(
+    en="see that it gives '/cpu:0' or None; a name of a GPU needs allow_soft_placement=True, which "
+    "npu_config_proto sets",
+    zh="请确认其结果为 '/cpu:0' 或 None；若为 GPU 名称则需要 allow_soft_placement=True"
+    "（npu_config_proto 会设置）",
+)
+_SERVERS = Text(
+    en="variables are spread over parameter servers: several NPUs train by averaging gradients "
+    "instead",
+    zh="变量分布在参数服务器上：多 NPU 训练采用梯度平均方式",
+)
+_SERVERS_TODO = Text(
+    en="remove replica_device_setter, and port it with --devices N",
+    zh="去掉 replica_device_setter，使用 --devices N 重新移植",
+)
+
+
+@rule(
+    "device-placement",
+    title=Text(en="Placement on GPUs becomes a marker", zh="GPU 放置改为 CPU 标记"),
+    source="TensorFlow 1.15 migration guide of CANN; ModelZoo-TensorFlow, PSENet_ID0239",
+    calls=("tensorflow.device", "tensorflow.Graph.device"),
+    examples=(
+        Example(
+            before="import tensorflow as tf\n\n"
+            "with tf.device('/gpu:0'):\n    x = a + b\n"
+            'with tf.device("/device:GPU:1"):\n    y = a + b\n',
+            after="import tensorflow as tf\n\n"
+            "with tf.device('/cpu:0'):\n    x = a + b\n"
+            'with tf.device("/cpu:0"):\n    y = a + b\n',
+        ),
+        Example(
+            before="import tensorflow as tf\n\n"
+            "for i in range(n):\n"
+            "    with tf.device('/gpu:%d' % i), tf.name_scope('tower'):\n        build(i)\n",
+            after="import tensorflow as tf\n\n"
+            "for i in range(n):\n"
+            "    with tf.device('/cpu:0'), tf.name_scope('tower'):\n        build(i)\n",
+        ),
+        Example(
+            before="from tensorflow import device\n\n"
+            "name = 'GPU:0'\n"
+            "with device(name):\n    x = 1\n"
+            "with device(f'/gpu:{i}'):\n    x = 2\n"
+            "with device('/{}:{}'.format('gpu', i)):\n    x = 3\n",
+            after="from tensorflow import device\n\n"
+            "name = 'GPU:0'\n"
+            "with device('/cpu:0'):\n    x = 1\n"
+            "with device('/cpu:0'):\n    x = 2\n"
+            "with device('/cpu:0'):\n    x = 3\n",
+        ),
+        Example(
+            before="import tensorflow as tf\n\n"
+            "with tf.device(tf.train.replica_device_setter(cluster=cluster)):\n    build()\n"
+            "with tf.device(choose(4)):\n    build()\n",
+            after="import tensorflow as tf\n\n"
+            "with tf.device(tf.train.replica_device_setter(cluster=cluster)):\n    build()\n"
+            "with tf.device(choose(4)):\n    build()\n",
+        ),
+    ),
+    untouched=(
+        "import tensorflow as tf\n\nwith tf.device('/cpu:0'):\n    x = 1\n",
+        "import tensorflow as tf\n\nwith tf.device(None):\n    x = 1\n",
+        "import tensorflow as tf\n\nwith tf.device('/job:ps/task:0'):\n    x = 1\n",
+        "import torch\n\ndevice = torch.device('cuda:0')\n",
+        "import jax\n\nwith jax.device('gpu'):\n    pass\n",
+        "import mine as tf\n\nwith tf.device('/gpu:0'):\n    x = 1\n",
+        "import tensorflow as tf\n\nprint('/gpu:0')\n",
+    ),
+)
+def device_placement(call: ast.Call, view: View) -> Iterator[Change]:
+    """Write `/cpu:0` where a GPU is named; tell of towers and of what cannot be read."""
+    device = argument(call, "device_name_or_function", 0) or argument(call, "name", 0)
+    if device is None or (isinstance(device, ast.Constant) and device.value is None):
+        return
+    if _is_device_setter(device, view):
+        yield view.notice(call, reason=_SERVERS, todo=_SERVERS_TODO, severity="blocking")
+        return
+    text = _text(device, view, 0)
+    if text is None:
+        yield view.notice(call, reason=_UNKNOWN, todo=_UNKNOWN_TODO, confidence="unsure")
+        return
+    if not _GPU.search(text) or _CPU.search(text):
+        return
+    if _is_tower(call, device, view):
+        yield view.notice(call, reason=_TOWERS, todo=_TOWERS_TODO, severity="speed")
+    quote = '"' if view.module.source(device).startswith('"') else "'"
+    yield view.rewrite(call, replace(view.module, device, f"{quote}/cpu:0{quote}"), reason=_MARKED)
+
+
+def _text(node: ast.expr, view: View, depth: int) -> str | None:
+    """The letters that a device's name surely has; None where nothing is known of it."""
+    if depth > 4:
+        return None
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else ""
+    if isinstance(node, ast.JoinedStr):
+        parts = [_text(part, view, depth + 1) for part in node.values]
+        return "".join(part or "0" for part in parts)
+    if isinstance(node, ast.FormattedValue):
+        return _text(node.value, view, depth + 1)
+    if isinstance(node, ast.BinOp):
+        left = _text(node.left, view, depth + 1)
+        right = _text(node.right, view, depth + 1)
+        return None if left is None and right is None else f"{left or ''}{right or ''}"
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr != "format":
+            return None
+        template = _text(node.func.value, view, depth + 1)
+        filled = [_text(value, view, depth + 1) or "0" for value in node.args]
+        return None if template is None else _formatted(template, filled)
+    if isinstance(node, ast.Name):
+        _, bindings = view.module.scopes.lookup(node)
+        if len(bindings) == 1 and bindings[0].kind == "assignment" and bindings[0].value:
+            return _text(bindings[0].value, view, depth + 1)
+    if isinstance(node, ast.IfExp):
+        names = [_text(node.body, view, depth + 1), _text(node.orelse, view, depth + 1)]
+        return None if None in names else " ".join(name or "" for name in names)
+    return None
+
+
+def _formatted(template: str, values: list[str]) -> str:
+    for value in values:
+        template = re.sub(r"\{[^{}]*\}", lambda _, text=value: text, template, count=1)
+    return template
+
+
+def _is_device_setter(node: ast.expr, view: View) -> bool:
+    if isinstance(node, ast.Name):
+        _, bindings = view.module.scopes.lookup(node)
+        return any(
+            binding.value is not None
+            and not isinstance(binding.value, ast.Name)
+            and _is_device_setter(binding.value, view)
+            for binding in bindings
+        )
+    return isinstance(node, ast.Call) and (
+        view.module.name_of(node.func) == "tensorflow.train.replica_device_setter"
+    )
+
+
+def _is_tower(call: ast.Call, device: ast.expr, view: View) -> bool:
+    """Whether a loop goes over the devices: its variable is a part of the name."""
+    used = {node.id for node in ast.walk(device) if isinstance(node, ast.Name)}
+    for around in view.module.scopes.ancestors(call):
+        if isinstance(around, ast.For | ast.AsyncFor):
+            bound = {node.id for node in ast.walk(around.target) if isinstance(node, ast.Name)}
+            if used & bound:
+                return True
+        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            return False
+    return False

@@ -1,0 +1,161 @@
+"""Two of TensorFlow's graph rewrites stay off: the NPU's graph engine does their work."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change
+from jumar.porting.editing import delete, literal, remove_arguments, replace
+from jumar.porting.edits import Text
+from jumar.porting.options import PortOptions
+from jumar.porting.registry import Example, rule
+from jumar.porting.view import View
+
+_REWRITES = ("remapping", "memory_optimization")
+_MIXED = "auto_mixed_precision"
+_OFF = Text(
+    en="TensorFlow's {name} changes the graph in ways that the NPU's graph engine does not expect",
+    zh="TensorFlow 的 {name} 会改写计算图，与 NPU 图引擎冲突，需关闭",
+)
+_PRECISION = Text(
+    en="mixed precision on the NPU is precision_mode, not this rewrite for GPUs",
+    zh="NPU 的混合精度由 precision_mode 设置，而非该针对 GPU 的图改写",
+)
+_PRECISION_TODO = Text(
+    en="port it with --precision allow_mix_precision and --loss-scale exponential",
+    zh="使用 --precision allow_mix_precision 与 --loss-scale exponential 重新移植",
+)
+_EXPERIMENTAL = "tensorflow.config.optimizer.set_experimental_options"
+
+
+@rule(
+    "graph-rewrites",
+    title=Text(
+        en="Graph rewrites that the NPU does not want are off",
+        zh="关闭与 NPU 冲突的图改写",
+    ),
+    source="npu_init.py of Ascend/tensorflow; rewriter_config.proto of TensorFlow 1.15",
+    nodes=(ast.Assign, ast.Call),
+    examples=(
+        Example(
+            before="import tensorflow as tf\n"
+            "from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig\n\n"
+            "config = tf.ConfigProto()\n"
+            "config.graph_options.rewrite_options.remapping = RewriterConfig.ON\n"
+            "config.graph_options.rewrite_options.memory_optimization = 4\n"
+            "config.graph_options.rewrite_options.constant_folding = RewriterConfig.ON\n",
+            after="import tensorflow as tf\n"
+            "from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig\n\n"
+            "config = tf.ConfigProto()\n"
+            "config.graph_options.rewrite_options.remapping = RewriterConfig.OFF\n"
+            "config.graph_options.rewrite_options.memory_optimization = 2\n"
+            "config.graph_options.rewrite_options.constant_folding = RewriterConfig.ON\n",
+        ),
+        Example(
+            before="import tensorflow as tf\n"
+            "from tensorflow.core.protobuf import rewriter_config_pb2 as rw\n\n"
+            "options = rw.RewriterConfig(auto_mixed_precision=rw.RewriterConfig.ON,\n"
+            "                            remapping=rw.RewriterConfig.AGGRESSIVE)\n"
+            "config.graph_options.rewrite_options.auto_mixed_precision = 1\n",
+            after="import tensorflow as tf\n"
+            "from tensorflow.core.protobuf import rewriter_config_pb2 as rw\n\n"
+            "options = rw.RewriterConfig(\n"
+            "                            remapping=rw.RewriterConfig.OFF)\n",
+            options=PortOptions(precision="allow_mix_precision"),
+        ),
+        Example(
+            before="import tensorflow as tf\n\n"
+            "tf.config.optimizer.set_experimental_options({'auto_mixed_precision': True, "
+            "'remapping': True, 'layout_optimizer': False})\n",
+            after="import tensorflow as tf\n\n"
+            "tf.config.optimizer.set_experimental_options({'auto_mixed_precision': False, "
+            "'remapping': False, 'layout_optimizer': False})\n",
+        ),
+    ),
+    untouched=(
+        "import tensorflow as tf\n\nkeyboard.remapping = 1\n",
+        "import tensorflow as tf\n\nsettings.auto_mixed_precision = True\n",
+        "import torch\n\ntorch.config.set_experimental_options({'remapping': True})\n",
+        "import tensorflow as tf\n\nplan = Plan(remapping=1, memory_optimization=1)\n",
+        "import tensorflow as tf\n"
+        "from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig\n\n"
+        "config.graph_options.rewrite_options.remapping = RewriterConfig.OFF\n"
+        "config.graph_options.rewrite_options.memory_optimization = "
+        "RewriterConfig.NO_MEM_OPT\n",
+    ),
+)
+def graph_rewrites(node: ast.Assign | ast.Call, view: View) -> Iterator[Change]:
+    """Set the two to OFF wherever the script sets them to something else."""
+    if isinstance(node, ast.Assign):
+        target = node.targets[0]
+        if len(node.targets) != 1 or not isinstance(target, ast.Attribute):
+            return
+        if not _is_rewrite_options(target.value, view):
+            return
+        if target.attr in _REWRITES:
+            yield from _switched_off(target.attr, node.value, view)
+        elif target.attr == _MIXED:
+            yield from _precision(node, view)
+            yield view.rewrite(node, delete(view.module, node), reason=_PRECISION)
+        return
+    name = view.module.name_of(node.func) or ""
+    if name == _EXPERIMENTAL:
+        yield from _dictionary(node, view)
+    elif name.endswith("rewriter_config_pb2.RewriterConfig"):
+        for word in node.keywords:
+            if word.arg in _REWRITES:
+                yield from _switched_off(word.arg, word.value, view)
+        mixed = {word for word in node.keywords if word.arg == _MIXED}
+        if mixed:
+            yield from _precision(node, view)
+            removed = remove_arguments(view.module, node, set(mixed))
+            yield view.rewrite(node, *removed, reason=_PRECISION)
+
+
+def _is_rewrite_options(node: ast.expr, view: View) -> bool:
+    """`….graph_options.rewrite_options`, or a name that is bound to it or to a RewriterConfig."""
+    if isinstance(node, ast.Attribute):
+        return node.attr == "rewrite_options"
+    if not isinstance(node, ast.Name):
+        return False
+    _, bindings = view.module.scopes.lookup(node)
+    for binding in bindings:
+        value = binding.value
+        if isinstance(value, ast.Attribute) and value.attr == "rewrite_options":
+            return True
+        if isinstance(value, ast.Call):
+            name = view.module.name_of(value.func) or ""
+            if name.endswith("rewriter_config_pb2.RewriterConfig"):
+                return True
+    return False
+
+
+def _switched_off(name: str, value: ast.expr, view: View) -> Iterator[Change]:
+    number = literal(value)
+    if isinstance(value, ast.Attribute):
+        if value.attr in ("OFF", "NO_MEM_OPT", "MANUAL"):
+            return
+        text = f"{view.module.source(value.value)}.OFF"
+    elif number == 2 or (name == "memory_optimization" and number == 1):
+        return
+    else:
+        text = "2"
+    yield view.rewrite(value, replace(view.module, value, text), reason=_OFF.filled(name=name))
+
+
+def _dictionary(call: ast.Call, view: View) -> Iterator[Change]:
+    if not call.args or not isinstance(call.args[0], ast.Dict):
+        return
+    mapping = call.args[0]
+    for key, value in zip(mapping.keys, mapping.values, strict=True):
+        name = literal(key)
+        if name not in ("remapping", _MIXED) or literal(value) is False:
+            continue
+        if name == _MIXED:
+            yield from _precision(call, view)
+        reason = _PRECISION if name == _MIXED else _OFF.filled(name=name)
+        yield view.rewrite(value, replace(view.module, value, "False"), reason=reason)
+
+
+def _precision(node: ast.AST, view: View) -> Iterator[Change]:
+    if view.options.precision is None:
+        yield view.notice(node, reason=_PRECISION, todo=_PRECISION_TODO, severity="speed")

@@ -1,0 +1,128 @@
+"""A hand-written block of NpuOptimizer also has to switch two graph rewrites off."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change, Leave
+from jumar.porting.editing import insert_after, literal
+from jumar.porting.edits import Text
+from jumar.porting.registry import Example, rule
+from jumar.porting.view import View
+
+_REWRITES = ("remapping", "memory_optimization")
+_ADDED = Text(
+    en="npu_config_proto leaves a block that is there alone, so the block itself has to switch off "
+    "{names}",
+    zh="npu_config_proto 不会修改已有的 NpuOptimizer 配置，因此需在此处显式关闭 {names}",
+)
+_KEPT = Text(
+    en="NpuOptimizer is configured by hand, with both rewrites off",
+    zh="已手工配置 NpuOptimizer，且两项图改写均已关闭",
+)
+_REWRITER = "tensorflow.core.protobuf.rewriter_config_pb2:RewriterConfig"
+_BLOCK = (
+    "import tensorflow as tf\n"
+    "from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig\n\n"
+    "config = tf.ConfigProto()\n"
+    "custom_op = config.graph_options.rewrite_options.custom_optimizers.add()\n"
+    'custom_op.name = "NpuOptimizer"\n'
+)
+_REMAPPING = "config.graph_options.rewrite_options.remapping = RewriterConfig.OFF\n"
+_MEMORY = "config.graph_options.rewrite_options.memory_optimization = RewriterConfig.OFF\n"
+
+
+@rule(
+    "npu-optimizer-block",
+    title=Text(
+        en="A hand-written NpuOptimizer block switches two rewrites off",
+        zh="手写的 NpuOptimizer 配置需关闭两项图改写",
+    ),
+    source="npu_init.py of Ascend/tensorflow; TensorFlow 1.15 migration guide of CANN",
+    nodes=(ast.Assign,),
+    examples=(
+        Example(
+            before=_BLOCK + 'custom_op.parameter_map["use_off_line"].b = True\n' + _REMAPPING,
+            after=_BLOCK
+            + _MEMORY
+            + 'custom_op.parameter_map["use_off_line"].b = True\n'
+            + _REMAPPING,
+        ),
+        Example(
+            before="import tensorflow as tf\n\n"
+            "def options(sess_config):\n"
+            "    op = sess_config.graph_options.rewrite_options.custom_optimizers.add()\n"
+            "    op.name = 'NpuOptimizer'\n"
+            "    return sess_config\n",
+            after="import tensorflow as tf\n"
+            "from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig\n\n"
+            "def options(sess_config):\n"
+            "    op = sess_config.graph_options.rewrite_options.custom_optimizers.add()\n"
+            "    op.name = 'NpuOptimizer'\n"
+            "    sess_config.graph_options.rewrite_options.remapping = RewriterConfig.OFF\n"
+            "    sess_config.graph_options.rewrite_options.memory_optimization = "
+            "RewriterConfig.OFF\n"
+            "    return sess_config\n",
+        ),
+    ),
+    untouched=(
+        _BLOCK + _REMAPPING + _MEMORY,
+        "import tensorflow as tf\n\nitem = shop.add()\nitem.name = 'NpuOptimizer'\n",
+        "import tensorflow as tf\n\n"
+        "op = config.graph_options.rewrite_options.custom_optimizers.add()\n"
+        "op.name = 'Mine'\n",
+        "import tensorflow as tf\n\nop.name = 'NpuOptimizer'\n",
+    ),
+)
+def npu_optimizer_block(node: ast.Assign, view: View) -> Iterator[Change]:
+    """Add what is missing after the line that names the optimizer."""
+    target = node.targets[0]
+    if not isinstance(target, ast.Attribute) or target.attr != "name":
+        return
+    if literal(node.value) not in ("NpuOptimizer", b"NpuOptimizer"):
+        return
+    options = _rewrite_options(target.value, view)
+    if options is None:
+        return
+    text = view.module.source(options)
+    missing = [name for name in _REWRITES if not _is_set(node, name, view)]
+    if not missing:
+        yield Leave(node=node, reason=_KEPT)
+        return
+    lines = "\n".join(f"{text}.{name} = RewriterConfig.OFF" for name in missing)
+    yield view.rewrite(
+        node,
+        insert_after(view.module, node, lines),
+        reason=_ADDED.filled(names=", ".join(missing)),
+        imports=(_REWRITER,),
+    )
+
+
+def _rewrite_options(node: ast.expr, view: View) -> ast.expr | None:
+    """`config.graph_options.rewrite_options` of the block that a name stands for."""
+    if not isinstance(node, ast.Name):
+        return None
+    _, bindings = view.module.scopes.lookup(node)
+    for binding in bindings:
+        value = binding.value
+        if (
+            isinstance(value, ast.Call)
+            and isinstance(value.func, ast.Attribute)
+            and value.func.attr == "add"
+            and isinstance(value.func.value, ast.Attribute)
+            and value.func.value.attr == "custom_optimizers"
+        ):
+            return value.func.value.value
+    return None
+
+
+def _is_set(node: ast.Assign, name: str, view: View) -> bool:
+    """Whether the function (or module) around the block sets a rewrite."""
+    around = view.module.function(node) or view.module.tree
+    for inner in ast.walk(around):
+        if isinstance(inner, ast.Assign) and any(
+            isinstance(target, ast.Attribute) and target.attr == name for target in inner.targets
+        ):
+            return True
+        if isinstance(inner, ast.keyword) and inner.arg == name:
+            return True
+    return False

@@ -156,11 +156,6 @@ def loss_scale(_: ast.Module, view: View) -> Iterator[Change]:
     for made in optimizers(view):
         if view.module.name_of(made.func) in LOSS_SCALED:
             yield Leave(node=made, reason=_DONE)
-    if view.options.distributed and any(
-        not site.elsewhere for site in sites(view, DISTRIBUTED | LOSS_SCALED)
-    ):
-        # The distributed optimizer goes inside, so it goes first.
-        return
     for site in sites(view, LOSS_SCALED | OTHER_LOSS_SCALES):
         if site.elsewhere:
             yield view.notice(
@@ -176,7 +171,7 @@ def loss_scale(_: ast.Module, view: View) -> Iterator[Change]:
         before = f"{view.npu('NPULossScaleOptimizer')}("
         yield view.rewrite(
             site.node,
-            *site.replacements(view, before, f", {text})"),
+            *site.replacements(view, before, f", {text})", outside=True),
             reason=_REASON,
             confidence="certain" if len(site.made) == 1 else "likely",
             imports=imports,

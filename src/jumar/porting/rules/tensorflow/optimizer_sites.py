@@ -2,7 +2,7 @@
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jumar.porting.changes import Replacement
 from jumar.porting.editing import insert_before
@@ -54,12 +54,15 @@ class Site:
     members: frozenset[str] = frozenset()
     elsewhere: bool = False
 
-    def replacements(self, view: View, before: str, after: str) -> tuple[Replacement, ...]:
-        """Text before and after the optimizer."""
+    def replacements(
+        self, view: View, before: str, after: str, *, outside: bool = False
+    ) -> tuple[Replacement, ...]:
+        """Text before and after the optimizer; with `outside`, around other wrappers as well."""
         if isinstance(self.node, ast.stmt):
             line = f"{self.name} = {before}{self.name}{after}"
             return (insert_before(view.module, self.node, line),)
-        return wrapped(view.module, self.node, before, after)
+        changes = wrapped(view.module, self.node, before, after)
+        return tuple(replace(change, width=change.width + outside) for change in changes)
 
 
 def sites(view: View, done: frozenset[str]) -> Iterator[Site]:

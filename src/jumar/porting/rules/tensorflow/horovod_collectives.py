@@ -1,0 +1,122 @@
+"""Horovod's collective operations become those of HCCL, where there are several ranks."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change, Replacement
+from jumar.porting.editing import argument, is_open, replace
+from jumar.porting.edits import Text
+from jumar.porting.registry import Example, rule
+from jumar.porting.rules.tensorflow.horovod_names import (
+    SOURCE,
+    called_member,
+    horovod,
+    member,
+)
+from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, rank_size, several_ranks
+from jumar.porting.view import View
+
+_REASON = Text(
+    en="the operation of HCCL; with one rank the value itself, since HCCL's operations would be in "
+    "the graph of a single rank too",
+    zh="改用 HCCL 算子；单 rank 时直接取原值，否则单 rank 的图中也会有 HCCL 算子",
+)
+_UNREAD = Text(
+    en="how the values are reduced cannot be read here",
+    zh="此处无法判断规约方式",
+)
+_UNREAD_TODO = Text(
+    en='write npu_allreduce(value, reduction="mean") or another of sum, max, min, prod, where '
+    "RANK_SIZE is above 1",
+    zh='RANK_SIZE 大于 1 时写 npu_allreduce(value, reduction="mean")，或 sum、max、min、prod',
+)
+_REDUCTIONS = {"Average": "mean", "Sum": "sum", "Min": "min", "Max": "max", "Product": "prod"}
+
+
+@rule(
+    "horovod-collectives",
+    title=Text(en="Horovod's operations become HCCL's", zh="Horovod 的集合通信改为 HCCL"),
+    source=SOURCE,
+    calls=horovod("allreduce", "allgather", "broadcast"),
+    examples=(
+        Example(
+            before="import tensorflow as tf\nimport horovod.tensorflow as hvd\n\n"
+            "loss = hvd.allreduce(tf.reduce_mean(x))\n",
+            after="import tensorflow as tf\nimport os\n"
+            "from npu_bridge.npu_init import npu_allreduce\n\n"
+            'loss = (lambda value: npu_allreduce(value, reduction="mean") '
+            'if int(os.getenv("RANK_SIZE", "1")) > 1 else value)(tf.reduce_mean(x))\n',
+        ),
+        Example(
+            before="import os\nfrom horovod.tensorflow import allreduce, Sum\n\n"
+            "count = allreduce(count, op=Sum)\n",
+            after="import os\nfrom npu_bridge.npu_init import npu_allreduce\n\n"
+            'count = (lambda value: npu_allreduce(value, reduction="sum") '
+            'if int(os.getenv("RANK_SIZE", "1")) > 1 else value)(count)\n',
+        ),
+        Example(
+            before="import os\nimport horovod.tensorflow as hvd\n\n"
+            "everything = hvd.allgather(rows)\nseed = hvd.broadcast(seed, root_rank=0)\n",
+            after="import os\nfrom npu_bridge.npu_init import hccl_ops\n\n"
+            "everything = (lambda value: hccl_ops.allgather(value, "
+            'int(os.getenv("RANK_SIZE", "1"))) if int(os.getenv("RANK_SIZE", "1")) > 1 '
+            "else value)(rows)\n"
+            "seed = (lambda value: hccl_ops.broadcast([value], 0)[0] "
+            'if int(os.getenv("RANK_SIZE", "1")) > 1 else value)(seed)\n',
+        ),
+    ),
+    untouched=(
+        "from mpi4py import MPI  # hvd\n\ncomm = MPI.COMM_WORLD\ncomm.allreduce(x)\n",
+        "import torch.distributed as hvd\n\nhvd.broadcast(x, 0)\n",
+        "import numpy as np  # hvd\n\nnp.broadcast(a, b)\n",
+        "from npu_bridge.npu_init import *\n\nx = hccl_ops.allreduce(x, 'sum')\n",
+    ),
+)
+def horovod_collectives(call: ast.Call, view: View) -> Iterator[Change]:
+    """Replace what is called, and keep the value that it is called with."""
+    name = called_member(call, view)
+    value = call.args[0] if call.args else argument(call, "tensor")
+    if value is None or is_open(call):
+        yield view.notice(call, reason=_UNREAD, todo=_UNREAD_TODO, severity="blocking")
+        return
+    if name == "allreduce":
+        reduction = _reduction(call, view)
+        if reduction is None:
+            yield view.notice(call, reason=_UNREAD, todo=_UNREAD_TODO, severity="blocking")
+            return
+        needed = "npu_allreduce"
+        text = f"{view.npu(needed)}(value, reduction={reduction})"
+    elif name == "allgather":
+        needed = "hccl_ops"
+        text = f"{view.npu(needed)}.allgather(value, {rank_size(view)})"
+    else:
+        needed = "hccl_ops"
+        root = argument(call, "root_rank", 1)
+        root_text = "0" if root is None else view.module.source(root)
+        text = f"{view.npu(needed)}.broadcast([value], {root_text})[0]"
+    start, end = view.module.span(value)
+    _, after = view.module.span(call)
+    yield view.rewrite(
+        call,
+        replace(
+            view.module, call.func, f"(lambda value: {text} if {several_ranks(view)} else value)"
+        ),
+        Replacement(start=view.module.span(call.func)[1], end=start, text="("),
+        Replacement(start=end, end=after, text=")"),
+        reason=_REASON,
+        imports=(needed, *RANK_IMPORTS),
+    )
+
+
+def _reduction(call: ast.Call, view: View) -> str | None:
+    """The reduction of an `allreduce` as an expression."""
+    op = argument(call, "op")
+    if op is not None:
+        reduction = _REDUCTIONS.get(member(view.module.name_of(op)) or "")
+        return f'"{reduction}"' if reduction else None
+    average = argument(call, "average", 1)
+    if average is None or (isinstance(average, ast.Constant) and average.value in (None, True)):
+        return '"mean"'
+    if isinstance(average, ast.Constant):
+        return '"sum"'
+    return f'"mean" if {view.module.source(average)} else "sum"'

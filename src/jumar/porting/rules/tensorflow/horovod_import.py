@@ -1,0 +1,205 @@
+"""Horovod's import goes once nothing of it is left; what is left is said."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change, Replacement
+from jumar.porting.editing import delete, replace
+from jumar.porting.edits import Text
+from jumar.porting.registry import Example, rule
+from jumar.porting.rules.tensorflow.horovod_names import SOURCE, member
+from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, several_ranks
+from jumar.porting.scopes import Binding
+from jumar.porting.view import View
+
+_GONE = Text(
+    en="nothing of Horovod is used any more, and it is not installed beside the NPU's TensorFlow",
+    zh="已不再使用 Horovod，NPU 的 TensorFlow 环境中也不会安装它",
+)
+_TEST = Text(
+    en="whether Horovod could be imported said whether there are several ranks; RANK_SIZE does",
+    zh="原来以能否导入 Horovod 判断是否多卡，现由 RANK_SIZE 判断",
+)
+_NONE = Text(
+    en="gradients are not compressed before HCCL reduces them",
+    zh="HCCL 规约前不压缩梯度",
+)
+_LEFT = Text(
+    en="Horovod's {name} has no counterpart on the NPU",
+    zh="Horovod 的 {name} 在 NPU 上没有对应接口",
+)
+_LEFT_TODO = Text(
+    en="rewrite it with hccl_ops or the environment (RANK_ID, RANK_SIZE), or remove it: Horovod is "
+    "not there to be imported",
+    zh="用 hccl_ops 或环境变量（RANK_ID、RANK_SIZE）改写，或删除：NPU 环境中无法导入 Horovod",
+)
+_DONE_ELSEWHERE = frozenset(
+    "init shutdown rank size local_rank local_size DistributedOptimizer "  # noqa: SIM905
+    "BroadcastGlobalVariablesHook callbacks.BroadcastGlobalVariablesCallback "
+    "callbacks.MetricAverageCallback broadcast_global_variables broadcast_variables allreduce "
+    "allgather broadcast".split()
+)
+_OPERATIONS = ("Sum", "Average", "Min", "Max", "Product", "Adasum")
+
+
+@rule(
+    "horovod-import",
+    title=Text(
+        en="Horovod's import goes, what is left is said", zh="删除 Horovod 导入并报告剩余用法"
+    ),
+    source=SOURCE,
+    nodes=(ast.Import, ast.ImportFrom, ast.Name, ast.Attribute),
+    examples=(
+        Example(
+            before="import tensorflow as tf\nimport horovod.tensorflow as hvd\n\n"
+            "compression = hvd.Compression.fp16 if fp16 else hvd.Compression.none\n"
+            "opt = hvd.DistributedOptimizer(tf.train.AdamOptimizer(lr), compression=compression)\n",
+            after="import tensorflow as tf\n"
+            "from npu_bridge.npu_init import npu_distributed_optimizer_wrapper\n\n"
+            "compression = None if fp16 else None\n"
+            "opt = npu_distributed_optimizer_wrapper(tf.train.AdamOptimizer(lr))\n",
+        ),
+        Example(
+            before="import tensorflow as tf\nimport horovod.tensorflow as hvd\n\n"
+            "print(hvd.mpi_threads_supported())\n",
+            after="import tensorflow as tf\nimport horovod.tensorflow as hvd\n\n"
+            "print(hvd.mpi_threads_supported())\n",
+        ),
+    ),
+    untouched=(
+        "import horovod.torch as hvd\n\nhvd.init()\nprint(hvd.rank())\n",
+        "import horovod_tools as hvd\n\nhvd.Compression\n",
+        "hvd = None\nif hvd:\n    print('tf')\n",
+        "import tensorflow as tf\n\nif tf:\n    pass\n",
+    ),
+)
+def horovod_import(
+    node: ast.Import | ast.ImportFrom | ast.Name | ast.Attribute, view: View
+) -> Iterator[Change]:
+    """Remove an import that nothing needs; replace tests of it; say what is left."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        yield from _imported(node, view)
+        return
+    if not isinstance(node.ctx, ast.Load):
+        return
+    name = view.module.name_of(node)
+    if name in ("horovod.tensorflow", "horovod.keras", "horovod.tensorflow.keras"):
+        yield from _tested(node, view)
+        return
+    used = member(name)
+    if used is None or _is_inner(node, view):
+        return
+    parent = view.module.parent(node)
+    if used.startswith("Compression."):
+        yield view.rewrite(node, replace(view.module, node, "None"), reason=_NONE)
+    elif used in _OPERATIONS and _is_argument(node, view):
+        # It goes with the call whose argument it is.
+        return
+    elif used in _DONE_ELSEWHERE and isinstance(parent, ast.Call) and parent.func is node:
+        return
+    else:
+        yield view.notice(
+            node, reason=_LEFT.filled(name=used), todo=_LEFT_TODO, severity="blocking"
+        )
+
+
+def _is_argument(node: ast.expr, view: View) -> bool:
+    """Whether a node stands in the arguments of a call of Horovod's."""
+    for around in view.module.scopes.ancestors(node):
+        if isinstance(around, ast.stmt):
+            return False
+        if isinstance(around, ast.Call) and member(view.module.name_of(around.func)):
+            return True
+    return False
+
+
+def _is_inner(node: ast.expr, view: View) -> bool:
+    """Whether a name is only the beginning of a longer one: `hvd.callbacks` of a callback."""
+    parent = view.module.parent(node)
+    return isinstance(parent, ast.Attribute) and member(view.module.name_of(parent)) is not None
+
+
+def _tested(node: ast.Name | ast.Attribute, view: View) -> Iterator[Change]:
+    """`if hvd:` and `if hvd is not None:`."""
+    parent = view.module.parent(node)
+    if isinstance(parent, ast.Compare) and parent.left is node and len(parent.ops) == 1:
+        second = parent.comparators[0]
+        if not (isinstance(second, ast.Constant) and second.value is None):
+            return
+        several = isinstance(parent.ops[0], ast.IsNot | ast.NotEq)
+        text = several_ranks(view) if several else several_ranks(view).replace(" > 1", " <= 1")
+        yield view.rewrite(
+            parent, replace(view.module, parent, text), reason=_TEST, imports=RANK_IMPORTS
+        )
+        return
+    plain = isinstance(parent, ast.BoolOp) or (
+        isinstance(parent, ast.If | ast.IfExp | ast.While) and parent.test is node
+    )
+    if plain:
+        yield view.rewrite(
+            node,
+            replace(view.module, node, several_ranks(view)),
+            reason=_TEST,
+            imports=RANK_IMPORTS,
+        )
+    elif isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not):
+        yield view.rewrite(
+            parent,
+            replace(view.module, parent, several_ranks(view).replace(" > 1", " <= 1")),
+            reason=_TEST,
+            imports=RANK_IMPORTS,
+        )
+    elif not isinstance(parent, ast.Attribute):
+        yield view.notice(
+            node, reason=_LEFT.filled(name="module"), todo=_LEFT_TODO, severity="blocking"
+        )
+
+
+def _imported(node: ast.Import | ast.ImportFrom, view: View) -> Iterator[Change]:
+    """The statement without the parts of Horovod that are used no more."""
+    unused = [alias for alias in node.names if _is_unused(alias, node, view)]
+    if not unused:
+        return
+    if len(unused) < len(node.names):
+        kept = [ast.unparse(alias) for alias in node.names if alias not in unused]
+        first, last = node.names[0], node.names[-1]
+        start, end = view.module.span(first)[0], view.module.span(last)[1]
+        yield view.rewrite(
+            node, Replacement(start=start, end=end, text=", ".join(kept)), reason=_GONE
+        )
+        return
+    around = view.module.parent(node)
+    whole: ast.stmt = node
+    if isinstance(around, ast.Try) and _only_imports(around, node):
+        whole = around
+    yield view.rewrite(whole, delete(view.module, whole), reason=_GONE)
+
+
+def _is_unused(alias: ast.alias, node: ast.Import | ast.ImportFrom, view: View) -> bool:
+    module = alias.name if isinstance(node, ast.Import) else f"{node.module or ''}.{alias.name}"
+    if not f"{module}.".startswith(("horovod.tensorflow.", "horovod.keras.")):
+        return False
+    if isinstance(node, ast.ImportFrom) and (node.level or alias.name == "*"):
+        return False
+    name = alias.asname or alias.name.partition(".")[0]
+    scope = view.module.scopes.scope_of(node)
+    home = scope.elsewhere.get(name, scope)
+    return not home.references.get(name) and any(
+        binding.node is node for binding in home.bindings.get(name, list[Binding]())
+    )
+
+
+def _only_imports(around: ast.Try, node: ast.stmt) -> bool:
+    """Whether a `try` is there for one import, and its handlers only say that it is missing."""
+    if around.body != [node] or around.orelse or around.finalbody:
+        return False
+    return all(
+        isinstance(statement, ast.Pass | ast.Raise | ast.Expr)
+        or (
+            isinstance(statement, ast.Assign)
+            and isinstance(statement.value, ast.Constant)
+            and statement.value.value in (None, False)
+        )
+        for handler in around.handlers
+        for statement in handler.body
+    )

@@ -1,0 +1,29 @@
+"""Horovod's names, of which there are three sets."""
+
+import ast
+
+from jumar.porting.view import View
+
+ROOTS = ("horovod.tensorflow.keras.", "horovod.tensorflow.", "horovod.keras.")
+SOURCE = (
+    "npu_optimizer.py, npu_hook.py and hccl_ops.py of Ascend/tensorflow; API support list of "
+    "convert_tf2npu, December 2023"
+)
+
+
+def horovod(*names: str) -> tuple[str, ...]:
+    """Names of Horovod's functions, under all modules that have them."""
+    return tuple(f"{root}{name}" for root in ROOTS for name in names)
+
+
+def member(name: str | None) -> str | None:
+    """What of Horovod a qualified name is: `callbacks.MetricAverageCallback`."""
+    for root in ROOTS:
+        if name is not None and name.startswith(root):
+            return name[len(root) :]
+    return None
+
+
+def called_member(call: ast.Call, view: View) -> str | None:
+    """What of Horovod a call calls."""
+    return member(view.module.name_of(call.func))

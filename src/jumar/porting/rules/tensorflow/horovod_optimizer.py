@@ -1,0 +1,235 @@
+"""Horovod's distributed optimizer and its broadcast at the beginning become the NPU's."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change
+from jumar.porting.editing import argument, is_open, keyword, remove_arguments, replace
+from jumar.porting.edits import Text
+from jumar.porting.registry import Example, rule
+from jumar.porting.rules.tensorflow.horovod_names import SOURCE, called_member, horovod
+from jumar.porting.rules.tensorflow.ranks import (
+    RANK_IMPORTS,
+    rank_id,
+    several_ranks,
+    tensorflow_name,
+)
+from jumar.porting.view import View
+
+_OPTIMIZER = Text(
+    en="gradients are averaged over the ranks by HCCL; with one rank nothing is added",
+    zh="梯度由 HCCL 在各 rank 间求平均；单 rank 时不增加算子",
+)
+_DROPPED = Text(
+    en="arguments of Horovod's optimizer without counterpart were removed: {names}",
+    zh="Horovod 优化器的以下参数没有对应项，已删除：{names}",
+)
+_DROPPED_TODO = Text(
+    en="compression and device arguments change no result; for op and backward_passes_per_step "
+    "check what the training needs: the NPU's optimizer averages the gradients of every step",
+    zh="compression 与 device 类参数不影响结果；op 与 backward_passes_per_step 请确认：NPU "
+    "优化器每步都对梯度求平均",
+)
+_BROADCAST = Text(
+    en="rank 0 gives its initial values to the others",
+    zh="rank 0 把初始值广播给其他 rank",
+)
+_TRAINABLE = Text(
+    en="Horovod broadcasts all global variables, the NPU's hook only the trainable ones: moving "
+    "averages of batch normalisation and the global step begin as each rank has them",
+    zh="Horovod 广播全部全局变量，NPU 的 hook 只广播可训练变量：BN 滑动平均和 global_step "
+    "保持各 rank 自己的初值",
+)
+_TRAINABLE_TODO = Text(
+    en="nothing if they begin as constants on all ranks or come from one checkpoint; otherwise "
+    "broadcast them by hccl_ops.broadcast",
+    zh="若它们在各 rank 上初值为常量或来自同一 checkpoint，则无需处理；否则用 "
+    "hccl_ops.broadcast 广播",
+)
+_METRIC = Text(
+    en="metrics are not averaged over the ranks: an empty callback stands in for Horovod's",
+    zh="指标不在各 rank 间平均：以空回调代替 Horovod 的回调",
+)
+_METRIC_TODO = Text(
+    en="average the logged metrics of the ranks yourself where a schedule depends on them",
+    zh="若学习率等策略依赖这些指标，请自行在各 rank 间求平均",
+)
+_NO_NAME = Text(
+    en="the module has no name for TensorFlow, so the broadcast cannot be written here",
+    zh="该模块没有 TensorFlow 的名称，无法在此写出广播",
+)
+_NO_NAME_TODO = Text(
+    en="broadcast each variable by hccl_ops.broadcast([variable], 0) where RANK_SIZE is above 1",
+    zh="RANK_SIZE 大于 1 时用 hccl_ops.broadcast([variable], 0) 广播每个变量",
+)
+
+
+@rule(
+    "horovod-optimizer",
+    title=Text(
+        en="Horovod's optimizer, hooks and callbacks become the NPU's",
+        zh="Horovod 的优化器、hook 与回调改为 NPU 的",
+    ),
+    source=SOURCE,
+    calls=horovod(
+        "DistributedOptimizer",
+        "BroadcastGlobalVariablesHook",
+        "callbacks.BroadcastGlobalVariablesCallback",
+        "callbacks.MetricAverageCallback",
+        "broadcast_global_variables",
+        "broadcast_variables",
+    ),
+    examples=(
+        Example(
+            before="import tensorflow as tf\nimport horovod.tensorflow as hvd\n\n"
+            "opt = tf.train.AdagradOptimizer(0.01)\n"
+            "opt = hvd.DistributedOptimizer(opt, name='dist',\n"
+            "                               compression=hvd.Compression.fp16)\n"
+            "train_op = opt.minimize(loss)\n"
+            "hooks = [hvd.BroadcastGlobalVariablesHook(0)]\n",
+            after="import tensorflow as tf\nimport os\n"
+            "from npu_bridge.npu_init import NPUBroadcastGlobalVariablesHook, "
+            "npu_distributed_optimizer_wrapper\n\n"
+            "opt = tf.train.AdagradOptimizer(0.01)\n"
+            "opt = npu_distributed_optimizer_wrapper(opt)\n"
+            "train_op = opt.minimize(loss)\n"
+            'hooks = [NPUBroadcastGlobalVariablesHook(0, int(os.getenv("RANK_ID", "0")))]\n',
+        ),
+        Example(
+            before="import keras\nimport horovod.keras as hvd\n\n"
+            "callbacks = [hvd.callbacks.BroadcastGlobalVariablesCallback(0),\n"
+            "             hvd.callbacks.MetricAverageCallback()]\n",
+            after="import keras\n"
+            "from npu_bridge.npu_init import NPUBroadcastGlobalVariablesCallback\n\n"
+            "callbacks = [NPUBroadcastGlobalVariablesCallback(0),\n"
+            "             keras.callbacks.Callback()]\n",
+        ),
+        Example(
+            before="import os\nimport tensorflow as tf\nimport horovod.tensorflow as hvd\n\n"
+            "bcast = hvd.broadcast_global_variables(0)\n",
+            after="import os\nimport tensorflow as tf\n"
+            "from npu_bridge.npu_init import hccl_ops\n\n"
+            "bcast = (tf.group(*[tf.assign(variable, hccl_ops.broadcast([variable], 0)[0]) "
+            'for variable in tf.global_variables()]) if int(os.getenv("RANK_SIZE", "1")) > 1 '
+            "else tf.no_op())\n",
+        ),
+    ),
+    untouched=(
+        "import horovod.torch as hvd\n\nopt = hvd.DistributedOptimizer(opt)\n",
+        "from npu_bridge.npu_init import *\n\nopt = NPUDistributedOptimizer(opt)\n",
+        "class hvd(object):\n    @staticmethod\n    def DistributedOptimizer(opt):\n"
+        "        return opt\n\nhvd.DistributedOptimizer(1)\n",
+    ),
+)
+def horovod_optimizer(call: ast.Call, view: View) -> Iterator[Change]:
+    """Replace the name, and keep the arguments that mean something."""
+    name = called_member(call, view)
+    if name == "DistributedOptimizer":
+        yield from _optimizer(call, view)
+    elif name == "BroadcastGlobalVariablesHook":
+        yield view.notice(call, reason=_TRAINABLE, todo=_TRAINABLE_TODO, severity="accuracy")
+        yield from _renamed(
+            call, "NPUBroadcastGlobalVariablesHook", "root_rank", rank_id(view), view
+        )
+    elif name == "callbacks.BroadcastGlobalVariablesCallback":
+        yield view.notice(call, reason=_TRAINABLE, todo=_TRAINABLE_TODO, severity="accuracy")
+        yield from _renamed(call, "NPUBroadcastGlobalVariablesCallback", "root_rank", "", view)
+    elif name == "callbacks.MetricAverageCallback":
+        yield view.notice(call, reason=_METRIC, todo=_METRIC_TODO, severity="look")
+        yield from _empty_callback(call, view)
+    else:
+        yield from _broadcast(call, view)
+
+
+def _optimizer(call: ast.Call, view: View) -> Iterator[Change]:
+    optimizer = argument(call, "optimizer", 0)
+    if optimizer is None or is_open(call):
+        yield view.notice(
+            call, reason=_DROPPED.filled(names="*"), todo=_DROPPED_TODO, severity="blocking"
+        )
+        return
+    dropped = {
+        value
+        for value in [*call.args[1:], *call.keywords]
+        if value is not optimizer and value is not keyword(call, "optimizer")
+    }
+    names = [value.arg for value in call.keywords if value in dropped and value.arg]
+    telling = [name for name in names if name in ("op", "backward_passes_per_step")]
+    if names:
+        yield view.notice(
+            call,
+            reason=_DROPPED.filled(names=", ".join(names)),
+            todo=_DROPPED_TODO,
+            severity="accuracy" if telling else "look",
+        )
+    wrapper = "npu_distributed_optimizer_wrapper"
+    yield view.rewrite(
+        call,
+        replace(view.module, call.func, view.npu(wrapper)),
+        *remove_arguments(view.module, call, set(dropped)),
+        reason=_OPTIMIZER,
+        imports=(wrapper,),
+    )
+
+
+def _renamed(call: ast.Call, name: str, word: str, second: str, view: View) -> Iterator[Change]:
+    """Another class with the first argument only, and perhaps a second one."""
+    root = argument(call, word, 0)
+    root_text = "0" if root is None else view.module.source(root)
+    named = keyword(call, word) is not None
+    arguments = f"{word}={root_text}" if named else root_text
+    if second:
+        arguments += f", index={second}" if named else f", {second}"
+    yield view.rewrite(
+        call,
+        replace(view.module, call, f"{view.npu(name)}({arguments})"),
+        reason=_BROADCAST,
+        imports=(name, *(RANK_IMPORTS if second else ())),
+    )
+
+
+def _empty_callback(call: ast.Call, view: View) -> Iterator[Change]:
+    for name in view.module.scopes.module.bindings:
+        meaning = view.module.exported(name, frozenset())
+        text = {
+            "keras": f"{name}.callbacks.Callback()",
+            "tensorflow.keras": f"{name}.callbacks.Callback()",
+            "tensorflow": f"{name}.keras.callbacks.Callback()",
+        }.get(meaning or "")
+        # A callback of one Keras is none of the other.
+        alone = (view.module.name_of(call.func) or "").startswith("horovod.keras.")
+        if text and alone == (meaning == "keras"):
+            yield view.rewrite(call, replace(view.module, call, text), reason=_METRIC)
+            return
+    alone = (view.module.name_of(call.func) or "").startswith("horovod.keras.")
+    home = "keras.callbacks" if alone else "tensorflow.keras.callbacks"
+    yield view.rewrite(
+        call,
+        replace(view.module, call, "Callback()"),
+        reason=_METRIC,
+        imports=(f"{home}:Callback",),
+    )
+
+
+def _broadcast(call: ast.Call, view: View) -> Iterator[Change]:
+    some = called_member(call, view) == "broadcast_variables"
+    tf = tensorflow_name(view)
+    root = argument(call, "root_rank", 1 if some else 0)
+    variables = argument(call, "variables", 0) if some else None
+    if tf is None or (some and variables is None):
+        yield view.notice(call, reason=_NO_NAME, todo=_NO_NAME_TODO, severity="blocking")
+        return
+    what = f"{tf}.global_variables()" if variables is None else view.module.source(variables)
+    text = broadcast_op(view, tf, what, "0" if root is None else view.module.source(root))
+    yield view.rewrite(
+        call,
+        replace(view.module, call, f"({text} if {several_ranks(view)} else {tf}.no_op())"),
+        reason=_BROADCAST,
+        imports=("hccl_ops", *RANK_IMPORTS),
+    )
+
+
+def broadcast_op(view: View, tf: str, variables: str, root: str) -> str:
+    """An operation that gives variables the values that one rank has."""
+    one = f"{view.npu('hccl_ops')}.broadcast([variable], {root})[0]"
+    return f"{tf}.group(*[{tf}.assign(variable, {one}) for variable in {variables}])"

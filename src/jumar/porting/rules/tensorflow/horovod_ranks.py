@@ -1,0 +1,132 @@
+"""Horovod's ranks become those of the environment; its start and the pinning of a GPU go."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change
+from jumar.porting.editing import delete, remove_arguments, replace
+from jumar.porting.edits import Text
+from jumar.porting.registry import Example, rule
+from jumar.porting.rules.tensorflow.horovod_names import SOURCE, called_member, horovod
+from jumar.porting.rules.tensorflow.ranks import (
+    RANK_IMPORTS,
+    local_rank_id,
+    rank_id,
+    rank_size,
+)
+from jumar.porting.view import View
+
+_RANKS = Text(
+    en="ranks come from the environment that the launch script sets; unset, this is the only rank",
+    zh="rank 取自启动脚本设置的环境变量；未设置时即单 rank",
+)
+_LOCAL_SIZE = Text(
+    en="the environment has no number of ranks on this server; on one server it is that of all",
+    zh="环境变量中没有本机 rank 数；单机时等于总数",
+)
+_LOCAL_SIZE_TODO = Text(
+    en="with several servers, replace RANK_SIZE by the number of devices of one",
+    zh="多机时把 RANK_SIZE 换成每台服务器的设备数",
+)
+_INIT = Text(
+    en="HCCL is opened by the first session with NpuOptimizer, and closed with it",
+    zh="HCCL 由首个带 NpuOptimizer 的会话打开，并随会话关闭",
+)
+_PIN = Text(
+    en="the device of a process is DEVICE_ID of its environment, so nothing has to be pinned",
+    zh="进程所用设备由环境变量 DEVICE_ID 决定，无需再绑定",
+)
+
+
+@rule(
+    "horovod-ranks",
+    title=Text(en="Horovod's ranks come from the environment", zh="Horovod 的 rank 取自环境变量"),
+    source=SOURCE,
+    calls=horovod("init", "shutdown", "rank", "size", "local_rank", "local_size"),
+    examples=(
+        Example(
+            before="import tensorflow as tf\nimport horovod.tensorflow as hvd\n\n"
+            "hvd.init()\n"
+            "config = tf.ConfigProto()\n"
+            "config.gpu_options.visible_device_list = str(hvd.local_rank())\n"
+            "lr = 0.001 * hvd.size()\n"
+            "folder = '/tmp/logs' if hvd.rank() == 0 else None\n",
+            after="import tensorflow as tf\nimport os\n\n"
+            "config = tf.ConfigProto()\n"
+            'lr = 0.001 * int(os.getenv("RANK_SIZE", "1"))\n'
+            'folder = \'/tmp/logs\' if int(os.getenv("RANK_ID", "0")) == 0 else None\n',
+        ),
+        Example(
+            before="import os\nfrom horovod.tensorflow.keras import local_rank, init\n\n\n"
+            "def main():\n    init()\n    print(local_rank())\n",
+            after='import os\n\n\ndef main():\n    print(int(os.getenv("DEVICE_ID", "0")))\n',
+        ),
+        Example(
+            before="import tensorflow as tf\n\ntry:\n    import horovod.tensorflow as hvd\n"
+            "except ImportError:\n    hvd = None\n\n"
+            "if hvd is not None:\n    hvd.init()\nshards = hvd.size() if hvd else 1\n",
+            after="import tensorflow as tf\n\nimport os\n\n"
+            'if int(os.getenv("RANK_SIZE", "1")) > 1:\n    pass\n'
+            'shards = int(os.getenv("RANK_SIZE", "1")) if int(os.getenv("RANK_SIZE", "1")) > 1 '
+            "else 1\n",
+        ),
+    ),
+    untouched=(
+        "from mpi4py import MPI\n\nrank = MPI.COMM_WORLD.rank()  # not hvd\n",
+        "import tensorflow as tf\n\nr = tf.rank(x)\ns = tf.size(x)\n",
+        "class Hvd(object):\n    pass\n\nhvd = Hvd()\nhvd.init()\nprint(hvd.rank())\n",
+        "import torch.distributed as dist  # hvd\n\nprint(dist.get_rank())\n",
+        "import os\nimport tensorflow as tf\n\nprint(int(os.getenv('RANK_SIZE', '1')))\n",
+    ),
+)
+def horovod_ranks(call: ast.Call, view: View) -> Iterator[Change]:
+    """Replace a rank by its expression, or remove the statement that needs none."""
+    name = called_member(call, view)
+    statement = view.module.statement(call)
+    if name in ("init", "shutdown"):
+        if isinstance(statement, ast.Expr) and statement.value is call:
+            yield view.rewrite(statement, delete(view.module, statement), reason=_INIT)
+        else:
+            yield view.rewrite(call, replace(view.module, call, "None"), reason=_INIT)
+        return
+    if name in ("local_rank", "rank") and _pins(statement, view):
+        yield view.rewrite(statement, delete(view.module, statement), reason=_PIN)
+        return
+    pinned = _pinning_argument(call, view)
+    if pinned is not None:
+        outer, word = pinned
+        yield view.rewrite(outer, *remove_arguments(view.module, outer, {word}), reason=_PIN)
+        return
+    if name == "local_size":
+        yield view.notice(
+            call, reason=_LOCAL_SIZE, todo=_LOCAL_SIZE_TODO, severity="look", confidence="likely"
+        )
+    text = {"rank": rank_id, "local_rank": local_rank_id}.get(name or "", rank_size)(view)
+    yield view.rewrite(call, replace(view.module, call, text), reason=_RANKS, imports=RANK_IMPORTS)
+
+
+def _pins(statement: ast.stmt, view: View) -> bool:
+    """Whether a statement chooses the GPU of a process."""
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        target = statement.targets[0]
+        if isinstance(target, ast.Attribute):
+            return target.attr == "visible_device_list"
+        if isinstance(target, ast.Subscript):
+            return (
+                isinstance(target.slice, ast.Constant)
+                and target.slice.value == "CUDA_VISIBLE_DEVICES"
+            )
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        name = view.module.name_of(statement.value.func) or ""
+        return name.startswith("tensorflow.config.") and name.endswith("set_visible_devices")
+    return False
+
+
+def _pinning_argument(call: ast.Call, view: View) -> tuple[ast.Call, ast.keyword] | None:
+    for around in view.module.scopes.ancestors(call):
+        if isinstance(around, ast.stmt):
+            return None
+        if isinstance(around, ast.keyword) and around.arg == "visible_device_list":
+            outer = view.module.parent(around)
+            return (outer, around) if isinstance(outer, ast.Call) else None
+    return None

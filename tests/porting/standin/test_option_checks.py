@@ -163,7 +163,15 @@ def test_other_dump_steps_are_refused(checks: Any, text: str, tmp_path: Path) ->
 
 
 def test_dump_options_are_not_read_while_nothing_is_dumped(checks: Any) -> None:
-    assert refusals(checks, block(dump_step="x", dump_mode="x", dump_debug_mode="x")) == []
+    said = remarks(checks, block(dump_step="x", dump_mode="x", dump_debug_mode="x"))
+    assert set(said) == {"dump_step", "dump_mode", "dump_debug_mode"}
+    assert "only read where enable_dump is true" in said["dump_mode"]
+
+
+def test_what_a_switch_turns_on_is_silent_and_so_is_its_default(checks: Any) -> None:
+    assert remarks(checks, block(dump_mode="output", dump_debug_mode="all")) == {}
+    assert remarks(checks, block(profiling_mode=True, profiling_options="{}")) == {}
+    assert set(remarks(checks, block(profiling_options="{}"))) == {"profiling_options"}
 
 
 def test_a_dump_that_one_block_switches_on_needs_a_path_in_the_next_one_too(

@@ -18,6 +18,16 @@ Problem = namedtuple("Problem", ["key", "value", "text", "refused"])
 ZERO = {"b": False, "i": 0, "s": ""}
 FIELD_NAMES = {"b": ".b (a bool)", "i": ".i (an int)", "s": ".s (bytes)"}
 DUMP_STEP_GROUPS = 100
+SWITCHES = {
+    "dump_step": ("enable_dump",),
+    "dump_mode": ("enable_dump",),
+    "dump_debug_mode": ("enable_dump_debug",),
+    "dump_path": ("enable_dump", "enable_dump_debug"),
+    "profiling_options": ("profiling_mode",),
+    "dynamic_graph_execute_mode": ("dynamic_input",),
+    "dynamic_inputs_shape_range": ("dynamic_input",),
+}
+"""Keys that are read only while one of some others is true."""
 
 
 def check_blocks(blocks, environment=None):
@@ -34,6 +44,7 @@ def check_blocks(blocks, environment=None):
         problems += _tuning_problems(values, environment)
         problems += _combination_problems(values)
         problems += _dynamic_problems(values)
+        problems += _switched_off_problems({**state, **values}, values)
     return problems
 
 
@@ -167,6 +178,16 @@ def _tuning_problems(values, environment):
         yield from _path_problems("work_path", values.get("work_path", "./"))
 
 
+def _switched_off_problems(switches, values):
+    for key, value in values.items():
+        read = any(switches.get(switch) for switch in SWITCHES.get(key, ()))
+        # NPUEstimator always writes some of the defaults, which changes nothing.
+        if key in SWITCHES and not read and value != OPTIONS[key]["default"]:
+            yield _ignored(
+                key, value, "only read where {} is true".format(" or ".join(SWITCHES[key]))
+            )
+
+
 def _combination_problems(values):
     precision, precision_v2 = values.get("precision_mode"), values.get("precision_mode_v2")
     if "modify_mixlist" in values:
@@ -223,11 +244,6 @@ def _dynamic_problems(values):
                 values["iterations_per_loop"],
                 "must be 1 where dynamic_graph_execute_mode is lazy_recompile",
             )
-    else:
-        for key in ("dynamic_graph_execute_mode", "dynamic_inputs_shape_range"):
-            # NPUEstimator always writes the mode's default, which changes nothing.
-            if key in values and values[key] != OPTIONS[key]["default"]:
-                yield _ignored(key, values[key], "only read where dynamic_input is true")
 
 
 def _parts(text):

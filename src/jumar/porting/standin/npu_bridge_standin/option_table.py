@@ -113,7 +113,13 @@ OPTIONS = {
     "op_debug_config": {"field": "s", "default": None},
     "debug_dir": {"field": "s", "default": None},
     "profiling_mode": {"field": "b", "default": False},
-    "profiling_options": {"field": "s", "default": None},
+    "profiling_options": {
+        "field": "s",
+        "default": (
+            '{"output":"./","training_trace":"on","task_trace":"on","hccl":"on","aicpu":"on",'
+            '"aic_metrics":"PipeUtilization","msproftx":"off"}'
+        ),
+    },
     "auto_tune_mode": {"field": "s", "default": None},
     "aoe_mode": {"field": "s", "default": None, "allowed": ["1", "2", "4", "mdat"]},
     "work_path": {"field": "s", "default": "./"},

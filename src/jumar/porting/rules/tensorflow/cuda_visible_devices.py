@@ -1,12 +1,11 @@
 """The choice of a GPU by an environment variable becomes the choice of an NPU."""
 
 import ast
-import re
 from collections.abc import Iterator
 
 from jumar.porting.changes import Change
 from jumar.porting.editing import delete, literal, replace
-from jumar.porting.edits import Text
+from jumar.porting.edits import Confidence, Text
 from jumar.porting.registry import Example, rule
 from jumar.porting.rules.tensorflow.environment_variables import assigned_variable, read_variable
 from jumar.porting.view import View
@@ -83,6 +82,15 @@ _PCI = Text(en="the order of GPUs means nothing on the NPU", zh="GPU 排序在 N
             'os.environ.setdefault("ASCEND_DEVICE_ID", str(args.gpu))\n',
         ),
         Example(
+            before="import tensorflow as tf\n\n"
+            "def main():\n    import os as o\n"
+            "    o.environ['CUDA_VISIBLE_DEVICES'] = FLAGS.gpu_list\n"
+            "    o.putenv('CUDA_VISIBLE_DEVICES', FLAGS.gpu)\n",
+            after="import tensorflow as tf\n\n"
+            "def main():\n    import os as o\n"
+            '    o.environ.setdefault("ASCEND_DEVICE_ID", FLAGS.gpu)\n',
+        ),
+        Example(
             before="import os\nimport tensorflow as tf\n\n"
             "os.environ['CUDA_VISIBLE_DEVICES'] = ''\n"
             "count = len(os.environ['CUDA_VISIBLE_DEVICES'])\n",
@@ -121,26 +129,46 @@ def cuda_visible_devices(
 
 def _choice(node: ast.Assign | ast.Expr, value: ast.expr, view: View) -> Iterator[Change]:
     text = literal(value)
-    if isinstance(text, str) and not re.fullmatch(r"\s*\d+\s*", text):
+    if isinstance(text, str) and not text.strip().isdigit():
         numbers = [part for part in text.split(",") if part.strip().isdigit()]
         if len(numbers) < 2:
             yield view.notice(node, reason=_HIDDEN, todo=_HIDDEN_TODO)
-            return
-        if not view.options.distributed:
-            todo = _SEVERAL_TODO.filled(count=len(numbers))
-            yield view.notice(node, reason=_SEVERAL, todo=todo, severity="speed")
-        yield view.rewrite(node, delete(view.module, node), reason=_SEVERAL)
+        else:
+            yield from _several(node, str(len(numbers)), "certain", view)
+        return
+    if text is None and _is_list(value, view):
+        yield from _several(node, "N", "likely", view)
         return
     if text is None:
         yield view.notice(node, reason=_UNKNOWN, todo=_UNKNOWN_TODO)
-    source = view.module.source(value)
     environ = _environ(node, view)
+    source = view.module.source(value)
     yield view.rewrite(
         node,
         replace(view.module, node, f'{environ}.setdefault("ASCEND_DEVICE_ID", {source})'),
         reason=_CHOICE,
         confidence="certain" if text is not None else "likely",
-        imports=() if environ != "os.environ" else ("os:",),
+    )
+
+
+def _several(
+    node: ast.Assign | ast.Expr, count: str, confidence: Confidence, view: View
+) -> Iterator[Change]:
+    if not view.options.distributed:
+        todo = _SEVERAL_TODO.filled(count=count)
+        yield view.notice(node, reason=_SEVERAL, todo=todo, severity="speed", confidence=confidence)
+    change = delete(view.module, node)
+    yield view.rewrite(node, change, reason=_SEVERAL, confidence=confidence)
+
+
+def _is_list(value: ast.expr, view: View) -> bool:
+    """Whether a value names several devices: by its own name, or since the script splits it."""
+    source = view.module.source(value)
+    if isinstance(value, ast.Call):
+        return isinstance(value.func, ast.Attribute) and value.func.attr == "join"
+    name = source.rpartition(".")[2].lower()
+    return name.endswith(("list", "gpus", "devices", "ids")) or f"{source}.split(" in (
+        view.module.text
     )
 
 
@@ -148,7 +176,12 @@ def _environ(node: ast.Assign | ast.Expr, view: View) -> str:
     """How the script writes `os.environ`."""
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
         return view.module.source(node.targets[0].value)
-    return "os.environ"
+    assert isinstance(node, ast.Expr)
+    assert isinstance(node.value, ast.Call)
+    func = node.value.func
+    if isinstance(func, ast.Attribute) and func.attr == "setdefault":
+        return view.module.source(func.value)
+    return f"{view.module.source(func.value)}.environ" if isinstance(func, ast.Attribute) else ""
 
 
 def _trains_with_tensorflow(view: View) -> bool:

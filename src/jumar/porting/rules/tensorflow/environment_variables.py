@@ -20,6 +20,8 @@ def assigned_variable(node: ast.AST, view: View) -> tuple[str, ast.expr] | None:
         call = node.value
         if len(call.args) != 2:
             return None
+        if not isinstance(call.func, ast.Attribute):
+            return None
         if view.module.name_of(call.func) in ("os.putenv", "os.environ.setdefault"):
             return _named(call.args[0], call.args[1])
     return None

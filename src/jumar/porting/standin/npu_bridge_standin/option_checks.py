@@ -32,7 +32,7 @@ SWITCHES = {
 
 def check_blocks(blocks, environment=None):
     """All problems of the blocks of one session, in the order in which the adapter meets them."""
-    state = {"enable_dump": False, "enable_dump_debug": False}
+    state = {"enable_dump": False, "enable_dump_debug": False, "profiling_mode": False}
     environment = os.environ if environment is None else environment
     problems = []
     for block in blocks:

@@ -84,8 +84,8 @@ def check_config(config):
     blocks = [_plain_block(block) for block in npu_blocks(config)]
     rewrites = config.graph_options.rewrite_options
     settings = {
-        "remapping": _toggle(rewrites.remapping),
-        "memory_optimization": _memory(rewrites.memory_optimization),
+        "remapping": _remapping(rewrites),
+        "memory_optimization": _memory_optimization(rewrites),
     }
     record(
         "session",
@@ -124,16 +124,20 @@ def _plain_block(block):
     return plain
 
 
-def _toggle(number):
-    return rewriter_config_pb2.RewriterConfig.Toggle.Name(number)
+def _remapping(rewrites):
+    if rewrites.optimizers and "remap" not in rewrites.optimizers:
+        return "OFF"
+    return rewriter_config_pb2.RewriterConfig.Toggle.Name(rewrites.remapping)
 
 
-def _memory(number):
+def _memory_optimization(rewrites):
     # OFF is a number of another enumeration; scripts assign it all the same, and as this one's
     # MANUAL it switches the optimizer off too.
     kinds = rewriter_config_pb2.RewriterConfig
-    off = (kinds.NO_MEM_OPT, kinds.MANUAL)
-    return "OFF" if number in off else kinds.MemOptType.Name(number)
+    listed = not rewrites.optimizers or "memory" in rewrites.optimizers
+    if not listed or rewrites.memory_optimization in (kinds.NO_MEM_OPT, kinds.MANUAL):
+        return "OFF"
+    return kinds.MemOptType.Name(rewrites.memory_optimization)
 
 
 def run_several_steps(session, steps):

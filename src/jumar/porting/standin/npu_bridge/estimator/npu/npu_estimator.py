@@ -29,6 +29,18 @@ from npu_bridge_standin.sessions import OPTIMIZER_NAME
 
 __all__ = ["NPUEstimator", "NPUEstimatorSpec"]
 
+GRAPH_OPTIMIZERS = (
+    "pruning",
+    "function",
+    "constfold",
+    "shape",
+    "arithmetic",
+    "loop",
+    "dependency",
+    "layout",
+)
+"""TensorFlow's that run, so remapping and memory optimisation do not; the adapter adds one more."""
+
 
 class NPUEstimatorSpec(model_fn_lib.EstimatorSpec):
     """TensorFlow's, and `host_call`: a function and the tensors it is given after each step."""
@@ -154,6 +166,7 @@ def _model_dir(model_dir, config):
 def add_block(config):
     """Append the options of a `NPURunConfig` to its session's, as one more block."""
     rewrites = config.session_config.graph_options.rewrite_options
+    rewrites.optimizers.extend(GRAPH_OPTIMIZERS)
     block = rewrites.custom_optimizers.add()
     block.name = OPTIMIZER_NAME
     for name, value in _block_values(config).items():

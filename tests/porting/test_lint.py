@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from jumar.cli.port_lint import lint as lint_command
 from jumar.errors import UserError
 from jumar.porting.lint import lint_source, lint_tree
+from jumar.porting.npu_exports import NPU_INIT_NAMES
 from jumar.porting.npu_option_table import ADAPTER_OPTIONS
 from jumar.porting.options import PortOptions
 from jumar.porting.session_options import (
@@ -163,6 +164,30 @@ class Trainer:
     assert rules(text) == ["lint-optimizer-name", "lint-option-conflict"]
 
 
+def test_rewriters_may_be_switched_off_where_the_config_is_an_attribute():
+    text = """
+class Trainer:
+    def options(self):
+        op = self.config.graph_options.rewrite_options.custom_optimizers.add()
+        op.name = "NpuOptimizer"
+
+    def rewriters(self):
+        self.config.graph_options.rewrite_options.remapping = RewriterConfig.OFF
+        self.config.graph_options.rewrite_options.memory_optimization = RewriterConfig.OFF
+"""
+    assert rules(text) == []
+    local = text.replace("self.config", "config").replace(
+        ":\n        op", ":\n        config = tf.ConfigProto()\n        op"
+    )
+    assert rules(local) == ["lint-memory-optimization", "lint-remapping"]
+
+
+def test_npu_config_proto_switches_remapping_off_and_leaves_memory_optimization():
+    assert rules(_HEAD + "session = tf.Session(config=npu_config_proto(config))\n") == [
+        "lint-memory-optimization"
+    ]
+
+
 def test_other_optimizers_of_grappler_are_not_ours():
     assert (
         rules(
@@ -209,14 +234,14 @@ def test_ranks_have_a_default(line, expected):
         ("ExponentialUpdateLossScaleManager(2**32, 1000, incr_ratio=0.5)", ["lint-loss-scale"]),
         ("ExponentialUpdateLossScaleManager(0, 0)", ["lint-loss-scale"] * 2),
         ("DumpConfig(enable_dump=True)", ["lint-option-needs"]),
-        ('DumpConfig(True, "d", "0|5", "all")', []),
-        ('DumpConfig(True, "d", "0,5", "out")', ["lint-option-value"] * 2),
+        ('DumpConfig(True, "./", "0|5", "all")', []),
+        ('DumpConfig(True, "./", "0,5", "out")', ["lint-option-value"] * 2),
         ("DumpConfig(dump_folder='d')", ["lint-unknown-argument"]),
         (
             "ProfilingConfig(enable_profiling=True, profiling_options='task_trace')",
             ["lint-profiling-options"],
         ),
-        ("ProfilingConfig(True, json.dumps({'output': 'x', 'hccl': 'on'}))", []),
+        ("ProfilingConfig(True, json.dumps({'output': './', 'hccl': 'on'}))", []),
         ("ProfilingConfig(enable_profiling=True)", ["lint-option-needs"]),
         (
             "NPUEstimator(model, config=tf.estimator.RunConfig(model_dir=d))",
@@ -237,6 +262,74 @@ def test_an_alias_is_seen_and_a_class_of_the_same_name_is_not():
     own = "class NPURunConfig:\n    pass\nNPURunConfig(protocol=1)\n"
     assert rules(alias) == ["lint-unknown-run-config"]
     assert rules(own) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("from npu_bridge.npu_init import NPURunConfg", ["lint-unknown-name"]),
+        ("from npu_bridge.npu_init import ExperimentalConfig", ["lint-unknown-name"]),
+        ("from npu_bridge.estimator.npu.npu_config import ExperimentalConfig", []),
+        (
+            "from npu_bridge.estimator import npu_ops\nnpu_ops.dropuot(x, 0.5)",
+            ["lint-unknown-name"],
+        ),
+        ("from npu_bridge.npu_init import *\nnpu_ops.dropout(x, 0.5)", []),
+        ("from npu_bridge.npu_init import *\nnpu_unary_ops.gelu(x)", []),
+        ("from npu_bridge.npu_init import *\nconfig = NPURunConfig().replace(model_dir=d)", []),
+        ("from npu_bridge.npu_init import *\nutil.set_iteration_per_loop(s, op, 10)", []),
+        ("from npu_bridge.npu_init import *\ntf.anything(os.path)", []),
+        ("from npu_bridge import tf_adapter", []),
+        ("from hccl.manage.api import get_rank_size", []),
+        ("from hccl.manage.api import get_rank_count", ["lint-unknown-name"]),
+    ],
+)
+def test_names_that_the_package_lacks_are_found(line, expected):
+    assert rules(line + "\n") == expected
+
+
+def test_what_the_stand_in_and_the_list_of_init_names_have_is_known():
+    lines = [f"from npu_bridge.npu_init import {name}" for name in sorted(NPU_INIT_NAMES)]
+    assert rules("\n".join(lines) + "\n") == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "arguments", "expected"),
+    [
+        ('["iterations_per_loop"].i = 100', "", ["lint-overridden"]),
+        ('["iterations_per_loop"].i = 100', ", iterations_per_loop=100", []),
+        ('["iterations_per_loop"].i = 100', ", iterations_per_loop=FLAGS.n", []),
+        ('["iterations_per_loop"].i = 100', ", **more", []),
+        ('["precision_mode"].s = b"allow_mix_precision"', "", ["lint-overridden"]),
+        (
+            '["precision_mode"].s = b"allow_mix_precision"',
+            ', precision_mode="allow_mix_precision"',
+            [],
+        ),
+        ('["use_off_line"].b = True', "", []),
+    ],
+)
+def test_a_block_that_the_estimator_writes_over_is_found(setting, arguments, expected):
+    line = f"custom_op.parameter_map{setting}\nNPURunConfig(session_config=config{arguments})"
+    assert rules_with(line) == expected
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ('DumpConfig(True, "/dump")', ["lint-missing-folder"]),
+        ('DumpConfig(True, "./")', []),
+        ('os.makedirs("/dump")\nDumpConfig(True, "/dump")', []),
+        ("DumpConfig(True, FLAGS.dump)", []),
+        (
+            'custom_op.parameter_map["profiling_mode"].b = True\n'
+            'custom_op.parameter_map["profiling_options"].s = b\'{"output": "/cache/p"}\'',
+            ["lint-missing-folder"],
+        ),
+    ],
+)
+def test_a_folder_that_nothing_makes_is_named(lines, expected):
+    assert rules_with(lines) == expected
 
 
 def test_a_finding_says_where_with_columns_in_characters():

@@ -10,6 +10,8 @@ from jumar.errors import UserError
 from jumar.porting.edits import FileReport, Finding, Text, TreeReport
 from jumar.porting.lint_blocks import lint_blocks
 from jumar.porting.lint_calls import lint_calls
+from jumar.porting.lint_names import lint_names
+from jumar.porting.lint_overridden import lint_overridden
 from jumar.porting.module import Module
 from jumar.porting.project import Project
 from jumar.porting.source import Unreadable, decode
@@ -17,7 +19,16 @@ from jumar.porting.source import Unreadable, decode
 _MOST_BYTES = 5_000_000
 """Of a script; longer ones are data in Python's clothes."""
 
-_MARKS = ("npu_bridge", "parameter_map", "NPU", "LossScaleManager", "RANK_", "DEVICE_ID")
+_MARKS = (
+    "npu_",
+    "NPU",
+    "hccl",
+    "parameter_map",
+    "custom_optimizers",
+    "LossScaleManager",
+    "RANK_",
+    "DEVICE_ID",
+)
 """A script without any of these has nothing to look at; most of a tree is so."""
 
 
@@ -35,7 +46,12 @@ def lint_source(path: str, text: str, *, project: Project | None = None) -> tupl
     if not any(mark in text for mark in _MARKS):
         return ()
     module = Module(text, path, project or Project(Path(os.devnull)))
-    found = [*lint_blocks(module), *lint_calls(module)]
+    found = [
+        *lint_blocks(module),
+        *lint_calls(module),
+        *lint_names(module),
+        *lint_overridden(module),
+    ]
     return tuple(sorted(found, key=lambda one: (one.place, one.rule)))
 
 

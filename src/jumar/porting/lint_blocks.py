@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, cast
 
-from jumar.porting.edits import Finding, Severity, Text
+from jumar.porting.edits import Confidence, Finding, Severity, Text
 from jumar.porting.lint_values import bound_once, constant, finding, last_part, never_both
 from jumar.porting.module import Module
 from jumar.porting.npu_option_table import NPU_OPTIONS
@@ -26,6 +26,9 @@ NAME = "NpuOptimizer"
 
 _OFF = ("OFF", "NO_MEM_OPT", "MANUAL")
 """RewriterConfig.OFF is 2, which memory_optimization reads as MANUAL: nothing is rewritten."""
+
+
+_MAKES_FOLDERS = ("makedirs", "mkdir", "mkdtemp", "temporarydirectory", "system", "run")
 
 
 @dataclass
@@ -54,7 +57,7 @@ class Block:
 
 def lint_blocks(module: Module) -> Iterator[Finding]:
     """The findings of all blocks of a script."""
-    for block in _blocks(module):
+    for block in find_blocks(module):
         named = constant(module, block.name) if block.name is not None else None
         if isinstance(named, str) and named != NAME:
             # TensorRTOptimizer is another one; NPUOptimizer, NpuOptimiser are meant to be this.
@@ -75,7 +78,7 @@ def _is_npu(block: Block) -> bool:
     return any(setting.key in NPU_OPTIONS for setting in block.settings)
 
 
-def _blocks(module: Module) -> list[Block]:
+def find_blocks(module: Module) -> list[Block]:
     """Blocks in the order of the script."""
     found: dict[tuple[object, ...], Block] = {}
     nodes = [node for node in module.scopes.nodes if isinstance(node, ast.Assign | ast.Call)]
@@ -195,6 +198,8 @@ def _lint_options(module: Module, block: Block) -> Iterator[Finding]:
                 yield finding(module, setting.node, problem, ADAPTER)
         if setting.key == "profiling_options":
             yield from lint_profiling_options(module, setting.node, setting.value)
+        if setting.key == "dump_path":
+            yield from lint_folder(module, setting.node, constant(module, setting.value))
     values = {key: _agreed(module, block, key) for key in last}
     for problem in check_combinations(values):
         needs_more = not problem.excluded
@@ -231,15 +236,27 @@ def lint_profiling_options(module: Module, node: ast.AST, value: ast.expr) -> It
     if not isinstance(settings, dict):
         yield finding(module, node, _NO_JSON, ADAPTER)
         return
-    for problem in check_profiling_options(cast(dict[str, Any], settings)):
+    parsed = cast(dict[str, Any], settings)
+    for problem in check_profiling_options(parsed):
         yield finding(module, node, problem, ADAPTER)
+    yield from lint_folder(module, node, parsed.get("output"))
+
+
+def lint_folder(module: Module, node: ast.AST, path: object) -> Iterator[Finding]:
+    """A folder that has to exist, in a script that makes no folder at all."""
+    text = path.decode("utf-8", "replace") if isinstance(path, bytes) else path
+    if not isinstance(text, str) or text.strip("./") == "":
+        return
+    calls = (one.func for one in module.scopes.nodes if isinstance(one, ast.Call))
+    if not any(last_part(function).lower() in _MAKES_FOLDERS for function in calls):
+        yield finding(module, node, _no_folder(text), ADAPTER)
 
 
 def _lint_rewriters(module: Module, added: ast.Call) -> Iterator[Finding]:
     """Remapping and memory optimization have to be off where a block is written by hand."""
     options = added.func
     assert isinstance(options, ast.Attribute)
-    where = module.function(added) or module.tree
+    where = _scope_of_config(module, added)
     inside = [node for node in ast.walk(where) if isinstance(node, ast.Attribute | ast.keyword)]
     for wanted in ("remapping", "memory_optimization"):
         values = [_value_of(module, node, wanted) for node in inside]
@@ -249,6 +266,20 @@ def _lint_rewriters(module: Module, added: ast.Call) -> Iterator[Finding]:
             yield finding(module, wrong[0], _rewriter(wanted, missing=False), INIT)
         elif not given and not (wanted == "remapping" and _is_wrapped(where)):
             yield finding(module, added, _rewriter(wanted, missing=True), INIT)
+
+
+def _scope_of_config(module: Module, added: ast.Call) -> ast.AST:
+    """Where a config is filled: its function, or the whole script where others may see it too."""
+    function = module.function(added)
+    root: ast.expr = added
+    while isinstance(root, ast.Call | ast.Attribute):
+        root = root.func if isinstance(root, ast.Call) else root.value
+    if function is None or not isinstance(root, ast.Name):
+        return module.tree
+    scope, bindings = module.scopes.lookup(root)
+    local = scope is module.scopes.scope_of(added)
+    made_here = local and all(binding.kind == "assignment" for binding in bindings)
+    return function if made_here else module.tree
 
 
 def _value_of(module: Module, node: ast.Attribute | ast.keyword, wanted: str) -> ast.expr | None:
@@ -275,9 +306,11 @@ def _is_wrapped(where: ast.AST) -> bool:
     )
 
 
-def _problem(rule: str, severity: Severity, reason: Text, todo: Text) -> OptionProblem:
+def _problem(
+    rule: str, severity: Severity, reason: Text, todo: Text, confidence: Confidence = "certain"
+) -> OptionProblem:
     return OptionProblem(
-        key="", rule=rule, severity=severity, confidence="certain", reason=reason, todo=todo
+        key="", rule=rule, severity=severity, confidence=confidence, reason=reason, todo=todo
     )
 
 
@@ -313,11 +346,30 @@ _NO_JSON = _problem(
 )
 
 
+def _no_folder(path: str) -> OptionProblem:
+    return OptionProblem(
+        key="",
+        rule="lint-missing-folder",
+        severity="look",
+        confidence="unsure",
+        reason=Text(
+            en=f"the session fails where '{path}' is missing, and this script makes no folder",
+            zh=f"目录“{path}”不存在时会话会报错，而本脚本没有创建目录",
+        ),
+        todo=Text(
+            en="Make it before the session: os.makedirs(path, exist_ok=True).",
+            zh="请在创建会话前执行 os.makedirs(path, exist_ok=True)。",
+        ),
+    )
+
+
 def _rewriter(name: str, *, missing: bool) -> OptionProblem:
     return _problem(
         f"lint-{name.replace('_', '-')}",
         "blocking",
-        Text(
+        # The first release's own example leaves both on.
+        confidence="likely",
+        reason=Text(
             en=f"a block written by hand has to switch {name} off"
             if missing
             else f"{name} is on: TensorFlow rewrites the graph before the adapter sees it",
@@ -325,7 +377,7 @@ def _rewriter(name: str, *, missing: bool) -> OptionProblem:
             if missing
             else f"{name} 处于打开状态：TensorFlow 会先于适配器改写图",
         ),
-        Text(
+        todo=Text(
             en=f"Set rewrite_options.{name} to RewriterConfig.OFF.",
             zh=f"请将 rewrite_options.{name} 设为 RewriterConfig.OFF。",
         ),

@@ -1,14 +1,13 @@
-"""What is wrong in calls of npu_bridge: configurations, loss scale, ranks, names that are not."""
+"""What is wrong in calls of npu_bridge: configurations, loss scale, ranks."""
 
 import ast
 from collections.abc import Iterator, Mapping
 
 from jumar.errors import nearest
 from jumar.porting.edits import Confidence, Finding, Severity, Text
-from jumar.porting.lint_blocks import lint_profiling_options
+from jumar.porting.lint_blocks import lint_folder, lint_profiling_options
 from jumar.porting.lint_values import bound_once, constant, finding, is_npu, last_part
 from jumar.porting.module import Module
-from jumar.porting.npu_exports import NPU_INIT_NAMES
 from jumar.porting.npu_option_rules import PART_PARAMETERS, RUN_CONFIG_POSITIONAL
 from jumar.porting.npu_option_table import NPU_OPTIONS
 from jumar.porting.npu_options import (
@@ -22,7 +21,6 @@ from jumar.porting.npu_options import (
 CONFIG = "Ascend/tensorflow npu_bridge/estimator/npu/npu_config.py"
 LOSS_SCALE = "Ascend/tensorflow npu_bridge/estimator/npu/npu_loss_scale_manager.py"
 ESTIMATOR = "Ascend/tensorflow npu_bridge/estimator/npu/npu_estimator.py"
-INIT = "Ascend/tensorflow npu_bridge/npu_init.py"
 RANKS = "Ascend/tensorflow npu_bridge/estimator/npu/util.py"
 
 _RANK_VARIABLES = ("RANK_SIZE", "RANK_ID", "DEVICE_ID", "ASCEND_DEVICE_ID", "DEVICE_INDEX")
@@ -38,10 +36,8 @@ _EXPONENTIAL = (
 
 
 def lint_calls(module: Module) -> Iterator[Finding]:
-    """The findings of all calls and imports of a script."""
+    """The findings of all calls of a script."""
     for node in module.scopes.nodes:
-        if isinstance(node, ast.ImportFrom) and node.module == "npu_bridge.npu_init":
-            yield from _lint_names(module, node)
         if not isinstance(node, ast.Call):
             continue
         if is_npu(module, node.func, "NPURunConfig"):
@@ -60,7 +56,7 @@ def lint_calls(module: Module) -> Iterator[Finding]:
                     yield from _lint_part(module, node, part, parameters)
 
 
-def _arguments(call: ast.Call, names: tuple[str, ...]) -> tuple[dict[str, ast.expr], bool]:
+def arguments_of(call: ast.Call, names: tuple[str, ...]) -> tuple[dict[str, ast.expr], bool]:
     """The arguments by name, and whether all of them are seen (no `*args`, no `**kwargs`)."""
     given: dict[str, ast.expr] = {}
     whole = True
@@ -87,7 +83,7 @@ def _values(module: Module, given: Mapping[str, ast.expr]) -> dict[str, OptionVa
 
 
 def _lint_run_config(module: Module, call: ast.Call) -> Iterator[Finding]:
-    given, whole = _arguments(call, RUN_CONFIG_POSITIONAL)
+    given, whole = arguments_of(call, RUN_CONFIG_POSITIONAL)
     for problem in check_run_config(_values(module, given)):
         if whole or problem.rule != "lint-option-needs":
             yield finding(module, given[problem.key], problem, CONFIG)
@@ -96,7 +92,7 @@ def _lint_run_config(module: Module, call: ast.Call) -> Iterator[Finding]:
 def _lint_part(
     module: Module, call: ast.Call, part: str, parameters: Mapping[str, str]
 ) -> Iterator[Finding]:
-    given, whole = _arguments(call, tuple(parameters))
+    given, whole = arguments_of(call, tuple(parameters))
     known = {parameters[name]: node for name, node in given.items() if name in parameters}
     for name, node in given.items():
         if name not in parameters:
@@ -113,6 +109,8 @@ def _lint_part(
         # The parts have defaults for these, so naming them alone is no mistake of the user.
         if problem.rule != "lint-option-unused":
             yield finding(module, known[problem.key], problem, CONFIG)
+    if "dump_path" in known:
+        yield from lint_folder(module, known["dump_path"], values["dump_path"].value)
     if "profiling_options" in known:
         yield from lint_profiling_options(
             module, known["profiling_options"], known["profiling_options"]
@@ -120,7 +118,7 @@ def _lint_part(
 
 
 def _lint_estimator(module: Module, call: ast.Call) -> Iterator[Finding]:
-    given, _ = _arguments(call, ("model_fn", "model_dir", "config"))
+    given, _ = arguments_of(call, ("model_fn", "model_dir", "config"))
     config = given.get("config")
     if isinstance(config, ast.Name):
         config = bound_once(module, config)
@@ -142,14 +140,14 @@ def _lint_estimator(module: Module, call: ast.Call) -> Iterator[Finding]:
 
 
 def _lint_fixed(module: Module, call: ast.Call) -> Iterator[Finding]:
-    given, whole = _arguments(call, _FIXED)
+    given, whole = arguments_of(call, _FIXED)
     yield from _unknown(module, call, given, _FIXED)
     yield from _missing(module, call, given, ("loss_scale",), whole=whole)
     yield from _below(module, given, "loss_scale", 1)
 
 
 def _lint_exponential(module: Module, call: ast.Call) -> Iterator[Finding]:
-    given, whole = _arguments(call, _EXPONENTIAL)
+    given, whole = arguments_of(call, _EXPONENTIAL)
     yield from _unknown(module, call, given, _EXPONENTIAL)
     yield from _missing(module, call, given, _EXPONENTIAL[:2], whole=whole)
     for name in _EXPONENTIAL[:3]:
@@ -271,25 +269,6 @@ def _asks_first(module: Module, call: ast.Call, variable: str) -> bool:
         if isinstance(around, ast.If | ast.IfExp) and variable in module.source(around.test):
             return True
     return False
-
-
-def _lint_names(module: Module, node: ast.ImportFrom) -> Iterator[Finding]:
-    for alias in node.names:
-        if alias.name != "*" and alias.name not in NPU_INIT_NAMES:
-            near = nearest(alias.name, NPU_INIT_NAMES)
-            problem = _problem(
-                "lint-unknown-name",
-                "blocking",
-                Text(
-                    en=f"npu_bridge.npu_init has no '{alias.name}'",
-                    zh=f"npu_bridge.npu_init 中没有“{alias.name}”",
-                ),
-                Text(en=f"Did you mean '{near}'?", zh=f"是否想写“{near}”？")
-                if near
-                else Text(en="Import it from its own module.", zh="请从其所在模块导入。"),
-                confidence="likely",
-            )
-            yield finding(module, alias, problem, INIT)
 
 
 def _unknown_argument(function: str, name: str, near: str) -> OptionProblem:

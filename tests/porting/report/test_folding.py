@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,6 +60,13 @@ def test_an_edit_that_put_lines_in_stands_at_them_though_its_place_is_the_line_b
     assert notes_by_line(file_of(before, after, edit(2, 3))) == {
         "None|import npu_bridge": ["f0-e0"]
     }
+
+
+def test_an_edit_of_several_lines_stands_at_the_first_of_them_that_changed() -> None:
+    before = "call(\n    a,\n    b,\n)\n"
+    after = "call(\n    a,\n    c,\n)\n"
+    found = replace(edit(1, 1), before=before.rstrip(), after=after.rstrip())
+    assert notes_by_line(file_of(before, after, found)) == {"    b,|    c,": ["f0-e0"]}
 
 
 def test_only_what_is_far_from_every_edit_is_folded() -> None:

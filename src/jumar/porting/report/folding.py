@@ -100,12 +100,29 @@ def _placed(file: FileReport, rows: Sequence[Row], key: str) -> dict[int, list[N
         *((f"{key}-d{number}", found) for number, found in enumerate(file.findings)),
     ]
     for name, item in items:
-        after = rights.get(item.place_after.line) if item.place_after is not None else None
-        # What is put in before a line has that line as its place: there the new line says more.
-        candidates = [index for index in (after, lefts.get(item.place.line)) if index is not None]
-        # An edit that put lines in before its place belongs to these.
-        candidates += [index - 1 for index in candidates if index > 0 and isinstance(item, Edit)]
-        changed = [index for index in candidates if rows[index].changed]
-        index = (changed or candidates or [len(rows) - 1])[0]
+        index = _row_of(item, rows, lefts, rights)
         placed.setdefault(index, []).append(Note(key=name, item=item))
     return placed
+
+
+def _row_of(
+    item: Edit | Finding, rows: Sequence[Row], lefts: dict[int, int], rights: dict[int, int]
+) -> int:
+    """Where an edit or a finding is shown: at its first changed line, or else at its place."""
+    code, code_after = (item.before, item.after) if isinstance(item, Edit) else ("", "")
+    candidates: list[int] = []
+    if item.place_after is not None:
+        # What is put in before a line has that line as its place: there the new line says more.
+        candidates += _rows_from(item.place_after.line, code_after, rights)
+    candidates += _rows_from(item.place.line, code, lefts)
+    if isinstance(item, Edit):
+        # An edit that put lines in before its place belongs to these.
+        candidates += [index - 1 for index in candidates if index > 0]
+    changed = [index for index in candidates if rows[index].changed]
+    return (changed or candidates or [len(rows) - 1])[0]
+
+
+def _rows_from(line: int, code: str, index_of: dict[int, int]) -> list[int]:
+    """The rows of the lines that a piece of code takes, from the line where it begins."""
+    taken = range(line, line + code.count("\n") + 1)
+    return [index_of[number] for number in taken if number in index_of]

@@ -1,6 +1,7 @@
 """`jumar port`, `jumar port report` and `jumar port rules`."""
 
 import dataclasses
+import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -141,7 +142,7 @@ def port(
     if json_:
         print(dumps(ported))
     elif not quiet:
-        _print(ported, added, written, lang)
+        _print(ported, added, written, lang, to=to)
     return int(exit_code and bool(ported.count("ported") or added.files))
 
 
@@ -174,7 +175,14 @@ def _write(
     return None
 
 
-def _print(ported: "TreeReport", added: "Additions", written: "Written | None", lang: Lang) -> None:
+def _print(
+    ported: "TreeReport",
+    added: "Additions",
+    written: "Written | None",
+    lang: Lang,
+    *,
+    to: Path | None,
+) -> None:
     from rich.console import Console
 
     from jumar.porting.report.showing import one_line
@@ -183,14 +191,20 @@ def _print(ported: "TreeReport", added: "Additions", written: "Written | None", 
     console = Console(file=sys.stdout)
     if written is None:
         print_diff(ported, console)
-    print_summary(ported, console, lang, next_command="" if written else command_to_write(ported))
+    next_command = ""
+    if written is None and ported.count("ported"):
+        next_command = command_to_write(ported)
+    elif to and to.is_dir() and added.entry and "torch" not in ported.options:
+        words = ["jumar", "port", "check", str(to), "--against", ported.root]
+        next_command = shlex.join([*words, "--", added.entry])
+    print_summary(ported, console, lang, next_command=next_command)
     for file in [file for file in ported.files if file.status == "unreadable"][:NAMES_SHOWN]:
         print(f"{one_line(file.path)}: {file.note.in_language(lang) if file.note else ''}")
     english = lang == "en"
     lines = [
         ("added" if english else "新增", list(added.files)),
         ("kept, though other than ours" if english else "已有同名文件，保留原样", added.kept),
-        ("written" if english else "已写入", [str(written.place)] if written else []),
+        ("written" if english else "已写入", [str(to or ported.root)] if written else []),
         ("left out" if english else "未复制", written.left_out if written else []),
     ]
     for said, names in lines:

@@ -18,8 +18,12 @@ _LIKELY = ("train", "main", "run")
 
 @dataclass(frozen=True, kw_only=True)
 class Additions:
-    """Files by their path in the tree; `kept` are there already, with a content of their own."""
+    """Files by their path in the tree; `kept` are there already, with a content of their own.
 
+    `entry` is the script that starts training, empty where it is not known.
+    """
+
+    entry: str = ""
     files: dict[str, str] = field(default_factory=dict[str, str])
     kept: tuple[str, ...] = ()
 
@@ -51,7 +55,7 @@ def additions(
     files = {path: text for path, text in files.items() if path not in there}
     if options.mixlist:
         files |= _mixlists(report, options, start)
-    return Additions(files=files, kept=kept)
+    return Additions(entry=start, files=files, kept=kept)
 
 
 def _found(base: Path, scripts: dict[str, int]) -> str:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -93,8 +94,23 @@ def check(
     if json:
         sys.stdout.write(as_json(result))
     else:
-        print("\n".join(as_lines(result)))
+        _print(as_lines(result))
     return 0 if result.passed else 1
+
+
+def _print(lines: Iterable[str]) -> None:
+    """The report; with colours on a terminal, where the verdicts of stages are looked for."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(file=sys.stdout, soft_wrap=True, highlight=False)
+    styles = {"pass": "green", "FAIL": "bold red", "ignored option": "yellow"}
+    for line in lines:
+        text = Text(line)
+        for word, style in styles.items():
+            if line.startswith(word):
+                text.stylize(style, 0, len(word))
+        console.print(text)
 
 
 def _say(text: str) -> None:

@@ -136,7 +136,7 @@ def _parses(request: CheckRequest, folder: Path) -> Stage:
     )
     ours = {path: text for path, text in errors.items() if path not in known}
     count = sum(1 for _ in _scripts(request.ported))
-    reason = f"{count} files"
+    reason = "1 file" if count == 1 else f"{count} files"
     if known and not ours:
         reason += f", {len(errors)} of which parse on neither side: {', '.join(sorted(errors)[:3])}"
     if ours:

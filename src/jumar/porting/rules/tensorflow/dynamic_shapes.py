@@ -1,0 +1,126 @@
+"""Placeholders whose shape changes from step to step."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change
+from jumar.porting.editing import argument
+from jumar.porting.edits import Text
+from jumar.porting.registry import Example, rule
+from jumar.porting.view import View
+
+_OPEN = Text(
+    en="{what} of this placeholder {is_open}: the NPU compiles a graph for fixed shapes, and once "
+    "more for every new one",
+    zh="该占位符{what}：NPU 按固定 shape 编译计算图，每出现一种新 shape 都会重新编译",
+)
+_TODO = Text(
+    en="write the sizes and feed only those (drop the last, smaller batch); for sizes that have to "
+    "differ set dynamic_input, dynamic_graph_execute_mode and dynamic_inputs_shape_range, and "
+    "evaluate in a session and graph of their own",
+    zh="写明各维大小并只输入该大小（丢弃最后不足一个 batch 的数据）；必须变化时设置 dynamic_input、"
+    "dynamic_graph_execute_mode 与 dynamic_inputs_shape_range，并在独立的会话与图中评估",
+)
+_TRAINING = Text(
+    en="a placeholder says whether the graph trains or evaluates: both are one graph on the "
+    "device, with a branch in it",
+    zh="用占位符区分训练与评估：两者在设备上是同一张带分支的图",
+)
+_TRAINING_TODO = Text(
+    en="build one graph for training and one for evaluation, each with a Python bool, and give "
+    "each a session; the weights go over by a checkpoint",
+    zh="分别用 Python 布尔值构建训练图与评估图，各自使用一个会话，权重通过 checkpoint 传递",
+)
+_SCALARS = ("rate", "lr", "prob", "keep", "phase", "step", "epoch", "decay", "scale", "train")
+_SOURCE = (
+    "import tensorflow as tf\n\n"
+    "x = tf.placeholder(tf.float32, [None, 28, 28], name='x')\n"
+    "y = tf.placeholder(tf.int64)\n"
+    "keep_prob = tf.placeholder(tf.float32, [])\n"
+    "is_training = tf.placeholder(tf.bool, name='is_training')\n"
+)
+
+
+@rule(
+    "dynamic-shapes",
+    title=Text(
+        en="Placeholders without a fixed shape are pointed out", zh="指出 shape 不固定的占位符"
+    ),
+    source="ModelZoo-TensorFlow, ViDeNN_ID1146; npu_attrs.cc of Ascend/tensorflow",
+    calls=("tensorflow.placeholder", "tensorflow.placeholder_with_default"),
+    examples=(Example(before=_SOURCE, after=_SOURCE),),
+    untouched=(
+        "import tensorflow as tf\n\nx = tf.placeholder(tf.float32, [8, 28, 28])\n",
+        "import tensorflow as tf\n\nx = tf.placeholder(tf.float32, shape=())\n",
+        "from mine import placeholder\n\nplaceholder(1, [None])\n",
+        "import sympy\n\nsympy.placeholder([None])\n",
+    ),
+)
+def dynamic_shapes(call: ast.Call, view: View) -> Iterator[Change]:
+    """Tell of dimensions that are None, and of a placeholder that chooses between two graphs."""
+    name = view.kinds.called(call) or ""
+    with_default = name.endswith("with_default")
+    shape = argument(call, "shape", 1)
+    if _is_switch(call, with_default, view):
+        yield view.notice(call, reason=_TRAINING, todo=_TRAINING_TODO, confidence="likely")
+        return
+    if shape is None or (isinstance(shape, ast.Constant) and shape.value is None):
+        if not _is_scalar_by_name(call, view):
+            yield _notice(call, "the shape", "没有 shape", "is not given", view)
+        return
+    unknown = _unknown(shape, view)
+    if unknown == [0]:
+        yield _notice(call, "the first dimension", "第一维为 None", "is None", view)
+    elif unknown:
+        places = ", ".join(str(place) for place in unknown)
+        english = f"dimension {places}" if len(unknown) == 1 else f"dimensions {places}"
+        is_open = "is None" if len(unknown) == 1 else "are None"
+        yield _notice(call, english, f"第 {places} 维为 None", is_open, view)
+
+
+def _notice(call: ast.Call, english: str, chinese: str, is_open: str, view: View) -> Change:
+    reason = Text(
+        en=_OPEN.en.format(what=english, is_open=is_open), zh=_OPEN.zh.format(what=chinese)
+    )
+    return view.notice(call, reason=reason, todo=_TODO, severity="speed")
+
+
+def _unknown(shape: ast.expr, view: View) -> list[int]:
+    """The dimensions that are None, counted from 0."""
+    if isinstance(shape, ast.Call) and shape.args:
+        name = view.module.name_of(shape.func)
+        return _unknown(shape.args[0], view) if name == "tensorflow.TensorShape" else []
+    if isinstance(shape, ast.Name):
+        _, bindings = view.module.scopes.lookup(shape)
+        if len(bindings) == 1 and isinstance(bindings[0].value, ast.List | ast.Tuple):
+            return _unknown(bindings[0].value, view)
+        return []
+    if not isinstance(shape, ast.List | ast.Tuple):
+        return []
+    return [
+        place
+        for place, size in enumerate(shape.elts)
+        if isinstance(size, ast.Constant) and size.value is None
+    ]
+
+
+def _is_switch(call: ast.Call, with_default: bool, view: View) -> bool:
+    """Whether a placeholder holds a bool, which says whether the graph trains."""
+    if with_default:
+        return (
+            bool(call.args)
+            and isinstance(call.args[0], ast.Constant)
+            and (isinstance(call.args[0].value, bool))
+        )
+    kind = argument(call, "dtype", 0)
+    return kind is not None and view.module.name_of(kind) == "tensorflow.bool"
+
+
+def _is_scalar_by_name(call: ast.Call, view: View) -> bool:
+    """Whether a placeholder without shape is named like a number: a learning rate."""
+    word = argument(call, "name", 2)
+    names = [word.value] if isinstance(word, ast.Constant) and isinstance(word.value, str) else []
+    parent = view.module.parent(call)
+    if isinstance(parent, ast.Assign):
+        names += [view.module.source(target) for target in parent.targets]
+    return any(scalar in name.lower() for name in names for scalar in _SCALARS)

@@ -1,0 +1,100 @@
+"""Summaries that are computed with every step."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change
+from jumar.porting.edits import Text
+from jumar.porting.registry import Example, rule
+from jumar.porting.view import View
+
+_SUMMARIES = frozenset(
+    f"tensorflow.summary.{name}"
+    for name in ("audio", "histogram", "image", "scalar", "tensor_summary", "text")
+) | frozenset(
+    (
+        "tensorflow.contrib.layers.summarize_activation",
+        "tensorflow.contrib.layers.summarize_activations",
+        "tensorflow.contrib.layers.summarize_collection",
+        "tensorflow.contrib.layers.summarize_tensor",
+        "tensorflow.contrib.layers.summarize_tensors",
+    )
+)
+_MERGES = ("tensorflow.summary.merge", "tensorflow.summary.merge_all")
+_LOOPS = ("tensorflow.while_loop", "tensorflow.map_fn", "tensorflow.scan", "tensorflow.foldl")
+_COST = Text(
+    en="summaries are host operations ({names}): a step that fetches them leaves the NPU's graph",
+    zh="summary 属于主机侧算子（{names}）：获取它们的步骤会离开 NPU 计算图",
+)
+_COST_TODO = Text(
+    en="fetch the merged summary every hundred steps, not every step; with NPUEstimator set "
+    "save_summary_steps, or use NPUEstimatorSpec(host_call=...)",
+    zh="不要每步都获取合并后的 summary，可每百步一次；使用 NPUEstimator 时设置 save_summary_steps，"
+    "或使用 NPUEstimatorSpec(host_call=...)",
+)
+_INSIDE = Text(
+    en="a summary within a loop of the graph is a host operation in the middle of what runs on the "
+    "device",
+    zh="图内循环中的 summary 是主机侧算子，会打断设备上的执行",
+)
+_INSIDE_TODO = Text(
+    en="return the value from the loop, and summarise it there",
+    zh="将该值从循环中返回，在循环外写 summary",
+)
+_SOURCE = (
+    "import tensorflow as tf\n\n"
+    "tf.summary.scalar('loss', loss)\ntf.summary.histogram('w', w)\n"
+    "merged = tf.summary.merge_all()\n"
+)
+_LOOP = (
+    "import tensorflow as tf\n\n"
+    "def body(i):\n    tf.summary.scalar('i', i)\n    return i + 1\n\n"
+    "x = tf.while_loop(cond, body, [0])\n"
+)
+
+
+@rule(
+    "summaries",
+    title=Text(en="Summaries within the step are pointed out", zh="指出训练步骤中的 summary"),
+    source="ModelZoo-TensorFlow: FaceBoxes_ID1074, Transformer_ID2361, NIMA_ID0158",
+    examples=(
+        Example(before=_SOURCE, after=_SOURCE),
+        Example(before=_LOOP, after=_LOOP),
+    ),
+    untouched=(
+        "from torch.utils.tensorboard import SummaryWriter\n\n"
+        "writer = SummaryWriter()\nwriter.add_scalar('loss', 1)\n",
+        "import tensorflow as tf\n\nwriter = tf.summary.FileWriter(logs)\n",
+        "import mine as tf\n\ntf.summary.scalar('loss', 1)\n",
+        "import tensorflow as tf\n\nvalue = tf.Summary(value=[])\n",
+    ),
+)
+def summaries(tree: ast.Module, view: View) -> Iterator[Change]:
+    """Tell once a module of the summaries, at the place that merges them if there is one."""
+    calls: list[tuple[ast.Call, str]] = []
+    looped: set[str] = set()
+    merges: list[ast.Call] = []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        name = view.module.name_of(node.func) or ""
+        if name in _SUMMARIES:
+            calls.append((node, name))
+        elif name in _MERGES:
+            merges.append(node)
+        elif name in _LOOPS:
+            looped |= {value.id for value in node.args if isinstance(value, ast.Name)}
+            looped |= {word.value.id for word in node.keywords if isinstance(word.value, ast.Name)}
+    outside: list[tuple[ast.Call, str]] = []
+    for call, name in calls:
+        around = view.module.function(call)
+        if around is not None and around.name in looped:
+            yield view.notice(call, reason=_INSIDE, todo=_INSIDE_TODO, severity="blocking")
+        else:
+            outside.append((call, name))
+    if outside:
+        names = ", ".join(sorted({f"tf.summary.{name.rpartition('.')[2]}" for _, name in outside}))
+        place = merges[0] if merges else outside[0][0]
+        yield view.notice(
+            place, reason=_COST.filled(names=names), todo=_COST_TODO, severity="speed"
+        )

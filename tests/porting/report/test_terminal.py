@@ -3,6 +3,7 @@ import os
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -136,6 +137,18 @@ def test_findings_that_are_not_shown_are_counted() -> None:
     print_summary(tree_report(), console, findings_shown=1)
     assert "feed-dict  " not in written.getvalue()
     assert "1 more; a report lists them all: --report FILE.html" in written.getvalue()
+
+
+def test_findings_that_say_the_same_are_told_once_with_all_their_places() -> None:
+    files = tuple(replace(ported_file(), path=f"{name}.py") for name in "abcdefghi")
+    console, written = plain()
+    print_summary(TreeReport(root=".", files=files), console)
+    assert written.getvalue().count("Queues run on the host") == 1
+    assert "a.py:15:13  queue-input  " in written.getvalue()
+    assert (
+        "    and 8 more: b.py:15:13, c.py:15:13, d.py:15:13, e.py:15:13, f.py:15:13, g.py:15:13, …"
+        in written.getvalue()
+    )
 
 
 @pytest.mark.parametrize(

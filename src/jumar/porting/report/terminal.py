@@ -15,6 +15,7 @@ from jumar.porting.report.words import Words, words
 
 FINDINGS_SHOWN = 10
 _RULES_SHOWN = 8
+_PLACES_SHOWN = 6
 
 _DIFF_STYLES = {"-": "red", "+": "green", "@": "cyan"}
 _SEVERITY_STYLES: dict[Severity, str] = {
@@ -76,7 +77,8 @@ def print_summary(
         console: Where to.
         language: In which language.
         next_command: What to type next; the last line is left away without.
-        findings_shown: At most so many findings; the line after them says how many are left.
+        findings_shown: At most so many, where those that say the same count as one; the line after
+            them says how many places are left.
     """
     said = words(language)
     lines = [_files_line(report, said)]
@@ -135,19 +137,30 @@ def _counted(head: str, shares: Sequence[str]) -> Line:
 
 
 def _finding_lines(report: TreeReport, said: Words, language: Language, most: int) -> list[Line]:
-    pairs = list(report.with_findings())
-    if not pairs:
+    """The findings, the worst first; those that say the same are one, with all their places."""
+    groups: dict[tuple[str, str, str, str], list[tuple[str, Finding]]] = {}
+    for file, found in report.with_findings():
+        same = (
+            found.severity,
+            found.rule,
+            found.reason.in_language(language),
+            found.todo.in_language(language),
+        )
+        groups.setdefault(same, []).append((f"{file.path}:{found.place}", found))
+    if not groups:
         return []
     lines = [Line(""), Line(said.first, style="bold")]
-    for file, found in pairs[:most]:
-        lines += _finding(f"{file.path}:{found.place}", found, said, language)
-    if len(pairs) > most:
-        lines.append(Line("  " + said.more.format(count=f"{len(pairs) - most:,}")))
+    for group in list(groups.values())[:most]:
+        lines += _finding(group, said, language)
+    left = sum(len(group) for group in list(groups.values())[most:])
+    if left:
+        lines.append(Line("  " + said.more.format(count=f"{left:,}")))
     return [*lines, Line("")]
 
 
-def _finding(where: str, found: Finding, said: Words, language: Language) -> list[Line]:
-    return [
+def _finding(group: list[tuple[str, Finding]], said: Words, language: Language) -> list[Line]:
+    (where, found), *others = group
+    lines = [
         Line.assemble(
             "  ",
             (said.severities[found.severity], _SEVERITY_STYLES[found.severity]),
@@ -155,7 +168,15 @@ def _finding(where: str, found: Finding, said: Words, language: Language) -> lis
             (one_line(where), "cyan"),
             f"  {one_line(found.rule)}  ",
             (_shortened(one_line(found.code)), "dim"),
-        ),
+        )
+    ]
+    if others:
+        places = [one_line(place) for place, _ in others[:_PLACES_SHOWN]]
+        places += ["…"] if len(others) > _PLACES_SHOWN else []
+        also = said.also.format(count=f"{len(others):,}") + said.colon
+        lines.append(Line.assemble(f"    {also}", (", ".join(places), "cyan")))
+    return [
+        *lines,
         Line(f"    {one_line(found.reason.in_language(language))}"),
         Line(f"    → {one_line(found.todo.in_language(language))}"),
     ]

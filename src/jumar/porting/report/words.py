@@ -48,6 +48,7 @@ class Words:
     kept_unlisted: str
     next_step: str
     more: str
+    also: str
     files_without_edits: str
     difference: str
     before: str
@@ -133,6 +134,7 @@ ENGLISH = Words(
     kept_unlisted="The JSON report lists each of them.",
     next_step="Next",
     more="{count} more; a report lists them all: --report FILE.html",
+    also="and {count} more",
     files_without_edits="Files without edits",
     difference="Differences",
     before="before",
@@ -210,6 +212,7 @@ CHINESE = Words(
     kept_unlisted="JSON 报告中有完整列表。",
     next_step="下一步",
     more="另有 {count} 处，完整列表请生成报告：--report FILE.html",
+    also="另有 {count} 处",
     files_without_edits="未修改的文件",
     difference="修改对比",
     before="迁移前",

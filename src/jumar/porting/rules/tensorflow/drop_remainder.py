@@ -1,0 +1,191 @@
+"""Batches that feed a training get a fixed size; those of an evaluation keep their last samples."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change, Leave
+from jumar.porting.editing import add_argument, argument, is_open, literal
+from jumar.porting.edits import Text
+from jumar.porting.registry import Example, rule
+from jumar.porting.rules.tensorflow.input_purpose import Use, purpose_of
+from jumar.porting.view import View
+
+_POSITION = {"batch": 1, "padded_batch": 3, "map_and_batch": 3}
+_REASON = Text(
+    en="the graph on the NPU has fixed shapes: a last batch that is smaller would be another graph",
+    zh="NPU 上的图形状固定：最后不足一批的数据会成为另一张图",
+)
+_EVAL = Text(
+    en="these batches are evaluated or predicted from, so drop_remainder=True would silently lose "
+    "the last samples; without it the last batch has another shape and is compiled again",
+    zh="该数据用于评估或预测，drop_remainder=True 会悄悄丢失最后的样本；"
+    "不加则最后一批形状不同，需重新编译",
+)
+_EVAL_TODO = Text(
+    en="pad the last batch and leave the padding out of the metric, choose a batch size that "
+    "divides the number of samples, or evaluate the tail on the CPU",
+    zh="补齐最后一批并在指标中忽略补齐部分，或选用能整除样本数的 batch size，或在 CPU "
+    "上评估剩余样本",
+)
+_UNSURE = Text(
+    en="whether these batches feed a training or an evaluation cannot be told here",
+    zh="此处无法判断该数据用于训练还是评估",
+)
+_UNSURE_TODO = Text(
+    en="add drop_remainder=True where it feeds a training; for an evaluation, which would lose "
+    "samples, pad the last batch instead",
+    zh="用于训练则加 drop_remainder=True；用于评估会丢样本，请改为补齐最后一批",
+)
+_FALSE = Text(
+    en="drop_remainder is False in a training input: the last batch of an epoch has another shape, "
+    "for which the graph is compiled again",
+    zh="训练输入中 drop_remainder 为 False：每轮最后一批形状不同，需重新编译图",
+)
+_FALSE_TODO = Text(
+    en="set it to True, or repeat before batching so that no batch is smaller",
+    zh="改为 True，或先 repeat 再 batch，使每批大小相同",
+)
+_GIVEN = Text(
+    en="the script decides about drop_remainder itself", zh="脚本已自行设置 drop_remainder"
+)
+
+
+@rule(
+    "drop-remainder",
+    title=Text(en="Training batches get a fixed size", zh="训练数据的批大小固定"),
+    source="TensorFlow 1.15 migration guide of CANN; defect of convert_tf2npu that forces it on "
+    "evaluation as well",
+    nodes=(ast.Call,),
+    examples=(
+        Example(
+            before="import tensorflow as tf\n\n\ndef train_input_fn(files):\n"
+            "    ds = tf.data.TFRecordDataset(files)\n    return ds.shuffle(100).batch(32)\n",
+            after="import tensorflow as tf\n\n\ndef train_input_fn(files):\n"
+            "    ds = tf.data.TFRecordDataset(files)\n"
+            "    return ds.shuffle(100).batch(32, drop_remainder=True)\n",
+        ),
+        Example(
+            before="from tensorflow.data import Dataset\n\n\ndef input_fn(x, is_training):\n"
+            "    ds = Dataset.from_tensor_slices(x)\n"
+            "    if is_training:\n        ds = ds.repeat(3)\n    return ds.batch(batch_size=32)\n",
+            after="from tensorflow.data import Dataset\n\n\ndef input_fn(x, is_training):\n"
+            "    ds = Dataset.from_tensor_slices(x)\n"
+            "    if is_training:\n        ds = ds.repeat(3)\n"
+            "    return ds.batch(batch_size=32, drop_remainder=is_training)\n",
+        ),
+        Example(
+            before="import tensorflow.compat.v1 as tf\n\n\ndef input_fn(mode, n):\n"
+            "  ds = tf.data.TextLineDataset('a.txt')\n"
+            "  ds = ds.apply(tf.contrib.data.map_and_batch(parse, n))\n"
+            "  if mode == tf.estimator.ModeKeys.TRAIN:\n    ds = ds.repeat()\n"
+            "  return ds\n",
+            after="import tensorflow.compat.v1 as tf\n\n\ndef input_fn(mode, n):\n"
+            "  ds = tf.data.TextLineDataset('a.txt')\n"
+            "  ds = ds.apply(tf.contrib.data.map_and_batch(parse, n, "
+            "drop_remainder=mode == tf.estimator.ModeKeys.TRAIN))\n"
+            "  if mode == tf.estimator.ModeKeys.TRAIN:\n    ds = ds.repeat()\n"
+            "  return ds\n",
+        ),
+        Example(
+            before="import tensorflow as tf\n\n\ndef eval_input_fn(x):\n"
+            "    return tf.data.Dataset.from_tensor_slices(x).batch(32)\n",
+            after="import tensorflow as tf\n\n\ndef eval_input_fn(x):\n"
+            "    return tf.data.Dataset.from_tensor_slices(x).batch(32)\n",
+        ),
+        Example(
+            before="import tensorflow as tf\n\n\ndef train_data(x):\n"
+            "    return tf.data.Dataset.from_tensor_slices(x).batch(32, drop_remainder=False)\n",
+            after="import tensorflow as tf\n\n\ndef train_data(x):\n"
+            "    return tf.data.Dataset.from_tensor_slices(x).batch(32, drop_remainder=False)\n",
+        ),
+    ),
+    untouched=(
+        "import tensorflow as tf\n\n\nclass Trainer(object):\n    def train(self, x):\n"
+        "        return self.batch(x)\n\n    def batch(self, x):\n        return x\n",
+        "import tensorflow as tf\n\n\ndef train(loader):\n    return loader.batch(32)\n",
+        "import webdataset as wds  # tf\n\n\ndef train():\n"
+        "    return wds.WebDataset('a').batch(32)\n",
+        "import tensorflow as tf\n\n\ndef train():\n"
+        "    return tf.train.batch([image, label], 32)\n",
+        "import tensorflow as tf\n\n\ndef train(x):\n"
+        "    return tf.data.Dataset.from_tensor_slices(x).batch(32, drop_remainder=True)\n",
+        "import tensorflow as tf\n\n\ndef train(x, drop):\n"
+        "    return tf.data.Dataset.from_tensor_slices(x).batch(32, drop)\n",
+        "import tensorflow as tf\n\n\ndef train(x, **more):\n"
+        "    return tf.data.Dataset.from_tensor_slices(x).batch(32, **more)\n",
+        "import tensorflow as tf\n\n\ndef predict(x):\n"
+        "    return tf.data.Dataset.from_tensor_slices(x).batch(32)\n",
+        "import tensorflow as tf\n\nds = tf.data.Dataset.range(5).apply(\n"
+        "    tf.contrib.data.batch_and_drop_remainder(2))\n",
+    ),
+)
+def drop_remainder(call: ast.Call, view: View) -> Iterator[Change]:
+    """Add `drop_remainder` to what batches a data set for a training."""
+    method = _method(call, view)
+    if method is None:
+        return
+    given = argument(call, "drop_remainder", _POSITION[method])
+    if given is None and is_open(call):
+        yield view.notice(
+            call, reason=_UNSURE, todo=_UNSURE_TODO, severity="look", confidence="unsure"
+        )
+        return
+    use = purpose_of(call, view)
+    if given is not None:
+        if literal(given) is False and use.purpose == "train" and not _repeats(call):
+            yield view.notice(
+                call, reason=_FALSE, todo=_FALSE_TODO, severity="speed", confidence=use.confidence
+            )
+        else:
+            yield Leave(node=call, reason=_GIVEN)
+        return
+    if _repeats(call):
+        # Of an endless data set no batch is smaller, whatever it is for.
+        use = Use(purpose="train", confidence="certain")
+    if use.purpose == "other":
+        yield view.notice(
+            call, reason=_EVAL, todo=_EVAL_TODO, severity="accuracy", confidence=use.confidence
+        )
+    elif use.purpose == "unknown":
+        yield view.notice(
+            call, reason=_UNSURE, todo=_UNSURE_TODO, severity="look", confidence="unsure"
+        )
+    else:
+        text = use.test or "True"
+        yield view.rewrite(
+            call,
+            add_argument(view.module, call, f"drop_remainder={text}"),
+            reason=_REASON,
+            confidence=use.confidence,
+        )
+
+
+def _method(call: ast.Call, view: View) -> str | None:
+    """Which way of batching a data set of tf.data a call is."""
+    if view.module.name_of(call.func) == "tensorflow.data.experimental.map_and_batch":
+        return "map_and_batch"
+    if not isinstance(call.func, ast.Attribute):
+        return None
+    if call.func.attr not in ("batch", "padded_batch"):
+        return None
+    kind = view.kinds.of(call.func.value)
+    # Only data sets of tf.data have a method padded_batch.
+    if kind == "Dataset" or (
+        kind is None and call.func.attr == "padded_batch" and view.module.imports("tensorflow")
+    ):
+        return call.func.attr
+    return None
+
+
+def _repeats(call: ast.Call) -> bool:
+    """Whether an endless `.repeat()` stands before the batches, in the same chain."""
+    current: ast.expr = call
+    while isinstance(current, ast.Call) and isinstance(current.func, ast.Attribute):
+        if current.func.attr == "repeat" and not current.args and not current.keywords:
+            return True
+        if current.func.attr == "repeat" and current.args:
+            return literal(current.args[0]) in (-1,) or (
+                isinstance(current.args[0], ast.Constant) and current.args[0].value is None
+            )
+        current = current.func.value
+    return False

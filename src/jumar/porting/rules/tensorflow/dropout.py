@@ -1,0 +1,137 @@
+"""tf.nn.dropout becomes the NPU's fused operator."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change, Leave, Replacement
+from jumar.porting.editing import argument, is_open, keyword, literal, replace, wrap
+from jumar.porting.edits import Severity, Text
+from jumar.porting.registry import Example, rule
+from jumar.porting.view import View
+
+_REASON = Text(
+    en="one fused operator draws the mask and applies it; its second argument is the share that is "
+    "kept, as in TensorFlow 1",
+    zh="由一个融合算子生成并应用 mask；第二个参数是保留比例，与 TensorFlow 1 相同",
+)
+_BOTH = Text(
+    en="keep_prob and rate are both given, which TensorFlow refuses unless one is None",
+    zh="同时给出了 keep_prob 与 rate，除非其一为 None，否则 TensorFlow 会报错",
+)
+_BOTH_TODO = Text(en="keep one of them, and port again", zh="只保留其中一个，再重新移植")
+_OPEN = Text(
+    en="arguments come from * or **, so whether they give the share kept or the share dropped "
+    "cannot be read here",
+    zh="参数由 * 或 ** 传入，此处无法判断给出的是保留比例还是丢弃比例",
+)
+_OPEN_TODO = Text(
+    en="write npu_ops.dropout(x, keep_prob=...) with the share that is kept",
+    zh="写成 npu_ops.dropout(x, keep_prob=...)，参数为保留比例",
+)
+_LAYER = Text(
+    en="a dropout layer also switches itself off outside of training; it runs as it is",
+    zh="dropout 层在非训练时会自行关闭；保持原样即可运行",
+)
+_ZERO = Text(
+    en="everything is dropped here: the NPU's operator takes shares above 0 only",
+    zh="此处会丢弃全部数据：NPU 算子只接受大于 0 的保留比例",
+)
+_ZERO_TODO = Text(en="correct the share that is kept", zh="请更正保留比例")
+_LAYERS = (
+    "tensorflow.layers.dropout",
+    "tensorflow.layers.Dropout",
+    "tensorflow.keras.layers.Dropout",
+    "keras.layers.Dropout",
+    "keras.layers.core.Dropout",
+    "tensorflow.contrib.layers.dropout",
+    "tensorflow.contrib.slim.dropout",
+    "tensorflow.nn.rnn_cell.DropoutWrapper",
+    "tensorflow.contrib.rnn.DropoutWrapper",
+)
+
+
+@rule(
+    "dropout",
+    title=Text(en="tf.nn.dropout becomes npu_ops.dropout", zh="tf.nn.dropout 改为 npu_ops.dropout"),
+    source="npu_ops.py of Ascend/tensorflow; defect of convert_tf2npu: rate without parentheses",
+    calls=("tensorflow.nn.dropout", *_LAYERS),
+    minimal=False,
+    examples=(
+        Example(
+            before="import tensorflow as tf\n\nx = tf.nn.dropout(x, 0.5)\n",
+            after="import tensorflow as tf\nfrom npu_bridge.npu_init import npu_ops\n\n"
+            "x = npu_ops.dropout(x, 0.5)\n",
+        ),
+        Example(
+            before="import tensorflow as tf\n\nx = tf.nn.dropout(x, rate=1 - keep_prob)\n",
+            after="import tensorflow as tf\nfrom npu_bridge.npu_init import npu_ops\n\n"
+            "x = npu_ops.dropout(x, keep_prob=1.0 - (1 - keep_prob))\n",
+        ),
+        Example(
+            before="from tensorflow.nn import dropout as drop\n\n"
+            "x = drop(drop(x, keep_prob=k, seed=7), rate=a - b, name='last')\n",
+            after="from tensorflow.nn import dropout as drop\n"
+            "from npu_bridge.npu_init import npu_ops\n\n"
+            "x = npu_ops.dropout(npu_ops.dropout(x, keep_prob=k, seed=7), "
+            "keep_prob=1.0 - (a - b), name='last')\n",
+        ),
+        Example(
+            before="import tensorflow as tf\n\n"
+            "x = tf.nn.dropout(x, k, [n, 1, 1], 3)  # whole rows\n",
+            after="import tensorflow as tf\nfrom npu_bridge.npu_init import npu_ops\n\n"
+            "x = npu_ops.dropout(x, k, [n, 1, 1], 3)  # whole rows\n",
+        ),
+    ),
+    untouched=(
+        "import tensorflow as tf\n\nx = tf.layers.dropout(x, rate=0.5, training=t)\n",
+        "import tensorflow as tf\n\nx = tf.keras.layers.Dropout(0.5)(x)\n",
+        "import torch.nn.functional as F  # tf\n\nx = F.dropout(x, 0.5)\n",
+        "def dropout(x, rate):  # tf\n    return x\n\nx = dropout(x, rate=0.5)\n",
+        "import tensorflow as tf\n\nx = tf.nn.dropout(x, keep_prob=k, rate=r)\n",
+        "import tensorflow as tf\n\nx = tf.nn.dropout(x, **options)\n",
+        "import tensorflow as tf\nfrom npu_bridge.npu_init import *\n\n"
+        "x = npu_ops.dropout(x, keep_prob=0.5)\n",
+        "import tensorflow.contrib.slim as slim\n\nx = slim.dropout(x, 0.5)\n",
+    ),
+)
+def dropout(call: ast.Call, view: View) -> Iterator[Change]:
+    """Replace the name, and the share that is dropped by the share that is kept."""
+    if view.module.name_of(call.func) in _LAYERS:
+        yield Leave(node=call, reason=_LAYER)
+        return
+    rate = keyword(call, "rate")
+    kept = argument(call, "keep_prob", 1)
+    if is_open(call) or (rate is None and kept is None):
+        yield view.notice(call, reason=_OPEN, todo=_OPEN_TODO, severity="look")
+        return
+    if rate is not None and kept is not None:
+        # TensorFlow takes both where one is None; the operator has no rate.
+        both = not (_is_none(rate.value) or _is_none(kept))
+        severity: Severity = "blocking" if both else "look"
+        yield view.notice(call, reason=_BOTH, todo=_BOTH_TODO, severity=severity)
+        return
+    share = literal(rate.value) if rate is not None else literal(kept)
+    if share is not None and share == (1 if rate is not None else 0):
+        yield view.notice(call, reason=_ZERO, todo=_ZERO_TODO, severity="blocking")
+        return
+    changes = [replace(view.module, call.func, f"{view.npu('npu_ops')}.dropout")]
+    if rate is not None:
+        changes += _kept_of(rate, view)
+    yield view.rewrite(call, *changes, reason=_REASON, imports=("npu_ops",))
+
+
+def _kept_of(rate: ast.keyword, view: View) -> Iterator[Replacement]:
+    """`rate=r` as `keep_prob=1.0 - (r)`."""
+    start, _ = view.module.span(rate)
+    value = literal(rate.value)
+    plain = isinstance(rate.value, ast.Name | ast.Attribute | ast.Call | ast.Subscript) or (
+        isinstance(value, int | float) and value >= 0
+    )
+    before, after = ("keep_prob=1.0 - ", "") if plain else ("keep_prob=1.0 - (", ")")
+    first, _ = view.module.span(rate.value)
+    yield Replacement(start=start, end=first, text="")
+    yield from wrap(view.module, rate.value, before, after)
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None

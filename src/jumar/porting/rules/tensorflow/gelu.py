@@ -1,0 +1,268 @@
+"""Hand-written GELU functions become the NPU's fused operator."""
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Iterator
+
+from jumar.porting.changes import Change, Replacement
+from jumar.porting.edits import Text
+from jumar.porting.module import Module
+from jumar.porting.registry import Example, rule
+from jumar.porting.view import View
+
+_REASON = Text(
+    en="the function computes the tanh approximation of GELU of its one tensor, which is one fused "
+    "operator with a gradient of its own",
+    zh="该函数对唯一的张量计算 GELU 的 tanh 近似，NPU 有带梯度的融合算子",
+)
+_ERF = Text(
+    en="this is GELU by the error function; the NPU's fused operator is the tanh approximation, "
+    "which differs by up to 5e-4",
+    zh="这是用 erf 计算的 GELU；NPU 融合算子是 tanh 近似，最大相差约 5e-4",
+)
+_ERF_TODO = Text(
+    en="keep it to have the same numbers, or use npu_unary_ops.gelu(x) for speed",
+    zh="需要数值一致则保留；追求速度可改用 npu_unary_ops.gelu(x)",
+)
+_OTHER = Text(
+    en="a function named gelu that was not recognised as the tanh approximation of one tensor",
+    zh="名为 gelu 的函数，但未能识别为单个张量的 tanh 近似",
+)
+_OTHER_TODO = Text(
+    en="compare it with npu_unary_ops.gelu(x), the tanh approximation, before it is replaced",
+    zh="替换前请与 npu_unary_ops.gelu(x)（tanh 近似）比较",
+)
+_POINTS = (-2.5, -1.0, -0.3, 0.0, 0.7, 1.9)
+_CONSTANTS = {"math.pi": math.pi, "numpy.pi": math.pi}
+_OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+}
+
+
+def _square(x: float) -> float:
+    return x * x
+
+
+_ONE: dict[str, Callable[[float], float]] = {
+    "tanh": math.tanh,
+    "erf": math.erf,
+    "sqrt": math.sqrt,
+    "square": _square,
+    "identity": float,
+    "constant": float,
+    "cast": float,
+    "convert_to_tensor": float,
+}
+_TWO: dict[str, Callable[[float, float], float]] = {
+    "pow": operator.pow,
+    "power": operator.pow,
+    "multiply": operator.mul,
+    "add": operator.add,
+    "subtract": operator.sub,
+    "divide": operator.truediv,
+}
+_LIBRARIES = ("tensorflow.", "tensorflow.math.", "tensorflow.nn.", "numpy.", "math.")
+
+
+@rule(
+    "gelu",
+    title=Text(
+        en="Hand-written GELU becomes npu_unary_ops.gelu", zh="手写 GELU 改为 npu_unary_ops.gelu"
+    ),
+    source="npu_unary_ops.py of Ascend/tensorflow; defect of convert_tf2npu that replaces methods "
+    "by name",
+    nodes=(ast.FunctionDef,),
+    minimal=False,
+    examples=(
+        Example(
+            before="import numpy as np\nimport tensorflow as tf\n\n\ndef gelu(x):\n"
+            '  """Smooth."""\n'
+            "  cdf = 0.5 * (1.0 + tf.tanh(\n"
+            "      (np.sqrt(2 / np.pi) * (x + 0.044715 * tf.pow(x, 3)))))\n"
+            "  return x * cdf\n",
+            after="import numpy as np\nimport tensorflow as tf\n"
+            "from npu_bridge.npu_init import npu_unary_ops\n\n\ndef gelu(x):\n"
+            '  """Smooth."""\n  return npu_unary_ops.gelu(x)\n',
+        ),
+        Example(
+            before="import math\nimport tensorflow as tf\n\n\ndef act(t):\n"
+            "    return 0.5 * t * (1 + tf.nn.tanh(math.sqrt(2 / math.pi) * "
+            "(t + 0.044715 * t ** 3)))\n",
+            after="import math\nimport tensorflow as tf\n"
+            "from npu_bridge.npu_init import npu_unary_ops\n\n\ndef act(t):\n"
+            "    return npu_unary_ops.gelu(t)\n",
+        ),
+        Example(
+            before="import tensorflow as tf\n\n\ndef gelu(x):\n"
+            "    return x * 0.5 * (1.0 + tf.erf(x / tf.sqrt(2.0)))\n",
+            after="import tensorflow as tf\n\n\ndef gelu(x):\n"
+            "    return x * 0.5 * (1.0 + tf.erf(x / tf.sqrt(2.0)))\n",
+        ),
+    ),
+    untouched=(
+        "import tensorflow as tf\n\n\nclass Block(object):\n    def gelu(self, x):\n"
+        "        return 0.5 * x * (1 + tf.tanh(0.7978845608 * (x + 0.044715 * x ** 3)))\n",
+        "import tensorflow as tf\n\n\ndef gelu(x, scale):\n"
+        "    return scale * x * (1 + tf.tanh(0.7978845608 * (x + 0.044715 * x ** 3)))\n",
+        "import tensorflow as tf\n\n\ndef gelu(x):\n    return x * tf.sigmoid(1.702 * x)\n",
+        "import tensorflow as tf\n\n\ndef gelu(x):\n"
+        "    return 0.5 * x * (1 + tf.tanh(0.8 * (x + 0.044715 * x ** 3)))\n",
+        "import numpy as np  # tf\n\n\ndef gelu(x):\n"
+        "    return 0.5 * x * (1 + np.tanh(0.7978845608 * (x + 0.044715 * x ** 3)))\n",
+        "import torch.nn.functional as F\n\n\ndef gelu(x):\n    return F.gelu(x)\n",
+        "import tensorflow as tf\nfrom npu_bridge.npu_init import npu_unary_ops\n\n\n"
+        "def gelu(x):\n    return npu_unary_ops.gelu(x)\n",
+    ),
+)
+def gelu(function: ast.FunctionDef, view: View) -> Iterator[Change]:
+    """Replace the body of a function that computes what the operator does."""
+    named = "gelu" in function.name.lower()
+    method = isinstance(view.module.parent(function), ast.ClassDef)
+    body = [part for part in function.body if not _is_docstring(part)]
+    if not body or method or not isinstance(body[-1], ast.Return):
+        return
+    if not (named or _curves(function, view)) or not _of_tensorflow(function, view):
+        return
+    arguments = function.args
+    single = len(arguments.args) == 1 and not (
+        arguments.posonlyargs or arguments.kwonlyargs or arguments.vararg or arguments.kwarg
+    )
+    parameter = arguments.args[0].arg if arguments.args else ""
+    values = _values(body, parameter, view.module) if single else None
+    if values is not None and _close(values, _gelu_tanh, 1e-6):
+        start, _ = view.module.span(body[0])
+        _, end = view.module.span(body[-1])
+        text = f"return {view.npu('npu_unary_ops')}.gelu({parameter})"
+        yield view.rewrite(
+            function,
+            Replacement(start=start, end=end, text=text),
+            reason=_REASON,
+            imports=("npu_unary_ops",),
+        )
+    elif values is not None and _close(values, _gelu_erf, 1e-6):
+        yield view.notice(body[-1], reason=_ERF, todo=_ERF_TODO, severity="speed")
+    elif named:
+        yield view.notice(
+            body[-1], reason=_OTHER, todo=_OTHER_TODO, severity="speed", confidence="unsure"
+        )
+
+
+def _is_docstring(part: ast.stmt) -> bool:
+    return (
+        isinstance(part, ast.Expr)
+        and isinstance(part.value, ast.Constant)
+        and isinstance(part.value.value, str)
+    )
+
+
+def _curves(function: ast.FunctionDef, view: View) -> bool:
+    """Whether a function calls tanh or erf at all."""
+    return any(
+        isinstance(node, ast.Call)
+        and (view.module.name_of(node.func) or "").rpartition(".")[2] in ("tanh", "erf")
+        for node in ast.walk(function)
+    )
+
+
+def _of_tensorflow(function: ast.FunctionDef, view: View) -> bool:
+    return any(
+        isinstance(node, ast.Call)
+        and (view.module.name_of(node.func) or "").startswith("tensorflow.")
+        for node in ast.walk(function)
+    )
+
+
+def _gelu_tanh(x: float) -> float:
+    return 0.5 * x * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
+def _gelu_erf(x: float) -> float:
+    return 0.5 * x * (1 + math.erf(x / math.sqrt(2)))
+
+
+def _close(values: list[float], formula: Callable[[float], float], tolerance: float) -> bool:
+    return all(
+        abs(value - formula(point)) <= tolerance
+        for value, point in zip(values, _POINTS, strict=True)
+    )
+
+
+def _values(body: list[ast.stmt], parameter: str, module: Module) -> list[float] | None:
+    """What a function of one number gives at some points; None where that cannot be told.
+
+    Names of functions are resolved and a table says what they compute: nothing of the script runs.
+    """
+    found: list[float] = []
+    for point in _POINTS:
+        known: dict[str, float] = {parameter: point}
+        for statement in body[:-1]:
+            if not (
+                isinstance(statement, ast.Assign)
+                and len(statement.targets) == 1
+                and isinstance(statement.targets[0], ast.Name)
+            ):
+                return None
+            value = _value(statement.value, known, module)
+            if value is None:
+                return None
+            known[statement.targets[0].id] = value
+        last = body[-1]
+        assert isinstance(last, ast.Return)
+        value = _value(last.value, known, module) if last.value is not None else None
+        if value is None:
+            return None
+        found.append(value)
+    return found
+
+
+def _value(node: ast.expr, known: dict[str, float], module: Module) -> float | None:
+    """The value of an expression of numbers, for some values of its names."""
+    if isinstance(node, ast.Constant):
+        return float(node.value) if isinstance(node.value, int | float) else None
+    if isinstance(node, ast.Name) and node.id in known:
+        return known[node.id]
+    if isinstance(node, ast.Name | ast.Attribute):
+        return _CONSTANTS.get(module.name_of(node) or "")
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        value = _value(node.operand, known, module)
+        return None if value is None else -value
+    if isinstance(node, ast.BinOp):
+        left, right = (_value(part, known, module) for part in (node.left, node.right))
+        function = _OPERATORS.get(type(node.op))
+        if left is None or right is None or function is None:
+            return None
+        return _computed(function, left, right)
+    if isinstance(node, ast.Call):
+        return _called(node, known, module)
+    return None
+
+
+def _called(call: ast.Call, known: dict[str, float], module: Module) -> float | None:
+    """The value of a function of TensorFlow, NumPy or math that the tables know."""
+    name = module.name_of(call.func) or ""
+    library, _, function = name.rpartition(".")
+    if f"{library}." not in _LIBRARIES or not call.args:
+        return None
+    if any(word.arg not in ("name", "dtype") for word in call.keywords):
+        return None
+    if function in _ONE:
+        value = _value(call.args[0], known, module)
+        return None if value is None else _computed(_ONE[function], value)
+    if function in _TWO and len(call.args) == 2:
+        left, right = (_value(part, known, module) for part in call.args)
+        if left is not None and right is not None:
+            return _computed(_TWO[function], left, right)
+    return None
+
+
+def _computed(function: Callable[..., float], *values: float) -> float | None:
+    try:
+        result = function(*values)
+    except (ArithmeticError, ValueError, TypeError):
+        return None
+    return result if isinstance(result, float) else None

@@ -1,0 +1,263 @@
+"""What an input pipeline is for: training, or evaluation and prediction."""
+
+import ast
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from jumar.porting.edits import Confidence
+from jumar.porting.view import View
+
+_TRAIN = frozenset("train training trainer trn".split())  # noqa: SIM905
+_OTHER = frozenset(
+    "eval evaluate evaluation evaluator test testing val valid validate validation dev infer "  # noqa: SIM905
+    "inference predict prediction predictions serving serve export".split()
+)
+_FLAGS = frozenset({"is_training", "is_train", "training", "train", "istrain", "istraining"})
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_TRAINS = frozenset({"minimize", "compute_gradients", "apply_gradients"})
+
+Purpose = Literal["train", "other", "both", "unknown"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Use:
+    """What a pipeline is for.
+
+    Args:
+        test: For `both`: an expression that is true in training.
+    """
+
+    purpose: Purpose
+    confidence: Confidence = "likely"
+    test: str = ""
+
+
+def purpose_of(call: ast.Call, view: View) -> Use:
+    """What the data set that a call gives is for.
+
+    What stands closest decides: a branch on `is_training`, the name that the data set gets, an
+    argument of the function, the function's name, those who call it, and at last the script.
+    """
+    return (
+        _of_branch(call, view)
+        or _of_target(call, view)
+        or _of_argument(call, view)
+        or _of_function(call, view)
+        or _of_chain(call)
+        or _of_callers(call, view)
+        or _of_script(view)
+        or Use(purpose="unknown", confidence="unsure")
+    )
+
+
+def named_purpose(names: Iterable[str]) -> Purpose | None:
+    """What names say: `train_ds`, `eval_input_fn`; None where they say nothing, or both."""
+    words = {word.lower() for name in names for word in _WORD.findall(name)}
+    trains, others = bool(words & _TRAIN), bool(words & _OTHER)
+    if trains == others:
+        return None
+    return "train" if trains else "other"
+
+
+def _of_branch(node: ast.AST, view: View) -> Use | None:
+    child: ast.AST = node
+    for around in view.module.scopes.ancestors(node):
+        if isinstance(around, ast.If | ast.IfExp):
+            meaning = _meaning(around.test, view)
+            body = around.body if isinstance(around.body, list) else [around.body]
+            orelse = around.orelse if isinstance(around.orelse, list) else [around.orelse]
+            if meaning is not None and child in body:
+                return Use(purpose="train" if meaning else "other", confidence="certain")
+            # `else` of "is it evaluation" may be training or prediction.
+            if meaning is True and child in orelse:
+                return Use(purpose="other", confidence="certain")
+            if meaning is False and child in orelse and _is_negated(around.test):
+                return Use(purpose="train", confidence="certain")
+        child = around
+    return None
+
+
+def _is_negated(test: ast.expr) -> bool:
+    return isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+
+
+def _meaning(test: ast.expr, view: View) -> bool | None:
+    """Whether a test is true in training (True), in something else (False), or about neither."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        inner = _meaning(test.operand, view)
+        return None if inner is None else not inner
+    if isinstance(test, ast.Name | ast.Attribute):
+        name = test.id if isinstance(test, ast.Name) else test.attr
+        if name.lower() in _FLAGS:
+            return True
+        words = {word.lower() for word in _WORD.findall(name)}
+        return False if words & _OTHER and {"is", "do"} & words else None
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        purpose = _value_purpose(test.comparators[0])
+        if purpose is None:
+            return None
+        if isinstance(test.ops[0], ast.Eq | ast.Is):
+            return purpose == "train"
+        return None if purpose == "other" else False
+    return None
+
+
+def _value_purpose(value: ast.expr) -> Purpose | None:
+    """What a value that a mode is compared with stands for."""
+    if isinstance(value, ast.Constant) and isinstance(value.value, str):
+        return named_purpose([value.value])
+    if isinstance(value, ast.Attribute) and value.attr.isupper():
+        return named_purpose([value.attr.lower()])
+    return None
+
+
+def _of_target(call: ast.Call, view: View) -> Use | None:
+    statement = view.module.statement(call)
+    if not isinstance(statement, ast.Assign):
+        return None
+    names: list[str] = []
+    for target in statement.targets:
+        if isinstance(target, ast.Name):
+            names.append(target.id)
+        elif isinstance(target, ast.Attribute):
+            names.append(target.attr)
+    purpose = named_purpose(names)
+    return Use(purpose=purpose) if purpose else None
+
+
+def _functions(node: ast.AST, view: View) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return [
+        around
+        for around in view.module.scopes.ancestors(node)
+        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+
+
+def _of_argument(call: ast.Call, view: View) -> Use | None:
+    for function in _functions(call, view):
+        arguments = [*function.args.args, *function.args.kwonlyargs]
+        for argument in arguments:
+            if argument.arg.lower() in _FLAGS:
+                return Use(purpose="both", confidence="certain", test=argument.arg)
+        test = _mode_test(function, {argument.arg for argument in arguments}, view)
+        if test:
+            return Use(purpose="both", confidence="certain", test=test)
+        if arguments and arguments[0].arg == "self":
+            flag = _flag_of_self(function, view)
+            if flag:
+                return Use(purpose="both", test=f"self.{flag}")
+    return None
+
+
+def _mode_test(function: ast.AST, arguments: set[str], view: View) -> str | None:
+    """`mode == tf.estimator.ModeKeys.TRAIN`, as the function itself writes it."""
+    for node in ast.walk(function):
+        if (
+            isinstance(node, ast.Compare)
+            and isinstance(node.left, ast.Name)
+            and node.left.id in arguments
+            and len(node.ops) == 1
+            and isinstance(node.ops[0], ast.Eq)
+            and _value_purpose(node.comparators[0]) == "train"
+        ):
+            return view.module.source(node)
+    if "mode" in arguments:
+        for node in view.module.scopes.nodes:
+            if isinstance(node, ast.Attribute) and node.attr == "TRAIN":
+                name = view.module.name_of(node) or ""
+                if name.endswith("ModeKeys.TRAIN"):
+                    return f"mode == {view.module.source(node)}"
+    return None
+
+
+def _flag_of_self(function: ast.AST, view: View) -> str | None:
+    holder = view.module.class_of(function)
+    if holder is None:
+        return None
+    for node in ast.walk(holder):
+        if (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.ctx, ast.Store)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "self"
+            and node.attr.lower() in _FLAGS
+        ):
+            parent = view.module.parent(node)
+            # `self.train = tf.data...` is a pipeline, not a flag.
+            if isinstance(parent, ast.Assign) and isinstance(
+                parent.value, ast.Name | ast.Constant | ast.Attribute | ast.Compare
+            ):
+                return node.attr
+    return None
+
+
+def _of_function(call: ast.Call, view: View) -> Use | None:
+    for function in _functions(call, view):
+        purpose = named_purpose([function.name])
+        if purpose:
+            return Use(purpose=purpose)
+    holder = view.module.class_of(call)
+    purpose = named_purpose([holder.name]) if holder else None
+    return Use(purpose=purpose) if purpose else None
+
+
+def _of_chain(call: ast.Call) -> Use | None:
+    """What the names in `tf.data.TFRecordDataset(train_files).map(f).batch(8)` say."""
+    names = [
+        node.id if isinstance(node, ast.Name) else node.attr
+        for node in ast.walk(call)
+        if isinstance(node, ast.Name | ast.Attribute)
+    ]
+    purpose = named_purpose(name for name in names if name not in ("FLAGS",))
+    return Use(purpose=purpose) if purpose else None
+
+
+def _of_callers(call: ast.Call, view: View) -> Use | None:
+    functions = _functions(call, view)
+    if not functions:
+        return None
+    function = functions[-1]
+    found: set[Purpose | None] = set()
+    for reference in view.module.scopes.module.references.get(function.name, []):
+        outer = view.module.parent(reference)
+        if not isinstance(outer, ast.Call):
+            continue
+        found.add(_of_caller(outer, view))
+    if len(found) == 1:
+        purpose = found.pop()
+        return Use(purpose=purpose) if purpose else None
+    return None if not found else Use(purpose="unknown", confidence="unsure")
+
+
+def _of_caller(outer: ast.Call, view: View) -> Purpose | None:
+    use = _of_branch(outer, view) or _of_target(outer, view) or _of_function(outer, view)
+    if use is None:
+        use = _of_chain(outer)
+    return use.purpose if use else None
+
+
+def _of_script(view: View) -> Use | None:
+    """A script that trains and has one pipeline feeds its training by it."""
+    batches = 0
+    trains = False
+    for node in view.module.scopes.nodes:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            batches += node.func.attr in ("batch", "padded_batch") and (
+                view.kinds.of(node.func.value) == "Dataset"
+            )
+            batches += (
+                view.module.name_of(node.func) == "tensorflow.data.experimental.map_and_batch"
+            )
+            trains = trains or node.func.attr in _TRAINS
+            trains = trains or (
+                node.func.attr == "fit" and view.kinds.of(node.func.value) == "KerasModel"
+            )
+    if trains and batches <= 1:
+        return Use(purpose="train")
+    file = view.module.path.rpartition("/")[2]
+    purpose = named_purpose([file.removesuffix(".py")])
+    if purpose == "other" and not trains:
+        return Use(purpose="other")
+    return Use(purpose="train") if purpose == "train" else None

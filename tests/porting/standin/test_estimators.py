@@ -133,6 +133,10 @@ def counted(name, **fetch):
             values.append(sess.run(counter))
             sess.run(train)
             values.append(sess.run(counter))
+            with tf.control_dependencies([operation]):
+                behind = tf.identity(tf.constant(1), name="behind")
+            sess.run("behind:0")
+            values.append(sess.run(counter))
             ANSWERS[name] = [int(one) for one in values]
 counted("several")
 with tf.Graph().as_default():
@@ -264,7 +268,7 @@ def test_iterations_are_steps_of_one_run_and_summaries_are_written_by_host_calls
 
 
 def test_set_iteration_per_loop_repeats_what_is_run_with_it(answers: dict[str, Any]) -> None:
-    assert answers["several"] == [0, 5, 10, 11]
+    assert answers["several"] == [0, 5, 10, 11, 16]
 
 
 def test_iteration_per_loop_works_in_a_monitored_session(answers: dict[str, Any]) -> None:

@@ -176,7 +176,7 @@ def _loop_in_run():
     @functools.wraps(run)
     def looping(self, fetches, feed_dict=None, options=None, run_metadata=None):
         steps = _STEPS_PER_RUN.get(self, 1)
-        if steps > 1 and _has_iteration_op(fetches):
+        if steps > 1 and _needs_iteration_op(self.graph, fetches):
             for _ in range(steps - 1):
                 run(self, fetches, feed_dict, options, run_metadata)
         return run(self, fetches, feed_dict, options, run_metadata)
@@ -185,13 +185,36 @@ def _loop_in_run():
     session_lib.BaseSession.run = looping
 
 
-def _has_iteration_op(fetches):
-    if isinstance(fetches, ops.Operation):
-        return fetches.name == ITERATION_OP_NAME
-    if isinstance(fetches, str):
-        return fetches == ITERATION_OP_NAME
-    if isinstance(fetches, dict):
-        return any(_has_iteration_op(one) for one in fetches.values())
-    if isinstance(fetches, (list, tuple)):
-        return any(_has_iteration_op(one) for one in fetches)
+def _needs_iteration_op(graph, fetches):
+    """Whether what is fetched is the operation `IterationOp` or waits for it."""
+    try:
+        pending = [graph.get_operation_by_name(ITERATION_OP_NAME)]
+    except KeyError:
+        return False
+    wanted = set(_names(graph, fetches))
+    # Forwards, because next to nothing waits for a training step.
+    seen = set()
+    while pending:
+        operation = pending.pop()
+        if operation.name in wanted:
+            return True
+        if operation.name not in seen:
+            seen.add(operation.name)
+            pending += operation._control_outputs
+            pending += [one for tensor in operation.outputs for one in tensor.consumers()]
     return False
+
+
+def _names(graph, fetches):
+    if isinstance(fetches, dict):
+        fetches = list(fetches.values())
+    if isinstance(fetches, (list, tuple)):
+        for one in fetches:
+            yield from _names(graph, one)
+        return
+    try:
+        element = graph.as_graph_element(fetches)
+    except (KeyError, TypeError, ValueError):
+        # What is no operation of this graph; `run` itself says what is wrong with it.
+        return
+    yield element.name if isinstance(element, ops.Operation) else element.op.name

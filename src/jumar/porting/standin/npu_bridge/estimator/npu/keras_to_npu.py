@@ -5,8 +5,6 @@ from tensorflow_estimator.python.estimator import run_config
 
 from npu_bridge.estimator.npu.npu_estimator import NPUEstimator
 
-__all__ = ["model_to_npu_estimator"]
-
 
 def model_to_npu_estimator(
     keras_model=None,

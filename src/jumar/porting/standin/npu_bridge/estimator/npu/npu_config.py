@@ -10,18 +10,6 @@ from tensorflow_estimator.python.estimator import run_config as run_config_lib
 
 from npu_bridge_standin.sessions import npu_session_init as decorator_tf_session
 
-__all__ = [
-    "DumpConfig",
-    "DynamicInputConfig",
-    "ExperimentalConfig",
-    "GraphMemoryOptimizeConfig",
-    "MemoryConfig",
-    "NPURunConfig",
-    "NpuExecutePlacement",
-    "ProfilingConfig",
-    "decorator_tf_session",
-]
-
 PUBLIC_OPTIONS = (
     "iterations_per_loop",
     "mix_compile_mode",
@@ -58,7 +46,7 @@ TENSORFLOW_OPTIONS = (
 
 
 class NPURunConfig(run_config_lib.RunConfig):
-    """A `tf.estimator.RunConfig` with the options of the NPU."""
+    """A `tf.estimator.RunConfig` with the options of the NPU, which may also be given by place."""
 
     def __init__(
         self,

@@ -7,8 +7,6 @@ from tensorflow.python.ops import array_ops, nn
 
 from npu_bridge.estimator import npu_ops
 
-__all__ = ["dropout_call"]
-
 
 def dropout_call(self, inputs, training=None):
     """Dropout where a layer trains; with a noise shape, TensorFlow's own."""

@@ -12,15 +12,6 @@ DYNAMIC_RNN_UNIDIRECTION = "UNIDIRECTIONAL"
 DYNAMIC_RNN_BIDIRECTION = "BIDIRECTIONAL"
 DYNAMIC_RNN_REDIRECTIONAL = "REDIRECTIONAL"
 
-__all__ = [
-    "DYNAMIC_RNN_BIDIRECTION",
-    "DYNAMIC_RNN_REDIRECTIONAL",
-    "DYNAMIC_RNN_UNIDIRECTION",
-    "DynamicAUGRU",
-    "DynamicGRUV2",
-    "DynamicRNN",
-]
-
 
 class _DynamicBasic(base_layer.Layer):
     """What the layers have in common."""

@@ -27,8 +27,6 @@ from npu_bridge_standin.option_table import NOT_READ, OPTIONS
 from npu_bridge_standin.record import ignored_option, record
 from npu_bridge_standin.sessions import OPTIMIZER_NAME
 
-__all__ = ["NPUEstimator", "NPUEstimatorSpec"]
-
 GRAPH_OPTIMIZERS = (
     "pruning",
     "function",

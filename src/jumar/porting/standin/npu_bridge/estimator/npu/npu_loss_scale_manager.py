@@ -4,8 +4,6 @@ import tensorflow as tf
 
 from npu_bridge_standin.record import record
 
-__all__ = ["ExponentialUpdateLossScaleManager", "FixedLossScaleManager"]
-
 LARGEST_SCALE = 3.4e38
 
 

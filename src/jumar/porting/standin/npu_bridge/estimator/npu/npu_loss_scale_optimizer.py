@@ -7,8 +7,6 @@ from npu_bridge.hccl import hccl_ops
 from npu_bridge_standin.device_ops import all_finite
 from npu_bridge_standin.record import record
 
-__all__ = ["NPULossScaleOptimizer"]
-
 
 class NPULossScaleOptimizer(tf.train.Optimizer):
     """Scales the loss of another optimizer and leaves out steps that overflow.

@@ -16,16 +16,6 @@ from npu_bridge.estimator.npu.npu_loss_scale_optimizer import (
 from npu_bridge.hccl import hccl_ops
 from npu_bridge_standin.record import record
 
-__all__ = [
-    "KerasDistributeOptimizer",
-    "NPUDistributedOptimizer",
-    "NPUOptimizer",
-    "allreduce",
-    "npu_allreduce",
-    "npu_distributed_optimizer_wrapper",
-    "reduce",
-]
-
 
 def allreduce(tensor, average=True):
     """The sum, or the mean, of a tensor or of slices over all ranks."""

@@ -2,8 +2,6 @@
 
 import tensorflow as tf
 
-__all__ = ["npu_dynamic_rnn"]
-
 
 def npu_dynamic_rnn(cell, inputs, initial_state=None, dtype=None, sequence_length=None, scope=None):
     """`tf.nn.static_rnn` over the first axis, which is time: outputs, stacked, and last state."""

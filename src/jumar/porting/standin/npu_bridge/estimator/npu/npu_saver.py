@@ -2,8 +2,6 @@
 
 from tensorflow.python.training.saver import BulkSaverBuilder, Saver
 
-__all__ = ["NPUBulkSaverBuilder", "NPUSaver"]
-
 
 class NPUBulkSaverBuilder(BulkSaverBuilder):
     """TensorFlow's."""

@@ -6,8 +6,6 @@ from hccl.manage.api import get_rank_id, get_rank_size
 from npu_bridge.estimator.npu import util
 from npu_bridge_standin.record import record
 
-__all__ = ["NPUExtended", "NPUStrategy"]
-
 
 class NPUExtended(one_device_strategy.OneDeviceExtended):
     """One device, and data sets that give each rank its part."""

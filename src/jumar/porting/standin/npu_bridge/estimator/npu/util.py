@@ -16,8 +16,6 @@ from npu_bridge_standin.ranks import rank_size_text
 from npu_bridge_standin.record import record
 from npu_bridge_standin.sessions import run_several_steps, say_if_not_iteration_op
 
-__all__ = ["ExperimentalConfig", "GraphMemoryOptimizeConfig"]
-
 _LOOP_VARIABLES = ("iterations_per_loop", "loop_cond", "zero", "one")
 _COLLECTION = "npu_runconfig_{}"
 

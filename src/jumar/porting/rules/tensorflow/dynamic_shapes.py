@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change
+from jumar.porting.changes import Change, Leave
 from jumar.porting.editing import argument
 from jumar.porting.edits import Text
 from jumar.porting.registry import Example, rule
@@ -31,7 +31,23 @@ _TRAINING_TODO = Text(
     "each a session; the weights go over by a checkpoint",
     zh="分别用 Python 布尔值构建训练图与评估图，各自使用一个会话，权重通过 checkpoint 传递",
 )
-_SCALARS = ("rate", "lr", "prob", "keep", "phase", "step", "epoch", "decay", "scale", "train")
+_HOST = Text(
+    en="strings, and the inputs of an exported model, are not of the graph that trains",
+    zh="字符串以及导出模型的输入不属于训练图",
+)
+_SCALARS = (
+    "rate",
+    "lr",
+    "prob",
+    "keep",
+    "phase",
+    "step",
+    "epoch",
+    "decay",
+    "scale",
+    "train",
+    "size",
+)
 _SOURCE = (
     "import tensorflow as tf\n\n"
     "x = tf.placeholder(tf.float32, [None, 28, 28], name='x')\n"
@@ -53,6 +69,7 @@ _SOURCE = (
         "import tensorflow as tf\n\nx = tf.placeholder(tf.float32, [8, 28, 28])\n",
         "import tensorflow as tf\n\nx = tf.placeholder(tf.float32, shape=())\n",
         "from mine import placeholder\n\nplaceholder(1, [None])\n",
+        "import tensorflow as tf\n\npaths = tf.placeholder(tf.string, [None])\n",
         "import sympy\n\nsympy.placeholder([None])\n",
     ),
 )
@@ -61,6 +78,9 @@ def dynamic_shapes(call: ast.Call, view: View) -> Iterator[Change]:
     name = view.kinds.called(call) or ""
     with_default = name.endswith("with_default")
     shape = argument(call, "shape", 1)
+    if _is_text(call, view) or _serves(call, view):
+        yield Leave(node=call, reason=_HOST)
+        return
     if _is_switch(call, with_default, view):
         yield view.notice(call, reason=_TRAINING, todo=_TRAINING_TODO, confidence="likely")
         return
@@ -83,6 +103,22 @@ def _notice(call: ast.Call, english: str, chinese: str, is_open: str, view: View
         en=_OPEN.en.format(what=english, is_open=is_open), zh=_OPEN.zh.format(what=chinese)
     )
     return view.notice(call, reason=reason, todo=_TODO, severity="speed")
+
+
+def _is_text(call: ast.Call, view: View) -> bool:
+    kind = argument(call, "dtype", 0)
+    return kind is not None and view.module.name_of(kind) == "tensorflow.string"
+
+
+def _serves(call: ast.Call, view: View) -> bool:
+    """Whether a placeholder is in a function that receives requests of an exported model."""
+    around = view.module.function(call)
+    return around is not None and any(
+        isinstance(node, ast.Attribute | ast.Name)
+        and (view.module.name_of(node) or "").rpartition(".")[2]
+        in ("ServingInputReceiver", "TensorServingInputReceiver")
+        for node in ast.walk(around)
+    )
 
 
 def _unknown(shape: ast.expr, view: View) -> list[int]:

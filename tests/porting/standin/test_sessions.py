@@ -70,7 +70,8 @@ refused = tf.ConfigProto()
 made = block(refused)
 made.parameter_map["precision_mode"].s = b"force_fp16"
 made.parameter_map["modify_mixlist"].s = b"ops.json"
-ANSWERS["refused"] = error(tf.Session, config=refused)
+with said("after the refusal"):
+    ANSWERS["refused"] = error(tf.Session, config=refused)
 with said("all is well"):
     fine = npu_config_proto()
     made = fine.graph_options.rewrite_options.custom_optimizers[0]
@@ -188,6 +189,10 @@ def test_what_the_adapter_ignores_is_a_line_on_stderr(answers: dict[str, Any]) -
 
 def test_what_the_adapter_refuses_stops_the_session(answers: dict[str, Any]) -> None:
     assert answers["refused"].startswith("ValueError: npu_bridge stand-in: modify_mixlist = ")
+
+
+def test_a_refusal_is_the_last_that_is_said(answers: dict[str, Any]) -> None:
+    assert "Exception ignored" not in answers["after the refusal"]
 
 
 def test_a_right_block_is_silent(answers: dict[str, Any]) -> None:

@@ -69,6 +69,8 @@ def check_every_session():
 
     @functools.wraps(init)
     def checked(self, target="", graph=None, config=None):
+        # The destructor asks for it; without, its own error is the last line of a refusal.
+        self._session = None
         if isinstance(config, config_pb2.ConfigProto):
             check_config(config)
         else:

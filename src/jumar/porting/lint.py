@@ -12,6 +12,7 @@ from jumar.porting.lint_blocks import lint_blocks
 from jumar.porting.lint_calls import lint_calls
 from jumar.porting.lint_names import lint_names
 from jumar.porting.lint_overridden import lint_overridden
+from jumar.porting.lint_rewriters import lint_rewriters
 from jumar.porting.module import Module
 from jumar.porting.project import Project
 from jumar.porting.source import Unreadable, decode
@@ -51,6 +52,7 @@ def lint_source(path: str, text: str, *, project: Project | None = None) -> tupl
         *lint_calls(module),
         *lint_names(module),
         *lint_overridden(module),
+        *lint_rewriters(module),
     ]
     return tuple(sorted(found, key=lambda one: (one.place, one.rule)))
 

@@ -21,14 +21,10 @@ from jumar.porting.npu_options import (
 from jumar.porting.scopes import Scope
 
 ADAPTER = "Ascend/tensorflow tf_adapter/util/npu_attrs.cc"
-INIT = "Ascend/tensorflow npu_bridge/npu_init.py"
 NAME = "NpuOptimizer"
 
-_OFF = ("OFF", "NO_MEM_OPT", "MANUAL")
-"""RewriterConfig.OFF is 2, which memory_optimization reads as MANUAL: nothing is rewritten."""
-
-
-_MAKES_FOLDERS = ("makedirs", "mkdir", "mkdtemp", "temporarydirectory", "system", "run")
+_MAKES_FOLDERS = ("makedirs", "mkdir", "make_dir", "mkdtemp", "temporarydirectory", "os.system(")
+"""In a script that makes a folder in some way, `mkdir` in a shell command among them."""
 
 
 @dataclass
@@ -70,8 +66,6 @@ def lint_blocks(module: Module) -> Iterator[Finding]:
             yield finding(module, block.added, _NAMELESS, ADAPTER)
         if block.name is not None or _is_npu(block):
             yield from _lint_options(module, block)
-        if isinstance(named, str) and block.added is not None:
-            yield from _lint_rewriters(module, block.added)
 
 
 def _is_npu(block: Block) -> bool:
@@ -81,6 +75,7 @@ def _is_npu(block: Block) -> bool:
 def find_blocks(module: Module) -> list[Block]:
     """Blocks in the order of the script."""
     found: dict[tuple[object, ...], Block] = {}
+    made = _made(module)
     nodes = [node for node in module.scopes.nodes if isinstance(node, ast.Assign | ast.Call)]
     nodes.sort(key=lambda node: (node.lineno, node.col_offset))
     for node in nodes:
@@ -92,17 +87,21 @@ def find_blocks(module: Module) -> list[Block]:
                     block.name = keyword.value if keyword.arg == "name" else block.name
             continue
         for target in node.targets:
-            _take(module, found, node, target)
+            _take(module, found, made, node, target)
     return list(found.values())
 
 
 def _take(
-    module: Module, found: dict[tuple[object, ...], Block], node: ast.Assign, target: ast.expr
+    module: Module,
+    found: dict[tuple[object, ...], Block],
+    made: set[tuple[object, ...]],
+    node: ast.Assign,
+    target: ast.expr,
 ) -> None:
     """Puts an assignment into its block, if it is one of a block."""
     if not isinstance(target, ast.Attribute):
         return
-    if target.attr == "name" and _from_add(module, target.value):
+    if target.attr == "name" and _variable(module, target.value) in made:
         found.setdefault(_identity(module, target.value), Block()).name = node.value
         return
     if not isinstance(target.value, ast.Subscript):
@@ -129,34 +128,25 @@ def _adds_optimizer(call: ast.Call) -> bool:
     )
 
 
-def _from_add(module: Module, node: ast.expr) -> bool:
-    """Whether an expression is an optimizer of a session config, as far as can be seen."""
-    if isinstance(node, ast.Call):
-        return _adds_optimizer(node)
-    if isinstance(node, ast.Subscript):
-        return last_part(node.value) == "custom_optimizers"
-    for value in _assigned(module, node):
-        if isinstance(value, ast.Call) and _adds_optimizer(value):
-            return True
-    return False
+def _made(module: Module) -> set[tuple[object, ...]]:
+    """The variables and attributes that hold an optimizer of a session config."""
+    return {
+        _variable(module, target)
+        for node in module.scopes.nodes
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Call)
+        and _adds_optimizer(node.value)
+        for target in node.targets
+    }
 
 
-def _assigned(module: Module, node: ast.expr) -> list[ast.expr]:
-    """What a variable or an attribute is assigned anywhere in its scope or class."""
+def _variable(module: Module, node: ast.expr) -> tuple[object, ...]:
+    """What tells one variable or attribute from another, whatever it holds when."""
     if isinstance(node, ast.Name):
-        return [one.value for one in module.scopes.lookup(node)[1] if one.value is not None]
-    if not isinstance(node, ast.Attribute):
-        return []
-    wanted = ast.dump(node.value)
-    return [
-        assignment.value
-        for assignment in module.scopes.nodes
-        if isinstance(assignment, ast.Assign)
-        for target in assignment.targets
-        if isinstance(target, ast.Attribute)
-        and target.attr == node.attr
-        and ast.dump(target.value) == wanted
-    ]
+        scope, _ = module.scopes.lookup(node)
+        return ("name", id(scope), node.id)
+    around: Scope | ast.AST = module.class_of(node) or module.scopes.scope_of(node)
+    return ("expression", id(around), ast.unparse(node))
 
 
 def _made_by(module: Module, call: ast.Call) -> tuple[object, ...]:
@@ -169,23 +159,16 @@ def _made_by(module: Module, call: ast.Call) -> tuple[object, ...]:
 
 def _identity(module: Module, node: ast.expr) -> tuple[object, ...]:
     """What tells one block from another: the variable, and which of its assignments came last."""
-    if isinstance(node, ast.Call):
-        return ("call", id(node))
+    variable = _variable(module, node)
     if not isinstance(node, ast.Name):
-        scope: Scope | ast.AST = module.class_of(node) or module.scopes.scope_of(node)
-        return ("expression", id(scope), _shape(node))
-    scope_of_name, bindings = module.scopes.lookup(node)
+        return variable
+    _, bindings = module.scopes.lookup(node)
     here = (node.lineno, node.col_offset)
     lines = sorted(
         (getattr(one.node, "lineno", 0), getattr(one.node, "col_offset", 0)) for one in bindings
     )
     before = [line for line in lines if line <= here]
-    return ("name", id(scope_of_name), node.id, before[-1] if before else None)
-
-
-def _shape(node: ast.expr) -> str:
-    """An expression as text that does not tell reading from writing."""
-    return ast.unparse(node)
+    return (*variable, before[-1] if before else None)
 
 
 def _lint_options(module: Module, block: Block) -> Iterator[Finding]:
@@ -247,63 +230,9 @@ def lint_folder(module: Module, node: ast.AST, path: object) -> Iterator[Finding
     text = path.decode("utf-8", "replace") if isinstance(path, bytes) else path
     if not isinstance(text, str) or text.strip("./") == "":
         return
-    calls = (one.func for one in module.scopes.nodes if isinstance(one, ast.Call))
-    if not any(last_part(function).lower() in _MAKES_FOLDERS for function in calls):
+    script = module.text.lower()
+    if not any(word in script for word in _MAKES_FOLDERS):
         yield finding(module, node, _no_folder(text), ADAPTER)
-
-
-def _lint_rewriters(module: Module, added: ast.Call) -> Iterator[Finding]:
-    """Remapping and memory optimization have to be off where a block is written by hand."""
-    options = added.func
-    assert isinstance(options, ast.Attribute)
-    where = _scope_of_config(module, added)
-    inside = [node for node in ast.walk(where) if isinstance(node, ast.Attribute | ast.keyword)]
-    for wanted in ("remapping", "memory_optimization"):
-        values = [_value_of(module, node, wanted) for node in inside]
-        given = [value for value in values if value is not None]
-        wrong = [value for value in given if _is_on(module, value)]
-        if wrong:
-            yield finding(module, wrong[0], _rewriter(wanted, missing=False), INIT)
-        elif not given and not (wanted == "remapping" and _is_wrapped(where)):
-            yield finding(module, added, _rewriter(wanted, missing=True), INIT)
-
-
-def _scope_of_config(module: Module, added: ast.Call) -> ast.AST:
-    """Where a config is filled: its function, or the whole script where others may see it too."""
-    function = module.function(added)
-    root: ast.expr = added
-    while isinstance(root, ast.Call | ast.Attribute):
-        root = root.func if isinstance(root, ast.Call) else root.value
-    if function is None or not isinstance(root, ast.Name):
-        return module.tree
-    scope, bindings = module.scopes.lookup(root)
-    local = scope is module.scopes.scope_of(added)
-    made_here = local and all(binding.kind == "assignment" for binding in bindings)
-    return function if made_here else module.tree
-
-
-def _value_of(module: Module, node: ast.Attribute | ast.keyword, wanted: str) -> ast.expr | None:
-    if isinstance(node, ast.keyword):
-        return node.value if node.arg == wanted else None
-    parent = module.parent(node)
-    if node.attr == wanted and isinstance(node.ctx, ast.Store) and isinstance(parent, ast.Assign):
-        return parent.value
-    return None
-
-
-def _is_on(module: Module, value: ast.expr) -> bool:
-    if isinstance(value, ast.Attribute):
-        return value.attr.isupper() and value.attr not in _OFF
-    number = constant(module, value)
-    return isinstance(number, int) and number not in (1, 2)
-
-
-def _is_wrapped(where: ast.AST) -> bool:
-    """Whether npu_config_proto is called: it switches remapping off, and leaves the other one."""
-    return any(
-        isinstance(node, ast.Call) and last_part(node.func) == "npu_config_proto"
-        for node in ast.walk(where)
-    )
 
 
 def _problem(
@@ -359,26 +288,5 @@ def _no_folder(path: str) -> OptionProblem:
         todo=Text(
             en="Make it before the session: os.makedirs(path, exist_ok=True).",
             zh="请在创建会话前执行 os.makedirs(path, exist_ok=True)。",
-        ),
-    )
-
-
-def _rewriter(name: str, *, missing: bool) -> OptionProblem:
-    return _problem(
-        f"lint-{name.replace('_', '-')}",
-        "blocking",
-        # The first release's own example leaves both on.
-        confidence="likely",
-        reason=Text(
-            en=f"a block written by hand has to switch {name} off"
-            if missing
-            else f"{name} is on: TensorFlow rewrites the graph before the adapter sees it",
-            zh=f"手写的选项块须显式关闭 {name}"
-            if missing
-            else f"{name} 处于打开状态：TensorFlow 会先于适配器改写图",
-        ),
-        todo=Text(
-            en=f"Set rewrite_options.{name} to RewriterConfig.OFF.",
-            zh=f"请将 rewrite_options.{name} 设为 RewriterConfig.OFF。",
         ),
     )

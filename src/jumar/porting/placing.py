@@ -6,6 +6,15 @@ from jumar.porting.changes import Replacement
 from jumar.porting.module import Module
 from jumar.porting.view import NPU_INIT, View
 
+_DEVICE_CALLS = (
+    "tensorflow.Session",
+    "npu_bridge.",
+    "torch.device",
+    "torch.npu.",
+    "torch.cuda.",
+    "torch.set_default_device",
+    "torch_npu.",
+)
 _STARTERS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.With, ast.For, ast.While)
 
 
@@ -70,7 +79,7 @@ def _last_import(module: Module) -> ast.stmt | None:
         elif (
             isinstance(statement, _STARTERS)
             or _is_main_guard(statement)
-            or (found is not None and _uses_tensorflow(module, statement))
+            or (found is not None and _uses_the_device(module, statement))
         ):
             break
     return found
@@ -91,10 +100,9 @@ def _is_main_guard(statement: ast.stmt) -> bool:
     return "__name__" in names
 
 
-def _uses_tensorflow(module: Module, statement: ast.stmt) -> bool:
+def _uses_the_device(module: Module, statement: ast.stmt) -> bool:
     return any(
-        isinstance(node, ast.Call)
-        and (module.name_of(node.func) or "").startswith(("tensorflow.Session", "npu_bridge."))
+        isinstance(node, ast.Call) and (module.name_of(node.func) or "").startswith(_DEVICE_CALLS)
         for node in ast.walk(statement)
     )
 

@@ -20,7 +20,9 @@ from jumar.porting.view import View
 
 _CONCERNED = {
     "tensorflow": re.compile(r"tensorflow|\btf\b|keras|horovod|\bhvd\b|slim|npu_|CUDA|gelu"),
-    "torch": re.compile(r"torch|cuda|apex|NCCL|triton|amp|npu|HCCL"),
+    "torch": re.compile(
+        r"torch|cuda|CUDA|apex|nccl|NCCL|triton|amp|npu|HCCL|flash_attn|bitsandbytes|pynvml|cupy"
+    ),
 }
 """A file without these words is not parsed: most of a tree has nothing to do with either."""
 _MOST_PASSES = 6
@@ -31,6 +33,12 @@ _IMPORT_REASON = Text(
     "names, such as util, session and backend",
     zh="按名称导入新代码所用的内容：星号导入会遮蔽脚本自身的 util、session、backend 等名称",
 )
+_TORCH_NPU_REASON = Text(
+    en="importing torch_npu registers the device 'npu' and torch.npu; a plain import, so that a "
+    "machine without it says so at once",
+    zh="导入 torch_npu 会注册 npu 设备与 torch.npu；直接导入，缺少该包时立即报错",
+)
+_TORCH_NPU_SOURCE = "quick start of Ascend/pytorch (torch_npu)"
 _FUNCTION_REASON = Text(
     en="the session options of this port, in one place",
     zh="本次移植的会话选项集中于此处",
@@ -190,7 +198,10 @@ class _Journey:
         for number, done in enumerate(self.rounds):
             found += [self._edit(number, rule, rewrite) for rule, rewrite in done.result.rewrites]
             for replacement, shown in done.added:
-                is_import = shown.startswith(("from ", "import "))
+                of_torch = "import torch_npu" in shown
+                reason = _FUNCTION_REASON
+                if shown.startswith(("from ", "import ")):
+                    reason = _TORCH_NPU_REASON if of_torch else _IMPORT_REASON
                 start = done.moved.forward(replacement.start)
                 found.append(
                     Edit(
@@ -199,9 +210,9 @@ class _Journey:
                         place_after=self._final(number + 1, start),
                         before="",
                         after=shown,
-                        reason=_IMPORT_REASON if is_import else _FUNCTION_REASON,
+                        reason=reason,
                         confidence="certain",
-                        source=_SOURCE,
+                        source=_TORCH_NPU_SOURCE if of_torch else _SOURCE,
                     )
                 )
         return found

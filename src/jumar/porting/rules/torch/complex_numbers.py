@@ -1,0 +1,63 @@
+"""Complex tensors are a finding."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change
+from jumar.porting.edits import Text
+from jumar.porting.registry import Example, rule
+from jumar.porting.torch_scripts import TORCH, outermost
+from jumar.porting.view import View
+
+_WHY = Text(
+    en="few operators have complex kernels on an NPU; the others run on the CPU or fail",
+    zh="NPU 上只有少数算子支持复数类型，其余会回退到 CPU 或报错",
+)
+_TODO = Text(
+    en="compute with real and imaginary parts, or keep this part on the CPU",
+    zh="改为实部与虚部分别计算，或将该部分保留在 CPU 上",
+)
+_NAMES = (
+    "torch.complex64",
+    "torch.complex128",
+    "torch.cfloat",
+    "torch.cdouble",
+    "torch.complex",
+    "torch.polar",
+    "torch.view_as_complex",
+    "torch.view_as_real",
+    "torch.stft",
+    "torch.istft",
+)
+
+
+@rule(
+    "complex-numbers",
+    title=Text(en="Complex tensors", zh="复数张量"),
+    source="op_plugin_functions.yaml of Ascend/op-plugin",
+    language="torch",
+    nodes=(ast.Attribute,),
+    examples=(
+        Example(
+            before="import torch\n\nx = torch.view_as_complex(pairs)\ny = torch.fft.rfft(x)\n",
+            after="import torch\n\nx = torch.view_as_complex(pairs)\ny = torch.fft.rfft(x)\n",
+            options=TORCH,
+        ),
+        Example(
+            before="import torch\n\nz = torch.zeros(3, dtype=torch.complex64)\n",
+            after="import torch\n\nz = torch.zeros(3, dtype=torch.complex64)\n",
+            options=TORCH,
+        ),
+    ),
+    untouched=(
+        "import numpy as np\n\nnp.fft.rfft(x)\n",
+        "import torch\n\nx = torch.zeros(3)\n",
+        "import torch\n\nfft.rfft(x)\n",
+        "import scipy.fft\n\nscipy.fft.rfft(x)\n",
+    ),
+)
+def complex_numbers(node: ast.Attribute, view: View) -> Iterator[Change]:
+    """Report complex types and what makes complex tensors."""
+    name = view.module.name_of(node) or ""
+    if name in _NAMES or (name.startswith("torch.fft.") and outermost(view.module, node)):
+        yield view.notice(node, reason=_WHY, todo=_TODO, confidence="likely")

@@ -1,0 +1,197 @@
+"""Environment variables of CUDA and NCCL, and what Ascend reads instead."""
+
+import ast
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from jumar.porting.changes import Change
+from jumar.porting.editing import literal
+from jumar.porting.edits import Text
+from jumar.porting.registry import Example, rule
+from jumar.porting.torch_devices import device_text
+from jumar.porting.torch_scripts import TORCH, in_literal, is_said, may_concern_torch
+from jumar.porting.view import View
+
+
+class _Advice(NamedTuple):
+    """What to do about a variable that Ascend does not read."""
+
+    todo: Text
+
+
+RENAMED = {
+    "CUDA_VISIBLE_DEVICES": "ASCEND_RT_VISIBLE_DEVICES",
+    "CUDA_LAUNCH_BLOCKING": "ASCEND_LAUNCH_BLOCKING",
+    "PYTORCH_CUDA_ALLOC_CONF": "PYTORCH_NPU_ALLOC_CONF",
+    "PYTORCH_NO_CUDA_MEMORY_CACHING": "PYTORCH_NO_NPU_MEMORY_CACHING",
+    "NCCL_SOCKET_IFNAME": "HCCL_SOCKET_IFNAME",
+    "NCCL_ASYNC_ERROR_HANDLING": "HCCL_ASYNC_ERROR_HANDLING",
+    "TORCH_NCCL_ASYNC_ERROR_HANDLING": "HCCL_ASYNC_ERROR_HANDLING",
+    "NCCL_DESYNC_DEBUG": "HCCL_DESYNC_DEBUG",
+    "TORCH_NCCL_DESYNC_DEBUG": "HCCL_DESYNC_DEBUG",
+    "NCCL_BLOCKING_WAIT": "TORCH_HCCL_BLOCKING_WAIT",
+    "TORCH_NCCL_BLOCKING_WAIT": "TORCH_HCCL_BLOCKING_WAIT",
+}
+"""Variables with a counterpart. Old releases of torch_npu read HCCL_ASYNC_ERROR_HANDLING and
+HCCL_DESYNC_DEBUG only; new ones read these as well as the names that begin with TORCH_HCCL."""
+
+_NO_EFFECT = Text(en="{name} has no effect on an NPU", zh="{name} 在 NPU 上不起作用")
+_PLAIN = _Advice(Text(en="remove it", zh="删除"))
+_ADVICE = {
+    "NCCL_DEBUG": _Advice(
+        Text(
+            en="set ASCEND_GLOBAL_LOG_LEVEL=1 and ASCEND_SLOG_PRINT_TO_STDOUT=1 for HCCL's log",
+            zh="需要 HCCL 日志时设置 ASCEND_GLOBAL_LOG_LEVEL=1 与 ASCEND_SLOG_PRINT_TO_STDOUT=1",
+        )
+    ),
+    "NCCL_BUFFSIZE": _Advice(
+        Text(
+            en="HCCL_BUFFSIZE is its counterpart, in MB instead of bytes",
+            zh="对应变量为 HCCL_BUFFSIZE，单位是 MB 而不是字节",
+        )
+    ),
+    "NCCL_TIMEOUT": _Advice(
+        Text(
+            en="HCCL_CONNECT_TIMEOUT and HCCL_EXEC_TIMEOUT are its counterparts, in seconds",
+            zh="对应变量为 HCCL_CONNECT_TIMEOUT 与 HCCL_EXEC_TIMEOUT，单位为秒",
+        )
+    ),
+    "NCCL_ALGO": _Advice(
+        Text(en="HCCL_ALGO has values of its own", zh="对应变量为 HCCL_ALGO，取值不同")
+    ),
+    "CUBLAS_WORKSPACE_CONFIG": _Advice(
+        Text(
+            en="torch.use_deterministic_algorithms(True) is enough; HCCL_DETERMINISTIC=true for "
+            "sums across devices",
+            zh="使用 torch.use_deterministic_algorithms(True) 即可；"
+            "多卡归约设置 HCCL_DETERMINISTIC=true",
+        )
+    ),
+    "CUDA_HOME": _Advice(
+        Text(en="ASCEND_HOME_PATH is where CANN lies", zh="CANN 的安装路径为 ASCEND_HOME_PATH")
+    ),
+}
+_WITHOUT = re.compile(
+    r"(?:TORCH_)?NCCL_[A-Z0-9_]+|CUDA_DEVICE_ORDER|CUDA_HOME|CUDA_PATH|CUBLAS_WORKSPACE_CONFIG|"
+    r"CUDNN_[A-Z0-9_]+|CUDA_DEVICE_MAX_CONNECTIONS|TORCH_CUDA_ARCH_LIST|NVIDIA_TF32_OVERRIDE|"
+    r"TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"
+)
+_IN_SHELL = re.compile(r"(?:^|[\s;&])((?:CUDA|NCCL|PYTORCH_CUDA)_[A-Z_]+)=")
+_WHY = Text(en="Ascend reads {new} instead", zh="昇腾读取的变量是 {new}")
+_SHELL = Text(
+    en="the text sets {name}, which is {new} for Ascend", zh="文本中设置了 {name}，昇腾对应 {new}"
+)
+_SHELL_TODO = Text(en="change it if it is a command", zh="若为命令行，请一并修改")
+_ORDER = Text(
+    en="ASCEND_RT_VISIBLE_DEVICES must ascend: from the first smaller number on, no device is seen",
+    zh="ASCEND_RT_VISIBLE_DEVICES 必须升序，否则后续设备不可见",
+)
+_ORDER_TODO = Text(en="write the devices in ascending order", zh="按升序书写设备编号")
+
+
+@rule(
+    "cuda-environment",
+    title=Text(
+        en="Environment variables of CUDA and NCCL are Ascend's",
+        zh="CUDA 与 NCCL 环境变量改为昇腾对应变量",
+    ),
+    source="environment variable list of Ascend/pytorch; CANN environment variables (HCCL)",
+    language="torch",
+    nodes=(ast.Constant, ast.JoinedStr),
+    examples=(
+        Example(
+            before="import os\nimport torch\n\nos.environ['CUDA_VISIBLE_DEVICES'] = '0,1'\n"
+            'os.environ.setdefault("CUDA_LAUNCH_BLOCKING", "1")\n',
+            after="import os\nimport torch\n\nos.environ['ASCEND_RT_VISIBLE_DEVICES'] = '0,1'\n"
+            'os.environ.setdefault("ASCEND_LAUNCH_BLOCKING", "1")\n',
+            options=TORCH,
+        ),
+        Example(
+            before="import os\nimport torch\n\nos.environ['NCCL_SOCKET_IFNAME'] = 'eth0'\n"
+            "wait = os.getenv('TORCH_NCCL_BLOCKING_WAIT')\n",
+            after="import os\nimport torch\n\nos.environ['HCCL_SOCKET_IFNAME'] = 'eth0'\n"
+            "wait = os.getenv('TORCH_HCCL_BLOCKING_WAIT')\n",
+            options=TORCH,
+        ),
+        Example(
+            before="import os\nimport torch\n\nos.environ['NCCL_DEBUG'] = 'INFO'\n",
+            after="import os\nimport torch\n\nos.environ['NCCL_DEBUG'] = 'INFO'\n",
+            options=TORCH,
+        ),
+        Example(
+            before="import subprocess\nimport torch\n\n"
+            "subprocess.run('CUDA_VISIBLE_DEVICES=0 python train.py', shell=True)\n",
+            after="import subprocess\nimport torch\n\n"
+            "subprocess.run('CUDA_VISIBLE_DEVICES=0 python train.py', shell=True)\n",
+            options=TORCH,
+        ),
+    ),
+    untouched=(
+        "import torch\n\nprint('CUDA_VISIBLE_DEVICES')\n",
+        "import os\nimport tensorflow as tf\n\nos.environ['CUDA_VISIBLE_DEVICES'] = '0'\n",
+        "import os\nimport jax\n\nos.environ['CUDA_VISIBLE_DEVICES'] = '0'\n",
+        "import os\nimport torch\n\nos.environ['ASCEND_RT_VISIBLE_DEVICES'] = '0'\n",
+        "import os\nimport torch\n\nos.environ['MASTER_ADDR'] = 'localhost'\n",
+        "import torch\n\ntext = 'set CUDA_VISIBLE_DEVICES first'\n",
+        "import torch\n\nCUDA_VISIBLE_DEVICES = 1\n",
+        "import os\nimport torch\n\nos.environ['OMP_NUM_THREADS'] = '1'\n",
+    ),
+)
+def cuda_environment(node: ast.Constant | ast.JoinedStr, view: View) -> Iterator[Change]:
+    """Rename the variable, or say what to set in its place."""
+    text = device_text(node)
+    if text is None or "_" not in text or isinstance(view.module.parent(node), ast.JoinedStr):
+        return
+    if text in RENAMED or _WITHOUT.fullmatch(text):
+        if is_said(view.module, node) or not may_concern_torch(view.module):
+            return
+        yield from _variable(node, text, view)
+        return
+    for name in _IN_SHELL.findall(text):
+        if name in RENAMED and may_concern_torch(view.module):
+            yield view.notice(
+                node,
+                reason=_SHELL.filled(name=name, new=RENAMED[name]),
+                todo=_SHELL_TODO,
+                confidence="unsure",
+            )
+
+
+def _variable(node: ast.expr, name: str, view: View) -> Iterator[Change]:
+    if name not in RENAMED:
+        advice = _ADVICE.get(name, _PLAIN)
+        yield view.notice(
+            node, reason=_NO_EFFECT.filled(name=name), todo=advice.todo, confidence="likely"
+        )
+        return
+    change = in_literal(view.module, node, name, RENAMED[name])
+    if change is None:
+        return
+    confidence = "certain" if _is_environment(node, view) else "likely"
+    new = RENAMED[name]
+    yield view.rewrite(node, change, reason=_WHY.filled(new=new), confidence=confidence)
+    if name == "CUDA_VISIBLE_DEVICES" and _descends(node, view):
+        yield view.notice(node, reason=_ORDER, todo=_ORDER_TODO, severity="blocking")
+
+
+def _is_environment(node: ast.expr, view: View) -> bool:
+    """Whether a string is a key of `os.environ`, or the first argument of what reads it."""
+    parent = view.module.parent(node)
+    if isinstance(parent, ast.Subscript):
+        return view.module.name_of(parent.value) == "os.environ"
+    if isinstance(parent, ast.Call):
+        name = view.module.name_of(parent.func) or ""
+        return name.startswith("os.environ.") or name in ("os.getenv", "os.putenv")
+    return False
+
+
+def _descends(node: ast.expr, view: View) -> bool:
+    subscript = view.module.parent(node)
+    statement = view.module.parent(subscript) if subscript is not None else None
+    value = literal(statement.value) if isinstance(statement, ast.Assign) else None
+    if not isinstance(value, str) or not re.fullmatch(r"\d+(?:,\d+)*", value):
+        return False
+    numbers = [int(number) for number in value.split(",")]
+    return any(later <= earlier for earlier, later in pairwise(numbers))

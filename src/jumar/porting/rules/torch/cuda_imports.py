@@ -1,0 +1,180 @@
+"""`from torch.cuda.amp import autocast` becomes an import from torch_npu."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change, Replacement
+from jumar.porting.editing import replace
+from jumar.porting.edits import Text
+from jumar.porting.registry import Example, rule
+from jumar.porting.torch_names import RENAMED, SUBMODULES, npu_counterpart
+from jumar.porting.torch_scripts import TORCH
+from jumar.porting.view import View
+
+_FROM = Text(
+    en="torch_npu.npu has the same names, and importing it registers the device",
+    zh="torch_npu.npu 提供同名接口，导入即完成设备注册",
+)
+_MISSING = Text(en="torch_npu.npu has no '{name}'", zh="torch_npu.npu 中没有 '{name}'")
+_MISSING_TODO = Text(
+    en="remove the import and what uses it, or guard it with torch.npu.is_available()",
+    zh="删除该导入及其用法，或用 torch.npu.is_available() 加以保护",
+)
+_SPLIT_TODO = Text(
+    en="import these names from torch_npu.npu; comments stand between them here",
+    zh="从 torch_npu.npu 导入这些名称；此处名称之间有注释，未自动改动",
+)
+_AMP_MODULES = ("autocast_mode", "grad_scaler", "common")
+
+
+@rule(
+    "cuda-imports",
+    title=Text(
+        en="Imports from torch.cuda come from torch_npu.npu",
+        zh="从 torch.cuda 的导入改为 torch_npu.npu",
+    ),
+    source="torch_npu 2.6.0 and 2.13.0 (names of torch_npu.npu and torch_npu.npu.amp)",
+    language="torch",
+    nodes=(ast.ImportFrom, ast.Import),
+    examples=(
+        Example(
+            before="import torch\nfrom torch.cuda.amp import autocast, GradScaler\n\n"
+            "scaler = GradScaler()\n",
+            after="import torch\nfrom torch_npu.npu.amp import autocast, GradScaler\n\n"
+            "scaler = GradScaler()\n",
+            options=TORCH,
+        ),
+        Example(
+            before="from torch import nn, cuda\nfrom torch.cuda import amp\n\n"
+            "print(cuda.is_available())\n",
+            after="from torch import nn\nfrom torch_npu import npu as cuda\n"
+            "from torch_npu.npu import amp\n\nprint(cuda.is_available())\n",
+            options=TORCH,
+        ),
+        Example(
+            before="import torch\nimport torch.cuda.amp as amp\n\nwith amp.autocast():\n    pass\n",
+            after="import torch\nimport torch_npu.npu.amp as amp\n\n"
+            "with amp.autocast():\n    pass\n",
+            options=TORCH,
+        ),
+        Example(
+            before="from torch.cuda import nvtx, synchronize\n\nsynchronize()\n",
+            after="from torch_npu.npu import synchronize\nfrom torch.cuda import nvtx\n\n"
+            "synchronize()\n",
+            options=TORCH,
+        ),
+    ),
+    untouched=(
+        "from numba import cuda\n",
+        "from torch import nn, optim\n",
+        "import torch.cuda\n\nprint(torch.__version__)\n",
+        "from torch_npu.npu.amp import autocast\n",
+        "from .cuda import amp\n",
+        "from torch.cuda.nvtx import range_push\n",
+        "import pycuda.driver as cuda\n",
+        "from mytorch.cuda import amp\n",
+        "from tensorflow.python.client import device_lib\n",
+    ),
+)
+def cuda_imports(node: ast.ImportFrom | ast.Import, view: View) -> Iterator[Change]:
+    """Take the names of torch.cuda from torch_npu."""
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            if alias.asname and _npu_module(alias.name):
+                # The path of a module stands as it is: no aliases to keep apart.
+                start, _ = view.module.span(alias)
+                old = Replacement(
+                    start=start, end=start + len(alias.name), text=_npu_module(alias.name) or ""
+                )
+                yield view.rewrite(node, old, reason=_FROM)
+            elif alias.asname and alias.name.startswith("torch.cuda."):
+                yield view.notice(
+                    node,
+                    reason=_MISSING.filled(name=alias.name[len("torch.cuda.") :]),
+                    todo=_MISSING_TODO,
+                    severity="blocking",
+                )
+        return
+    if node.level or not (node.module or "").startswith("torch"):
+        return
+    moved, kept = _split(node)
+    for alias in kept:
+        if (node.module or "").startswith("torch.cuda"):
+            yield view.notice(
+                node,
+                reason=_MISSING.filled(name=f"{node.module}.{alias.name}"[len("torch.cuda.") :]),
+                todo=_MISSING_TODO,
+                severity="blocking",
+            )
+    if not moved:
+        return
+    change = _rewritten(node, moved, kept, view)
+    if change is not None:
+        yield view.rewrite(node, *change, reason=_FROM)
+    else:
+        yield view.notice(node, reason=_FROM, todo=_SPLIT_TODO, severity="blocking")
+
+
+def _npu_module(name: str) -> str | None:
+    """The module of torch_npu that is like one of torch.cuda."""
+    if name == "torch.cuda":
+        return "torch_npu.npu"
+    if not name.startswith("torch.cuda."):
+        return None
+    rest = name[len("torch.cuda.") :]
+    first, _, inner = rest.partition(".")
+    if first == "amp" and (not inner or inner in _AMP_MODULES):
+        return f"torch_npu.npu.{rest}"
+    return f"torch_npu.npu.{rest}" if first in SUBMODULES and not inner else None
+
+
+def _split(node: ast.ImportFrom) -> tuple[list[ast.alias], list[ast.alias]]:
+    """The names that torch_npu has, and those that stay."""
+    if node.module == "torch":
+        moved = [alias for alias in node.names if alias.name == "cuda"]
+        return moved, [alias for alias in node.names if alias.name != "cuda"]
+    module = _npu_module(node.module or "")
+    if module is None:
+        return [], list(node.names)
+    below = module[len("torch_npu.npu") :].lstrip(".")
+    moved, kept = [], []
+    for alias in node.names:
+        direct = below in ("", "amp") and alias.name != "*"
+        dotted = f"{below}.{alias.name}" if below else alias.name
+        known = not direct or npu_counterpart(dotted) is not None or alias.name in SUBMODULES
+        (moved if known else kept).append(alias)
+    return moved, kept
+
+
+def _rewritten(
+    node: ast.ImportFrom, moved: list[ast.alias], kept: list[ast.alias], view: View
+) -> tuple[Replacement, ...] | None:
+    source = view.module.source(node)
+    if node.module == "torch":
+        lines = [_statement("torch", kept)] if kept else []
+        lines += [f"from torch_npu import npu as {alias.asname or 'cuda'}" for alias in moved]
+    else:
+        target = _npu_module(node.module or "") or ""
+        if not kept and not any(alias.name in RENAMED for alias in moved):
+            start, _ = view.module.span(node)
+            position = source.find(node.module or "", len("from"))
+            begin = start + position
+            return (Replacement(start=begin, end=begin + len(node.module or ""), text=target),)
+        lines = [_statement(target, moved)]
+        lines += [_statement(node.module or "", kept)] if kept else []
+    if "#" in source:
+        # Comments within parentheses belong to names that would move away from them.
+        return None
+    indent = view.module.lines.indent(view.module.span(node)[0])
+    return (replace(view.module, node, f"{view.module.lines.newline}{indent}".join(lines)),)
+
+
+def _statement(module: str, aliases: list[ast.alias]) -> str:
+    parts: list[str] = []
+    for alias in aliases:
+        name = alias.name
+        if module.startswith("torch_npu") and name in RENAMED:
+            parts.append(f"{RENAMED[name]} as {alias.asname or name}")
+        else:
+            parts.append(f"{name} as {alias.asname}" if alias.asname else name)
+    return f"from {module} import {', '.join(parts)}"

@@ -1,0 +1,223 @@
+"""`torch.cuda.X` becomes `torch.npu.X`."""
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from jumar.porting.changes import Change
+from jumar.porting.edits import Severity, Text
+from jumar.porting.registry import Example, rule
+from jumar.porting.torch_names import NEWER_NAMES, npu_counterpart
+from jumar.porting.torch_scripts import IMPORT, TORCH, token
+from jumar.porting.view import View
+
+_SAME = Text(
+    en="torch.npu has the same functions for Ascend devices",
+    zh="torch.npu 为昇腾设备提供同名接口",
+)
+_WHOLE = Text(
+    en="the module itself is passed on; what is taken from it later was not seen here",
+    zh="此处传递的是模块本身，后续从中取用的接口无法在此判断",
+)
+_BY_HAND = Text(
+    en="torch.cuda stands in a text whose inner positions Python's parser does not tell",
+    zh="torch.cuda 位于 f-string 中，解析器未给出其准确位置",
+)
+_BY_HAND_TODO = Text(en="write torch.npu here by hand", zh="请在此处手工改为 torch.npu")
+
+
+class _Remark(NamedTuple):
+    """What a person has to look at, although the name itself may be there."""
+
+    reason: Text
+    todo: Text
+    severity: Severity
+
+
+_GRAPH = _Remark(
+    Text(
+        en="torch_npu captures graphs for inference only, not for training",
+        zh="torch_npu 的图捕获当前仅支持推理场景，不支持训练场景",
+    ),
+    Text(
+        en="leave the capture out of training, and check the arguments (npu_graph=...) elsewhere",
+        zh="训练中去掉图捕获；推理中检查参数（如 npu_graph=...）",
+    ),
+    "blocking",
+)
+_MARKS = _Remark(
+    Text(en="NVTX ranges need NVIDIA's tools", zh="NVTX 打点依赖 NVIDIA 工具"),
+    Text(
+        en="remove them, or use torch_npu.npu.mstx.range_start and range_end",
+        zh="删除，或改用 torch_npu.npu.mstx.range_start 与 range_end",
+    ),
+    "blocking",
+)
+_REMARKS = {
+    "get_device_capability": _Remark(
+        Text(
+            en="it returns None on an NPU unless TORCH_NPU_DEVICE_CAPABILITY is set; the number "
+            "says nothing about the device",
+            zh="未设置 TORCH_NPU_DEVICE_CAPABILITY 时返回 None，且该值不代表 NPU 硬件能力",
+        ),
+        Text(
+            en="ask for what is needed instead: torch.npu.is_bf16_supported(), or "
+            "torch.npu.get_device_name()",
+            zh="改为直接查询所需能力：torch.npu.is_bf16_supported() 或 torch.npu.get_device_name()",
+        ),
+        "blocking",
+    ),
+    "get_device_properties": _Remark(
+        Text(
+            en="an NPU's properties are name, total_memory, L2_cache_size, cube_core_num and "
+            "vector_core_num; CUDA's other fields are empty",
+            zh="NPU 仅有 name、total_memory、L2_cache_size、cube_core_num、vector_core_num 属性，"
+            "CUDA 的其余字段为空",
+        ),
+        Text(en="check which fields are read", zh="检查读取了哪些字段"),
+        "look",
+    ),
+    "CUDAGraph": _GRAPH,
+    "graph": _GRAPH,
+    "graphs": _GRAPH,
+    "make_graphed_callables": _GRAPH,
+    "nvtx": _MARKS,
+    "OutOfMemoryError": _Remark(
+        Text(
+            en="out of memory is torch.OutOfMemoryError, a RuntimeError; torch_npu has no name "
+            "of its own",
+            zh="显存不足异常为 torch.OutOfMemoryError（RuntimeError 的子类），torch.npu 下无此名称",
+        ),
+        Text(
+            en="write torch.OutOfMemoryError, or RuntimeError for torch before 2.5",
+            zh="改为 torch.OutOfMemoryError；torch 2.5 之前用 RuntimeError",
+        ),
+        "look",
+    ),
+    "nccl": _Remark(
+        Text(en="there is no NCCL on an NPU", zh="NPU 上没有 NCCL"),
+        Text(en="use torch.distributed with hccl", zh="改用 torch.distributed 与 hccl"),
+        "blocking",
+    ),
+    "DoubleTensor": _Remark(
+        Text(en="NPUs compute float64 slowly or not at all", zh="NPU 上 float64 很慢或不支持"),
+        Text(en="use torch.npu.FloatTensor", zh="改用 torch.npu.FloatTensor"),
+        "speed",
+    ),
+}
+_MISSING = Text(
+    en="torch.npu has no '{name}'",
+    zh="torch.npu 中没有 '{name}'",
+)
+_MISSING_TODO = Text(
+    en="remove it, or guard it with torch.npu.is_available()",
+    zh="删除该用法，或用 torch.npu.is_available() 加以保护",
+)
+_NEWER = Text(
+    en="'{name}' is in torch_npu 2.13 but not in 2.6",
+    zh="'{name}' 在 torch_npu 2.13 中有，2.6 中没有",
+)
+_NEWER_TODO = Text(en="check the release of torch_npu", zh="检查所用 torch_npu 的版本")
+
+
+@rule(
+    "cuda-names",
+    title=Text(en="torch.cuda becomes torch.npu", zh="torch.cuda 改为 torch.npu"),
+    source="torch_npu 2.6.0 and 2.13.0 (names of torch_npu.npu); API list of Ascend/pytorch",
+    language="torch",
+    references=("torch.cuda",),
+    examples=(
+        Example(
+            before="import torch\n\nif torch.cuda.is_available():\n    torch.cuda.set_device(0)\n",
+            after="import torch\nimport torch_npu\n\n"
+            "if torch.npu.is_available():\n    torch.npu.set_device(0)\n",
+            options=TORCH,
+        ),
+        Example(
+            before="import torch as th\n\nscaler = th.cuda.amp.GradScaler(enabled=True)\n"
+            "with th.cuda.amp.autocast(enabled=True):\n    pass\n",
+            after="import torch as th\nimport torch_npu\n\n"
+            "scaler = th.npu.amp.GradScaler(enabled=True)\n"
+            "with th.npu.amp.autocast(enabled=True):\n    pass\n",
+            options=TORCH,
+        ),
+        Example(
+            before="import torch\n\ncuda = torch.cuda\n"
+            "print(f'{torch.cuda.device_count()} devices')\n",
+            after="import torch\nimport torch_npu\n\n"
+            "cuda = torch.npu\nprint(f'{torch.npu.device_count()} devices')\n",
+            options=TORCH,
+        ),
+        Example(
+            before="import torch\n\nx = torch.cuda.FloatTensor(3)\ng = torch.cuda.CUDAGraph()\n",
+            after="import torch\nimport torch_npu\n\n"
+            "x = torch.npu.FloatTensor(3)\ng = torch.npu.NPUGraph()\n",
+            options=TORCH,
+        ),
+        Example(
+            before="import torch\n\ntorch.cuda.nvtx.range_push('step')\n",
+            after="import torch\n\ntorch.cuda.nvtx.range_push('step')\n",
+            options=TORCH,
+        ),
+    ),
+    untouched=(
+        "from numba import cuda\n\n@cuda.jit\ndef kernel(x):\n    i = cuda.grid(1)\n",
+        "import torch\nfrom numba import cuda\n\nstream = cuda.stream()\n",
+        "import cupy\n\ncupy.cuda.Device(0).use()\n",
+        "import torch\n\ncuda = args.cuda\nprint(cuda.is_available)\n",
+        "class torch:\n    cuda = None\n\nprint(torch.cuda)\n",
+        "import torch\nimport torch_npu\n\nprint(torch.npu.is_available())\n",
+        "import tensorflow as tf\n\nprint(tf.test.is_built_with_cuda())\n",
+        "import torch\n\n# torch.cuda.is_available()\nprint('torch.cuda.is_available()')\n",
+        "import torch\n\ntorch.cuda.cudart().cudaProfilerStart()\n",
+        "import pycuda.driver as cuda\nimport torch\n\ncuda.init()\n",
+    ),
+)
+def cuda_names(node: ast.expr, view: View) -> Iterator[Change]:
+    """Rename the module in a reference to something in it."""
+    chain, dotted = _chain(node, view)
+    wanted = npu_counterpart(dotted)
+    first = dotted.partition(".")[0]
+    remark = _REMARKS.get(first)
+    if remark is not None:
+        yield view.notice(chain, reason=remark.reason, todo=remark.todo, severity=remark.severity)
+    elif wanted is None:
+        yield view.notice(
+            chain,
+            reason=_MISSING.filled(name=first if first != "amp" else dotted),
+            todo=_MISSING_TODO,
+            severity="blocking",
+        )
+    elif first in NEWER_NAMES:
+        yield view.notice(chain, reason=_NEWER.filled(name=first), todo=_NEWER_TODO)
+    if wanted is None or not isinstance(node, ast.Attribute):
+        return
+    change = token(view.module, node, "cuda", "npu")
+    member = view.module.parent(node)
+    new_first = wanted.partition(".")[0]
+    renamed = None
+    if change is not None and new_first != first and isinstance(member, ast.Attribute):
+        renamed = token(view.module, member, first, new_first)
+        change = change if renamed is not None else None
+    if change is None:
+        yield view.notice(node, reason=_BY_HAND, todo=_BY_HAND_TODO, severity="blocking")
+        return
+    yield view.rewrite(
+        chain,
+        *((change, renamed) if renamed is not None else (change,)),
+        reason=_SAME if dotted else _WHOLE,
+        confidence="certain" if dotted else "likely",
+        imports=IMPORT,
+    )
+
+
+def _chain(node: ast.expr, view: View) -> tuple[ast.expr, str]:
+    """The whole dotted name that begins with `torch.cuda`, and what follows that."""
+    names: list[str] = []
+    current = node
+    while True:
+        parent = view.module.parent(current)
+        if not (isinstance(parent, ast.Attribute) and parent.value is current):
+            return current, ".".join(names)
+        names.append(parent.attr)
+        current = parent

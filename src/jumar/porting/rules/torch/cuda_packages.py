@@ -1,0 +1,155 @@
+"""Packages that need CUDA are findings where they are imported."""
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from jumar.porting.changes import Change
+from jumar.porting.edits import Text
+from jumar.porting.registry import Example, rule
+from jumar.porting.torch_scripts import TORCH, is_guarded, may_concern_torch
+from jumar.porting.view import View
+
+
+class _Package(NamedTuple):
+    """What there is on an NPU in place of a package."""
+
+    todo: Text
+
+
+_REMOVE = _Package(Text(en="remove what uses it on an NPU", zh="在 NPU 上去掉相关用法"))
+_ATTENTION = _Package(
+    Text(
+        en="use torch_npu.npu_fusion_attention, or "
+        "torch.nn.functional.scaled_dot_product_attention",
+        zh="改用 torch_npu.npu_fusion_attention 或 "
+        "torch.nn.functional.scaled_dot_product_attention",
+    )
+)
+_KERNELS = _Package(
+    Text(
+        en="write the operator with PyTorch's own, or in Ascend C with the extension builder of "
+        "torch_npu (torch_npu.utils.cpp_extension.NpuExtension)",
+        zh="用 PyTorch 自带算子实现，或用 Ascend C 编写并通过 "
+        "torch_npu.utils.cpp_extension.NpuExtension 编译",
+    )
+)
+_PACKAGES = {
+    "torch.utils.cpp_extension": _KERNELS,
+    "triton": _Package(
+        Text(
+            en="install triton-ascend, or write the kernel with PyTorch's operators",
+            zh="安装 triton-ascend，或改用 PyTorch 算子实现",
+        )
+    ),
+    "flash_attn": _ATTENTION,
+    "flash_attn_interface": _ATTENTION,
+    "xformers": _ATTENTION,
+    "bitsandbytes": _Package(
+        Text(
+            en="use an optimizer of torch.optim, and msmodelslim for quantisation",
+            zh="改用 torch.optim 的优化器；量化使用 msmodelslim",
+        )
+    ),
+    "cupy": _Package(Text(en="use torch or numpy", zh="改用 torch 或 numpy")),
+    "pycuda": _KERNELS,
+    "numba.cuda": _KERNELS,
+    "pynvml": _Package(
+        Text(
+            en="use torch.npu.mem_get_info and torch.npu.utilization, or npu-smi info",
+            zh="改用 torch.npu.mem_get_info、torch.npu.utilization 或 npu-smi info",
+        )
+    ),
+    "nvidia.dali": _Package(
+        Text(en="load data with torch.utils.data", zh="改用 torch.utils.data 加载数据")
+    ),
+    "tensorrt": _Package(
+        Text(en="convert with ATC and run with ACL", zh="用 ATC 转换模型并通过 ACL 推理")
+    ),
+    "torch_tensorrt": _REMOVE,
+    "torch2trt": _REMOVE,
+    "transformer_engine": _REMOVE,
+    "spconv": _REMOVE,
+    "MinkowskiEngine": _REMOVE,
+    "torch_scatter": _Package(
+        Text(
+            en="use Tensor.scatter_reduce or index_add_",
+            zh="改用 Tensor.scatter_reduce 或 index_add_",
+        )
+    ),
+    "deep_ep": _REMOVE,
+    "deep_gemm": _REMOVE,
+}
+_WHY = Text(en="{name} needs CUDA", zh="{name} 依赖 CUDA")
+_GUARDED = Text(
+    en="{name} needs CUDA; the script seems to go on without it",
+    zh="{name} 依赖 CUDA；脚本在缺少该包时似乎仍可运行",
+)
+
+
+@rule(
+    "cuda-packages",
+    title=Text(en="Packages and extensions that need CUDA", zh="依赖 CUDA 的软件包与扩展"),
+    source="documents of these packages; op-plugin (npu_fusion_attention); triton-ascend",
+    language="torch",
+    nodes=(ast.Import, ast.ImportFrom),
+    examples=(
+        Example(
+            before="from torch.utils.cpp_extension import CUDAExtension, BuildExtension\n",
+            after="from torch.utils.cpp_extension import CUDAExtension, BuildExtension\n",
+            options=TORCH,
+        ),
+        Example(
+            before="import triton\nimport triton.language as tl\n",
+            after="import triton\nimport triton.language as tl\n",
+            options=TORCH,
+        ),
+        Example(
+            before="try:\n    from flash_attn import flash_attn_func\nexcept ImportError:\n"
+            "    flash_attn_func = None\n",
+            after="try:\n    from flash_attn import flash_attn_func\nexcept ImportError:\n"
+            "    flash_attn_func = None\n",
+            options=TORCH,
+        ),
+        Example(
+            before="import torch\nfrom numba import cuda\n",
+            after="import torch\nfrom numba import cuda\n",
+            options=TORCH,
+        ),
+    ),
+    untouched=(
+        "from numba import njit\n",
+        "import numpy\nimport torch\n",
+        "from .triton import kernel\n",
+        "import cupy_of_mine\n",
+        "from torch.utils.data import DataLoader\n",
+    ),
+)
+def cuda_packages(node: ast.Import | ast.ImportFrom, view: View) -> Iterator[Change]:
+    """Name the replacement where the package is imported."""
+    name = _found(node, view)
+    if name is None or not (name.startswith("torch") or may_concern_torch(view.module)):
+        return
+    guarded = is_guarded(view, node)
+    yield view.notice(
+        node,
+        reason=(_GUARDED if guarded else _WHY).filled(name=name),
+        todo=_PACKAGES[name].todo,
+        severity="look" if guarded else "blocking",
+    )
+
+
+def _found(node: ast.Import | ast.ImportFrom, view: View) -> str | None:
+    if isinstance(node, ast.ImportFrom):
+        if node.level or view.module.project.find(node.module or "", view.module.path):
+            return None
+        modules = [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
+    else:
+        modules = [alias.name for alias in node.names]
+    for module in modules:
+        parts = module.split(".")
+        for length in range(len(parts), 0, -1):
+            name = ".".join(parts[:length])
+            if name in _PACKAGES:
+                return name
+    return None

@@ -1,0 +1,109 @@
+"""Settings of cuDNN are removed, or say what to do about determinism."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change
+from jumar.porting.editing import delete, literal
+from jumar.porting.edits import Text
+from jumar.porting.registry import Example, rule
+from jumar.porting.torch_scripts import TORCH, is_written
+from jumar.porting.view import View
+
+_ROOT = "torch.backends.cudnn."
+_TUNING = frozenset({"benchmark", "enabled", "fastest", "benchmark_limit"})
+_WHY = Text(
+    en="there is no cuDNN on an NPU: the setting does nothing",
+    zh="NPU 上没有 cuDNN，该设置不起作用",
+)
+_KEEP = Text(
+    en="a setting of cuDNN does nothing on an NPU; its value is computed here",
+    zh="cuDNN 设置在 NPU 上不起作用，但此处的取值涉及计算",
+)
+_KEEP_TODO = Text(en="remove it if nothing else needs the value", zh="若无其他用途，请删除")
+_DETERMINISTIC = Text(
+    en="cudnn.deterministic does not make an NPU deterministic",
+    zh="cudnn.deterministic 不会使 NPU 计算具有确定性",
+)
+_DETERMINISTIC_TODO = Text(
+    en="call torch.use_deterministic_algorithms(True), which torch_npu hands on, and set "
+    "HCCL_DETERMINISTIC=true for several devices",
+    zh="调用 torch.use_deterministic_algorithms(True)（torch_npu 会传递给底层），多卡时设置 "
+    "HCCL_DETERMINISTIC=true",
+)
+_FLAGS = Text(
+    en="cuDNN is asked here, and there is none on an NPU", zh="此处调用 cuDNN，NPU 上没有"
+)
+_FLAGS_TODO = Text(en="remove it, or guard it", zh="删除或加以保护")
+
+
+@rule(
+    "cudnn-settings",
+    title=Text(en="Settings of cuDNN go", zh="删除 cuDNN 设置"),
+    source="PyTorch's torch.backends.cudnn; deterministic computing in the guide of Ascend/pytorch",
+    language="torch",
+    nodes=(ast.Assign, ast.Call),
+    examples=(
+        Example(
+            before="import torch\n\ntorch.backends.cudnn.benchmark = True  # faster\nx = 1\n",
+            after="import torch\n\nx = 1\n",
+            options=TORCH,
+        ),
+        Example(
+            before="import torch.backends.cudnn as cudnn\n\n"
+            "if seed:\n    cudnn.benchmark = False\n",
+            after="import torch.backends.cudnn as cudnn\n\nif seed:\n    pass\n",
+            options=TORCH,
+        ),
+        Example(
+            before="from torch.backends import cudnn\n\ncudnn.deterministic = True\n",
+            after="from torch.backends import cudnn\n\ncudnn.deterministic = True\n",
+            options=TORCH,
+        ),
+        Example(
+            before="import torch\n\nwith torch.backends.cudnn.flags(enabled=False):\n    pass\n",
+            after="import torch\n\nwith torch.backends.cudnn.flags(enabled=False):\n    pass\n",
+            options=TORCH,
+        ),
+    ),
+    untouched=(
+        "import torch\n\nsettings.benchmark = True\n",
+        "import torch\n\ncudnn = settings\ncudnn.benchmark = True\n",
+        "import torch\n\nbenchmark = torch.backends.cudnn.benchmark\n",
+        "import torch\n\ntorch.backends.cudnn.benchmark = choose(args)\n",
+        "import torch\n\ntorch.backends.mkldnn.enabled = False\n",
+        "import torch\n\na = torch.backends.cudnn.benchmark = True\n",
+        "import mylib\n\nmylib.backends.cudnn.benchmark = True\n",
+        "import torch\n\ntrainer = Trainer(benchmark=True)\n",
+    ),
+)
+def cudnn_settings(node: ast.Assign | ast.Call, view: View) -> Iterator[Change]:
+    """Delete the statement where its value costs nothing."""
+    if isinstance(node, ast.Call):
+        name = view.module.name_of(node.func) or ""
+        if name.startswith(_ROOT):
+            yield view.notice(node, reason=_FLAGS, todo=_FLAGS_TODO)
+        return
+    written = [target for target in node.targets if is_written(view.module, target)]
+    names = [view.module.name_of(target) or "" for target in written]
+    settings = [name[len(_ROOT) :] for name in names if name.startswith(_ROOT)]
+    if not settings:
+        return
+    if "deterministic" in settings and literal(node.value) is not False:
+        yield view.notice(
+            node, reason=_DETERMINISTIC, todo=_DETERMINISTIC_TODO, severity="accuracy"
+        )
+    elif not set(settings) <= _TUNING | {"deterministic"}:
+        return
+    elif len(node.targets) == 1 and _is_plain(node.value):
+        yield view.rewrite(node, delete(view.module, node), reason=_WHY)
+    else:
+        yield view.notice(node, reason=_KEEP, todo=_KEEP_TODO)
+
+
+def _is_plain(value: ast.expr) -> bool:
+    """Whether nothing happens while a value is computed."""
+    return not any(
+        isinstance(inner, ast.Call | ast.Await | ast.Yield | ast.NamedExpr | ast.Subscript)
+        for inner in ast.walk(value)
+    )

@@ -1,0 +1,67 @@
+"""Fused and foreach optimizers are findings: torch_npu has its own."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change
+from jumar.porting.editing import keyword, literal
+from jumar.porting.edits import Text
+from jumar.porting.registry import Example, rule
+from jumar.porting.torch_scripts import TORCH
+from jumar.porting.view import View
+
+_FUSED = Text(
+    en="fused=True asks PyTorch for kernels that exist for CUDA and the CPU",
+    zh="fused=True 使用的是 CUDA 与 CPU 上的融合核",
+)
+_FOREACH = Text(
+    en="foreach kernels exist for few operators on an NPU; others fall back to loops",
+    zh="NPU 上只有部分算子支持 foreach，其余会退化为循环",
+)
+_TODO = Text(
+    en="leave the argument away, or use torch_npu.optim.NpuFused{name} and clip with its "
+    "clip_grad_norm_fused_",
+    zh="去掉该参数，或改用 torch_npu.optim.NpuFused{name}，并使用其 clip_grad_norm_fused_",
+)
+_TODO_PLAIN = Text(en="leave the argument away", zh="去掉该参数")
+_FUSED_HERE = frozenset({"SGD", "Adadelta", "Adam", "AdamW", "RMSprop"})
+
+
+@rule(
+    "fused-optimizers",
+    title=Text(en="Fused optimizers of CUDA", zh="CUDA 融合优化器"),
+    source="torch_npu/optim of Ascend/pytorch",
+    language="torch",
+    calls=("torch.optim.*", "builtins.dict"),
+    examples=(
+        Example(
+            before="import torch\n\nopt = torch.optim.AdamW(model.parameters(), fused=True)\n",
+            after="import torch\n\nopt = torch.optim.AdamW(model.parameters(), fused=True)\n",
+            options=TORCH,
+        ),
+        Example(
+            before="from torch import optim\n\nopt = optim.SGD(parameters, lr=0.1, foreach=True)\n",
+            after="from torch import optim\n\nopt = optim.SGD(parameters, lr=0.1, foreach=True)\n",
+            options=TORCH,
+        ),
+    ),
+    untouched=(
+        "settings = dict(fused=True)\n",
+        "import torch\n\nopt = torch.optim.AdamW(parameters)\n",
+        "import torch\n\nopt = torch.optim.AdamW(parameters, fused=False, foreach=False)\n",
+        "from mylib import AdamW\n\nopt = AdamW(parameters, fused=True)\n",
+        "import torch\n\nopt = torch.optim.lr_scheduler.StepLR(opt, 1)\n",
+    ),
+)
+def fused_optimizers(call: ast.Call, view: View) -> Iterator[Change]:
+    """Report arguments that choose CUDA's kernels."""
+    name = (view.kinds.called(call) or "").rpartition(".")[2]
+    todo = _TODO.filled(name=name) if name in _FUSED_HERE else _TODO_PLAIN
+    if name == "dict" and not view.module.imports("torch"):
+        return
+    for argument, reason in (("fused", _FUSED), ("foreach", _FOREACH)):
+        word = keyword(call, argument)
+        if word is not None and literal(word.value) is not False:
+            if isinstance(word.value, ast.Constant) and word.value.value is None:
+                continue
+            yield view.notice(word, reason=reason, todo=todo, severity="speed")

@@ -1,0 +1,76 @@
+"""Gradient scalers know their device, and take `enabled` by name."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change
+from jumar.porting.editing import add_argument, argument, is_open, wrap
+from jumar.porting.edits import Text
+from jumar.porting.registry import Example, rule
+from jumar.porting.torch_scripts import IMPORT, TORCH
+from jumar.porting.view import View
+
+_DEVICE = Text(
+    en="torch.amp.GradScaler scales for 'cuda' unless it is told a device, and is then disabled",
+    zh="torch.amp.GradScaler 默认设备为 'cuda'，不指定设备时在 NPU 上会被禁用",
+)
+_ENABLED = Text(
+    en="the fifth parameter of torch_npu's GradScaler is dynamic, not enabled",
+    zh="torch_npu 的 GradScaler 第五个参数是 dynamic，不是 enabled",
+)
+_POSITION = 4
+
+
+@rule(
+    "grad-scaler",
+    title=Text(en="Gradient scalers work on the NPU", zh="GradScaler 适配 NPU"),
+    source="torch_npu/npu/amp/grad_scaler.py of Ascend/pytorch; torch.amp.GradScaler",
+    language="torch",
+    calls=(
+        "torch.amp.GradScaler",
+        "torch.cuda.amp.GradScaler",
+        "torch.npu.amp.GradScaler",
+        "torch_npu.npu.amp.GradScaler",
+    ),
+    examples=(
+        Example(
+            before="import torch\n\nscaler = torch.amp.GradScaler()\n",
+            after="import torch\nimport torch_npu\n\nscaler = torch.amp.GradScaler(device='npu')\n",
+            options=TORCH,
+        ),
+        Example(
+            before="from torch.amp import GradScaler as Scaler\n\n"
+            "scaler = Scaler(init_scale=2.0 ** 12, enabled=on)\n",
+            after="from torch.amp import GradScaler as Scaler\nimport torch_npu\n\n"
+            "scaler = Scaler(init_scale=2.0 ** 12, enabled=on, device='npu')\n",
+            options=TORCH,
+        ),
+        Example(
+            before="import torch\n\n"
+            "scaler = torch.cuda.amp.GradScaler(1024.0, 2.0, 0.5, 2000, on)\n",
+            after="import torch\nimport torch_npu\n\n"
+            "scaler = torch.npu.amp.GradScaler(1024.0, 2.0, 0.5, 2000, enabled=on)\n",
+            options=TORCH,
+        ),
+    ),
+    untouched=(
+        "import torch\n\nscaler = torch.amp.GradScaler('npu')\n",
+        "import torch\n\nscaler = torch.amp.GradScaler(device=device)\n",
+        "import torch\n\nscaler = torch.amp.GradScaler(**settings)\n",
+        "import torch\n\nscaler = torch.npu.amp.GradScaler(1024.0)\n",
+        "import torch\n\nclass GradScaler:\n    pass\n\nscaler = GradScaler()\n",
+        "from mylib import GradScaler\n\nscaler = GradScaler()\n",
+        "import torch\nfrom torch.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler\n\n"
+        "scaler = ShardedGradScaler()\n",
+    ),
+)
+def grad_scaler(call: ast.Call, view: View) -> Iterator[Change]:
+    """Add the device, or name the argument that stands elsewhere in torch_npu."""
+    name = view.kinds.called(call)
+    if name == "torch.amp.GradScaler":
+        if argument(call, "device", 0) is None and not is_open(call):
+            change = add_argument(view.module, call, "device='npu'")
+            yield view.rewrite(call, change, reason=_DEVICE, imports=IMPORT)
+    elif len(call.args) > _POSITION and not is_open(call):
+        change = wrap(view.module, call.args[_POSITION], "enabled=", "")
+        yield view.rewrite(call, *change[:1], reason=_ENABLED, imports=IMPORT)

@@ -1,0 +1,56 @@
+"""Scripts that look for 'CUDA out of memory' in an error's text."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change
+from jumar.porting.edits import Text
+from jumar.porting.registry import Example, rule
+from jumar.porting.torch_scripts import TORCH, concerns_torch
+from jumar.porting.view import View
+
+_WHY = Text(
+    en="an NPU's errors have other texts: 'NPU out of memory', and numbers of ACL and HCCL",
+    zh="NPU 的报错文本不同：'NPU out of memory'，以及 ACL、HCCL 错误码",
+)
+_TODO = Text(
+    en="catch torch.OutOfMemoryError, or look for 'out of memory' alone",
+    zh="捕获 torch.OutOfMemoryError，或只匹配 'out of memory'",
+)
+_WORDS = ("cuda out of memory", "cuda error", "cublas", "cudnn", "cuda runtime error", "nccl error")
+
+
+@rule(
+    "memory-messages",
+    title=Text(en="Texts of CUDA's errors", zh="CUDA 报错文本"),
+    source="NPUCachingAllocator.cpp of Ascend/pytorch",
+    language="torch",
+    nodes=(ast.Constant,),
+    examples=(
+        Example(
+            before="import torch\n\nif 'CUDA out of memory' in str(error):\n    retry()\n",
+            after="import torch\n\nif 'CUDA out of memory' in str(error):\n    retry()\n",
+            options=TORCH,
+        ),
+        Example(
+            before="import torch\n\nnames = ['CUDNN_STATUS', 'cuBLAS']\n"
+            "if any(name in str(error) for name in ('CUDA error', 'x')):\n    retry()\n",
+            after="import torch\n\nnames = ['CUDNN_STATUS', 'cuBLAS']\n"
+            "if any(name in str(error) for name in ('CUDA error', 'x')):\n    retry()\n",
+            options=TORCH,
+        ),
+    ),
+    untouched=(
+        "import torch\n\nif 'out of memory' in str(error):\n    retry()\n",
+        "import torch\n\nprint('CUDA out of memory')\n",
+        "import numpy\n\nif 'CUDA error' in text:\n    pass\n",
+    ),
+)
+def memory_messages(node: ast.Constant, view: View) -> Iterator[Change]:
+    """Report texts of CUDA's errors that are compared with, or stand in lists of such texts."""
+    if not isinstance(node.value, str) or not node.value.lower().startswith(_WORDS):
+        return
+    parent = view.module.parent(node)
+    compared = isinstance(parent, ast.Compare | ast.List | ast.Tuple | ast.Set)
+    if compared and concerns_torch(view.module):
+        yield view.notice(node, reason=_WHY, todo=_TODO, confidence="likely")

@@ -1,0 +1,136 @@
+"""The communication back end of an NPU is hccl."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change, Replacement
+from jumar.porting.edits import Text
+from jumar.porting.registry import Example, rule
+from jumar.porting.torch_devices import device_text
+from jumar.porting.torch_scripts import IMPORT, TORCH, concerns_torch, in_literal, is_said, token
+from jumar.porting.view import View
+
+_WHY = Text(
+    en="torch_npu registers hccl as the back end for NPUs",
+    zh="torch_npu 为 NPU 注册的通信后端是 hccl",
+)
+_TABLE = Text(
+    en="'nccl' stands in a table; what reads it decides whether it is a back end",
+    zh="'nccl' 位于字典中，是否为通信后端取决于读取它的代码",
+)
+_TABLE_TODO = Text(en="write 'hccl' if it is a back end", zh="若为通信后端，请改为 'hccl'")
+_GROUP = Text(
+    en="ProcessGroupNCCL and its options are not in a PyTorch for NPUs",
+    zh="NPU 版 PyTorch 中没有 ProcessGroupNCCL 及其选项",
+)
+_GROUP_TODO = Text(
+    en="remove the options, or use torch_npu._C._distributed_c10d.ProcessGroupHCCL.Options()",
+    zh="删除相关选项，或改用 torch_npu._C._distributed_c10d.ProcessGroupHCCL.Options()",
+)
+_BACKEND = re.compile(r"(?i)nccl")
+_MAPPED = re.compile(r"(?:\w+:\w+,)*(?:\w+:\w+)")
+_CALLS = ("torch.distributed.init_process_group", "torch.distributed.new_group")
+
+
+@rule(
+    "nccl-backend",
+    title=Text(en="nccl becomes hccl", zh="通信后端 nccl 改为 hccl"),
+    source="torch_npu/distributed of Ascend/pytorch; transfer_to_npu",
+    language="torch",
+    nodes=(ast.Constant,),
+    references=(
+        "torch.distributed.is_nccl_available",
+        "torch.distributed.ProcessGroupNCCL",
+        "torch._C._distributed_c10d.ProcessGroupNCCL",
+    ),
+    examples=(
+        Example(
+            before="import torch.distributed as dist\n\n"
+            "dist.init_process_group('nccl', rank=rank)\n",
+            after="import torch.distributed as dist\nimport torch_npu\n\n"
+            "dist.init_process_group('hccl', rank=rank)\n",
+            options=TORCH,
+        ),
+        Example(
+            before="import torch\n\nparser.add_argument('--dist-backend', default='nccl')\n"
+            "backend = 'nccl' if torch.distributed.is_nccl_available() else 'gloo'\n",
+            after="import torch\nimport torch_npu\n\n"
+            "parser.add_argument('--dist-backend', default='hccl')\n"
+            "backend = 'hccl' if torch.distributed.is_hccl_available() else 'gloo'\n",
+            options=TORCH,
+        ),
+        Example(
+            before="import torch\n\n"
+            "torch.distributed.init_process_group(backend='cpu:gloo,cuda:nccl')\n"
+            "torch.distributed.init_process_group(backend='NCCL')\n",
+            after="import torch\nimport torch_npu\n\n"
+            "torch.distributed.init_process_group(backend='cpu:gloo,npu:hccl')\n"
+            "torch.distributed.init_process_group(backend='hccl')\n",
+            options=TORCH,
+        ),
+        Example(
+            before="import torch\n\nsettings = {'backend': 'nccl'}\n",
+            after="import torch\n\nsettings = {'backend': 'nccl'}\n",
+            options=TORCH,
+        ),
+    ),
+    untouched=(
+        "import torch\n\nprint('nccl')\n",
+        "import torch\n\ntorch.distributed.init_process_group('gloo')\n",
+        "import torch\n\ntorch.distributed.init_process_group('hccl')\n",
+        "import torch\n\npath = 'nccl/tests'\nname = 'nccl_time'\n",
+        "import numpy\n\nbackend = 'nccl'\n",
+        "import tensorflow as tf\n\ncross = 'nccl'\n",
+        "import torch\n\nraise ValueError('nccl')\n",
+        "import torch\n\ndef f():\n    'nccl'\n",
+    ),
+)
+def nccl_backend(node: ast.expr, view: View) -> Iterator[Change]:
+    """Replace the name of the back end."""
+    if isinstance(node, ast.Name | ast.Attribute):
+        yield from _reference(node, view)
+        return
+    text = device_text(node)
+    if text is None or not _BACKEND.search(text) or not concerns_torch(view.module):
+        return
+    parent = view.module.parent(node)
+    if isinstance(parent, ast.JoinedStr) or is_said(view.module, node):
+        return
+    change = _changed(node, text, parent, view)
+    if change is None:
+        return
+    if isinstance(parent, ast.Dict | ast.Subscript):
+        yield view.notice(node, reason=_TABLE, todo=_TABLE_TODO, confidence="unsure")
+        return
+    call = parent if isinstance(parent, ast.Call) else view.module.parent(parent or node)
+    certain = isinstance(call, ast.Call) and view.module.name_of(call.func) in _CALLS
+    yield view.rewrite(
+        node, *change, reason=_WHY, confidence="certain" if certain else "likely", imports=IMPORT
+    )
+
+
+def _changed(
+    node: ast.expr, text: str, parent: ast.AST | None, view: View
+) -> tuple[Replacement, ...] | None:
+    """Of the back end alone, or of a list of devices with their back ends."""
+    if text == "nccl" or (text == "NCCL" and isinstance(parent, ast.Call | ast.keyword)):
+        whole = in_literal(view.module, node, text, "hccl")
+        return (whole,) if whole is not None else None
+    if ":" not in text or not _MAPPED.fullmatch(text) or "cuda:nccl" not in text:
+        return None
+    position = text.index("cuda:nccl")
+    before = in_literal(view.module, node, text[: position + len("cuda:nccl")], "")
+    if before is None:
+        return None
+    return (Replacement(start=before.end - len("cuda:nccl"), end=before.end, text="npu:hccl"),)
+
+
+def _reference(node: ast.Name | ast.Attribute, view: View) -> Iterator[Change]:
+    name = view.module.name_of(node) or ""
+    if not name.endswith("is_nccl_available"):
+        yield view.notice(node, reason=_GROUP, todo=_GROUP_TODO, severity="blocking")
+        return
+    change = token(view.module, node, "is_nccl_available", "is_hccl_available")
+    if isinstance(node, ast.Attribute) and change is not None:
+        yield view.rewrite(node, change, reason=_WHY, imports=IMPORT)

@@ -1,0 +1,62 @@
+"""Sparse tensors are a finding."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change
+from jumar.porting.editing import keyword, literal
+from jumar.porting.edits import Text
+from jumar.porting.registry import Example, rule
+from jumar.porting.torch_scripts import TORCH, concerns_torch
+from jumar.porting.view import View
+
+_WHY = Text(
+    en="few operators take sparse tensors on an NPU, and only in the COO layout",
+    zh="NPU 上只有少数算子支持稀疏张量，且仅支持 COO 格式",
+)
+_TODO = Text(
+    en="use dense tensors, index_add_ or scatter, or keep this part on the CPU",
+    zh="改用稠密张量、index_add_ 或 scatter，或将该部分保留在 CPU 上",
+)
+_METHODS = frozenset(
+    {"to_sparse", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc", "sparse_mask"}
+)
+_FUNCTIONS = ("torch.sparse.", "torch.sparse_")
+
+
+@rule(
+    "sparse-tensors",
+    title=Text(en="Sparse tensors", zh="稀疏张量"),
+    source="API support list of Ascend/pytorch for PyTorch 2.13 (torch.sparse); Ascend/op-plugin",
+    language="torch",
+    nodes=(ast.Call,),
+    examples=(
+        Example(
+            before="import torch\n\nx = torch.sparse_coo_tensor(i, v, (3, 3))\ny = x.to_sparse()\n",
+            after="import torch\n\nx = torch.sparse_coo_tensor(i, v, (3, 3))\ny = x.to_sparse()\n",
+            options=TORCH,
+        ),
+        Example(
+            before="import torch\n\ntable = torch.nn.Embedding(9, 3, sparse=True)\n",
+            after="import torch\n\ntable = torch.nn.Embedding(9, 3, sparse=True)\n",
+            options=TORCH,
+        ),
+    ),
+    untouched=(
+        "import scipy.sparse\n\nscipy.sparse.csr_matrix(x)\n",
+        "import torch\n\ntable = torch.nn.Embedding(9, 3)\n",
+        "import pandas\n\nframe.to_sparse()\n",
+        "import torch\n\ntable = torch.nn.Embedding(9, 3, sparse=False)\n",
+    ),
+)
+def sparse_tensors(call: ast.Call, view: View) -> Iterator[Change]:
+    """Report what makes sparse tensors or sparse gradients."""
+    name = view.module.name_of(call.func) or ""
+    method = isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS
+    sparse = keyword(call, "sparse") if name.startswith("torch.nn.Embedding") else None
+    if (
+        name.startswith(_FUNCTIONS)
+        or (method and not name and concerns_torch(view.module))
+        or (sparse is not None and literal(sparse.value) is not False)
+    ):
+        yield view.notice(call, reason=_WHY, todo=_TODO, severity="look", confidence="likely")

@@ -1,0 +1,62 @@
+"""`x.type('torch.cuda.HalfTensor')` names the NPU's type."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change, Replacement
+from jumar.porting.edits import Text
+from jumar.porting.registry import Example, rule
+from jumar.porting.torch_scripts import IMPORT, TORCH, concerns_torch, in_literal, is_said
+from jumar.porting.view import View
+
+_WHY = Text(
+    en="a tensor on an NPU has the type torch.npu.…Tensor",
+    zh="NPU 张量的类型名为 torch.npu.…Tensor",
+)
+_TYPE = re.compile(r"torch\.cuda\.\w+(?:Tensor|Storage)")
+
+
+@rule(
+    "tensor-type-strings",
+    title=Text(
+        en="Names of tensor types in strings are those of the NPU",
+        zh="字符串中的张量类型名改为 NPU 类型",
+    ),
+    source="torch_npu (legacy tensor types torch.npu.*Tensor)",
+    language="torch",
+    nodes=(ast.Constant,),
+    examples=(
+        Example(
+            before="import torch\n\nif x.type() == 'torch.cuda.HalfTensor':\n"
+            '    x = x.type("torch.cuda.FloatTensor")\n',
+            after="import torch\nimport torch_npu\n\nif x.type() == 'torch.npu.HalfTensor':\n"
+            '    x = x.type("torch.npu.FloatTensor")\n',
+            options=TORCH,
+        ),
+        Example(
+            before="import torch\n\ntorch.set_default_tensor_type('torch.cuda.FloatTensor')\n",
+            after="import torch\nimport torch_npu\n\n"
+            "torch.set_default_tensor_type('torch.npu.FloatTensor')\n",
+            options=TORCH,
+        ),
+    ),
+    untouched=(
+        "import torch\n\nx.type('torch.FloatTensor')\n",
+        "import torch\n\nprint('torch.cuda.FloatTensor')\n",
+        "'torch.cuda.FloatTensor'\n\nimport torch\n",
+        "import torch\n\nx.type('torch.npu.FloatTensor')\n",
+        "import torch\n\nnote = 'use torch.cuda.FloatTensor here'\n",
+        "import numpy\n\nname = 'torch.cuda.FloatTensor'\n",
+    ),
+)
+def tensor_type_strings(node: ast.Constant, view: View) -> Iterator[Change]:
+    """Rename the module within the name of a type."""
+    if not isinstance(node.value, str) or not _TYPE.fullmatch(node.value):
+        return
+    if not concerns_torch(view.module) or is_said(view.module, node):
+        return
+    whole = in_literal(view.module, node, "torch.cuda", "torch.npu")
+    if whole is not None:
+        change = Replacement(start=whole.start + len("torch."), end=whole.end, text="npu")
+        yield view.rewrite(node, change, reason=_WHY, imports=IMPORT)

@@ -1,0 +1,96 @@
+"""TF32 switches become those of HF32."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change
+from jumar.porting.editing import replace
+from jumar.porting.edits import Text
+from jumar.porting.registry import Example, rule
+from jumar.porting.torch_scripts import IMPORT, TORCH, is_written, outermost
+from jumar.porting.view import View
+
+_SWITCHES = {
+    "torch.backends.cuda.matmul.allow_tf32": "torch_npu.npu.matmul.allow_hf32",
+    "torch.backends.cudnn.allow_tf32": "torch_npu.npu.conv.allow_hf32",
+}
+_WHY = Text(
+    en="HF32 (11 bits of mantissa, not on Ascend 910) is the NPU's counterpart of TF32; it is on "
+    "for convolutions and off for matrix products unless it is set",
+    zh="HF32（尾数 11 位，Ascend 910 不支持）是 NPU 上与 TF32 对应的格式；默认卷积开启、矩阵乘关闭",
+)
+_PRECISION = Text(
+    en="on an NPU, float32 matrix products are governed by torch_npu.npu.matmul.allow_hf32",
+    zh="NPU 上 float32 矩阵乘的精度由 torch_npu.npu.matmul.allow_hf32 决定",
+)
+_PRECISION_TODO = Text(
+    en="set torch_npu.npu.matmul.allow_hf32 = True for 'high' and 'medium', False for 'highest'",
+    zh="'high' 与 'medium' 对应 torch_npu.npu.matmul.allow_hf32 = True，'highest' 对应 False",
+)
+_NONE = Text(en="{name} has no effect on an NPU", zh="{name} 在 NPU 上不起作用")
+_NONE_TODO = Text(
+    en="remove it; attention is chosen by torch.nn.functional.scaled_dot_product_attention or "
+    "torch_npu.npu_fusion_attention",
+    zh="删除；注意力使用 torch.nn.functional.scaled_dot_product_attention 或 "
+    "torch_npu.npu_fusion_attention",
+)
+
+
+@rule(
+    "tf32",
+    title=Text(en="TF32 switches become HF32 switches", zh="TF32 开关改为 HF32 开关"),
+    source="torch_npu/npu/npu_config.py of Ascend/pytorch",
+    language="torch",
+    nodes=(ast.Attribute, ast.Name),
+    examples=(
+        Example(
+            before="import torch\n\ntorch.backends.cuda.matmul.allow_tf32 = True\n"
+            "torch.backends.cudnn.allow_tf32 = True\n",
+            after="import torch\nimport torch_npu\n\ntorch_npu.npu.matmul.allow_hf32 = True\n"
+            "torch_npu.npu.conv.allow_hf32 = True\n",
+            options=TORCH,
+        ),
+        Example(
+            before="import torch\n\ntorch.set_float32_matmul_precision('high')\n",
+            after="import torch\n\ntorch.set_float32_matmul_precision('high')\n",
+            options=TORCH,
+        ),
+        Example(
+            before="from torch.backends import cudnn\n\nwas = cudnn.allow_tf32\n",
+            after="from torch.backends import cudnn\nimport torch_npu\n\n"
+            "was = torch_npu.npu.conv.allow_hf32\n",
+            options=TORCH,
+        ),
+        Example(
+            before="import torch\n\ntorch.backends.cuda.enable_flash_sdp(True)\n",
+            after="import torch\n\ntorch.backends.cuda.enable_flash_sdp(True)\n",
+            options=TORCH,
+        ),
+    ),
+    untouched=(
+        "import torch\n\nsettings.allow_tf32 = True\n",
+        "import torch\nimport torch_npu\n\ntorch_npu.npu.matmul.allow_hf32 = True\n",
+        "allow_tf32 = True\n\nimport torch\n",
+        "import torch\n\nmatmul = settings\nmatmul.allow_tf32 = False\n",
+        "import tensorflow as tf\n\n"
+        "tf.config.experimental.enable_tensor_float_32_execution(False)\n",
+        "import torch\n\ntorch.backends.mkldnn.matmul.fp32_precision = 'bf16'\n",
+    ),
+)
+def tf32(node: ast.Attribute | ast.Name, view: View) -> Iterator[Change]:
+    """Replace the switch; report settings of CUDA's products and attention."""
+    name = view.module.name_of(node)
+    if name is None or not name.startswith("torch.") or not is_written(view.module, node):
+        return
+    if name in _SWITCHES:
+        yield view.rewrite(
+            node,
+            replace(view.module, node, _SWITCHES[name]),
+            reason=_WHY,
+            confidence="likely",
+            imports=IMPORT,
+        )
+    elif name == "torch.set_float32_matmul_precision":
+        yield view.notice(node, reason=_PRECISION, todo=_PRECISION_TODO, severity="speed")
+    elif name.startswith("torch.backends.cuda.") and outermost(view.module, node):
+        yield view.notice(node, reason=_NONE.filled(name=name), todo=_NONE_TODO, severity="look")

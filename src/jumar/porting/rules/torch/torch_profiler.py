@@ -1,0 +1,153 @@
+"""torch.profiler becomes torch_npu.profiler, with the activity NPU."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change
+from jumar.porting.editing import replace
+from jumar.porting.edits import Text
+from jumar.porting.registry import Example, rule
+from jumar.porting.torch_names import PROFILER_NAMES
+from jumar.porting.torch_scripts import IMPORT, TORCH, concerns_torch, token
+from jumar.porting.view import View
+
+_ROOT = "torch.profiler."
+_WHY = Text(
+    en="torch_npu.profiler records what runs on the NPU; its classes have the same arguments",
+    zh="torch_npu.profiler 采集 NPU 侧数据，类与参数同名",
+)
+_SPLIT_TODO = Text(
+    en="import these names from torch_npu.profiler; comments stand between them here",
+    zh="从 torch_npu.profiler 导入这些名称；此处名称之间有注释，未自动改动",
+)
+_ACTIVITY = Text(en="the activity of the device is called NPU", zh="设备侧活动名为 NPU")
+_TABLE = Text(
+    en="torch_npu's profiler has no key_averages() and no events(): results are files",
+    zh="torch_npu 的 profiler 没有 key_averages() 与 events()，结果写入文件",
+)
+_TABLE_TODO = Text(
+    en="give on_trace_ready=torch_npu.profiler.tensorboard_trace_handler(DIR) and read "
+    "op_statistic.csv and kernel_details.csv below DIR",
+    zh="设置 on_trace_ready=torch_npu.profiler.tensorboard_trace_handler(DIR)，"
+    "查看 DIR 下的 op_statistic.csv 与 kernel_details.csv",
+)
+_OLD = Text(
+    en="torch.autograd.profiler does not see what runs on an NPU",
+    zh="torch.autograd.profiler 无法采集 NPU 侧数据",
+)
+_OLD_TODO = Text(en="use torch_npu.profiler.profile", zh="改用 torch_npu.profiler.profile")
+
+
+@rule(
+    "torch-profiler",
+    title=Text(
+        en="torch.profiler becomes torch_npu.profiler", zh="torch.profiler 改为 torch_npu.profiler"
+    ),
+    source="torch_npu/profiler of Ascend/pytorch; API support list (torch.profiler)",
+    language="torch",
+    nodes=(ast.Attribute, ast.ImportFrom, ast.Call),
+    examples=(
+        Example(
+            before="import torch\n\nwith torch.profiler.profile(\n"
+            "    activities=[torch.profiler.ProfilerActivity.CPU, "
+            "torch.profiler.ProfilerActivity.CUDA],\n"
+            ") as prof:\n    prof.step()\n",
+            after="import torch\nimport torch_npu\n\nwith torch_npu.profiler.profile(\n"
+            "    activities=[torch_npu.profiler.ProfilerActivity.CPU, "
+            "torch_npu.profiler.ProfilerActivity.NPU],\n"
+            ") as prof:\n    prof.step()\n",
+            options=TORCH,
+        ),
+        Example(
+            before="from torch.profiler import profile, record_function, ProfilerActivity\n\n"
+            "with profile(activities=[ProfilerActivity.CUDA]) as prof:\n"
+            "    with record_function('step'):\n        pass\n",
+            after="from torch_npu.profiler import profile, ProfilerActivity\n"
+            "from torch.profiler import record_function\n\n"
+            "with profile(activities=[ProfilerActivity.NPU]) as prof:\n"
+            "    with record_function('step'):\n        pass\n",
+            options=TORCH,
+        ),
+        Example(
+            before="import torch.profiler as tp\n\nhandler = tp.tensorboard_trace_handler('log')\n",
+            after="import torch.profiler as tp\nimport torch_npu\n\n"
+            "handler = torch_npu.profiler.tensorboard_trace_handler('log')\n",
+            options=TORCH,
+        ),
+        Example(
+            before="from torch.profiler import profile\n\nwith profile() as prof:\n    pass\n"
+            "print(prof.key_averages().table())\n",
+            after="from torch_npu.profiler import profile\n\nwith profile() as prof:\n    pass\n"
+            "print(prof.key_averages().table())\n",
+            options=TORCH,
+        ),
+    ),
+    untouched=(
+        "from torch.profiler import record_function\n",
+        "import torch\n\nwith torch.profiler.record_function('x'):\n    pass\n",
+        "import cProfile\n\nprofile = cProfile.Profile()\n",
+        "from mylib.profiler import profile, ProfilerActivity\n\nprint(ProfilerActivity.CUDA)\n",
+        "import torch\nimport torch_npu\n\nwith torch_npu.profiler.profile():\n    pass\n",
+        "import torch\n\nclass Activity:\n    CUDA = 1\n\nprint(Activity.CUDA)\n",
+        "from tensorflow.python.profiler import profile\n",
+    ),
+)
+def torch_profiler(node: ast.AST, view: View) -> Iterator[Change]:
+    """Take profiler names from torch_npu, in references and in imports."""
+    if isinstance(node, ast.ImportFrom):
+        yield from _imported(node, view)
+    elif isinstance(node, ast.Call):
+        yield from _results(node, view)
+    elif isinstance(node, ast.Attribute):
+        yield from _reference(node, view)
+
+
+def _reference(node: ast.Attribute, view: View) -> Iterator[Change]:
+    if node.attr == "CUDA":
+        holder = view.module.name_of(node.value) or ""
+        # An imported class is torch_npu's only after its import was rewritten, a round earlier.
+        spelt = isinstance(node.value, ast.Attribute) and holder == _ROOT + "ProfilerActivity"
+        if spelt or holder == "torch_npu.profiler.ProfilerActivity":
+            change = token(view.module, node, "CUDA", "NPU")
+            if change is not None:
+                yield view.rewrite(node, change, reason=_ACTIVITY)
+    elif node.attr in PROFILER_NAMES and view.module.name_of(node.value) == "torch.profiler":
+        change = replace(view.module, node.value, "torch_npu.profiler")
+        yield view.rewrite(node, change, reason=_WHY, imports=IMPORT)
+
+
+def _imported(node: ast.ImportFrom, view: View) -> Iterator[Change]:
+    if node.module != "torch.profiler" or node.level:
+        return
+    moved = [alias for alias in node.names if alias.name in PROFILER_NAMES]
+    kept = [alias for alias in node.names if alias.name not in PROFILER_NAMES]
+    source = view.module.source(node)
+    if not moved:
+        return
+    if "#" in source:
+        yield view.notice(node, reason=_WHY, todo=_SPLIT_TODO, severity="blocking")
+        return
+    lines = [_statement("torch_npu.profiler", moved)]
+    lines += [_statement("torch.profiler", kept)] if kept else []
+    indent = view.module.lines.indent(view.module.span(node)[0])
+    text = f"{view.module.lines.newline}{indent}".join(lines)
+    yield view.rewrite(node, replace(view.module, node, text), reason=_WHY)
+
+
+def _results(node: ast.Call, view: View) -> Iterator[Change]:
+    name = view.module.name_of(node.func) or ""
+    if name in ("torch.autograd.profiler.profile", "torch.autograd.profiler.emit_nvtx"):
+        yield view.notice(node, reason=_OLD, todo=_OLD_TODO)
+    elif (
+        isinstance(node.func, ast.Attribute)
+        and node.func.attr == "key_averages"
+        and concerns_torch(view.module)
+    ):
+        yield view.notice(
+            node, reason=_TABLE, todo=_TABLE_TODO, severity="blocking", confidence="likely"
+        )
+
+
+def _statement(module: str, aliases: list[ast.alias]) -> str:
+    names = [f"{one.name} as {one.asname}" if one.asname else one.name for one in aliases]
+    return f"from {module} import {', '.join(names)}"

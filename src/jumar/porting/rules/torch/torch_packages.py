@@ -88,7 +88,7 @@ _GUARDED = Text(
 
 
 @rule(
-    "cuda-packages",
+    "torch-packages",
     title=Text(en="Packages and extensions that need CUDA", zh="依赖 CUDA 的软件包与扩展"),
     source="documents of these packages; op-plugin (npu_fusion_attention); triton-ascend",
     language="torch",
@@ -125,7 +125,7 @@ _GUARDED = Text(
         "from torch.utils.data import DataLoader\n",
     ),
 )
-def cuda_packages(node: ast.Import | ast.ImportFrom, view: View) -> Iterator[Change]:
+def torch_packages(node: ast.Import | ast.ImportFrom, view: View) -> Iterator[Change]:
     """Name the replacement where the package is imported."""
     name = _found(node, view)
     if name is None or not (name.startswith("torch") or may_concern_torch(view.module)):

@@ -28,7 +28,7 @@ _FUSED_HERE = frozenset({"SGD", "Adadelta", "Adam", "AdamW", "RMSprop"})
 
 
 @rule(
-    "fused-optimizers",
+    "torch-fused-optimizers",
     title=Text(en="Fused optimizers of CUDA", zh="CUDA 融合优化器"),
     source="torch_npu/optim of Ascend/pytorch",
     language="torch",
@@ -53,7 +53,7 @@ _FUSED_HERE = frozenset({"SGD", "Adadelta", "Adam", "AdamW", "RMSprop"})
         "import torch\n\nopt = torch.optim.lr_scheduler.StepLR(opt, 1)\n",
     ),
 )
-def fused_optimizers(call: ast.Call, view: View) -> Iterator[Change]:
+def torch_fused_optimizers(call: ast.Call, view: View) -> Iterator[Change]:
     """Report arguments that choose CUDA's kernels."""
     name = (view.kinds.called(call) or "").rpartition(".")[2]
     todo = _TODO.filled(name=name) if name in _FUSED_HERE else _TODO_PLAIN

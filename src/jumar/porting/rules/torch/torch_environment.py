@@ -92,7 +92,7 @@ _ORDER_TODO = Text(en="write the devices in ascending order", zh="按升序书�
 
 
 @rule(
-    "cuda-environment",
+    "torch-environment",
     title=Text(
         en="Environment variables of CUDA and NCCL are Ascend's",
         zh="CUDA 与 NCCL 环境变量改为昇腾对应变量",
@@ -139,7 +139,7 @@ _ORDER_TODO = Text(en="write the devices in ascending order", zh="按升序书�
         "import os\nimport torch\n\nos.environ['OMP_NUM_THREADS'] = '1'\n",
     ),
 )
-def cuda_environment(node: ast.Constant | ast.JoinedStr, view: View) -> Iterator[Change]:
+def torch_environment(node: ast.Constant | ast.JoinedStr, view: View) -> Iterator[Change]:
     """Rename the variable, or say what to set in its place."""
     text = device_text(node)
     if text is None or "_" not in text or isinstance(view.module.parent(node), ast.JoinedStr):

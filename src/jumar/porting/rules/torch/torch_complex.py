@@ -32,7 +32,7 @@ _NAMES = (
 
 
 @rule(
-    "complex-numbers",
+    "torch-complex",
     title=Text(en="Complex tensors", zh="复数张量"),
     source="op_plugin_functions.yaml of Ascend/op-plugin",
     language="torch",
@@ -56,7 +56,7 @@ _NAMES = (
         "import scipy.fft\n\nscipy.fft.rfft(x)\n",
     ),
 )
-def complex_numbers(node: ast.Attribute, view: View) -> Iterator[Change]:
+def torch_complex(node: ast.Attribute, view: View) -> Iterator[Change]:
     """Report complex types and what makes complex tensors."""
     name = view.module.name_of(node) or ""
     if name in _NAMES or (name.startswith("torch.fft.") and outermost(view.module, node)):

@@ -25,7 +25,7 @@ _FUNCTIONS = ("torch.sparse.", "torch.sparse_")
 
 
 @rule(
-    "sparse-tensors",
+    "torch-sparse",
     title=Text(en="Sparse tensors", zh="稀疏张量"),
     source="API support list of Ascend/pytorch for PyTorch 2.13 (torch.sparse); Ascend/op-plugin",
     language="torch",
@@ -49,7 +49,7 @@ _FUNCTIONS = ("torch.sparse.", "torch.sparse_")
         "import torch\n\ntable = torch.nn.Embedding(9, 3, sparse=False)\n",
     ),
 )
-def sparse_tensors(call: ast.Call, view: View) -> Iterator[Change]:
+def torch_sparse(call: ast.Call, view: View) -> Iterator[Change]:
     """Report what makes sparse tensors or sparse gradients."""
     name = view.module.name_of(call.func) or ""
     method = isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS

@@ -22,7 +22,7 @@ _TODO = Text(
 
 
 @rule(
-    "data-parallel",
+    "torch-data-parallel",
     title=Text(en="DataParallel needs DistributedDataParallel", zh="DataParallel 需改为 DDP"),
     source="API support list of Ascend/pytorch for PyTorch 2.13 (torch.nn)",
     language="torch",
@@ -47,6 +47,6 @@ _TODO = Text(
         "class DataParallel:\n    pass\n\nDataParallel()\n",
     ),
 )
-def data_parallel(call: ast.Call, view: View) -> Iterator[Change]:
+def torch_data_parallel(call: ast.Call, view: View) -> Iterator[Change]:
     """Say what to use instead."""
     yield view.notice(call, reason=_WHY, todo=_TODO, severity="blocking")

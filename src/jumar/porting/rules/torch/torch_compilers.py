@@ -64,7 +64,7 @@ _CASES = {
 
 
 @rule(
-    "graph-compilers",
+    "torch-compilers",
     title=Text(en="torch.compile and TorchScript", zh="torch.compile 与 TorchScript"),
     source="API support list of Ascend/pytorch for PyTorch 2.13 (torch.compile); transfer_to_npu",
     language="torch",
@@ -93,7 +93,7 @@ _CASES = {
         "import torch\n\ntorch.jit.trace(model, x)\n",
     ),
 )
-def graph_compilers(node: ast.expr, view: View) -> Iterator[Change]:
+def torch_compilers(node: ast.expr, view: View) -> Iterator[Change]:
     """Say what each compiler needs on an NPU."""
     if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
         return

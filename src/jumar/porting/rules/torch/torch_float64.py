@@ -20,7 +20,7 @@ _TYPES = ("torch.float64", "torch.double", "torch.DoubleTensor")
 
 
 @rule(
-    "double-precision",
+    "torch-float64",
     title=Text(en="float64 on an NPU", zh="NPU 上的 float64"),
     source="transfer_to_npu of Ascend/pytorch (DoubleTensor becomes FloatTensor)",
     language="torch",
@@ -46,7 +46,7 @@ _TYPES = ("torch.float64", "torch.double", "torch.DoubleTensor")
         "import torch\n\nx.double(3)\n",
     ),
 )
-def double_precision(node: ast.expr, view: View) -> Iterator[Change]:
+def torch_float64(node: ast.expr, view: View) -> Iterator[Change]:
     """Report float64 in types and casts."""
     if isinstance(node, ast.Name | ast.Attribute):
         if isinstance(node.ctx, ast.Load):

@@ -21,7 +21,7 @@ _WORDS = ("cuda out of memory", "cuda error", "cublas", "cudnn", "cuda runtime e
 
 
 @rule(
-    "memory-messages",
+    "torch-error-texts",
     title=Text(en="Texts of CUDA's errors", zh="CUDA 报错文本"),
     source="NPUCachingAllocator.cpp of Ascend/pytorch",
     language="torch",
@@ -46,7 +46,7 @@ _WORDS = ("cuda out of memory", "cuda error", "cublas", "cudnn", "cuda runtime e
         "import numpy\n\nif 'CUDA error' in text:\n    pass\n",
     ),
 )
-def memory_messages(node: ast.Constant, view: View) -> Iterator[Change]:
+def torch_error_texts(node: ast.Constant, view: View) -> Iterator[Change]:
     """Report texts of CUDA's errors that are compared with, or stand in lists of such texts."""
     if not isinstance(node.value, str) or not node.value.lower().startswith(_WORDS):
         return

@@ -1,0 +1,106 @@
+"""Strategies of tf.distribute become the NPU's; parameter servers are said."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change, Replacement
+from jumar.porting.editing import open_parenthesis, replace
+from jumar.porting.edits import Text
+from jumar.porting.registry import Example, rule
+from jumar.porting.view import View
+
+_MIRRORED = (
+    "tensorflow.distribute.MirroredStrategy",
+    "tensorflow.contrib.distribute.MirroredStrategy",
+    "tensorflow.distribute.experimental.MultiWorkerMirroredStrategy",
+    "tensorflow.contrib.distribute.CollectiveAllReduceStrategy",
+)
+_OTHER = (
+    "tensorflow.distribute.experimental.ParameterServerStrategy",
+    "tensorflow.contrib.distribute.ParameterServerStrategy",
+    "tensorflow.distribute.experimental.TPUStrategy",
+    "tensorflow.contrib.distribute.TPUStrategy",
+    "tensorflow.distribute.experimental.CentralStorageStrategy",
+    "tensorflow.distribute.OneDeviceStrategy",
+    "tensorflow.contrib.distribute.OneDeviceStrategy",
+)
+_REASON = Text(
+    en="each NPU is a process of its own: the strategy has one device, counts RANK_SIZE replicas "
+    "and shards the input by rank",
+    zh="每个 NPU 对应一个进程：该策略只含一个设备，副本数为 RANK_SIZE，并按 rank 切分输入",
+)
+_GRADIENTS = Text(
+    en="the strategy does not average gradients: the optimizer has to",
+    zh="该策略不会平均梯度，需由优化器完成",
+)
+_GRADIENTS_TODO = Text(
+    en="port with --devices N, which puts NPUDistributedOptimizer around the optimizers",
+    zh="移植时加上 --devices N，会在优化器外加上 NPUDistributedOptimizer",
+)
+_NONE = Text(
+    en="this strategy has no counterpart on the NPU, where every process drives one device and "
+    "gradients are averaged by HCCL",
+    zh="NPU 没有对应的策略：每个进程驱动一个设备，梯度由 HCCL 平均",
+)
+_NONE_TODO = Text(
+    en="remove it, or use npu_strategy.NPUStrategy() with NPUDistributedOptimizer and one process "
+    "for each device",
+    zh="删除它，或使用 npu_strategy.NPUStrategy() 加 NPUDistributedOptimizer，每个设备一个进程",
+)
+_STRATEGY = "npu_strategy"
+
+
+@rule(
+    "distribution-strategy",
+    title=Text(en="Strategies become NPUStrategy", zh="分布式策略改为 NPUStrategy"),
+    source="npu_strategy.py of Ascend/tensorflow; API support list of convert_tf2npu, December "
+    "2023",
+    calls=(*_MIRRORED, *_OTHER),
+    examples=(
+        Example(
+            before="import tensorflow as tf\n\n"
+            "strategy = tf.distribute.MirroredStrategy(devices=['/gpu:0', '/gpu:1'])\n",
+            after="import tensorflow as tf\nfrom npu_bridge.npu_init import npu_strategy\n\n"
+            "strategy = npu_strategy.NPUStrategy()\n",
+        ),
+        Example(
+            before="from tensorflow.contrib.distribute import MirroredStrategy\n\n"
+            "with MirroredStrategy(num_gpus=2).scope():\n    pass\n",
+            after="from tensorflow.contrib.distribute import MirroredStrategy\n"
+            "from npu_bridge.npu_init import npu_strategy\n\n"
+            "with npu_strategy.NPUStrategy().scope():\n    pass\n",
+        ),
+        Example(
+            before="import tensorflow as tf\n\n"
+            "strategy = tf.distribute.experimental.ParameterServerStrategy()\n",
+            after="import tensorflow as tf\n\n"
+            "strategy = tf.distribute.experimental.ParameterServerStrategy()\n",
+        ),
+    ),
+    untouched=(
+        "from mylib import MirroredStrategy  # not tensorflow\n\nMirroredStrategy()\n",
+        "from npu_bridge.npu_init import *\n\nstrategy = npu_strategy.NPUStrategy()\n",
+        "import tensorflow as tf\n\nprint(tf.distribute.MirroredStrategy)\n",
+        "import pytorch_lightning as pl  # tf\n\npl.strategies.DDPStrategy()\n",
+    ),
+)
+def distribution_strategy(call: ast.Call, view: View) -> Iterator[Change]:
+    """Replace a mirrored strategy with its arguments; say the others."""
+    if view.kinds.called(call) in _OTHER:
+        yield view.notice(call, reason=_NONE, todo=_NONE_TODO, severity="blocking")
+        return
+    if view.module.name_of(call.func) not in _MIRRORED:
+        # A class of the tree that inherits from one.
+        yield view.notice(call, reason=_NONE, todo=_NONE_TODO, severity="blocking")
+        return
+    if not view.options.distributed:
+        yield view.notice(call, reason=_GRADIENTS, todo=_GRADIENTS_TODO, severity="accuracy")
+    _, end = view.module.span(call)
+    start = open_parenthesis(view.module, call)
+    yield view.rewrite(
+        call,
+        replace(view.module, call.func, f"{view.npu(_STRATEGY)}.NPUStrategy"),
+        Replacement(start=start, end=end, text="()"),
+        reason=_REASON,
+        imports=(_STRATEGY,),
+    )

@@ -1,0 +1,92 @@
+"""Python functions in the graph of a step are said; in a data set they run on the host anyway."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change, Leave
+from jumar.porting.edits import Text
+from jumar.porting.registry import Example, rule
+from jumar.porting.view import View
+
+_REASON = Text(
+    en="a Python function runs on the host, and the step of the graph on the device",
+    zh="Python 函数在主机上执行，而训练步的图在设备上执行",
+)
+_TODO = Text(
+    en="move it into the map of the tf.data input, write it with operators, or put it under "
+    "npu_scope.without_npu_compile_scope() with mix_compile_mode",
+    zh="移到 tf.data 的 map 中，或改用算子实现，或放在 npu_scope.without_npu_compile_scope() "
+    "下并开启 mix_compile_mode",
+)
+_MAPPED = Text(
+    en="it belongs to a data set, whose functions run on the host",
+    zh="属于 tf.data，函数在主机上执行",
+)
+_NAMES = (
+    "tensorflow.py_func",
+    "tensorflow.py_function",
+    "tensorflow.numpy_function",
+    "tensorflow.contrib.eager.py_func",
+    "tensorflow.contrib.framework.py_func",
+)
+_SAME = "import tensorflow as tf\n\nboxes = tf.py_func(nms, [boxes, scores], tf.float32)\n"
+
+
+@rule(
+    "py-func",
+    title=Text(en="Python functions in the graph", zh="图中的 Python 函数"),
+    source="TensorFlow 1.15 migration guide of CANN; npu_scope.py of Ascend/tensorflow",
+    calls=_NAMES,
+    examples=(Example(before=_SAME, after=_SAME),),
+    untouched=(
+        "def py_func(f, x):  # tf\n    return f(x)\n\npy_func(print, 1)\n",
+        "import numba  # tf\n\nnumba.py_func(f)\n",
+        "import tensorflow as tf\n\nds = tf.data.Dataset.range(3).map(\n"
+        "    lambda x: tf.py_func(load, [x], tf.float32))\n",
+    ),
+)
+def py_func(call: ast.Call, view: View) -> Iterator[Change]:
+    """A finding outside of data sets."""
+    if mapped(call, view):
+        yield Leave(node=call, reason=_MAPPED)
+    else:
+        yield view.notice(
+            call, reason=_REASON, todo=_TODO, severity="blocking", confidence="likely"
+        )
+
+
+def mapped(node: ast.AST, view: View) -> bool:
+    """Whether a node stands in a function that a data set of the module maps.
+
+    That is a lambda within the call, or a function that is named in one.
+    """
+    functions: list[ast.FunctionDef | ast.AsyncFunctionDef] = []
+    for around in view.module.scopes.ancestors(node):
+        if isinstance(around, ast.Call) and _maps(around, view):
+            return True
+        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
+            functions.append(around)
+    names = {function.name for function in functions}
+    if not names:
+        return False
+    for call in view.module.scopes.nodes:
+        if isinstance(call, ast.Call) and _maps(call, view):
+            inside = [*call.args, *(word.value for word in call.keywords)]
+            for value in inside:
+                for part in ast.walk(value):
+                    if isinstance(part, ast.Name) and part.id in names:
+                        return True
+                    if isinstance(part, ast.Attribute) and part.attr in names:
+                        return True
+    return False
+
+
+def _maps(call: ast.Call, view: View) -> bool:
+    """Whether a call hands functions to a data set."""
+    if view.module.name_of(call.func) == "tensorflow.data.experimental.map_and_batch":
+        return True
+    return (
+        isinstance(call.func, ast.Attribute)
+        and call.func.attr in ("map", "flat_map", "interleave", "apply", "filter", "from_generator")
+        and view.kinds.of(call.func.value) == "Dataset"
+    )

@@ -123,31 +123,32 @@ fi
 pids=()
 ended=()
 
-start() {
+# What one process of its own does: INDEX, then the arguments of the script.
+rank_process() {
     local index=$1
     shift
     local id=${ids[$index]}
     local rank=$((first_rank + index))
-    local folder=$PWD
     local bind=()
     if [ "$own_folder" = 1 ]; then
-        folder=$logs/rank_$rank
-        mkdir -p "$folder"
+        mkdir -p "$logs/rank_$rank"
+        cd "$logs/rank_$rank"
     fi
     if [ "${#shares[@]}" -gt "$index" ]; then bind=(taskset -c "${shares[$index]}"); fi
+    if [ "$FRAMEWORK" = torch ]; then
+        export RANK=$rank LOCAL_RANK=$index
+    fi
+    export RANK_ID=$rank RANK_SIZE=$size DEVICE_ID=$id ASCEND_DEVICE_ID=$id DEVICE_INDEX=$index
+    exec ${bind[@]+"${bind[@]}"} "$PYTHON" -u "$script" "$@"
+}
+
+start() {
     # Every process leads a group of its own, so that its loaders end with it. Not for longer: in
     # this mode Ctrl-C would go to a `sleep` of this script alone.
     set -m
-    (
-        cd "$folder"
-        if [ "$FRAMEWORK" = torch ]; then
-            export RANK=$rank LOCAL_RANK=$index
-        fi
-        export RANK_ID=$rank RANK_SIZE=$size DEVICE_ID=$id ASCEND_DEVICE_ID=$id DEVICE_INDEX=$index
-        exec ${bind[@]+"${bind[@]}"} "$PYTHON" -u "$script" "$@"
-    ) </dev/null >"$logs/rank_$rank.log" 2>&1 &
-    pids+=("$!")
+    rank_process "$@" </dev/null >"$logs/rank_$((first_rank + $1)).log" 2>&1 &
     set +m
+    pids+=("$!")
     ended+=(0)
 }
 

@@ -13,6 +13,7 @@ from jumar.porting.edits import FileReport, Finding, Place, Text, TreeReport
 from jumar.porting.options import PortOptions
 from jumar.porting.project import Project
 from jumar.porting.python2 import to_python3
+from jumar.porting.registry import rule_index
 from jumar.porting.rewriting import port_file
 from jumar.porting.source import SourceText, Unreadable, decode
 from jumar.porting.walking import Entry, walk
@@ -45,6 +46,9 @@ def port_tree(root: Path, options: PortOptions, *, jobs: int | None = None) -> T
     scripts = {entry.path: entry.size for entry in entries if entry.kind == "script"}
     if not scripts:
         raise _no_script(root, entries)
+    # A defect of the rules themselves shows here, not once in every script; and processes that are
+    # forked from this one have them loaded.
+    rule_index(options.source, options.minimal)
     port = ScriptPort(base if base.is_dir() else base.parent, options)
     wanted = jobs or _processors()
     small = sum(scripts.values()) <= SMALL_TREE and (jobs is None or jobs == 1)

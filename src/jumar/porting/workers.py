@@ -2,10 +2,12 @@
 
 import gc
 import multiprocessing
+import os
 import resource
 import signal
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -20,6 +22,8 @@ LONGEST_SECONDS = 60
 """For one script; the largest real ones take a second."""
 MOST_MEMORY = 1_500_000_000
 """Bytes that a process may take for the syntax trees of a script."""
+
+_SECONDS_BETWEEN_LOOKS = 1.0
 
 _port: Port | None = None
 
@@ -90,12 +94,20 @@ def _start(port: Port) -> None:
     # Ctrl-C is for the process that started this one, which then ends it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGALRM, _out_of_time)
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     most = resource.getrlimit(resource.RLIMIT_DATA)[1]
     if most == resource.RLIM_INFINITY or most > MOST_MEMORY:
         resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, most))
     # Syntax trees are many small objects that live until the script is done.
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)
+
+
+def _end_with(parent: int) -> None:
+    """End when the process that started this one was killed: its pipes would wait for ever."""
+    while os.getppid() == parent:
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
+    os._exit(1)
 
 
 def _run(path: str) -> FileReport:

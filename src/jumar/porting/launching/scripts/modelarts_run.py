@@ -298,14 +298,19 @@ class Results:
 
 def parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     """What is for this file, and what goes on to the script."""
-    parser = argparse.ArgumentParser(description="Run a script as a job.", allow_abbrev=False)
-    parser.add_argument("--data_url", default="")
-    parser.add_argument("--train_url", default="")
-    parser.add_argument("--ma_script", default=ENTRY)
-    parser.add_argument("--ma_data_to", default="")
-    parser.add_argument("--ma_results", default="")
-    parser.add_argument("--ma_every", type=float, default=10)
-    parser.add_argument("--ma_zip", action="store_true")
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="modelarts_run.py [options] [arguments of the script]",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--data_url", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--train_url", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--ma_script", default=ENTRY, help=argparse.SUPPRESS)
+    parser.add_argument("--ma_data_to", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--ma_results", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--ma_every", type=float, default=10, help=argparse.SUPPRESS)
+    parser.add_argument("--ma_zip", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_known_args(arguments)
 
 

@@ -153,7 +153,7 @@ JSON = st.recursive(
 
 
 @given(data=st.data(), value=JSON)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_whatever_stands_in_a_field_it_is_a_report_or_an_error_for_the_user(
     data: st.DataObject, value: object
 ) -> None:
@@ -172,9 +172,8 @@ def test_whatever_stands_in_a_field_it_is_a_report_or_an_error_for_the_user(
         read = from_json(report)
     except UserError:
         return
-    for language in ("en", "zh"):
-        assert markdown(read, language)
-        assert render(read, language)
+    assert markdown(read)
+    assert render(read)
 
 
 def test_fields_that_a_later_jumar_added_are_passed_over() -> None:

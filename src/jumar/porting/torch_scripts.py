@@ -5,9 +5,15 @@ import re
 from weakref import WeakKeyDictionary
 
 from jumar.porting.changes import Replacement
+from jumar.porting.edits import Text
 from jumar.porting.module import Module
 from jumar.porting.options import PortOptions
 from jumar.porting.view import View
+
+HANDLED = Text(
+    en="the script looks after NPUs itself, beside this", zh="脚本已在别处单独处理 NPU，此处不改动"
+)
+"""Why a construct of CUDA stays that `is_handled` finds."""
 
 TORCH = PortOptions(source="torch")
 """The options of an example that asks for nothing else."""
@@ -29,6 +35,7 @@ _IMPORTS = re.compile(
 _RIVAL_IMPORTS = re.compile(
     rf"(?m)^\s*(?:from|import)\s+(?:[\w.]+\s*(?:as\s+\w+\s*)?,\s*)*(?:{_RIVALS})\b"
 )
+_NPU = re.compile(r"(?<![A-Za-z0-9])(?:torch_)?npu(?![A-Za-z0-9])")
 _LITERAL = re.compile(r"[A-Za-z]{0,2}(?:\"\"\"|'''|\"|')")
 _TALKS = frozenset(
     "print warn warning info debug error critical exception log write fail skip skipif "  # noqa: SIM905
@@ -96,6 +103,44 @@ def is_said(module: Module, node: ast.AST) -> bool:
     if isinstance(called, ast.Attribute):
         return called.attr in _TALKS
     return isinstance(called, ast.Name) and bool(_SPEAKERS.search(called.id))
+
+
+def is_handled(module: Module, node: ast.AST) -> bool:
+    """Whether a script looks after NPUs itself, beside what it does for CUDA here.
+
+    That is so where another branch of the same `if`, another part of the same condition, or
+    another element of the same list names the NPU: porting would only double it.
+    """
+    inner: ast.AST = node
+    for around in module.scopes.ancestors(node):
+        others: list[ast.AST] = []
+        if isinstance(around, ast.BoolOp):
+            others = [value for value in around.values if value is not inner]
+        elif isinstance(around, ast.List | ast.Tuple | ast.Set):
+            others = [value for value in around.elts if value is not inner]
+        elif isinstance(around, ast.Dict) and inner in around.keys:
+            others = [key for key in around.keys if key is not None and key is not inner]
+        elif isinstance(around, ast.If):
+            others = _other_tests(module, around)
+        if any(_NPU.search(module.source(other)) for other in others):
+            return True
+        inner = around
+    return False
+
+
+def _other_tests(module: Module, node: ast.If) -> list[ast.AST]:
+    """The conditions of a chain of `if` and `elif`, but for that of one branch."""
+    head = node
+    parent = module.parent(head)
+    while isinstance(parent, ast.If) and parent.orelse == [head]:
+        head, parent = parent, module.parent(parent)
+    tests: list[ast.AST] = []
+    current: ast.stmt | None = head
+    while isinstance(current, ast.If):
+        if current is not node:
+            tests.append(current.test)
+        current = current.orelse[0] if len(current.orelse) == 1 else None
+    return tests
 
 
 def outermost(module: Module, node: ast.expr) -> bool:

@@ -4,10 +4,10 @@ import ast
 import re
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change, Replacement
+from jumar.porting.changes import Change, Leave, Replacement
 from jumar.porting.edits import Confidence, Text
 from jumar.porting.registry import Example, rule
-from jumar.porting.torch_scripts import IMPORT, TORCH, concerns_torch, token
+from jumar.porting.torch_scripts import HANDLED, IMPORT, TORCH, concerns_torch, is_handled, token
 from jumar.porting.view import View
 
 _MOVE = Text(
@@ -57,6 +57,7 @@ _DEF = re.compile(r"(?:async\s+)?def\s+")
         ),
     ),
     untouched=(
+        "import torch\n\nif kind == 'npu':\n    x.npu()\nelif kind == 'cuda':\n    x.cuda()\n",
         "import torch\n\nif args.cuda:\n    print('on the GPU')\n",
         "import torch\n\nargs.cuda = not args.no_cuda\n",
         "import mylib\nimport torch\n\nmylib.cuda()\n",
@@ -88,7 +89,9 @@ def cuda_method(node: ast.AST, view: View) -> Iterator[Change]:
     if name is not None and name.startswith("tree:") and view.module.definition(name)[1]:
         return
     change = token(view.module, function, "cuda", "npu")
-    if change is not None:
+    if change is not None and is_handled(view.module, node):
+        yield Leave(node=node, reason=HANDLED)
+    elif change is not None:
         yield view.rewrite(
             function if not isinstance(node, ast.Call) else node,
             change,

@@ -4,11 +4,11 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from jumar.porting.changes import Change
+from jumar.porting.changes import Change, Leave
 from jumar.porting.edits import Severity, Text
 from jumar.porting.registry import Example, rule
 from jumar.porting.torch_names import NEWER_NAMES, npu_counterpart
-from jumar.porting.torch_scripts import IMPORT, TORCH, token
+from jumar.porting.torch_scripts import HANDLED, IMPORT, TORCH, is_handled, token
 from jumar.porting.view import View
 
 _SAME = Text(
@@ -161,6 +161,9 @@ _NEWER_TODO = Text(en="check the release of torch_npu", zh="检查所用 torch_n
         ),
     ),
     untouched=(
+        "import torch\n\nif torch.cuda.is_available():\n    n = 1\n"
+        "elif torch.npu.is_available():\n    n = 2\n",
+        "import torch\n\nif torch.cuda.is_available() or is_npu_available():\n    pass\n",
         "from numba import cuda\n\n@cuda.jit\ndef kernel(x):\n    i = cuda.grid(1)\n",
         "import torch\nfrom numba import cuda\n\nstream = cuda.stream()\n",
         "import cupy\n\ncupy.cuda.Device(0).use()\n",
@@ -176,6 +179,9 @@ _NEWER_TODO = Text(en="check the release of torch_npu", zh="检查所用 torch_n
 def cuda_names(node: ast.expr, view: View) -> Iterator[Change]:
     """Rename the module in a reference to something in it."""
     chain, dotted = _chain(node, view)
+    if is_handled(view.module, node):
+        yield Leave(node=chain, reason=HANDLED)
+        return
     wanted = npu_counterpart(dotted)
     first = dotted.partition(".")[0]
     remark = _REMARKS.get(first)

@@ -8,10 +8,12 @@ from jumar.porting.edits import Text
 from jumar.porting.registry import Example, rule
 from jumar.porting.torch_devices import device_text, is_device, verdict
 from jumar.porting.torch_scripts import (
+    HANDLED,
     IMPORT,
     TORCH,
     concerns_torch,
     in_literal,
+    is_handled,
     may_concern_torch,
 )
 from jumar.porting.view import View
@@ -101,6 +103,9 @@ _TOLD = Text(en="told to people, not a device", zh="提示文字，不是设备�
         ),
     ),
     untouched=(
+        "import torch\n\nif device.type in ('cuda', 'npu', 'xpu'):\n    pass\n",
+        "import torch\n\nnames = {'cuda': 'a', 'npu': 'b'}\n",
+        "import torch\n\nif has_npu:\n    device = 'npu'\nelif has_cuda:\n    device = 'cuda'\n",
         "import torch\n\nprint('cuda')\nprint(f'cuda:{rank}')\n",
         "import logging\nimport torch\n\nlogging.info('cuda:0 is used')\nlogging.info('cuda')\n",
         "import torch\n\npath = 'kernels/cuda/op.cu'\n",
@@ -130,7 +135,9 @@ def device_strings(node: ast.Constant | ast.JoinedStr, view: View) -> Iterator[C
         return
     found = verdict(module, node, text)
     torch = concerns_torch(module)
-    if found == "no":
+    if found != "no" and is_handled(module, node):
+        yield Leave(node=node, reason=HANDLED)
+    elif found == "no":
         if torch:
             yield Leave(node=node, reason=_TOLD)
     elif found in ("table", "unclear"):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from jumar.porting.changes import Change, Leave
 from jumar.porting.edits import Text
 from jumar.porting.registry import Example, rule
-from jumar.porting.torch_scripts import IMPORT, TORCH, concerns_torch, token
+from jumar.porting.torch_scripts import HANDLED, IMPORT, TORCH, concerns_torch, is_handled, token
 from jumar.porting.view import View
 
 _WHY = Text(
@@ -44,6 +44,7 @@ _SETTINGS = frozenset(
         ),
     ),
     untouched=(
+        "import torch\n\nif x.is_cuda or x.is_npu:\n    pass\n",
         "import torch\n\nif args.is_cuda:\n    pass\n",
         "import torch\n\nself.is_cuda = True\nprint(self.is_cuda)\n",
         "import torch\n\nclass Batch:\n    def is_cuda(self):\n        return False\n\n"
@@ -62,8 +63,8 @@ def is_cuda(node: ast.Attribute, view: View) -> Iterator[Change]:
         return
     if isinstance(node.value, ast.Name) and node.value.id in _SETTINGS:
         return
-    if _is_own(view):
-        yield Leave(node=node, reason=_OWN)
+    if _is_own(view) or is_handled(view.module, node):
+        yield Leave(node=node, reason=_OWN if _is_own(view) else HANDLED)
         return
     change = token(view.module, node, "is_cuda", "is_npu")
     if change is not None:

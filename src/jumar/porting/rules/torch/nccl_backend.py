@@ -4,11 +4,20 @@ import ast
 import re
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change, Replacement
+from jumar.porting.changes import Change, Leave, Replacement
 from jumar.porting.edits import Text
 from jumar.porting.registry import Example, rule
 from jumar.porting.torch_devices import device_text
-from jumar.porting.torch_scripts import IMPORT, TORCH, concerns_torch, in_literal, is_said, token
+from jumar.porting.torch_scripts import (
+    HANDLED,
+    IMPORT,
+    TORCH,
+    concerns_torch,
+    in_literal,
+    is_handled,
+    is_said,
+    token,
+)
 from jumar.porting.view import View
 
 _WHY = Text(
@@ -76,6 +85,7 @@ _CALLS = ("torch.distributed.init_process_group", "torch.distributed.new_group")
         ),
     ),
     untouched=(
+        "import torch\n\nif is_npu:\n    backend = 'hccl'\nelif True:\n    backend = 'nccl'\n",
         "import torch\n\nprint('nccl')\n",
         "import torch\n\ntorch.distributed.init_process_group('gloo')\n",
         "import torch\n\ntorch.distributed.init_process_group('hccl')\n",
@@ -99,6 +109,9 @@ def nccl_backend(node: ast.expr, view: View) -> Iterator[Change]:
         return
     change = _changed(node, text, parent, view)
     if change is None:
+        return
+    if is_handled(view.module, node):
+        yield Leave(node=node, reason=HANDLED)
         return
     if isinstance(parent, ast.Dict | ast.Subscript):
         yield view.notice(node, reason=_TABLE, todo=_TABLE_TODO, confidence="unsure")

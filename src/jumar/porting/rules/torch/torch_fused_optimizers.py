@@ -61,7 +61,14 @@ def torch_fused_optimizers(call: ast.Call, view: View) -> Iterator[Change]:
         return
     for argument, reason in (("fused", _FUSED), ("foreach", _FOREACH)):
         word = keyword(call, argument)
-        if word is not None and literal(word.value) is not False:
-            if isinstance(word.value, ast.Constant) and word.value.value is None:
-                continue
-            yield view.notice(word, reason=reason, todo=todo, severity="speed")
+        if word is None or (isinstance(word.value, ast.Constant) and not word.value.value):
+            continue
+        certain = literal(word.value) is True
+        if certain or name != "dict":
+            yield view.notice(
+                word,
+                reason=reason,
+                todo=todo,
+                severity="speed",
+                confidence="certain" if certain else "unsure",
+            )

@@ -111,9 +111,21 @@ def _reference(node: ast.Attribute, view: View) -> Iterator[Change]:
             change = token(view.module, node, "CUDA", "NPU")
             if change is not None:
                 yield view.rewrite(node, change, reason=_ACTIVITY)
-    elif node.attr in PROFILER_NAMES and view.module.name_of(node.value) == "torch.profiler":
+    elif (
+        node.attr in PROFILER_NAMES
+        and view.module.name_of(node.value) == "torch.profiler"
+        and _is_shared(node, view)
+    ):
         change = replace(view.module, node.value, "torch_npu.profiler")
         yield view.rewrite(node, change, reason=_WHY, imports=IMPORT)
+
+
+def _is_shared(node: ast.Attribute, view: View) -> bool:
+    """Whether a name is not an activity of yet another device, such as ProfilerActivity.XPU."""
+    parent = view.module.parent(node)
+    if node.attr != "ProfilerActivity" or not isinstance(parent, ast.Attribute):
+        return True
+    return parent.attr in ("CPU", "CUDA")
 
 
 def _imported(node: ast.ImportFrom, view: View) -> Iterator[Change]:

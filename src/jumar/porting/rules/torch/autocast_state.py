@@ -1,0 +1,70 @@
+"""Questions about autocast's state name the NPU."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change, Replacement
+from jumar.porting.editing import open_parenthesis
+from jumar.porting.edits import Text
+from jumar.porting.registry import Example, rule
+from jumar.porting.torch_scripts import IMPORT, TORCH, is_written, token
+from jumar.porting.view import View
+
+_WHY = Text(
+    en="without a device these functions ask about CUDA's autocast",
+    zh="不指定设备时，这些函数查询的是 CUDA 的 autocast 状态",
+)
+_CALLS = {
+    "torch.is_autocast_enabled": ("is_autocast_enabled", 0),
+    "torch.get_autocast_gpu_dtype": ("get_autocast_dtype", 0),
+    "torch.set_autocast_enabled": ("set_autocast_enabled", 1),
+    "torch.set_autocast_gpu_dtype": ("set_autocast_dtype", 1),
+}
+"""What each function is called where it takes a device, and its number of arguments without."""
+
+
+@rule(
+    "autocast-state",
+    title=Text(en="Autocast's state is that of the NPU", zh="autocast 状态针对 NPU 查询"),
+    source="PyTorch 2.4 and later (torch.get_autocast_dtype); torch_npu/npu/autocast_utils.py",
+    language="torch",
+    calls=tuple(_CALLS),
+    examples=(
+        Example(
+            before="import torch\n\nif torch.is_autocast_enabled():\n"
+            "    dtype = torch.get_autocast_gpu_dtype()\n",
+            after="import torch\nimport torch_npu\n\nif torch.is_autocast_enabled('npu'):\n"
+            "    dtype = torch.get_autocast_dtype('npu')\n",
+            options=TORCH,
+        ),
+        Example(
+            before="import torch\n\ntorch.set_autocast_enabled(False)\n"
+            "torch.set_autocast_gpu_dtype(dtype)\n",
+            after="import torch\nimport torch_npu\n\ntorch.set_autocast_enabled('npu', False)\n"
+            "torch.set_autocast_dtype('npu', dtype)\n",
+            options=TORCH,
+        ),
+    ),
+    untouched=(
+        "import torch\n\non = torch.is_autocast_enabled(device)\n",
+        "import torch\n\ndtype = torch.get_autocast_cpu_dtype()\n",
+        "import torch\n\ntorch.set_autocast_enabled('cpu', True)\n",
+        "from mylib import is_autocast_enabled\n\nis_autocast_enabled()\n",
+        "import torch\n\nask = torch.is_autocast_enabled\nask()\n",
+    ),
+)
+def autocast_state(call: ast.Call, view: View) -> Iterator[Change]:
+    """Add the device as the first argument."""
+    name, count = _CALLS.get(view.module.name_of(call.func) or "", ("", -1))
+    if not name or len(call.args) != count or call.keywords:
+        return
+    if not isinstance(call.func, ast.Attribute) or not is_written(view.module, call.func):
+        return
+    rename = token(view.module, call.func, call.func.attr, name)
+    if rename is None:
+        return
+    position = open_parenthesis(view.module, call) + 1
+    text = "'npu', " if call.args else "'npu'"
+    device = Replacement(start=position, end=position, text=text)
+    changes = (rename, device) if rename.text != call.func.attr else (device,)
+    yield view.rewrite(call, *changes, reason=_WHY, imports=IMPORT)

@@ -105,6 +105,7 @@ class Kinds:
         self.module = module
         self._known: dict[ast.AST, str] = {}
         self._attributes: dict[ast.ClassDef, dict[str, list[ast.expr]]] = {}
+        self._returns: dict[str, str] = {}
 
     def of(self, node: ast.expr | None) -> Kind | None:
         """The kind of what an expression holds, or None where that cannot be told."""
@@ -175,6 +176,14 @@ class Kinds:
 
     def _returned(self, name: str, depth: int) -> str:
         """The kind of what a function of the tree returns, if all its returns agree."""
+        if name not in self._returns:
+            found = self._returned_anew(name, depth)
+            if found == _AGAIN:
+                return found
+            self._returns[name] = found
+        return self._returns[name]
+
+    def _returned_anew(self, name: str, depth: int) -> str:
         module, node = self.module.definition(name)
         if module is None or not isinstance(node, ast.FunctionDef):
             return _UNKNOWN

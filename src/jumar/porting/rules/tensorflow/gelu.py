@@ -66,6 +66,7 @@ _TWO: dict[str, Callable[[float, float], float]] = {
     "subtract": operator.sub,
     "divide": operator.truediv,
 }
+_CURVES = ("tanh", "erf")
 _LIBRARIES = ("tensorflow.", "tensorflow.math.", "tensorflow.nn.", "numpy.", "math.")
 
 
@@ -126,7 +127,7 @@ def gelu(function: ast.FunctionDef, view: View) -> Iterator[Change]:
     body = [part for part in function.body if not _is_docstring(part)]
     if not body or method or not isinstance(body[-1], ast.Return):
         return
-    if not (named or _curves(function, view)) or not _of_tensorflow(function, view):
+    if not (named or _curves(function)) or not _of_tensorflow(function, view):
         return
     arguments = function.args
     single = len(arguments.args) == 1 and not (
@@ -160,11 +161,12 @@ def _is_docstring(part: ast.stmt) -> bool:
     )
 
 
-def _curves(function: ast.FunctionDef, view: View) -> bool:
+def _curves(function: ast.FunctionDef) -> bool:
     """Whether a function calls tanh or erf at all."""
     return any(
         isinstance(node, ast.Call)
-        and (view.module.name_of(node.func) or "").rpartition(".")[2] in ("tanh", "erf")
+        and isinstance(node.func, ast.Name | ast.Attribute)
+        and (node.func.id if isinstance(node.func, ast.Name) else node.func.attr) in _CURVES
         for node in ast.walk(function)
     )
 

@@ -97,11 +97,11 @@ def _of_node(
     if used is None or _is_inner(node, view):
         return
     parent = view.module.parent(node)
-    if used.startswith("Compression."):
-        yield view.rewrite(node, replace(view.module, node, "None"), reason=_NONE)
-    elif used in _OPERATIONS and _is_argument(node, view):
+    if used.startswith(("Compression.", *_OPERATIONS)) and _is_argument(node, view):
         # It goes with the call whose argument it is.
         return
+    if used.startswith("Compression."):
+        yield view.rewrite(node, replace(view.module, node, "None"), reason=_NONE)
     elif used in _DONE_ELSEWHERE and isinstance(parent, ast.Call) and parent.func is node:
         return
     else:

@@ -99,14 +99,15 @@ def sites(view: View, done: frozenset[str]) -> Iterator[Site]:
 
 def is_made(call: ast.Call, view: View) -> bool:
     """Whether a call makes an optimizer of TensorFlow, or one around another."""
-    if view.kinds.of(call) != "Optimizer":
-        return False
     name = view.module.name_of(call.func) or ""
     if name.startswith("tree:"):
         module, node = view.module.definition(name)
         # What a function of the tree returns is wrapped where that function makes it.
-        return module is not None and isinstance(node, ast.ClassDef)
-    return bool(name)
+        if module is None or not isinstance(node, ast.ClassDef):
+            return False
+    elif not any(word in name for word in ("ptimizer", "graph_rewrite")):
+        return False
+    return view.kinds.of(call) == "Optimizer"
 
 
 def optimizers(view: View) -> list[ast.Call]:

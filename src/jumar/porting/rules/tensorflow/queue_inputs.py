@@ -28,7 +28,23 @@ _RUNNERS_TODO = Text(
     en="keep it as long as the input has queues; remove it with them",
     zh="输入仍有队列时保留；改写输入后一并删除",
 )
-_TRAIN = ["batch", "batch_join", "shuffle_batch", "shuffle_batch_join", "maybe_batch", "maybe_batch_join", "maybe_shuffle_batch", "string_input_producer", "range_input_producer", "slice_input_producer", "input_producer", "limit_epochs", "QueueRunner", "add_queue_runner"]
+_TRAIN = (
+    "batch",
+    "batch_join",
+    "shuffle_batch",
+    "shuffle_batch_join",
+    "maybe_batch",
+    "maybe_batch_join",
+    "maybe_shuffle_batch",
+    "maybe_shuffle_batch_join",
+    "string_input_producer",
+    "range_input_producer",
+    "slice_input_producer",
+    "input_producer",
+    "limit_epochs",
+    "QueueRunner",
+    "add_queue_runner",
+)
 _CLASSES = ("FIFOQueue", "RandomShuffleQueue", "PaddingFIFOQueue", "PriorityQueue")
 _QUEUES = (
     *(f"tensorflow.train.{name}" for name in _TRAIN),

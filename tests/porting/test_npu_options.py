@@ -163,6 +163,8 @@ def test_what_is_found_in_a_block(block, expected):
             {"save_checkpoints_steps": 10, "save_checkpoints_secs": 60},
             ["save_checkpoints_secs: lint-option-conflict"],
         ),
+        ({"enable_data_pre_proc": False}, ["enable_data_pre_proc: lint-deprecated-option"]),
+        ({"enable_data_pre_proc": True}, []),
         ({"iterations_per_loop": 0}, ["iterations_per_loop: lint-option-value"]),
     ],
 )

@@ -5,6 +5,7 @@ import builtins
 import itertools
 import json
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -141,6 +142,7 @@ def npu_config_proto(config_proto=None):
     return config
 
 import os
+from pathlib import Path
 os.chdir(sys.argv[2])
 __file__ = os.path.join(sys.argv[2], "train.py")
 exec(sys.argv[1])
@@ -187,3 +189,26 @@ def test_tensorflow_takes_every_option_in_its_field(tmp_path):
         "npu_profiling",
         "npu_tuning",
     ]
+
+
+def test_the_stand_in_which_validates_options_takes_every_one(tmp_path):
+    arguments = ", ".join(f"{key}={value}" for key, value in run_config_arguments(EVERYTHING))
+    text = session_config_function(
+        EVERYTHING, name="npu_session_config", config_proto_name="npu_config_proto"
+    )
+    (tmp_path / "ops info.json").write_text('{"black-list": {"to-add": ["SoftmaxV2"]}}')
+    standin = Path(session_options.__code__.co_filename).parent / "standin"
+    program = f"""
+import os
+from pathlib import Path
+sys.path.insert(0, sys.argv[3])
+os.chdir(sys.argv[2])
+__file__ = os.path.join(sys.argv[2], "train.py")
+from npu_bridge.npu_init import *
+exec(sys.argv[1])
+with tf.Session(config=npu_session_config()) as session:
+    three = session.run(tf.constant(1) + 2)
+NPURunConfig(model_dir="run", {arguments})
+answer(int(three))
+"""
+    assert run_tensorflow(program, text, str(tmp_path), str(standin)) == 3

@@ -73,6 +73,10 @@ ANSWERS["distributed"] = regression(exponential, 60, blow_up=(10, 20), is_distri
 ANSWERS["fixed"] = regression(lambda: FixedLossScaleManager(1024), 20, blow_up=(10,))
 ANSWERS["unchecked"] = regression(
     lambda: FixedLossScaleManager(1024, enable_overflow_check=False), 12, blow_up=(10,))
+npu_plugin.set_device_sat_mode(1)
+ANSWERS["infinities"] = regression(
+    lambda: FixedLossScaleManager(1024, enable_overflow_check=False), 12, blow_up=(10,))
+npu_plugin.set_device_sat_mode(0)
 ANSWERS["too small"] = error(FixedLossScaleManager, 0.5)
 ANSWERS["no manager"] = error(NPUOptimizer, tf.train.AdamOptimizer(), is_loss_scale=True)
 
@@ -86,7 +90,7 @@ with tf.Graph().as_default():
     apply = opt.apply_gradients(pairs)
     with tf.Session() as sess:
         sess.run(tf.global_variables_initializer())
-        ANSWERS["slices"] = [sess.run(pairs[0][0].values).tolist(), pairs[1][0] is None]
+        ANSWERS["slices"] = [sess.run(pairs[0][0]).tolist(), pairs[1][0] is None]
         sess.run(apply)
         ANSWERS["rows"] = (sess.run(table) != 1).all(axis=1).tolist()
 
@@ -193,6 +197,7 @@ def test_a_fixed_scale_leaves_overflows_out_unless_it_is_told_not_to_look(
     assert set(answers["fixed"]["scales"]) == {1024}
     assert not np.isfinite(answers["unchecked"]["weights"]).any()
     assert answers["unchecked"]["step"] == 12
+    assert answers["infinities"]["step"] == 11
 
 
 def test_wrong_loss_scales_are_refused(answers: dict[str, Any]) -> None:
@@ -205,8 +210,10 @@ def test_the_loss_scale_optimizer_hands_unknown_names_on(answers: dict[str, Any]
     assert answers["no attribute"].startswith("AttributeError")
 
 
-def test_gradients_of_rows_and_missing_ones_are_unscaled(answers: dict[str, Any]) -> None:
-    assert answers["slices"] == [[[1, 1], [1, 1]], True]
+def test_gradients_of_rows_become_dense_and_missing_ones_stay_missing(
+    answers: dict[str, Any],
+) -> None:
+    assert answers["slices"] == [[[0, 0], [2, 2], [0, 0], [0, 0]], True]
     assert answers["rows"] == [False, True, False, False]
 
 

@@ -2,6 +2,7 @@
 
 import tensorflow as tf
 
+from npu_bridge.estimator.npu import npu_plugin
 from npu_bridge.estimator.npu.npu_loss_scale_manager import FixedLossScaleManager
 from npu_bridge.hccl import hccl_ops
 from npu_bridge_standin.device_ops import all_finite
@@ -62,6 +63,9 @@ class NPULossScaleOptimizer(tf.train.Optimizer):
         return tf.group(update, self._loss_scale_manager.update_loss_scale(finite))
 
     def _checks_overflow(self):
+        if npu_plugin.is_inf_nan_enabled():
+            # A device in this mode has infinities to look at, whatever the manager says.
+            return True
         if isinstance(self._loss_scale_manager, FixedLossScaleManager):
             return self._loss_scale_manager.get_enable_overflow_check()
         return True
@@ -74,17 +78,12 @@ def scaled_loss(loss, scale):
 
 
 def unscaled(grads_and_vars, scale):
-    """Gradients divided by the scale."""
+    """Gradients divided by the scale; those of rows become dense, as TensorFlow's own do here."""
     factor = tf.reciprocal(scale + 0)
-    divided = []
-    for grad, variable in grads_and_vars:
-        if isinstance(grad, tf.IndexedSlices):
-            values = grad.values * tf.cast(factor, grad.dtype.base_dtype)
-            grad = tf.IndexedSlices(values, grad.indices, grad.dense_shape)
-        elif grad is not None:
-            grad = grad * tf.cast(factor, grad.dtype.base_dtype)
-        divided.append((grad, variable))
-    return divided
+    return [
+        (None if grad is None else grad * tf.cast(factor, grad.dtype.base_dtype), variable)
+        for grad, variable in grads_and_vars
+    ]
 
 
 def finite_everywhere(grads_and_vars, is_distributed):

@@ -1,0 +1,88 @@
+"""Where a script begins and ends: the statements that run when it is started."""
+
+import ast
+from dataclasses import dataclass
+
+from jumar.porting.view import View
+
+_RUNNERS = ("tensorflow.app.run", "absl.app.run")
+_DEFINITIONS = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The statement before which a script's work begins, and the one with which it ends."""
+
+    first: ast.stmt
+    last: ast.stmt
+
+
+def entry_point(view: View) -> Entry | None:
+    """The body of the main function, or of the main guard; None for modules without one.
+
+    Scripts without a guard are found by `top_level`.
+    """
+    for statement in reversed(view.module.tree.body):
+        if isinstance(statement, ast.If) and _is_main_guard(statement):
+            body = _main_body(statement, view) or statement.body
+            return Entry(_after_docstring(body), body[-1])
+    return None
+
+
+def top_level(view: View) -> Entry | None:
+    """The statements of a script without main guard, from where it begins to work.
+
+    That is the first statement that calls something of TensorFlow, Keras or the script itself.
+    """
+    body = view.module.tree.body
+    for statement in body:
+        if isinstance(statement, (*_DEFINITIONS, ast.Try)):
+            continue
+        if any(isinstance(node, ast.Call) and _works(node, view) for node in ast.walk(statement)):
+            return Entry(statement, body[-1])
+    return None
+
+
+def _works(call: ast.Call, view: View) -> bool:
+    name = view.module.name_of(call.func) or ""
+    return name.startswith(("tensorflow.", "keras.", "tree:"))
+
+
+def _is_main_guard(statement: ast.If) -> bool:
+    test = statement.test
+    if not isinstance(test, ast.Compare) or len(test.comparators) != 1:
+        return False
+    sides = [test.left, test.comparators[0]]
+    names = [side.id for side in sides if isinstance(side, ast.Name)]
+    values = [side.value for side in sides if isinstance(side, ast.Constant)]
+    return names == ["__name__"] and values == ["__main__"]
+
+
+def _main_body(guard: ast.If, view: View) -> list[ast.stmt] | None:
+    """The body of the one function that a guard calls: `main()`, `tf.app.run(main)`."""
+    last = guard.body[-1]
+    call = last.value if isinstance(last, ast.Expr) else None
+    if isinstance(call, ast.Call) and view.module.name_of(call.func) == "sys.exit" and call.args:
+        call = call.args[0]
+    if not isinstance(call, ast.Call):
+        return None
+    called: ast.expr | None = call.func
+    if view.module.name_of(call.func) in _RUNNERS:
+        words = [word.value for word in call.keywords if word.arg == "main"]
+        called = call.args[0] if call.args else (words or [None])[0]
+        if called is None:
+            return _function("main", view)
+    return _function(called.id, view) if isinstance(called, ast.Name) else None
+
+
+def _function(name: str, view: View) -> list[ast.stmt] | None:
+    bindings = view.module.scopes.module.bindings.get(name, [])
+    if len(bindings) == 1 and isinstance(bindings[0].node, ast.FunctionDef):
+        return bindings[0].node.body
+    return None
+
+
+def _after_docstring(body: list[ast.stmt]) -> ast.stmt:
+    first = body[0]
+    is_text = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    return body[1] if is_text and len(body) > 1 else first

@@ -1,0 +1,88 @@
+"""A new session of Keras is one for the NPU as well."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change
+from jumar.porting.editing import insert_after, replace
+from jumar.porting.edits import Text
+from jumar.porting.registry import Example, rule
+from jumar.porting.view import View
+
+_CLEARED = Text(
+    en="clear_session forgets the session with NpuOptimizer: npu_clear_session begins a new one",
+    zh="clear_session 会丢弃带 NpuOptimizer 的会话：npu_clear_session 会重新创建",
+)
+_STANDALONE = ("keras.backend.clear_session", "keras.backend.tensorflow_backend.clear_session")
+
+
+@rule(
+    "keras-clear-session",
+    title=Text(
+        en="clear_session begins a new session for the NPU",
+        zh="clear_session 后重新创建 NPU 会话",
+    ),
+    source="npu_init.py of Ascend/tensorflow",
+    calls=("tensorflow.keras.backend.clear_session", *_STANDALONE),
+    examples=(
+        Example(
+            before="from tensorflow.keras import backend as K\n\nK.clear_session()\n",
+            after="from tensorflow.keras import backend as K\n"
+            "from npu_bridge.npu_init import npu_clear_session\n\nnpu_clear_session()\n",
+        ),
+        Example(
+            before="from keras import backend as K\n\nfor i in range(3):\n"
+            "    K.clear_session()\n    build(i)\n",
+            after="from keras import backend as K\n"
+            "from npu_bridge.npu_init import set_keras_session_npu_config\n\n"
+            "for i in range(3):\n    K.clear_session()\n"
+            "    K.set_session(set_keras_session_npu_config())\n    build(i)\n",
+        ),
+    ),
+    untouched=(
+        "import mine as K\n\nK.clear_session()\n",
+        "from flask import session\n\nsession.clear_session()\n",
+        "import tensorflow as tf\n\ntf.reset_default_graph()\n",
+        "import tensorflow as tf\n\nprint(tf.keras.backend.clear_session)\n",
+    ),
+)
+def keras_clear_session(call: ast.Call, view: View) -> Iterator[Change]:
+    """Replace TensorFlow's; set a session again after that of stand-alone Keras."""
+    statement = view.module.statement(call)
+    if call.args or call.keywords or not isinstance(statement, ast.Expr):
+        return
+    function, imports, functions = view.session_config()
+    config = f"config={function}()" if functions else ""
+    imports = imports if functions else ()
+    if view.kinds.called(call) in _STANDALONE:
+        following = _following(statement, view)
+        if following is not None and "set_session" in view.module.source(following):
+            return
+        setter = _beside(call, view)
+        if not setter:
+            return
+        made = f"{view.npu('set_keras_session_npu_config')}({config})"
+        change = insert_after(view.module, statement, f"{setter}({made})")
+        imports = ("set_keras_session_npu_config", *imports)
+    else:
+        text = f"{view.npu('npu_clear_session')}({config})"
+        change = replace(view.module, call, text)
+        imports = ("npu_clear_session", *imports)
+    yield view.rewrite(call, change, reason=_CLEARED, imports=imports, functions=functions)
+
+
+def _beside(call: ast.Call, view: View) -> str:
+    """`K.set_session` of `K.clear_session`."""
+    if isinstance(call.func, ast.Attribute):
+        return f"{view.module.source(call.func.value)}.set_session"
+    return ""
+
+
+def _following(statement: ast.stmt, view: View) -> ast.stmt | None:
+    parent = view.module.parent(statement)
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(parent, name, None)
+        if isinstance(block, list) and statement in block:
+            index = block.index(statement)
+            return block[index + 1] if index + 1 < len(block) else None
+    return None

@@ -1,0 +1,96 @@
+"""A Keras model as an estimator."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change, Replacement
+from jumar.porting.editing import replace
+from jumar.porting.edits import Text
+from jumar.porting.options import PortOptions
+from jumar.porting.prelude import RUN_CONFIG as RUN_CONFIG_FUNCTIONS
+from jumar.porting.registry import Example, rule
+from jumar.porting.rules.tensorflow.estimator import (
+    added_config,
+    config_imports,
+    job_imports,
+    job_line,
+    with_minimal_config,
+)
+from jumar.porting.rules.tensorflow.estimator_plan import MODEL_TO_ESTIMATOR, estimator_plan
+from jumar.porting.view import View
+
+_CONVERTED = Text(
+    en="model_to_npu_estimator makes an NPUEstimator of the model; it needs JOB_ID in the "
+    "environment, whatever it says",
+    zh="model_to_npu_estimator 将模型转换为 NPUEstimator；环境变量 JOB_ID 必须存在，取值任意",
+)
+
+
+@rule(
+    "keras-estimator",
+    title=Text(
+        en="model_to_estimator becomes model_to_npu_estimator",
+        zh="model_to_estimator 替换为 model_to_npu_estimator",
+    ),
+    source="keras_to_npu.py of Ascend/tensorflow",
+    calls=(MODEL_TO_ESTIMATOR,),
+    examples=(
+        Example(
+            before="import tensorflow as tf\n\n"
+            "rc = tf.estimator.RunConfig(logs, None, 0, 50)\n"
+            "estimator = tf.keras.estimator.model_to_estimator(model, config=rc)\n",
+            after="import tensorflow as tf\nimport os\n"
+            "from npu_bridge.npu_init import NPURunConfig, keras_to_npu\n\n"
+            "rc = NPURunConfig(model_dir=logs, tf_random_seed=None, save_summary_steps=0, "
+            "save_checkpoints_steps=50)\n"
+            'os.environ.setdefault("JOB_ID", "10086")\n'
+            "estimator = keras_to_npu.model_to_npu_estimator(model, config=rc)\n",
+        ),
+        Example(
+            before="from tensorflow.keras.estimator import model_to_estimator\n\n"
+            "estimator = model_to_estimator(model, None, None, logs, config, 'saver')\n",
+            after="from tensorflow.keras.estimator import model_to_estimator\n"
+            "from npu_bridge.npu_init import npu_run_config_init\n\n"
+            "estimator = model_to_estimator("
+            "model, None, None, logs, npu_run_config_init(run_config=config), 'saver')\n",
+        ),
+        Example(
+            before="import tensorflow as tf\n\n"
+            "estimator = tf.keras.estimator.model_to_estimator(model)\n",
+            after="import tensorflow as tf\n"
+            "from npu_bridge.npu_init import npu_run_config_init\n\n"
+            "estimator = tf.keras.estimator.model_to_estimator("
+            "model, config=npu_run_config_init())\n",
+            options=PortOptions(minimal=True),
+        ),
+    ),
+    untouched=(
+        "from mine import model_to_estimator\n\nmodel_to_estimator(model)\n",
+        "import tensorflow as tf\n\nprint(tf.keras.estimator.model_to_estimator)\n",
+        "import tensorflow as tf\n\ntf.keras.estimator.model_to_estimator(**words)\n",
+        "from npu_bridge.npu_init import *\n\n"
+        "keras_to_npu.model_to_npu_estimator(model, config=NPURunConfig())\n",
+    ),
+)
+def keras_estimator(call: ast.Call, view: View) -> Iterator[Change]:
+    """Use the NPU's function where the configuration can be an NPURunConfig."""
+    if call not in estimator_plan(view).estimators:
+        yield from with_minimal_config(call, 4, view)
+        return
+    name = f"{view.npu('keras_to_npu')}.model_to_npu_estimator"
+    changes = [
+        replace(view.module, call.func, name),
+        *job_line(call, view),
+        *added_config(call, 4, view),
+    ]
+    # The two have changed places in its signature.
+    for value, word in zip(call.args[4:], ("config", "checkpoint_format"), strict=False):
+        start, _ = view.module.span(value)
+        changes.append(Replacement(start=start, end=start, text=f"{word}="))
+    yield view.rewrite(
+        call,
+        *changes,
+        reason=_CONVERTED,
+        imports=("keras_to_npu", *job_imports(call, view), *config_imports(call, 4, view)),
+        functions=(RUN_CONFIG_FUNCTIONS,),
+    )

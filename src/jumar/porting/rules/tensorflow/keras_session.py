@@ -1,0 +1,228 @@
+"""Keras trains in a session for the NPU."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change, Leave, Replacement
+from jumar.porting.editing import insert_after, insert_before
+from jumar.porting.edits import Text
+from jumar.porting.options import PortOptions
+from jumar.porting.registry import Example, rule
+from jumar.porting.rules.tensorflow.entry_points import entry_point, top_level
+from jumar.porting.view import NPU_INIT, View
+
+_RUNS = frozenset(
+    (
+        "fit",
+        "fit_generator",
+        "train_on_batch",
+        "evaluate",
+        "evaluate_generator",
+        "test_on_batch",
+        "predict",
+        "predict_generator",
+        "predict_on_batch",
+    )
+)
+_BACKENDS = (
+    "tensorflow.keras.backend",
+    "keras.backend",
+    "keras.backend.tensorflow_backend",
+)
+_SET_SESSIONS = tuple(f"{backend}.set_session" for backend in _BACKENDS)
+_NAME = "npu_keras_session"
+_ENTRY = Text(
+    en="Keras runs in the session that is set before the model is built: one with NpuOptimizer; "
+    "the device's memory is freed when it is closed",
+    zh="Keras 使用建模之前设置的会话：该会话带有 NpuOptimizer；关闭会话后才会释放设备资源",
+)
+_SET = Text(
+    en="the script gives Keras a session of its own, whose configuration is the NPU's",
+    zh="脚本自行为 Keras 设置会话，其配置已为 NPU 配置",
+)
+_NO_ENTRY = Text(
+    en="a Keras model runs here, and the module has no main part in which its session could be set",
+    zh="此处运行 Keras 模型，但模块没有主程序部分可设置会话",
+)
+_NO_ENTRY_TODO = Text(
+    en="call set_keras_session_npu_config() where the script begins, before the model is built, "
+    "and close_session() on what it returns at the end",
+    zh="在脚本开头、建模之前调用 set_keras_session_npu_config()，"
+    "结束时对其返回值调用 close_session()",
+)
+_NOT_CLOSED = Text(
+    en="the script ends with a value that is computed last, so the session is not closed here",
+    zh="脚本以最后计算的返回值结束，因此未在此处关闭会话",
+)
+_NOT_CLOSED_TODO = Text(
+    en="call close_session({name}) once the value is there",
+    zh="得到该值后调用 close_session({name})",
+)
+_MODEL = "    model = tf.keras.Sequential()\n    model.compile('sgd', 'mse')\n"
+_IMPORTS = "from npu_bridge.npu_init import close_session, set_keras_session_npu_config\n\n"
+
+
+@rule(
+    "keras-session",
+    title=Text(en="Keras runs in a session for the NPU", zh="Keras 使用 NPU 会话"),
+    source="npu_init.py of Ascend/tensorflow; TensorFlow 1.15 migration guide of CANN",
+    examples=(
+        Example(
+            before="import tensorflow as tf\n\n"
+            "def main():\n" + _MODEL + "    model.fit(x, y)\n\n"
+            "if __name__ == '__main__':\n    main()\n",
+            after="import tensorflow as tf\n" + _IMPORTS + "def main():\n"
+            "    npu_keras_session = set_keras_session_npu_config()\n"
+            + _MODEL
+            + "    model.fit(x, y)\n"
+            "    close_session(npu_keras_session)\n\n"
+            "if __name__ == '__main__':\n    main()\n",
+        ),
+        Example(
+            before="from keras.models import Sequential\nfrom keras import backend as K\n\n"
+            "epochs = 3\nmodel = Sequential()\nmodel.fit(x, y, epochs=epochs)\n",
+            after="from keras.models import Sequential\nfrom keras import backend as K\n"
+            + _IMPORTS
+            + "epochs = 3\n"
+            "npu_keras_session = set_keras_session_npu_config()\n"
+            "K.set_session(npu_keras_session)\n"
+            "model = Sequential()\nmodel.fit(x, y, epochs=epochs)\n"
+            "close_session(npu_keras_session)\n",
+        ),
+        Example(
+            before="import keras\n\n"
+            "def train(args):\n"
+            '    """Train."""\n'
+            "    model = keras.models.load_model(args.path)\n"
+            "    history = model.fit_generator(batches)\n"
+            "    return history\n\n"
+            "if __name__ == '__main__':\n    train(parse())\n",
+            after="import keras\n" + _IMPORTS + "def train(args):\n"
+            '    """Train."""\n'
+            "    npu_keras_session = set_keras_session_npu_config()\n"
+            "    keras.backend.set_session(npu_keras_session)\n"
+            "    model = keras.models.load_model(args.path)\n"
+            "    history = model.fit_generator(batches)\n"
+            "    close_session(npu_keras_session)\n"
+            "    return history\n\n"
+            "if __name__ == '__main__':\n    train(parse())\n",
+        ),
+        Example(
+            before="import tensorflow as tf\n\n"
+            "def train(x, y):\n" + _MODEL + "    model.fit(x, y)\n",
+            after="import tensorflow as tf\n\ndef train(x, y):\n"
+            + _MODEL
+            + "    model.fit(x, y)\n",
+        ),
+        Example(
+            before="import tensorflow as tf\n\nmodel = tf.keras.Sequential()\nmodel.fit(x, y)\n",
+            after="import tensorflow as tf\n"
+            "from npu_bridge.npu_init import close_session, npu_config_proto, "
+            "set_keras_session_npu_config\n\n\n"
+            "def npu_session_config(config=None):\n"
+            '    """Session options for the NPU."""\n'
+            "    config = npu_config_proto(config_proto=config)\n"
+            "    for optimizer in config.graph_options.rewrite_options.custom_optimizers:\n"
+            '        if optimizer.name == "NpuOptimizer":\n'
+            '            optimizer.parameter_map["precision_mode"].s = b"force_fp16"\n'
+            "    return config\n\n"
+            "npu_keras_session = set_keras_session_npu_config(config=npu_session_config())\n"
+            "model = tf.keras.Sequential()\nmodel.fit(x, y)\n"
+            "close_session(npu_keras_session)\n",
+            options=PortOptions(precision="force_fp16"),
+        ),
+    ),
+    untouched=(
+        "from sklearn.svm import SVC\n\nmodel = SVC()\nmodel.fit(x, y)\n",
+        "import torch\n\nmodel = Sequential()\nmodel.fit(x, y)\n",
+        "import tensorflow as tf\n\ndef build():\n    return tf.keras.Sequential()\n",
+        "import tensorflow as tf\n\nmodel = tf.keras.Sequential()\nmodel.compile('sgd', 'mse')\n",
+        "import tensorflow as tf\n\n"
+        "class Denoiser(object):\n    def fit(self, x):\n        return x\n\n"
+        "Denoiser().fit(1)\n",
+        "import tensorflow as tf\nfrom npu_bridge.npu_init import *\n\n"
+        "sess = set_keras_session_npu_config(config=config)\n"
+        "model = tf.keras.Sequential()\nmodel.fit(x, y)\nclose_session(sess)\n",
+        "import tensorflow as tf\nfrom tensorflow.keras import backend as K\n\n"
+        "K.set_session(sess)\nmodel = tf.keras.Sequential()\nmodel.fit(x, y)\n",
+    ),
+)
+def keras_session(tree: ast.Module, view: View) -> Iterator[Change]:
+    """Set a session at the beginning of the script and close it at its end."""
+    runs = [
+        node
+        for node in view.module.scopes.nodes
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in _RUNS
+        and view.kinds.of(node.func.value) == "KerasModel"
+    ]
+    if not runs:
+        return
+    own = _own_session(tree, view)
+    if own is not None:
+        yield Leave(node=own, reason=_SET)
+        return
+    entry = entry_point(view)
+    if entry is None and any(view.module.function(node) is None for node in runs):
+        entry = top_level(view)
+    if entry is None:
+        yield view.notice(runs[0], reason=_NO_ENTRY, todo=_NO_ENTRY_TODO, confidence="likely")
+        return
+    function, imports, functions = view.session_config()
+    config = f"config={function}()" if functions else ""
+    lines = [f"{_NAME} = {view.npu('set_keras_session_npu_config')}({config})"]
+    needs = ["set_keras_session_npu_config", *(imports if functions else ())]
+    set_session, needed = _set_session(view)
+    if set_session:
+        lines.append(f"{set_session}({_NAME})")
+    changes = [insert_before(view.module, entry.first, "\n".join(lines))]
+    closing = _closing(entry.last, view)
+    if closing is None:
+        yield view.notice(entry.last, reason=_NOT_CLOSED, todo=_NOT_CLOSED_TODO.filled(name=_NAME))
+    else:
+        changes.append(closing)
+        needs.append("close_session")
+    yield view.rewrite(
+        entry.first,
+        *changes,
+        reason=_ENTRY,
+        confidence="likely",
+        imports=(*needs, *needed),
+        functions=functions,
+    )
+
+
+def _own_session(tree: ast.Module, view: View) -> ast.expr | None:
+    """Where the script sets a session of Keras itself."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name | ast.Attribute):
+            name = view.module.name_of(node)
+            if name in _SET_SESSIONS or name == f"{NPU_INIT}.set_keras_session_npu_config":
+                return node
+    return None
+
+
+def _set_session(view: View) -> tuple[str, tuple[str, ...]]:
+    """How the stand-alone Keras is given a session; empty if the script only has TensorFlow's."""
+    if not view.module.imports("keras"):
+        return "", ()
+    for local, bindings in view.module.scopes.module.bindings.items():
+        full = view.module.exported(local, frozenset())
+        if any(binding.kind == "import" for binding in bindings):
+            if full in _BACKENDS[1:]:
+                return f"{local}.set_session", ()
+            if full == "keras":
+                return f"{local}.backend.set_session", ()
+    return "keras.backend.set_session", ("keras:",)
+
+
+def _closing(last: ast.stmt, view: View) -> Replacement | None:
+    line = f"{view.npu('close_session')}({_NAME})"
+    if isinstance(last, ast.Return):
+        if last.value is None or isinstance(last.value, ast.Name | ast.Constant):
+            return insert_before(view.module, last, line)
+        return None
+    if isinstance(last, ast.Raise):
+        return None
+    return insert_after(view.module, last, line)

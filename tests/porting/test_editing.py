@@ -74,6 +74,25 @@ def test_arguments_go_with_their_comma(before: str, gone: str, expected: str) ->
     ast.parse(result)
 
 
+@pytest.mark.parametrize(
+    ("before", "gone", "expected"),
+    [
+        ("f(a, b=2)", "b", "f(a, k=1, l=2)"),
+        ("f(b=2)", "b", "f(k=1, l=2)"),
+        ("f(b=2,)", "b", "f(k=1, l=2)"),
+        ("f(b=2, a=1)", "b", "f(a=1, k=1, l=2)"),
+        ("f(\n    a=1,\n    b=2,\n)", "b", "f(\n    a=1,\n    k=1,\n    l=2,\n)"),
+        ("f(b=2, **c)", "b", "f(k=1, l=2, **c)"),
+    ],
+)
+def test_arguments_take_the_place_of_others(before: str, gone: str, expected: str) -> None:
+    module = parsed(before)
+    call = call_of(module)
+    without = frozenset(word for word in call.keywords if word.arg == gone)
+    added = add_argument(module, call, "k=1", "l=2", without=without)
+    assert after(module, *remove(module, call, set(without)), added) == expected
+
+
 def test_slots_span_parentheses_and_keywords() -> None:
     module = parsed("f( (a) , k = (b),\n **c )")
     found = slots(module, call_of(module))

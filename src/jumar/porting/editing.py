@@ -109,22 +109,37 @@ def open_parenthesis(module: Module, call: ast.Call) -> int:
         position += 1
 
 
-def add_argument(module: Module, call: ast.Call, text: str) -> Replacement:
-    """One more argument, `name=value`, after the last, before a `**mapping`.
+def add_argument(
+    module: Module,
+    call: ast.Call,
+    *texts: str,
+    without: "frozenset[ast.expr | ast.keyword]" = frozenset(),
+) -> Replacement:
+    """More arguments, `name=value`, after the last, before a `**mapping`.
 
-    It gets a line of its own where the last argument has one.
+    They get lines of their own where the last argument has one.
+
+    Args:
+        module: Of the call.
+        call: The call.
+        texts: The arguments.
+        without: Arguments that `remove_arguments` removes in the same edit.
     """
     present = slots(module, call)
-    if not present:
-        position = open_parenthesis(module, call) + 1
-        return Replacement(start=position, end=position, text=text)
-    last = present[-1]
+    kept = [slot for slot in present if slot.node not in without]
+    if not kept:
+        last_end = present[-1].end if present else open_parenthesis(module, call) + 1
+        position = present[-1].comma + 1 if present and present[-1].comma >= 0 else last_end
+        return Replacement(start=position, end=position, text=", ".join(texts), side="close")
+    last = kept[-1]
     if isinstance(last.node, ast.keyword) and last.node.arg is None:
-        return Replacement(start=last.start, end=last.start, text=f"{text}, ")
+        text = "".join(f"{text}, " for text in texts)
+        return Replacement(start=last.start, end=last.start, text=text)
     line = module.lines.line_start(last.start)
     own_line = not module.text[line : last.start].strip() and line > module.span(call)[0]
     gap = module.lines.newline + module.text[line : last.start] if own_line else " "
-    return Replacement(start=last.end, end=last.end, text=f",{gap}{text}", side="close")
+    added = "".join(f",{gap}{text}" for text in texts)
+    return Replacement(start=last.end, end=last.end, text=added, side="close")
 
 
 def remove_arguments(

@@ -137,8 +137,11 @@ def _end_of_line_of(module: Module, statement: ast.stmt) -> int:
 
 
 def _imported(module: Module, name: str, member: str) -> bool:
+    """Whether a module or a member is bound at the top under the name that new text uses.
+
+    `import os as system` is no `os`.
+    """
     return any(
         binding.kind == "import" and binding.module == name and binding.member == member
-        for bindings in module.scopes.module.bindings.values()
-        for binding in bindings
+        for binding in module.scopes.module.bindings.get(member or name.partition(".")[0], [])
     )

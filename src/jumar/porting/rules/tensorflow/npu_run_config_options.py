@@ -53,7 +53,7 @@ def npu_run_config_options(call: ast.Call, view: View) -> Iterator[Change]:
     if added:
         yield view.rewrite(
             call,
-            add_argument(view.module, call, ", ".join(added)),
+            add_argument(view.module, call, *added),
             reason=_OPTIONS,
             imports=run_config_imports(view.options),
             functions=(RUN_CONFIG_FUNCTIONS,),

@@ -204,7 +204,8 @@ def _converted(call: ast.Call, view: View) -> Iterator[Change]:
     removed = remove_arguments(view.module, call, set(dropped.values()))
     added = [*_defaults(call), *npu_run_config_arguments(call, view)]
     if added:
-        changes.append(_add_after(call, added, set(dropped.values()), removed, view))
+        without = frozenset(dropped.values())
+        changes.append(add_argument(view.module, call, *added, without=without))
     yield view.rewrite(
         call,
         *changes,
@@ -214,24 +215,6 @@ def _converted(call: ast.Call, view: View) -> Iterator[Change]:
         functions=(RUN_CONFIG_FUNCTIONS,),
     )
     yield from _notices(call, dropped, view)
-
-
-def _add_after(
-    call: ast.Call,
-    added: list[str],
-    dropped: "set[ast.expr | ast.keyword]",
-    removed: tuple[Replacement, ...],
-    view: View,
-) -> Replacement:
-    """The added arguments, after the last of those that stay."""
-    kept = [slot for slot in slots(view.module, call) if slot.node not in dropped]
-    if not kept:
-        end = max((change.end for change in removed), default=-1)
-        if end < 0:
-            return add_argument(view.module, call, ", ".join(added))
-        return Replacement(start=end, end=end, text=", ".join(added))
-    position = kept[-1].end
-    return Replacement(start=position, end=position, text=f", {', '.join(added)}", side="close")
 
 
 def _defaults(call: ast.Call) -> list[str]:

@@ -38,7 +38,7 @@ _EXAMPLE_AFTER = (
     "    model_fn=model_fn,\n"
     "    config=npu_run_config_init(run_config=rc),\n"
     "    train_batch_size=8,\n"
-    "    eval_on_tpu=False, export_to_tpu=False)\n"
+    "    eval_on_tpu=False,\n    export_to_tpu=False)\n"
 )
 
 
@@ -101,7 +101,7 @@ def tpu_estimator(call: ast.Call, view: View) -> Iterator[Change]:
         replacements, imports, functions = config
         changes += replacements
     if added:
-        changes.append(add_argument(view.module, call, ", ".join(added)))
+        changes.append(add_argument(view.module, call, *added))
     if not changes:
         yield Leave(node=call, reason=_DONE)
         return

@@ -1,0 +1,93 @@
+"""The stand-in and the recorded names against the source of the real package.
+
+JUMAR_TF_ADAPTER names a checkout of Ascend/tensorflow, branch master; without it the tests skip.
+"""
+
+import ast
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jumar.porting.npu_names import NPU_NAMES
+from jumar.porting.standin import standin_folder
+
+VARIABLE = "JUMAR_TF_ADAPTER"
+
+pytestmark = pytest.mark.filterwarnings("ignore:invalid escape sequence:DeprecationWarning")
+
+
+@pytest.fixture(scope="module")
+def source() -> Path:
+    if not os.environ.get(VARIABLE):
+        pytest.skip(f"needs a checkout of Ascend/tensorflow, whose path is in {VARIABLE}")
+    folder = Path(os.environ[VARIABLE]) / "tf_adapter" / "python"
+    assert folder.is_dir(), f"{VARIABLE} has no tf_adapter/python"
+    return folder
+
+
+def modules(folder: Path) -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted((folder / "npu_bridge").rglob("*.py")):
+        parts = path.relative_to(folder).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        yield name, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def public_names(tree: ast.Module) -> set[str]:
+    names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    for node in tree.body:
+        if isinstance(node, ast.Assign):
+            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return {
+        name for name in names if not name.startswith(("_", "gen_")) and not name.endswith("_grad")
+    } - {"DEFAULT_GRAPH_SEED"}
+
+
+def signatures(name: str, tree: ast.Module) -> dict[str, str]:
+    """Arguments with defaults, of functions and of how classes are made, by full name."""
+    found: dict[str, str] = {}
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            found[f"{name}.{node.name}"] = ast.unparse(node.args)
+        elif isinstance(node, ast.ClassDef):
+            for method in node.body:
+                if isinstance(method, ast.FunctionDef) and method.name in ("__init__", "__new__"):
+                    found[f"{name}.{node.name}"] = ast.unparse(method.args)
+    return found
+
+
+def test_the_recorded_names_are_those_of_the_source(source: Path) -> None:
+    seen = {"hccl.manage.api", "hccl.split.api", "npu_bridge", "npu_bridge.embedding"}
+    for module, tree in modules(source):
+        names = public_names(tree)
+        if module in NPU_NAMES and module not in seen:
+            assert names <= NPU_NAMES[module], module
+            imported = NPU_NAMES[module] - names
+            leaks = ("npu_bridge.npu_init", "npu_bridge.estimator.npu.util")
+            assert not imported or module in leaks or module.endswith("helper"), module
+            seen.add(module)
+        elif module not in NPU_NAMES:
+            assert not names or "_api" in module or "mnist" in module, module
+    assert seen == set(NPU_NAMES)
+
+
+def test_what_the_stand_in_defines_takes_the_arguments_of_the_source(source: Path) -> None:
+    real = {
+        name: text
+        for module, tree in modules(source)
+        for name, text in signatures(module, tree).items()
+    }
+    ours = {
+        name: text
+        for module, tree in modules(standin_folder())
+        for name, text in signatures(module, tree).items()
+    }
+    common = [
+        name
+        for name in sorted(set(real) & set(ours))
+        if not name.rpartition(".")[2].startswith("_")
+    ]
+    assert len(common) > 130
+    different = {name: (ours[name], real[name]) for name in common if ours[name] != real[name]}
+    assert different == {}

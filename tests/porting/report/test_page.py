@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -151,6 +152,14 @@ def test_every_finding_leads_to_its_line() -> None:
     links = [attributes["href"].removeprefix("#") for attributes in read.all("a")]
     assert links == ["f3-d0", "f3-d1"]
     assert set(links) <= set(read.ids())
+
+
+def test_findings_that_say_the_same_stand_together() -> None:
+    files = tuple(replace(ported_file(), path=f"{name}.py") for name in "abc")
+    html = render(TreeReport(root=".", files=files))
+    cards = re.findall(r'<li class="finding.*?</ul>', html, flags=re.DOTALL)
+    assert [card.count('data-kind="finding"') for card in cards] == [3, 3]
+    assert [card.count("what to do") for card in cards] == [1, 1]
 
 
 def test_a_finding_in_a_file_without_edits_is_listed_without_a_link() -> None:

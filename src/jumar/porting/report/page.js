@@ -37,6 +37,8 @@
         ? own.every((item) => item.hidden) && (narrowed || path !== "")
         : narrowed || !group.dataset.path.toLowerCase().includes(path);
     }
+    // The findings of a group say the same; without one of them there is nothing left to say.
+    for (const group of all("[data-group]")) group.hidden = all("[data-rule]", group).every((item) => item.hidden);
     const { findings, edits, colon } = shown.dataset;
     shown.textContent = `${findings}${colon}${count("finding")} · ${edits}${colon}${count("edit")}`;
   }

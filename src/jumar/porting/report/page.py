@@ -89,9 +89,12 @@ def render(report: TreeReport, language: Language = "en") -> str:
         found=report.findings_by_rule(),
         kept=report.kept_by_rule(),
         rules=sorted({*report.edits_by_rule(), *report.findings_by_rule(), *report.kept_by_rule()}),
-        findings=[_finding_view(file, found, keys.get(id(file))) for file, found in findings][
-            :MOST_FINDINGS
-        ],
+        findings=_grouped(
+            [
+                _finding_view(file, found, keys.get(id(file)))
+                for file, found in findings[:MOST_FINDINGS]
+            ]
+        ),
         findings_left_out=max(0, len(findings) - MOST_FINDINGS),
         views=views,
         files_open=len(views) <= _FILES_OPEN,
@@ -177,6 +180,17 @@ def _finding_view(file: FileReport, found: Finding, view: FileView | None) -> Fi
         number = next(i for i, other in enumerate(file.findings) if other is found)
         link = f"{view.key}-d{number}"
     return FindingView(path=file.path, found=found, link=link)
+
+
+def _grouped(views: Sequence[FindingView]) -> list[list[FindingView]]:
+    """Findings that say the same, together: a sentence that stands fifty times hides the others."""
+    groups: dict[object, list[FindingView]] = {}
+    for view in views:
+        found = view.found
+        said = (found.rule, found.reason, found.todo)
+        rated = (found.severity, found.confidence, found.source)
+        groups.setdefault((said, rated), []).append(view)
+    return list(groups.values())
 
 
 def _is_fold(block: Shown | Folded) -> bool:

@@ -13,6 +13,23 @@ word where nothing says device. `no`: told to people, or a name of something els
 
 _DEVICE = re.compile(r"cuda(?::(?:\d+|%d|%s|%i|\{[^{}]*\})?)?")
 _DEVICE_NAME = re.compile(r"(?i)device|(?:^|_)dev(?:$|_)|map_location|(?:^|_)loc(?:$|_)")
+_DEVICES = frozenset(
+    {
+        "cpu",
+        "cuda",
+        "npu",
+        "xpu",
+        "mps",
+        "meta",
+        "hpu",
+        "xla",
+        "mlu",
+        "musa",
+        "ipu",
+        "vulkan",
+        "hip",
+    }
+)
 _NAMES_OF_THINGS = frozenset({"getattr", "hasattr", "setattr", "delattr", "import_module", "join"})
 _DEVICE_CALLS = frozenset(
     {
@@ -65,6 +82,8 @@ def verdict(module: Module, node: ast.expr, text: str) -> Verdict:
     inner, parent, beside_cpu = _value(module, node)
     if is_said(module, inner):
         return "no"
+    if isinstance(parent, ast.FormattedValue) or _is_among_other_words(module, node):
+        return "table"
     found = _by_place(module, inner, parent)
     if found != "unclear":
         return found
@@ -81,6 +100,12 @@ def _value(module: Module, node: ast.expr) -> tuple[ast.expr, ast.AST | None, bo
             beside_cpu = beside_cpu or _is_cpu(parent.body) or _is_cpu(parent.orelse)
         elif isinstance(parent, ast.List | ast.Tuple | ast.Set):
             beside_cpu = beside_cpu or any(map(_is_cpu, parent.elts))
+        elif isinstance(parent, ast.FormattedValue):
+            whole = module.parent(parent)
+            if not isinstance(whole, ast.JoinedStr) or not _begins_device(whole, parent):
+                return node, parent, beside_cpu
+            node = whole
+            continue
         elif isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Add | ast.Mod):
             if node is not parent.left:
                 return node, parent, beside_cpu
@@ -93,6 +118,26 @@ def _value(module: Module, node: ast.expr) -> tuple[ast.expr, ast.AST | None, bo
         elif not isinstance(parent, ast.BoolOp | ast.Starred | ast.NamedExpr):
             return node, parent, beside_cpu
         node = parent
+
+
+def _begins_device(whole: ast.JoinedStr, part: ast.FormattedValue) -> bool:
+    """Whether an f-string is a device: `{...}`, or `{...}:` with a number after it."""
+    if whole.values[0] is not part:
+        return False
+    rest = whole.values[1:]
+    return not rest or (isinstance(rest[0], ast.Constant) and rest[0].value == ":")
+
+
+def _is_among_other_words(module: Module, node: ast.expr) -> bool:
+    """Whether a list beside the string has words that are no devices, such as 'gpu' or 'auto'."""
+    around = module.parent(node)
+    if not isinstance(around, ast.List | ast.Tuple | ast.Set):
+        return False
+    words = [element.value for element in around.elts if isinstance(element, ast.Constant)]
+    return any(
+        isinstance(word, str) and not is_device(word) and word.partition(":")[0] not in _DEVICES
+        for word in words
+    )
 
 
 def _by_place(module: Module, node: ast.expr, parent: ast.AST | None) -> Verdict:
@@ -203,4 +248,4 @@ def _last_name(node: ast.expr) -> str:
 
 
 def _is_cpu(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value in ("cpu", "mps", "xpu", "meta", "npu")
+    return isinstance(node, ast.Constant) and node.value in _DEVICES - {"cuda"}

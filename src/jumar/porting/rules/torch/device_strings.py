@@ -97,12 +97,21 @@ _TOLD = Text(en="told to people, not a device", zh="提示文字，不是设备�
             options=TORCH,
         ),
         Example(
+            before="import torch\n\nwhere = f\"{'cuda' if on else 'cpu'}:{rank}\"\n"
+            "kinds = ['cpu', 'cuda']\n",
+            after="import torch\nimport torch_npu\n\n"
+            "where = f\"{'npu' if on else 'cpu'}:{rank}\"\nkinds = ['cpu', 'npu']\n",
+            options=TORCH,
+        ),
+        Example(
             before="import torch\n\nsettings = {'device': 'cuda'}\n",
             after="import torch\n\nsettings = {'device': 'cuda'}\n",
             options=TORCH,
         ),
     ),
     untouched=(
+        "import torch\n\nACCELERATORS = ('cpu', 'gpu', 'cuda', 'auto')\n",
+        "import torch\n\ncolumn = f\"{'cuda' if on else 'cpu'}_time_total\"\n",
         "import torch\n\nif device.type in ('cuda', 'npu', 'xpu'):\n    pass\n",
         "import torch\n\nnames = {'cuda': 'a', 'npu': 'b'}\n",
         "import torch\n\nif has_npu:\n    device = 'npu'\nelif has_cuda:\n    device = 'cuda'\n",

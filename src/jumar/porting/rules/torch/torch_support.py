@@ -15,8 +15,8 @@ _WHY = Text(
     zh="{release} 的 API 支持列表中 {name} 标注为不支持",
 )
 _TODO = Text(
-    en="try it with TORCH_NPU_FALLBACK_CPU_DISABLE unset and look for warnings of a fallback to the "
-    "CPU; write it with other operators if it is slow or fails",
+    en="try it, with TORCH_NPU_FALLBACK_CPU_DISABLE unset, and look for warnings of a fallback to "
+    "the CPU; write it with other operators if it is slow or fails",
     zh="先运行并观察是否有回退到 CPU 的告警（不要设置 TORCH_NPU_FALLBACK_CPU_DISABLE）；"
     "若很慢或报错，用其他算子实现",
 )

@@ -4,7 +4,7 @@
     python benchmarks/port_tree.py TREE --converter convert_tf2npu --converter-python PYTHON
 
 TREE is a checkout of a project, such as tensor2tensor. The converter is the folder `convert_tf2npu`
-of Ascend/tensorflow; it needs a Python with pandas below 2, openpyxl and google-pasta.
+of Ascend/tensorflow; it needs a Python with pandas below 2, openpyxl, google-pasta and astunparse.
 
 Both run as commands, from starting Python until the ported tree is written, into a new folder each
 time. They take turns in each round, so that a busy machine disturbs both alike. Printed are the
@@ -85,12 +85,13 @@ def convert_once(tree: Path, converter: Path, python: str) -> Took:
         where = Path(folder)
         command = [python, str(converter.resolve() / "main.py"), "-i", str(tree)]
         command += ["-o", str(where / "out"), "-r", str(where / "report")]
-        return timed(command, converter.resolve())
+        return timed(command, converter.resolve(), PYTHONDONTWRITEBYTECODE="1")
 
 
-def timed(command: Sequence[str], cwd: Path) -> Took:
+def timed(command: Sequence[str], cwd: Path, **variables: str) -> Took:
     """Run a command in a session of its own, and look at the memory of all of its processes."""
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"}
+    environment |= variables
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()
     running = subprocess.Popen(

@@ -1,12 +1,14 @@
-"""Four original projects, ported by `jumar port` and run beside their originals by `port check`.
+"""Six original projects, ported by `jumar port` and run beside their originals by `port check`.
 
     git clone https://github.com/taki0112/BigGAN-Tensorflow
     git clone https://github.com/Ding-Liu/NLRN
     git clone https://github.com/clausmichele/ViDeNN
     git clone https://github.com/ARM-software/ML-KWS-for-MCU
+    git clone https://github.com/tensorflow/nmt
+    git clone https://github.com/google-research/bert
     ~/tf115/bin/pip install pillow==9.5.0 scipy==1.1.0 keras==2.2.5 opencv-python-headless==4.5.5.64
     python benchmarks/port_check_originals.py --tensorflow-python ~/tf115/bin/python
-        biggan=BigGAN-Tensorflow nlrn=NLRN videnn=ViDeNN kws=ML-KWS-for-MCU
+        biggan=BigGAN-Tensorflow nlrn=NLRN videnn=ViDeNN kws=ML-KWS-for-MCU nmt=nmt bert=bert
 
 Each checkout is copied, tiny random data are put into the copy, the copy is ported, and both are
 trained for a few steps with equal seeds on one core: small batches and pictures, the originals'
@@ -18,6 +20,7 @@ the exit code is 1 where a port does not follow its original.
 
 import argparse
 import json
+import re
 import shlex
 import shutil
 import subprocess
@@ -38,11 +41,15 @@ SAMPLE_RATE_HZ = 16000
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """An original: the data it needs, and how it is started."""
+    """An original: the data it needs, and how it is started.
+
+    `prepare` is a script of the original's own that makes its data from ours.
+    """
 
     make_data: Callable[[Path, Generator], None]
     command: str
     steps: int
+    prepare: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +102,31 @@ def kws_data(tree: Path, generator: Generator) -> None:
     clip(speech / "_background_noise_" / "noise.wav", generator.normal(0, 500, 2 * SAMPLE_RATE_HZ))
 
 
+def nmt_data(_tree: Path, _generator: Generator) -> None:
+    """Nothing: sentences and vocabularies of its own tests are in the repository."""
+
+
+def bert_data(tree: Path, generator: Generator) -> None:
+    text = (tree / "sample_text.txt").read_text(encoding="utf-8").lower()
+    words = sorted(set(re.findall(r"[a-z]+|[^\sa-z]", text)))[:3000]
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]
+    (tree / "vocab.txt").write_text("\n".join(vocabulary) + "\n", encoding="utf-8")
+    config = {
+        "attention_probs_dropout_prob": 0.1,
+        "hidden_act": "gelu",
+        "hidden_dropout_prob": 0.1,
+        "hidden_size": 16,
+        "initializer_range": 0.02,
+        "intermediate_size": 32,
+        "max_position_embeddings": 64,
+        "num_attention_heads": 2,
+        "num_hidden_layers": 2,
+        "type_vocab_size": 2,
+        "vocab_size": len(vocabulary),
+    }
+    (tree / "config.json").write_text(json.dumps(config))
+
+
 def picture(path: Path, size: int, generator: Generator, *, mode: str = "RGB") -> None:
     """A picture of coloured noise, coarse enough to survive JPEG."""
     shape = (size // 4, size // 4, 3) if mode == "RGB" else (size // 4, size // 4)
@@ -141,6 +173,26 @@ CASES = {
         "--testing_percentage 0 --validation_percentage 0",
         steps=5,
     ),
+    "nmt": Case(
+        make_data=nmt_data,
+        command="-m nmt.nmt --src=vi --tgt=en --vocab_prefix=nmt/testdata/iwslt15.vocab.100 "
+        "--train_prefix=nmt/testdata/iwslt15.tst2013.100 "
+        "--dev_prefix=nmt/testdata/iwslt15.tst2013.100 "
+        "--test_prefix=nmt/testdata/iwslt15.tst2013.100 --out_dir=out --num_train_steps=20 "
+        "--steps_per_stats=5 --num_layers=1 --num_units=16 --batch_size=4 --dropout=0.2",
+        steps=5,
+    ),
+    "bert": Case(
+        make_data=bert_data,
+        prepare="create_pretraining_data.py --input_file=sample_text.txt "
+        "--output_file=data.tfrecord --vocab_file=vocab.txt --max_seq_length=32 "
+        "--max_predictions_per_seq=5 --random_seed=1 --dupe_factor=2",
+        command="run_pretraining.py --input_file=data.tfrecord --output_dir=out --do_train=True "
+        "--bert_config_file=config.json --train_batch_size=2 --max_seq_length=32 "
+        "--max_predictions_per_seq=5 --num_train_steps=20 --num_warmup_steps=2 "
+        "--learning_rate=2e-3",
+        steps=5,
+    ),
 }
 
 
@@ -153,6 +205,14 @@ def measure(
     # Links stay links: ML-KWS-for-MCU has one that leads nowhere.
     shutil.copytree(checkout, original, symlinks=True, ignore=shutil.ignore_patterns(".git"))
     case.make_data(original, np.random.default_rng(0))
+    if case.prepare:
+        subprocess.run(
+            [python, "-W", "ignore", *shlex.split(case.prepare)],
+            cwd=original,
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
     report = jumar("port", original, "--to", ported, "--json", *port_options)
     found = jumar(
         *("port", "check", ported, "--against", original, "--steps", case.steps, "--json"),

@@ -52,13 +52,13 @@ def run(config, events):
 
 def prepare(config, events):
     import tensorflow
-    from runner37 import datasets, graphs, seeds, sessions
+    from runner37 import graphs, order, seeds, sessions
 
     events.write("tensorflow", version=tensorflow.__version__)
     watch = graphs.Watch(events)
     watch.install()
     sessions.install(watch, sessions.Counter(events, config["steps"]), events)
-    datasets.install()
+    order.install()
     seeds.install(config["seed"])
     random.seed(config["seed"])
 

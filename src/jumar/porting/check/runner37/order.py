@@ -1,0 +1,52 @@
+"""One element of a data set, and one round of a loop, at a time.
+
+A random op inside of a mapped function or a loop has one generator. Calls and rounds that run side
+by side take from it in any order, so two runs of the very same script would see other pictures or
+other dropout masks: measured on a translation network, where two runs of seven differed.
+"""
+
+import functools
+import inspect
+
+from tensorflow.python.framework import constant_op, dtypes, ops
+from tensorflow.python.ops import (
+    control_flow_ops,
+    gen_dataset_ops,
+    gen_experimental_dataset_ops,
+)
+
+_NAME = "num_parallel_calls"
+
+
+def install():
+    """Let no data set work on more than one element at a time, and no loop on several rounds."""
+    loop = control_flow_ops.WhileContext
+    for name in ("_init_from_args", "_init_from_proto"):
+        setattr(loop, name, _round_by_round(getattr(loop, name)))
+    for module in (gen_dataset_ops, gen_experimental_dataset_ops):
+        for name, function in list(vars(module).items()):
+            if inspect.isfunction(function) and _NAME in inspect.signature(function).parameters:
+                setattr(module, name, _alone(function))
+
+
+def _alone(original):
+    signature = inspect.signature(original)
+
+    @functools.wraps(original)
+    def make(*args, **kwargs):
+        bound = signature.bind(*args, **kwargs)
+        given = bound.arguments[_NAME]
+        dtype = given.dtype if isinstance(given, ops.Tensor) else dtypes.int64
+        bound.arguments[_NAME] = constant_op.constant(1, dtype=dtype)
+        return original(*bound.args, **bound.kwargs)
+
+    return make
+
+
+def _round_by_round(original):
+    @functools.wraps(original)
+    def init(self, *args, **kwargs):
+        original(self, *args, **kwargs)
+        self._parallel_iterations = 1
+
+    return init

@@ -23,6 +23,7 @@ Kind = Literal[
     "KerasModel",
     "LossScale",
     "Strategy",
+    "Saver",
     "Tensor",
 ]
 
@@ -37,6 +38,7 @@ _CONSTRUCTORS: dict[str, Kind] = {
     "tensorflow.train.MonitoredSession": "MonitoredSession",
     "tensorflow.train.SingularMonitoredSession": "MonitoredSession",
     "tensorflow.train.Supervisor": "Supervisor",
+    "tensorflow.train.Saver": "Saver",
     "tensorflow.ConfigProto": "ConfigProto",
     "npu_bridge.npu_init.npu_config_proto": "ConfigProto",
     "tensorflow.GPUOptions": "GPUOptions",

@@ -1,0 +1,133 @@
+"""With several devices, each rank reads its own part of the training data."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change, Leave, Replacement
+from jumar.porting.edits import Text
+from jumar.porting.options import PortOptions
+from jumar.porting.registry import Example, rule
+from jumar.porting.rules.tensorflow.input_purpose import purpose_of
+from jumar.porting.rules.tensorflow.py_func import mapped
+from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, rank_id, rank_size
+from jumar.porting.view import View
+
+_EIGHT = PortOptions(devices=8)
+_REASON = Text(
+    en="each rank reads every RANK_SIZE-th element from its own on, before anything is shuffled; "
+    "alone it reads all",
+    zh="每个 rank 从自身编号起每隔 RANK_SIZE 取一个元素，在 shuffle 之前切分；单 rank 时读取全部",
+)
+_UNEVEN = Text(
+    en="shards can differ by one element, and nothing here repeats: a rank with one batch less "
+    "ends its epoch while the others wait for its gradients",
+    zh="各切片可能相差一个元素，且此处没有 repeat：批数较少的 rank 先结束本轮，其他 rank "
+    "会一直等待其梯度",
+)
+_UNEVEN_TODO = Text(
+    en="repeat the data set and count steps, or make the number of elements a multiple of ranks "
+    "times batch size",
+    zh="对数据集 repeat 并按步数训练，或使样本数为 rank 数乘 batch size 的整数倍",
+)
+_SAME_DATA = Text(
+    en="every rank reads the same elements here, so several devices see what one would",
+    zh="各 rank 在此读取相同的数据，多卡等于重复训练同样的数据",
+)
+_TODO = Text(
+    en='put .shard(int(os.getenv("RANK_SIZE", "1")), int(os.getenv("RANK_ID", "0"))) before '
+    "shuffle and batch if it feeds a training; files that are listed in random order have to be "
+    "sorted first (list_files with shuffle=False)",
+    zh='若用于训练，在 shuffle 和 batch 之前加 .shard(int(os.getenv("RANK_SIZE", "1")), '
+    'int(os.getenv("RANK_ID", "0")))；随机列出的文件需先排序（list_files 设 shuffle=False）',
+)
+_THERE = Text(en="the script shards its data itself", zh="脚本已自行切分数据")
+_SURE = (
+    "tensorflow.data.TFRecordDataset",
+    "tensorflow.data.TextLineDataset",
+    "tensorflow.data.FixedLengthRecordDataset",
+    "tensorflow.data.Dataset.from_tensor_slices",
+)
+_RANDOM = ("tensorflow.data.Dataset.list_files", "tensorflow.data.Dataset.from_generator")
+_SCRIPT = "import tensorflow as tf\n\n\ndef train_input_fn(files):\n"
+
+
+@rule(
+    "dataset-shard",
+    title=Text(en="Each rank reads its part of the data", zh="每个 rank 读取各自的数据"),
+    source="TensorFlow 1.15 migration guide of CANN; defect of convert_tf2npu that rewrites any "
+    "method named shard",
+    calls=(*_SURE, *_RANDOM),
+    examples=(
+        Example(
+            before=_SCRIPT + "    ds = tf.data.TFRecordDataset(files)\n"
+            "    return ds.repeat().shuffle(9).batch(8, drop_remainder=True)\n",
+            after="import tensorflow as tf\nimport os\n\n\ndef train_input_fn(files):\n"
+            '    ds = tf.data.TFRecordDataset(files).shard(int(os.getenv("RANK_SIZE", "1")), '
+            'int(os.getenv("RANK_ID", "0")))\n'
+            "    return ds.repeat().shuffle(9).batch(8, drop_remainder=True)\n",
+            options=_EIGHT,
+        ),
+        Example(
+            before=_SCRIPT + "    return tf.data.Dataset.list_files(files).repeat()\n",
+            after=_SCRIPT + "    return tf.data.Dataset.list_files(files).repeat()\n",
+            options=_EIGHT,
+        ),
+    ),
+    untouched=(
+        _SCRIPT + "    return tf.data.TFRecordDataset(files)\n",
+        "from mine import utils  # tf\n\npaths = utils.shard(paths, 8)\n",
+        "import tensorflow as tf\n\n\ndef eval_input_fn(files):\n"
+        "    return tf.data.TFRecordDataset(files)\n",
+    ),
+)
+def dataset_shard(call: ast.Call, view: View) -> Iterator[Change]:
+    """Shard what a training reads; say where that cannot be told."""
+    if not view.options.distributed or mapped(call, view):
+        return
+    if _shards(view):
+        yield Leave(node=call, reason=_THERE)
+        return
+    use = purpose_of(call, view)
+    if use.purpose == "other":
+        return
+    sure = view.module.name_of(call.func) in _SURE and use.purpose != "unknown"
+    if not sure:
+        yield view.notice(
+            call, reason=_SAME_DATA, todo=_TODO, severity="accuracy", confidence=use.confidence
+        )
+        return
+    size, index = rank_size(view), rank_id(view)
+    if use.purpose == "both":
+        size, index = f"{size} if {use.test} else 1", f"{index} if {use.test} else 0"
+    _, end = view.module.span(call)
+    if not _repeats(view):
+        yield view.notice(call, reason=_UNEVEN, todo=_UNEVEN_TODO, severity="blocking")
+    yield view.rewrite(
+        call,
+        Replacement(start=end, end=end, text=f".shard({size}, {index})", side="close"),
+        reason=_REASON,
+        confidence="likely",
+        imports=RANK_IMPORTS,
+    )
+
+
+def _methods(view: View, name: str) -> Iterator[ast.Call]:
+    for node in view.module.scopes.nodes:
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == name
+        ):
+            yield node
+
+
+def _shards(view: View) -> bool:
+    """Whether the script divides a data set, or its files, among ranks already."""
+    return any(
+        isinstance(call.func, ast.Attribute) and view.kinds.of(call.func.value) == "Dataset"
+        for call in _methods(view, "shard")
+    )
+
+
+def _repeats(view: View) -> bool:
+    return any(True for _ in _methods(view, "repeat")) or "repeat" in view.module.text

@@ -1,0 +1,120 @@
+"""With several devices, Keras models average their gradients and begin equal."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change
+from jumar.porting.editing import add_argument, argument, is_open, literal, replace, wrap
+from jumar.porting.edits import Text
+from jumar.porting.options import PortOptions
+from jumar.porting.registry import rule
+from jumar.porting.rules.tensorflow.optimizer_sites import DISTRIBUTED
+from jumar.porting.view import View
+
+_EIGHT = PortOptions(devices=8)
+_COMPILE = Text(
+    en="the optimizer of the model averages its gradients over the ranks; a name is resolved by "
+    "Keras as before",
+    zh="模型优化器在各 rank 间平均梯度；字符串名称仍由 Keras 解析",
+)
+_FIT = Text(
+    en="all ranks begin with the variables of rank 0; npu_callbacks_append keeps lists only",
+    zh="所有 rank 以 rank 0 的变量开始；npu_callbacks_append 只保留 list",
+)
+_UNREAD = Text(
+    en="the arguments come from * or **, so the optimizer or the callbacks cannot be seen here",
+    zh="参数由 * 或 ** 传入，此处看不到优化器或回调",
+)
+_UNREAD_TODO = Text(
+    en="compile with npu_distributed_optimizer_wrapper(optimizer), fit with "
+    "npu_callbacks_append(callbacks_list=[...])",
+    zh="compile 用 npu_distributed_optimizer_wrapper(optimizer)，fit 用 "
+    "npu_callbacks_append(callbacks_list=[...])",
+)
+_WRAPPER = "npu_distributed_optimizer_wrapper"
+_APPEND = "npu_callbacks_append"
+_FITS = {"fit": 5, "fit_generator": 4}
+
+
+@rule(
+    "keras-distributed",
+    title=Text(en="Keras models train on several devices", zh="Keras 模型多卡训练"),
+    source="npu_optimizer.py and npu_callbacks.py of Ascend/tensorflow",
+    nodes=(ast.Call,),
+    untouched=(
+        "import re  # keras\n\nre.compile('a')\n",
+        "from sklearn.svm import SVC  # keras\n\nSVC().fit(x, y)\n",
+        "import tensorflow as tf\n\nmodel = tf.keras.Sequential()\nmodel.compile('sgd', 'mse')\n",
+        "import torch\n\nmodel = torch.compile(model)  # keras\n",
+    ),
+)
+def keras_distributed(call: ast.Call, view: View) -> Iterator[Change]:
+    """Wrap the optimizer of `compile`, and add the broadcast to `fit`."""
+    if not view.options.distributed or not isinstance(call.func, ast.Attribute):
+        return
+    if call.func.attr not in ("compile", *_FITS):
+        return
+    if view.kinds.of(call.func.value) != "KerasModel":
+        return
+    if call.func.attr == "compile":
+        yield from _compiled(call, view)
+    else:
+        yield from _fitted(call, _FITS[call.func.attr], view)
+
+
+def _compiled(call: ast.Call, view: View) -> Iterator[Change]:
+    optimizer = argument(call, "optimizer", 0)
+    if optimizer is None:
+        if is_open(call):
+            yield view.notice(call, reason=_UNREAD, todo=_UNREAD_TODO, severity="accuracy")
+        return
+    if _is_wrapped(optimizer, view):
+        return
+    yield view.rewrite(
+        optimizer,
+        *wrap(view.module, optimizer, f"{view.npu(_WRAPPER)}(", ")"),
+        reason=_COMPILE,
+        imports=(_WRAPPER,),
+    )
+
+
+def _is_wrapped(optimizer: ast.expr, view: View) -> bool:
+    """Whether an optimizer averages already, or is one of tf.train, which another rule wraps."""
+    values = [optimizer]
+    if isinstance(optimizer, ast.Name):
+        _, bindings = view.module.scopes.lookup(optimizer)
+        values += [binding.value for binding in bindings if binding.value is not None]
+    return any(
+        view.kinds.of(value) == "Optimizer"
+        or (isinstance(value, ast.Call) and view.module.name_of(value.func) in DISTRIBUTED)
+        for value in values
+    )
+
+
+def _fitted(call: ast.Call, position: int, view: View) -> Iterator[Change]:
+    if any("BroadcastGlobalVariables" in name for name in _names(view)):
+        return
+    callbacks = argument(call, "callbacks", position)
+    if callbacks is not None and view.is_npu(callbacks):
+        return
+    if callbacks is None and is_open(call):
+        yield view.notice(call, reason=_UNREAD, todo=_UNREAD_TODO, severity="accuracy")
+        return
+    append = view.npu(_APPEND)
+    if callbacks is None:
+        change = (add_argument(view.module, call, f"callbacks={append}(callbacks_list=[])"),)
+    elif isinstance(callbacks, ast.Constant) and literal(callbacks) is None:
+        change = (replace(view.module, callbacks, f"{append}(callbacks_list=[])"),)
+    elif isinstance(callbacks, ast.List):
+        change = wrap(view.module, callbacks, f"{append}(callbacks_list=", ")")
+    else:
+        change = wrap(view.module, callbacks, f"{append}(callbacks_list=list((", ") or ()))")
+    yield view.rewrite(call, *change, reason=_FIT, imports=(_APPEND,))
+
+
+def _names(view: View) -> Iterator[str]:
+    for node in view.module.scopes.nodes:
+        if isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            yield (view.module.name_of(node.func) or "").rpartition(".")[2]

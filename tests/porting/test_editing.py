@@ -93,6 +93,30 @@ def test_arguments_take_the_place_of_others(before: str, gone: str, expected: st
     assert after(module, *remove(module, call, set(without)), added) == expected
 
 
+@pytest.mark.parametrize("text", ["f(a, g)", "f(a, k=g)", "f((g))"])
+def test_an_argument_is_added_outside_of_what_wraps_the_last(text: str) -> None:
+    module = parsed(text)
+    call = call_of(module)
+    last = [*call.args, *[word.value for word in call.keywords]][-1]
+    added = add_argument(module, call, "z=1")
+    for order in (
+        [added, *wrap(module, last, "w(", ")")],
+        [*wrap(module, last, "w(", ")"), added],
+    ):
+        written = after(module, *order)
+        outer = ast.parse(written).body[0]
+        assert isinstance(outer, ast.Expr)
+        assert isinstance(outer.value, ast.Call)
+        assert outer.value.keywords[-1].arg == "z"
+
+
+def test_lines_after_a_last_statement_come_after_what_wraps_it() -> None:
+    module = parsed("f(a)")
+    statement = module.tree.body[0]
+    wrapped = wrap(module, call_of(module), "w(", ")")
+    assert after(module, insert_after(module, statement, "x"), *wrapped) == "w(f(a))\nx"
+
+
 def test_slots_span_parentheses_and_keywords() -> None:
     module = parsed("f( (a) , k = (b),\n **c )")
     found = slots(module, call_of(module))

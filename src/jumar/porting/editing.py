@@ -71,9 +71,8 @@ def insert_after(module: Module, statement: ast.stmt, text: str) -> Replacement:
     lines = "".join(f"{indent}{line}{newline}" if line else newline for line in text.split("\n"))
     if line_end == len(module.text) and not module.text.endswith(("\n", "\r")):
         # The file has no newline at its end, and keeps none.
-        return Replacement(
-            start=line_end, end=line_end, text=newline + lines[: -len(newline)], side="close"
-        )
+        text, width = newline + lines[: -len(newline)], line_end - start + 1
+        return Replacement(start=line_end, end=line_end, text=text, side="close", width=width)
     return Replacement(start=line_end, end=line_end, text=lines, side="close")
 
 
@@ -139,7 +138,9 @@ def add_argument(
     own_line = not module.text[line : last.start].strip() and line > module.span(call)[0]
     gap = module.lines.newline + module.text[line : last.start] if own_line else " "
     added = "".join(f",{gap}{text}" for text in texts)
-    return Replacement(start=last.end, end=last.end, text=added, side="close")
+    # Outside of what else closes here: another edit may wrap the last argument.
+    start, end = module.span(call)
+    return Replacement(start=last.end, end=last.end, text=added, side="close", width=end - start)
 
 
 def remove_arguments(

@@ -11,7 +11,6 @@ from jumar.porting.registry import Example, rule
 from jumar.porting.view import View
 
 _GPU = re.compile(r"(?i)\bgpu\b|/?device:gpu|gpu:")
-_CPU = re.compile(r"(?i)cpu")
 _MARKED = Text(
     en="there is no GPU; the NPU's graph is placed by NpuOptimizer, whatever device is named",
     zh="没有 GPU；NPU 计算图由 NpuOptimizer 放置，与此处的设备名无关",
@@ -51,7 +50,7 @@ _SERVERS_TODO = Text(
     "device-placement",
     title=Text(en="Placement on GPUs becomes a marker", zh="GPU 放置改为 CPU 标记"),
     source="TensorFlow 1.15 migration guide of CANN; ModelZoo-TensorFlow, PSENet_ID0239",
-    calls=("tensorflow.device", "tensorflow.Graph.device"),
+    nodes=(ast.Call,),
     examples=(
         Example(
             before="import tensorflow as tf\n\n"
@@ -83,6 +82,16 @@ _SERVERS_TODO = Text(
         ),
         Example(
             before="import tensorflow as tf\n\n"
+            "graph = tf.Graph()\n"
+            "with graph.device('/gpu:0' if gpu else '/cpu:0'):\n    x = 1\n"
+            "for name in ('/gpu:0', '/gpu:1'):\n    with tf.device(name):\n        x = 2\n",
+            after="import tensorflow as tf\n\n"
+            "graph = tf.Graph()\n"
+            "with graph.device('/cpu:0'):\n    x = 1\n"
+            "for name in ('/gpu:0', '/gpu:1'):\n    with tf.device('/cpu:0'):\n        x = 2\n",
+        ),
+        Example(
+            before="import tensorflow as tf\n\n"
             "with tf.device(tf.train.replica_device_setter(cluster=cluster)):\n    build()\n"
             "with tf.device(choose(4)):\n    build()\n",
             after="import tensorflow as tf\n\n"
@@ -96,12 +105,15 @@ _SERVERS_TODO = Text(
         "import tensorflow as tf\n\nwith tf.device('/job:ps/task:0'):\n    x = 1\n",
         "import torch\n\ndevice = torch.device('cuda:0')\n",
         "import jax\n\nwith jax.device('gpu'):\n    pass\n",
+        "import mine\n\nboard = mine.Board()\nwith board.device('/gpu:0'):\n    x = 1\n",
         "import mine as tf\n\nwith tf.device('/gpu:0'):\n    x = 1\n",
         "import tensorflow as tf\n\nprint('/gpu:0')\n",
     ),
 )
 def device_placement(call: ast.Call, view: View) -> Iterator[Change]:
     """Write `/cpu:0` where a GPU is named; tell of towers and of what cannot be read."""
+    if view.module.name_of(call.func) != "tensorflow.device" and not _of_graph(call, view):
+        return
     device = argument(call, "device_name_or_function", 0) or argument(call, "name", 0)
     if device is None or (isinstance(device, ast.Constant) and device.value is None):
         return
@@ -112,7 +124,7 @@ def device_placement(call: ast.Call, view: View) -> Iterator[Change]:
     if text is None:
         yield view.notice(call, reason=_UNKNOWN, todo=_UNKNOWN_TODO, confidence="unsure")
         return
-    if not _GPU.search(text) or _CPU.search(text):
+    if not _GPU.search(text):
         return
     if _is_tower(call, device, view):
         yield view.notice(call, reason=_TOWERS, todo=_TOWERS_TODO, severity="speed")
@@ -143,18 +155,35 @@ def _text(node: ast.expr, view: View, depth: int) -> str | None:
         return None if template is None else _formatted(template, filled)
     if isinstance(node, ast.Name):
         _, bindings = view.module.scopes.lookup(node)
-        if len(bindings) == 1 and bindings[0].kind == "assignment" and bindings[0].value:
-            return _text(bindings[0].value, view, depth + 1)
+        if len(bindings) == 1 and bindings[0].kind in ("assignment", "loop"):
+            return _text(bindings[0].value, view, depth + 1) if bindings[0].value else None
+    names: list[str | None] = [None]
     if isinstance(node, ast.IfExp):
         names = [_text(node.body, view, depth + 1), _text(node.orelse, view, depth + 1)]
-        return None if None in names else " ".join(name or "" for name in names)
-    return None
+    elif isinstance(node, ast.List | ast.Tuple):
+        names = [_text(value, view, depth + 1) for value in node.elts]
+    return None if None in names else " ".join(name or "" for name in names)
 
 
 def _formatted(template: str, values: list[str]) -> str:
     for value in values:
         template = re.sub(r"\{[^{}]*\}", lambda _, text=value: text, template, count=1)
     return template
+
+
+def _of_graph(call: ast.Call, view: View) -> bool:
+    """Whether a call is the method `device` of a graph."""
+    func = call.func
+    if not isinstance(func, ast.Attribute) or func.attr != "device":
+        return False
+    made = func.value
+    if isinstance(made, ast.Name):
+        _, bindings = view.module.scopes.lookup(made)
+        if len(bindings) != 1 or bindings[0].value is None:
+            return False
+        made = bindings[0].value
+    name = view.module.name_of(made.func) if isinstance(made, ast.Call) else None
+    return name in ("tensorflow.Graph", "tensorflow.get_default_graph")
 
 
 def _is_device_setter(node: ast.expr, view: View) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from jumar.porting.view import View
 
+EXITS = ("sys.exit", "builtins.exit", "builtins.quit")
 _RUNNERS = ("tensorflow.app.run", "absl.app.run")
 _DEFINITIONS = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -62,7 +63,7 @@ def _main_body(guard: ast.If, view: View) -> list[ast.stmt] | None:
     """The body of the one function that a guard calls: `main()`, `tf.app.run(main)`."""
     last = guard.body[-1]
     call = last.value if isinstance(last, ast.Expr) else None
-    if isinstance(call, ast.Call) and view.module.name_of(call.func) == "sys.exit" and call.args:
+    if isinstance(call, ast.Call) and view.module.name_of(call.func) in EXITS and call.args:
         call = call.args[0]
     if not isinstance(call, ast.Call):
         return None

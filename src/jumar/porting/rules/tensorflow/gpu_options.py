@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from jumar.porting.changes import Change
-from jumar.porting.editing import delete, remove_arguments
+from jumar.porting.editing import delete, keyword, literal, remove_arguments
 from jumar.porting.edits import Confidence, Text
 from jumar.porting.registry import Example, rule
 from jumar.porting.view import View
@@ -32,6 +32,16 @@ _NO_EFFECT = Text(
     en="options of GPUs have no effect on the NPU; its memory is set by graph_memory_max_size and "
     "variable_memory_max_size",
     zh="GPU 选项在 NPU 上无效；NPU 内存由 graph_memory_max_size 与 variable_memory_max_size 设置",
+)
+_COUNT = Text(
+    en="this limits the GPUs that a session uses; it does not keep a session off the NPU",
+    zh="该设置只限制会话使用的 GPU 数量，不会阻止会话使用 NPU",
+)
+_COUNT_TODO = Text(
+    en="remove it; for work on the host use npu_scope.without_npu_compile_scope() with "
+    "mix_compile_mode, or the original script",
+    zh="删除该设置；主机侧计算请使用 npu_scope.without_npu_compile_scope() 与 mix_compile_mode，"
+    "或使用原脚本",
 )
 _UNUSED = Text(en="nothing uses these options of GPUs any more", zh="这些 GPU 选项已无处使用")
 
@@ -144,6 +154,10 @@ def _is_gpu_field(target: ast.Attribute, view: View) -> Confidence | None:
 def _argument(call: ast.Call, view: View) -> Iterator[Change]:
     if view.module.name_of(call.func) != "tensorflow.ConfigProto":
         return
+    counts = keyword(call, "device_count")
+    limits = literal(counts.value) if counts else None
+    if counts and isinstance(limits, dict) and "GPU" in limits:
+        yield view.notice(counts.value, reason=_COUNT, todo=_COUNT_TODO)
     words = {word for word in call.keywords if word.arg == "gpu_options"}
     if words:
         changes = remove_arguments(view.module, call, set(words))

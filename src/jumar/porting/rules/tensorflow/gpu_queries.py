@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from jumar.porting.changes import Change
+from jumar.porting.editing import literal
 from jumar.porting.edits import Text
 from jumar.porting.registry import Example, rule
 from jumar.porting.view import View
@@ -89,7 +90,8 @@ def gpu_queries(
 ) -> Iterator[Change]:
     """Tell of each; nothing is rewritten, since the answer is right and its use is unknown."""
     if isinstance(node, ast.Call):
-        if view.module.name_of(node.func) in _QUERIES:
+        asks_for_cpus = bool(node.args) and literal(node.args[0]) == "CPU"
+        if view.module.name_of(node.func) in _QUERIES and not asks_for_cpus:
             yield view.notice(node, reason=_NO_GPU, todo=_NO_GPU_TODO)
     elif isinstance(node, ast.Constant):
         if _runs_nvidia_smi(node, view):

@@ -8,7 +8,7 @@ from jumar.porting.editing import insert_after, insert_before
 from jumar.porting.edits import Text
 from jumar.porting.options import PortOptions
 from jumar.porting.registry import Example, rule
-from jumar.porting.rules.tensorflow.entry_points import entry_point, top_level
+from jumar.porting.rules.tensorflow.entry_points import EXITS, entry_point, top_level
 from jumar.porting.view import NPU_INIT, View
 
 _RUNS = frozenset(
@@ -225,4 +225,9 @@ def _closing(last: ast.stmt, view: View) -> Replacement | None:
         return None
     if isinstance(last, ast.Raise):
         return None
+    if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call):
+        call = last.value
+        if view.module.name_of(call.func) in EXITS:
+            plain = all(isinstance(value, ast.Constant) for value in call.args)
+            return insert_before(view.module, last, line) if plain else None
     return insert_after(view.module, last, line)

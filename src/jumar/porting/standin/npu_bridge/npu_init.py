@@ -118,19 +118,21 @@ def _own_list(function, given):
 
 def npu_config_proto(config_proto=None):
     """The configuration, or a new one, with the `NpuOptimizer` block."""
-    return _with_npu_defaults(_kind_or_new("npu_config_proto", config_proto, tf.ConfigProto))
+    return _with_npu_defaults(
+        _kind_or_new("npu_config_proto", config_proto, config_pb2.ConfigProto)
+    )
 
 
 def npu_graph_options(graph_options=None):
     """The graph options, or new ones, without XLA."""
-    graph_options = _kind_or_new("npu_graph_options", graph_options, tf.GraphOptions)
+    graph_options = _kind_or_new("npu_graph_options", graph_options, config_pb2.GraphOptions)
     graph_options.optimizer_options.global_jit_level = config_pb2.OptimizerOptions.OFF
     return graph_options
 
 
 def npu_optimizer_options(optimizer_options=None):
     """The optimizer options, or new ones, without XLA."""
-    options = _kind_or_new("npu_optimizer_options", optimizer_options, tf.OptimizerOptions)
+    options = _kind_or_new("npu_optimizer_options", optimizer_options, config_pb2.OptimizerOptions)
     options.global_jit_level = config_pb2.OptimizerOptions.OFF
     return options
 
@@ -156,7 +158,7 @@ def _kind_or_new(function, given, kind):
 
 def set_keras_session_npu_config(config=None):
     """A session for the NPU, which becomes that of Keras."""
-    config = _kind_or_new("set_keras_session_npu_config", config, tf.ConfigProto)
+    config = _kind_or_new("set_keras_session_npu_config", config, config_pb2.ConfigProto)
     sess = session.Session(config=_with_npu_defaults(config))
     backend.set_session(sess)
     return sess
@@ -170,7 +172,7 @@ def npu_clear_session(config=None):
 
 def init_resource(config=None):
     """Open the device: a session, and the operation for `shutdown_resource`."""
-    config = _kind_or_new("init_resource", config, tf.ConfigProto)
+    config = _kind_or_new("init_resource", config, config_pb2.ConfigProto)
     util.global_dict_init()
     opening, closing = npu_ops.initialize_system(), npu_ops.shutdown_system()
     sess = session.Session(config=_with_npu_defaults(config))

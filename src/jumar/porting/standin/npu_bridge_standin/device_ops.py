@@ -6,7 +6,7 @@ only a device can do raises `NotImplementedError` when it is called, not when it
 
 import math
 
-import tensorflow as tf
+import tensorflow.compat.v1 as tf1
 from tensorflow.python.ops import gen_math_ops, math_ops
 
 from npu_bridge_standin import ranks
@@ -33,17 +33,17 @@ def device_only(name):
 
 def gelu(x, name=None):
     """The Gaussian error linear unit, as its tanh approximation."""
-    with tf.name_scope(name, "Gelu", [x]):
-        x = tf.convert_to_tensor(x)
+    with tf1.name_scope(name, "Gelu", [x]):
+        x = tf1.convert_to_tensor(x)
         cubic = x + 0.044715 * x * x * x
-        return 0.5 * x * (1.0 + tf.tanh(math.sqrt(2.0 / math.pi) * cubic))
+        return 0.5 * x * (1.0 + tf1.tanh(math.sqrt(2.0 / math.pi) * cubic))
 
 
 def fast_gelu(x, name=None):
     """The Gaussian error linear unit, as its sigmoid approximation."""
-    with tf.name_scope(name, "FastGelu", [x]):
-        x = tf.convert_to_tensor(x)
-        return x * tf.sigmoid(1.702 * x)
+    with tf1.name_scope(name, "FastGelu", [x]):
+        x = tf1.convert_to_tensor(x)
+        return x * tf1.sigmoid(1.702 * x)
 
 
 def fast_gelu_v2(x, name=None):
@@ -54,52 +54,52 @@ def fast_gelu_v2(x, name=None):
 def gelu_grad(dy, x, y, name=None):
     """The gradient of `gelu`."""
     del y
-    return tf.gradients(gelu(x), x, grad_ys=dy, name=name or "GeluGrad")[0]
+    return tf1.gradients(gelu(x), x, grad_ys=dy, name=name or "GeluGrad")[0]
 
 
 def fast_gelu_grad(dy, x, name=None):
     """The gradient of `fast_gelu`."""
-    return tf.gradients(fast_gelu(x), x, grad_ys=dy, name=name or "FastGeluGrad")[0]
+    return tf1.gradients(fast_gelu(x), x, grad_ys=dy, name=name or "FastGeluGrad")[0]
 
 
 def p_relu(x, weight, name=None):
     """Parametric ReLU."""
-    with tf.name_scope(name, "PRelu", [x, weight]):
-        return tf.maximum(x, 0) + weight * tf.minimum(x, 0)
+    with tf1.name_scope(name, "PRelu", [x, weight]):
+        return tf1.maximum(x, 0) + weight * tf1.minimum(x, 0)
 
 
 def centralization(x, axes, name=None):
     """Less its mean over some axes."""
-    return tf.subtract(x, tf.reduce_mean(x, axes, keepdims=True), name=name)
+    return tf1.subtract(x, tf1.reduce_mean(x, axes, keepdims=True), name=name)
 
 
 def fused_layer_norm(
     x, gamma, beta, begin_norm_axis=0, begin_params_axis=0, epsilon=0.0000001, name=None
 ):
     """Layer normalisation: result, mean and variance."""
-    with tf.name_scope(name, "FusedLayerNorm", [x, gamma, beta]):
-        x = tf.convert_to_tensor(x)
+    with tf1.name_scope(name, "FusedLayerNorm", [x, gamma, beta]):
+        x = tf1.convert_to_tensor(x)
         rank = x.shape.ndims
         axes = list(range(begin_norm_axis % rank, rank))
         expected = x.shape[begin_params_axis % rank :]
         for parameter in (gamma, beta):
-            if not expected.is_compatible_with(tf.convert_to_tensor(parameter).shape):
+            if not expected.is_compatible_with(tf1.convert_to_tensor(parameter).shape):
                 raise ValueError("gamma and beta have shape {} here".format(expected))
-        mean, variance = tf.nn.moments(tf.cast(x, tf.float32), axes, keep_dims=True)
-        normed = (tf.cast(x, tf.float32) - mean) * tf.rsqrt(variance + epsilon)
-        result = normed * tf.cast(gamma, tf.float32) + tf.cast(beta, tf.float32)
-        return tf.cast(result, x.dtype), mean, variance
+        mean, variance = tf1.nn.moments(tf1.cast(x, tf1.float32), axes, keep_dims=True)
+        normed = (tf1.cast(x, tf1.float32) - mean) * tf1.rsqrt(variance + epsilon)
+        result = normed * tf1.cast(gamma, tf1.float32) + tf1.cast(beta, tf1.float32)
+        return tf1.cast(result, x.dtype), mean, variance
 
 
-def non_zero(x, transpose=False, output_type=tf.int64, name=None):
+def non_zero(x, transpose=False, output_type=tf1.int64, name=None):
     """Indices of what is not zero: one row a value, or one column with `transpose`."""
-    found = tf.cast(tf.where(tf.not_equal(x, 0)), output_type)
-    return tf.identity(tf.transpose(found) if transpose else found, name=name)
+    found = tf1.cast(tf1.where(tf1.not_equal(x, 0)), output_type)
+    return tf1.identity(tf1.transpose(found) if transpose else found, name=name)
 
 
 def lars(inputs_w, inputs_g, weight_decay, hyperpara=0.001, epsilon=0.00001, name=None):
     """Gradients scaled layer by layer by the ratio of weights to gradients."""
-    with tf.name_scope(name, "LARS"):
+    with tf1.name_scope(name, "LARS"):
         return [
             lars_v2(weight, grad, weight_decay, 1.0, hyperpara, epsilon)
             for weight, grad in zip(inputs_w, inputs_g)
@@ -117,51 +117,53 @@ def lars_v2(
     name=None,
 ):
     """One gradient scaled by the ratio of its weights to it, with weight decay."""
-    with tf.name_scope(name, "LarsV2"):
-        weight_norm, grad_norm = tf.norm(input_weight), tf.norm(input_grad)
+    with tf1.name_scope(name, "LarsV2"):
+        weight_norm, grad_norm = tf1.norm(input_weight), tf1.norm(input_grad)
         ratio = hyperpara * weight_norm / (grad_norm + weight_decay * weight_norm + epsilon)
         if use_clip:
-            ratio = tf.clip_by_value(ratio / learning_rate, 0.0, 1.0)
+            ratio = tf1.clip_by_value(ratio / learning_rate, 0.0, 1.0)
         return ratio * (input_grad + weight_decay * input_weight)
 
 
 def scatter_elements(data, indices, updates, axis=0, name=None):
     """A copy of `data` with values replaced along one axis."""
-    grid = tf.meshgrid(*[tf.range(size) for size in tf.unstack(tf.shape(indices))], indexing="ij")
-    grid[axis] = tf.cast(indices, tf.int32)
-    return tf.tensor_scatter_nd_update(data, tf.stack(grid, axis=-1), updates, name=name)
+    grid = tf1.meshgrid(
+        *[tf1.range(size) for size in tf1.unstack(tf1.shape(indices))], indexing="ij"
+    )
+    grid[axis] = tf1.cast(indices, tf1.int32)
+    return tf1.tensor_scatter_nd_update(data, tf1.stack(grid, axis=-1), updates, name=name)
 
 
 def npu_init(name=None):
     """Nothing has to be opened."""
-    return tf.no_op(name=name or "NPUInit")
+    return tf1.no_op(name=name or "NPUInit")
 
 
 def npu_shutdown(name=None):
     """Nothing has to be closed."""
-    return tf.no_op(name=name or "NPUShutdown")
+    return tf1.no_op(name=name or "NPUShutdown")
 
 
 def npu_alloc_float_status(name=None):
     """A status register that has seen no overflow."""
-    return tf.zeros([FLOAT_STATUS_WORDS], tf.float32, name=name or "NpuAllocFloatStatus")
+    return tf1.zeros([FLOAT_STATUS_WORDS], tf1.float32, name=name or "NpuAllocFloatStatus")
 
 
 def npu_get_float_status_v2(name=None):
     """A CPU has no such register, so this one never saw an overflow."""
-    return tf.zeros([FLOAT_STATUS_WORDS], tf.int32, name=name or "NpuGetFloatStatusV2")
+    return tf1.zeros([FLOAT_STATUS_WORDS], tf1.int32, name=name or "NpuGetFloatStatusV2")
 
 
 def npu_clear_float_status_v2(name=None):
     """Nothing has to be cleared."""
-    return tf.no_op(name=name or "NpuClearFloatStatusV2")
+    return tf1.no_op(name=name or "NpuClearFloatStatusV2")
 
 
 def all_finite(grads):
     """Whether every gradient is finite; what stands in for the device's status register."""
-    values = [grad.values if isinstance(grad, tf.IndexedSlices) else grad for grad in grads]
+    values = [grad.values if isinstance(grad, tf1.IndexedSlices) else grad for grad in grads]
     finite = [math_ops.reduce_all(gen_math_ops.is_finite(value)) for value in values]
-    return math_ops.reduce_all(finite) if finite else tf.constant(True)
+    return math_ops.reduce_all(finite) if finite else tf1.constant(True)
 
 
 def hcom_all_reduce(input, reduction, group=WORLD_GROUP, fusion=1, fusion_id=-1, name=None):
@@ -186,16 +188,16 @@ def hcom_reduce_scatter(
     if value.shape[0].value is not None and value.shape[0].value % size:
         raise ValueError("{} rows do not split over {} ranks".format(value.shape[0].value, size))
     whole = _over_equal_ranks(value, reduction, size, name or "HcomReduceScatter")
-    return tf.split(whole, size)[ranks.rank_in(group)] if size > 1 else whole
+    return tf1.split(whole, size)[ranks.rank_in(group)] if size > 1 else whole
 
 
 def hcom_all_gather(input, rank_size, group=WORLD_GROUP, fusion=0, fusion_id=-1, name=None):
     """The values of all ranks, one below the other."""
-    value = tf.convert_to_tensor(input)
+    value = tf1.convert_to_tensor(input)
     _check_fusion(fusion, fusion_id, (0, 2))
     _check_rank_size(rank_size, len(ranks.group_ranks(group)))
     record("hccl", call="allgather", group=group, tensor=value.name, rank_size=rank_size)
-    return tf.concat([value] * rank_size, axis=0, name=name or "HcomAllGather")
+    return tf1.concat([value] * rank_size, axis=0, name=name or "HcomAllGather")
 
 
 def hcom_broadcast(input, root_rank, group=WORLD_GROUP, fusion=2, fusion_id=0, name=None):
@@ -204,14 +206,14 @@ def hcom_broadcast(input, root_rank, group=WORLD_GROUP, fusion=2, fusion_id=0, n
         raise TypeError("broadcast takes a list of tensors, got {!r}".format(input))
     _check_fusion(fusion, fusion_id, (0, 2))
     _check_rank("root_rank", root_rank, len(ranks.group_ranks(group)))
-    values = [tf.convert_to_tensor(one) for one in input]
+    values = [tf1.convert_to_tensor(one) for one in input]
     names = [value.name for value in values]
     record("hccl", call="broadcast", group=group, tensors=names, root_rank=root_rank)
-    return [tf.identity(value, name=name or "HcomBroadcast") for value in values]
+    return [tf1.identity(value, name=name or "HcomBroadcast") for value in values]
 
 
 def _reduced(call, tensor, reduction, group, fusion, fusion_id, fusions):
-    value = tf.convert_to_tensor(tensor)
+    value = tf1.convert_to_tensor(tensor)
     if reduction not in REDUCTIONS:
         raise ValueError("reduction is {!r}; there are {}".format(reduction, ", ".join(REDUCTIONS)))
     if value.dtype.base_dtype.name not in REDUCED_TYPES:
@@ -226,10 +228,10 @@ def _reduced(call, tensor, reduction, group, fusion, fusion_id, fusions):
 
 def _over_equal_ranks(value, reduction, size, name):
     if size > 1 and reduction == "sum":
-        return tf.multiply(value, tf.cast(size, value.dtype), name=name)
+        return tf1.multiply(value, tf1.cast(size, value.dtype), name=name)
     if size > 1 and reduction == "prod":
-        return tf.pow(value, tf.cast(size, value.dtype), name=name)
-    return tf.identity(value, name=name)
+        return tf1.pow(value, tf1.cast(size, value.dtype), name=name)
+    return tf1.identity(value, name=name)
 
 
 def _check_fusion(fusion, fusion_id, allowed):

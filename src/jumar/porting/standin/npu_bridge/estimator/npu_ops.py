@@ -2,7 +2,7 @@
 
 import numbers
 
-import tensorflow as tf
+import tensorflow.compat.v1 as tf1
 from tensorflow.python.eager import context
 
 from npu_bridge.helper import helper
@@ -45,7 +45,7 @@ def dropout(x, keep_prob, noise_shape=None, seed=None, name=None):
     seeds, not those of a device.
     """
     _only_in_graphs("dropout")
-    x = tf.convert_to_tensor(x, name="x")
+    x = tf1.convert_to_tensor(x, name="x")
     if not x.dtype.is_floating:
         raise ValueError("dropout is for floating point numbers, x is {}".format(x.dtype.name))
     constant = isinstance(keep_prob, numbers.Real)
@@ -55,8 +55,8 @@ def dropout(x, keep_prob, noise_shape=None, seed=None, name=None):
     record("dropout", tensor=x.name, keep_prob=said)
     if isinstance(keep_prob, float) and keep_prob == 1.0:
         return x
-    rate = 1.0 - keep_prob if constant else 1 - tf.cast(keep_prob, x.dtype)
-    return tf.nn.dropout(x, rate=rate, noise_shape=noise_shape, seed=seed, name=name)
+    rate = 1.0 - keep_prob if constant else 1 - tf1.cast(keep_prob, x.dtype)
+    return tf1.nn.dropout(x, rate=rate, noise_shape=noise_shape, seed=seed, name=name)
 
 
 def LARS(inputs_w, inputs_g, weight_decay, hyperpara=0.001, epsilon=0.00001, name=None):
@@ -84,7 +84,7 @@ def LARSV2(
 
 def outfeed_enqueue_op(channel_name, inputs, name=None):
     """Put tensors into the channel; one that is full drops nothing but waits."""
-    values = [tf.convert_to_tensor(one) for one in inputs]
+    values = [tf1.convert_to_tensor(one) for one in inputs]
     queue = _channel(channel_name, [value.dtype for value in values])
     return queue.enqueue(values, name=name)
 
@@ -99,7 +99,7 @@ def outfeed_dequeue_op(channel_name, output_types, output_shapes, name=None):
 
 
 def _channel(name, types):
-    return tf.FIFOQueue(1 << 16, types, shared_name="npu_outfeed_{}".format(name))
+    return tf1.FIFOQueue(1 << 16, types, shared_name="npu_outfeed_{}".format(name))
 
 
 def stop_outfeed_dequeue_op(channel_name, name=None):
@@ -110,9 +110,9 @@ def stop_outfeed_dequeue_op(channel_name, name=None):
 def scatter_elements(data, indices, updates, axis=0, name=None):
     """A copy of `data` with values replaced along one axis."""
     return gen_npu_ops.scatter_elements(
-        tf.convert_to_tensor(data),
-        tf.convert_to_tensor(indices),
-        tf.convert_to_tensor(updates),
+        tf1.convert_to_tensor(data),
+        tf1.convert_to_tensor(indices),
+        tf1.convert_to_tensor(updates),
         axis,
         name,
     )

@@ -5,7 +5,7 @@ They take time first: time, batch, features. Results are named as the operator's
 
 import math
 
-import tensorflow as tf
+import tensorflow.compat.v1 as tf1
 from tensorflow.python.layers import base as base_layer
 
 DYNAMIC_RNN_UNIDIRECTION = "UNIDIRECTIONAL"
@@ -54,8 +54,8 @@ class _DynamicBasic(base_layer.Layer):
         self._seq_length = self.add_variable(
             "dynamicbase/seq_length",
             shape=[batch],
-            dtype=tf.int32,
-            initializer=tf.constant_initializer(steps, dtype=tf.int32),
+            dtype=tf1.int32,
+            initializer=tf1.constant_initializer(steps, dtype=tf1.int32),
             trainable=False,
         )
         super().build(input_shape)
@@ -113,22 +113,22 @@ class DynamicRNN(_DynamicBasic):
             "dynamicrnn/w",
             shape=[*directions, rows, 4 * self._hidden_size],
             dtype=self._dtype,
-            initializer=tf.glorot_uniform_initializer(seed=10, dtype=self._dtype),
+            initializer=tf1.glorot_uniform_initializer(seed=10, dtype=self._dtype),
         )
         self._rnn_b = self.add_variable(
             "dynamicrnn/b",
             shape=[*directions, 4 * self._hidden_size],
             dtype=self._dtype,
-            initializer=tf.zeros_initializer(dtype=self._dtype),
+            initializer=tf1.zeros_initializer(dtype=self._dtype),
         )
         super().build(input_shape)
 
     def call(self, x, seq_length=None, init_h=None, init_c=None, weight=None, bias=None):
         """Run over time; initial states have a first axis for the direction."""
         both = self._direction == DYNAMIC_RNN_BIDIRECTION
-        shape = [2 if both else 1, tf.shape(x)[1], self._hidden_size]
-        init_h = tf.zeros(shape, self._dtype) if init_h is None else init_h
-        init_c = tf.zeros(shape, self._dtype) if init_c is None else init_c
+        shape = [2 if both else 1, tf1.shape(x)[1], self._hidden_size]
+        init_h = tf1.zeros(shape, self._dtype) if init_h is None else init_h
+        init_c = tf1.zeros(shape, self._dtype) if init_c is None else init_c
         weight = self._rnn_w if weight is None else weight
         bias = self._rnn_b if bias is None else bias
         if not both:
@@ -138,28 +138,28 @@ class DynamicRNN(_DynamicBasic):
             _reversed(x, seq_length), seq_length, init_h[1], init_c[1], weight[1], bias[1]
         )
         back = [_reversed(one, seq_length) for one in back]
-        return [tf.stack(pair) for pair in zip(forward, back)]
+        return [tf1.stack(pair) for pair in zip(forward, back)]
 
     def _one_way(self, x, seq_length, init_h, init_c, weight, bias):
         def step(state, present):
             _, h, c = state[:3]
             inputs, alive = present
-            gates = tf.matmul(tf.concat([inputs, h], axis=1), weight) + bias
-            i, j, f, o = tf.split(gates, 4, axis=1)
-            i, j, o = tf.sigmoid(i), tf.tanh(j), tf.sigmoid(o)
-            f = tf.sigmoid(f + self._forget_bias)
+            gates = tf1.matmul(tf1.concat([inputs, h], axis=1), weight) + bias
+            i, j, f, o = tf1.split(gates, 4, axis=1)
+            i, j, o = tf1.sigmoid(i), tf1.tanh(j), tf1.sigmoid(o)
+            f = tf1.sigmoid(f + self._forget_bias)
             new_c = f * c + i * j
             if self._cell_clip > 0:
-                new_c = tf.clip_by_value(new_c, -self._cell_clip, self._cell_clip)
-            tanh_c = tf.tanh(new_c)
+                new_c = tf1.clip_by_value(new_c, -self._cell_clip, self._cell_clip)
+            tanh_c = tf1.tanh(new_c)
             new_h = o * tanh_c
             kept_h = alive * new_h + (1 - alive) * h
             kept_c = alive * new_c + (1 - alive) * c
             return (alive * new_h, kept_h, kept_c, i, j, f, o, tanh_c)
 
-        nothing = tf.zeros_like(init_h)
+        nothing = tf1.zeros_like(init_h)
         start = (nothing, init_h, init_c, nothing, nothing, nothing, nothing, nothing)
-        return list(tf.scan(step, (x, _alive(x, seq_length)), initializer=start))
+        return list(tf1.scan(step, (x, _alive(x, seq_length)), initializer=start))
 
 
 class DynamicGRUV2(_DynamicBasic):
@@ -208,7 +208,7 @@ class DynamicGRUV2(_DynamicBasic):
                 "{}/{}".format(self._variables_prefix, name),
                 shape=shape,
                 dtype=self._dtype,
-                initializer=tf.random_uniform_initializer(-limit, limit),
+                initializer=tf1.random_uniform_initializer(-limit, limit),
             )
 
         width = 3 * self._hidden_size
@@ -220,44 +220,44 @@ class DynamicGRUV2(_DynamicBasic):
 
     def call(self, x, seq_length=None, init_h=None):
         """Run over time."""
-        results = self._run(x, tf.zeros_like(x[:, :, :1]), seq_length, init_h)
+        results = self._run(x, tf1.zeros_like(x[:, :, :1]), seq_length, init_h)
         return [results[place] for place in (0, 1, 2, 4, 5, 6)]
 
     def _run(self, x, attention, seq_length, init_h):
         if init_h is None:
-            init_h = tf.zeros([tf.shape(x)[1], self._hidden_size], self._dtype)
+            init_h = tf1.zeros([tf1.shape(x)[1], self._hidden_size], self._dtype)
         elif init_h.shape.ndims == 3:
             init_h = init_h[0]
 
         def parts(tensor):
-            named = dict(zip(self._gate_order, tf.split(tensor, 3, axis=-1)))
+            named = dict(zip(self._gate_order, tf1.split(tensor, 3, axis=-1)))
             return named["z"], named["r"], named["h"]
 
         def step(state, present):
             h = state[1]
             inputs, alive, share = present
-            of_input = tf.matmul(inputs, self._weight_input) + self._bias_input
+            of_input = tf1.matmul(inputs, self._weight_input) + self._bias_input
             input_z, input_r, input_n = parts(of_input)
             hidden_z, hidden_r, hidden_n = parts(
-                tf.matmul(h, self._weight_hidden) + self._bias_hidden
+                tf1.matmul(h, self._weight_hidden) + self._bias_hidden
             )
-            reset = tf.sigmoid(input_r + hidden_r)
+            reset = tf1.sigmoid(input_r + hidden_r)
             if self._reset_after:
-                new = tf.tanh(input_n + reset * hidden_n)
+                new = tf1.tanh(input_n + reset * hidden_n)
             else:
                 _, _, weight = parts(self._weight_hidden + 0)
                 _, _, bias = parts(self._bias_hidden + 0)
-                new = tf.tanh(input_n + tf.matmul(reset * h, weight) + bias)
-            update = tf.sigmoid(input_z + hidden_z)
+                new = tf1.tanh(input_n + tf1.matmul(reset * h, weight) + bias)
+            update = tf1.sigmoid(input_z + hidden_z)
             attended = (1 - share) * update
             new_h = attended * h + (1 - attended) * new
             kept = alive * new_h + (1 - alive) * h
             return (alive * new_h, kept, update, attended, reset, new, hidden_n)
 
-        nothing = tf.zeros_like(init_h)
+        nothing = tf1.zeros_like(init_h)
         start = (nothing, init_h, nothing, nothing, nothing, nothing, nothing)
         elements = (x, _alive(x, seq_length), attention)
-        return list(tf.scan(step, elements, initializer=start))
+        return list(tf1.scan(step, elements, initializer=start))
 
 
 class DynamicAUGRU(DynamicGRUV2):
@@ -267,19 +267,19 @@ class DynamicAUGRU(DynamicGRUV2):
 
     def call(self, x, weight_att, seq_length=None, init_h=None):
         """Run over time."""
-        return self._run(x, tf.expand_dims(weight_att, -1), seq_length, init_h)
+        return self._run(x, tf1.expand_dims(weight_att, -1), seq_length, init_h)
 
 
 def _alive(x, seq_length):
     """1 for the steps of each sequence, 0 behind its end."""
-    steps = tf.shape(x)[0]
+    steps = tf1.shape(x)[0]
     if seq_length is None:
-        return tf.ones_like(x[:, :, :1])
-    mask = tf.sequence_mask(seq_length, steps, dtype=x.dtype)
-    return tf.expand_dims(tf.transpose(mask), -1)
+        return tf1.ones_like(x[:, :, :1])
+    mask = tf1.sequence_mask(seq_length, steps, dtype=x.dtype)
+    return tf1.expand_dims(tf1.transpose(mask), -1)
 
 
 def _reversed(x, seq_length):
     if seq_length is None:
-        return tf.reverse(x, axis=[0])
-    return tf.reverse_sequence(x, seq_length, seq_axis=0, batch_axis=1)
+        return tf1.reverse(x, axis=[0])
+    return tf1.reverse_sequence(x, seq_length, seq_axis=0, batch_axis=1)

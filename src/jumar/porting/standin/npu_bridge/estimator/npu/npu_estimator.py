@@ -7,7 +7,7 @@ import string
 import sys
 from pathlib import Path
 
-import tensorflow as tf
+import tensorflow.compat.v1 as tf1
 from tensorflow.python.util import function_utils, tf_inspect
 from tensorflow_estimator.python.estimator import estimator as estimator_lib
 from tensorflow_estimator.python.estimator import model_fn as model_fn_lib
@@ -113,7 +113,7 @@ class NPUEstimator(estimator_lib.Estimator):
             raise ValueError("config must be a NPURunConfig, got {!r}".format(config))
         model_fn_lib.verify_model_fn_args(model_fn, params)
         if config.session_config is None:
-            config = config.replace(session_config=tf.ConfigProto())
+            config = config.replace(session_config=tf1.ConfigProto())
         add_block(config)
         job = NPUBasics(job_start_file).jobinfo
         if job is None:
@@ -172,7 +172,7 @@ def add_block(config):
             continue
         field = OPTIONS[name]["field"]
         if field == "s" and name != "insert_op_file":
-            value = tf.compat.as_bytes(value)
+            value = tf1.compat.as_bytes(value)
         setattr(block.parameter_map[name], field, value)
 
 
@@ -295,7 +295,7 @@ def _for_npu(model_fn, model_dir, config, device):
         hooks = _training_hooks(config, model_dir, device) + hooks
         if config.iterations_per_loop > 1:
             hooks.append(SetIterationsVarHook(config.iterations_per_loop))
-            spec = spec._replace(train_op=tf.group(spec.train_op, name="IterationOp"))
+            spec = spec._replace(train_op=tf1.group(spec.train_op, name="IterationOp"))
         return spec._replace(training_hooks=(*hooks, *(spec.training_hooks or ())))
 
     return model_fn_for_npu
@@ -329,10 +329,10 @@ def _with_host_call(spec, mode):
     function, tensors = host_call
     after = spec.train_op if mode == model_fn_lib.ModeKeys.TRAIN else spec.loss
     # The function itself is called outside: opening the writer that it makes must not train.
-    with tf.control_dependencies([after]):
-        tensors = tf.nest.map_structure(tf.identity, tensors)
+    with tf1.control_dependencies([after]):
+        tensors = tf1.nest.map_structure(tf1.identity, tensors)
     said = function(**tensors) if isinstance(tensors, dict) else function(*tensors)
-    with tf.control_dependencies([one for one in tf.nest.flatten(said) if one is not None]):
-        loss = tf.identity(spec.loss)
+    with tf1.control_dependencies([one for one in tf1.nest.flatten(said) if one is not None]):
+        loss = tf1.identity(spec.loss)
     hooks.insert(0, NPUInfeedOutfeedSessionHook(said, mode))
     return spec._replace(loss=loss), hooks

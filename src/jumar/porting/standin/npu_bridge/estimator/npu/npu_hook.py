@@ -2,7 +2,7 @@
 
 import os
 
-import tensorflow as tf
+import tensorflow.compat.v1 as tf1
 from tensorflow.python.ops import summary_ops_v2
 from tensorflow.python.platform import tf_logging as logging
 from tensorflow.python.training import basic_session_run_hooks, session_run_hook
@@ -59,10 +59,10 @@ class NPUBroadcastGlobalVariablesHook(session_run_hook.SessionRunHook):
 def broadcast_global_variables(root_rank):
     """The root's values of the trainable variables; not of all variables, like the real one."""
     updates = []
-    for variable in tf.trainable_variables():
+    for variable in tf1.trainable_variables():
         values = hccl_ops.broadcast([variable], root_rank)
-        updates.append(tf.assign(variable, values[0]))
-    return tf.group(updates)
+        updates.append(tf1.assign(variable, values[0]))
+    return tf1.group(updates)
 
 
 class NPUCheckpointSaverHook(basic_session_run_hooks.CheckpointSaverHook):
@@ -150,8 +150,8 @@ class NPUOutputTensorHook(basic_session_run_hooks.LoggingTensorHook):
         if tensors is not None and dependencies is not None:
             if not isinstance(dependencies, (list, tuple)):
                 dependencies = [dependencies]
-            with tf.control_dependencies(dependencies):
-                tensors = {name: tf.identity(tensor) for name, tensor in tensors.items()}
+            with tf1.control_dependencies(dependencies):
+                tensors = {name: tf1.identity(tensor) for name, tensor in tensors.items()}
         if tensors is not None:
             super().__init__(tensors, every_n_iter=1 << 31)
 
@@ -162,7 +162,7 @@ class NPUOutputTensorHook(basic_session_run_hooks.LoggingTensorHook):
 
     def before_run(self, run_context):
         """Ask for them."""
-        return tf.train.SessionRunArgs(self._current_tensors) if self._watches else None
+        return tf1.train.SessionRunArgs(self._current_tensors) if self._watches else None
 
     def after_run(self, run_context, run_values):
         """Keep their values."""
@@ -207,7 +207,7 @@ class TellMeStepOrLossHook(session_run_hook.SessionRunHook):
 
     def before_run(self, run_context):
         """Ask for step and loss."""
-        return tf.train.SessionRunArgs(fetches=self._fetches)
+        return tf1.train.SessionRunArgs(fetches=self._fetches)
 
     def after_run(self, run_context, run_values):
         """Write them down."""

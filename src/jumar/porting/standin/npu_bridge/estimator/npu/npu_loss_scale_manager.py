@@ -1,6 +1,6 @@
 """Who says by what the loss is multiplied in mixed precision."""
 
-import tensorflow as tf
+import tensorflow.compat.v1 as tf1
 
 from npu_bridge_standin.record import record
 
@@ -14,7 +14,7 @@ class FixedLossScaleManager:
         if loss_scale < 1:
             raise ValueError("the loss scale is {}; it must be 1 or more".format(loss_scale))
         record("loss scale", manager="fixed", loss_scale=float(loss_scale))
-        self._loss_scale = tf.convert_to_tensor(loss_scale, dtype=tf.float32, name="loss_scale")
+        self._loss_scale = tf1.convert_to_tensor(loss_scale, dtype=tf1.float32, name="loss_scale")
         self._enable_overflow_check = enable_overflow_check
 
     def get_loss_scale(self):
@@ -24,7 +24,7 @@ class FixedLossScaleManager:
     def update_loss_scale(self, finite_grads):
         """Nothing changes."""
         del finite_grads
-        return tf.no_op()
+        return tf1.no_op()
 
     def get_enable_overflow_check(self):
         """Whether steps whose gradients are not finite are left out."""
@@ -55,9 +55,9 @@ class ExponentialUpdateLossScaleManager:
         self._decr_every_n_nan_or_inf = decr_every_n_nan_or_inf
         self._incr_ratio = incr_ratio
         self._decr_ratio = decr_ratio
-        self._loss_scale = _state("loss_scale", float(init_loss_scale), tf.float32)
-        self._num_good_steps = _state("good_steps", 0, tf.int32)
-        self._num_bad_steps = _state("bad_steps", 0, tf.int32)
+        self._loss_scale = _state("loss_scale", float(init_loss_scale), tf1.float32)
+        self._num_good_steps = _state("good_steps", 0, tf1.int32)
+        self._num_bad_steps = _state("bad_steps", 0, tf1.int32)
 
     def get_loss_scale(self):
         """The number."""
@@ -66,23 +66,23 @@ class ExponentialUpdateLossScaleManager:
     def update_loss_scale(self, finite_grads):
         """The operation that takes one step into account."""
         scale, good, bad = self._loss_scale, self._num_good_steps, self._num_bad_steps
-        finite = tf.convert_to_tensor(finite_grads)
+        finite = tf1.convert_to_tensor(finite_grads)
         grows = finite & (good + 1 >= self._incr_every_n_steps)
-        falls = tf.logical_not(finite) & (bad + 1 >= self._decr_every_n_nan_or_inf)
+        falls = tf1.logical_not(finite) & (bad + 1 >= self._decr_every_n_nan_or_inf)
         settled = grows | falls
 
         may_grow = scale < LARGEST_SCALE / self._incr_ratio
-        larger = tf.where(may_grow, scale * self._incr_ratio, scale + 0)
-        smaller = tf.maximum(1.0, scale * self._decr_ratio)
-        new_scale = tf.where(grows, larger, tf.where(falls, smaller, scale + 0))
+        larger = tf1.where(may_grow, scale * self._incr_ratio, scale + 0)
+        smaller = tf1.maximum(1.0, scale * self._decr_ratio)
+        new_scale = tf1.where(grows, larger, tf1.where(falls, smaller, scale + 0))
         # Overflows add up until the scale moves: finite steps in between do not forgive them.
-        new_good = tf.where(finite & ~settled, good + 1, tf.zeros_like(good))
-        new_bad = tf.where(settled, tf.zeros_like(bad), bad + tf.cast(~finite, tf.int32))
-        with tf.control_dependencies([new_scale, new_good, new_bad]):
-            return tf.group(
-                tf.assign(scale, new_scale), tf.assign(good, new_good), tf.assign(bad, new_bad)
+        new_good = tf1.where(finite & ~settled, good + 1, tf1.zeros_like(good))
+        new_bad = tf1.where(settled, tf1.zeros_like(bad), bad + tf1.cast(~finite, tf1.int32))
+        with tf1.control_dependencies([new_scale, new_good, new_bad]):
+            return tf1.group(
+                tf1.assign(scale, new_scale), tf1.assign(good, new_good), tf1.assign(bad, new_bad)
             )
 
 
 def _state(name, value, dtype):
-    return tf.Variable(value, name=name, dtype=dtype, trainable=False)
+    return tf1.Variable(value, name=name, dtype=dtype, trainable=False)

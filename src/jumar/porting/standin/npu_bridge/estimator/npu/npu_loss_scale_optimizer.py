@@ -1,6 +1,6 @@
 """The optimizer for mixed precision: scaled loss, skipped steps."""
 
-import tensorflow as tf
+import tensorflow.compat.v1 as tf1
 
 from npu_bridge.estimator.npu import npu_plugin
 from npu_bridge.estimator.npu.npu_loss_scale_manager import FixedLossScaleManager
@@ -9,7 +9,7 @@ from npu_bridge_standin.device_ops import all_finite
 from npu_bridge_standin.record import record
 
 
-class NPULossScaleOptimizer(tf.train.Optimizer):
+class NPULossScaleOptimizer(tf1.train.Optimizer):
     """Scales the loss of another optimizer and leaves out steps that overflow.
 
     A device sees overflows in its status register; here the gradients are looked at.
@@ -31,7 +31,7 @@ class NPULossScaleOptimizer(tf.train.Optimizer):
         self,
         loss,
         var_list=None,
-        gate_gradients=tf.train.Optimizer.GATE_OP,
+        gate_gradients=tf1.train.Optimizer.GATE_OP,
         aggregation_method=None,
         colocate_gradients_with_ops=False,
         grad_loss=None,
@@ -54,13 +54,13 @@ class NPULossScaleOptimizer(tf.train.Optimizer):
         if self._checks_overflow():
             finite = finite_everywhere(grads_and_vars, self._is_distributed)
         else:
-            finite = tf.constant(True)
-        update = tf.cond(
+            finite = tf1.constant(True)
+        update = tf1.cond(
             finite,
-            lambda: tf.group(self._opt.apply_gradients(grads_and_vars, global_step, name)),
-            tf.no_op,
+            lambda: tf1.group(self._opt.apply_gradients(grads_and_vars, global_step, name)),
+            tf1.no_op,
         )
-        return tf.group(update, self._loss_scale_manager.update_loss_scale(finite))
+        return tf1.group(update, self._loss_scale_manager.update_loss_scale(finite))
 
     def _checks_overflow(self):
         if npu_plugin.is_inf_nan_enabled():
@@ -74,14 +74,14 @@ class NPULossScaleOptimizer(tf.train.Optimizer):
 def scaled_loss(loss, scale):
     """The loss, or the loss that a function gives, multiplied in its own type."""
     value = loss() if callable(loss) else loss
-    return value * tf.cast(scale, value.dtype.base_dtype)
+    return value * tf1.cast(scale, value.dtype.base_dtype)
 
 
 def unscaled(grads_and_vars, scale):
     """Gradients divided by the scale; those of rows become dense, as TensorFlow's own do here."""
-    factor = tf.reciprocal(scale + 0)
+    factor = tf1.reciprocal(scale + 0)
     return [
-        (None if grad is None else grad * tf.cast(factor, grad.dtype.base_dtype), variable)
+        (None if grad is None else grad * tf1.cast(factor, grad.dtype.base_dtype), variable)
         for grad, variable in grads_and_vars
     ]
 
@@ -91,5 +91,5 @@ def finite_everywhere(grads_and_vars, is_distributed):
     finite = all_finite([grad for grad, _ in grads_and_vars if grad is not None])
     if not is_distributed:
         return finite
-    overflows = hccl_ops.allreduce(tf.cast(tf.logical_not(finite), tf.int32), "sum", fusion=0)
-    return tf.equal(overflows, 0)
+    overflows = hccl_ops.allreduce(tf1.cast(tf1.logical_not(finite), tf1.int32), "sum", fusion=0)
+    return tf1.equal(overflows, 0)

@@ -2,7 +2,7 @@
 
 import os
 
-import tensorflow as tf
+import tensorflow.compat.v1 as tf1
 from tensorflow.python.keras import optimizers
 from tensorflow.python.keras.optimizer_v2 import optimizer_v2
 
@@ -20,20 +20,20 @@ from npu_bridge_standin.record import record
 def allreduce(tensor, average=True):
     """The sum, or the mean, of a tensor or of slices over all ranks."""
     size = NPUBasics("").size()
-    if isinstance(tensor, tf.IndexedSlices):
+    if isinstance(tensor, tf1.IndexedSlices):
         return _gathered_slices(tensor, size, average, "hccl_world_group")
     summed = hccl_ops.allreduce(tensor, "sum")
-    return tf.div(summed, tf.cast(size, summed.dtype)) if average else summed
+    return tf1.div(summed, tf1.cast(size, summed.dtype)) if average else summed
 
 
 def reduce(tensor, root_rank, average=True, fusion=0, fusion_id=-1):
     """The sum, or the mean, on one rank."""
     size = NPUBasics("").size()
-    if isinstance(tensor, tf.IndexedSlices):
+    if isinstance(tensor, tf1.IndexedSlices):
         return _gathered_slices(tensor, size, average, "hccl_world_group")
     own = _own_device()
     summed = hccl_ops.reduce(tensor, "sum", root_rank, fusion, fusion_id)
-    return tf.div(summed, tf.cast(size, summed.dtype)) if average and root_rank == own else summed
+    return tf1.div(summed, tf1.cast(size, summed.dtype)) if average and root_rank == own else summed
 
 
 def npu_allreduce(values, reduction="mean", fusion=1, fusion_id=-1, group="hccl_world_group"):
@@ -43,19 +43,19 @@ def npu_allreduce(values, reduction="mean", fusion=1, fusion_id=-1, group="hccl_
     size, mean = int(util.get_ranksize()), reduction == "mean"
     reduced = []
     for value in values:
-        if isinstance(value, tf.IndexedSlices):
+        if isinstance(value, tf1.IndexedSlices):
             reduced.append(_gathered_slices(value, size, mean, group))
             continue
         whole = hccl_ops.allreduce(value, "sum" if mean else reduction, fusion, fusion_id, group)
-        reduced.append(tf.div(whole, tf.cast(size, whole.dtype)) if mean else whole)
+        reduced.append(tf1.div(whole, tf1.cast(size, whole.dtype)) if mean else whole)
     return reduced
 
 
 def _gathered_slices(slices, size, average, group):
     values = hccl_ops.allgather(slices.values, size, group)
     indices = hccl_ops.allgather(slices.indices, size, group)
-    values = tf.div(values, tf.cast(size, values.dtype)) if average else values
-    return tf.IndexedSlices(values, indices, dense_shape=slices.dense_shape)
+    values = tf1.div(values, tf1.cast(size, values.dtype)) if average else values
+    return tf1.IndexedSlices(values, indices, dense_shape=slices.dense_shape)
 
 
 def _own_device():
@@ -70,7 +70,7 @@ def _one_rank():
 
 
 def _averaged(grads_and_vars, scope):
-    with tf.name_scope(scope):
+    with tf1.name_scope(scope):
         return [
             (None if grad is None else allreduce(grad, True), variable)
             for grad, variable in grads_and_vars
@@ -81,7 +81,7 @@ def _averaged_alone(grads, scope):
     return [grad for grad, _ in _averaged([(grad, None) for grad in grads], scope)]
 
 
-class _Wrapping(tf.train.Optimizer):
+class _Wrapping(tf1.train.Optimizer):
     """An optimizer around another one, which keeps the slots."""
 
     def __init__(self, inner, name):
@@ -127,7 +127,7 @@ class NPUOptimizer(_Wrapping):
         self,
         loss,
         var_list=None,
-        gate_gradients=tf.train.Optimizer.GATE_OP,
+        gate_gradients=tf1.train.Optimizer.GATE_OP,
         aggregation_method=None,
         colocate_gradients_with_ops=False,
         grad_loss=None,
@@ -152,12 +152,12 @@ class NPUOptimizer(_Wrapping):
         if not self._is_loss_scale:
             return self._opt.apply_gradients(grads_and_vars, global_step, name)
         finite = finite_everywhere(grads_and_vars, self._is_distributed)
-        update = tf.cond(
+        update = tf1.cond(
             finite,
-            lambda: tf.group(self._opt.apply_gradients(grads_and_vars, global_step, name)),
-            tf.no_op,
+            lambda: tf1.group(self._opt.apply_gradients(grads_and_vars, global_step, name)),
+            tf1.no_op,
         )
-        return tf.group(update, self._loss_scale_manager.update_loss_scale(finite))
+        return tf1.group(update, self._loss_scale_manager.update_loss_scale(finite))
 
 
 class NPUDistributedOptimizer(_Wrapping):

@@ -1,16 +1,16 @@
 """Recurrent networks of a fixed number of steps."""
 
-import tensorflow as tf
+import tensorflow.compat.v1 as tf1
 
 
 def npu_dynamic_rnn(cell, inputs, initial_state=None, dtype=None, sequence_length=None, scope=None):
     """`tf.nn.static_rnn` over the first axis, which is time: outputs, stacked, and last state."""
-    outputs, state = tf.nn.static_rnn(
+    outputs, state = tf1.nn.static_rnn(
         cell,
-        tf.unstack(inputs, axis=0),
+        tf1.unstack(inputs, axis=0),
         initial_state=initial_state,
         dtype=dtype,
         sequence_length=sequence_length,
         scope=scope,
     )
-    return tf.stack(outputs, axis=0), state
+    return tf1.stack(outputs, axis=0), state

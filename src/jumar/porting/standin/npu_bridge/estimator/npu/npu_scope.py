@@ -2,7 +2,7 @@
 
 import contextlib
 
-import tensorflow as tf
+import tensorflow.compat.v1 as tf1
 from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.framework import ops
 
@@ -19,7 +19,7 @@ def _marked(**marks):
         elif isinstance(mark, int):
             values[name] = attr_value_pb2.AttrValue(i=mark)
         else:
-            values[name] = attr_value_pb2.AttrValue(s=tf.compat.as_bytes(mark))
+            values[name] = attr_value_pb2.AttrValue(s=tf1.compat.as_bytes(mark))
     with ops.get_default_graph()._attr_scope(values):
         yield
 

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import six
-import tensorflow as tf
+import tensorflow.compat.v1 as tf1
 from tensorflow.core.framework import attr_value_pb2, variable_pb2
 from tensorflow.python.framework import ops
 from tensorflow.python.ops import resource_variable_ops
@@ -105,19 +105,19 @@ def register_func(var_name):
 def create_or_get_var(var_name):
     """The loop variable of that name in the default graph."""
     collection = _COLLECTION.format(var_name)
-    found = tf.get_collection(collection)
+    found = tf1.get_collection(collection)
     if len(found) > 1:
         raise RuntimeError("there are {} variables for {}".format(len(found), var_name))
     if found:
         return found[0]
-    with tf.variable_scope("npu_runconfig", reuse=tf.AUTO_REUSE):
-        return tf.get_variable(
+    with tf1.variable_scope("npu_runconfig", reuse=tf1.AUTO_REUSE):
+        return tf1.get_variable(
             var_name,
             shape=[],
-            dtype=tf.int64,
-            initializer=tf.zeros_initializer(),
+            dtype=tf1.int64,
+            initializer=tf1.zeros_initializer(),
             trainable=False,
-            collections=[collection, tf.GraphKeys.LOCAL_VARIABLES],
+            collections=[collection, tf1.GraphKeys.LOCAL_VARIABLES],
             use_resource=True,
         )
 
@@ -125,10 +125,10 @@ def create_or_get_var(var_name):
 def _iteration_op(train_op):
     if not isinstance(train_op, ops.Operation):
         raise ValueError(
-            "train_op must be an Operation, got {}; take minimize(...) or tf.group(...), not a "
+            "train_op must be an Operation, got {}; take minimize(...) or tf1.group(...), not a "
             "tensor".format(type(train_op).__name__)
         )
-    operation = tf.group(train_op, name="IterationOp")
+    operation = tf1.group(train_op, name="IterationOp")
     say_if_not_iteration_op(operation)
     return operation
 
@@ -178,7 +178,7 @@ def get_ranksize():
 
 def variable_initializer_in_host(var_list):
     """The initializer of variables, on the host."""
-    return tf.initializers.variables(var_list, name="var_in_host")
+    return tf1.initializers.variables(var_list, name="var_in_host")
 
 
 class GradDivisionItem:

@@ -35,6 +35,10 @@ OPS_SCHEMA: Mapping[str, pl.DataType] = {
     "module": pl.String(),
     "flops": pl.Int64(),
     "bytes": pl.Int64(),
+    "kernel": pl.String(),
+    "state": pl.String(),
+    "correlation": pl.Int64(),
+    "launch_ns": pl.Int64(),
 }
 """The op table: a row an op on the device, or on the CPU with its self time.
 
@@ -44,6 +48,9 @@ msprof's words (`AI_CORE`, `AI_VECTOR_CORE`, `MIX_AIC`, `MIX_AIV`, `AI_CPU`, `CO
 `DSA_SQE`), else `CUDA`, `CUDA_MEMCPY`, `CUDA_MEMSET`, `CPU`. Shapes are `2,3;4,5`, an empty part
 for a scalar, types `FLOAT;FLOAT16` in msprof's words without `DT_`, formats `ND;NC1HWC0` without
 `FORMAT_`. `module` is the path of the layer, `flops` and `bytes` are those of the op where known.
+`kernel` is the kernel's own name where `name` is that of the op that launched it, `state` is
+`dynamic` or `static`, `correlation` leads to the call in `host` that launched the op, and
+`launch_ns` is when that call began.
 PMU columns follow under their own names (`aic_mac_ratio`) as floats.
 """
 

@@ -106,7 +106,7 @@ def nmt_data(_tree: Path, _generator: Generator) -> None:
     """Nothing: sentences and vocabularies of its own tests are in the repository."""
 
 
-def bert_data(tree: Path, generator: Generator) -> None:
+def bert_data(tree: Path, _generator: Generator) -> None:
     text = (tree / "sample_text.txt").read_text(encoding="utf-8").lower()
     words = sorted(set(re.findall(r"[a-z]+|[^\sa-z]", text)))[:3000]
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]

@@ -48,7 +48,8 @@ def import_lines(view: View, names: set[str]) -> list[str]:
 def addition(module: Module, imports: list[str], functions: list[str]) -> Replacement:
     """The insertion of imports, and of functions after them, below the imports of a script."""
     newline = module.lines.newline
-    anchor = _last_import(module)
+    beside_torch = imports == ["import torch_npu"] and not functions
+    anchor = (_torch_import(module) if beside_torch else None) or _last_import(module)
     text = "".join(line + newline for line in imports)
     for function in functions:
         text += newline + newline + function.replace("\n", newline) + newline
@@ -64,6 +65,25 @@ def addition(module: Module, imports: list[str], functions: list[str]) -> Replac
             start=position, end=position, text=newline + text[: -len(newline)], side="close"
         )
     return Replacement(start=position, end=position, text=text, side="close")
+
+
+def _torch_import(module: Module) -> ast.stmt | None:
+    """The last of the imports of PyTorch with which a script begins.
+
+    torch_npu is imported there, before other modules of the script make devices as they load.
+    """
+    found: ast.stmt | None = None
+    for statement in module.tree.body:
+        names: list[str] = []
+        if isinstance(statement, ast.Import):
+            names = [alias.name for alias in statement.names]
+        elif isinstance(statement, ast.ImportFrom) and not statement.level:
+            names = [statement.module or ""]
+        if any(name.partition(".")[0] in ("torch", "torch_npu") for name in names):
+            found = statement
+        elif found is not None:
+            break
+    return found
 
 
 def _last_import(module: Module) -> ast.stmt | None:

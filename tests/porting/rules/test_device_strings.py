@@ -87,6 +87,20 @@ def test_torch_npu_is_imported_before_the_first_device_is_made() -> None:
     assert lines.index("import torch_npu") < lines.index("device = torch.device('npu')")
 
 
+def test_torch_npu_is_imported_beside_torch_before_modules_of_the_script() -> None:
+    text = "import torch\nfrom torch import nn\n\nfrom net import Net\n\nmodel = Net().cuda()\n"
+    wanted = "import torch\nfrom torch import nn\nimport torch_npu\n\nfrom net import Net\n"
+    assert after(text).startswith(wanted)
+
+
+def test_a_guarded_import_of_torch_keeps_its_guard() -> None:
+    text = (
+        "try:\n    import torch\nexcept ImportError:\n    torch = None\n\nimport os\n\n"
+        "model = model.cuda()\n"
+    )
+    assert after(text).startswith(text[: text.index("model")].rstrip() + "\nimport torch_npu\n")
+
+
 def test_a_script_that_gets_torch_from_the_tree_is_ported(tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text("import torch\n\nclass Net(torch.nn.Module):\n    pass\n")
     text = "from net import Net\n\nmodel = Net().cuda()\n"

@@ -62,6 +62,13 @@ def test_an_edit_that_put_lines_in_stands_at_them_though_its_place_is_the_line_b
     }
 
 
+def test_an_edit_that_put_lines_in_after_its_place_stands_at_them() -> None:
+    before = "a = 0\nrun(init)\nrun(step)\n"
+    after = "a = 1\nrun(init)\nrun(broadcast)\nrun(step)\n"
+    found = replace(edit(2, 2), before="run(init)", after="run(init)")
+    assert notes_by_line(file_of(before, after, found)) == {"None|run(broadcast)": ["f0-e0"]}
+
+
 def test_an_edit_of_several_lines_stands_at_the_first_of_them_that_changed() -> None:
     before = "call(\n    a,\n    b,\n)\n"
     after = "call(\n    a,\n    c,\n)\n"

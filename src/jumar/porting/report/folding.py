@@ -116,8 +116,10 @@ def _row_of(
         candidates += _rows_from(item.place_after.line, code_after, rights)
     candidates += _rows_from(item.place.line, code, lefts)
     if isinstance(item, Edit):
-        # An edit that put lines in before its place belongs to these.
-        candidates += [index - 1 for index in candidates if index > 0]
+        # An edit that put lines in before or after its place belongs to these.
+        beside = (1, -1) if item.before == item.after else (-1, 1)
+        near = [index + step for step in beside for index in candidates]
+        candidates += [index for index in near if 0 <= index < len(rows)]
     changed = [index for index in candidates if rows[index].changed]
     return (changed or candidates or [len(rows) - 1])[0]
 

@@ -1,13 +1,19 @@
 import ast
+import os
+import subprocess
+import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
+import fissix
 import pytest
+from fissix.pgen2.parse import ParseError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumar.porting.edits import Place
 from jumar.porting.python2 import REASONS, Converted, to_python3
+from jumar.porting.source import decode
 
 
 def converted(text: str) -> Converted:
@@ -205,10 +211,68 @@ def test_no_text_raises(text: str) -> None:
     assert found is None or isinstance(found, Converted)
 
 
-def test_nothing_is_kept_below_the_home_of_the_user(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture(scope="module")
+def fixers(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+    """The fixers of lib2to3, which nobody here wrote, as a function of a text."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        from fissix.refactor import RefactoringTool
+    names = ("print", "except", "raise", "exec", "ne", "repr", "numliterals")
+    tool = RefactoringTool([f"fissix.fixes.fix_{name}" for name in names])
+    return lambda text: str(tool.refactor_string(text, "a.py"))
+
+
+def meaning(text: str) -> str:
+    return ast.dump(ast.parse(text))
+
+
+REAL = sorted((Path(fissix.__file__).parent / "tests" / "data").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", REAL, ids=lambda path: path.name)
+def test_real_scripts_come_to_mean_what_the_fixers_of_lib2to3_make_of_them(
+    path: Path, fixers: Callable[[str], str]
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert converted("print 1\n").place_before(Place(line=1, column=1)) == Place(line=1, column=1)
+    text = decode(path.read_bytes()).text
+    found = None if _parses(text) else to_python3(text)
+    if found is not None:
+        assert meaning(found.text) == meaning(fixers(text))
+    else:
+        assert _parses(text) or path.name == "py2_test_grammar.py"
+
+
+def _parses(text: str) -> bool:
+    try:
+        ast.parse(text)
+    except SyntaxError:
+        return False
+    return True
+
+
+@given(
+    arguments=st.lists(
+        st.sampled_from(["a", "'b' % c", "`d`", "(e)", "(f, g)", "1L", "h <> 2", "[0777]", "i()"]),
+        max_size=3,
+    ),
+    head=st.sampled_from(["print ", "print>>f, ", "print >> sys.stderr,", "raise E, ", "exec "]),
+    tail=st.sampled_from(["", ",", ";x", " # c", " \\\n + 1"]),
+)
+def test_statements_come_to_mean_what_the_fixers_of_lib2to3_make_of_them(
+    arguments: list[str], head: str, tail: str, fixers: Callable[[str], str]
+) -> None:
+    text = f"if 1L:\n\t{head}{', '.join(arguments)}{tail}\n"
+    found = to_python3(text)
+    if found is not None:
+        try:
+            expected = meaning(fixers(text))
+        except (SyntaxError, ParseError):
+            return
+        assert meaning(found.text) == expected
+
+
+def test_nothing_is_kept_below_the_home_of_the_user(tmp_path: Path) -> None:
+    code = "from jumar.porting.python2 import to_python3\nassert to_python3('print 1').edits"
+    paths = os.pathsep.join(sys.path)
+    home = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": paths}
+    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, **home})
     assert not list(tmp_path.iterdir())

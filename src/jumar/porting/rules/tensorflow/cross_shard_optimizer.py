@@ -52,7 +52,7 @@ def cross_shard_optimizer(call: ast.Call, view: View) -> Iterator[Change]:
     inner = argument(call, "opt", 0)
     if inner is None or is_open(call):
         return
-    if any(_asks_for_tpu(around) for around in view.module.scopes.ancestors(call)):
+    if any(asks_for_tpu(around) for around in view.module.scopes.ancestors(call)):
         yield Leave(node=call, reason=_GUARDED)
         return
     start, end = view.module.span(call)
@@ -66,7 +66,8 @@ def cross_shard_optimizer(call: ast.Call, view: View) -> Iterator[Change]:
     )
 
 
-def _asks_for_tpu(node: ast.AST) -> bool:
+def asks_for_tpu(node: ast.AST) -> bool:
+    """Whether a condition is about using a TPU."""
     if not isinstance(node, ast.If | ast.IfExp):
         return False
     return any(

@@ -69,12 +69,12 @@ _LOOP = (
         "import tensorflow as tf\n\nvalue = tf.Summary(value=[])\n",
     ),
 )
-def summaries(tree: ast.Module, view: View) -> Iterator[Change]:
+def summaries(_: ast.Module, view: View) -> Iterator[Change]:
     """Tell once a module of the summaries, at the place that merges them if there is one."""
     calls: list[tuple[ast.Call, str]] = []
     looped: set[str] = set()
     merges: list[ast.Call] = []
-    for node in ast.walk(tree):
+    for node in view.module.scopes.nodes:
         if not isinstance(node, ast.Call):
             continue
         name = view.module.name_of(node.func) or ""

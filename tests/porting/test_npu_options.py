@@ -34,7 +34,7 @@ def run_config_rules(**arguments: object) -> list[str]:
 
 
 def test_the_table_has_every_key_that_the_adapter_reads():
-    assert len(ADAPTER_OPTIONS) == 91
+    assert len(ADAPTER_OPTIONS) == 92
     assert {"min_group_size", "master_slave_mode"} <= NPU_OPTIONS.keys() - ADAPTER_OPTIONS.keys()
 
 

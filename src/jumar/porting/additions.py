@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from jumar.errors import UserError, unknown_name
 from jumar.porting.edits import TreeReport
-from jumar.porting.launching import added_files
+from jumar.porting.launching import ADDED_NAMES, added_files
 from jumar.porting.options import PortOptions, mixlist_name
 from jumar.porting.source import Unreadable, decode
 from jumar.porting.tree import LARGEST_SCRIPT, tree_entries
@@ -43,7 +43,11 @@ def additions(
         UserError: There is no such script, or the op list is none.
     """
     base, entries = tree_entries(root)
-    scripts = {each.path: each.size for each in entries if each.kind == "script"}
+    scripts = {
+        each.path: each.size
+        for each in entries
+        if each.kind == "script" and each.path not in ADDED_NAMES
+    }
     start = _named(entry, base, list(scripts)) if entry else _found(base, scripts)
     asked = bool(entry) or options.distributed or options.modelarts
     files: dict[str, str] = {}

@@ -139,7 +139,7 @@ _PRECISION = (
     ),
     NpuOption(key="optypelist_for_implmode", field="s", since=_EARLY),
     NpuOption(key="customize_dtypes", field="s"),
-    NpuOption(key="deterministic", field="i", default=0, minimum=0, maximum=1),
+    NpuOption(key="deterministic", field="i", default=0),
 )
 _RUN = (
     NpuOption(key="use_off_line", field="b", default=True, since=_FIRST),
@@ -154,7 +154,7 @@ _RUN = (
     NpuOption(key="mix_compile_mode", field="b", default=False, since=_FIRST),
     NpuOption(key="iterations_per_loop", field="i", default=1, minimum=1, since=_FIRST),
     NpuOption(key="lower_functional_ops", field="b", default=False, since=_EARLY),
-    NpuOption(key="graph_run_mode", field="i", default=1, minimum=0, maximum=1, since=_EARLY),
+    NpuOption(key="graph_run_mode", field="i", default=1, minimum=-1, maximum=1, since=_EARLY),
     NpuOption(key="jit_compile", field="s", default="auto", allowed=("true", "false", "auto")),
     NpuOption(
         key="dynamic_input",
@@ -191,6 +191,7 @@ _RUN = (
     NpuOption(key="dynamic_node_type", field="i", minimum=0, maximum=1, since=_EARLY),
     NpuOption(key="in_out_pair_flag", field="b", default=True),
     NpuOption(key="in_out_pair", field="s"),
+    NpuOption(key="const_input", field="s"),
     NpuOption(key="frozen_variable", field="b", default=False),
     NpuOption(key="variable_placement", field="s", default="Device", allowed=("Device", "Host")),
     NpuOption(key="external_weight", field="b", default=False),
@@ -233,7 +234,7 @@ _CLUSTER = (
     NpuOption(key="HCCL_algorithm", field="s"),
     NpuOption(key="is_tailing_optimization", field="b", default=False, since=_EARLY),
     NpuOption(key="job", field="s", default="localhost", since=_EARLY),
-    NpuOption(key="task_index", field="i", default=0, since=_EARLY),
+    NpuOption(key="task_index", field="i", default=0, minimum=0, since=_EARLY),
     NpuOption(key="device_type", field="s", default="default_device_type"),
     NpuOption(key="soc_config", field="s"),
     NpuOption(key="es_cluster_config", field="s"),
@@ -302,7 +303,7 @@ _COMPILING = (
         since=_EARLY,
     ),
     NpuOption(key="enable_small_channel", field="i", default=0, since=_EARLY),
-    NpuOption(key="enable_compress_weight", field="b", since=_EARLY),
+    NpuOption(key="enable_compress_weight", field="b", default=False, since=_EARLY),
     NpuOption(key="compress_weight_conf", field="s", since=_EARLY),
     NpuOption(key="op_compiler_cache_mode", field="s", since=_EARLY),
     NpuOption(key="op_compiler_cache_dir", field="s", since=_EARLY),

@@ -24,9 +24,7 @@ def table(checks: Any) -> Any:
 
 def test_both_know_the_same_keys(table: Any) -> None:
     read = {key for key, option in NPU_OPTIONS.items() if option.status != "not read"}
-    assert read <= set(table.OPTIONS)
-    # Written by no port: the adapter reads it together with in_out_pair.
-    assert set(table.OPTIONS) - read <= {"const_input"}
+    assert set(table.OPTIONS) == read
     assert set(table.NOT_READ) <= set(NPU_OPTIONS) - read
 
 

@@ -1,5 +1,5 @@
 """Files that a port adds so that its scripts can be started: on several devices, on ModelArts."""
 
-from jumar.porting.launching.added import added_files
+from jumar.porting.launching.added import ADDED_NAMES, added_files
 
-__all__ = ["added_files"]
+__all__ = ["ADDED_NAMES", "added_files"]

@@ -9,6 +9,8 @@ from jumar.porting.options import PortOptions
 
 RUN_SCRIPT = "run_npu.sh"
 TABLE_SCRIPT = "make_rank_table.py"
+ADDED_NAMES = (RUN_SCRIPT, TABLE_SCRIPT, MODELARTS_SCRIPT)
+"""What a port may have added to a tree before: none of them is a script to train with."""
 
 
 def added_files(options: PortOptions, *, entry: str) -> dict[str, str]:

@@ -1,7 +1,6 @@
 """Source code and names as a person may safely look at them."""
 
 import re
-import unicodedata
 from collections.abc import Iterator
 
 from jumar.porting.edits import Place
@@ -35,11 +34,6 @@ def _spelt(found: "re.Match[str]") -> str:
     if code == 0x7F:
         return "\u2421"
     return f"<U+{code:04X}>"
-
-
-def width(text: str) -> int:
-    """How many columns of a terminal a text takes; Chinese letters take two."""
-    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
 def lines_of(text: str) -> list[str]:

@@ -151,7 +151,50 @@ def _by_place(module: Module, node: ast.expr, parent: ast.AST | None) -> Verdict
         return _in_table(module, parent)
     if isinstance(parent, ast.Subscript | ast.MatchValue):
         return "table"
-    return "likely" if _DEVICE_NAME.search(_target(module, node, parent)) else "unclear"
+    if _DEVICE_NAME.search(_target(module, node, parent)):
+        return "likely"
+    names = parent.targets if isinstance(parent, ast.Assign) else []
+    return "likely" if any(_holds_device(module, name, node) for name in names) else "unclear"
+
+
+def _holds_device(module: Module, name: ast.expr, but: ast.expr | None = None) -> bool:
+    """Whether a variable is a device elsewhere: by another value of it, or where it is used.
+
+    What is assigned and what it is compared with are rewritten together, or a branch of the
+    script would never be taken again.
+    """
+    if not isinstance(name, ast.Name):
+        return False
+    scope, bindings = module.scopes.lookup(name)
+    values = [binding.value for binding in bindings if binding.value is not but]
+    if any(_is_device_value(module, value) for value in values if value is not None):
+        return True
+    uses = scope.references.get(name.id, []) if scope is not None else []
+    return any(_is_use(module, use) for use in uses)
+
+
+def _is_device_value(module: Module, value: ast.expr) -> bool:
+    for inner in ast.walk(value):
+        if isinstance(inner, ast.Constant | ast.JoinedStr):
+            text = device_text(inner) or ""
+            if text in _DEVICES - {"cuda", "meta", "hip"} or text.startswith("npu:"):
+                return not is_said(module, inner)
+            if is_device(text) and not isinstance(module.parent(inner), ast.JoinedStr):
+                _, parent, beside_cpu = _value(module, inner)
+                if beside_cpu or _DEVICE_NAME.search(_target(module, inner, parent)):
+                    return True
+    return False
+
+
+def _is_use(module: Module, use: ast.Name) -> bool:
+    """Whether a variable is given as a device to PyTorch."""
+    parent = module.parent(use)
+    if isinstance(parent, ast.keyword):
+        return _as_keyword(module, parent) != "unclear"
+    if isinstance(parent, ast.Call) and use in parent.args:
+        name = module.name_of(parent.func) or ""
+        return name in _DEVICE_CALLS - {"torch.load"} or _last_name(parent.func) in _MOVES
+    return False
 
 
 def _target(module: Module, node: ast.expr, parent: ast.AST | None) -> str:
@@ -221,7 +264,7 @@ def _compared(module: Module, node: ast.expr, compare: ast.Compare) -> Verdict:
             continue
         if isinstance(side, ast.Attribute) and side.attr == "type":
             return "certain"
-        if _beside(module.source(side)) == "likely":
+        if _beside(module.source(side)) == "likely" or _holds_device(module, side):
             return "likely"
     return "unclear"
 

@@ -104,12 +104,20 @@ _TOLD = Text(en="told to people, not a device", zh="提示文字，不是设备�
             options=TORCH,
         ),
         Example(
+            before="import torch\n\nkind = 'cuda' if on else 'cpu'\nif kind == 'cuda':\n"
+            "    where = 'cuda'\nx = x.to(where)\n",
+            after="import torch\nimport torch_npu\n\nkind = 'npu' if on else 'cpu'\n"
+            "if kind == 'npu':\n    where = 'npu'\nx = x.to(where)\n",
+            options=TORCH,
+        ),
+        Example(
             before="import torch\n\nsettings = {'device': 'cuda'}\n",
             after="import torch\n\nsettings = {'device': 'cuda'}\n",
             options=TORCH,
         ),
     ),
     untouched=(
+        "import torch\n\nmode = 'cuda'\nif mode == 'cuda':\n    build(mode)\n",
         "import torch\n\nACCELERATORS = ('cpu', 'gpu', 'cuda', 'auto')\n",
         "import torch\n\ncolumn = f\"{'cuda' if on else 'cpu'}_time_total\"\n",
         "import torch\n\nif device.type in ('cuda', 'npu', 'xpu'):\n    pass\n",

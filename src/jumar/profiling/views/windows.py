@@ -1,0 +1,143 @@
+"""Which ops are compute and communication, and from when to when a step lasts."""
+
+import polars as pl
+
+from jumar.profiling.profile import COMMUNICATION, Profile
+from jumar.profiling.views.intervals import SPAN, spans, union
+
+_COMMUNICATES = ("hcom_", "nccl", "gloo:", "c10d::")
+_COPIES = ("CUDA_MEMCPY", "CUDA_MEMSET")
+
+WINDOWS = {
+    "rank": pl.Int32(),
+    "step": pl.Int64(),
+    "begin_ns": pl.Int64(),
+    "start_ns": pl.Int64(),
+    "end_ns": pl.Int64(),
+}
+"""A row a step: `start_ns` is its first op, `begin_ns` where the step before ended."""
+
+
+def is_communication() -> pl.Expr:
+    """Whether an op is a collective; a file of Level 0 tells it by the name alone."""
+    named = pl.any_horizontal(
+        pl.col("name").str.to_lowercase().str.starts_with(prefix) for prefix in _COMMUNICATES
+    )
+    return pl.col("core").eq_missing(COMMUNICATION) | (
+        pl.col("core").is_null() & named.fill_null(False)
+    )
+
+
+def computing(ops: pl.DataFrame) -> pl.DataFrame:
+    """The ops that compute: all but collectives and copies between host and device."""
+    copies = pl.col("core").is_in(_COPIES).fill_null(False)
+    return ops.filter(~is_communication() & ~copies)
+
+
+def communicating(ops: pl.DataFrame) -> pl.DataFrame:
+    """The collectives."""
+    return ops.filter(is_communication())
+
+
+def step_windows(profile: Profile) -> pl.DataFrame:
+    """From when to when each step of each rank lasts (`WINDOWS`), in order.
+
+    The device's own time counts where ops know their step, since the device runs behind the host;
+    else what the producer gives; else everything is one step, 0.
+    """
+    ops = profile.ops.with_columns(pl.col("rank").fill_null(0)).filter(
+        pl.col("start_ns").is_not_null()
+    )
+    end = pl.col("start_ns") + pl.col("duration_ns").fill_null(0)
+    known = ops.filter(pl.col("step").is_not_null())
+    marks = profile.steps.drop_nulls(["start_ns", "end_ns"]).with_columns(
+        pl.col("rank").fill_null(0)
+    )
+    if known.height and profile.kind != "cpu":
+        found = known.group_by("rank", "step").agg(
+            pl.col("start_ns").min(), end.max().alias("end_ns")
+        )
+    elif marks.height:
+        found = marks.select("rank", "step", "start_ns", "end_ns")
+    elif known.height:
+        found = known.group_by("rank", "step").agg(
+            pl.col("start_ns").min(), end.max().alias("end_ns")
+        )
+    else:
+        found = (
+            ops.group_by("rank")
+            .agg(pl.col("start_ns").min(), end.max().alias("end_ns"))
+            .with_columns(pl.lit(0, dtype=pl.Int64).alias("step"))
+        )
+    return _in_order(found, marks)
+
+
+def _in_order(found: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
+    """Windows that do not overlap: a step ends at the latest where the next one starts.
+
+    What goes before the first step of a rank is known only where the producer marked its start.
+    """
+    first = marks.select("rank", "step", pl.col("start_ns").alias("mark_ns"))
+    found = found.filter(pl.col("end_ns") > pl.col("start_ns")).sort("rank", "start_ns", "step")
+    following = pl.col("start_ns").shift(-1).over("rank")
+    found = found.with_columns(pl.min_horizontal("end_ns", following).alias("end_ns")).filter(
+        pl.col("end_ns") > pl.col("start_ns")
+    )
+    before = pl.col("end_ns").shift(1).over("rank")
+    marked = pl.min_horizontal("mark_ns", "start_ns")
+    return (
+        found.join(first.unique(["rank", "step"]), on=["rank", "step"], how="left")
+        .sort("rank", "start_ns")
+        .with_columns(before.fill_null(marked).alias("begin_ns"))
+        .select(pl.col(name).cast(kind) for name, kind in WINDOWS.items())
+        .sort("rank", "start_ns")
+    )
+
+
+def steady(windows: pl.DataFrame) -> pl.DataFrame:
+    """The windows without warm-up.
+
+    Warm-up is what stands at the beginning and takes more than 1.5 times the median of the later
+    half; with fewer than three steps nothing is left out, and never more than half of them.
+    """
+    kept: list[pl.DataFrame] = []
+    for _, one in windows.group_by("rank", maintain_order=True):
+        lasted = (one["end_ns"] - one["begin_ns"]).to_list()
+        later = sorted(lasted[len(lasted) // 2 :])
+        limit = 1.5 * later[len(later) // 2]
+        first = 0
+        while len(lasted) >= 3 and first < len(lasted) // 2 and lasted[first] > limit:
+            first += 1
+        kept.append(one[first:])
+    return pl.concat(kept) if kept else windows
+
+
+def in_steps(cut: pl.DataFrame, windows: pl.DataFrame, *, start: str = "start_ns") -> pl.DataFrame:
+    """The segments that lie in a window, with its step.
+
+    The edges of the windows must be among those at which the segments were cut.
+    """
+    placed = windows.select(
+        "rank", "step", pl.col(start).alias("start_ns"), pl.col("end_ns").alias("until_ns")
+    ).sort("start_ns")
+    return (
+        cut.sort("start_ns")
+        .join_asof(placed, on="start_ns", by="rank", check_sortedness=False)
+        .filter(pl.col("end_ns") <= pl.col("until_ns"))
+        .drop("until_ns")
+    )
+
+
+def as_spans(windows: pl.DataFrame, *, start: str = "start_ns") -> pl.DataFrame:
+    """The windows as intervals."""
+    return windows.select("rank", pl.col(start).alias("start_ns"), "end_ns").select(
+        pl.col(name).cast(kind) for name, kind in SPAN.items()
+    )
+
+
+def communication_spans(profile: Profile) -> pl.DataFrame:
+    """When collectives ran; from the table of collectives where the ops do not hold them."""
+    found = spans(communicating(profile.ops))
+    if found.is_empty() and profile.collectives.height:
+        found = spans(profile.collectives, duration="elapse_ns")
+    return union(found)

@@ -8,6 +8,7 @@ from jumar.porting.editing import delete
 from jumar.porting.edits import Text
 from jumar.porting.options import PortOptions
 from jumar.porting.registry import Example, rule
+from jumar.porting.rules.tensorflow.concerned import is_concerned
 from jumar.porting.rules.tensorflow.environment_variables import assigned_variable
 from jumar.porting.view import View
 
@@ -58,13 +59,14 @@ _PRECISION_TODO = Text(
         "import os\nimport tensorflow as tf\n\nos.environ['TF_CONFIG'] = '{}'\n",
         "import os\nimport tensorflow as tf\n\nprint(os.environ['TF_XLA_FLAGS'])\n",
         "import tensorflow as tf\n\nsettings['TF_XLA_FLAGS'] = '1'\n",
+        "import os\nimport jax as tf\n\nos.environ['XLA_FLAGS'] = '--xla_dump_to=x'\n",
         "import tensorflow as tf\nimport mine as os\n\nos.environ['TF_XLA_FLAGS'] = '1'\n",
     ),
 )
 def compiler_variables(node: ast.Assign | ast.Expr, view: View) -> Iterator[Change]:
     """Delete the statement; say how precision is asked for instead."""
     found = assigned_variable(node, view)
-    if found is None or found[0] not in (*_XLA, *_MIXED):
+    if found is None or found[0] not in (*_XLA, *_MIXED) or not is_concerned(view):
         return
     mixed = found[0] in _MIXED
     if mixed and view.options.precision is None:

@@ -7,6 +7,7 @@ from jumar.porting.changes import Change
 from jumar.porting.editing import delete, literal, replace
 from jumar.porting.edits import Confidence, Text
 from jumar.porting.registry import Example, rule
+from jumar.porting.rules.tensorflow.concerned import is_concerned
 from jumar.porting.rules.tensorflow.environment_variables import assigned_variable, read_variable
 from jumar.porting.view import View
 
@@ -104,6 +105,8 @@ _PCI = Text(en="the order of GPUs means nothing on the NPU", zh="GPU 排序在 N
         "import os\nimport tensorflow as tf\n\nos.environ['CUDA_VISIBLE_DEVICES'] = '-1'\n",
         "import tensorflow as tf\n\nsettings = {'CUDA_VISIBLE_DEVICES': '1'}\n",
         "import tensorflow as tf\n\nprint('CUDA_VISIBLE_DEVICES')\n",
+        "import os\n\nos.environ['CUDA_VISIBLE_DEVICES'] = '1'\n",
+        "import os\nimport jax\n\nos.environ['CUDA_VISIBLE_DEVICES'] = '1'\n",
         "import os\nimport torch\n\nos.environ['CUDA_VISIBLE_DEVICES'] = '1'\n",
     ),
 )
@@ -111,14 +114,12 @@ def cuda_visible_devices(
     node: ast.Assign | ast.Expr | ast.Subscript | ast.Call, view: View
 ) -> Iterator[Change]:
     """Name the NPU where one GPU was named; delete what names several."""
-    if not _trains_with_tensorflow(view):
-        return
     if isinstance(node, ast.Subscript | ast.Call):
-        if read_variable(node, view) == _VISIBLE:
+        if read_variable(node, view) == _VISIBLE and is_concerned(view):
             yield view.notice(node, reason=_READ, todo=_READ_TODO)
         return
     found = assigned_variable(node, view)
-    if found is None:
+    if found is None or not is_concerned(view):
         return
     name, value = found
     if name == _ORDER:
@@ -182,10 +183,3 @@ def _environ(node: ast.Assign | ast.Expr, view: View) -> str:
     if isinstance(func, ast.Attribute) and func.attr == "setdefault":
         return view.module.source(func.value)
     return f"{view.module.source(func.value)}.environ" if isinstance(func, ast.Attribute) else ""
-
-
-def _trains_with_tensorflow(view: View) -> bool:
-    """Whether the module has to do with TensorFlow: PyTorch scripts have rules of their own."""
-    return any(view.module.imports(name) for name in ("tensorflow", "keras", "horovod")) or (
-        not view.module.imports("torch")
-    )

@@ -7,6 +7,7 @@ from jumar.porting.changes import Change
 from jumar.porting.editing import delete, keyword, literal, remove_arguments
 from jumar.porting.edits import Confidence, Text
 from jumar.porting.registry import Example, rule
+from jumar.porting.rules.tensorflow.concerned import is_concerned
 from jumar.porting.view import View
 
 _FIELDS = frozenset(
@@ -94,6 +95,7 @@ _UNUSED = Text(en="nothing uses these options of GPUs any more", zh="这些 GPU 
         ),
     ),
     untouched=(
+        "config.gpu_options.allow_growth = True  # tf\n",
         "import onnxruntime\n\noptions.gpu_options.memory_limit = 1\n",
         "import mine\n\nmine.ConfigProto(gpu_options=mine.GPUOptions())\n",
         "import tensorflow as tf\n\nsettings.allow_growth = True\n",
@@ -145,8 +147,9 @@ def _is_gpu_field(target: ast.Attribute, view: View) -> Confidence | None:
         if view.kinds.of(current.value) == "GPUOptions" and chain[-1] in _FIELDS:
             return "certain"
         if current.attr == "gpu_options" and len(chain) > 1 and chain[-2] in _FIELDS:
-            known = view.kinds.of(current.value) == "ConfigProto"
-            return "certain" if known else "likely"
+            if view.kinds.of(current.value) == "ConfigProto":
+                return "certain"
+            return "likely" if is_concerned(view) else None
         current = current.value
     return None
 
@@ -174,4 +177,5 @@ def _sets_gpus(call: ast.Call, view: View) -> bool:
         and func.attr in ("CopyFrom", "MergeFrom")
         and isinstance(func.value, ast.Attribute)
         and func.value.attr == "gpu_options"
+        and is_concerned(view)
     )

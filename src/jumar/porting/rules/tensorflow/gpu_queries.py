@@ -7,6 +7,7 @@ from jumar.porting.changes import Change
 from jumar.porting.editing import literal
 from jumar.porting.edits import Text
 from jumar.porting.registry import Example, rule
+from jumar.porting.rules.tensorflow.concerned import is_concerned
 from jumar.porting.view import View
 
 _QUERIES = (
@@ -94,12 +95,12 @@ def gpu_queries(
         if view.module.name_of(node.func) in _QUERIES and not asks_for_cpus:
             yield view.notice(node, reason=_NO_GPU, todo=_NO_GPU_TODO)
     elif isinstance(node, ast.Constant):
-        if _runs_nvidia_smi(node, view):
+        if _runs_nvidia_smi(node, view) and is_concerned(view):
             yield view.notice(node, reason=_SMI, todo=_SMI_TODO, confidence="likely")
     else:
         for name in _imported(node):
             library = next((one for one in _LIBRARIES if f"{name}.".startswith(f"{one}.")), None)
-            if library and view.module.imports("tensorflow"):
+            if library and is_concerned(view):
                 yield view.notice(
                     node,
                     reason=_LIBRARY.filled(name=library),

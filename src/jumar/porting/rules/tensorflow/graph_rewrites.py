@@ -8,6 +8,7 @@ from jumar.porting.editing import delete, literal, remove_arguments, replace
 from jumar.porting.edits import Text
 from jumar.porting.options import PortOptions
 from jumar.porting.registry import Example, rule
+from jumar.porting.rules.tensorflow.concerned import is_concerned
 from jumar.porting.view import View
 
 _REWRITES = ("remapping", "memory_optimization")
@@ -89,7 +90,7 @@ def graph_rewrites(node: ast.Assign | ast.Call, view: View) -> Iterator[Change]:
         target = node.targets[0]
         if len(node.targets) != 1 or not isinstance(target, ast.Attribute):
             return
-        if not _is_rewrite_options(target.value, view):
+        if not _is_rewrite_options(target.value, view) or not is_concerned(view):
             return
         if target.attr in _REWRITES:
             yield from _switched_off(target.attr, node.value, view)

@@ -7,6 +7,7 @@ from jumar.porting.changes import Change
 from jumar.porting.editing import add_argument, argument, is_open, literal, replace
 from jumar.porting.edits import Text
 from jumar.porting.registry import Example, rule
+from jumar.porting.rules.tensorflow.concerned import is_concerned
 from jumar.porting.view import View
 
 _SCOPES = (
@@ -101,7 +102,7 @@ def xla(node: ast.Call | ast.Assign | ast.Attribute | ast.keyword, view: View) -
             text = f"{view.module.source(node.value)}.OFF"
             yield view.rewrite(node, replace(view.module, node, text), reason=_OFF)
     elif isinstance(node, ast.keyword):
-        if node.arg == "global_jit_level" and _is_on(node.value):
+        if node.arg == "global_jit_level" and _is_on(node.value) and is_concerned(view):
             yield view.rewrite(
                 node.value, replace(view.module, node.value, "-1"), reason=_OFF, confidence="likely"
             )
@@ -113,7 +114,7 @@ def xla(node: ast.Call | ast.Assign | ast.Attribute | ast.keyword, view: View) -
             and isinstance(target.value, ast.Attribute | ast.Name)
             and "options" in view.module.source(target.value)
         )
-        if is_level and is_option and _is_on(node.value):
+        if is_level and is_option and _is_on(node.value) and is_concerned(view):
             yield view.rewrite(
                 node, replace(view.module, node.value, "-1"), reason=_OFF, confidence="likely"
             )

@@ -1,0 +1,47 @@
+"""What only a name tells is TensorFlow's only in files that have to do with it."""
+
+from pathlib import Path
+
+import pytest
+
+from jumar.porting.options import PortOptions
+from jumar.porting.project import Project
+from jumar.porting.rewriting import port_file
+from jumar.porting.source import SourceText
+
+SETTINGS = (
+    "os.environ['CUDA_VISIBLE_DEVICES'] = '1'\n"
+    "os.environ['TF_XLA_FLAGS'] = '--tf_xla_auto_jit=2'\n"
+    "config.gpu_options.allow_growth = True\n"
+    "config.graph_options.optimizer_options.global_jit_level = 1\n"
+    "config.graph_options.rewrite_options.remapping = 1\n"
+)
+PORTED = (
+    "os.environ.setdefault(\"ASCEND_DEVICE_ID\", '1')\n"
+    "config.graph_options.optimizer_options.global_jit_level = -1\n"
+    "config.graph_options.rewrite_options.remapping = 2\n"
+)
+
+
+def ported(text: str, folder: Path) -> str:
+    report = port_file(SourceText(text), "main.py", Project(folder), PortOptions())
+    return report.after or text
+
+
+@pytest.mark.parametrize("library", ["jax", "torch", "mxnet", "sys"])
+def test_settings_beside_other_libraries_stay(library: str, tmp_path: Path) -> None:
+    text = f"import os\nimport {library}\n\n{SETTINGS}"
+    assert ported(text, tmp_path) == text
+
+
+@pytest.mark.parametrize("line", ["import tensorflow as tf", "from keras import backend"])
+def test_settings_beside_tensorflow_are_ported(line: str, tmp_path: Path) -> None:
+    assert ported(f"import os\n{line}\n\n{SETTINGS}", tmp_path) == f"import os\n{line}\n\n{PORTED}"
+
+
+@pytest.mark.parametrize("line", ["import model", "from model import net", "from model import *"])
+def test_settings_of_a_script_that_imports_what_imports_tensorflow_are_ported(
+    line: str, tmp_path: Path
+) -> None:
+    (tmp_path / "model.py").write_text("import tensorflow as tf\n", encoding="utf-8")
+    assert ported(f"import os\n{line}\n\n{SETTINGS}", tmp_path) == f"import os\n{line}\n\n{PORTED}"

@@ -319,7 +319,7 @@ def test_what_is_not_rewritten_keeps_its_bytes_in_every_encoding(
     write_files(tmp_path, {"a.py": content})
     (file,) = ported(tmp_path).files
     assert file.status == "ported"
-    new = decode(content).encoded(file.after)
+    new = decode(content).encoded(file.after.removeprefix("\ufeff"))
     kept = [line for line in content.split(newline.encode()) if b"Session" not in line]
     assert [line for line in new.split(newline.encode()) if line in kept] == kept
     assert not (b"\n" in new and newline == "\r")

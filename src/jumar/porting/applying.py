@@ -25,8 +25,11 @@ class Moved:
             shift += length - (end - start)
         self._sides = [change.side for change in replacements]
 
-    def forward(self, offset: int, *, end: bool = False) -> int:
+    def forward(self, offset: int, *, end: bool = False, ahead: bool = False) -> int:
         """The new offset of an old one; with `end`, of the end of something.
+
+        With `ahead`, what stands ahead of it now, such as lines inserted before a statement,
+        belongs to it as well.
 
         What is inserted at the beginning or the end of something belongs to it.
         """
@@ -35,7 +38,7 @@ class Moved:
             if start > offset:
                 break
             if start == stop == offset:
-                if side == "close" or (side == "plain" and not end):
+                if side == "close" or (side == "plain" and not (end or ahead)):
                     shift += length
                 continue
             if start == offset and not end:

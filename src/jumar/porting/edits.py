@@ -99,7 +99,7 @@ class FileReport:
 
     `path` is relative to the tree, with forward slashes; `note` says why a file was copied or
     could not be read. `before` and `after` are the texts of a ported file, with their own line
-    ends; both are empty for others.
+    ends and, where the file has one, the byte order mark; both are empty for others.
     """
 
     path: str

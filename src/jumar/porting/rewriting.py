@@ -27,6 +27,8 @@ _CONCERNED = {
 """A file without these words is not parsed: most of a tree has nothing to do with either."""
 _MOST_PASSES = 6
 _MOST_EXCERPT = 1500
+_NEAR = 200
+"""Characters from a node within which an insertion is shown with it."""
 _IMPORT_RULE = "npu-import"
 _IMPORT_REASON = Text(
     en="what the new code uses is imported by name: a star import would hide the script's own "
@@ -93,14 +95,15 @@ def port_file(source: SourceText, path: str, project: Project, options: PortOpti
     edits = journey.edits()
     findings = tuple(sorted(journey.findings(), key=lambda one: (one.place, one.rule)))
     final = rounds[-1].text
+    mark = "\ufeff" if source.bom else ""
     return FileReport(
         path=path,
         status="unchanged" if final == source.text else "ported",
         edits=tuple(sorted(edits, key=lambda one: (one.place, one.rule))),
         findings=findings,
         kept=journey.kept(),
-        before="" if final == source.text else source.text,
-        after="" if final == source.text else final,
+        before="" if final == source.text else f"{mark}{source.text}",
+        after="" if final == source.text else f"{mark}{final}",
     )
 
 
@@ -202,7 +205,7 @@ class _Journey:
                 reason = _FUNCTION_REASON
                 if shown.startswith(("from ", "import ")):
                     reason = _TORCH_NPU_REASON if of_torch else _IMPORT_REASON
-                start = done.moved.forward(replacement.start)
+                start = done.moved.forward(replacement.start) - len(replacement.text)
                 found.append(
                     Edit(
                         rule=_IMPORT_RULE,
@@ -244,15 +247,18 @@ class _Journey:
     def _edit(self, number: int, rule: Rule, rewrite: Rewrite) -> Edit:
         done = self.rounds[number]
         start, end = _shown_span(done.result.module, rewrite)
-        new_start = done.moved.forward(start)
-        new_end = done.moved.forward(end, end=True)
-        after = done.text[new_start:new_end]
+        inserted = any(change.start == change.end == start for change in rewrite.replacements)
+        new_start = done.moved.forward(start, ahead=inserted)
+        before = done.result.module.text[start:end]
+        after = done.text[new_start : done.moved.forward(end, end=True)]
+        start += len(before) - len(before.lstrip())
+        new_start += len(after) - len(after.lstrip())
         return Edit(
             rule=rule.id,
             place=self._original(number, start),
             place_after=self._final(number + 1, new_start) if after.strip() else None,
-            before=_excerpt(done.result.module.text[start:end]),
-            after=_excerpt(after),
+            before=_excerpt(before.strip()),
+            after=_excerpt(after.strip()),
             reason=rewrite.reason,
             confidence=rewrite.confidence,
             source=rule.source,
@@ -286,13 +292,18 @@ class _Journey:
 
 
 def _shown_span(module: Module, rewrite: Rewrite) -> tuple[int, int]:
-    """What an edit is shown as: its node, but of a compound statement its first lines only."""
+    """What an edit is shown as: its node, but of a compound statement its first lines only.
+
+    Lines that are inserted just before or after it belong to it: without them it would look
+    unchanged.
+    """
     start, end = module.span(rewrite.node)
+    first = min([change.start for change in rewrite.replacements], default=start)
+    last = max([change.end for change in rewrite.replacements], default=end)
     if isinstance(rewrite.node, ast.With | ast.For | ast.If | ast.FunctionDef | ast.ClassDef):
-        last = max([change.end for change in rewrite.replacements], default=end)
-        first = min([change.start for change in rewrite.replacements], default=start)
-        start, end = min(start, first), max(start, min(end, last))
-    return start, end
+        return min(start, first), max(start, min(end, last))
+    near = first >= start - _NEAR and last <= end + _NEAR
+    return (min(start, first), max(end, last)) if near else (start, end)
 
 
 def _excerpt(text: str) -> str:

@@ -89,10 +89,10 @@ def new_content(place: Path, file: FileReport) -> bytes:
         source = decode(place.read_bytes())
     except (OSError, Unreadable) as error:
         raise _changed(place) from error
-    if source.text != file.before:
+    if source.text != file.before.removeprefix("\ufeff"):
         raise _changed(place)
     try:
-        return source.encoded(file.after)
+        return source.encoded(file.after.removeprefix("\ufeff"))
     except UnicodeEncodeError as error:
         raise UserError(
             f"cannot be written as {source.encoding}: {error}",

@@ -66,6 +66,12 @@ def test_edits_of_an_example_stand_where_they_say(rule: Rule, example: Example) 
             )
 
 
+@pytest.mark.parametrize(("rule", "example"), EXAMPLES)
+def test_every_edit_of_an_example_shows_what_it_changes(rule: Rule, example: Example) -> None:
+    for edit in port(example.before, example.options).edits:
+        assert edit.before != edit.after
+
+
 @pytest.mark.parametrize(("rule", "source"), UNTOUCHED)
 def test_what_a_rule_must_leave_stays_byte_for_byte(rule: Rule, source: str) -> None:
     ast.parse(source)

@@ -47,6 +47,7 @@ _SURE = (
     "tensorflow.data.FixedLengthRecordDataset",
     "tensorflow.data.Dataset.from_tensor_slices",
 )
+_RECORDS = _SURE[:3]
 _RANDOM = ("tensorflow.data.Dataset.list_files", "tensorflow.data.Dataset.from_generator")
 _SCRIPT = "import tensorflow as tf\n\n\ndef train_input_fn(files):\n"
 
@@ -90,7 +91,11 @@ def dataset_shard(call: ast.Call, view: View) -> Iterator[Change]:
     use = purpose_of(call, view)
     if use.purpose == "other":
         return
-    sure = view.module.name_of(call.func) in _SURE and use.purpose != "unknown"
+    sure = (
+        view.module.name_of(call.func) in _SURE
+        and use.purpose != "unknown"
+        and not _of_record_files(call, view)
+    )
     if not sure:
         yield view.notice(
             call, reason=_SAME_DATA, todo=_TODO, severity="accuracy", confidence=use.confidence
@@ -109,6 +114,21 @@ def dataset_shard(call: ast.Call, view: View) -> Iterator[Change]:
         confidence="likely",
         imports=RANK_IMPORTS,
     )
+
+
+def _of_record_files(call: ast.Call, view: View) -> bool:
+    """Whether the elements are names of files that hold many records each.
+
+    There may be fewer files than ranks: a rank without any would wait forever.
+    """
+    if view.module.name_of(call.func) != "tensorflow.data.Dataset.from_tensor_slices":
+        return False
+    words = view.module.source(call).lower()
+    reads = any(
+        isinstance(node, ast.Attribute | ast.Name) and view.module.name_of(node) in _RECORDS
+        for node in view.module.scopes.nodes
+    )
+    return reads and any(word in words for word in ("file", "path", "shard"))
 
 
 def _methods(view: View, name: str) -> Iterator[ast.Call]:

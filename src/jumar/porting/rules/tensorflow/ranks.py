@@ -1,5 +1,7 @@
 """Ranks in ported code: read from the environment, so that it also runs where none is set."""
 
+import ast
+
 from jumar.porting.view import View
 
 RANK_IMPORTS = ("os:",)
@@ -41,6 +43,8 @@ def tensorflow_name(view: View) -> str | None:
     for name in view.module.scopes.module.bindings:
         if view.module.exported(name, frozenset()) == "tensorflow":
             return name
-    if "npu_bridge.npu_init" in view.module.scopes.module.stars:
-        return "tf"
+    for node in view.module.scopes.nodes:
+        # `from ops import *` may bring it, from another file of the tree.
+        if isinstance(node, ast.Name) and view.module.name_of(node) == "tensorflow":
+            return node.id
     return None

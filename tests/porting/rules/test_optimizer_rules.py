@@ -1,0 +1,163 @@
+"""Where loss scale and distribution stand, in scripts that are not simple."""
+
+from pathlib import Path
+
+import pytest
+
+from jumar.porting.edits import FileReport
+from jumar.porting.options import PortOptions, parse_loss_scale
+from jumar.porting.project import Project
+from jumar.porting.rewriting import port_file
+from jumar.porting.source import SourceText
+
+FIXED = PortOptions(loss_scale=parse_loss_scale("fixed:1024"))
+BOTH = PortOptions(loss_scale=parse_loss_scale("fixed:1024"), devices=8)
+EIGHT = PortOptions(devices=8)
+TF = "import tensorflow as tf\n\n"
+
+
+def port(text: str, options: PortOptions) -> FileReport:
+    return port_file(SourceText(text), "script.py", Project(Path("nowhere")), options)
+
+
+def after(report: FileReport, rule: str) -> list[str]:
+    return [edit.after.strip() for edit in report.edits if edit.rule == rule]
+
+
+def test_an_optimizer_for_an_estimator_s_own_graph_is_told_of_and_not_wrapped() -> None:
+    text = TF + "tf.estimator.DNNClassifier([8], c, optimizer=tf.train.AdamOptimizer(lr))\n"
+    report = port(text, FIXED)
+    assert not after(report, "loss-scale")
+    assert [found.severity for found in report.findings if found.rule == "loss-scale"] == [
+        "accuracy"
+    ]
+
+
+def test_a_table_of_classes_is_told_of() -> None:
+    text = TF + "OPTIMIZERS = {'adam': tf.train.AdamOptimizer, 'sgd': None}\n"
+    report = port(text, FIXED)
+    assert [found.code for found in report.findings] == ["tf.train.AdamOptimizer"]
+
+
+def test_gradients_without_an_optimizer_in_sight_are_told_of() -> None:
+    text = TF + (
+        "def train(opt, loss, params):\n    grads = tf.gradients(loss, params)\n"
+        "    return opt.apply_gradients(zip(grads, params))\n"
+    )
+    report = port(text, FIXED)
+    assert report.status == "unchanged"
+    assert [found.rule for found in report.findings] == ["gradients-through-optimizer"]
+
+
+def test_gradients_of_several_losses_or_other_variables_stay() -> None:
+    start = TF + "opt = tf.train.AdamOptimizer(lr)\n"
+    end = "opt.apply_gradients(zip(grads, params))\n"
+    for middle in ("grads = tf.gradients([a, b], params)\n", "grads = tf.gradients(a, others)\n"):
+        report = port(start + middle + end, FIXED)
+        assert not report.edits
+        assert report.findings
+
+
+def test_a_penalty_on_gradients_is_no_concern_of_the_optimizer() -> None:
+    text = TF + (
+        "slope = tf.gradients(critic(x), [x])[0]\nloss += tf.reduce_mean(slope)\n"
+        "train_op = tf.train.AdamOptimizer(lr).minimize(loss)\n"
+    )
+    report = port(text, FIXED)
+    assert not after(report, "gradients-through-optimizer")
+    assert not report.findings
+
+
+def test_the_loss_scale_stands_around_the_distributed_optimizer() -> None:
+    text = TF + (
+        "def f(name):\n    if name:\n        opt = tf.train.AdamOptimizer(lr)\n"
+        "    else:\n        opt = tf.train.AdagradOptimizer(lr)\n"
+        "    return opt.minimize(loss)\n"
+    )
+    lines = port(text, BOTH).after.split("\n")
+    inner = lines.index("    opt = NPUDistributedOptimizer(opt)")
+    assert lines[inner + 1].startswith("    opt = NPULossScaleOptimizer(opt, ")
+    assert lines[inner + 1].endswith('is_distributed=int(os.getenv("RANK_SIZE", "1")) > 1)')
+    assert lines[inner + 2] == "    return opt.minimize(loss)"
+
+
+def test_an_optimizer_that_is_used_in_a_loop_is_wrapped_where_it_is_made() -> None:
+    text = TF + (
+        "for rate in rates:\n    if rate > 1:\n        opt = tf.train.AdamOptimizer(rate)\n"
+        "    else:\n        opt = tf.train.AdagradOptimizer(rate)\n"
+        "    towers.append(opt.compute_gradients(loss))\n"
+    )
+    report = port(text, FIXED)
+    assert len(after(report, "loss-scale")) == 2
+    assert all(edit.startswith("NPULossScaleOptimizer(tf.") for edit in after(report, "loss-scale"))
+
+
+def test_an_optimizer_within_an_optimizer_s_class_is_wrapped_with_the_whole() -> None:
+    text = TF + (
+        "class Conditional(tf.train.Optimizer):\n    def __init__(self, lr):\n"
+        "        self._opt = tf.train.AdamOptimizer(lr)\n\n"
+        "    def compute_gradients(self, loss):\n"
+        "        return self._opt.compute_gradients(loss)\n\n\n"
+        "train_op = Conditional(0.1).minimize(loss)\n"
+    )
+    assert after(port(text, FIXED), "loss-scale") == [
+        "NPULossScaleOptimizer(Conditional(0.1), FixedLossScaleManager(loss_scale=1024))"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("model.compile('sgd', 'mse')", "npu_distributed_optimizer_wrapper('sgd')"),
+        (
+            "model.compile(optimizer=tf.keras.optimizers.Adam(1e-3), loss='mse')",
+            "npu_distributed_optimizer_wrapper(tf.keras.optimizers.Adam(1e-3))",
+        ),
+        ("model.fit(x, y)", "model.fit(x, y, callbacks=npu_callbacks_append(callbacks_list=[]))"),
+        (
+            "model.fit(x, y, callbacks=[stop])",
+            "model.fit(x, y, callbacks=npu_callbacks_append(callbacks_list=[stop]))",
+        ),
+        (
+            "model.fit(x, y, callbacks=given)",
+            "model.fit(x, y, callbacks=npu_callbacks_append(callbacks_list=list((given) or ())))",
+        ),
+    ],
+)
+def test_keras_models_average_and_begin_equal_on_several_devices(given: str, expected: str) -> None:
+    report = port(f"{TF}model = tf.keras.Sequential()\n{given}\n", EIGHT)
+    assert after(report, "keras-distributed") == [expected]
+    again = port(report.after, EIGHT)
+    assert not after(again, "keras-distributed")
+
+
+def test_on_several_devices_records_are_sharded_and_uneven_shards_told_of() -> None:
+    text = TF + "def train_data(names):\n    return tf.data.TFRecordDataset(names).batch(8)\n"
+    report = port(text, EIGHT)
+    assert after(report, "dataset-shard") == [
+        'tf.data.TFRecordDataset(names).shard(int(os.getenv("RANK_SIZE", "1")), '
+        'int(os.getenv("RANK_ID", "0")))'
+    ]
+    assert "blocking" in {found.severity for found in report.findings}
+
+
+def test_names_of_record_files_are_not_sharded_since_there_may_be_few() -> None:
+    text = TF + (
+        "def train_data(files):\n    ds = tf.data.Dataset.from_tensor_slices(files).repeat()\n"
+        "    return ds.interleave(tf.data.TFRecordDataset, cycle_length=4)\n"
+    )
+    report = port(text, EIGHT)
+    assert not after(report, "dataset-shard")
+    assert "dataset-shard" in {found.rule for found in report.findings}
+
+
+def test_a_name_of_tensorflow_that_a_star_import_brings_is_enough(tmp_path: Path) -> None:
+    (tmp_path / "ops.py").write_text("import tensorflow as tf\n")
+    text = (
+        "from ops import *\n\n\ndef train(sess):\n"
+        "    op = tf.train.AdamOptimizer(0.1).minimize(loss)\n"
+        "    tf.global_variables_initializer().run()\n"
+    )
+    report = port_file(SourceText(text), "gan.py", Project(tmp_path), EIGHT)
+    [edit] = after(report, "initial-broadcast")
+    assert "        tf.get_default_session().run(tf.group(*[tf.assign(variable, " in edit

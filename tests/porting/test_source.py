@@ -84,3 +84,16 @@ def test_places_count_characters_from_one() -> None:
     assert lines.newline == "\r\n"
     assert lines.line_end(4) == 8
     assert Lines("").line_end(0) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "indentation"),
+    [
+        ("def f():\n  return 1\n", "  "),
+        ("if a:  # why\r\n\tb\r\n", "\t"),
+        ("x = {1:\n          2}\n", "    "),
+        ("x = 1\n", "    "),
+    ],
+)
+def test_the_indentation_is_that_of_the_first_block(text: str, indentation: str) -> None:
+    assert Lines(text).indentation == indentation

@@ -26,10 +26,11 @@ def prelude(view: View, wanted: set[str]) -> tuple[list[str], set[str]]:
                 view.options,
                 name=SESSION_CONFIG,
                 config_proto_name=view.npu("npu_config_proto"),
+                indent=view.module.lines.indentation,
             )
         )
     if RUN_CONFIG in wanted:
-        texts.append(run_config_functions(view.options))
+        texts.append(run_config_functions(view.options, indent=view.module.lines.indentation))
     bound = view.module.scopes.module.bindings
     functions: dict[str, str] = {}
     for text in texts:

@@ -93,6 +93,12 @@ class Lines:
         return found[0] if found else "\n"
 
     @cached_property
+    def indentation(self) -> str:
+        """One level of indentation, as the first indented block has it; four spaces else."""
+        found = re.search(r":[ \t]*(?:#.*)?(?:\r\n|\r|\n)([ \t]+)\S", self.text)
+        return found[1] if found and (found[1] == "\t" or len(found[1]) in (2, 3, 4, 8)) else "    "
+
+    @cached_property
     def ascii(self) -> bool:
         return self.text.isascii()
 

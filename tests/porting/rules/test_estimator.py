@@ -86,6 +86,23 @@ def test_the_job_is_named_once_a_function_and_not_where_the_script_does() -> Non
     assert ported(own).count("JOB_ID") == 1
 
 
+def test_the_job_is_named_before_a_condition_with_an_estimator_in_each_branch() -> None:
+    after = ported(
+        f"{TF}def make():\n    if a:\n        x = tf.estimator.Estimator(f)\n"
+        "    else:\n        x = tf.estimator.Estimator(g)\n    return x\n"
+    )
+    assert 'def make():\n    os.environ.setdefault("JOB_ID", "10086")\n    if a:\n' in after
+
+
+def test_a_class_that_passes_everything_on_is_pointed_out() -> None:
+    text = (
+        f"{TF}class Mine(tf.estimator.Estimator):\n    def __init__(self, **words):\n"
+        "        super().__init__(**words)\n"
+    )
+    report = port_file(SourceText(text), "script.py", Project(Path("nowhere")), PortOptions())
+    assert [found.rule for found in report.findings] == ["estimator-subclass"]
+
+
 def test_every_name_of_the_script_that_means_something_else_is_kept() -> None:
     after = ported(f"{TF}NPUEstimator = 3\nprint(NPUEstimator)\nx = tf.estimator.Estimator(f)\n")
     assert "NPUEstimator as NPUEstimator_of_npu" in after

@@ -174,20 +174,38 @@ def job_line(call: ast.Call, view: View) -> tuple[Replacement, ...]:
     """The line that sets JOB_ID, before the first estimator of a function that needs it."""
     if not job_imports(call, view):
         return ()
-    return (insert_before(view.module, view.module.statement(call), _JOB),)
+    statement = view.module.statement(call)
+    if len(_beside(call, view)) > 1:
+        # The others may stand in another branch: the line goes before the whole condition.
+        statement = _in_body(statement, view)
+    return (insert_before(view.module, statement, _JOB),)
 
 
 def job_imports(call: ast.Call, view: View) -> tuple[str, ...]:
     """`os`, if this is the call before which JOB_ID is set."""
     if '"JOB_ID"' in view.module.text or "'JOB_ID'" in view.module.text:
         return ()
+    first = min(view.module.span(other)[0] for other in _beside(call, view))
+    return ("os:",) if view.module.span(call)[0] == first else ()
+
+
+def _beside(call: ast.Call, view: View) -> list[ast.Call]:
+    """The estimators of one function, or of the module outside of functions."""
     around = view.module.function(call)
-    same = [
-        view.module.span(other)[0]
-        for other in estimator_plan(view).estimators
-        if view.module.function(other) is around
+    return [
+        other for other in estimator_plan(view).estimators if view.module.function(other) is around
     ]
-    return ("os:",) if view.module.span(call)[0] == min(same) else ()
+
+
+def _in_body(statement: ast.stmt, view: View) -> ast.stmt:
+    """The statement of a function's body, or of the module's, in which a statement stands."""
+    current = statement
+    for around in view.module.scopes.ancestors(statement):
+        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module | ast.ClassDef):
+            break
+        if isinstance(around, ast.stmt):
+            current = around
+    return current
 
 
 def config_imports(call: ast.Call, position: int, view: View) -> tuple[str, ...]:

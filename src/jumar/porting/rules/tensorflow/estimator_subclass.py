@@ -4,7 +4,6 @@ import ast
 from collections.abc import Iterator
 
 from jumar.porting.changes import Change
-from jumar.porting.editing import argument, is_open
 from jumar.porting.edits import Text
 from jumar.porting.registry import Example, rule
 from jumar.porting.rules.tensorflow.estimator import with_minimal_config
@@ -92,8 +91,4 @@ def estimator_subclass(call: ast.Call, view: View) -> Iterator[Change]:
         explicit = 1
     if not is_super:
         return
-    position = _POSITIONS[library] + explicit
-    if is_open(call) and argument(call, "config", position) is None:
-        # What passes everything on gets its configuration where the class is called.
-        return
-    yield from with_minimal_config(call, position, view)
+    yield from with_minimal_config(call, _POSITIONS[library] + explicit, view)

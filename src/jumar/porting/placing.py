@@ -17,6 +17,9 @@ _DEVICE_CALLS = (
 )
 _STARTERS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.With, ast.For, ast.While)
 
+_LONGEST_LINE = 100
+"""Of an import: what a reader sees without scrolling."""
+
 
 def import_lines(view: View, names: set[str]) -> list[str]:
     """The import statements that a module still lacks.
@@ -40,9 +43,14 @@ def import_lines(view: View, names: set[str]) -> list[str]:
                 plain.append(f"import {module}")
         elif not _imported(view.module, module, member):
             missing.setdefault(module, []).append(member)
-    return plain + [
-        f"from {module} import {', '.join(members)}" for module, members in missing.items()
-    ]
+    return plain + [_from_import(module, members) for module, members in missing.items()]
+
+
+def _from_import(module: str, members: list[str]) -> str:
+    line = f"from {module} import {', '.join(members)}"
+    if len(line) <= _LONGEST_LINE:
+        return line
+    return "\n".join([f"from {module} import (", *(f"    {member}," for member in members), ")"])
 
 
 def addition(module: Module, imports: list[str], functions: list[str]) -> Replacement:
@@ -50,7 +58,7 @@ def addition(module: Module, imports: list[str], functions: list[str]) -> Replac
     newline = module.lines.newline
     beside_torch = imports == ["import torch_npu"] and not functions
     anchor = (_torch_import(module) if beside_torch else None) or _last_import(module)
-    text = "".join(line + newline for line in imports)
+    text = "".join(line.replace("\n", newline) + newline for line in imports)
     for function in functions:
         text += newline + newline + function.replace("\n", newline) + newline
     if anchor is None:

@@ -37,14 +37,6 @@ _ELSEWHERE_TODO = Text(
     zh="改为传入创建优化器的函数（optimizer=lambda: NPULossScaleOptimizer(...)），由 Estimator "
     "在其图中调用",
 )
-_CLASS = Text(
-    en="the optimizer is made where this class is called, so no loss scale was put around it",
-    zh="优化器在调用该类的位置创建，因此未能在其外加上 loss scale",
-)
-_CLASS_TODO = Text(
-    en="wrap what the call gives: NPULossScaleOptimizer(optimizer, manager)",
-    zh="包装调用所得的优化器：NPULossScaleOptimizer(optimizer, manager)",
-)
 
 
 def manager(view: View, scale: LossScale) -> tuple[str, str]:
@@ -152,7 +144,6 @@ def loss_scale(_: ast.Module, view: View) -> Iterator[Change]:
     scale = view.options.loss_scale
     if scale is None:
         return
-    yield from _classes(view)
     for made in optimizers(view):
         if view.module.name_of(made.func) in LOSS_SCALED:
             yield Leave(node=made, reason=_DONE)
@@ -185,27 +176,3 @@ def _distributed(site: Site, view: View) -> bool:
         for made in site.made
         for node in ast.walk(made)
     )
-
-
-def _classes(view: View) -> Iterator[Change]:
-    """References to an optimizer's class that are not calls: tables of optimizers."""
-    for node in view.module.scopes.nodes:
-        if not isinstance(node, ast.Attribute | ast.Name) or not isinstance(node.ctx, ast.Load):
-            continue
-        name = view.module.name_of(node) or ""
-        if not (
-            name.startswith(("tensorflow.train.", "tensorflow.contrib.opt."))
-            and name.endswith("Optimizer")
-            and name != "tensorflow.train.Optimizer"
-        ):
-            continue
-        parent = view.module.parent(node)
-        tables = ast.Dict | ast.List | ast.Assign | ast.Return | ast.IfExp | ast.keyword
-        if isinstance(parent, tables):
-            yield view.notice(
-                node,
-                reason=_CLASS,
-                todo=_CLASS_TODO,
-                severity="accuracy",
-                confidence="likely",
-            )

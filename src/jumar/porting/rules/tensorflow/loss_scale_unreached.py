@@ -1,0 +1,112 @@
+"""Optimizers that a loss scale does not reach are said."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.changes import Change
+from jumar.porting.editing import argument
+from jumar.porting.edits import Text
+from jumar.porting.options import LossScale, PortOptions
+from jumar.porting.registry import Example, rule
+from jumar.porting.view import View
+
+_FIXED = PortOptions(loss_scale=LossScale(kind="fixed", init_loss_scale=1024.0))
+_CLASS = Text(
+    en="the optimizer is made where this class is called, so no loss scale was put around it",
+    zh="优化器在调用该类的位置创建，因此未能在其外加上 loss scale",
+)
+_CLASS_TODO = Text(
+    en="wrap what the call gives: NPULossScaleOptimizer(optimizer, manager)",
+    zh="包装调用所得的优化器：NPULossScaleOptimizer(optimizer, manager)",
+)
+
+_NAME = Text(
+    en="the optimizer is chosen by name here, so no loss scale was put around it",
+    zh="此处按名称选择优化器，因此未能在其外加上 loss scale",
+)
+_NAME_TODO = Text(
+    en="pass an optimizer of tf.train within NPULossScaleOptimizer(optimizer, manager) instead",
+    zh="改为传入 NPULossScaleOptimizer(optimizer, manager) 包装的 tf.train 优化器",
+)
+_SOURCE = (
+    "import tensorflow as tf\n\nOPTIMIZERS = {'adam': tf.train.AdamOptimizer}\n"
+    "opt = OPTIMIZERS['adam'](lr)\n"
+)
+_BY_NAME = "tensorflow.contrib.layers.optimize_loss"
+
+
+@rule(
+    "loss-scale-unreached",
+    title=Text(en="Optimizers without the loss scale", zh="未加上 loss scale 的优化器"),
+    source="npu_loss_scale_optimizer.py of Ascend/tensorflow",
+    examples=(Example(before=_SOURCE, after=_SOURCE, options=_FIXED),),
+    untouched=(
+        _SOURCE,
+        "import tensorflow as tf\n\nmodel = tf.keras.Sequential()\nmodel.compile('sgd', 'mse')\n",
+        "import torch\n\nTABLE = {'adam': torch.optim.Adam}  # not tf\n",
+    ),
+)
+def loss_scale_unreached(_: ast.Module, view: View) -> Iterator[Change]:
+    """Findings for classes in tables, names of optimizers, and those of Keras."""
+    if view.options.loss_scale is None:
+        return
+    yield from _classes(view)
+    for node in view.module.scopes.nodes:
+        if not isinstance(node, ast.Call):
+            continue
+        if view.module.name_of(node.func) == _BY_NAME:
+            optimizer = argument(node, "optimizer", 3)
+        elif (
+            isinstance(node.func, ast.Attribute)
+            and node.func.attr == "compile"
+            and view.kinds.of(node.func.value) == "KerasModel"
+        ):
+            optimizer = argument(node, "optimizer", 0)
+        else:
+            continue
+        named = isinstance(optimizer, ast.Constant) and isinstance(optimizer.value, str)
+        keras = optimizer is not None and _of_keras(optimizer, view)
+        if optimizer is not None and (named or keras):
+            yield view.notice(
+                optimizer, reason=_NAME, todo=_NAME_TODO, severity="accuracy", confidence="likely"
+            )
+
+
+def _of_keras(optimizer: ast.expr, view: View) -> bool:
+    """Whether an optimizer is one of Keras, or a name bound to one."""
+    values = [optimizer]
+    if isinstance(optimizer, ast.Name):
+        _, bindings = view.module.scopes.lookup(optimizer)
+        values += [binding.value for binding in bindings if binding.value is not None]
+    return any(
+        isinstance(node, ast.Call)
+        and (view.module.name_of(node.func) or "").startswith(
+            ("tensorflow.keras.optimizers.", "keras.optimizers.")
+        )
+        for value in values
+        for node in ast.walk(value)
+    )
+
+
+def _classes(view: View) -> Iterator[Change]:
+    """References to an optimizer's class that are not calls: tables of optimizers."""
+    for node in view.module.scopes.nodes:
+        if not isinstance(node, ast.Attribute | ast.Name) or not isinstance(node.ctx, ast.Load):
+            continue
+        name = view.module.name_of(node) or ""
+        if not (
+            name.startswith(("tensorflow.train.", "tensorflow.contrib.opt."))
+            and name.endswith("Optimizer")
+            and name != "tensorflow.train.Optimizer"
+        ):
+            continue
+        parent = view.module.parent(node)
+        tables = ast.Dict | ast.List | ast.Assign | ast.Return | ast.IfExp | ast.keyword
+        if isinstance(parent, tables):
+            yield view.notice(
+                node,
+                reason=_CLASS,
+                todo=_CLASS_TODO,
+                severity="accuracy",
+                confidence="likely",
+            )

@@ -1,0 +1,105 @@
+"""Profiles of every producer and release, recognised by their headers, into one `Profile`."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+
+from jumar.errors import UserError
+from jumar.profiling.profile import Missing, Profile
+from jumar.profiling.reading import ascend_trace, kineto
+from jumar.profiling.reading.csv_tables import read_statistic, read_step_times, read_step_trace
+from jumar.profiling.reading.events import BrokenJson
+from jumar.profiling.reading.finding import sources_of
+from jumar.profiling.reading.gathering import gathered
+from jumar.profiling.reading.op_tables import read_ops
+from jumar.profiling.reading.part import Part, Source
+from jumar.profiling.reading.trace import read_trace
+
+__all__ = ["read"]
+
+
+def read(path: str | Path | Sequence[str | Path]) -> Profile:
+    """Read a profile of any producer.
+
+    Args:
+        path: A folder or a file, or several: torch_npu's folders, msprof's `PROF_*`, CSV and
+            JSON files, databases, traces of torch.profiler (also `.gz`), zips of them.
+
+    Raises:
+        UserError: Nothing there is a profile that can be read. What is only missing or broken in
+            part is named in `Profile.missing`.
+    """
+    paths = [path] if isinstance(path, (str, Path)) else list(path)
+    captures: dict[str, list[Part]] = {}
+    for one in paths:
+        for source in sources_of(Path(one), str(one)):
+            captures.setdefault(source.capture, []).append(_part(source))
+    captures = _apart(captures)
+    profile = gathered(", ".join(str(one) for one in paths), captures)
+    if not any(part.kind for parts in captures.values() for part in parts) or _is_empty(profile):
+        raise _unreadable(profile)
+    return profile
+
+
+def _apart(captures: dict[str, list[Part]]) -> dict[str, list[Part]]:
+    """Several traces of torch.profiler in one folder are of one rank each."""
+    result: dict[str, list[Part]] = {}
+    for name, parts in captures.items():
+        traces = [part for part in parts if part.kind == "kineto"]
+        if len(traces) > 1:
+            parts = [part for part in parts if part.kind != "kineto"]
+            result.update({part.file: [part] for part in traces})
+        if parts:
+            result[name] = parts
+    return result
+
+
+def _is_empty(profile: Profile) -> bool:
+    tables = (profile.ops, profile.steps, profile.host, profile.collectives, profile.links)
+    return not any(table.height for table in (*tables, *profile.statistics.values()))
+
+
+def _unreadable(profile: Profile) -> UserError:
+    reasons = [f"{gap.file}: {gap.what}" for gap in profile.missing[:5]]
+    return UserError(
+        "; ".join(reasons) or "no file there is a profile",
+        where=profile.source,
+        todo="Readable are op_summary, kernel_details and the tables beside them (CSV), "
+        "trace_view.json, traces of torch.profiler (.json, .json.gz), databases of msprof and "
+        "torch_npu (.db), and folders or zips of these.",
+    )
+
+
+def _trace(path: Path, shown: str, kind: str) -> Part:
+    del kind
+    trace = read_trace(path)
+    if not trace.events and trace.problem:
+        raise BrokenJson(trace.problem)
+    return (ascend_trace if ascend_trace.is_ascend(trace) else kineto).part_of(trace, shown)
+
+
+_READERS: Final[dict[str, Callable[[Path, str, str], Part]]] = {
+    "op_summary": read_ops,
+    "kernel_details": read_ops,
+    "step_trace_time": read_step_times,
+    "cluster_step_trace_time": read_step_times,
+    "step_trace": read_step_trace,
+    "trace": _trace,
+}
+
+
+def _part(source: Source) -> Part:
+    """The tables of one file; what is wrong with it is a part of its own."""
+    reader = _READERS.get(source.kind, read_statistic)
+    try:
+        if not source.kind:
+            return _broken(source, "its header is not that of a known table")
+        return reader(source.path, source.shown, source.kind)
+    except (BrokenJson, OSError, pl.exceptions.PolarsError) as error:
+        return _broken(source, str(error).splitlines()[0] if str(error) else type(error).__name__)
+
+
+def _broken(source: Source, what: str) -> Part:
+    return Part(file=source.shown, kind="", missing=(Missing(file=source.shown, what=what[:200]),))

@@ -1,0 +1,156 @@
+"""Tables beside the op rows: names in one form, times in nanoseconds, sizes in bytes.
+
+`Total Time(us)` becomes `total_time_ns`, `Size(KB)` `size_bytes`, `Ratio(%)` `ratio_percent`,
+`OP Type` `op_type`; the unit is read from each header, since one table has had three of them.
+"""
+
+import re
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+
+from jumar.profiling.profile import STEPS_SCHEMA
+from jumar.profiling.reading import headers
+from jumar.profiling.reading.csv_text import read_text
+from jumar.profiling.reading.exact import DIGITS, clean, nanoseconds
+from jumar.profiling.reading.part import Part
+
+_SIZES: Final = {"b": 1, "byte": 1, "bytes": 1, "kb": 1024, "mb": 1 << 20, "gb": 1 << 30}
+_WHOLE: Final = {
+    "count",
+    "device_id",
+    "stream_id",
+    "task_id",
+    "model_id",
+    "iteration_id",
+    "queue_size",
+    "serial_number",
+    "execution_frequency",
+    "index",
+}
+_REAL: Final = {"hit_rate", "victim_rate", "variance", "ratio"}
+_BARE_TIMES: Final = {
+    "aicpu": (
+        "ms",
+        {"compute_time", "memcpy_time", "task_time", "dispatch_time", "total_time"},
+    ),
+    "op_statistic": ("us", {"total_time", "min_time", "avg_time", "max_time"}),
+    "communication_statistic": ("us", {"total_time", "min_time", "avg_time", "max_time"}),
+    "api_statistic": ("us", {"time", "avg", "min", "max"}),
+    "task_time": ("us", {"task_time", "task_start", "task_stop"}),
+    "task_time_2022": ("us", {"avg", "min", "max", "waiting", "running", "pending"}),
+    "step_trace": (
+        "us",
+        {
+            "fp_start",
+            "bp_end",
+            "iteration_end",
+            "iteration_time",
+            "fp_to_bp_time",
+            "iteration_refresh",
+            "data_aug_bound",
+        },
+    ),
+    "dp": ("us", {"timestamp"}),
+    "aicpu_mi": ("us", {"start", "end"}),
+}
+"""Times without a unit in their header, and what they are in; aicpu of CANN 5 is in ms."""
+
+
+def snake(base: str) -> str:
+    """A header's name as an identifier."""
+    return re.sub(r"[^0-9a-z]+", "_", base).strip("_") or "column"
+
+
+def table(text: pl.DataFrame, kind: str) -> pl.DataFrame:
+    """A table of text with names, times and sizes in our form."""
+    columns: dict[str, pl.Expr] = {}
+    bare_unit, bare = _BARE_TIMES.get(kind, ("us", frozenset[str]()))
+    for name in text.columns:
+        found = headers.column(name)
+        plain = snake(found.base)
+        value = clean(pl.col(name))
+        unit = found.unit or (bare_unit if plain in bare else "")
+        if unit in DIGITS:
+            plain, value = f"{plain}_ns", nanoseconds(value, unit)
+        elif unit in _SIZES:
+            size = value.cast(pl.Float64, strict=False) * _SIZES[unit]
+            plain, value = f"{plain}_bytes", size.round().cast(pl.Int64, strict=False)
+        elif unit == "%":
+            plain, value = f"{plain}_percent", value.cast(pl.Float64, strict=False)
+        elif plain in _WHOLE:
+            value = value.cast(pl.Int64, strict=False)
+        elif plain in _REAL:
+            value = value.cast(pl.Float64, strict=False)
+        while plain in columns:
+            plain += "_"
+        columns[plain] = value.alias(plain)
+    return text.select(*columns.values())
+
+
+def read_statistic(path: Path, shown: str, kind: str) -> Part:
+    """A table that is only shown or compared."""
+    return Part(
+        file=shown, kind=kind, statistics={_NAMES.get(kind, kind): table(read_text(path), kind)}
+    )
+
+
+_NAMES: Final = {"task_time_2022": "task_time", "runtime_statistic": "api_statistic"}
+
+_SPLIT: Final = {
+    "device_id": ("device", ""),
+    "step": ("step", ""),
+    "computing": ("computing_ns", "us"),
+    "communication(not overlapped)": ("communication_not_overlapped_ns", "us"),
+    "overlapped": ("overlapped_ns", "us"),
+    "communication": ("communication_ns", "us"),
+    "free": ("free_ns", "us"),
+    "preparing": ("preparing_ns", "us"),
+    "stage": ("stage_ns", "us"),
+}
+
+
+def read_step_times(path: Path, shown: str, kind: str) -> Part:
+    """`step_trace_time` of torch_npu, and that of a cluster with a row a rank."""
+    text = read_text(path)
+    names = {headers.column(name).base: name for name in text.columns}
+    columns: list[pl.Expr] = []
+    for base, (target, unit) in _SPLIT.items():
+        if base in names and target in STEPS_SCHEMA:
+            value = clean(pl.col(names[base]))
+            columns.append(
+                (nanoseconds(value, unit) if unit else value.cast(pl.Int64, strict=False)).alias(
+                    target
+                )
+            )
+    if "rank" in names:
+        columns.append(clean(pl.col(names["rank"])).cast(pl.Int32, strict=False).alias("rank"))
+    if kind == "cluster_step_trace_time":
+        text = text.filter(clean(pl.col(names["type"])) == "rank")
+        index = clean(pl.col(names["index"])).cast(pl.Int32, strict=False)
+        columns.append(index.alias("rank"))
+    return Part(
+        file=shown,
+        kind=kind,
+        producer="msprof-analyze" if kind.startswith("cluster") else "torch_npu",
+        steps=text.select(*columns),
+        statistics={"step_trace_time": table(text, kind)},
+    )
+
+
+def read_step_trace(path: Path, shown: str, kind: str) -> Part:
+    """`step_trace` of graph mode: a row an iteration, with what the data queue cost it."""
+    rows = table(read_text(path), kind)
+
+    def column(name: str) -> pl.Expr:
+        return pl.col(name) if name in rows.columns else pl.lit(None, pl.Int64)
+
+    end, duration = column("iteration_end_ns"), column("iteration_time_ns")
+    steps = rows.select(
+        column("iteration_id").alias("step"),
+        (end - duration).alias("start_ns"),
+        end.alias("end_ns"),
+        column("data_aug_bound_ns").alias("data_ns"),
+    )
+    return Part(file=shown, kind=kind, producer="msprof", steps=steps, statistics={kind: rows})

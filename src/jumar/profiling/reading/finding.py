@@ -1,0 +1,86 @@
+"""Which files a path stands for, and which of them are of one capture."""
+
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from jumar.errors import UserError
+from jumar.profiling.reading.part import Source
+from jumar.profiling.reading.recognition import recognised
+
+MOST_FILES: Final = 20_000
+_ENDINGS: Final = (".csv", ".json", ".gz", ".db", ".zip", ".txt", ".json.0")
+_TOP: Final = re.compile(r"_ascend_(pt|ms)$")
+_MSPROF: Final = re.compile(r"^PROF_\d")
+_DEVICE: Final = re.compile(r"^device_\d+$")
+
+
+def sources_of(path: Path, shown: str) -> list[Source]:
+    """The readable files of a file or a folder.
+
+    Raises:
+        UserError: Nothing is there.
+    """
+    if path.is_file():
+        return [_source(path, shown)]
+    if not path.is_dir():
+        raise UserError(
+            "there is no such file or folder",
+            where=shown,
+            todo="Name a profile: a folder of torch_npu or msprof, a CSV, JSON, .db or zip file.",
+        )
+    found: list[Source] = []
+    for file in _files(path):
+        relative = file.relative_to(path).as_posix()
+        source = _source(file, f"{shown.rstrip('/')}/{relative}")
+        if source.kind or file.suffix == ".csv":
+            found.append(source)
+    return found
+
+
+def _files(folder: Path) -> Iterable[Path]:
+    """Files that may be tables, in order; raw data below `data` and `logs` is not looked at."""
+    count = 0
+    for parent, folders, names in os.walk(folder):
+        folders[:] = sorted(
+            name for name in folders if name not in ("FRAMEWORK", "logs", "log", "sqlite")
+        )
+        if Path(parent).name == "data" and _DEVICE.match(Path(parent).parent.name):
+            continue
+        for name in sorted(names):
+            if name.lower().endswith(_ENDINGS) and (Path(parent) / name).is_file():
+                count += 1
+                if count > MOST_FILES:
+                    raise UserError(
+                        f"more than {MOST_FILES} files lie there",
+                        where=str(folder),
+                        todo="Name the folder of one capture.",
+                    )
+                yield Path(parent) / name
+
+
+def _source(file: Path, shown: str) -> Source:
+    try:
+        kind = recognised(file)
+    except OSError as error:
+        raise UserError(f"it cannot be read: {error.strerror}", where=shown) from None
+    return Source(path=file, shown=shown, capture=_capture(file), kind=kind)
+
+
+def _capture(file: Path) -> str:
+    """The folder of the capture that a file belongs to.
+
+    The outermost folder of torch_npu holds one of msprof, which describes the same steps; in
+    one of msprof, each device is a capture. A trace of Kineto stands alone.
+    """
+    parents = [file.parent, *file.parent.parents]
+    above = [parent for parent in parents if _TOP.search(parent.name)]
+    if above:
+        return str(above[-1])
+    for place, parent in enumerate(parents):
+        if _MSPROF.match(parent.name):
+            inner = parents[place - 1] if place else parent
+            return str(inner if _DEVICE.match(inner.name) else parent)
+    return str(file.parent)

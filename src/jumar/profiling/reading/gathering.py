@@ -1,0 +1,245 @@
+"""Parts of files into one profile: one source a table, one rank a capture, no row twice."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import polars as pl
+
+from jumar.profiling.profile import (
+    COLLECTIVES_SCHEMA,
+    HOST_SCHEMA,
+    LINKS_SCHEMA,
+    OPS_SCHEMA,
+    STEPS_SCHEMA,
+    Kind,
+    Profile,
+    empty,
+)
+from jumar.profiling.reading.part import Part
+
+_OPS_FROM: Final = (
+    "kernel_details",
+    "op_summary",
+    "sqlite",
+    "kineto",
+    "trace",
+    "mindspore_op_detail",
+    "task_time",
+)
+"""Kinds that have op rows, the one with most columns first: they describe the same ops."""
+
+_HOST_FROM: Final = ("sqlite", "kineto", "trace")
+_STEPS_FROM: Final = (
+    "step_trace_time",
+    "cluster_step_trace_time",
+    "sqlite",
+    "step_trace",
+    "kineto",
+    "trace",
+    "mindspore_step_trace",
+)
+_SAME_OP: Final = ("device", "stream", "task", "name", "start_ns", "duration_ns")
+_TABLES: Final[Mapping[str, Mapping[str, pl.DataType]]] = {
+    "ops": OPS_SCHEMA,
+    "steps": STEPS_SCHEMA,
+    "host": HOST_SCHEMA,
+    "collectives": COLLECTIVES_SCHEMA,
+    "links": LINKS_SCHEMA,
+}
+
+
+def gathered(source: str, captures: Mapping[str, Sequence[Part]]) -> Profile:
+    """One profile of several captures, each of which is a rank.
+
+    Args:
+        source: What the user named.
+        captures: Parts by capture.
+    """
+    tables: dict[str, list[pl.DataFrame]] = {name: [] for name in _TABLES}
+    statistics: dict[str, list[pl.DataFrame]] = {}
+    everything = [part for parts in captures.values() for part in parts]
+    for rank, parts in _ranked(captures):
+        for name, table in _tables(parts).items():
+            tables[name].append(_with_rank(table, rank))
+        for name, table in _statistics(parts):
+            statistics.setdefault(name, []).append(_with_rank(table, rank))
+    return Profile(
+        source=source,
+        producer=_producer(everything),
+        kind=_kind(everything),
+        **{name: _joined(found, _TABLES[name]) for name, found in tables.items()},
+        statistics={
+            name: pl.concat(found, how="diagonal_relaxed") for name, found in statistics.items()
+        },
+        files=tuple((part.file, part.kind) for part in everything),
+        missing=tuple(dict.fromkeys(gap for part in everything for gap in part.missing)),
+        chip=next((part.chip for part in everything if part.chip), ""),
+    )
+
+
+def _ranked(captures: Mapping[str, Sequence[Part]]) -> list[tuple[int, Sequence[Part]]]:
+    """Each capture with its rank: the one it names, its device, else the next that is free."""
+    known: dict[str, int] = {}
+    for name, parts in captures.items():
+        named = [part.rank for part in parts if part.rank is not None]
+        known[name] = named[0] if named else _device(parts)
+    taken: set[int] = set()
+    result: list[tuple[int, Sequence[Part]]] = []
+    for name, parts in captures.items():
+        rank = known[name]
+        if rank < 0 or rank in taken:
+            rank = next(free for free in range(len(captures) + len(taken) + 1) if free not in taken)
+        taken.add(rank)
+        result.append((rank, parts))
+    return sorted(result, key=lambda pair: pair[0])
+
+
+def _device(parts: Iterable[Part]) -> int:
+    """The one device of a capture's ops, or -1."""
+    devices: set[int] = set()
+    for part in parts:
+        for table in (part.ops, part.steps):
+            if table is not None and "device" in table.columns:
+                devices.update(int(device) for device in table["device"].drop_nulls().unique())
+    return devices.pop() if len(devices) == 1 else -1
+
+
+def _with_rank(table: pl.DataFrame, rank: int) -> pl.DataFrame:
+    """The table with its rank, where its rows do not name their own.
+
+    One capture of several devices, as msprof makes them, has a rank a device.
+    """
+    if "rank" in table.columns:
+        return table.with_columns(pl.col("rank").cast(pl.Int32).fill_null(rank))
+    if "device" in table.columns and table["device"].drop_nulls().n_unique() > 1:
+        return table.with_columns(pl.col("device").cast(pl.Int32).fill_null(rank).alias("rank"))
+    return table.with_columns(pl.lit(rank, pl.Int32).alias("rank"))
+
+
+def _tables(parts: Sequence[Part]) -> dict[str, pl.DataFrame]:
+    """The tables of one capture."""
+    result: dict[str, pl.DataFrame] = {}
+    ops = _best([(part.kind, part.ops) for part in parts], _OPS_FROM)
+    if ops:
+        result["ops"] = _launched(_once(ops), parts)
+    steps = _best([(part.kind, part.steps) for part in parts], _STEPS_FROM)
+    if steps:
+        result["steps"] = _bounded(
+            pl.concat(steps, how="diagonal_relaxed").unique(maintain_order=True), parts
+        )
+    host = _best([(part.kind, part.host) for part in parts], _HOST_FROM)
+    if host:
+        result["host"] = (
+            pl.concat(host, how="diagonal_relaxed").unique(maintain_order=True)
+            if len(host) > 1
+            else host[0]
+        )
+    collectives = [part.collectives for part in parts if part.collectives is not None]
+    if collectives:
+        result["collectives"] = pl.concat(collectives, how="diagonal_relaxed").unique(
+            ["step", "name", "group"], maintain_order=True
+        )
+    links = [part.links for part in parts if part.links is not None]
+    if links:
+        result["links"] = pl.concat(links, how="diagonal_relaxed").unique(maintain_order=True)
+    return result
+
+
+def _best(
+    found: Iterable[tuple[str, pl.DataFrame | None]], order: Sequence[str]
+) -> list[pl.DataFrame]:
+    """The tables of the first kind in `order` that has any rows."""
+    by_kind: dict[str, list[pl.DataFrame]] = {}
+    for kind, table in found:
+        if table is not None and table.height:
+            by_kind.setdefault(kind, []).append(table)
+    return next((by_kind[kind] for kind in order if kind in by_kind), [])
+
+
+def _once(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Op rows of all slices, each once: files of one iteration repeat those of the others."""
+    if len(tables) == 1:
+        return tables[0]
+    rows = pl.concat(tables, how="diagonal_relaxed")
+    return rows.unique([name for name in _SAME_OP if name in rows.columns], maintain_order=True)
+
+
+def _launched(ops: pl.DataFrame, parts: Sequence[Part]) -> pl.DataFrame:
+    """The ops with the calls that launched them, which only a trace beside the table knows.
+
+    Both round their times, so an op is found within 2 ns of its start.
+    """
+    traced = [
+        part.ops for part in parts if part.kind in ("trace", "sqlite") and part.ops is not None
+    ]
+    if not traced or "launch_ns" in ops.columns or "start_ns" not in ops.columns:
+        return ops
+    calls = (
+        pl.concat([table.select("start_ns", "correlation", "launch_ns") for table in traced])
+        .filter(pl.col("launch_ns").is_not_null() | pl.col("correlation").is_not_null())
+        .sort("start_ns")
+        .unique("start_ns", keep="first", maintain_order=True)
+    )
+    kept = ops.drop([name for name in ("correlation",) if name in ops.columns])
+    known = kept.filter(pl.col("start_ns").is_not_null()).sort("start_ns")
+    joined = known.join_asof(calls, on="start_ns", strategy="nearest", tolerance=2)
+    return pl.concat([joined, kept.filter(pl.col("start_ns").is_null())], how="diagonal_relaxed")
+
+
+def _bounded(steps: pl.DataFrame, parts: Sequence[Part]) -> pl.DataFrame:
+    """The steps with their beginning and end, from the marks of a trace beside the table."""
+    if "start_ns" in steps.columns:
+        return steps
+    marks = [
+        part.steps.select("step", "start_ns", "end_ns")
+        for part in parts
+        if part.steps is not None and {"step", "start_ns", "end_ns"} <= set(part.steps.columns)
+    ]
+    if not marks:
+        return steps
+    known = pl.concat(marks).unique("step", keep="first")
+    return steps.join(known, on="step", how="left", maintain_order="left")
+
+
+def _statistics(parts: Sequence[Part]) -> list[tuple[str, pl.DataFrame]]:
+    """Tables that are only shown; the same table of several files in one."""
+    found: dict[str, list[pl.DataFrame]] = {}
+    for part in parts:
+        for name, table in part.statistics.items():
+            found.setdefault(name, []).append(table)
+    return [
+        (name, pl.concat(tables, how="diagonal_relaxed").unique(maintain_order=True))
+        if len(tables) > 1
+        else (name, tables[0])
+        for name, tables in found.items()
+    ]
+
+
+def _joined(tables: Sequence[pl.DataFrame], schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    """All ranks in one table with the columns of the contract first, in its types."""
+    if not tables:
+        return empty(schema)
+    rows = pl.concat(tables, how="diagonal_relaxed") if len(tables) > 1 else tables[0]
+    named = [
+        pl.col(name).cast(kind, strict=False)
+        if name in rows.columns
+        else pl.lit(None, kind).alias(name)
+        for name, kind in schema.items()
+    ]
+    counters = [name for name in rows.columns if name not in schema] if "type" in schema else []
+    return rows.select(*named, *counters)
+
+
+def _kind(parts: Sequence[Part]) -> Kind:
+    """Where the ops ran, by the parts that have some."""
+    for part in parts:
+        if part.device is not None:
+            return part.device
+    return "npu"
+
+
+def _producer(parts: Sequence[Part]) -> str:
+    """Who made it; the level of torch_npu where its settings or its columns say it."""
+    names = [part.producer for part in parts if part.producer]
+    detailed = [name for name in names if " " in name]
+    return detailed[0] if detailed else (names[0] if names else "unknown")

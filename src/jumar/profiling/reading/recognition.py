@@ -1,0 +1,40 @@
+"""What a file is, by its first bytes. Its name is not asked: scripts rename them."""
+
+from pathlib import Path
+from typing import Final
+
+from jumar.profiling.reading import headers
+from jumar.profiling.reading.opening import SQLITE, ZIP, head_of, header_of, text_of
+
+_JSON: Final = (
+    ('"traceEvents"', "trace"),
+    ('"Communication Time Info"', "communication"),
+    ('"Transport Type"', "communication_matrix"),
+    ('"common_config"', "profiler_info"),
+    ('"DeviceInfo"', "msprof_info"),
+    ('"ENV_VARIABLES"', "profiler_metadata"),
+    ('"schemaVersion"', "trace"),
+    ('"deviceProperties"', "trace"),
+    ('"p2p"', "communication"),
+)
+_TEXTS: Final = (
+    ("op compute time", "mindspore_op_text"),
+    ("serial_number node_type_name", "mindspore_aicpu_text"),
+)
+
+
+def recognised(path: Path) -> str:
+    """The kind of a file, or an empty string for one that is not known."""
+    head = head_of(path)
+    if head.startswith(SQLITE):
+        return "sqlite"
+    if head.startswith(ZIP):
+        return "zip"
+    text = text_of(head).lstrip()
+    if text.startswith("["):
+        return "trace" if '"ph"' in text or text[1:].lstrip().startswith("]") else ""
+    if text.startswith("{"):
+        return next((kind for mark, kind in _JSON if mark in text), "")
+    return headers.kind_of(header_of(text)) or next(
+        (kind for mark, kind in _TEXTS if mark in text[:400]), ""
+    )

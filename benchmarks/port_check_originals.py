@@ -266,6 +266,8 @@ def main() -> None:
     if unknown:
         parser.error(f"{', '.join(unknown)}: give NAME=FOLDER, NAME one of {', '.join(CASES)}")
     rows: list[Row] = []
+    print("| original | edits | stages passed | losses equal | largest difference | loss | s |")
+    print("|---|---|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.keep or Path(temporary)
         for name, path in wanted:
@@ -277,16 +279,14 @@ def main() -> None:
                 port_options=shlex.split(options.port_options),
             )
             rows.append(one)
+            print(
+                f"| {one.name} | {one.edits} | {one.stages} | {one.num_equal} of {one.num_losses} "
+                f"| {one.largest_difference:.1e} | {one.first} → {one.last} | {one.seconds:.0f} |",
+                flush=True,
+            )
             if not one.passed:
                 print(json.dumps(found["stages"], indent=2), file=sys.stderr)
             (folder / name / "check.json").write_text(json.dumps(found, indent=2))
-    print("| original | edits | stages passed | losses equal | largest difference | loss | s |")
-    print("|---|---|---|---|---|---|---|")
-    for one in rows:
-        print(
-            f"| {one.name} | {one.edits} | {one.stages} | {one.num_equal} of {one.num_losses} "
-            f"| {one.largest_difference:.1e} | {one.first} → {one.last} | {one.seconds:.0f} |"
-        )
     sys.exit(0 if all(one.passed for one in rows) else 1)
 
 

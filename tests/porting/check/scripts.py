@@ -162,6 +162,23 @@ with tf.Session() as sess:
 """
 )
 
+QUEUES = """
+import numpy as np
+import tensorflow as tf
+
+values = tf.constant(np.random.rand(200, 4), tf.float32)
+source = tf.train.input_producer(values, shuffle=True)
+parts = [[source.dequeue() + tf.random_uniform([4])] for _ in range(4)]
+shuffled = tf.train.shuffle_batch_join(parts, 4, capacity=60, min_after_dequeue=20)
+batch = tf.train.batch([shuffled], 1, num_threads=3)[0]
+loss = tf.reduce_mean(tf.square(tf.layers.dense(batch, 1) - 1))
+step = tf.train.get_or_create_global_step()
+train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=step)
+with tf.train.MonitoredTrainingSession() as sess:
+    while True:
+        sess.run(train_op)
+"""
+
 WATCHED = {
     "sess.run": SESSION_RUN,
     "MonitoredTrainingSession": MONITORED,

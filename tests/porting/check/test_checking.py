@@ -99,6 +99,13 @@ def test_a_good_port_of_an_estimator_follows_its_original(tmp_path: Path):
     assert result.passed, result.stages
 
 
+def test_queues_with_several_threads_repeat_themselves(tmp_path: Path):
+    result = check(tmp_path, scripts.QUEUES, scripts.QUEUES, steps=10)
+    assert result.passed, result.stages
+    assert result.comparison is not None
+    assert result.comparison.num_equal == 10
+
+
 def test_a_port_that_drops_the_other_share_is_found_at_its_first_step(tmp_path: Path):
     wrong = scripts.SESSION_RUN_PORTED.replace("keep_prob=0.8", "keep_prob=1 - 0.8")
     result = check(tmp_path, wrong, scripts.SESSION_RUN)

@@ -9,7 +9,7 @@ from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.client import session as session_module
 from tensorflow.python.framework import ops
 
-_SECONDS_TO_LEAVE = 10.0
+_SECONDS_TO_LEAVE = 5.0
 
 
 class Stop(SystemExit):

@@ -52,13 +52,14 @@ def run(config, events):
 
 def prepare(config, events):
     import tensorflow
-    from runner37 import graphs, order, seeds, sessions
+    from runner37 import graphs, order, queues, seeds, sessions
 
     events.write("tensorflow", version=tensorflow.__version__)
     watch = graphs.Watch(events)
     watch.install()
     sessions.install(watch, sessions.Counter(events, config["steps"]), events)
     order.install()
+    queues.install()
     seeds.install(config["seed"])
     random.seed(config["seed"])
 

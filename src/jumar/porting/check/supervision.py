@@ -122,23 +122,27 @@ def supervise(
 def _wait(
     process: "subprocess.Popen[bytes]", output: _Output, deadline: float
 ) -> Literal["exited", "signal", "timeout", "flood"]:
-    while True:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=_POLL_S)
-            return "exited"
+    while not _is_over(process):
         if output.num_bytes > OUTPUT_LIMIT:
             return "flood"
         if time.monotonic() > deadline:
             _ask_for_stack(process)
             return "timeout"
+        time.sleep(_POLL_S)
+    return "exited"
+
+
+def _is_over(process: "subprocess.Popen[bytes]") -> bool:
+    """Whether it ended; it is not waited for, so that its number still names its group alone."""
+    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def _ask_for_stack(process: "subprocess.Popen[bytes]") -> None:
-    """Our runner prints the stack of every thread on SIGUSR1; that says where it hangs."""
-    with contextlib.suppress(ProcessLookupError):
-        process.send_signal(signal.SIGUSR1)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(timeout=_STACK_S)
+    """Our runner prints its stack on SIGUSR1; that says where it hangs."""
+    process.send_signal(signal.SIGUSR1)
+    asked = time.monotonic()
+    while not _is_over(process) and time.monotonic() < asked + _STACK_S:
+        time.sleep(_POLL_S)
 
 
 def _end_group(process: "subprocess.Popen[bytes]") -> None:

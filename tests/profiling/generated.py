@@ -198,7 +198,7 @@ def training(told: Training | None = None, **more: Any) -> Profile:
         statistics["frequency"] = pl.DataFrame(
             {
                 "rank": pl.Series([0] * len(starts), dtype=pl.Int32),
-                "timestamp_ns": starts,
+                "time_ns": starts,
                 "mhz": [800.0 if step >= drop else 1600.0 for step in range(told.steps)],
             }
         )

@@ -65,19 +65,16 @@ def types_by_total(profile: Profile, _: Options) -> pl.DataFrame:
 def ai_cpu_by_compute_time(profile: Profile, _: Options) -> pl.DataFrame:
     """AI CPU work by compute time: the table of the producer, else the AI CPU ops of the table."""
     given = profile.statistics.get("aicpu")
-    if given is not None and given.height:
-        column = next((name for name in _COMPUTE_TIMES if name in given.columns), None)
-        if column is not None:
-            named = next((name for name in _NODES if name in given.columns), given.columns[0])
-            value = pl.col(column).cast(pl.Float64, strict=False)
-            scaled = value / 1e6 if column.endswith("_ns") else value / 1e3
-            table = (
-                given.with_columns(scaled.alias("compute_ms"))
-                .group_by(pl.col(named).cast(pl.String).alias("node"))
-                .agg(pl.len().alias("count"), pl.col("compute_ms").sum().round(6))
-                .sort("compute_ms", "node", descending=[True, False])
+    if given is not None and {"node", "compute_time_ns"} <= set(given.columns):
+        table = (
+            given.group_by("node")
+            .agg(
+                pl.len().alias("count"),
+                milliseconds(pl.col("compute_time_ns").sum()).alias("compute_ms"),
             )
-            return _cumulated(table, "compute_ms")
+            .sort("compute_ms", "node", descending=[True, False])
+        )
+        return _cumulated(table, "compute_ms")
     if profile.ops["core"].null_count() == profile.ops.height:
         raise Impossible("the core of each op, or an aicpu table", LEVEL_1)
     table = (
@@ -90,10 +87,6 @@ def ai_cpu_by_compute_time(profile: Profile, _: Options) -> pl.DataFrame:
         .sort("compute_ms", "node", descending=[True, False])
     )
     return _cumulated(table, "compute_ms")
-
-
-_COMPUTE_TIMES = ("compute_ns", "compute_time_ns", "Compute_time(us)", "execution_ns")
-_NODES = ("node", "Node", "name", "kernel_type", "type")
 
 
 def grouped(profile: Profile, by: str) -> pl.DataFrame:

@@ -1,0 +1,131 @@
+"""Peak rates of accelerators, from `chips.json` or a file of the user's in the same form."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from jumar.errors import UserError
+from jumar.profiling.profile import Profile
+
+_TABLE = Path(__file__).with_name("chips.json")
+_LARGEST_FILE = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chip:
+    """One accelerator.
+
+    Args:
+        name: As it is shown.
+        matches: Parts of a device's name, in lower case, that mean this chip.
+        cube_tflops: Peak of the matrix unit by dtype of the inputs, in 1e12 operations a second.
+        vector_tflops: Peak of everything else.
+        hbm_gb_s: Memory bandwidth in 1e9 bytes a second.
+        cube_cores: Matrix cores; multiprocessors of a GPU.
+        vector_cores: Vector cores.
+        launch_us: What starting an op costs at least.
+        estimate: Whether the numbers were computed, rather than taken from a vendor's sheet.
+        source: Where the numbers come from.
+        assumed: Whether the chip was guessed from the profile.
+    """
+
+    name: str
+    matches: tuple[str, ...]
+    cube_tflops: Mapping[str, float]
+    vector_tflops: float
+    hbm_gb_s: float
+    cube_cores: int
+    vector_cores: int
+    launch_us: float
+    estimate: bool
+    source: str
+    assumed: bool = False
+
+    def cube_peak(self, dtype: str) -> float:
+        """Operations a second of the matrix unit; an unknown dtype counts as FLOAT."""
+        known = self.cube_tflops
+        return 1e12 * known.get(dtype, known.get("FLOAT", max(known.values())))
+
+    @property
+    def says(self) -> str:
+        """One line that names the chip, how it was found, and the source."""
+        found = " (assumed from the cores that ops used)" if self.assumed else ""
+        return f"{self.name}{found}; {'estimate' if self.estimate else 'data sheet'}: {self.source}"
+
+
+def read_chips(path: Path | None = None) -> tuple[Chip, ...]:
+    """The chips of a file; of ours without one."""
+    path = path or _TABLE
+    try:
+        with path.open("rb") as file:
+            found = json.loads(file.read(_LARGEST_FILE))
+        rows = found["chips"]
+        return tuple(_chip(row) for row in rows)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UserError(f"cannot read the chip table: {reason}", where=str(path)) from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise UserError(
+            f"this is no chip table: {type(error).__name__} {error}",
+            where=str(path),
+            todo='It has the form {"chips": [{"name": ..., "matches": [...], "cube_tflops": '
+            '{"FLOAT16": ...}, "vector_tflops": ..., "hbm_gb_s": ..., "cube_cores": ..., '
+            '"vector_cores": ..., "launch_us": ..., "source": ...}]}.',
+        ) from error
+
+
+def _chip(row: Mapping[str, Any]) -> Chip:
+    rates = {str(dtype): float(rate) for dtype, rate in row["cube_tflops"].items()}
+    chip = Chip(
+        name=str(row["name"]),
+        matches=tuple(str(part).lower() for part in row["matches"]),
+        cube_tflops=rates,
+        vector_tflops=float(row["vector_tflops"]),
+        hbm_gb_s=float(row["hbm_gb_s"]),
+        cube_cores=int(row["cube_cores"]),
+        vector_cores=int(row["vector_cores"]),
+        launch_us=float(row["launch_us"]),
+        estimate=bool(row.get("estimate", False)),
+        source=str(row.get("source", "the user's file")),
+    )
+    positive = (*rates.values(), chip.vector_tflops, chip.hbm_gb_s)
+    if not rates or not all(0 < rate < 1e9 for rate in positive):
+        raise ValueError(f"{chip.name}: rates must be numbers above 0")
+    return chip
+
+
+def chip_of(profile: Profile, override: Path | None = None) -> Chip | None:
+    """The chip of a profile: what the capture names, else a guess for NPUs; None where unknown.
+
+    A user's file that holds one chip alone means that chip, whatever the capture says.
+    """
+    own = read_chips(override) if override is not None else ()
+    if len(own) == 1:
+        return own[0]
+    chips = (*own, *read_chips())
+    wanted = "".join(profile.chip.lower().split())
+    for chip in chips:
+        if any("".join(part.split()) in wanted for part in chip.matches if wanted):
+            return chip
+    if own:
+        names = ", ".join(chip.name for chip in own)
+        raise UserError(
+            f"the profile's chip '{profile.chip or 'unknown'}' is none of: {names}",
+            where=str(override),
+            todo="Leave one chip in the file, or add its name to `matches`.",
+        )
+    return _guess(profile, chips) if profile.kind == "npu" else None
+
+
+def _guess(profile: Profile, chips: tuple[Chip, ...]) -> Chip | None:
+    """Parts since the 910B have vector cores of their own, and use 20 or 24 cube cores."""
+    blocks = profile.ops.group_by("core").agg(pl.col("block_num").max()).rows()
+    most = {str(core): int(number or 0) for core, number in blocks}
+    split = most.get("AI_VECTOR_CORE", 0) > 0 or most.get("MIX_AIV", 0) > 0
+    few = most.get("AI_CORE", 0) <= 20 and most.get("AI_VECTOR_CORE", 0) <= 40
+    name = ("Ascend 910B3" if few else "Ascend 910B2") if split else "Ascend 910A"
+    return next((replace(chip, assumed=True) for chip in chips if chip.name == name), None)

@@ -1,0 +1,138 @@
+"""Communication truth: how a collective's time is spent, who came late, and what it was doing."""
+
+import polars as pl
+
+from jumar.profiling.profile import Profile
+from jumar.profiling.views.intervals import SPAN, segments, spans
+from jumar.profiling.views.view import Impossible, Options, milliseconds
+from jumar.profiling.views.windows import communicating, computing
+
+_KEY = ("step", "group", "name")
+
+
+def collective_rows(profile: Profile) -> pl.DataFrame:
+    """A row a collective and rank, with what is known of how its time was spent, and `uncovered_ns`.
+
+    Where the producer gives no split, what a rank took longer than the quickest rank is its wait.
+    """
+    rows = profile.collectives
+    if rows.is_empty():
+        rows = communicating(profile.ops).select(
+            "rank",
+            "step",
+            "name",
+            pl.lit(None, dtype=pl.String).alias("group"),
+            "start_ns",
+            pl.col("duration_ns").alias("elapse_ns"),
+            *(pl.lit(None, dtype=pl.Int64).alias(f"{name}_ns") for name in _SPLIT),
+        )
+    rows = rows.filter(pl.col("start_ns").is_not_null() & (pl.col("elapse_ns") > 0))
+    if rows.is_empty():
+        raise Impossible(
+            "collectives (communication.json, or communication ops)",
+            "a run on one device has none",
+        )
+    rows = rows.with_columns(pl.col("rank").fill_null(0)).sort("rank", "start_ns")
+    # The same name comes again in a step that has no number; the n-th of each rank belong together.
+    turn = pl.int_range(pl.len()).over("rank", *_KEY)
+    shared = pl.col("elapse_ns").min().over(*_KEY, "turn")
+    several = pl.col("rank").n_unique().over(*_KEY, "turn") > 1
+    wait = pl.when(several & pl.col("transit_ns").is_null()).then(pl.col("elapse_ns") - shared)
+    rows = rows.with_columns(turn.alias("turn")).with_columns(
+        pl.coalesce("wait_ns", wait).alias("wait_ns")
+    )
+    return rows.join(_uncovered(profile, rows), on=["rank", "start_ns", "elapse_ns"], how="left")
+
+
+_SPLIT = ("transit", "wait", "synchronization", "idle")
+
+
+def _uncovered(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:
+    """How much of each collective no computing op covers."""
+    own = spans(rows, duration="elapse_ns").unique()
+    cut = segments({"own": own, "compute": spans(computing(profile.ops))})
+    bare = cut.filter((pl.col("own") > 0) & (pl.col("compute") <= 0)).select(list(SPAN))
+    bare = bare.sort("start_ns")
+    # Running sums give the bare time before any moment; a collective is a difference of two.
+    bare = bare.with_columns(
+        (pl.col("end_ns") - pl.col("start_ns")).cum_sum().over("rank").alias("until")
+    )
+    result = rows.select("rank", "start_ns", "elapse_ns").unique()
+    for column, moment in (
+        ("before", pl.col("start_ns")),
+        ("after", pl.col("start_ns") + pl.col("elapse_ns")),
+    ):
+        asked = result.select("rank", "start_ns", "elapse_ns", moment.alias("at")).sort("at")
+        found = asked.join_asof(
+            bare.rename({"start_ns": "from"}),
+            left_on="at",
+            right_on="from",
+            by="rank",
+            check_sortedness=False,
+        )
+        excess = pl.max_horizontal(pl.col("end_ns") - pl.col("at"), 0)
+        found = found.select(
+            "rank", "start_ns", "elapse_ns", (pl.col("until") - excess).fill_null(0).alias(column)
+        )
+        result = result.join(found, on=["rank", "start_ns", "elapse_ns"])
+    return result.select(
+        "rank", "start_ns", "elapse_ns", (pl.col("after") - pl.col("before")).alias("uncovered_ns")
+    )
+
+
+def collectives(profile: Profile, _: Options) -> pl.DataFrame:
+    """Each collective, the longest first, with the rank that came last and what it did meanwhile."""
+    rows = collective_rows(profile)
+    over = (*_KEY, "turn")
+    first = pl.col("start_ns").min().over(*over)
+    last = pl.col("start_ns").max().over(*over)
+    latest = pl.col("rank").sort_by("start_ns").last().over(*over)
+    several = pl.col("rank").n_unique().over(*over) > 1
+    late = last - first
+    table = rows.with_columns(
+        pl.when(several & (late > 0)).then(latest).alias("late_rank"),
+        pl.when(several).then(late).alias("late_ns"),
+        first.alias("from_ns"),
+    )
+    longest = table.sort("elapse_ns", descending=True)
+    doing = [
+        _doing(profile, row["late_rank"], row["from_ns"], row["late_ns"])
+        for row in longest.select("late_rank", "from_ns", "late_ns").head(50).iter_rows(named=True)
+    ]
+    doing += [""] * (longest.height - len(doing))
+    names = ("elapse", "transit", "wait", "idle", "uncovered")
+    return longest.with_columns(pl.Series("late_rank_did", doing, dtype=pl.String)).select(
+        "name",
+        "rank",
+        "step",
+        *(milliseconds(f"{name}_ns").alias(f"{name}_ms") for name in names),
+        "late_rank",
+        milliseconds("late_ns").alias("late_ms"),
+        "late_rank_did",
+    )
+
+
+def _doing(profile: Profile, rank: int | None, start: int, late: int | None) -> str:
+    """What a rank did in the time by which it came late."""
+    if rank is None or not late:
+        return ""
+    end = start + late
+    found: list[tuple[int, str]] = []
+    mine = pl.col("rank").fill_null(0) == rank
+    for table, what in ((computing(profile.ops), "computed"), (profile.host, "host in")):
+        length = pl.min_horizontal(pl.col("start_ns") + pl.col("duration_ns"), end)
+        length = length - pl.max_horizontal("start_ns", start)
+        inside = (
+            table.filter(
+                mine
+                & (pl.col("start_ns") < end)
+                & (pl.col("start_ns") + pl.col("duration_ns") > start)
+            )
+            .with_columns(length.alias("inside"))
+            .filter((pl.col("duration_ns") < 20 * late) | (pl.lit(what) == "computed"))
+        )
+        name = pl.col("type" if what == "computed" else "name").fill_null("?")
+        most = inside.group_by(name.alias("what")).agg(pl.col("inside").sum())
+        for label, size in most.sort("inside", descending=True).head(1).iter_rows():
+            found.append((int(size), f"{what} {label} {size / 1e6:.3f} ms"))
+    return max(found)[1] if found else "neither ops nor calls recorded"

@@ -1,0 +1,81 @@
+"""How many of the cores an op uses, and ops whose shapes are known only as they run."""
+
+import polars as pl
+
+from jumar.profiling.profile import Profile
+from jumar.profiling.views.chips import chip_of
+from jumar.profiling.views.view import LEVEL_1, Impossible, Options, milliseconds, require
+
+_CUBE = ("AI_CORE", "MIX_AIC")
+_VECTOR = ("AI_VECTOR_CORE", "MIX_AIV")
+
+
+def core_use(profile: Profile, options: Options) -> pl.DataFrame:
+    """Ops that leave cores unused, by what the unused cores cost.
+
+    The number of cores is that of the chip table; where the chip is not known, the largest number
+    that any op of this profile used, which may be too low.
+    """
+    if profile.kind == "cpu":
+        raise Impossible("ops of an NPU or a GPU")
+    ops = require(profile.ops, "the blocks of each op", "block_num", "core", how=LEVEL_1)
+    ops = ops.filter(pl.col("block_num") > 0)
+    chip = chip_of(profile, options.chip)
+    most = {
+        str(core): int(blocks)
+        for core, blocks in ops.group_by("core").agg(pl.col("block_num").max()).iter_rows()
+        if core is not None
+    }
+    cores: dict[str, int] = {}
+    for core, blocks in most.items():
+        told = 0
+        if chip is not None and not chip.assumed:
+            told = chip.cube_cores if core in _CUBE else 0
+            told = chip.vector_cores if core in _VECTOR else told
+            told = chip.cube_cores if core == "CUDA" else told
+        cores[core] = told or blocks
+    have = pl.col("core").replace_strict(cores, default=None, return_dtype=pl.Int64)
+    use = pl.min_horizontal(pl.col("block_num") / pl.col("cores"), pl.lit(1.0))
+    return (
+        ops.lazy()
+        .filter(pl.col("core").is_in(list(cores)) & (pl.col("core") != "AI_CPU"))
+        .group_by("type", "core", "input_shapes", "block_num")
+        .agg(pl.len().alias("count"), pl.col("duration_ns").sum().alias("total_ns"))
+        .with_columns(have.alias("cores"))
+        .with_columns((use * 100).round(1).alias("use_%"))
+        .filter(pl.col("use_%") < 100)
+        .with_columns(
+            milliseconds(pl.col("total_ns") * (1 - pl.col("use_%") / 100)).alias("idle_ms")
+        )
+        .with_columns(milliseconds("total_ns").alias("total_ms"))
+        .sort("idle_ms", "type", "input_shapes", descending=[True, False, False])
+        .select(
+            "type",
+            "core",
+            "count",
+            "total_ms",
+            "block_num",
+            "cores",
+            "use_%",
+            "idle_ms",
+            "input_shapes",
+        )
+        .collect()
+    )
+
+
+def dynamic_shapes(profile: Profile, _: Options) -> pl.DataFrame:
+    """Time of ops by whether they were compiled for their shape, and by type.
+
+    An op in the state `dynamic` computes its tiling on the host at each launch.
+    """
+    ops = require(profile.ops, "the state of each op (OP State)", "state", how=LEVEL_1)
+    shapes = pl.col("input_shapes").n_unique().alias("different_shapes")
+    return (
+        ops.filter(pl.col("state").is_not_null())
+        .group_by("state", "type")
+        .agg(pl.len().alias("count"), pl.col("duration_ns").sum(), shapes)
+        .with_columns(milliseconds("duration_ns").alias("total_ms"))
+        .drop("duration_ns")
+        .sort("total_ms", "type", descending=[True, False])
+    )

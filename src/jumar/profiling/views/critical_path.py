@@ -1,0 +1,133 @@
+"""The chain of device ops and host calls that a step could not have been shorter than."""
+
+from bisect import bisect_right
+from typing import NamedTuple
+
+import polars as pl
+
+from jumar.profiling.profile import Profile
+from jumar.profiling.views.view import Impossible, Options, milliseconds
+from jumar.profiling.views.windows import is_communication, steady, step_windows
+
+_SWITCH_NS = 5_000
+"""Between two ops on a device up to this long nobody is waited for."""
+
+
+class Piece(NamedTuple):
+    """One part of the path: who, what, from when to when."""
+
+    place: str
+    what: str
+    start_ns: int
+    end_ns: int
+
+
+def walked(profile: Profile, rank: int, begin: int, end: int) -> list[Piece]:
+    """The path through one step, from its end backwards; the pieces fill the step without gaps.
+
+    Before an op stands the op that ended last before it, on any stream of the rank, since profiles
+    tell no events between streams. A gap between the two belongs to the host, if the op was
+    launched in it or the host is known to have been in a call, else to the device.
+    """
+    ends = pl.col("start_ns") + pl.col("duration_ns")
+    mine = pl.col("rank").fill_null(0) == rank
+    ops = (
+        profile.ops.filter(mine & (pl.col("start_ns") < end) & (ends > begin))
+        .with_columns(ends.alias("end_ns"), is_communication().alias("communicates"))
+        .sort("end_ns", "start_ns")
+    )
+    starts = ops["start_ns"].to_list()
+    stops = ops["end_ns"].to_list()
+    labels = ops.select(pl.coalesce("type", "name").fill_null("?"))["type"].to_list()
+    talks = ops["communicates"].to_list()
+    calls = profile.host.filter(
+        mine
+        & pl.col("layer").is_in(["op", "cann", "runtime", "mark"])
+        & ~pl.col("name").str.starts_with("ProfilerStep")
+        & (pl.col("start_ns") < end)
+        & (pl.col("start_ns") + pl.col("duration_ns") > begin)
+    ).sort("start_ns")
+    host = _Host(calls)
+    found: list[Piece] = []
+    now = end
+    while now > begin:
+        at = bisect_right(stops, now) - 1
+        # Ops without length would hold the walk in one place.
+        while at >= 0 and starts[at] >= now:
+            at -= 1
+        stop = max(stops[at], begin) if at >= 0 else begin
+        if stop < now:
+            gap = now - stop
+            if gap <= _SWITCH_NS:
+                found.append(Piece("device", "between ops", stop, now))
+            else:
+                found.append(Piece("host", host.longest(stop, now), stop, now))
+            now = stop
+        if at >= 0 and now > begin and stops[at] == now:
+            start = max(starts[at], begin)
+            place = "communication" if talks[at] else "device"
+            found.append(Piece(place, labels[at], start, now))
+            now = start
+    return found[::-1]
+
+
+class _Host:
+    """Calls on the host by time, to be asked which of them fills a gap."""
+
+    def __init__(self, calls: pl.DataFrame) -> None:
+        self.starts = calls["start_ns"].to_list()
+        self.ends = (calls["start_ns"] + calls["duration_ns"]).to_list()
+        self.names = calls["name"].to_list()
+        self.longest_call = max(
+            (end - start for start, end in zip(self.starts, self.ends, strict=True)), default=0
+        )
+
+    def longest(self, start: int, end: int) -> str:
+        """The call that covers most of the interval; of equals the innermost, which starts last."""
+        best, name = 0, "no call recorded"
+        first = bisect_right(self.starts, start - self.longest_call) - 1
+        last = bisect_right(self.starts, end)
+        # A gap has few calls in it; a trace with one endless call must not cost a full scan each.
+        for at in range(max(first, last - 5000, 0), last):
+            inside = min(self.ends[at], end) - max(self.starts[at], start)
+            if inside >= best and inside > 0:
+                best, name = inside, str(self.names[at])
+        return name
+
+
+def critical_path(profile: Profile, _: Options) -> pl.DataFrame:
+    """What the path of all steady steps of the slowest rank is made of; the sum is their time."""
+    windows = steady(step_windows(profile))
+    if windows.is_empty() or profile.ops["start_ns"].null_count() == profile.ops.height:
+        raise Impossible("ops with start times")
+    lasted = (pl.col("end_ns") - pl.col("begin_ns")).mean()
+    rank = int(windows.group_by("rank").agg(lasted).sort("end_ns", "rank")["rank"][-1])
+    pieces: list[Piece] = []
+    own = windows.filter(pl.col("rank") == rank)
+    for begin, end in own.select("begin_ns", "end_ns").iter_rows():
+        pieces += walked(profile, rank, begin, end)
+    table = pl.DataFrame(
+        pieces,
+        schema={
+            "place": pl.String,
+            "what": pl.String,
+            "start_ns": pl.Int64,
+            "end_ns": pl.Int64,
+        },
+        orient="row",
+    )
+    size = pl.col("end_ns") - pl.col("start_ns")
+    total = max(int((table["end_ns"] - table["start_ns"]).sum()), 1)
+    return (
+        table.group_by("place", "what")
+        .agg(pl.len().alias("pieces"), size.sum().alias("path_ns"))
+        .sort("path_ns", "what", descending=[True, False])
+        .select(
+            pl.lit(rank, dtype=pl.Int32).alias("rank"),
+            "place",
+            "what",
+            "pieces",
+            milliseconds("path_ns").alias("path_ms"),
+            (pl.col("path_ns") * 100 / total).round(2).alias("share_%"),
+        )
+    )

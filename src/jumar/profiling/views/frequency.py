@@ -1,0 +1,92 @@
+"""Whether the cores ran at their full clock."""
+
+import polars as pl
+
+from jumar.profiling.profile import Profile
+from jumar.profiling.views.view import Impossible, Options, milliseconds
+from jumar.profiling.views.windows import computing
+
+DROP = 0.05
+"""A clock that is lower by less than this share is noise of the counter."""
+
+_CYCLES = (("aic_total_cycles", "aicore_time(us)"), ("aiv_total_cycles", "aiv_time(us)"))
+
+
+def clocks(profile: Profile) -> pl.DataFrame:
+    """The clock over time: `rank`, `time_ns`, `mhz`, from the counter or from cycles of ops.
+
+    An op's clock is its cycles on all cores by its time on them and their number. It is taken only
+    for ops above 20 us, since the time has three digits behind the point.
+    """
+    given = profile.statistics.get("frequency")
+    if given is not None and {"time_ns", "mhz"} <= set(given.columns) and given.height:
+        rank = pl.col("rank") if "rank" in given.columns else pl.lit(0)
+        found = given.select(
+            rank.cast(pl.Int32).fill_null(0).alias("rank"),
+            pl.col("time_ns"),
+            pl.col("mhz").cast(pl.Float64),
+        )
+        return found.drop_nulls().sort("rank", "time_ns")
+    parts: list[pl.DataFrame] = []
+    for cycles, time in _CYCLES:
+        if {cycles, time} <= set(profile.ops.columns):
+            mhz = pl.col(cycles) / (pl.col(time) * pl.col("block_num"))
+            parts.append(
+                profile.ops.filter((pl.col(time) > 20) & (pl.col("block_num") > 0)).select(
+                    pl.col("rank").fill_null(0),
+                    pl.col("start_ns").alias("time_ns"),
+                    mhz.alias("mhz"),
+                )
+            )
+    found = pl.concat(parts) if parts else pl.DataFrame()
+    if found.is_empty():
+        raise Impossible(
+            "the counter of the AI Core frequency, or cycles of ops",
+            "record with aic_metrics=PipeUtilization",
+        )
+    return found.drop_nulls().filter(pl.col("mhz") > 0).sort("rank", "time_ns")
+
+
+def frequency(profile: Profile, _: Options) -> pl.DataFrame:
+    """A row a rank: clock, how long it was low, and what that cost the ops.
+
+    The full clock is the 95th percentile of what this rank showed, so that one odd op does not
+    set it; an op costs more in proportion to how far the clock at its start was below it.
+    """
+    told = clocks(profile)
+    full = told.group_by("rank").agg(pl.col("mhz").quantile(0.95).alias("full_mhz"))
+    # A counter writes its value only when it changes; the last one before an op counts.
+    ops = (
+        computing(profile.ops)
+        .filter(pl.col("start_ns").is_not_null())
+        .select(pl.col("rank").fill_null(0), "start_ns", "duration_ns")
+        .sort("start_ns")
+        .join_asof(
+            told.sort("time_ns"),
+            left_on="start_ns",
+            right_on="time_ns",
+            by="rank",
+            strategy="backward",
+            check_sortedness=False,
+        )
+        .join(full, on="rank")
+        .with_columns(pl.col("mhz").fill_null(pl.col("full_mhz")))
+    )
+    low = pl.col("mhz") < pl.col("full_mhz") * (1 - DROP)
+    lost = pl.col("duration_ns") * (1 - pl.col("mhz") / pl.col("full_mhz"))
+    return (
+        ops.group_by("rank")
+        .agg(
+            pl.col("full_mhz").first().round(1),
+            pl.col("mhz").min().round(1).alias("lowest_mhz"),
+            (pl.col("mhz") * pl.col("duration_ns")).sum().alias("weighted"),
+            milliseconds(pl.col("duration_ns").sum()).alias("computing_ms"),
+            milliseconds(pl.col("duration_ns").filter(low).sum()).alias("low_ms"),
+            milliseconds(lost.filter(low).sum()).alias("cost_ms"),
+        )
+        .with_columns(
+            (pl.col("weighted") / 1e6 / pl.col("computing_ms")).round(1).alias("mean_mhz")
+        )
+        .drop("weighted")
+        .sort("rank")
+    )

@@ -1,0 +1,87 @@
+"""Which ops were fused, and chains of vector ops that could be."""
+
+import polars as pl
+
+from jumar.profiling.profile import Profile
+from jumar.profiling.views.view import LEVEL_1, Impossible, Options, milliseconds, require
+from jumar.profiling.views.windows import computing
+
+_LONGEST = 5
+_VECTOR = ("AI_VECTOR_CORE", "MIX_AIV", "CUDA", "CPU")
+_NOT_FUSED = r"(?i)^(hcom|nccl|memcpy|memset|transdata|conv|matmul|batchmatmul|mm$|addmm|bmm)"
+
+
+def fused(profile: Profile, _: Options) -> pl.DataFrame:
+    """Fused ops of the graph, with the ops that they replace (graph mode only)."""
+    table = profile.statistics.get("fusion_op")
+    if table is None or not {"fusion_op", "original_ops"} <= set(table.columns):
+        raise Impossible("the fusions of the graph (fusion_op.csv)", "only graph mode writes it")
+    originals = pl.col("original_ops").str.split(";").list.eval(pl.element().str.strip_chars())
+    memory = [name for name in table.columns if name.startswith("memory_total")]
+    return (
+        table.with_columns(originals.list.drop_nulls().list.len().alias("replaces"))
+        .select(
+            "fusion_op",
+            "replaces",
+            "original_ops",
+            *((pl.col(name) / 1024).round(3).alias("memory_kib") for name in memory[:1]),
+        )
+        .sort("replaces", "fusion_op", descending=[True, False])
+    )
+
+
+def fusion_candidates(profile: Profile, _: Options) -> pl.DataFrame:
+    """Chains of vector ops that come again: each takes what the one before it gave.
+
+    `saved_ms` is an estimate: of `n` ops the time of all but the longest is saved, by half, since
+    the intermediate results are then neither written nor read, and the gaps between them.
+    """
+    ops = require(computing(profile.ops), "shapes of ops", "input_shapes", "type", how=LEVEL_1)
+    ops = ops.filter(pl.col("start_ns").is_not_null()).sort("rank", "stream", "start_ns")
+    light = pl.col("core").is_in(_VECTOR) & ~pl.col("type").str.contains(_NOT_FUSED)
+    gives = pl.coalesce("output_shapes", "input_shapes").str.split(";").list.first()
+    same = ["rank", "stream"]
+    joined = (
+        light
+        & light.shift(1).over(same)
+        & (pl.col("input_shapes").str.split(";").list.contains(gives.shift(1).over(same)))
+        & (gives.str.len_chars() > 0)
+    ).fill_null(False)
+    end = pl.col("start_ns") + pl.col("duration_ns")
+    gap = (pl.col("start_ns") - end.shift(1).over(same)).clip(lower_bound=0)
+    chained = ops.select(
+        *same,
+        "type",
+        "duration_ns",
+        joined.alias("joined"),
+        (~joined).cum_sum().alias("chain"),
+        pl.when(joined).then(gap).otherwise(0).fill_null(0).alias("gap_ns"),
+    )
+    chains = (
+        chained.with_columns(
+            # A chain longer than can be fused at once counts as several.
+            (pl.int_range(pl.len()).over("chain") // _LONGEST).alias("part")
+        )
+        .group_by("chain", "part", maintain_order=True)
+        .agg(
+            pl.col("type").str.join(" > ").alias("sequence"),
+            pl.len().alias("length"),
+            pl.col("duration_ns").sum().alias("total_ns"),
+            pl.col("duration_ns").max().alias("longest_ns"),
+            pl.col("gap_ns").slice(1).sum().alias("gaps_ns"),
+        )
+        .filter(pl.col("length") > 1)
+    )
+    saved = (pl.col("total_ns") - pl.col("longest_ns")) // 2 + pl.col("gaps_ns")
+    return (
+        chains.group_by("sequence")
+        .agg(
+            pl.col("length").first(),
+            pl.len().alias("times"),
+            milliseconds(pl.col("total_ns").sum()).alias("total_ms"),
+            milliseconds(pl.col("gaps_ns").sum()).alias("gaps_ms"),
+            milliseconds(saved.sum()).alias("saved_ms"),
+        )
+        .filter(pl.col("times") > 1)
+        .sort("saved_ms", "sequence", descending=[True, False])
+    )

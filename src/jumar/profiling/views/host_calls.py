@@ -1,0 +1,74 @@
+"""What the host does while the device has nothing to do: blocking calls, data loading, launching."""
+
+from typing import NamedTuple
+
+import polars as pl
+
+from jumar.profiling.profile import Profile
+from jumar.profiling.views.intervals import SPAN, difference, spans, union
+from jumar.profiling.views.windows import communication_spans, computing
+
+BLOCKING = (
+    ("aten::item", r"^aten::(item|_local_scalar_dense)$"),
+    ("aten::is_nonzero", r"^aten::is_nonzero$"),
+    ("aten::nonzero", r"^aten::(nonzero|nonzero_numpy|argwhere)$"),
+    ("aten::masked_select", r"^aten::masked_select$"),
+    ("aten::unique", r"^aten::_?unique\w*$"),
+    ("aten::equal", r"^aten::equal$"),
+)
+"""Ops whose result the host waits for, and the names that mean them."""
+
+SYNCHRONISATION = (
+    r"(?i)aclrtSynchronize|(cuda|cu)(Stream|Device|Event)Synchronize|^cudaMemcpy$|"
+    r"^aclrtMemcpy$|aten::(cpu|numpy)$"
+)
+"""Calls that wait for a stream or the device, or copy from it at once (`.cpu()`)."""
+
+LOADING = r"(?i)dataloader|__next__|get_?next|^data[ _.:-]?(load|wait|next|batch)|^data$"
+"""Calls that fetch the next batch."""
+
+_COLLECTING = r"(?i)^gc$|garbage"
+_CALLS = ("op", "cann", "runtime", "dequeue")
+
+
+class Cause(NamedTuple):
+    """One reason for a device without work: its intervals are disjoint from those before it."""
+
+    label: str
+    kind: str
+    calls: int
+    host: pl.DataFrame
+    alone: pl.DataFrame
+
+
+def causes(profile: Profile) -> list[Cause]:
+    """What the host spent time in, the most specific first; `alone` leaves out what came before."""
+    host = profile.host.filter(pl.col("duration_ns") > 0)
+    known = host.filter(pl.col("layer").is_in(["op", "cann", "runtime", "mark"]))
+    name = pl.col("name")
+    asked = [("data", LOADING, "waiting for data")]
+    asked += [("blocking", pattern, label) for label, pattern in BLOCKING]
+    asked += [
+        ("blocking", SYNCHRONISATION, "stream synchronisation"),
+        ("collector", _COLLECTING, "garbage collection"),
+    ]
+    found: list[Cause] = []
+    before = pl.DataFrame(schema=SPAN)
+    for kind, pattern, label in asked:
+        rows = known.filter(name.str.contains(pattern))
+        if rows.is_empty():
+            continue
+        own = union(spans(rows))
+        found.append(Cause(label, kind, rows.height, own, difference(own, before)))
+        before = union(pl.concat([before, own]))
+    rest = host.filter(pl.col("layer").is_in(_CALLS))
+    if rest.height:
+        own = union(spans(rest))
+        found.append(Cause("launching ops", "launching", rest.height, own, difference(own, before)))
+    return found
+
+
+def free_time(profile: Profile, windows: pl.DataFrame) -> pl.DataFrame:
+    """When the device neither computes nor communicates, within the given intervals."""
+    busy = pl.concat([union(spans(computing(profile.ops))), communication_spans(profile)])
+    return difference(windows, busy)

@@ -1,0 +1,85 @@
+"""Device memory: the peak, who held it, and what was reserved without being used."""
+
+import polars as pl
+
+from jumar.profiling.profile import Profile
+from jumar.profiling.views.view import Impossible, Options
+
+_HOW = "record with profile_memory=True"
+MIB = 1 << 20
+
+
+def memory_peak(profile: Profile, _: Options) -> pl.DataFrame:
+    """A row a component and device: highest allocated and reserved, and the largest gap between."""
+    record = profile.statistics.get("memory_record")
+    needed = {"component", "total_allocated_bytes", "total_reserved_bytes"}
+    if record is None or not needed <= set(record.columns):
+        raise Impossible("memory over time (memory_record.csv)", _HOW)
+    by = [name for name in ("rank", "component", "device_type") if name in record.columns]
+    held, taken = pl.col("total_allocated_bytes"), pl.col("total_reserved_bytes")
+
+    def mib(of: pl.Expr) -> pl.Expr:
+        return (of / MIB).round(2)
+
+    return (
+        record.group_by(by)
+        .agg(
+            mib(held.max()).alias("peak_allocated_mib"),
+            mib(taken.max()).alias("peak_reserved_mib"),
+            mib((taken - held).max()).alias("largest_gap_mib"),
+            mib((taken - held).sort_by(held).last()).alias("gap_at_peak_mib"),
+            pl.len().alias("samples"),
+        )
+        .sort(pl.col("peak_reserved_mib"), descending=True)
+    )
+
+
+def memory_holders(profile: Profile, _: Options) -> pl.DataFrame:
+    """What was allocated at the moment of the peak, by the op that asked for it.
+
+    Only allocations that began during the capture are known; what was held before it, such as
+    parameters, is in the total of `memory` alone. One without a release lives until the end.
+    """
+    table = profile.statistics.get("operator_memory")
+    needed = {"name", "size_bytes", "allocation_time_ns", "release_time_ns"}
+    if table is None or not needed <= set(table.columns):
+        raise Impossible("allocations (operator_memory.csv)", _HOW)
+    if "rank" not in table.columns:
+        table = table.with_columns(pl.lit(0, dtype=pl.Int32).alias("rank"))
+    rows = table.filter(
+        (pl.col("size_bytes") > 0) & pl.col("allocation_time_ns").is_not_null()
+    ).with_columns(pl.col("rank").fill_null(0))
+    found: list[pl.DataFrame] = []
+    for (rank,), own in rows.group_by("rank", maintain_order=True):
+        peak = _peak(own)
+        alive = own.filter(
+            (pl.col("allocation_time_ns") <= peak)
+            & (pl.col("release_time_ns").is_null() | (pl.col("release_time_ns") > peak))
+        )
+        by_name = alive.group_by("name").agg(
+            pl.len().alias("allocations"), pl.col("size_bytes").sum()
+        )
+        found.append(
+            by_name.select(
+                pl.lit(rank, dtype=pl.Int32).alias("rank"),
+                "name",
+                "allocations",
+                (pl.col("size_bytes") / MIB).round(3).alias("held_mib"),
+                (pl.col("size_bytes") * 100 / pl.col("size_bytes").sum()).round(2).alias("share_%"),
+            ).sort("held_mib", "name", descending=[True, False])
+        )
+    if not found:
+        raise Impossible("allocations (operator_memory.csv)", _HOW)
+    return pl.concat(found)
+
+
+def _peak(rows: pl.DataFrame) -> int:
+    """When the sum of what is allocated is largest."""
+    starts = rows.select(pl.col("allocation_time_ns").alias("at"), pl.col("size_bytes"))
+    ends = rows.filter(pl.col("release_time_ns").is_not_null()).select(
+        pl.col("release_time_ns").alias("at"), -pl.col("size_bytes")
+    )
+    series = pl.concat([starts, ends]).group_by("at").agg(pl.col("size_bytes").sum()).sort("at")
+    series = series.with_columns(pl.col("size_bytes").cum_sum())
+    highest = series["size_bytes"].arg_max()
+    return int(series["at"][highest or 0])

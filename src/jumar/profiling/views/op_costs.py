@@ -1,0 +1,187 @@
+"""Floating-point operations and bytes of an op, from the shapes and dtypes of its tensors."""
+
+import math
+from typing import NamedTuple
+
+_BYTES = {
+    "DOUBLE": 8,
+    "INT64": 8,
+    "UINT64": 8,
+    "COMPLEX64": 8,
+    "COMPLEX128": 16,
+    "FLOAT": 4,
+    "FLOAT32": 4,
+    "INT32": 4,
+    "UINT32": 4,
+    "FLOAT16": 2,
+    "BF16": 2,
+    "BFLOAT16": 2,
+    "INT16": 2,
+    "UINT16": 2,
+    "INT8": 1,
+    "UINT8": 1,
+    "BOOL": 1,
+}
+_MATRIX = (
+    "matmul",
+    "mm",
+    "addmm",
+    "bmm",
+    "baddbmm",
+    "linear",
+    "batchmatmul",
+    "gemm",
+    "grouped_matmul",
+    "addmv",
+    "mv",
+)
+_CONVOLUTION = ("conv", "convolution", "depthwiseconv", "deconv")
+_ATTENTION = ("flashattention", "flash_attention", "fusedinferattention", "efficient_attention")
+
+Shape = tuple[int, ...]
+
+
+class Cost(NamedTuple):
+    """What an op has to do at least.
+
+    `flops` is None where the shapes do not tell it, as for a convolution whose output is unknown;
+    `cube` says whether the matrix unit can do it.
+    """
+
+    flops: float | None
+    bytes: float | None
+    cube: bool
+    dtype: str
+
+
+def shapes_of(text: str | None) -> list[Shape]:
+    """`2,3;;4` as [(2, 3), (), (4,)]; what is no number counts as unknown and gives no tensor."""
+    if text is None:
+        return []
+    found: list[Shape] = []
+    for part in text.split(";"):
+        try:
+            found.append(tuple(int(size) for size in part.split(",") if size.strip()))
+        except ValueError:
+            continue
+    return found
+
+
+def words_of(text: str | None) -> list[str]:
+    """`FLOAT;DT_BF16` as a list in msprof's words."""
+    return [part.strip().upper().removeprefix("DT_") for part in (text or "").split(";")]
+
+
+def volume(shape: Shape) -> int:
+    """Elements of a tensor; 0 where a size is unknown (negative)."""
+    return max(math.prod(shape), 0) if all(size >= 0 for size in shape) else 0
+
+
+def _bytes(shapes: list[Shape], types: list[str]) -> float:
+    """Bytes of tensors; a missing dtype is that of the tensor before it."""
+    total, size = 0.0, 4
+    for index, shape in enumerate(shapes):
+        if index < len(types):
+            size = _BYTES.get(types[index], size)
+        total += volume(shape) * size
+    return total
+
+
+def family(kind: str) -> str:
+    """`matrix`, `convolution`, `attention`, or an empty string, by the type of the op."""
+    plain = kind.lower().removeprefix("aten::").lstrip("_")
+    if any(word in plain for word in _ATTENTION):
+        return "attention"
+    if any(plain.startswith(word) for word in _CONVOLUTION) or "convolution" in plain:
+        return "convolution"
+    if plain in _MATRIX or "matmul" in plain or "gemm" in plain:
+        return "matrix"
+    return ""
+
+
+def cost(
+    kind: str | None,
+    input_shapes: str | None,
+    input_types: str | None,
+    input_formats: str | None,
+    output_shapes: str | None,
+    output_types: str | None,
+) -> Cost:
+    """Operations and bytes of one op."""
+    inputs, outputs = shapes_of(input_shapes), shapes_of(output_shapes)
+    types = words_of(input_types)
+    known = [shape for shape in inputs if shape]
+    if not known and not any(outputs):
+        return Cost(None, None, False, types[0])
+    group = family(kind or "")
+    flops: float | None
+    if group == "matrix":
+        flops = _matrix(known, outputs, words_of(input_formats))
+    elif group == "convolution":
+        flops = _convolution((kind or "").lower(), known, outputs, words_of(input_formats))
+    elif group == "attention":
+        flops = _attention(known)
+    else:
+        flops = float(max((volume(shape) for shape in [*known, *outputs]), default=0))
+    moved = _bytes(inputs, types)
+    # Kineto tells no outputs; most ops write as much as their largest input.
+    moved += (
+        _bytes(outputs, words_of(output_types))
+        if any(outputs)
+        else max((_bytes([shape], types[:1]) for shape in known), default=0.0)
+    )
+    return Cost(flops, moved, bool(group), types[0])
+
+
+def _matrix(inputs: list[Shape], outputs: list[Shape], formats: list[str]) -> float | None:
+    """2 m n k, from the three volumes: whatever is transposed, m k * k n * m n = (m n k)^2."""
+    if len(inputs) > 2 and not any(outputs) and len(inputs[0]) < len(inputs[1]):
+        inputs = inputs[1:]  # aten::addmm has the bias first
+    if len(inputs) < 2:
+        return None
+    first, second = inputs[0], inputs[1]
+    blocks = 4 if "FRACTAL_NZ" in formats else 2
+    batch = math.prod(second[:-blocks]) if len(second) > blocks else 1
+    if outputs and outputs[0]:
+        product = float(volume(first)) * volume(second) * volume(outputs[0])
+        return 2 * math.sqrt(product / batch) if batch else None
+    inner = first[-1]
+    return 2.0 * volume(first) * volume(second) / max(inner * batch, 1) if inner else None
+
+
+def _convolution(
+    kind: str, inputs: list[Shape], outputs: list[Shape], formats: list[str]
+) -> float | None:
+    """Each element of the larger map with each weight of one output channel, twice."""
+    shapes = [shape for shape in inputs if len(shape) >= 3]
+    if not outputs or not outputs[0]:
+        return None
+    if "backpropfilter" in kind or "filterbackprop" in kind or "backward_filter" in kind:
+        if not shapes:
+            return None
+        return 2.0 * volume(shapes[-1]) * _per_channel(outputs[0])
+    if "backpropinput" in kind or "inputbackprop" in kind:
+        weights = [shape for shape in shapes if shape is not shapes[-1]]
+        return 2.0 * volume(shapes[-1]) * _per_channel(weights[0]) if weights else None
+    if "backward" in kind:
+        if len(shapes) < 3:
+            return None
+        return 4.0 * volume(shapes[0]) * _per_channel(shapes[2])
+    if len(shapes) < 2:
+        return None
+    return 2.0 * volume(outputs[0]) * _per_channel(shapes[1])
+
+
+def _per_channel(weight: Shape) -> float:
+    """Weights of one output channel: of OIHW, or of FRACTAL_Z, whose middle is the channels."""
+    blocked = len(weight) == 4 and weight[2] == 16 and weight[3] in (8, 16, 32)
+    channels = weight[1] * weight[2] if blocked else weight[0]
+    return volume(weight) / max(channels, 1)
+
+
+def _attention(inputs: list[Shape]) -> float | None:
+    """Scores and their product with the values; only for batch, head, length, size."""
+    if len(inputs) < 2 or len(inputs[0]) != 4 or len(inputs[1]) != 4:
+        return None
+    batch, heads, length, size = inputs[0]
+    return 4.0 * batch * heads * length * inputs[1][2] * size

@@ -1,0 +1,135 @@
+"""How far each op is from what the chip could do, in milliseconds."""
+
+import polars as pl
+
+from jumar.profiling.profile import Profile
+from jumar.profiling.views.chips import Chip, chip_of
+from jumar.profiling.views.op_costs import cost
+from jumar.profiling.views.view import LEVEL_1, Impossible, Options, milliseconds, require
+from jumar.profiling.views.windows import computing
+
+KEY = (
+    "type",
+    "core",
+    "input_shapes",
+    "input_types",
+    "input_formats",
+    "output_shapes",
+    "output_types",
+)
+"""Ops that are equal in these cost the same."""
+
+MOST_COMBINATIONS = 20_000
+"""Different combinations whose cost is computed, the longest first; the rest gets no estimate."""
+
+_PIPES = ("mac", "vec", "scalar", "mte1", "mte2", "mte3", "fixpipe")
+"""Pipes of the AI Core that have a `_ratio` column in PipeUtilization."""
+
+
+def the_chip(profile: Profile, options: Options) -> Chip:
+    """The chip, or `Impossible` where neither profile nor user names it."""
+    chip = chip_of(profile, options.chip)
+    if chip is None:
+        name = profile.chip or "the accelerator"
+        raise Impossible(f"peak rates of {name}", "give --chip FILE with them")
+    return chip
+
+
+def limits(profile: Profile, chip: Chip) -> pl.DataFrame:
+    """A row a combination of `KEY`: count, time, estimated least time of one op, and what bounds it.
+
+    `least_ns` is the largest of compute, memory and launch, each at the chip's peak.
+    """
+    ops = computing(profile.ops).filter(pl.col("duration_ns") > 0)
+    ops = ops.filter(pl.col("core").ne_missing("AI_CPU"))
+    require(ops, "shapes of the inputs", "input_shapes", how=LEVEL_1)
+    pipes = [name for name in ops.columns if _pipe(name)]
+    groups = (
+        ops.lazy()
+        .group_by(list(KEY))
+        .agg(
+            pl.len().alias("count"),
+            pl.col("duration_ns").sum().alias("total_ns"),
+            pl.col("flops").first().alias("known_flops"),
+            pl.col("bytes").first().alias("known_bytes"),
+            *(pl.col(name).mean() for name in pipes),
+        )
+        .sort("total_ns", *KEY, descending=[True] + [False] * len(KEY))
+        .collect()
+    )
+    told = groups.head(MOST_COMBINATIONS).select(
+        "type", *KEY[2:5], *KEY[5:], "known_flops", "known_bytes"
+    )
+    least: list[int | None] = []
+    bound: list[str | None] = []
+    flops: list[float | None] = []
+    moved: list[float | None] = []
+    for row in told.iter_rows():
+        found = cost(*row[:6])
+        work = float(row[6]) if row[6] else found.flops
+        size = float(row[7]) if row[7] else found.bytes
+        peak = chip.cube_peak(found.dtype) if found.cube else chip.vector_tflops * 1e12
+        names = ("cube" if found.cube else "vector", "memory", "launch")
+        # An op of the matrix unit whose work is unknown may be at its peak already.
+        unknown = size is None or (work is None and found.cube)
+        times = (
+            (work or 0.0) / peak * 1e9,
+            (size or 0.0) / chip.hbm_gb_s,
+            chip.launch_us * 1e3,
+        )
+        most = max(range(3), key=times.__getitem__)
+        least.append(None if unknown else round(times[most]))
+        bound.append(None if unknown else names[most])
+        flops.append(work)
+        moved.append(size)
+    rest = groups.height - told.height
+    return groups.with_columns(
+        pl.Series("least_ns", [*least, *[None] * rest], dtype=pl.Int64),
+        pl.Series("bound", [*bound, *[None] * rest], dtype=pl.String),
+        pl.Series("flops", [*flops, *[None] * rest], dtype=pl.Float64),
+        pl.Series("bytes", [*moved, *[None] * rest], dtype=pl.Float64),
+        _busiest(pipes).alias("busiest_pipe"),
+    )
+
+
+def _pipe(column: str) -> bool:
+    plain = column.removeprefix("aic_").removeprefix("aiv_")
+    return plain.removesuffix("_ratio") in _PIPES and plain.endswith("_ratio")
+
+
+def _busiest(pipes: list[str]) -> pl.Expr:
+    """The pipe that the counters saw busiest, with its share of the op's time."""
+    if not pipes:
+        return pl.lit(None, dtype=pl.String)
+    most = pl.max_horizontal(pipes)
+    name = pl.coalesce(
+        pl.when((pl.col(pipe) == most) & (most > 0)).then(pl.lit(pipe.removesuffix("_ratio")))
+        for pipe in pipes
+    )
+    return name + " " + (most * 100).round(0).cast(pl.Int64).cast(pl.String) + "%"
+
+
+def roofline(profile: Profile, options: Options) -> pl.DataFrame:
+    """Ops by what could be won if each ran at the chip's limit, an estimate."""
+    found = limits(profile, the_chip(profile, options))
+    least = pl.col("least_ns") * pl.col("count")
+    room = pl.max_horizontal(pl.col("total_ns") - least, 0)
+    seconds = pl.col("total_ns") / 1e9
+    return (
+        found.filter(pl.col("least_ns").is_not_null())
+        .with_columns(room.alias("room_ns"))
+        .sort("room_ns", "type", "input_shapes", descending=[True, False, False])
+        .select(
+            "type",
+            "count",
+            milliseconds("total_ns").alias("total_ms"),
+            milliseconds(least).alias("least_ms"),
+            milliseconds("room_ns").alias("head_room_ms"),
+            "bound",
+            (pl.col("flops") * pl.col("count") / seconds / 1e12).round(3).alias("tflops"),
+            (pl.col("bytes") * pl.col("count") / seconds / 1e9).round(1).alias("gb_s"),
+            "busiest_pipe",
+            "input_types",
+            "input_shapes",
+        )
+    )

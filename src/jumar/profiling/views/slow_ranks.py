@@ -1,0 +1,124 @@
+"""Ranks and links that hold the others up."""
+
+import polars as pl
+
+from jumar.profiling.profile import Profile
+from jumar.profiling.views.step_split import step_split
+from jumar.profiling.views.view import Impossible, Options, milliseconds
+
+SLOWER = 0.05
+"""Ranks and links within this share of the median count as equal."""
+
+_SMALL_PACKET = 0.5
+"""Share of large packets below which a transfer pays mostly for starting."""
+
+
+def rank_times(profile: Profile) -> pl.DataFrame:
+    """A row a rank: its average step, and by how much it computes longer than the median rank."""
+    if len(profile.ranks) < 2:
+        raise Impossible("profiles of two ranks or more", "give the folders of all ranks")
+    given = profile.steps.filter(pl.col("computing_ns").is_not_null())
+    split = given if profile.ops.is_empty() else step_split(profile)
+    parts = ("computing_ns", "communication_not_overlapped_ns", "free_ns")
+    table = (
+        split.with_columns(pl.col("rank").fill_null(0))
+        .group_by("rank")
+        .agg(pl.len().alias("steps"), *(pl.col(name).mean() for name in parts))
+        .sort("rank")
+    )
+    middle = float(table["computing_ns"].sort()[(table.height - 1) // 2])
+    later = (pl.col("computing_ns") / max(middle, 1.0) - 1) * 100
+    return table.select(
+        "rank",
+        "steps",
+        *(milliseconds(name).alias(name.replace("_ns", "_ms")) for name in parts),
+        later.round(2).alias("computes_longer_%"),
+        pl.when(later > SLOWER * 100).then(pl.lit("slow")).otherwise(pl.lit("")).alias("verdict"),
+    )
+
+
+def slow_ranks(profile: Profile, _: Options) -> pl.DataFrame:
+    """`rank_times` for the command line."""
+    return rank_times(profile)
+
+
+def slow_links(profile: Profile, _: Options) -> pl.DataFrame:
+    """Links by bandwidth against the median of their transport, the slowest first."""
+    links = profile.links.filter(
+        (pl.col("transit_ns") > 0) & (pl.col("size_bytes") > 0) & pl.col("source").is_not_null()
+    )
+    links = links.filter(pl.col("source") != pl.col("destination"))
+    if links.is_empty():
+        raise Impossible(
+            "transfers by link (communication_matrix.json)",
+            "record with profiler_level=Level1 on several devices",
+        )
+    table = links.group_by("transport", "source", "destination").agg(
+        pl.len().alias("transfers"), pl.col("size_bytes").sum(), pl.col("transit_ns").sum()
+    )
+    # Bytes by nanoseconds are gigabytes by seconds.
+    table = table.with_columns((pl.col("size_bytes") / pl.col("transit_ns")).alias("gb_s"))
+    middle = pl.col("gb_s").median().over("transport")
+    below = (1 - pl.col("gb_s") / middle) * 100
+    return table.sort("gb_s", "source", "destination").select(
+        "transport",
+        "source",
+        "destination",
+        "transfers",
+        (pl.col("size_bytes") / 1e6).round(3).alias("size_mb"),
+        milliseconds("transit_ns").alias("transit_ms"),
+        pl.col("gb_s").round(3),
+        below.round(1).alias("below_median_%"),
+        pl.when(below > SLOWER * 100).then(pl.lit("slow")).otherwise(pl.lit("")).alias("verdict"),
+    )
+
+
+def packets(profile: Profile, _: Options) -> pl.DataFrame:
+    """Transfers by collective and transport: size, bandwidth, and whether packets are small."""
+    links = profile.links.filter((pl.col("size_bytes") > 0) & pl.col("transport").is_not_null())
+    links = links.filter(pl.col("source").is_null())
+    if links.is_empty():
+        raise Impossible(
+            "transfers by transport (communication.json)",
+            "record with profiler_level=Level1 on several devices",
+        )
+    # HCCS transfers pay for starting below 32 MB, which the producer counts as large or not.
+    small = (pl.col("large_packet_ratio") < _SMALL_PACKET) & (pl.col("transport") != "SDMA")
+    return links.sort("size_bytes", descending=True).select(
+        "rank",
+        "name",
+        "transport",
+        (pl.col("size_bytes") / 1e6).round(3).alias("size_mb"),
+        milliseconds("transit_ns").alias("transit_ms"),
+        pl.col("bandwidth_gb_s").round(3),
+        pl.col("large_packet_ratio").round(3),
+        pl.when(small).then(pl.lit("small packets")).otherwise(pl.lit("")).alias("verdict"),
+    )
+
+
+def alignment(profile: Profile, _: Options) -> pl.DataFrame:
+    """Transfers by whether their size is a multiple of 512 bytes, which SDMA needs for its speed.
+
+    Sizes are known to the byte in some files and to six digits of a megabyte in others; both are
+    exact to the byte.
+    """
+    links = profile.links.filter((pl.col("size_bytes") > 0) & pl.col("transport").is_in(_ALIGNED))
+    if links.is_empty():
+        raise Impossible(
+            "SDMA or HCCS transfers (communication.json)",
+            "record with profiler_level=Level1 on several devices",
+        )
+    even = (pl.col("size_bytes") % 512) == 0
+    return (
+        links.group_by("transport", even.alias("multiple_of_512"))
+        .agg(
+            pl.len().alias("transfers"),
+            (pl.col("size_bytes").sum() / 1e6).round(3).alias("size_mb"),
+            milliseconds(pl.col("transit_ns").sum()).alias("transit_ms"),
+            pl.col("name").drop_nulls().first().alias("for_example"),
+        )
+        .sort("transport", "multiple_of_512")
+    )
+
+
+_ALIGNED = ("SDMA", "HCCS")

@@ -1,0 +1,80 @@
+"""Steps and ops that do not always take equally long; what takes longest in the worst case."""
+
+import polars as pl
+
+from jumar.profiling.profile import Profile
+from jumar.profiling.views.view import Impossible, Options, milliseconds, require
+from jumar.profiling.views.windows import computing, steady, step_windows
+
+
+def step_variability(profile: Profile, _: Options) -> pl.DataFrame:
+    """A row a step: its time, whether it is warm-up, and whether it is an outlier.
+
+    A step lasts from the end of the one before to its own end, so that waiting for data counts. An
+    outlier takes more than the median plus three robust standard deviations, and 5 % at least.
+    """
+    windows = step_windows(profile)
+    if windows.group_by("rank").len()["len"].max() in (None, 1):
+        raise Impossible("more than one step", "record several steps (active=3 or more)")
+    kept = steady(windows).select("rank", "step", "begin_ns", pl.lit(False).alias("warm_up"))
+    lasted = pl.col("end_ns") - pl.col("begin_ns")
+    table = windows.join(kept, on=["rank", "step", "begin_ns"], how="left").with_columns(
+        lasted.alias("lasted_ns"), pl.col("warm_up").fill_null(True)
+    )
+    only = pl.col("lasted_ns").filter(~pl.col("warm_up"))
+    middle = only.median().over("rank")
+    spread = (only - only.median()).abs().median().over("rank") * 1.4826
+    limit = pl.max_horizontal(middle + 3 * spread, middle * 1.05)
+    outlier = ~pl.col("warm_up") & (pl.col("lasted_ns") > limit)
+    return table.sort("rank", "begin_ns").select(
+        "rank",
+        "step",
+        milliseconds("lasted_ns").alias("step_ms"),
+        pl.when(pl.col("warm_up"))
+        .then(pl.lit("warm-up"))
+        .when(outlier)
+        .then(pl.lit("outlier"))
+        .otherwise(pl.lit(""))
+        .alias("verdict"),
+        *(
+            milliseconds(only.quantile(at, interpolation="lower").over("rank")).alias(name)
+            for name, at in (("p50_ms", 0.5), ("p95_ms", 0.95), ("max_ms", 1.0))
+        ),
+    )
+
+
+def op_variability(profile: Profile, _: Options) -> pl.DataFrame:
+    """Ops of one type and shape by what they took above their median, together."""
+    ops = require(computing(profile.ops), "ops with durations", "duration_ns")
+    windows = steady(step_windows(profile))
+    if windows.height and ops["step"].null_count() < ops.height:
+        ops = ops.with_columns(pl.col("rank").fill_null(0)).join(
+            windows.select("rank", "step"), on=["rank", "step"], how="semi"
+        )
+    time = pl.col("duration_ns")
+    above = (time - time.median()).clip(lower_bound=0)
+    return (
+        ops.lazy()
+        .group_by("type", "input_shapes", "input_types")
+        .agg(
+            pl.len().alias("count"),
+            *(
+                milliseconds(time.quantile(at, interpolation="lower")).alias(name)
+                for name, at in (("p50_ms", 0.5), ("p95_ms", 0.95), ("max_ms", 1.0))
+            ),
+            milliseconds(above.sum()).alias("above_median_ms"),
+        )
+        .filter(pl.col("count") > 1)
+        .sort("above_median_ms", "type", "input_shapes", descending=[True, False, False])
+        .select(
+            "type",
+            "count",
+            "p50_ms",
+            "p95_ms",
+            "max_ms",
+            "above_median_ms",
+            "input_shapes",
+            "input_types",
+        )
+        .collect()
+    )

@@ -151,6 +151,17 @@ def test_names_of_record_files_are_not_sharded_since_there_may_be_few() -> None:
     assert "dataset-shard" in {found.rule for found in report.findings}
 
 
+def test_slices_of_one_example_are_not_sharded() -> None:
+    text = TF + (
+        "def preprocess_train(example):\n"
+        "    return tf.data.Dataset.from_tensor_slices(example)\n\n\n"
+        "def train_data(names):\n"
+        "    return tf.data.TFRecordDataset(names).flat_map(preprocess_train).repeat().batch(8)\n"
+    )
+    [edit] = after(port(text, EIGHT), "dataset-shard")
+    assert edit.startswith("tf.data.TFRecordDataset(names).shard(")
+
+
 def test_a_name_of_tensorflow_that_a_star_import_brings_is_enough(tmp_path: Path) -> None:
     (tmp_path / "ops.py").write_text("import tensorflow as tf\n")
     text = (

@@ -48,6 +48,7 @@ _SURE = (
     "tensorflow.data.Dataset.from_tensor_slices",
 )
 _RECORDS = _SURE[:3]
+_PIPELINE = frozenset({"batch", "padded_batch", "shuffle", "repeat", "apply"})
 _RANDOM = ("tensorflow.data.Dataset.list_files", "tensorflow.data.Dataset.from_generator")
 _SCRIPT = "import tensorflow as tf\n\n\ndef train_input_fn(files):\n"
 
@@ -94,11 +95,16 @@ def dataset_shard(call: ast.Call, view: View) -> Iterator[Change]:
     sure = (
         view.module.name_of(call.func) in _SURE
         and use.purpose != "unknown"
+        and _is_pipeline(call, view)
         and not _of_record_files(call, view)
     )
     if not sure:
         yield view.notice(
-            call, reason=_SAME_DATA, todo=_TODO, severity="accuracy", confidence=use.confidence
+            call,
+            reason=_SAME_DATA,
+            todo=_TODO,
+            severity="accuracy",
+            confidence="unsure" if use.purpose == "unknown" else "likely",
         )
         return
     size, index = rank_size(view), rank_id(view)
@@ -114,6 +120,37 @@ def dataset_shard(call: ast.Call, view: View) -> Iterator[Change]:
         confidence="likely",
         imports=RANK_IMPORTS,
     )
+
+
+def _is_pipeline(call: ast.Call, view: View) -> bool:
+    """Whether what is read here is shuffled, repeated or batched in the same function.
+
+    Slices of one example, or of a few values that are appended, are no input to divide.
+    """
+    chain = _chain(call, view)
+    if any(method in _PIPELINE for method in chain):
+        return True
+    statement = view.module.statement(call)
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
+        return False
+    home, _ = view.module.scopes.lookup(statement.targets[0])
+    references = home.references.get(statement.targets[0].id, []) if home else []
+    return any(method in _PIPELINE for use in references for method in _chain(use, view))
+
+
+def _chain(node: ast.expr, view: View) -> list[str]:
+    """The methods that are called on an expression, one after another."""
+    methods: list[str] = []
+    current: ast.AST = node
+    while True:
+        attribute = view.module.parent(current)
+        if not isinstance(attribute, ast.Attribute):
+            return methods
+        outer = view.module.parent(attribute)
+        if not isinstance(outer, ast.Call) or outer.func is not attribute:
+            return methods
+        methods.append(attribute.attr)
+        current = outer
 
 
 def _of_record_files(call: ast.Call, view: View) -> bool:

@@ -29,6 +29,7 @@ _NAMES = (
     "tensorflow.contrib.eager.py_func",
     "tensorflow.contrib.framework.py_func",
 )
+_MAPS = ("map", "flat_map", "interleave", "apply", "filter", "map_with_legacy_function")
 _SAME = "import tensorflow as tf\n\nboxes = tf.py_func(nms, [boxes, scores], tf.float32)\n"
 
 
@@ -82,11 +83,14 @@ def mapped(node: ast.AST, view: View) -> bool:
 
 
 def _maps(call: ast.Call, view: View) -> bool:
-    """Whether a call hands functions to a data set."""
-    if view.module.name_of(call.func) == "tensorflow.data.experimental.map_and_batch":
+    """Whether a call hands functions to a data set, or may do so."""
+    name = view.module.name_of(call.func) or ""
+    if name.startswith(("tensorflow.data.experimental.", "tensorflow.contrib.data.")):
         return True
     return (
         isinstance(call.func, ast.Attribute)
-        and call.func.attr in ("map", "flat_map", "interleave", "apply", "filter", "from_generator")
-        and view.kinds.of(call.func.value) == "Dataset"
-    )
+        and call.func.attr in _MAPS
+        # The argument of a function is of no known kind.
+        and view.kinds.of(call.func.value) in ("Dataset", None)
+        and not name.startswith("tensorflow.")
+    ) or name == "tensorflow.data.Dataset.from_generator"

@@ -7,6 +7,7 @@ from jumar.porting.changes import Change
 from jumar.porting.editing import argument, literal
 from jumar.porting.edits import Text
 from jumar.porting.registry import Example, rule
+from jumar.porting.rules.tensorflow.py_func import mapped
 from jumar.porting.view import View
 
 _RNN = (
@@ -79,17 +80,7 @@ def dynamic_rnn(call: ast.Call, view: View) -> Iterator[Change]:
         yield view.notice(call, reason=_RNN_REASON, todo=todo, severity="speed")
     elif name in _DECODER:
         yield view.notice(call, reason=_DECODER_REASON, todo=_DECODER_TODO, severity="speed")
-    elif not _on_host(call, view):
+    elif not mapped(call, view):
         yield view.notice(
             call, reason=_LOOP_REASON, todo=_LOOP_TODO, severity="speed", confidence="likely"
         )
-
-
-def _on_host(call: ast.Call, view: View) -> bool:
-    """Whether a call stands in a function that a data set maps: that runs on the host."""
-    return any(
-        isinstance(around, ast.Call)
-        and isinstance(around.func, ast.Attribute)
-        and view.kinds.of(around.func.value) == "Dataset"
-        for around in view.module.scopes.ancestors(call)
-    )

@@ -62,9 +62,12 @@ def mapped(node: ast.AST, view: View) -> bool:
     That is a lambda within the call, or a function that is named in one.
     """
     functions: list[ast.FunctionDef | ast.AsyncFunctionDef] = []
+    child: ast.AST = node
     for around in view.module.scopes.ancestors(node):
-        if isinstance(around, ast.Call) and _maps(around, view):
+        # What the method is called on is no argument of it.
+        if isinstance(around, ast.Call) and child is not around.func and _maps(around, view):
             return True
+        child = around
         if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
             functions.append(around)
     names = {function.name for function in functions}

@@ -46,9 +46,9 @@ def test_an_exit_code_and_the_last_lines_come_back(tmp_path: Path):
 
 
 def test_a_program_that_hangs_is_ended_in_time(tmp_path: Path):
-    ended = run(tmp_path, "print('begun', flush=True)\nwhile True: pass", timeout_s=0.7)
+    ended = run(tmp_path, "print('begun', flush=True)\nwhile True: pass", timeout_s=2.5)
     assert ended.how == "timeout"
-    assert ended.seconds < 5
+    assert 2.5 <= ended.seconds < 10
     assert ended.tail == ("begun",)
 
 
@@ -60,7 +60,7 @@ def test_a_program_that_says_where_it_hangs_is_asked(tmp_path: Path):
         "def stuck():\n    time.sleep(60)\n"
         "stuck()\n"
     )
-    ended = run(tmp_path, program, timeout_s=0.7)
+    ended = run(tmp_path, program, timeout_s=2.5)
     assert ended.how == "timeout"
     assert any("in stuck" in line for line in ended.tail)
 

@@ -136,3 +136,18 @@ def test_a_class_knows_its_ancestors_across_modules(tree: Path) -> None:
 def test_a_class_that_inherits_from_itself_is_no_endless_loop() -> None:
     module = Module("class A(B): pass\nclass B(A): pass\n", "a.py", Project(Path("nowhere")))
     assert module.lineage("tree:a.py:A") == ("tree:a.py:A", "tree:a.py:B")
+
+
+@pytest.mark.parametrize("library", ["npu_bridge", "tensorflow", "torch"])
+def test_a_copy_of_a_library_in_the_tree_is_still_the_library(library: str, tmp_path: Path) -> None:
+    (tmp_path / library).mkdir()
+    (tmp_path / library / "__init__.py").write_text("def Session():\n    pass\n")
+    (tmp_path / library / "npu_init.py").write_text("def Session():\n    pass\n")
+    assert named(f"import {library}\n{library}.Session", tmp_path) == f"{library}.Session"
+    text = f"from {library}.npu_init import Session\nSession"
+    assert named(text, tmp_path) == f"{library}.npu_init.Session"
+
+
+def test_names_are_followed_into_modules_of_python_2(tmp_path: Path) -> None:
+    (tmp_path / "old.py").write_text("import tensorflow as tf\nprint 'x'\n")
+    assert named("from old import tf\ntf.Session", tmp_path) == "tensorflow.Session"

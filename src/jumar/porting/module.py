@@ -10,6 +10,9 @@ from jumar.porting.project import Project
 from jumar.porting.scopes import Binding, Scope, Scopes
 from jumar.porting.source import Lines
 
+_LIBRARIES = ("npu_bridge", "tensorflow", "keras", "horovod", "torch", "torch_npu")
+"""Absolute imports of these are never modules of the tree: a tree that holds a copy of npu_bridge
+would else hide from the rules what they have written themselves."""
 _MOST_ALIASES = 12
 """Names that stand for names: longer chains are loops."""
 
@@ -177,13 +180,18 @@ class Module:
         return None
 
     def _imported(self, binding: Binding, seen: frozenset[tuple[str, str]]) -> str:
-        path = self.project.find(binding.module, self.path)
+        path = self._in_tree(binding.module)
         if path is not None and path != self.path:
             if not binding.member:
                 return f"tree:{path}"
             return self.project.member(path, binding.member, seen)
         name = f"{binding.module}.{binding.member}" if binding.member else binding.module
         return canonical(name)
+
+    def _in_tree(self, dotted: str) -> str | None:
+        if dotted.partition(".")[0] in _LIBRARIES:
+            return None
+        return self.project.find(dotted, self.path)
 
     def _from_stars(self, name: str, scope: Scope, seen: frozenset[tuple[str, str]]) -> str | None:
         current: Scope | None = scope
@@ -196,7 +204,7 @@ class Module:
         return None
 
     def _from_star(self, name: str, star: str, seen: frozenset[tuple[str, str]]) -> str | None:
-        path = self.project.find(star, self.path)
+        path = self._in_tree(star)
         if path is not None:
             key = (path, name)
             module = self.project.module(path) if key not in seen else None

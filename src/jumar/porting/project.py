@@ -74,8 +74,6 @@ class Project:
 
     def module(self, path: str) -> "Module | None":
         """The parsed module at a path within the tree, or None if it cannot be read."""
-        from jumar.porting.module import Module
-
         if path in self._modules:
             self._modules.move_to_end(path)
             return self._modules[path]
@@ -83,13 +81,23 @@ class Project:
         try:
             if not path.endswith("/") and (self.root / path).stat().st_size <= _MOST_BYTES:
                 text = decode((self.root / path).read_bytes()).text
-                module = Module(text, path, self)
+                module = self._parsed(text, path)
         except (OSError, Unreadable, SyntaxError, ValueError, RecursionError, MemoryError):
             module = None
         self._modules[path] = module
         if len(self._modules) > _MOST_MODULES:
             self._modules.popitem(last=False)
         return module
+
+    def _parsed(self, text: str, path: str) -> "Module | None":
+        from jumar.porting.module import Module
+        from jumar.porting.python2 import to_python3
+
+        try:
+            return Module(text, path, self)
+        except SyntaxError:
+            converted = to_python3(text)
+            return Module(converted.text, path, self) if converted else None
 
     def member(self, path: str, name: str, seen: frozenset[tuple[str, str]] = frozenset()) -> str:
         """What a name means that is taken from a module of the tree.

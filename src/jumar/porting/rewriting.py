@@ -45,6 +45,14 @@ _FUNCTION_REASON = Text(
     en="the session options of this port, in one place",
     zh="本次移植的会话选项集中于此处",
 )
+_UNSETTLED = Text(
+    en="the rules do not come to an end on this script, which is left as it is ({rules})",
+    zh="规则在该脚本上无法收敛，脚本保持原样（{rules}）",
+)
+_UNSETTLED_TODO = Text(
+    en="port it by hand, and report it: this is a defect of jumar",
+    zh="请手工移植，并反馈此问题：这是 jumar 的缺陷",
+)
 _SOURCE = "npu_init.py of Ascend/tensorflow, which has no __all__"
 
 
@@ -91,6 +99,9 @@ def port_file(source: SourceText, path: str, project: Project, options: PortOpti
             return FileReport(path=path, status="unreadable", note=_why(error))
         module = Module(converted.text, path, project)
     rounds = _rounds(module, options)
+    last = rounds[-1].result
+    if last.rewrites:
+        return FileReport(path=path, status="unchanged", findings=(_unsettled(last),))
     journey = _Journey(rounds, converted)
     edits = journey.edits()
     findings = tuple(sorted(journey.findings(), key=lambda one: (one.place, one.rule)))
@@ -108,19 +119,35 @@ def port_file(source: SourceText, path: str, project: Project, options: PortOpti
 
 
 def _rounds(module: Module, options: PortOptions) -> list[_Applied]:
+    """All rules again and again; the last round has rewrites only if the rules never agree."""
     rounds: list[_Applied] = []
-    seen = {module.text}
     for _ in range(_MOST_PASSES):
         view = View(module, options)
         result = _run_rules(view, rule_index(options.source, options.minimal))
         done = _apply(view, result)
-        if done is None or done.text in seen:
-            rounds.append(_Applied(replace(result, rewrites=[]), [], Moved([]), module.text))
+        if done is None:
+            rounds.append(_Applied(result, [], Moved([]), module.text))
             break
         rounds.append(done)
-        seen.add(done.text)
         module = Module(done.text, module.path, module.project)
     return rounds
+
+
+def _unsettled(last: _Pass) -> Finding:
+    """What is said of a script that the rules would change for ever: it is left as it is."""
+    rule, rewrite = last.rewrites[0]
+    names = ", ".join(sorted({found.id for found, _ in last.rewrites}))
+    return Finding(
+        rule=rule.id,
+        place=last.module.lines.place(last.module.span(rewrite.node)[0]),
+        place_after=None,
+        code=_excerpt(last.module.source(rewrite.node)),
+        reason=_UNSETTLED.filled(rules=names),
+        todo=_UNSETTLED_TODO,
+        severity="blocking",
+        confidence="certain",
+        source=rule.source,
+    )
 
 
 def _run_rules(view: View, index: RuleIndex) -> _Pass:
@@ -325,6 +352,8 @@ def _why(error: BaseException) -> Text:
             en=f"neither Python 3 nor, after the safe changes, Python 2: {error.msg} ({place})",
             zh=f"既不是 Python 3，经安全转换后也不是 Python 2：{error.msg}（第 {error.lineno} 行）",
         )
+    if isinstance(error, MemoryError):
+        return Text(en="does not fit into the memory", zh="内存不足，无法读取")
     return Text(
         en=f"too deeply nested to be read ({type(error).__name__})",
         zh=f"嵌套过深，无法读取（{type(error).__name__}）",

@@ -29,6 +29,9 @@ app.command("jumar.cli.recipes:app", name="recipes", help="List and show recipes
 app.command("jumar.cli.weights:app", name="weights", help="Show, import and export weights.")
 app.command("jumar.cli.data:app", name="data", help="Prepare data sets.")
 app.command("jumar.cli.precision:app", name="precision", help="Check op lists; show modes and ops.")
+app.command(
+    "jumar.cli.profile:app", name="profile", help="Record and read profiles; say what to do."
+)
 app.command("jumar.cli.port:app", name="port", help="Rewrite scripts for the NPU; check and lint.")
 app.command("jumar.cli.doctor:doctor", help="Say what this machine has and lacks.")
 

@@ -11,7 +11,7 @@ _KEY = ("step", "group", "name")
 
 
 def collective_rows(profile: Profile) -> pl.DataFrame:
-    """A row a collective and rank, with what is known of how its time was spent, and `uncovered_ns`.
+    """A row a collective and rank: how its time was spent where that is known, and `uncovered_ns`.
 
     Where the producer gives no split, what a rank took longer than the quickest rank is its wait.
     """
@@ -81,7 +81,7 @@ def _uncovered(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def collectives(profile: Profile, _: Options) -> pl.DataFrame:
-    """Each collective, the longest first, with the rank that came last and what it did meanwhile."""
+    """Each collective, the longest first; which rank came last, and what it did meanwhile."""
     rows = collective_rows(profile)
     over = (*_KEY, "turn")
     first = pl.col("start_ns").min().over(*over)

@@ -14,7 +14,7 @@ def core_use(profile: Profile, options: Options) -> pl.DataFrame:
     """Ops that leave cores unused, by what the unused cores cost.
 
     The number of cores is that of the chip table; where the chip is not known, the largest number
-    that any op of this profile used, which may be too low.
+    of blocks of any op, which is too high where an op has more blocks than the chip has cores.
     """
     if profile.kind == "cpu":
         raise Impossible("ops of an NPU or a GPU")
@@ -29,7 +29,7 @@ def core_use(profile: Profile, options: Options) -> pl.DataFrame:
     cores: dict[str, int] = {}
     for core, blocks in most.items():
         told = 0
-        if chip is not None and not chip.assumed:
+        if chip is not None:
             told = chip.cube_cores if core in _CUBE else 0
             told = chip.vector_cores if core in _VECTOR else told
             told = chip.cube_cores if core == "CUDA" else told

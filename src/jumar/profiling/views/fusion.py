@@ -7,6 +7,8 @@ from jumar.profiling.views.view import LEVEL_1, Impossible, Options, millisecond
 from jumar.profiling.views.windows import computing
 
 _LONGEST = 5
+_LAUNCH_NS = 10_000
+"""The longest gap that fusing closes; in a longer one the device waits for the host."""
 _VECTOR = ("AI_VECTOR_CORE", "MIX_AIV", "CUDA", "CPU")
 _NOT_FUSED = r"(?i)^(hcom|nccl|memcpy|memset|transdata|conv|matmul|batchmatmul|mm$|addmm|bmm)"
 
@@ -48,7 +50,7 @@ def fusion_candidates(profile: Profile, _: Options) -> pl.DataFrame:
         & (gives.str.len_chars() > 0)
     ).fill_null(False)
     end = pl.col("start_ns") + pl.col("duration_ns")
-    gap = (pl.col("start_ns") - end.shift(1).over(same)).clip(lower_bound=0)
+    gap = (pl.col("start_ns") - end.shift(1).over(same)).clip(0, _LAUNCH_NS)
     chained = ops.select(
         *same,
         "type",

@@ -3,7 +3,7 @@
 import polars as pl
 
 from jumar.profiling.profile import Profile
-from jumar.profiling.views.host_calls import causes, free_time
+from jumar.profiling.views.host_calls import Cause, causes, free_time
 from jumar.profiling.views.intervals import difference, intersection, length, spans, union
 from jumar.profiling.views.view import Impossible, Options, milliseconds, require
 from jumar.profiling.views.windows import (
@@ -29,24 +29,43 @@ def host_bound(profile: Profile, _: Options) -> pl.DataFrame:
     windows = as_spans(step_windows(profile), start="begin_ns")
     free = free_time(profile, windows)
     waiting = difference(communication_spans(profile), union(spans(computing(profile.ops))))
-    total = max(length(free), 1)
     rows: list[dict[str, object]] = []
+    found = causes(profile)
+    ranks = windows["rank"].unique().sort().to_list()
+    for rank in ranks:
+        rows += _of_rank(int(rank), found, windows, free, waiting)
+    return pl.DataFrame(rows).sort("rank", "free_ms", "host_ms", descending=[False, True, True])
+
+
+def _of_rank(
+    rank: int, found: list[Cause], windows: pl.DataFrame, free: pl.DataFrame, waiting: pl.DataFrame
+) -> list[dict[str, object]]:
+    """The rows of one rank, of what was cut for all of them."""
+    only = pl.col("rank") == rank
+    windows, free, waiting = windows.filter(only), free.filter(only), waiting.filter(only)
+    total = max(length(free), 1)
     left = free
-    for cause in causes(profile):
-        explained = length(intersection(cause.alone, free))
-        left = difference(left, cause.alone)
+    rows: list[dict[str, object]] = []
+    for cause in found:
+        host = cause.host.filter(only)
+        if host.is_empty():
+            continue
+        explained = length(intersection(cause.alone.filter(only), free))
+        left = difference(left, cause.alone.filter(only))
         rows.append(
             {
+                "rank": rank,
                 "cause": cause.label,
-                "calls": cause.calls,
-                "host_ms": length(intersection(cause.host, windows)) / 1e6,
+                "calls": cause.calls[rank],
+                "host_ms": length(intersection(host, windows)) / 1e6,
                 "free_ms": explained / 1e6,
                 "share_of_free_%": round(explained * 100 / total, 2),
-                "uncovered_communication_ms": length(intersection(cause.host, waiting)) / 1e6,
+                "uncovered_communication_ms": length(intersection(host, waiting)) / 1e6,
             }
         )
     rows.append(
         {
+            "rank": rank,
             "cause": "no call recorded",
             "calls": 0,
             "host_ms": 0.0,
@@ -55,7 +74,7 @@ def host_bound(profile: Profile, _: Options) -> pl.DataFrame:
             "uncovered_communication_ms": 0.0,
         }
     )
-    return pl.DataFrame(rows).sort("free_ms", "host_ms", descending=True)
+    return rows
 
 
 def launches(profile: Profile, _: Options) -> pl.DataFrame:

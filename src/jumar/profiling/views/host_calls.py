@@ -1,5 +1,6 @@
-"""What the host does while the device has nothing to do: blocking calls, data loading, launching."""
+"""What the host does while the device is free: blocking calls, data loading, launching."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import polars as pl
@@ -36,7 +37,8 @@ class Cause(NamedTuple):
 
     label: str
     kind: str
-    calls: int
+    calls: Mapping[int, int]
+    longest_ns: Mapping[int, int]
     host: pl.DataFrame
     alone: pl.DataFrame
 
@@ -59,13 +61,22 @@ def causes(profile: Profile) -> list[Cause]:
         if rows.is_empty():
             continue
         own = union(spans(rows))
-        found.append(Cause(label, kind, rows.height, own, difference(own, before)))
+        found.append(Cause(label, kind, *_counted(rows), own, difference(own, before)))
         before = union(pl.concat([before, own]))
     rest = host.filter(pl.col("layer").is_in(_CALLS))
     if rest.height:
         own = union(spans(rest))
-        found.append(Cause("launching ops", "launching", rest.height, own, difference(own, before)))
+        found.append(
+            Cause("launching ops", "launching", *_counted(rest), own, difference(own, before))
+        )
     return found
+
+
+def _counted(rows: pl.DataFrame) -> tuple[dict[int, int], dict[int, int]]:
+    """How many calls each rank made, and its longest."""
+    table = rows.group_by(pl.col("rank").fill_null(0)).agg(pl.len(), pl.col("duration_ns").max())
+    found = table.rows()
+    return {int(row[0]): int(row[1]) for row in found}, {int(row[0]): int(row[2]) for row in found}
 
 
 def free_time(profile: Profile, windows: pl.DataFrame) -> pl.DataFrame:

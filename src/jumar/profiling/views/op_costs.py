@@ -118,7 +118,7 @@ def cost(
     if group == "matrix":
         flops = _matrix(known, outputs, words_of(input_formats))
     elif group == "convolution":
-        flops = _convolution((kind or "").lower(), known, outputs, words_of(input_formats))
+        flops = _convolution((kind or "").lower(), known, outputs)
     elif group == "attention":
         flops = _attention(known)
     else:
@@ -149,9 +149,7 @@ def _matrix(inputs: list[Shape], outputs: list[Shape], formats: list[str]) -> fl
     return 2.0 * volume(first) * volume(second) / max(inner * batch, 1) if inner else None
 
 
-def _convolution(
-    kind: str, inputs: list[Shape], outputs: list[Shape], formats: list[str]
-) -> float | None:
+def _convolution(kind: str, inputs: list[Shape], outputs: list[Shape]) -> float | None:
     """Each element of the larger map with each weight of one output channel, twice."""
     shapes = [shape for shape in inputs if len(shape) >= 3]
     if not outputs or not outputs[0]:

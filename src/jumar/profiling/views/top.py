@@ -92,7 +92,8 @@ def ai_cpu_by_compute_time(profile: Profile, _: Options) -> pl.DataFrame:
 def grouped(profile: Profile, by: str) -> pl.DataFrame:
     """Ops put together by core, shape, dtype or module, the largest group first."""
     columns = GROUPS[by]
-    ops = require(profile.ops, f"ops with their {by}", columns[-1], how=LEVEL_1)
+    how = "record by `jumar profile`, which notes the layer" if by == "module" else LEVEL_1
+    ops = require(profile.ops, f"ops with their {by}", columns[-1], how=how)
     table = (
         ops.lazy()
         .group_by(list(columns))

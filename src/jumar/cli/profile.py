@@ -1,0 +1,238 @@
+"""`jumar profile`: record, show, compare and gate."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from jumar.cli.profile_record import record
+from jumar.errors import EXIT_CODE, UserError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from jumar.profiling.profile import Profile
+    from jumar.profiling.views import Options
+
+app = App(
+    name="profile",
+    help="Record steps; show, compare and limit profiles of any device and Ascend release.",
+)
+app.default(record)
+app.command(
+    "jumar.cli.profile_compare:compare",
+    name="compare",
+    help="Explain the change of step time between profiles, op by op.",
+)
+
+JsonFlag = Annotated[bool, Parameter(name="--json", negative=())]
+Views = Annotated[tuple[str, ...], Parameter(negative=(), consume_multiple=False)]
+
+FIRST_VIEWS = ("todo", "steps", "types", "ops", "aicpu-time")
+"""What is shown without --view."""
+
+
+@app.command
+def show(
+    *paths: Path,
+    view: Views = (),
+    top: int = 10,
+    csv: Path | None = None,
+    json_: JsonFlag = False,
+    page: Path | None = None,
+    chip: Path | None = None,
+) -> int:
+    """Show what a profile says: what to do, where steps go, the largest ops.
+
+    Leaves with 2 where a view that was asked for is impossible, and names what it lacks.
+
+    Parameters
+    ----------
+    paths
+        Folders or files of one capture: torch_npu, msprof, MindSpore, torch.profiler, or ours.
+    view
+        Show this instead; may be repeated. `all` shows all that are possible.
+    top
+        Rows of a ranking; 0 for all.
+    csv
+        Also write each view as VIEW.csv into this folder.
+    json_
+        Print JSON.
+    page
+        Also write one HTML page, which needs no network.
+    chip
+        A chip table of your own for the roofline (JSON).
+    """
+    from jumar.profiling import read
+    from jumar.profiling.views import VIEWS, Options, find_view
+
+    if not paths:
+        raise UserError("no profile given", todo="Name its folder or a file of it.")
+    if top < 0:
+        raise UserError(f"{top} rows", where="--top", todo="Give 0 or more; 0 shows all.")
+    asked = [name for name in view if name != "all"]
+    names = list(VIEWS) if "all" in view else [find_view(name).name for name in asked]
+    profile = read(list(paths))
+    tables, impossible = _made(profile, names or FIRST_VIEWS, Options(top=top, chip=chip))
+    if json_:
+        from jumar.cli.profile_tables import as_json
+
+        print(as_json(profile, tables, impossible))
+    else:
+        _print(profile, tables, impossible, Options(top=top, chip=chip), is_first=not names)
+    if csv is not None:
+        from jumar.cli.profile_tables import write_tables
+
+        for path in write_tables(csv, tables):
+            print(f"written: {path}", file=sys.stderr)
+    if page is not None:
+        _write_page(profile, page)
+    lacking = [name for name in asked if name in impossible]
+    for name in lacking:
+        sys.stderr.write(f"jumar: the view '{name}' is impossible: it {impossible[name]}\n")
+    return EXIT_CODE if lacking else 0
+
+
+def _made(
+    profile: "Profile", names: Sequence[str], options: "Options"
+) -> tuple[dict[str, "pl.DataFrame"], dict[str, str]]:
+    """The tables of views, cut to the rows that are shown, and why others are impossible."""
+    from jumar.profiling.views import VIEWS, Impossible
+
+    tables: dict[str, pl.DataFrame] = {}
+    impossible: dict[str, str] = {}
+    for name in names:
+        made = VIEWS[name]
+        try:
+            table = made.make(profile, options)
+        except Impossible as missing:
+            impossible[name] = str(missing)
+            continue
+        cut = made.ranking and options.top and name != "todo"
+        tables[name] = table.head(options.top) if cut else table
+    return tables, impossible
+
+
+def _print(
+    profile: "Profile",
+    tables: Mapping[str, "pl.DataFrame"],
+    impossible: Mapping[str, str],
+    options: "Options",
+    *,
+    is_first: bool,
+) -> None:
+    from rich.console import Console
+
+    from jumar.cli.profile_tables import head, print_table, print_todo, shown
+    from jumar.profiling.views import VIEWS
+    from jumar.profiling.views.chips import chip_of
+
+    console = Console(file=sys.stdout, highlight=False, markup=False)
+    for line in head(profile):
+        console.print(line, soft_wrap=True)
+    for name, table in tables.items():
+        console.print(f"\n{VIEWS[name].title}", style="bold", soft_wrap=True)
+        if name == "todo":
+            print_todo(table, console)
+        else:
+            print_table(table, console)
+        chip = chip_of(profile, options.chip) if name in ("todo", "roofline", "cores") else None
+        if chip is not None:
+            console.print(f"  chip: {shown(chip.says, 300)}", style="dim", soft_wrap=True)
+    if impossible:
+        console.print("\nNot possible with this profile", style="bold")
+        for name, why in impossible.items():
+            console.print(f"  {name}: {shown(why, 300)}", soft_wrap=True)
+    if is_first:
+        others = ", ".join(name for name in VIEWS if name not in FIRST_VIEWS)
+        console.print(f"\nMore with --view: {others}, all", style="dim", soft_wrap=True)
+
+
+def _write_page(profile: "Profile", path: Path) -> None:
+    from jumar.cli.profile_tables import write_text
+    from jumar.profiling.page import page as render
+
+    write_text(path, render(profile))
+    print(f"written: {path}", file=sys.stderr)
+
+
+@app.command
+def gate(
+    *paths: Path,
+    max_step_ms: float | None = None,
+    max_aicpu_share: float | None = None,
+    max_cast_share: float | None = None,
+    max_format_share: float | None = None,
+    max_free_share: float | None = None,
+    max_uncovered_share: float | None = None,
+    max_rank_spread: float | None = None,
+    json_: JsonFlag = False,
+) -> int:
+    """Hold a profile against limits: leaves with 1 where one is passed, 2 where one is unknown.
+
+    Parameters
+    ----------
+    paths
+        Folders or files of one capture.
+    max_step_ms
+        Average step of the slowest rank, without warm-up. [ms]
+    max_aicpu_share
+        Time of ops on the AI CPU. [% of computing]
+    max_cast_share
+        Time of casts. [% of computing]
+    max_format_share
+        Time of TransData, Transpose and their like. [% of computing]
+    max_free_share
+        Time in which the device is free. [% of steps]
+    max_uncovered_share
+        Time of communication that nothing computes beside. [% of steps]
+    max_rank_spread
+        By how much the slowest rank computes longer than the median one. [%]
+    json_
+        Print JSON.
+    """
+    given = {
+        "step-ms": max_step_ms,
+        "aicpu-share": max_aicpu_share,
+        "cast-share": max_cast_share,
+        "format-share": max_format_share,
+        "free-share": max_free_share,
+        "uncovered-share": max_uncovered_share,
+        "rank-spread": max_rank_spread,
+    }
+    limits = {name: limit for name, limit in given.items() if limit is not None}
+    if not paths or not limits:
+        missing = "no profile given" if not paths else "no limit given"
+        raise UserError(missing, todo="For instance: jumar profile gate DIR --max-step-ms 100")
+    return _hold(paths, limits, json_=json_)
+
+
+def _hold(paths: Sequence[Path], limits: Mapping[str, float], *, json_: bool) -> int:
+    from jumar.profiling import read
+    from jumar.profiling.advice.gate import gate as measure
+
+    found = measure(read(list(paths)), limits)
+    if json_:
+        rows = [
+            {
+                "limit": f"max-{row.name}",
+                "allowed": row.limit,
+                "measured": row.value,
+                "unit": row.unit,
+                "kept": row.kept,
+                "needs": row.needs,
+            }
+            for row in found
+        ]
+        print(json.dumps(rows, indent=2))
+    else:
+        for row in found:
+            said = "unknown" if row.value is None else f"{row.value:.3f} {row.unit}"
+            verdict = "ok" if row.kept else (f"it {row.needs}" if row.needs else "EXCEEDED")
+            print(f"{row.name}: {said}, limit {row.limit:g} {row.unit}: {verdict}")
+    if any(row.value is None for row in found):
+        return EXIT_CODE
+    return int(not all(row.kept for row in found))

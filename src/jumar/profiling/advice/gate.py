@@ -1,0 +1,124 @@
+"""The gate: limits that a profile must keep, for continuous integration."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import polars as pl
+
+from jumar.errors import UserError
+from jumar.profiling.profile import Profile
+from jumar.profiling.views.casts import is_cast, is_format_change
+from jumar.profiling.views.slow_ranks import rank_times
+from jumar.profiling.views.step_split import step_split
+from jumar.profiling.views.view import LEVEL_1, Impossible
+from jumar.profiling.views.windows import computing, steady, step_windows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """One limit and what was measured.
+
+    Args:
+        name: As the option says it.
+        unit: `ms` or `%`.
+        limit: What is allowed at most.
+        value: What was measured; None where the profile cannot tell.
+        needs: What is missing then.
+    """
+
+    name: str
+    unit: str
+    limit: float
+    value: float | None
+    needs: str = ""
+
+    @property
+    def kept(self) -> bool:
+        """Whether the limit is kept; what could not be measured does not keep it."""
+        return self.value is not None and self.value <= self.limit
+
+
+def step_ms(profile: Profile) -> float:
+    """The average steady step of the slowest rank, with what goes before its first op."""
+    windows = steady(step_windows(profile))
+    if windows.is_empty():
+        raise Impossible("ops with start times, or steps")
+    lasted = (pl.col("end_ns") - pl.col("begin_ns")).mean().alias("mean")
+    return float(windows.group_by("rank").agg(lasted)["mean"].max()) / 1e6  # pyright: ignore
+
+
+def _share(profile: Profile, chosen: pl.Expr, column: str, needs: str) -> float:
+    """Percent of the time of computing ops."""
+    ops = computing(profile.ops)
+    if ops.is_empty() or ops[column].null_count() == ops.height:
+        raise Impossible(needs, LEVEL_1)
+    part = ops.filter(chosen)["duration_ns"].sum()
+    return 100 * float(part) / max(float(ops["duration_ns"].sum()), 1.0)
+
+
+def aicpu_share(profile: Profile) -> float:
+    """Percent of the ops' time on the AI CPU."""
+    return _share(profile, pl.col("core").eq_missing("AI_CPU"), "core", "the core of each op")
+
+
+def cast_share(profile: Profile) -> float:
+    """Percent of the ops' time in casts."""
+    return _share(profile, is_cast(), "type", "the type of each op")
+
+
+def format_share(profile: Profile) -> float:
+    """Percent of the ops' time in TransData, Transpose and their like."""
+    return _share(profile, is_format_change(), "type", "the type of each op")
+
+
+def _of_step(profile: Profile, column: str) -> float:
+    if profile.ops["start_ns"].null_count() == profile.ops.height:
+        raise Impossible("ops with start times")
+    split = step_split(profile)
+    lasted = float((split["end_ns"] - split["start_ns"]).sum())
+    return 100 * float(split[column].sum()) / max(lasted, 1.0)
+
+
+def free_share(profile: Profile) -> float:
+    """Percent of the steps in which the device is free."""
+    if profile.kind == "cpu":
+        raise Impossible("ops of a device beside those of the host")
+    return _of_step(profile, "free_ns")
+
+
+def uncovered_share(profile: Profile) -> float:
+    """Percent of the steps in communication that nothing computes beside."""
+    return _of_step(profile, "communication_not_overlapped_ns")
+
+
+def rank_spread(profile: Profile) -> float:
+    """By how many percent the slowest rank computes longer than the median one."""
+    return float(str(rank_times(profile)["computes_longer_%"].max()))
+
+
+MEASURES: Final[Mapping[str, tuple[str, Callable[[Profile], float]]]] = {
+    "step-ms": ("ms", step_ms),
+    "aicpu-share": ("%", aicpu_share),
+    "cast-share": ("%", cast_share),
+    "format-share": ("%", format_share),
+    "free-share": ("%", free_share),
+    "uncovered-share": ("%", uncovered_share),
+    "rank-spread": ("%", rank_spread),
+}
+"""What can be limited, by the option's name without `--max-`."""
+
+
+def gate(profile: Profile, limits: Mapping[str, float]) -> list[Measured]:
+    """Measure everything that is limited."""
+    found: list[Measured] = []
+    for name, limit in limits.items():
+        if not 0 <= limit < float("inf"):
+            raise UserError(f"{limit} is no limit", where=f"--max-{name}", todo="Give 0 or more.")
+        unit, measure = MEASURES[name]
+        try:
+            value, needs = measure(profile), ""
+        except Impossible as missing:
+            value, needs = None, str(missing)
+        found.append(Measured(name=name, unit=unit, limit=limit, value=value, needs=needs))
+    return found

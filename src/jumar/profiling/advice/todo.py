@@ -1,0 +1,128 @@
+"""The ranked to-do list: every moment of a step is counted once, for the most specific finding."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from jumar.profiling.advice.finding import Case, Finding
+from jumar.profiling.advice.from_communication import transfers, waiting
+from jumar.profiling.advice.from_host import from_host
+from jumar.profiling.advice.from_ops import (
+    ai_cpu_ops,
+    casts,
+    format_changes,
+    head_room,
+    low_clock,
+    wide_types,
+)
+from jumar.profiling.profile import Profile
+from jumar.profiling.views.intervals import SPAN, segments
+from jumar.profiling.views.view import Impossible, Options
+
+_FINDERS: Sequence[Callable[[Case], list[Finding]]] = (
+    waiting,
+    from_host,
+    ai_cpu_ops,
+    format_changes,
+    casts,
+    low_clock,
+    wide_types,
+    head_room,
+    transfers,
+)
+"""In this order findings take the time that they claim: the specific before the general."""
+
+WORTH = 0.001
+"""A win below this share of a step is not shown, unless its finding tells of the host."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advice:
+    """One line of the to-do list.
+
+    Args:
+        finding: What was found.
+        win_ns: What a step of the slowest rank would take less, in nanoseconds, at most.
+        step_ns: How long that step takes.
+    """
+
+    finding: Finding
+    win_ns: float
+    step_ns: float
+
+
+def todo(profile: Profile, options: Options | None = None) -> list[Advice]:
+    """What to do, the largest win first; the wins of all lines add up to at most one step.
+
+    The list is that of the slowest rank, since the others wait for it, and of its steady steps.
+    """
+    if profile.ops["start_ns"].null_count() == profile.ops.height:
+        raise Impossible("ops with start times")
+    case = Case(profile, options or Options())
+    found = [finding for finder in _FINDERS for finding in finder(case)]
+    won = _once(case, found)
+    rows = [
+        Advice(finding=finding, win_ns=win / case.steps, step_ns=case.step_ns)
+        for finding, win in zip(found, won, strict=True)
+        if win / case.steps >= WORTH * case.step_ns or finding.key == "blocking-call"
+    ]
+    return sorted(rows, key=lambda row: -row.win_ns)
+
+
+def _once(case: Case, found: Sequence[Finding]) -> list[int]:
+    """The length that each finding claims and none before it does, in nanoseconds of all steps."""
+    won = [0] * len(found)
+    if not found:
+        return won
+    names = [str(index) for index in range(len(found))]
+    sets = {
+        name: finding.claims.filter(pl.col("rank") == case.rank).select(list(SPAN))
+        for name, finding in zip(names, found, strict=True)
+    }
+    cut = segments({"inside": case.inside, **sets}).filter(pl.col("inside") > 0)
+    owner = pl.coalesce(
+        pl.when(pl.col(name) > 0).then(pl.lit(index, dtype=pl.Int32))
+        for index, name in enumerate(names)
+    )
+    size = (pl.col("end_ns") - pl.col("start_ns")).sum()
+    for index, length in cut.group_by(owner.alias("owner")).agg(size).iter_rows():
+        if index is not None:
+            won[int(index)] = int(length)
+    return won
+
+
+TODO = {
+    "win_ms": pl.Float64(),
+    "share_%": pl.Float64(),
+    "what": pl.String(),
+    "evidence": pl.List(pl.String()),
+    "change": pl.String(),
+    "setting": pl.String(),
+    "view": pl.String(),
+    "key": pl.String(),
+    "estimate": pl.Boolean(),
+}
+"""The columns of the to-do list as a table."""
+
+
+def todo_table(profile: Profile, options: Options | None = None) -> pl.DataFrame:
+    """The to-do list as a table (`TODO`), the largest win first."""
+    rows = todo(profile, options)
+    return pl.DataFrame(
+        [
+            {
+                "win_ms": round(row.win_ns / 1e6, 3),
+                "share_%": round(100 * row.win_ns / max(row.step_ns, 1), 2),
+                "what": row.finding.what,
+                "evidence": list(row.finding.evidence),
+                "change": row.finding.change,
+                "setting": row.finding.setting,
+                "view": row.finding.view,
+                "key": row.finding.key,
+                "estimate": not row.finding.certain,
+            }
+            for row in rows
+        ],
+        schema=TODO,
+    )

@@ -40,6 +40,15 @@ def test_folders_that_are_not_there_are_refused(project: Path):
     assert "'no' is no folder" in done.message
 
 
+def test_a_script_that_either_side_lacks_is_refused_before_anything_runs(project: Path):
+    (project / "original").mkdir()
+    check = ("port", "check", "project", "--against", "original", "--")
+    done = here(*check, "train.py", cwd=project, code=2)
+    assert "no script 'train.py' in" in done.message
+    done = here(*check, "-m", "train.run", cwd=project, code=2)
+    assert "no module 'train.run' in" in done.message
+
+
 def test_without_an_interpreter_the_commands_that_make_one_are_printed(project: Path):
     done = here("port", "check", "project", "--", "train.py", cwd=project, code=2)
     assert "no Python 3.7 with TensorFlow 1.15" in done.message
@@ -69,6 +78,7 @@ def test_wrong_values_are_refused(
     python: str, tmp_path: Path, option: str, value: str, message: str
 ):
     (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "train.py").write_text("")
     done = here(
         *("port", "check", "project", "--python", python, option, value, "--", "train.py"),
         cwd=tmp_path,

@@ -66,6 +66,7 @@ def check(
     from jumar.porting.check.output import write_report
     from jumar.porting.check.show import as_json, as_lines
     from jumar.porting.check.side import read_command
+    from jumar.porting.check.workspace import find_script
 
     command = read_command(script)
     if command is None:
@@ -74,9 +75,9 @@ def check(
             where="-- SCRIPT",
             todo="End the command with it, such as: -- train.py --batch_size 2",
         )
-    for folder in (ported, *([against] if against else [])):
-        if not folder.is_dir():
-            raise UserError(f"'{folder}' is no folder", todo="Name the folder of the project.")
+    for tree in (ported, against):
+        if tree is not None:  # both now, instead of the second one after minutes
+            find_script(tree, command.script, module=command.module)
     request = CheckRequest(
         ported=ported,
         original=against,

@@ -162,8 +162,6 @@ def _scripts(tree: Path) -> list[Path]:
 
 def _syntax_errors(tree: Path, interpreter: Interpreter, folder: Path) -> dict[str, str]:
     """What does not compile, by its path relative to the tree."""
-    if not tree.is_dir():
-        raise UserError(f"'{tree}' is no folder", todo="Name the folder of the project.")
     root = tree.resolve()
     names, answer = folder / "names.json", folder / "errors.json"
     names.write_text(json.dumps([str(path) for path in _scripts(root)]))

@@ -59,9 +59,7 @@ def make_workspace(*, tree: Path, script: str, folder: Path, module: bool = Fals
         UserError: There is no such tree or script.
     """
     source = tree.resolve()
-    if not source.is_dir():
-        raise UserError(f"'{tree}' is no folder", todo="Name the folder of the ported project.")
-    inside = _module_inside(source, script) if module else _script_inside(source, script)
+    inside = find_script(tree, script, module=module)
     place = _with_surroundings(source, folder / "files")
     linked = tuple(_copy_tree(source, place))
     home, outside = folder / "home", folder / "outside"
@@ -76,6 +74,18 @@ def make_workspace(*, tree: Path, script: str, folder: Path, module: bool = Fals
         outside=outside,
         linked=linked,
     )
+
+
+def find_script(tree: Path, script: str, *, module: bool = False) -> Path:
+    """The script's path relative to its tree.
+
+    Raises:
+        UserError: There is no such tree, script or module.
+    """
+    if not tree.is_dir():
+        raise UserError(f"'{tree}' is no folder", todo="Name the folder of the project.")
+    source = tree.resolve()
+    return _module_inside(source, script) if module else _script_inside(source, script)
 
 
 def _script_inside(source: Path, script: str) -> Path:

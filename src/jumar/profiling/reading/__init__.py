@@ -9,7 +9,16 @@ import polars as pl
 from jumar.errors import UserError
 from jumar.profiling.profile import Missing, Profile
 from jumar.profiling.reading import ascend_trace, kineto
+from jumar.profiling.reading.archives import unpacked
+from jumar.profiling.reading.communication import (
+    read_communication,
+    read_matrix,
+    read_msprof_info,
+    read_nothing,
+    read_profiler_info,
+)
 from jumar.profiling.reading.csv_tables import read_statistic, read_step_times, read_step_trace
+from jumar.profiling.reading.database import read_database
 from jumar.profiling.reading.events import BrokenJson
 from jumar.profiling.reading.finding import sources_of
 from jumar.profiling.reading.gathering import gathered
@@ -34,8 +43,9 @@ def read(path: str | Path | Sequence[str | Path]) -> Profile:
     paths = [path] if isinstance(path, (str, Path)) else list(path)
     captures: dict[str, list[Part]] = {}
     for one in paths:
-        for source in sources_of(Path(one), str(one)):
-            captures.setdefault(source.capture, []).append(_part(source))
+        with unpacked(Path(one), str(one)) as place:
+            for source in sources_of(place, str(one)):
+                captures.setdefault(source.capture, []).append(_part(source))
     captures = _apart(captures)
     profile = gathered(", ".join(str(one) for one in paths), captures)
     if not any(part.kind for parts in captures.values() for part in parts) or _is_empty(profile):
@@ -87,6 +97,12 @@ _READERS: Final[dict[str, Callable[[Path, str, str], Part]]] = {
     "cluster_step_trace_time": read_step_times,
     "step_trace": read_step_trace,
     "trace": _trace,
+    "communication": read_communication,
+    "communication_matrix": read_matrix,
+    "profiler_info": read_profiler_info,
+    "profiler_metadata": read_nothing,
+    "msprof_info": read_msprof_info,
+    "sqlite": read_database,
 }
 
 

@@ -5,8 +5,8 @@ from typing import Final
 import polars as pl
 
 from jumar.profiling.profile import COMMUNICATION, Missing
-from jumar.profiling.reading.kineto import LAYERS, left_out, step_at, steps_of
-from jumar.profiling.reading.nesting import with_waits
+from jumar.profiling.reading.kineto import LAYERS, left_out, steps_of
+from jumar.profiling.reading.nesting import step_at, with_waits
 from jumar.profiling.reading.part import Part
 from jumar.profiling.reading.trace import Trace
 
@@ -34,7 +34,8 @@ def part_of(trace: Trace, shown: str) -> Part:
         .alias("label"),
     )
     calls = trace.calls
-    steps = _iterations(slices) if not calls.height else steps_of(calls)
+    steps = steps_of(calls)
+    steps = steps if steps.height else _iterations(calls, trace.waits)
     ops = _ops(slices, trace.flows)
     ops = ops.with_columns(step_at(ops["start_ns"], steps).alias("step"))
     statistics = {"overlap_analysis": _overlap(slices), "frequency": _clocks(trace.clocks)}
@@ -44,7 +45,7 @@ def part_of(trace: Trace, shown: str) -> Part:
     return Part(
         file=shown,
         kind="trace",
-        producer="torch_npu" if calls.height else "msprof",
+        producer="torch_npu" if calls["category"].eq("cpu_op").any() else "msprof",
         device="npu",
         ops=ops,
         steps=steps,
@@ -84,16 +85,23 @@ def _cann_calls(slices: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _iterations(slices: pl.DataFrame) -> pl.DataFrame:
+def _iterations(calls: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:
     """Iterations of graph mode, which every file of one iteration repeats."""
+    ends = (
+        waits.with_columns(pl.col("name").str.extract(r" (\d{1,18})$").cast(pl.Int64))
+        .drop_nulls()
+        .group_by("name")
+        .agg(pl.col("data_ns").max())
+    )
     return (
-        slices.filter(pl.col("name").str.contains(_ITERATION))
+        calls.filter(pl.col("name").str.contains(_ITERATION))
         .select(
             pl.col("name").str.extract(_ITERATION).cast(pl.Int64).alias("step"),
             "start_ns",
             (pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns"),
         )
         .unique("step", keep="first", maintain_order=True)
+        .join(ends, left_on="step", right_on="name", how="left")
         .sort("step")
     )
 
@@ -137,7 +145,10 @@ def _ops(slices: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
         "stream",
         "task",
         "name",
-        pl.col("name").str.extract(_NUMBERED).alias("type"),
+        pl.coalesce(
+            pl.col("name").str.extract(r"^aclnn\w*_([A-Za-z0-9]+)$"),
+            pl.col("name").str.extract(_NUMBERED),
+        ).alias("type"),
         "core",
         "start_ns",
         "duration_ns",

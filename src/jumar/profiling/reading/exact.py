@@ -50,9 +50,12 @@ def _scientific(column: pl.Expr, digits: int) -> pl.Expr:
 
 def nanoseconds_of(value: object, unit: str = "us") -> int | None:
     """One number or text in `unit` as integer nanoseconds; None for what is no number."""
-    text = str(value).strip() if isinstance(value, (str, int, float)) else ""
     digits = DIGITS[unit]
-    if isinstance(value, bool) or not text or len(text) > 400:
+    if type(value) is int:
+        result = value * 10**digits
+        return result if -_LARGEST <= result <= _LARGEST else None
+    text = value.strip() if isinstance(value, str) else str(value)
+    if value is None or isinstance(value, bool) or not text or len(text) > 400:
         return None
     whole, point, fraction = text.partition(".")
     if not (whole.lstrip("+-").isascii() and whole.lstrip("+-").isdigit()) or (

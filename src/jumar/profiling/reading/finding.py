@@ -11,7 +11,7 @@ from jumar.profiling.reading.part import Source
 from jumar.profiling.reading.recognition import recognised
 
 MOST_FILES: Final = 20_000
-_ENDINGS: Final = (".csv", ".json", ".gz", ".db", ".zip", ".txt", ".json.0")
+ENDINGS: Final = (".csv", ".json", ".gz", ".db", ".txt", ".json.0")
 _TOP: Final = re.compile(r"_ascend_(pt|ms)$")
 _MSPROF: Final = re.compile(r"^PROF_\d")
 _DEVICE: Final = re.compile(r"^device_\d+$")
@@ -50,7 +50,7 @@ def _files(folder: Path) -> Iterable[Path]:
         if Path(parent).name == "data" and _DEVICE.match(Path(parent).parent.name):
             continue
         for name in sorted(names):
-            if name.lower().endswith(_ENDINGS) and (Path(parent) / name).is_file():
+            if name.lower().endswith(ENDINGS) and (Path(parent) / name).is_file():
                 count += 1
                 if count > MOST_FILES:
                     raise UserError(

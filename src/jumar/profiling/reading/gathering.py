@@ -15,6 +15,7 @@ from jumar.profiling.profile import (
     Profile,
     empty,
 )
+from jumar.profiling.reading.nesting import step_at
 from jumar.profiling.reading.part import Part
 
 _OPS_FROM: Final = (
@@ -122,11 +123,13 @@ def _tables(parts: Sequence[Part]) -> dict[str, pl.DataFrame]:
     ops = _best([(part.kind, part.ops) for part in parts], _OPS_FROM)
     if ops:
         result["ops"] = _launched(_once(ops), parts)
-    steps = _best([(part.kind, part.steps) for part in parts], _STEPS_FROM)
+    steps = _best([(_kind_of_steps(part), part.steps) for part in parts], _STEPS_FROM)
     if steps:
         result["steps"] = _bounded(
             pl.concat(steps, how="diagonal_relaxed").unique(maintain_order=True), parts
         )
+    if "ops" in result and "steps" in result:
+        result["ops"] = _stepped(result["ops"], result["steps"])
     host = _best([(part.kind, part.host) for part in parts], _HOST_FROM)
     if host:
         result["host"] = (
@@ -139,10 +142,33 @@ def _tables(parts: Sequence[Part]) -> dict[str, pl.DataFrame]:
         result["collectives"] = pl.concat(collectives, how="diagonal_relaxed").unique(
             ["step", "name", "group"], maintain_order=True
         )
-    links = [part.links for part in parts if part.links is not None]
+    links = [part.links for part in parts if part.links is not None and part.kind != "sqlite"]
+    links = links or [part.links for part in parts if part.links is not None]
     if links:
         result["links"] = pl.concat(links, how="diagonal_relaxed").unique(maintain_order=True)
     return result
+
+
+def _stepped(ops: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+    """The ops with their steps, by the marks of other files where their own file has none."""
+    bounds = {"step", "start_ns", "end_ns"}
+    if not bounds <= set(steps.columns) or "start_ns" not in ops.columns:
+        return ops
+    known = ops["step"] if "step" in ops.columns else pl.Series("step", [None] * ops.height)
+    marks = steps.drop_nulls(list(bounds))
+    if not known.is_null().any() or not marks.height:
+        return ops
+    moment = ops["start_ns"]
+    if "launch_ns" in ops.columns:
+        moment = ops["launch_ns"].zip_with(ops["launch_ns"].is_not_null(), moment)
+    found = step_at(moment, marks)
+    return ops.with_columns(known.cast(pl.Int64).zip_with(known.is_not_null(), found).alias("step"))
+
+
+def _kind_of_steps(part: Part) -> str:
+    """A database may hold the times of steps, or only their marks."""
+    timed = part.steps is not None and "computing_ns" in part.steps.columns
+    return "step_trace_time" if timed and part.kind == "sqlite" else part.kind
 
 
 def _best(
@@ -220,6 +246,9 @@ def _joined(tables: Sequence[pl.DataFrame], schema: Mapping[str, pl.DataType]) -
     if not tables:
         return empty(schema)
     rows = pl.concat(tables, how="diagonal_relaxed") if len(tables) > 1 else tables[0]
+    if "type" in schema and "module" not in rows.columns and "name" in rows.columns:
+        # Graph mode names an op by its scopes: `resnet/conv1/Conv2D`.
+        rows = rows.with_columns(pl.col("name").str.extract(r"^(.+)/[^/]+$").alias("module"))
     named = [
         pl.col(name).cast(kind, strict=False)
         if name in rows.columns
@@ -241,5 +270,5 @@ def _kind(parts: Sequence[Part]) -> Kind:
 def _producer(parts: Sequence[Part]) -> str:
     """Who made it; the level of torch_npu where its settings or its columns say it."""
     names = [part.producer for part in parts if part.producer]
-    detailed = [name for name in names if " " in name]
-    return detailed[0] if detailed else (names[0] if names else "unknown")
+    # Of `msprof`, `torch_npu` and `torch_npu level 1` the longest says most.
+    return max(names, key=len, default="unknown")

@@ -7,7 +7,7 @@ import polars as pl
 
 from jumar.profiling.profile import COMMUNICATION, Missing
 from jumar.profiling.reading.exact import nanoseconds_of
-from jumar.profiling.reading.nesting import innermost, self_times, with_waits
+from jumar.profiling.reading.nesting import innermost, self_times, step_at, with_waits
 from jumar.profiling.reading.part import Part
 from jumar.profiling.reading.trace import Trace
 
@@ -109,17 +109,6 @@ def host_of(calls: pl.DataFrame) -> pl.DataFrame:
         "duration_ns",
         "correlation",
     )
-
-
-def step_at(moment: pl.Series, steps: pl.DataFrame) -> pl.Series:
-    """The step in which each moment lies; null outside of all."""
-    if not steps.height:
-        return pl.Series("step", [None] * len(moment), dtype=pl.Int64)
-    ordered = steps.select("step", "start_ns", "end_ns").sort("start_ns")
-    place = ordered["start_ns"].search_sorted(moment.fill_null(-1), side="right").cast(pl.Int64) - 1
-    found = ordered[place.clip(0, ordered.height - 1)]
-    inside = (place >= 0) & (moment.fill_null(-1) < found["end_ns"])
-    return found["step"].zip_with(inside, pl.Series("step", [None] * len(moment), dtype=pl.Int64))
 
 
 def _ops(calls: pl.DataFrame) -> pl.DataFrame:

@@ -80,3 +80,14 @@ def with_waits(ops: pl.DataFrame) -> pl.DataFrame:
         .clip(lower_bound=0)
         .alias("wait_ns")
     )
+
+
+def step_at(moment: pl.Series, steps: pl.DataFrame) -> pl.Series:
+    """The step in which each moment lies; null outside of all."""
+    if not steps.height:
+        return pl.Series("step", [None] * len(moment), dtype=pl.Int64)
+    ordered = steps.select("step", "start_ns", "end_ns").sort("start_ns")
+    place = ordered["start_ns"].search_sorted(moment.fill_null(-1), side="right").cast(pl.Int64) - 1
+    found = ordered[place.clip(0, ordered.height - 1)]
+    inside = (place >= 0) & (moment.fill_null(-1) < found["end_ns"])
+    return found["step"].zip_with(inside, pl.Series("step", [None] * len(moment), dtype=pl.Int64))

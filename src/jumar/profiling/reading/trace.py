@@ -46,6 +46,7 @@ _KERNELS: Final = {
 }
 _FLOWS: Final = {"category": True, "id": True, "thread": True, "start_ns": False}
 _CLOCKS: Final = {"pid": True, "time_ns": False, "mhz": False}
+_WAITS: Final = {"name": True, "data_ns": False}
 _CUDA: Final = ("kernel", "gpu_memcpy", "gpu_memset", "concurrent_kernel")
 _FLOW_KINDS: Final = ("async_npu", "HostToDevice")
 
@@ -69,6 +70,7 @@ class Trace:
         self._kernels = Rows(_KERNELS)
         self._flows = Rows(_FLOWS)
         self._clocks = Rows(_CLOCKS)
+        self._waits = Rows(_WAITS)
         self._python = Rows(_CALLS)
         self.processes: dict[str, str] = {}
         self.threads: dict[tuple[str, str], str] = {}
@@ -97,6 +99,11 @@ class Trace:
         """Frequencies of the cores."""
         return self._clocks.frame()
 
+    @property
+    def waits(self) -> pl.DataFrame:
+        """How long the data of each iteration of graph mode was waited for."""
+        return self._waits.frame()
+
     def take(self, event: Mapping[str, Any]) -> None:
         """Keep what is used of one event."""
         phase = event.get("ph")
@@ -105,13 +112,18 @@ class Trace:
         elif phase == "s":
             if event.get("cat") in _FLOW_KINDS:
                 start = nanoseconds_of(event.get("ts"))
-                self._flows.add(event["cat"], event.get("id"), event.get("tid"), start)
+                self._flows.add((event["cat"], event.get("id"), event.get("tid"), start))
+                if self._flows.full:
+                    self._flows.pack()
         elif phase == "M":
             self._take_name(event)
+        elif phase == "t" and event.get("cat") == "Data_aug Bound":
+            waited = nanoseconds_of(_arguments(event).get("Data_aug Bound(us)"))
+            self._waits.add((event.get("name"), waited))
         elif phase == "C" and event.get("name") == "AI Core Freq":
             megahertz = _arguments(event).get("MHz")
             time = nanoseconds_of(event.get("ts"))
-            self._clocks.add(str(event.get("pid")), time, nanoseconds_of(megahertz, "ns"))
+            self._clocks.add((event.get("pid"), time, nanoseconds_of(megahertz, "ns")))
 
     def _take_slice(self, event: Mapping[str, Any]) -> None:
         start, duration = nanoseconds_of(event.get("ts")), nanoseconds_of(event.get("dur", 0))
@@ -133,20 +145,24 @@ class Trace:
         if duration < self.shortest_ns and rows is self._python:
             return
         rows.add(
-            event.get("name", ""),
-            category,
-            event.get("pid"),
-            event.get("tid"),
-            start,
-            duration,
-            arguments.get("correlation", arguments.get("correlation_id")),
-            arguments.get("External id"),
-            shapes,
-            types,
-            arguments.get("Module Hierarchy") or None,
+            (
+                event.get("name", ""),
+                category,
+                event.get("pid"),
+                event.get("tid"),
+                start,
+                duration,
+                arguments.get("correlation", arguments.get("correlation_id")),
+                arguments.get("External id"),
+                shapes,
+                types,
+                arguments.get("Module Hierarchy") or None,
+            )
         )
-        if len(self._python) > KEPT_CALLS:
-            self._drop_short()
+        if rows.full:
+            rows.pack()
+            if len(self._python) > KEPT_CALLS:
+                self._drop_short()
 
     def _take_kernel(
         self, event: Mapping[str, Any], arguments: Mapping[str, Any], start: int, duration: int
@@ -158,21 +174,27 @@ class Trace:
             for size in grid[:3]:
                 blocks *= size
         self._kernels.add(
-            event.get("name", ""),
-            event.get("cat"),
-            event.get("pid"),
-            event.get("tid"),
-            start,
-            duration,
-            arguments.get("correlation", arguments.get("connection_id")),
-            arguments.get("External id"),
-            arguments.get("device"),
-            arguments.get("stream", arguments.get("Physic Stream Id", arguments.get("Stream Id"))),
-            arguments.get("Task Id"),
-            arguments.get("Task Type", arguments.get("level")),
-            blocks,
-            arguments.get("bytes"),
+            (
+                event.get("name", ""),
+                event.get("cat"),
+                event.get("pid"),
+                event.get("tid"),
+                start,
+                duration,
+                arguments.get("correlation", arguments.get("connection_id")),
+                arguments.get("External id"),
+                arguments.get("device"),
+                arguments.get(
+                    "stream", arguments.get("Physic Stream Id", arguments.get("Stream Id"))
+                ),
+                arguments.get("Task Id"),
+                arguments.get("Task Type", arguments.get("level")),
+                blocks,
+                arguments.get("bytes"),
+            )
         )
+        if self._kernels.full:
+            self._kernels.pack()
 
     def _take_name(self, event: Mapping[str, Any]) -> None:
         name = _arguments(event).get("name")
@@ -190,7 +212,9 @@ class Trace:
         self.shortest_ns = int(middle if isinstance(middle, (int, float)) else 0) + 1
         kept = Rows(_CALLS)
         for row in frame.filter(pl.col("duration_ns") >= self.shortest_ns).iter_rows():
-            kept.add(*row)
+            kept.add(row)
+            if kept.full:
+                kept.pack()
         self._python = kept
 
 

@@ -1,0 +1,193 @@
+"""Collectives and links of torch_npu and of the analysis of a cluster; facts about a capture."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import polars as pl
+
+from jumar.profiling.profile import COLLECTIVES_SCHEMA, LINKS_SCHEMA
+from jumar.profiling.reading.events import BrokenJson, load_json
+from jumar.profiling.reading.exact import nanoseconds_of
+from jumar.profiling.reading.part import Part
+
+_DEEPEST: Final = 6
+_TIME: Final = "Communication Time Info"
+_BANDWIDTH: Final = "Communication Bandwidth Info"
+_LINK: Final = re.compile(r"^([0-9]{1,8})-([0-9]{1,8})$")
+_TOTAL: Final = "Total Op Info"
+
+Path_ = tuple[str, ...]
+
+
+def read_communication(path: Path, shown: str, kind: str) -> Part:
+    """`communication.json`: each collective with how its time is spent."""
+    times: list[dict[str, Any]] = []
+    links: list[dict[str, Any]] = []
+    for keys, found in _entries(_tree(path), _TIME, ()):
+        where = _place(keys)
+        info, transports = found.get(_TIME), found.get(_BANDWIDTH)
+        if _TOTAL in keys or where["name"] == _TOTAL or not isinstance(info, dict):
+            continue
+        times.append(
+            {
+                **where,
+                "start_ns": nanoseconds_of(info.get("Start Timestamp(us)")),
+                **{
+                    f"{name}_ns": nanoseconds_of(info.get(f"{name.title()} Time(ms)"), "ms")
+                    for name in ("elapse", "transit", "wait", "synchronization", "idle")
+                },
+            }
+        )
+        for transport, sent in (transports if isinstance(transports, dict) else {}).items():
+            row = _sent(sent)
+            if row["size_bytes"]:
+                place = {name: where[name] for name in ("rank", "step", "name")}
+                links.append({**place, "transport": transport, **row})
+    return Part(
+        file=shown,
+        kind=kind,
+        producer="torch_npu",
+        collectives=pl.DataFrame(times, schema=_schema(COLLECTIVES_SCHEMA), strict=False),
+        links=pl.DataFrame(links, schema=_schema(LINKS_SCHEMA), strict=False),
+    )
+
+
+def read_matrix(path: Path, shown: str, kind: str) -> Part:
+    """`communication_matrix.json`: the links between ranks.
+
+    Its names are of groups of ops (`allreduce-top1`, `allreduce-middle`), one op of each.
+    """
+    links: list[dict[str, Any]] = []
+    for keys, found in _entries(_tree(path), "Transport Type", ()):
+        ends = _LINK.match(keys[-1]) if keys else None
+        where = _place(keys[:-1])
+        if ends:
+            links.append(
+                {
+                    "rank": where["rank"],
+                    "step": where["step"],
+                    "name": where["name"],
+                    "transport": str(found.get("Transport Type")),
+                    "source": int(ends.group(1)),
+                    "destination": int(ends.group(2)),
+                    **_sent(found),
+                }
+            )
+    table = pl.DataFrame(links, schema=_schema(LINKS_SCHEMA), strict=False)
+    return Part(file=shown, kind=kind, producer="torch_npu", links=table)
+
+
+def read_profiler_info(path: Path, shown: str, kind: str) -> Part:
+    """`profiler_info_<rank>.json`: the rank and the level."""
+    tree = _tree(path)
+    level = _dig(tree, "config", "experimental_config", "_profiler_level")
+    rank = tree.get("rank_id")
+    number = str(level).lower().removeprefix("level").strip("_") if level else ""
+    return Part(
+        file=shown,
+        kind=kind,
+        producer=f"torch_npu level {number}" if number else "torch_npu",
+        rank=_rank(str(rank)) if str(rank).isdigit() else None,
+    )
+
+
+def read_msprof_info(path: Path, shown: str, kind: str) -> Part:
+    """`info.json.<device>` of msprof: how many cores the device has, and their clock."""
+    devices = _tree(path).get("DeviceInfo")
+    rows = [
+        {
+            "device": _whole(device.get("id")),
+            "ai_core_num": _whole(device.get("ai_core_num")),
+            "aiv_num": _whole(device.get("aiv_num")),
+            "aic_mhz": _whole(device.get("aic_frequency")),
+        }
+        for device in (devices if isinstance(devices, list) else [])
+        if isinstance(device, dict)
+    ]
+    schema = dict.fromkeys(("device", "ai_core_num", "aiv_num", "aic_mhz"), pl.Int64)
+    table = pl.DataFrame(rows, schema=schema, strict=False)
+    return Part(
+        file=shown, kind=kind, producer="msprof", statistics={"device": table} if rows else {}
+    )
+
+
+def read_nothing(path: Path, shown: str, kind: str) -> Part:
+    """A file that belongs to a profile and holds nothing that is used."""
+    del path
+    return Part(file=shown, kind=kind)
+
+
+def _tree(path: Path) -> dict[str, Any]:
+    tree = load_json(path)
+    if not isinstance(tree, dict):
+        raise BrokenJson("it is not an object")
+    return tree
+
+
+def _entries(tree: Any, mark: str, keys: Path_) -> Iterator[tuple[Path_, dict[str, Any]]]:
+    """Objects that hold `mark`, with the keys on the way to them."""
+    if not isinstance(tree, dict) or len(keys) > _DEEPEST:
+        return
+    if mark in tree:
+        yield keys, tree
+        return
+    for key, value in tree.items():
+        yield from _entries(value, mark, (*keys, str(key)))
+
+
+def _place(keys: Path_) -> dict[str, Any]:
+    """Step, op, group and, in the file of a cluster, rank, by the keys on the way.
+
+    `step50 > collective > op@group`, or `(0, 1) > step50 > op@group > 1` for a cluster.
+    """
+    step = next((_step(key) for key in keys if _step(key) is not None), None)
+    named = next((key for key in reversed(keys) if "@" in key), keys[-1] if keys else "")
+    rank = keys[-1] if keys and keys[-1].isascii() and keys[-1].isdigit() else ""
+    name, _, group = named.partition("@")
+    return {"rank": _rank(rank) if rank else None, "step": step, "name": name, "group": group}
+
+
+def _step(key: str) -> int | None:
+    digits = key.removeprefix("step")
+    known = key.startswith("step") and digits.isascii() and digits.isdigit() and len(digits) < 19
+    return int(digits) if known else None
+
+
+def _rank(text: str) -> int | None:
+    return int(text) if text.isascii() and len(text) < 9 else None
+
+
+def _sent(found: Any) -> dict[str, Any]:
+    """Size, time and bandwidth of a transfer; a MB here is 1,000,000 bytes."""
+    if not isinstance(found, dict):
+        return {"size_bytes": None}
+    return {
+        "size_bytes": nanoseconds_of(found.get("Transit Size(MB)"), "ms"),
+        "transit_ns": nanoseconds_of(found.get("Transit Time(ms)"), "ms"),
+        "bandwidth_gb_s": _real(found.get("Bandwidth(GB/s)")),
+        "large_packet_ratio": _real(found.get("Large Packet Ratio")),
+    }
+
+
+def _real(value: Any) -> float | None:
+    try:
+        return float(value) if isinstance(value, (str, int, float)) else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _whole(value: Any) -> int | None:
+    text = str(value)
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def _dig(tree: Any, *keys: str) -> Any:
+    for key in keys:
+        tree = tree.get(key) if isinstance(tree, dict) else None
+    return tree
+
+
+def _schema(schema: Any) -> dict[str, pl.DataType]:
+    return dict(schema)

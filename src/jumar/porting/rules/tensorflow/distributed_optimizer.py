@@ -42,7 +42,8 @@ _ELSEWHERE = Text(
             "    opt = tf.train.AdamOptimizer(lr)\n    return opt.minimize(loss)\n",
             after="import tensorflow as tf\nimport os\n"
             "from npu_bridge.npu_init import (\n    FixedLossScaleManager,\n"
-            "    NPUDistributedOptimizer,\n    NPULossScaleOptimizer,\n)\n\n\ndef train(lr, loss):\n"
+            "    NPUDistributedOptimizer,\n    NPULossScaleOptimizer,\n)\n\n\n"
+            "def train(lr, loss):\n"
             "    opt = NPULossScaleOptimizer(NPUDistributedOptimizer(tf.train.AdamOptimizer(lr)), "
             'FixedLossScaleManager(loss_scale=1024), is_distributed=int(os.getenv("RANK_SIZE", '
             '"1")) > 1)\n    return opt.minimize(loss)\n',

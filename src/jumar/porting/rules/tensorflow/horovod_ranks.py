@@ -50,11 +50,11 @@ _PIN = Text(
             "config = tf.ConfigProto()\n"
             "config.gpu_options.visible_device_list = str(hvd.local_rank())\n"
             "lr = 0.001 * hvd.size()\n"
-            "folder = '/tmp/logs' if hvd.rank() == 0 else None\n",
+            "folder = 'logs' if hvd.rank() == 0 else None\n",
             after="import tensorflow as tf\nimport os\n\n"
             "config = tf.ConfigProto()\n"
             'lr = 0.001 * int(os.getenv("RANK_SIZE", "1"))\n'
-            'folder = \'/tmp/logs\' if int(os.getenv("RANK_ID", "0")) == 0 else None\n',
+            'folder = \'logs\' if int(os.getenv("RANK_ID", "0")) == 0 else None\n',
         ),
         Example(
             before="import os\nfrom horovod.tensorflow.keras import local_rank, init\n\n\n"

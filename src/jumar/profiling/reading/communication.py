@@ -16,6 +16,7 @@ _DEEPEST: Final = 6
 _TIME: Final = "Communication Time Info"
 _BANDWIDTH: Final = "Communication Bandwidth Info"
 _LINK: Final = re.compile(r"^([0-9]{1,8})-([0-9]{1,8})$")
+_DEVICE: Final[tuple[str, ...]] = ("device", "ai_core_num", "aiv_num", "aic_mhz")
 _TOTAL: Final = "Total Op Info"
 
 Path_ = tuple[str, ...]
@@ -106,7 +107,7 @@ def read_msprof_info(path: Path, shown: str, kind: str) -> Part:
         for device in (devices if isinstance(devices, list) else [])
         if isinstance(device, dict)
     ]
-    schema = dict.fromkeys(("device", "ai_core_num", "aiv_num", "aic_mhz"), pl.Int64)
+    schema: dict[str, pl.DataType] = {name: pl.Int64() for name in _DEVICE}
     table = pl.DataFrame(rows, schema=schema, strict=False)
     return Part(
         file=shown, kind=kind, producer="msprof", statistics={"device": table} if rows else {}

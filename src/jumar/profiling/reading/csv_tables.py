@@ -107,7 +107,9 @@ _SPLIT: Final = {
     "communication": ("communication_ns", "us"),
     "free": ("free_ns", "us"),
     "preparing": ("preparing_ns", "us"),
-    "stage": ("stage_ns", "us"),
+    "data": ("data_ns", "us"),
+    "start time": ("start_ns", "us"),
+    "end time": ("end_ns", "us"),
 }
 
 
@@ -133,7 +135,7 @@ def read_step_times(path: Path, shown: str, kind: str) -> Part:
     return Part(
         file=shown,
         kind=kind,
-        producer="msprof-analyze" if kind.startswith("cluster") else "torch_npu",
+        producer="jumar" if "rank" in names else "torch_npu",
         steps=text.select(*columns),
         statistics={"step_trace_time": table(text, kind)},
     )

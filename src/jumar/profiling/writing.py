@@ -1,0 +1,175 @@
+"""Tables of a profile as CSV under msprof's newest names and headers, and the whole as JSON."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+
+from jumar.profiling.profile import OPS_SCHEMA, Profile
+from jumar.profiling.reading.exact import decimal_text
+from jumar.profiling.views.op_statistic import op_statistic
+
+OPS: Final[Mapping[str, str]] = {
+    "rank": "Rank",
+    "device": "Device_id",
+    "step": "Step Id",
+    "task": "Task ID",
+    "stream": "Stream ID",
+    "name": "Op Name",
+    "type": "OP Type",
+    "state": "OP State",
+    "core": "Task Type",
+    "start_ns": "Task Start Time(us)",
+    "duration_ns": "Task Duration(us)",
+    "wait_ns": "Task Wait Time(us)",
+    "block_num": "Block Num",
+    "input_shapes": "Input Shapes",
+    "input_types": "Input Data Types",
+    "input_formats": "Input Formats",
+    "output_shapes": "Output Shapes",
+    "output_types": "Output Data Types",
+    "output_formats": "Output Formats",
+    "module": "Module",
+    "flops": "FLOPs",
+    "bytes": "Size(B)",
+    "kernel": "Kernel Name",
+    "correlation": "Connection ID",
+    "launch_ns": "Launch Time(us)",
+}
+"""Columns of op_summary in msprof's order, then those that only we have."""
+
+STEPS: Final[Mapping[str, str]] = {
+    "rank": "Rank",
+    "step": "Step",
+    "computing_ns": "Computing",
+    "communication_not_overlapped_ns": "Communication(Not Overlapped)",
+    "overlapped_ns": "Overlapped",
+    "communication_ns": "Communication",
+    "free_ns": "Free",
+    "preparing_ns": "Preparing",
+    "data_ns": "Data",
+    "start_ns": "Start Time(us)",
+    "end_ns": "End Time(us)",
+}
+_STATISTIC: Final = {
+    "type": "OP Type",
+    "core": "Core Type",
+    "count": "Count",
+    "total_ns": "Total Time(us)",
+    "min_ns": "Min Time(us)",
+    "average_ns": "Avg Time(us)",
+    "max_ns": "Max Time(us)",
+    "ratio_percent": "Ratio(%)",
+}
+_AICPU: Final = {
+    "timestamp_ns": "Timestamp(us)",
+    "node": "Node",
+    "compute_time_ns": "Compute_time(us)",
+    "memcpy_time_ns": "Memcpy_time(us)",
+    "task_time_ns": "Task_time(us)",
+    "dispatch_time_ns": "Dispatch_time(us)",
+    "total_time_ns": "Total_time(us)",
+    "stream_id": "Stream ID",
+    "task_id": "Task ID",
+}
+
+
+def write_csv(profile: Profile, folder: str | Path) -> list[Path]:
+    """Write `op_summary.csv`, `op_statistic.csv`, `step_trace_time.csv` and `aicpu.csv`.
+
+    Tables without rows are not written. A file is there whole or not at all.
+
+    Returns:
+        The files that were written.
+    """
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    tables = {
+        "op_summary.csv": ops_csv(profile.ops),
+        "op_statistic.csv": _renamed(op_statistic(profile), _STATISTIC),
+        "step_trace_time.csv": _renamed(profile.steps, STEPS),
+        "aicpu.csv": _renamed(profile.statistics.get("aicpu", pl.DataFrame()), _AICPU),
+    }
+    written: list[Path] = []
+    for name, table in tables.items():
+        if table.height:
+            _replace(place / name, table.write_csv())
+            written.append(place / name)
+    return written
+
+
+def ops_csv(ops: pl.DataFrame) -> pl.DataFrame:
+    """The op table with msprof's headers: times as decimal microseconds, `N/A` for what is not."""
+    counters = [name for name in ops.columns if name not in OPS_SCHEMA]
+    table = _renamed(ops, OPS)
+    return pl.concat([table, ops.select(counters)], how="horizontal") if counters else table
+
+
+def to_json(profile: Profile) -> str:
+    """The whole profile as JSON: tables as columns, times in nanoseconds."""
+    tables = {
+        name: getattr(profile, name).to_dict(as_series=False)
+        for name in ("ops", "steps", "host", "collectives", "links")
+    }
+    content = {
+        "source": profile.source,
+        "producer": profile.producer,
+        "kind": profile.kind,
+        "chip": profile.chip,
+        "ranks": list(profile.ranks),
+        "files": [{"file": file, "kind": kind} for file, kind in profile.files],
+        "missing": [
+            {"file": gap.file, "what": gap.what, "needed_for": list(gap.needed_for)}
+            for gap in profile.missing
+        ],
+        "statistics": {
+            name: table.to_dict(as_series=False) for name, table in profile.statistics.items()
+        },
+        **tables,
+    }
+    return json.dumps(_plain(content), ensure_ascii=False, allow_nan=False)
+
+
+def write_json(profile: Profile, path: str | Path) -> None:
+    """Write `to_json` to a file, which is there whole or not at all."""
+    _replace(Path(path), to_json(profile))
+
+
+def _plain(value: object) -> object:
+    """JSON has no NaN and no infinity: counters that hold them become null."""
+    if isinstance(value, float):
+        return value if value - value == 0 else None
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    return value
+
+
+def _renamed(table: pl.DataFrame, names: Mapping[str, str]) -> pl.DataFrame:
+    """Columns under msprof's names and in its units; those that the table lacks are left out."""
+    columns: list[pl.Expr] = []
+    for name, header in names.items():
+        if name not in table.columns:
+            continue
+        value = pl.col(name)
+        if name.endswith("_ns"):
+            value = decimal_text(value)
+        elif name.endswith("_shapes"):
+            # As msprof does: in quotes, so that a scalar's empty shape is not a missing one.
+            value = pl.lit('"') + value + pl.lit('"')
+        columns.append(value.cast(pl.String).fill_null("N/A").alias(header))
+    return table.select(columns)
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write beside the place and rename, so that nobody reads half of a file."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_text(text, encoding="utf-8", newline="")
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)

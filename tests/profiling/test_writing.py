@@ -1,0 +1,86 @@
+"""What is written under msprof's names reads back as the same tables."""
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import polars as pl
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+from jumar.profiling import Profile, read
+from jumar.profiling.profile import OPS_SCHEMA, STEPS_SCHEMA
+from jumar.profiling.writing import to_json, write_csv
+
+_NAMES = st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "S")), min_size=1)
+_SAFE = _NAMES.filter(
+    lambda text: (
+        text.strip(" \t\r\n\"'") == text and text not in ("N/A", "NA", "n/a", "-", "null", "None")
+    )
+)
+_NUMBER = st.integers(0, 2**40)
+_MAYBE = st.none() | _NUMBER
+_OP = st.fixed_dictionaries(
+    {
+        "rank": st.integers(0, 3),
+        "step": _MAYBE,
+        "device": st.just(0),
+        "stream": st.none() | st.integers(0, 99).map(str),
+        "task": _MAYBE,
+        "name": _SAFE,
+        "type": st.sampled_from(["Conv2D", "Cast", "MatMul"]),
+        "core": st.sampled_from(["AI_CORE", "AI_CPU", "MIX_AIC", "COMMUNICATION"]),
+        "start_ns": st.integers(0, 2**61),
+        "duration_ns": _NUMBER,
+        "wait_ns": _MAYBE,
+        "block_num": _MAYBE,
+        "input_shapes": st.sampled_from([None, "", "2,3", "2,3;;4", ";"]),
+        "input_types": st.sampled_from([None, "FLOAT", "FLOAT16;BF16"]),
+        "module": st.none() | st.sampled_from(["features.0", "a,b", 'c"d']),
+        "flops": _MAYBE,
+        "bytes": _MAYBE,
+        "launch_ns": st.none() | st.integers(0, 2**61),
+        "aic_mac_ratio": st.none() | st.floats(0, 1),
+    }
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(_OP, min_size=1, max_size=6))
+def test_ops_read_back_as_they_were(rows: list[dict[str, object]]) -> None:
+    schema = {**OPS_SCHEMA, "aic_mac_ratio": pl.Float64()}
+    ops = pl.DataFrame(rows, schema=schema)
+    profile = Profile(source="made", producer="jumar", kind="npu", ops=ops)
+    with TemporaryDirectory() as folder:
+        assert write_csv(profile, folder)
+        back = read(Path(folder))
+    assert_frame_equal(back.ops, ops, check_exact=True)
+
+
+def test_steps_read_back_to_the_nanosecond(tmp_path: Path) -> None:
+    row = {name: 1736408883704643212 + place for place, name in enumerate(STEPS_SCHEMA)}
+    row |= {"rank": 2, "step": 50}
+    steps = pl.DataFrame([row], schema=dict(STEPS_SCHEMA))
+    ops = pl.DataFrame(schema=dict(OPS_SCHEMA))
+    write_csv(Profile(source="made", producer="jumar", kind="npu", ops=ops, steps=steps), tmp_path)
+    assert_frame_equal(read(tmp_path).steps, steps)
+
+
+def test_samples_read_back_from_our_own_files(shared: Path, tmp_path: Path) -> None:
+    profile = read(shared / "data" / "msprof" / "torch_npu_level1_2rank")
+    write_csv(profile, tmp_path)
+    assert not [name for name in tmp_path.iterdir() if name.name.startswith(".")]
+    back = read(tmp_path)
+    assert back.producer == "jumar"
+    assert_frame_equal(back.ops, profile.ops, check_exact=True)
+    assert_frame_equal(back.steps, profile.steps)
+
+
+def test_json_has_every_table_and_no_number_that_is_none() -> None:
+    rows = [{"name": "a", "duration_ns": 5, "ratio": float("nan")}]
+    ops = pl.DataFrame(rows, schema={**OPS_SCHEMA, "ratio": pl.Float64()})
+    content = json.loads(to_json(Profile(source="s", producer="p", kind="cpu", ops=ops)))
+    assert content["ops"]["duration_ns"] == [5]
+    assert content["ops"]["ratio"] == [None]
+    assert set(content) >= {"steps", "host", "collectives", "links", "missing", "statistics"}

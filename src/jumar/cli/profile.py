@@ -127,6 +127,7 @@ def _print(
     from rich.console import Console
 
     from jumar.cli.profile_tables import head, print_table, print_todo, shown
+    from jumar.profiling.advice.todo import pace
     from jumar.profiling.views import VIEWS
     from jumar.profiling.views.chips import chip_of
 
@@ -136,6 +137,7 @@ def _print(
     for name, table in tables.items():
         console.print(f"\n{VIEWS[name].title}", style="bold", soft_wrap=True)
         if name == "todo":
+            console.print(f"  {pace(profile, options)}", soft_wrap=True)
             print_todo(table, console)
         else:
             print_table(table, console)

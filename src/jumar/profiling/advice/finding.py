@@ -29,6 +29,7 @@ class Finding:
         change: What to try.
         setting: The field of a recipe that does it; empty where there is none.
         view: The view that shows all of it.
+        host_ns: How long the host stood in it, over all steps; shown also where little is won.
         certain: False where the win is estimated, or an upper limit.
     """
 
@@ -39,6 +40,7 @@ class Finding:
     change: str
     setting: str = ""
     view: str = ""
+    host_ns: int = 0
     certain: bool = False
 
 

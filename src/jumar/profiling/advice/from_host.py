@@ -4,7 +4,7 @@ import polars as pl
 
 from jumar.profiling.advice.finding import Case, Finding, ms
 from jumar.profiling.views.host_calls import Cause, causes
-from jumar.profiling.views.intervals import difference, intersection, length
+from jumar.profiling.views.intervals import difference, intersection, length, spans
 
 _CHANGES = {
     "data": (
@@ -38,8 +38,10 @@ def from_host(case: Case) -> list[Finding]:
     """What the host does while the device is free, and where it blocks."""
     if case.profile.kind == "cpu":
         return _loading_on_cpu(case)
-    found: list[Finding] = []
+    found = _augmenting(case)
     left = case.free
+    for finding in found:
+        left = difference(left, finding.claims)
     for cause in causes(case.profile):
         host = intersection(cause.host, case.inside)
         claims = intersection(left, cause.alone)
@@ -94,8 +96,36 @@ def _finding(
         change=change,
         setting=setting,
         view=view,
+        host_ns=length(host) if cause.kind == "blocking" else 0,
         certain=cause.kind == "data",
     )
+
+
+def _augmenting(case: Case) -> list[Finding]:
+    """`Data Aug Bound` of graph mode: what a step waits for data before its first op."""
+    given = case.profile.steps.filter(
+        (pl.col("rank").fill_null(0) == case.rank) & (pl.col("data_ns") > 0)
+    ).unique("step")
+    waits = case.windows.join(given.select("step", "data_ns"), on="step").select(
+        "rank", pl.col("begin_ns").alias("start_ns"), pl.col("data_ns").alias("duration_ns")
+    )
+    claims = intersection(spans(waits), case.free)
+    if claims.is_empty():
+        return []
+    change, setting, view = _CHANGES["data"]
+    told = float(waits["duration_ns"].sum()) / case.steps
+    return [
+        Finding(
+            key="data-stall",
+            what=f"Waiting for data: {ms(length(claims) / case.steps)} a step with the device free",
+            claims=claims,
+            evidence=(f"Data Aug Bound is {ms(told)} a step",),
+            change=change,
+            setting=setting,
+            view=view,
+            certain=True,
+        )
+    ]
 
 
 def _loading_on_cpu(case: Case) -> list[Finding]:

@@ -17,6 +17,8 @@ _REACHABLE = 0.7
 """Share of the chip's limit that a good kernel reaches; above it there is nothing to win."""
 
 _TYPES = 5
+_WITH_LIMITS = ("AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV", "CUDA")
+"""Cores to which the chip table's rates apply; a generator of random bits has others."""
 
 
 def _claims(case: Case, ops: pl.DataFrame) -> pl.DataFrame:
@@ -81,7 +83,8 @@ def format_changes(case: Case) -> list[Finding]:
     return [
         Finding(
             key="format-changes",
-            what=f"{names} take {_share(case, ops):.1f} % of compute",
+            what=f"{names} {'take' if kinds.height > 1 else 'takes'} {_share(case, ops):.1f} % of "
+            "compute",
             claims=_claims(case, ops),
             evidence=tuple(_largest(case, ops, "type", "input_formats", "output_formats")),
             change="Keep one layout through the network: channels_last on GPUs; on Ascend "
@@ -190,7 +193,7 @@ def head_room(case: Case) -> list[Finding]:
         return []
     least = (pl.col("least_ns") / _REACHABLE).round().cast(pl.Int64)
     told = told.select(*KEY, "bound", least.alias("least_ns")).drop_nulls("least_ns")
-    bare = ~is_cast() & ~is_format_change() & pl.col("core").ne_missing("AI_CPU")
+    bare = ~is_cast() & ~is_format_change() & pl.col("core").is_in(_WITH_LIMITS)
     ops = case.ops.filter(bare).join(told, on=list(KEY), how="inner", nulls_equal=True)
     room = (pl.col("duration_ns") - pl.col("least_ns")).clip(lower_bound=0)
     ops = ops.with_columns(room.alias("room_ns")).filter(pl.col("room_ns") > 0)

@@ -34,7 +34,10 @@ _FINDERS: Sequence[Callable[[Case], list[Finding]]] = (
 """In this order findings take the time that they claim: the specific before the general."""
 
 WORTH = 0.001
-"""A win below this share of a step is not shown, unless its finding tells of the host."""
+"""A win below this share of a step is not shown."""
+
+_STANDS = 0.1
+"""A call in which the host stands for this share of a step is shown whatever it wins."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +68,8 @@ def todo(profile: Profile, options: Options | None = None) -> list[Advice]:
     rows = [
         Advice(finding=finding, win_ns=win / case.steps, step_ns=case.step_ns)
         for finding, win in zip(found, won, strict=True)
-        if win / case.steps >= WORTH * case.step_ns or finding.key == "blocking-call"
+        if win / case.steps >= WORTH * case.step_ns
+        or finding.host_ns / case.steps >= _STANDS * case.step_ns
     ]
     return sorted(rows, key=lambda row: -row.win_ns)
 
@@ -90,6 +94,17 @@ def _once(case: Case, found: Sequence[Finding]) -> list[int]:
         if index is not None:
             won[int(index)] = int(length)
     return won
+
+
+def pace(profile: Profile, options: Options | None = None) -> str:
+    """Whose step the to-do list is about, in one line."""
+    case = Case(profile, options or Options())
+    steps = "1 step" if case.steps == 1 else f"average of {case.steps} steady steps"
+    rank = f"rank {case.rank}, the slowest: " if len(profile.ranks) > 1 else ""
+    return (
+        f"{rank}{case.step_ns / 1e6:.3f} ms a step ({steps}); wins are at most, "
+        "and each moment counts once"
+    )
 
 
 TODO = {

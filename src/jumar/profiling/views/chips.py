@@ -125,6 +125,8 @@ def _guess(profile: Profile, chips: tuple[Chip, ...]) -> Chip | None:
     """Parts since the 910B have vector cores of their own, and use 20 or 24 cube cores."""
     blocks = profile.ops.group_by("core").agg(pl.col("block_num").max()).rows()
     most = {str(core): int(number or 0) for core, number in blocks}
+    if not {"AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV"} & most.keys():
+        return None
     split = most.get("AI_VECTOR_CORE", 0) > 0 or most.get("MIX_AIV", 0) > 0
     few = most.get("AI_CORE", 0) <= 20 and most.get("AI_VECTOR_CORE", 0) <= 40
     name = ("Ascend 910B3" if few else "Ascend 910B2") if split else "Ascend 910A"

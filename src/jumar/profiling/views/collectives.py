@@ -41,6 +41,8 @@ def collective_rows(profile: Profile) -> pl.DataFrame:
     rows = rows.with_columns(turn.alias("turn")).with_columns(
         pl.coalesce("wait_ns", wait).alias("wait_ns")
     )
+    if profile.ops.is_empty():
+        return rows.with_columns(pl.lit(None, dtype=pl.Int64).alias("uncovered_ns"))
     return rows.join(_uncovered(profile, rows), on=["rank", "start_ns", "elapse_ns"], how="left")
 
 

@@ -32,7 +32,13 @@ def walked(profile: Profile, rank: int, begin: int, end: int) -> list[Piece]:
     ends = pl.col("start_ns") + pl.col("duration_ns")
     mine = pl.col("rank").fill_null(0) == rank
     ops = (
-        profile.ops.filter(mine & (pl.col("start_ns") < end) & (ends > begin))
+        profile.ops.filter(
+            mine
+            & (pl.col("start_ns") < end)
+            & (ends > begin)
+            # Ops without length take no part in the path, and would hold the walk in one place.
+            & (pl.col("duration_ns") > 0)
+        )
         .with_columns(ends.alias("end_ns"), is_communication().alias("communicates"))
         .sort("end_ns", "start_ns")
     )
@@ -52,9 +58,6 @@ def walked(profile: Profile, rank: int, begin: int, end: int) -> list[Piece]:
     now = end
     while now > begin:
         at = bisect_right(stops, now) - 1
-        # Ops without length would hold the walk in one place.
-        while at >= 0 and starts[at] >= now:
-            at -= 1
         stop = max(stops[at], begin) if at >= 0 else begin
         if stop < now:
             gap = now - stop

@@ -9,14 +9,21 @@ from jumar.profiling.views.windows import computing
 DROP = 0.05
 """A clock that is lower by less than this share is noise of the counter."""
 
-_CYCLES = (("aic_total_cycles", "aicore_time(us)"), ("aiv_total_cycles", "aiv_time(us)"))
+_CYCLES = (
+    ("AI_CORE", "aic_total_cycles", "aicore_time(us)", 24),
+    ("AI_VECTOR_CORE", "aiv_total_cycles", "aiv_time(us)", 48),
+)
+"""Cores, their cycles and time, and the most blocks that surely run at once."""
+
+_SANE_MHZ = (100, 4000)
 
 
 def clocks(profile: Profile) -> pl.DataFrame:
     """The clock over time: `rank`, `time_ns`, `mhz`, from the counter or from cycles of ops.
 
     An op's clock is its cycles on all cores by its time on them and their number. It is taken only
-    for ops above 20 us, since the time has three digits behind the point.
+    for ops above 20 us, since the time has three digits behind the point, and for those whose
+    blocks all run at once: the cycles of others come from more rounds, or two kinds of cores.
     """
     given = profile.statistics.get("frequency")
     if given is not None and {"time_ns", "mhz"} <= set(given.columns) and given.height:
@@ -28,11 +35,15 @@ def clocks(profile: Profile) -> pl.DataFrame:
         )
         return found.drop_nulls().sort("rank", "time_ns")
     parts: list[pl.DataFrame] = []
-    for cycles, time in _CYCLES:
+    for core, cycles, time, most in _CYCLES:
         if {cycles, time} <= set(profile.ops.columns):
             mhz = pl.col(cycles) / (pl.col(time) * pl.col("block_num"))
             parts.append(
-                profile.ops.filter((pl.col(time) > 20) & (pl.col("block_num") > 0)).select(
+                profile.ops.filter(
+                    (pl.col(time) > 20)
+                    & (pl.col("core") == core)
+                    & pl.col("block_num").is_between(1, most)
+                ).select(
                     pl.col("rank").fill_null(0),
                     pl.col("start_ns").alias("time_ns"),
                     mhz.alias("mhz"),
@@ -44,7 +55,7 @@ def clocks(profile: Profile) -> pl.DataFrame:
             "the counter of the AI Core frequency, or cycles of ops",
             "record with aic_metrics=PipeUtilization",
         )
-    return found.drop_nulls().filter(pl.col("mhz") > 0).sort("rank", "time_ns")
+    return found.drop_nulls().filter(pl.col("mhz").is_between(*_SANE_MHZ)).sort("rank", "time_ns")
 
 
 def frequency(profile: Profile, _: Options) -> pl.DataFrame:

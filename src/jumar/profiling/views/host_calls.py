@@ -7,7 +7,7 @@ import polars as pl
 
 from jumar.profiling.profile import Profile
 from jumar.profiling.views.intervals import SPAN, difference, spans, union
-from jumar.profiling.views.windows import communication_spans, computing
+from jumar.profiling.views.windows import communication_spans, computing, step_windows
 
 BLOCKING = (
     ("aten::item", r"^aten::(item|_local_scalar_dense)$"),
@@ -63,7 +63,11 @@ def causes(profile: Profile) -> list[Cause]:
         own = union(spans(rows))
         found.append(Cause(label, kind, *_counted(rows), own, difference(own, before)))
         before = union(pl.concat([before, own]))
-    rest = host.filter(pl.col("layer").is_in(_CALLS))
+    # A call that lasts for half a step is not a launch: it runs a whole graph, or the training.
+    lasted = step_windows(profile).select(pl.col("end_ns") - pl.col("begin_ns")).to_series()
+    long = float(str(lasted.median() or 0)) / 2
+    short = (pl.col("duration_ns") < long) | pl.lit(long == 0)
+    rest = host.filter(pl.col("layer").is_in(_CALLS) & short)
     if rest.height:
         own = union(spans(rest))
         found.append(

@@ -39,6 +39,8 @@ _CONVOLUTION = ("conv", "convolution", "depthwiseconv", "deconv")
 _ATTENTION = ("flashattention", "flash_attention", "fusedinferattention", "efficient_attention")
 
 Shape = tuple[int, ...]
+_LARGEST = 1 << 50
+"""No device holds so many elements; a file that says so is broken or hostile."""
 
 
 class Cost(NamedTuple):
@@ -73,8 +75,11 @@ def words_of(text: str | None) -> list[str]:
 
 
 def volume(shape: Shape) -> int:
-    """Elements of a tensor; 0 where a size is unknown (negative)."""
-    return max(math.prod(shape), 0) if all(size >= 0 for size in shape) else 0
+    """Elements of a tensor; 0 where a size is unknown (negative) or cannot be one."""
+    if not all(0 <= size < _LARGEST for size in shape):
+        return 0
+    found = math.prod(shape)
+    return found if found < _LARGEST else 0
 
 
 def _bytes(shapes: list[Shape], types: list[str]) -> float:
@@ -90,6 +95,8 @@ def _bytes(shapes: list[Shape], types: list[str]) -> float:
 def family(kind: str) -> str:
     """`matrix`, `convolution`, `attention`, or an empty string, by the type of the op."""
     plain = kind.lower().removeprefix("aten::").lstrip("_")
+    if "::" in plain:
+        return ""
     if any(word in plain for word in _ATTENTION):
         return "attention"
     if any(plain.startswith(word) for word in _CONVOLUTION) or "convolution" in plain:
@@ -111,7 +118,10 @@ def cost(
     inputs, outputs = shapes_of(input_shapes), shapes_of(output_shapes)
     types = words_of(input_types)
     known = [shape for shape in inputs if shape]
-    if not known and not any(outputs):
+    # What an op of somebody's own library does with its inputs is not known: a lookup in a table of
+    # a gigabyte reads a few rows of it.
+    own = "::" in (kind or "").removeprefix("aten::")
+    if own or (not known and not any(outputs)):
         return Cost(None, None, False, types[0])
     group = family(kind or "")
     flops: float | None

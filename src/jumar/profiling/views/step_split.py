@@ -65,6 +65,8 @@ def step_split(profile: Profile) -> pl.DataFrame:
 
 def split_view(profile: Profile, _: Options | None = None) -> pl.DataFrame:
     """The step split in milliseconds, with the producer's own numbers where it gives them."""
+    if profile.ops.is_empty() and profile.steps["computing_ns"].null_count() < profile.steps.height:
+        return _as_given(profile)
     require(profile.ops, "ops with start and duration", "start_ns", "duration_ns")
     ours = step_split(profile)
     theirs = profile.steps.select(
@@ -90,4 +92,18 @@ def split_view(profile: Profile, _: Options | None = None) -> pl.DataFrame:
             "uncovered-file"
         ),
         milliseconds(pl.col("free_ns") - pl.col("file_free")).alias("free-file"),
+    )
+
+
+def _as_given(profile: Profile) -> pl.DataFrame:
+    """The producer's own numbers, where the profile holds no ops to compute them from."""
+    parts = {
+        "computing_ns": "computing_ms",
+        "communication_not_overlapped_ns": "uncovered_ms",
+        "overlapped_ns": "overlapped_ms",
+        "free_ns": "free_ms",
+        "preparing_ns": "preparing_ms",
+    }
+    return profile.steps.sort("rank", "step").select(
+        "rank", "step", *(milliseconds(name).alias(shown) for name, shown in parts.items())
     )

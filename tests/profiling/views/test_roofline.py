@@ -1,0 +1,120 @@
+"""Costs of ops from their shapes, and the chip table."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jumar.errors import UserError
+from jumar.profiling.profile import Profile
+from jumar.profiling.views import VIEWS, Options
+from jumar.profiling.views.chips import chip_of, read_chips
+from jumar.profiling.views.op_costs import cost
+from tests.profiling.generated import training
+
+SIZES = st.integers(1, 300)
+
+
+@given(SIZES, SIZES, SIZES, st.booleans(), st.booleans())
+def test_a_product_costs_the_same_however_it_is_transposed(
+    m: int, n: int, k: int, first: bool, second: bool
+) -> None:
+    a, b = (f"{k},{m}" if first else f"{m},{k}"), (f"{n},{k}" if second else f"{k},{n}")
+    told = cost("MatMulV2", f"{a};{b}", "FLOAT;FLOAT", "ND;ND", f"{m},{n}", "FLOAT")
+    assert told.flops == pytest.approx(2 * m * n * k)
+    assert told.bytes == 4 * (m * k + k * n + m * n)
+
+
+def test_batches_of_products_and_a_bias_count() -> None:
+    told = cost("BatchMatMul", "8,4,5;8,5,6", "FLOAT16;FLOAT16", "ND;ND", "8,4,6", "FLOAT16")
+    assert told.flops == pytest.approx(2 * 8 * 4 * 5 * 6)
+    # aten::addmm has its bias first, and Kineto tells no outputs.
+    assert cost("aten::addmm", "6;4,5;5,6", "FLOAT", None, None, None).flops == 2 * 4 * 5 * 6
+
+
+def test_convolutions_cost_the_same_forward_and_backward() -> None:
+    x, w, y = "2,3,8,8", "4,3,3,3", "2,4,8,8"
+    forward = 2 * (2 * 4 * 8 * 8) * (3 * 3 * 3)
+    three = "FLOAT;FLOAT"
+    assert cost("Conv2D", f"{x};{w}", three, "NCHW;NCHW", y, "FLOAT").flops == forward
+    back = cost("Conv2DBackpropInput", f"4;{w};{y}", "INT32;" + three, "ND", x, "FLOAT")
+    assert back.flops == forward
+    kernel = cost("Conv2DBackpropFilter", f"{x};4;{y}", "FLOAT;INT32;FLOAT", "ND", w, "FLOAT")
+    assert kernel.flops == forward
+
+
+def test_alexnets_first_layer_in_blocks_of_eight_costs_its_padded_size() -> None:
+    told = cost(
+        "Conv2D",
+        "32,1,224,224,8;121,4,16,8;64",
+        "FLOAT;FLOAT;FLOAT",
+        "NC1HWC0;FRACTAL_Z;ND",
+        "32,8,55,55,8",
+        "FLOAT",
+    )
+    # 3 input channels are padded to 8.
+    assert told.flops == 2 * (32 * 64 * 55 * 55) * (8 * 11 * 11)
+
+
+@pytest.mark.parametrize("shapes", ["", "a,b;c", "-1,3;3,4", ";;", "1e9", "9" * 400])
+def test_odd_shapes_give_no_crash(shapes: str) -> None:
+    for kind in ("MatMul", "Conv2D", "Conv2DBackpropInput", "FlashAttentionScore", "Add", None):
+        cost(kind, shapes, "FLOAT", None, shapes, "FLOAT")
+
+
+def test_the_work_of_an_op_of_somebodys_own_library_is_unknown() -> None:
+    assert cost("fbgemm::lookup", "8192,8720", "FLOAT", None, None, None).bytes is None
+
+
+def test_head_room_is_what_the_peak_of_the_chip_leaves(tmp_path: Path) -> None:
+    chip = {
+        "name": "Test",
+        "matches": ["test"],
+        "cube_tflops": {"FLOAT": 2 * 2048**3 / 0.4e9},
+        "vector_tflops": 1000,
+        "hbm_gb_s": 1e6,
+        "cube_cores": 1,
+        "vector_cores": 1,
+        "launch_us": 0,
+    }
+    file = tmp_path / "chips.json"
+    file.write_text(json.dumps({"chips": [chip]}))
+    table = VIEWS["roofline"].make(training(steps=1), Options(chip=file))
+    row = table.row(0, named=True)
+    assert row["type"] == "MatMulV2"
+    assert row["bound"] == "cube"
+    # Each product of 1.6 ms could take 0.4 ms.
+    assert row["head_room_ms"] == pytest.approx(5 * 1.2, abs=1e-3)
+
+
+def test_every_chip_of_ours_names_its_source() -> None:
+    for chip in read_chips():
+        assert chip.source
+        assert chip.matches
+        assert all(part == part.lower() for part in chip.matches)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", '{"chips": 3}', '{"chips": [{}]}', "[" * 100_000, '{"chips": [{"name": "a"}]}'],
+)
+def test_a_broken_chip_table_is_a_users_error(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "chips.json"
+    file.write_text(text)
+    with pytest.raises(UserError, match="no chip table"):
+        read_chips(file)
+
+
+def test_a_chip_is_found_by_the_name_that_the_capture_gives() -> None:
+    told = training(steps=1)
+    named = Profile(
+        source="x", producer="x", kind="cuda", ops=told.ops, chip="NVIDIA A100-SXM4-80GB"
+    )
+    found = chip_of(named)
+    assert found is not None
+    assert (found.name, found.assumed) == ("NVIDIA A100", False)
+    guessed = chip_of(told)
+    assert guessed is not None
+    assert guessed.assumed

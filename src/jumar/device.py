@@ -5,8 +5,9 @@ and whatever asks them something, stands here and nowhere else. What differs bet
 asked for here by everybody else, with a `Device`. `torch.cuda` and `torch_npu.npu` offer the
 same functions under the same names, so most of it speaks to either of them.
 
-What holds for both is called on a name `backend`, what only Ascend has on a name `npu`. A test
-reads those calls from this source and compares them with the names of the real package.
+What holds for both is called on a name `backend`, what only Ascend has on a name `npu`, and its
+profiler on a name `profiler`. A test reads those calls from this source and compares them with the
+names of the real package.
 """
 
 import importlib
@@ -21,7 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Literal, cast
+from typing import Any, Literal, Protocol, cast
 
 import numpy
 import torch
@@ -274,6 +275,56 @@ def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
         return True
     return isinstance(error, RuntimeError) and bool(_OUT_OF_MEMORY.search(str(error)))
+
+
+class Recorder(Protocol):
+    """A profiler, of torch or of torch_npu."""
+
+    def start(self) -> None:
+        """Record from here on."""
+        ...
+
+    def step(self) -> None:
+        """A step has ended."""
+        ...
+
+    def stop(self) -> None:
+        """Record no longer; an NPU's profiler writes its files now."""
+        ...
+
+    def export_chrome_trace(self, path: str) -> Any:
+        """Write the events as JSON."""
+        ...
+
+
+def create_recorder(device: Device, folder: Path, *, steps: int, warm_up: int) -> Recorder:
+    """The profiler of a device, with the settings that fill every column of the op table.
+
+    Args:
+        device: Whose ops are recorded, besides those of the host.
+        folder: Where the profiler of an NPU writes its files; that of others writes none.
+        steps: How many are recorded.
+        warm_up: Steps before them; torch's profiler records these too.
+    """
+    if device.kind != "npu":
+        activities = [torch.profiler.ProfilerActivity.CPU]
+        if device.kind == "cuda":
+            activities.append(torch.profiler.ProfilerActivity.CUDA)
+        return torch.profiler.profile(activities=activities, record_shapes=True)
+    profiler = importlib.import_module(f"{NPU_PACKAGE}.profiler")
+    # Level 0, the default, tells neither types nor shapes nor cores.
+    level = profiler._ExperimentalConfig(
+        profiler_level=profiler.ProfilerLevel.Level1,
+        aic_metrics=profiler.AiCMetrics.PipeUtilization,
+        export_type=[profiler.ExportType.Text, profiler.ExportType.Db],
+    )
+    return profiler.profile(
+        activities=profiler.supported_activities(),
+        schedule=profiler.schedule(wait=0, warmup=warm_up, active=steps, repeat=1),
+        on_trace_ready=profiler.tensorboard_trace_handler(str(folder)),
+        record_shapes=True,
+        experimental_config=level,
+    )
 
 
 def copy_ahead(

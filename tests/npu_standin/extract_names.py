@@ -16,7 +16,7 @@ from pathlib import Path
 from zipfile import ZipFile
 
 TABLE = Path(__file__).parent / "torch_npu_names.json"
-MODULES = ("torch_npu", "torch_npu.npu")
+MODULES = ("torch_npu", "torch_npu.npu", "torch_npu.profiler")
 """The modules whose names jumar may use."""
 
 
@@ -97,6 +97,13 @@ class Sources:
         if not isinstance(value, ast.ClassDef):
             return []
         methods = {node.name for node in value.body if isinstance(node, ast.FunctionDef)}
+        constants = {
+            target.id
+            for node in value.body
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
         # torch_npu's switches take attributes by comparing `name` with strings.
         compared = {
             constant.value
@@ -107,7 +114,7 @@ class Sources:
             and isinstance(constant, ast.Constant)
             and isinstance(constant.value, str)
         }
-        return sorted(name for name in methods | compared if not name.startswith("__"))
+        return sorted(name for name in methods | constants | compared if not name.startswith("__"))
 
 
 def names_of(wheel: Path) -> tuple[str, dict[str, dict[str, list[str]]]]:

@@ -1,7 +1,7 @@
 """Every name of torch_npu that jumar uses, against the names of the real package.
 
 The table is read from a wheel by extract_names.py. device.py calls torch_npu on variables named
-`backend`, `npu` and `current` (its stream) only; the tests hold it to that.
+`backend`, `npu`, `profiler` and `current` (its stream) only; the tests hold it to that.
 """
 
 import ast
@@ -16,8 +16,14 @@ from jumar.environment import OLDEST_TORCH
 from tests.npu_standin import SITE
 from tests.npu_standin.extract_names import TABLE
 
-ROOTS = {"backend": (), "npu": (), "side": ("Stream",), "current": ("Stream",)}
-"""Names of variables in device.py, and where in torch_npu.npu their value lives."""
+ROOTS = {
+    "backend": ("npu",),
+    "npu": ("npu",),
+    "side": ("npu", "Stream"),
+    "current": ("npu", "Stream"),
+    "profiler": ("profiler",),
+}
+"""Names of variables in device.py, and where in torch_npu their value lives."""
 GIVERS = {"_backend", "_load_npu", "_load_cuda", "get_device_module", "import_module", "load"}
 """What returns a back end's module."""
 
@@ -36,7 +42,7 @@ def chain(node: ast.expr) -> tuple[str, ...]:
 
 
 def used_names() -> set[tuple[str, ...]]:
-    """Every attribute chain in device.py that starts at torch_npu.npu."""
+    """Every attribute chain in device.py that starts at torch_npu.npu or torch_npu.profiler."""
     found: set[tuple[str, ...]] = set()
     inner = {id(node.value) for node in ast.walk(SOURCE) if isinstance(node, ast.Attribute)}
     for node in ast.walk(SOURCE):
@@ -48,15 +54,15 @@ def used_names() -> set[tuple[str, ...]]:
 
 
 def in_the_table(name: tuple[str, ...], release: str) -> bool:
-    names = RELEASES[release]["torch_npu.npu"]
-    return name[0] in names and (len(name) == 1 or name[1] in names[name[0]])
+    names = RELEASES[release][f"torch_npu.{name[0]}"]
+    return name[1] in names and (len(name) == 2 or name[2] in names[name[1]])
 
 
 def test_the_names_that_device_py_uses_are_found() -> None:
-    assert {("matmul", "allow_hf32"), ("conv", "allow_hf32"), ("Stream", "wait_stream")} <= (
-        used_names()
-    )
-    assert {("set_device",), ("max_memory_allocated",), ("synchronize",)} <= used_names()
+    called = {".".join(name) for name in used_names()}
+    assert {"npu.matmul.allow_hf32", "npu.conv.allow_hf32", "npu.Stream.wait_stream"} <= called
+    assert {"npu.set_device", "npu.max_memory_allocated", "npu.synchronize"} <= called
+    assert {"profiler.profile", "profiler.ProfilerLevel.Level1"} <= called
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -66,7 +72,14 @@ def test_the_real_package_has_what_device_py_uses(name: tuple[str, ...], release
 
 
 @pytest.mark.parametrize(
-    "name", [("memory_peak",), ("matmul", "allow_tf32"), ("Stream", "wait"), ("cuda",)]
+    "name",
+    [
+        ("npu", "memory_peak"),
+        ("npu", "matmul", "allow_tf32"),
+        ("npu", "Stream", "wait"),
+        ("npu", "cuda"),
+        ("profiler", "ProfilerLevel", "Level7"),
+    ],
 )
 def test_a_name_that_the_real_package_lacks_is_found_out(name: tuple[str, ...]) -> None:
     assert not any(in_the_table(name, release) for release in RELEASES)

@@ -23,6 +23,7 @@ def train(
     dry_run: Annotated[bool, Parameter(negative=())] = False,
     skip_corrupt: int | None = None,
     emulate_fp16: Annotated[bool, Parameter(negative=())] = False,
+    profile: Annotated[bool, Parameter(negative=())] = False,
     import_: ImportOption = (),
 ) -> int:
     """Train a recipe, or go on with a run.
@@ -47,6 +48,9 @@ def train(
         Tolerate up to this many unreadable samples (`data.skip_corrupt`).
     emulate_fp16
         On a CPU, round to the range and precision of float16 (`precision.emulate_fp16`).
+    profile
+        Record three steps after three others into `profile/` of the run, and train on;
+        `jumar profile show RUN/profile` reads it.
     import_
         Import a module of your own first, which registers recipes, networks or data sources.
     """
@@ -61,6 +65,7 @@ def train(
             device=device,
             resume=resume,
             dry_run=dry_run,
+            profile=profile,
         )
     )
 

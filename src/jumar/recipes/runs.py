@@ -11,6 +11,7 @@ from jumar.device import (
 )
 from jumar.environment import inspect_environment
 from jumar.errors import UserError
+from jumar.recipes.profiling import create_capture
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import create_recipe, import_modules
 from jumar.recipes.starting import (
@@ -34,6 +35,7 @@ from jumar.training.distribution import (
     share_text,
     wait_for_ranks,
 )
+from jumar.training.profiling import CaptureSettings
 from jumar.training.progress import Console
 from jumar.training.results import Outcome
 from jumar.training.run_directory import RunDirectory, next_run_path, write_json
@@ -69,6 +71,7 @@ class TrainRequest:
     device: str = "auto"
     resume: bool = False
     dry_run: bool = False
+    profile: bool = False
 
 
 def train_recipe(request: TrainRequest) -> int:
@@ -168,7 +171,8 @@ def _train(
 ) -> int:
     finished = _finished(run, recipe) if not request.dry_run else None
     if finished is not None:
-        console.line(finished)
+        hint = f"; to record its steps: jumar profile {run}" if request.profile else ""
+        console.line(finished + hint)
         return 0
     prepare(recipe, device)
     plan = recipe.plan(name)
@@ -186,9 +190,10 @@ def _train(
         if ranks.is_first and not request.dry_run:
             remove_leftovers(run.checkpoints)
 
+        recorded = {"recipe": name, "imports": list(imports), "settings": to_json(recipe)}
+
         def begin() -> None:
             if ranks.is_first:
-                recorded = {"recipe": name, "imports": list(imports), "settings": to_json(recipe)}
                 write_json(run.recipe, recorded)
                 write_json(run.environment, environment)
                 console.keep_log(run.log)
@@ -203,6 +208,16 @@ def _train(
             stop=stop,
             policy=policy,
             versions=_versions(environment),
+            capture=create_capture(
+                CaptureSettings() if request.profile and not request.dry_run else None,
+                task,
+                recorded,
+                environment,
+                run=run,
+                device=device,
+                ranks=ranks,
+                console=console,
+            ),
         )
         if checkpoint is not None:
             trainer.resume(checkpoint)

@@ -18,6 +18,8 @@ from typing import Any, Protocol, cast
 from jumar.errors import UserError
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory, finite
+from jumar.training.state import TrainState, Window
+from jumar.training.throughput import Pace
 
 TRAIN_HEADER = "Step   Epoch   Speed   Loss   FinLoss   LR"
 
@@ -93,6 +95,34 @@ class TrainRecord:
         if self.terms:
             record["terms"] = dict(self.terms)
         return record
+
+
+def train_record(
+    state: TrainState, window: Window, pace: Pace | None, *, steps_per_epoch: int
+) -> TrainRecord:
+    """The log line of a window; waits for the device.
+
+    Args:
+        state: After the last step of the window.
+        window: Its means.
+        pace: Its speed; None in the warm-up.
+        steps_per_epoch: For the epochs.
+    """
+    scale = state.policy.loss_scale
+    return TrainRecord(
+        step=state.step,
+        epoch=state.step / steps_per_epoch,
+        fps=None if pace is None else pace.samples_per_second,
+        losses=window.losses,
+        total_losses=window.total_losses,
+        terms=window.terms,
+        learning_rates=window.learning_rates,
+        step_ms=None if pace is None else pace.step_ms,
+        data_ms=None if pace is None else pace.data_ms,
+        loss_scale=None if scale is None else scale.scale.item(),
+        skipped_steps=state.skipped_steps,
+        elapsed_s=state.elapsed_s,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from jumar.training.clipping import clip_gradients
 from jumar.training.distribution import Ranks, maximum_over_ranks
 from jumar.training.guard import Guard
 from jumar.training.optimizers import set_learning_rate, step_unless
+from jumar.training.profiling import BACKWARD, COMMUNICATION, FORWARD, OPTIMIZER, Marks
 from jumar.training.schedules import learning_rate
 from jumar.training.settings import Plan
 from jumar.training.state import Lane, TrainState
@@ -80,7 +81,9 @@ class Stepper:
         *,
         steps_per_epoch: int,
         total_steps: int,
+        marks: Marks | None = None,
     ) -> None:
+        self._mark = marks or Marks()
         self._state = state
         self._plan = plan
         self._ranks = ranks
@@ -96,24 +99,30 @@ class Stepper:
         changed = False
         for position, lane in self._due(step):
             changed |= lane.averaged
-            rate = learning_rate(
-                lane.schedule,
-                lane.learning_rate,
-                step,
-                steps_per_epoch=self._steps_per_epoch,
-                total_steps=self._total_steps,
-            )
-            set_learning_rate(lane.optimizer, rate)
-            lane.last_rate = rate
-            loss_is_bad = self._backward(lane, batch, step)
-            blocked = self._judge(lane, loss_is_bad, step + 1, position)
-            step_unless(lane.optimizer, blocked)
-            state.drop_gradients()
-            lane.steps += 1
+            with self._mark("objective", lane.objective.name):
+                self._train(lane, batch, step, position)
         if state.ema is not None and changed:
             # A generator that is due at every second step would otherwise be averaged twice.
             state.ema.update(step)
         state.step = step + 1
+
+    def _train(self, lane: Lane, batch: Batch, step: int, position: int) -> None:
+        """Train one objective on the batch."""
+        rate = learning_rate(
+            lane.schedule,
+            lane.learning_rate,
+            step,
+            steps_per_epoch=self._steps_per_epoch,
+            total_steps=self._total_steps,
+        )
+        set_learning_rate(lane.optimizer, rate)
+        lane.last_rate = rate
+        loss_is_bad = self._backward(lane, batch, step)
+        with self._mark(OPTIMIZER):
+            blocked = self._judge(lane, loss_is_bad, step + 1, position)
+            step_unless(lane.optimizer, blocked)
+            self._state.drop_gradients()
+        lane.steps += 1
 
     def rehearse(self, batch: Batch) -> None:
         """Run forward and backward as the next step would, and leave no trace of it."""
@@ -149,10 +158,11 @@ class Stepper:
         for part in parts:
             set_random_position(lane.objective, seed, part.first_row)
             with lane.gathering(last=part is parts[-1]):
-                with state.policy.forward():
+                with self._mark(FORWARD), state.policy.forward():
                     terms = lane.forward(part.batch)
                 loss = terms["loss"]
-                state.policy.scale(loss * part.weight if len(parts) > 1 else loss).backward()
+                with self._mark(BACKWARD):
+                    state.policy.scale(loss * part.weight if len(parts) > 1 else loss).backward()
             lane.note(terms, part.weight)
             here = (~torch.isfinite(loss.detach())).float()
             bad = here if bad is None else torch.maximum(bad, here)
@@ -166,7 +176,8 @@ class Stepper:
         training, scale = self._plan.training, self._state.policy.loss_scale
         if scale is not None:
             overflow = self._state.policy.unscale_and_check(lane.parameters)
-            overflow = maximum_over_ranks(torch.maximum(overflow, loss_is_bad), self._ranks)
+            with self._mark(COMMUNICATION):
+                overflow = maximum_over_ranks(torch.maximum(overflow, loss_is_bad), self._ranks)
             scale.update(overflow)
             hopeless = self._guard.watch(scale.overflow_at_floor.float(), step, position)
             clip_gradients(lane.parameters, training.clip, training.clip_limit)

@@ -8,25 +8,27 @@ import contextlib
 import shlex
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
-from typing import Any, cast
+from typing import Any
 
 from jumar.data.faults import FaultTally
-from jumar.data.loader import resolve_workers, train_batches
+from jumar.data.loader import resolve_workers
 from jumar.data.sampler import steps_per_epoch as count_steps_per_epoch
 from jumar.data.samples import Batch
 from jumar.device import Device, copy_ahead, memory_peak_bytes, synchronize
 from jumar.errors import UserError
 from jumar.precision.policy import PrecisionPolicy
 from jumar.tasks.task import Task
+from jumar.training.batches import batches_of
 from jumar.training.cadence import Cadence, Moments, check_lengths
 from jumar.training.checkpoint import Checkpoint, NotWrittenError
 from jumar.training.distribution import Agreement, Ranks, gather_texts, share_buffers
 from jumar.training.durations import parse_duration
 from jumar.training.evaluation import Interrupted, Scores, evaluate
-from jumar.training.events import EvaluationRecord, Events, TrainRecord, create_events
+from jumar.training.events import EvaluationRecord, Events, create_events, train_record
 from jumar.training.guard import Guard, NonFiniteLoss
 from jumar.training.illustrations import keep_illustrations
 from jumar.training.keeping import Keeper
+from jumar.training.profiling import COMMUNICATION, DATA, Capture
 from jumar.training.progress import Bar, Console
 from jumar.training.rehearsal import (
     announcement,
@@ -60,6 +62,7 @@ class Trainer:
         console: What a person sees.
         stop: Whether somebody asked to stop.
         versions: For the results.
+        capture: What records some of its steps.
 
     Attributes:
         unreadable: The samples of all ranks that were left out, once the run has ended.
@@ -77,10 +80,12 @@ class Trainer:
         stop: StopRequest,
         policy: PrecisionPolicy,
         versions: Mapping[str, Any],
+        capture: Capture | None = None,
     ) -> None:
         self.task, self.plan, self.device, self.ranks = task, plan, device, ranks
         self.run, self.console, self.stop = run, console, stop
         self.policy, self._versions = policy, versions
+        self._capture = capture or Capture()
         self.steps_per_epoch = count_steps_per_epoch(
             len(task.train_data), plan.batch_size * ranks.world
         )
@@ -103,6 +108,7 @@ class Trainer:
             self._guard,
             steps_per_epoch=self.steps_per_epoch,
             total_steps=self.total_steps or 0,
+            marks=self._capture.marks,
         )
         self._cadence = Cadence(plan, self.steps_per_epoch, self.total_steps)
         self._agreement = Agreement(ranks, Moments.SIZE)
@@ -167,6 +173,9 @@ class Trainer:
 
     def _announce(self, batch: Batch) -> None:
         """Check the disk, rehearse a step and say what the run will take."""
+        self._capture.check(
+            None if self.total_steps is None else self.total_steps - self.state.step
+        )
         size = checkpoint_bytes(self.state, self.plan)
         most = self._cadence.most_checkpoints(self.state.step)
         check_disk(self.run.path, size * self._keeper.most_new(most))
@@ -238,11 +247,13 @@ class Trainer:
     def _loop(self, events: Events, batches: Iterator[Batch], batch: Batch | None) -> int:
         """Steps until the end (returns 0) or a stop (returns the exit code)."""
         self._started = time.monotonic()
-        warm_up_ends = self.state.step + WARM_UP_STEPS
+        capture, step = self._capture, self.state.step
+        warm_up_ends = step + max(WARM_UP_STEPS, capture.span)
         self.clock.drop_window()
-        with self.console.bar("training", self.total_steps, self.state.step) as bar:
+        with capture.around(step), self.console.bar("training", self.total_steps, step) as bar:
             while batch is not None:
                 self._stepper.step(batch)
+                capture.end_step()
                 self.clock.step()
                 if self.state.step == warm_up_ends:
                     synchronize(self.device)
@@ -250,7 +261,8 @@ class Trainer:
                 stopped = self._between_steps(events, bar, warmed_up=self.state.step > warm_up_ends)
                 if stopped is not None:
                     return stopped
-                with self.clock.waiting_for_data():
+                capture.begin_step(self.state.step)
+                with self.clock.waiting_for_data(), capture.marks(DATA):
                     batch = next(batches, None)
         self._agreement.finish()
         return 0
@@ -265,7 +277,8 @@ class Trainer:
         wish = self._cadence.moments(
             self.state.step, self.state.elapsed_s, signal=self.stop.signal, limit=self._time_limit_s
         )
-        due = wish.agreed(self._agreement)
+        with self._capture.marks(COMMUNICATION):
+            due = wish.agreed(self._agreement)
         if due.log:
             self._log(events, warmed_up=warmed_up)
         if due.evaluate or due.checkpoint:
@@ -289,24 +302,9 @@ class Trainer:
         if window is None:
             return
         pace = self.clock.close_window() if warmed_up else None
-        scale = self.policy.loss_scale
         self._train_loss = sum(window.losses.values())
-        events.write(
-            TrainRecord(
-                step=self.state.step,
-                epoch=self.state.step / self.steps_per_epoch,
-                fps=None if pace is None else pace.samples_per_second,
-                losses=window.losses,
-                total_losses=window.total_losses,
-                terms=window.terms,
-                learning_rates=window.learning_rates,
-                step_ms=None if pace is None else pace.step_ms,
-                data_ms=None if pace is None else pace.data_ms,
-                loss_scale=None if scale is None else scale.scale.item(),
-                skipped_steps=self.state.skipped_steps,
-                elapsed_s=self.state.elapsed_s,
-            )
-        )
+        epoch = self.steps_per_epoch
+        events.write(train_record(self.state, window, pace, steps_per_epoch=epoch))
 
     def _evaluate(self, events: Events) -> bool:
         """Score the present weights; returns whether they are the best so far."""
@@ -359,18 +357,15 @@ class Trainer:
         self._told = len(faults)
 
     def _loader(self) -> Generator[Batch]:
-        batches = train_batches(
-            self.task.train_data,
-            seed=self.plan.seed,
-            first_step=self.state.step,
-            last_step=self.total_steps or _FAR,
-            batch_per_rank=self.plan.batch_size,
-            rank=self.ranks.rank,
-            world=self.ranks.world,
+        return batches_of(
+            self.task,
+            self.plan,
+            ranks=self.ranks,
             workers=self.workers,
             tally=self.tally,
+            first_step=self.state.step,
+            last_step=self.total_steps or _FAR,
         )
-        return cast("Generator[Batch]", batches)
 
     def _events(self) -> Events:
         if not self.ranks.is_first:

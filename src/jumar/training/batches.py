@@ -1,0 +1,36 @@
+"""The batches of a run, from any step on."""
+
+from collections.abc import Generator
+from typing import cast
+
+from jumar.data.faults import FaultTally
+from jumar.data.loader import train_batches
+from jumar.data.samples import Batch
+from jumar.tasks.task import Task
+from jumar.training.distribution import Ranks
+from jumar.training.settings import Plan
+
+
+def batches_of(
+    task: Task,
+    plan: Plan,
+    *,
+    ranks: Ranks,
+    workers: int,
+    tally: FaultTally,
+    first_step: int,
+    last_step: int,
+) -> Generator[Batch]:
+    """The rank's batches of the steps from `first_step` up to `last_step`; close it in the end."""
+    batches = train_batches(
+        task.train_data,
+        seed=plan.seed,
+        first_step=first_step,
+        last_step=last_step,
+        batch_per_rank=plan.batch_size,
+        rank=ranks.rank,
+        world=ranks.world,
+        workers=workers,
+        tally=tally,
+    )
+    return cast("Generator[Batch]", batches)

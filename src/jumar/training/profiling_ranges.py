@@ -1,0 +1,68 @@
+"""Ranges around the forward of every layer, from which a trace learns which layer an op is of."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Final
+
+from torch import nn
+from torch.profiler import record_function
+from torch.utils.hooks import RemovableHandle
+
+RANGE: Final = "module:"
+"""What the name of a module's range begins with."""
+
+
+def named_layers(model: nn.Module, others: Sequence[nn.Module]) -> dict[str, nn.Module]:
+    """Every module below the model by its path in it, then those that only the others have.
+
+    Args:
+        model: The network.
+        others: Objectives, which may hold layers of their own, such as a front end.
+    """
+    named: dict[str, nn.Module] = {}
+    seen = {id(model), *map(id, others)}
+    for root in (model, *others):
+        for path, module in root.named_modules():
+            if path and id(module) not in seen:
+                seen.add(id(module))
+                named[path if path not in named else f"{type(root).__name__}.{path}"] = module
+    return named
+
+
+class ModuleRanges:
+    """Ranges around the forward of modules, from `install` to `remove`.
+
+    Args:
+        modules: By their paths.
+    """
+
+    def __init__(self, modules: Mapping[str, nn.Module]) -> None:
+        self._modules = modules
+        self._handles: list[RemovableHandle] = []
+        self._open: list[AbstractContextManager[object]] = []
+
+    def install(self) -> None:
+        """Hook into the modules; until `remove` each call of one costs some microseconds."""
+        for path, module in self._modules.items():
+            self._handles += [
+                module.register_forward_pre_hook(partial(self._enter, RANGE + path)),
+                module.register_forward_hook(self._leave, always_call=True),
+            ]
+
+    def remove(self) -> None:
+        """Leave the modules as they were."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+
+    def _enter(self, name: str, module: nn.Module, arguments: object) -> None:
+        del module, arguments
+        entered = record_function(name)
+        entered.__enter__()
+        self._open.append(entered)
+
+    def _leave(self, module: nn.Module, arguments: object, result: object) -> None:
+        del module, arguments, result
+        if self._open:
+            self._open.pop().__exit__(None, None, None)

@@ -1,0 +1,141 @@
+"""A million rows through the views, beside a bare polars read of the same file.
+
+    python benchmarks/profile_views.py SAMPLE [--rows 1000000] [--rounds 3] [--advisor MSPROF_ANALYZE]
+
+SAMPLE is a kernel_details.csv of torch_npu; its rows are repeated with later start times and other
+durations until there are enough. Each side runs in a process of its own, in turns, and is measured
+from its start to its end, with the import of Python and polars: elapsed and processor time, and the
+largest resident memory. The views are those of features 1 to 4, 11 and 12 of the command
+`jumar profile show`: rankings, groups, step split, AI CPU, cores, shapes, clock, roofline, and the
+to-do list. `--advisor` also runs `msprof-analyze advisor computation` once on the same file.
+"""
+
+import argparse
+import csv
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+VIEWS = (
+    *("types", "ops", "aicpu-time", "by-core", "by-shape", "by-dtype", "steps", "aicpu"),
+    *("cores", "dynamic", "frequency", "roofline", "todo"),
+)
+
+OURS = """
+import sys
+import jumar.profiling
+from jumar.profiling.views import VIEWS, Impossible, Options
+profile = jumar.profiling.read(sys.argv[1])
+rows = 0
+for name in sys.argv[2].split(","):
+    rows += VIEWS[name].make(profile, Options()).height
+print(profile.ops.height, rows)
+"""
+
+BARE = """
+import sys
+import polars as pl
+wanted = ["Step Id", "Name", "Type", "Accelerator Core", "Start Time(us)", "Duration(us)",
+          "Block Dim", "Input Shapes", "Input Data Types"]
+table = pl.scan_csv(sys.argv[1], infer_schema=False).select(wanted).with_columns(
+    pl.col("Duration(us)").cast(pl.Float64)).collect()
+found = table.group_by("Type", "Accelerator Core", "Input Shapes", "Input Data Types").agg(
+    pl.col("Duration(us)").sum())
+print(table.height, found.height)
+"""
+
+
+class Cost(NamedTuple):
+    """What one process took."""
+
+    elapsed: float
+    processor: float
+    memory: float
+    said: str
+
+
+def write(sample: Path, target: Path, rows: int) -> None:
+    """Repeat the sample's rows, a step after a step, with durations up to 5 % longer."""
+    with sample.open(newline="", encoding="utf-8") as file:
+        header, *found = list(csv.reader(file))
+    at = {name: index for index, name in enumerate(header)}
+    start, lasted, step = at["Start Time(us)"], at["Duration(us)"], at["Step Id"]
+    begins = [round(float(row[start].strip()[-14:]) * 1000) for row in found]
+    drawn = random.Random(1)
+    with target.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(header)
+        for index in range(rows):
+            turn, place = divmod(index, len(found))
+            row = list(found[place])
+            now = begins[place] - begins[0] + turn * 200_000_000
+            row[start] = f"17364{now // 1000:011d}.{now % 1000:03d}\t"
+            row[lasted] = f"{float(row[lasted]) * (1 + drawn.random() / 20):.3f}"
+            row[step] = str(turn)
+            writer.writerow(row)
+
+
+def run(command: list[str]) -> Cost:
+    """Run a process and measure it."""
+    began = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    said = process.stdout.read().strip()
+    _, status, used = os.wait4(process.pid, 0)
+    elapsed = time.perf_counter() - began
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{command[0]} left with {process.returncode}")
+    return Cost(elapsed, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, said)
+
+
+def show(name: str, costs: list[Cost]) -> None:
+    """The median of some rounds."""
+    elapsed = [cost.elapsed for cost in costs]
+    print(
+        f"{name:22} {statistics.median(elapsed):7.2f} s "
+        f"({min(elapsed):.2f} to {max(elapsed):.2f}), "
+        f"processor {statistics.median(cost.processor for cost in costs):.2f} s, "
+        f"{max(cost.memory for cost in costs):.0f} MiB; {costs[0].said.splitlines()[-1]}"
+    )
+
+
+def main() -> None:
+    """Write the file, run both sides in turns, print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("sample", type=Path)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--advisor", default="", help="path of the msprof-analyze command")
+    told = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        capture = Path(folder) / "rank0_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
+        capture.mkdir(parents=True)
+        file = capture / "kernel_details.csv"
+        write(told.sample, file, told.rows)
+        print(f"{told.rows} rows, {file.stat().st_size / 1e6:.0f} MB, {os.cpu_count()} processors")
+        ours = [sys.executable, "-c", OURS, str(file), ",".join(VIEWS)]
+        bare = [sys.executable, "-c", BARE, str(file)]
+        rounds = [(run(bare), run(ours)) for _ in range(told.rounds)]
+        show("bare polars read", [pair[0] for pair in rounds])
+        show(f"jumar, {len(VIEWS)} views", [pair[1] for pair in rounds])
+        ratio = statistics.median(b.elapsed / a.elapsed for a, b in rounds)
+        print(f"jumar / bare read: {ratio:.2f}")
+        if told.advisor:
+            for name in ("profiler_info_0.json", "profiler_metadata.json"):
+                beside = told.sample.parents[1] / name
+                if beside.is_file():
+                    shutil.copy(beside, capture.parent / name)
+            where = ["-d", str(capture.parent), "-o", folder, "-l", "en"]
+            show("msprof-analyze", [run([told.advisor, "advisor", "computation", *where])])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""`jumar profile show` and `gate`: what they print, write, and leave with."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.in_process import here
+
+PROGRAM = "from jumar.cli.main import run; run()"
+
+HEADER = (
+    "Step Id,Device_id,Model ID,Task ID,Stream ID,Name,Type,Accelerator Core,Start Time(us),"
+    "Duration(us),Wait Time(us),Block Num,Input Shapes,Input Data Types,Input Formats,"
+    "Output Shapes,Output Data Types,Output Formats\n"
+)
+
+
+def row(index: int, kind: str, core: str, duration: str, name: str = "") -> str:
+    start = f"17364088837046{index:02d}.000"
+    return (
+        f"1,0,4294967295,{index},2,{name or kind},{kind},{core},{start}\t,{duration},0,20,"
+        '"""2,3""",FLOAT,ND,"""2,3""",FLOAT,ND\n'
+    )
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """Three ops back to back: 10 us of Add, 5 of Cast, 5 on the AI CPU."""
+    file = tmp_path / "kernels.csv"
+    file.write_text(
+        HEADER
+        + row(0, "Add", "AI_VECTOR_CORE", "10.000")
+        + row(10, "Cast", "AI_VECTOR_CORE", "5.000")
+        + row(15, "TopK", "AI_CPU", "5.000")
+    )
+    return file
+
+
+def test_the_first_look_has_the_list_the_steps_and_the_three_rankings(small: Path) -> None:
+    out = here("profile", "show", small.name, cwd=small.parent).out
+    for part in ("What to do", "TopK runs on the AI CPU", "op_statistic", "op_summary", "0.02"):
+        assert part in out
+    assert "More with --view: aicpu" in out
+
+
+def test_json_holds_the_rows_of_the_views_that_were_asked_for(small: Path) -> None:
+    told = json.loads(
+        here("profile", "show", small, "--view", "types", "--json", cwd=small.parent).out
+    )
+    assert list(told["views"]) == ["types"]
+    assert [line["type"] for line in told["views"]["types"]] == ["Add", "Cast", "TopK"]
+    assert told["views"]["types"][0]["total_ms"] == 0.01
+
+
+def test_every_view_is_written_as_csv(small: Path, tmp_path: Path) -> None:
+    here("profile", "show", small, "--view", "all", "--csv", tmp_path / "out", cwd=tmp_path)
+    written = {path.name for path in (tmp_path / "out").iterdir()}
+    assert {"todo.csv", "steps.csv", "types.csv", "roofline.csv"} <= written
+    assert not [name for name in written if name.startswith(".")]
+    first = (tmp_path / "out" / "types.csv").read_text().splitlines()
+    assert first[1].startswith("Add,AI_VECTOR_CORE,1,0.01")
+
+
+def test_a_view_that_is_impossible_leaves_with_2_and_says_what_it_needs(small: Path) -> None:
+    done = here("profile", "show", small, "--view", "memory", cwd=small.parent, code=2)
+    assert "memory_record.csv" in done.message
+    # Asked for by `all` or by nobody, it is only listed.
+    out = here("profile", "show", small, "--view", "all", cwd=small.parent).out
+    assert "memory: needs memory over time" in out
+
+
+def test_wrong_names_and_numbers_are_users_errors(small: Path) -> None:
+    ask = ("profile", "show", small)
+    assert "collectives" in here(*ask, "--view", "colectives", cwd=small.parent, code=2).message
+    assert "0 or more" in here(*ask, "--top", "-1", cwd=small.parent, code=2).message
+    here("profile", "show", cwd=small.parent, code=2)
+    here("profile", "show", "nowhere", cwd=small.parent, code=2)
+    here(*ask, "--view", "roofline", "--chip", "nowhere", cwd=small.parent, code=2)
+    blocked = small.parent / "file"
+    blocked.write_text("")
+    here(*ask, "--csv", blocked / "out", cwd=small.parent, code=2)
+
+
+def test_names_that_would_move_the_cursor_are_spelt_out(tmp_path: Path) -> None:
+    file = tmp_path / "kernels.csv"
+    evil = "\x1b[2J\u202egnp.exe[bold]"
+    file.write_text(HEADER + row(0, evil, "AI_CORE", "3.000", name=evil), encoding="utf-8")
+    out = here("profile", "show", file, "--view", "all", cwd=tmp_path).out
+    assert "\x1b" not in out
+    assert "\u202e" not in out
+    assert "\\x1b[2J" in out
+    assert "[bold]" in out
+
+
+def test_the_gate_leaves_with_1_where_a_limit_is_passed(small: Path) -> None:
+    ask = ("profile", "gate", small)
+    here(*ask, "--max-step-ms", "0.02", "--max-aicpu-share", "25", cwd=small.parent)
+    done = here(*ask, "--max-cast-share", "24", "--max-step-ms", "1", cwd=small.parent, code=1)
+    assert "cast-share: 25.000 %, limit 24 %: EXCEEDED" in done.out
+    assert "step-ms: 0.020 ms, limit 1 ms: ok" in done.out
+    told = json.loads(here(*ask, "--max-cast-share", "1", "--json", cwd=small.parent, code=1).out)
+    assert told[0]["measured"] == 25.0
+
+
+def test_the_gate_leaves_with_2_where_it_cannot_measure_or_has_no_limit(small: Path) -> None:
+    out = subprocess.run(
+        [sys.executable, "-c", PROGRAM, "profile", "gate", str(small), "--max-rank-spread", "5"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert out.returncode == 2
+    assert "rank-spread: unknown" in out.stdout
+    assert "two ranks" in out.stdout
+    here("profile", "gate", small, cwd=small.parent, code=2)
+
+
+def test_showing_a_profile_does_not_wait_for_torch(small: Path) -> None:
+    program = (
+        "import sys\n"
+        "from jumar.cli.main import app\n"
+        f"app(['profile', 'show', {str(small)!r}], result_action='return_value')\n"
+        "assert 'torch' not in sys.modules, 'torch'\n"
+        "assert 'pandas' not in sys.modules, 'pandas'\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,6 +1,6 @@
 """A million rows through the views, beside a bare polars read of the same file.
 
-    python benchmarks/profile_views.py SAMPLE [--rows 1000000] [--rounds 3] [--advisor MSPROF_ANALYZE]
+    python benchmarks/profile_views.py SAMPLE [--rows 1000000] [--rounds 3] [--advisor COMMAND]
 
 SAMPLE is a kernel_details.csv of torch_npu; its rows are repeated with later start times and other
 durations until there are enough. Each side runs in a process of its own, in turns, and is measured

@@ -5,13 +5,15 @@ from functools import cached_property
 
 import polars as pl
 
-from jumar.profiling.profile import Profile
-from jumar.profiling.views.intervals import SPAN, difference, segments, spans, union
+from jumar.profiling.profile import OPS_SCHEMA, Profile
+from jumar.profiling.views.host_calls import Cause, causes
+from jumar.profiling.views.intervals import difference, merged, segments, spans, union
 from jumar.profiling.views.view import Options
 from jumar.profiling.views.windows import (
     as_spans,
     communication_spans,
     computing,
+    computing_spans,
     steady,
     step_windows,
 )
@@ -29,6 +31,7 @@ class Finding:
         change: What to try.
         setting: The field of a recipe that does it; empty where there is none.
         view: The view that shows all of it.
+        alone: Whether the claims are of ops: such a moment is won only where one op computes alone.
         host_ns: How long the host stood in it, over all steps; shown also where little is won.
         certain: False where the win is estimated, or an upper limit.
     """
@@ -40,6 +43,7 @@ class Finding:
     change: str
     setting: str = ""
     view: str = ""
+    alone: bool = False
     host_ns: int = 0
     certain: bool = False
 
@@ -64,10 +68,10 @@ _EQUAL = 0.98
 
 def _pace(profile: Profile, lasted: pl.DataFrame) -> int:
     """The rank from which a profile is seen, of a table with the average step of each."""
-    if lasted.is_empty():
-        return 0
+    if lasted.height < 2:
+        return int(lasted["rank"][0]) if lasted.height else 0
     longest = lasted.filter(pl.col("mean") >= _EQUAL * pl.col("mean").max())["rank"].to_list()
-    bare = difference(communication_spans(profile), union(spans(computing(profile.ops))))
+    bare = difference(communication_spans(profile), union(computing_spans(profile)))
     size = pl.col("end_ns") - pl.col("start_ns")
     waits = dict(bare.group_by("rank").agg(size.sum()).iter_rows())
     return int(max(longest, key=lambda rank: (waits.get(rank, 0), -rank)))
@@ -103,16 +107,18 @@ class Case:
 
     def mine(self, table: pl.DataFrame) -> pl.DataFrame:
         """The rows of this rank that lie in its steady steps."""
-        own = table.filter(pl.col("rank").fill_null(0) == self.rank)
-        if self.windows.is_empty() or own.is_empty():
-            return own.clear()
+        if self.windows.is_empty():
+            return table.clear()
         first, last = self.windows["begin_ns"].min(), self.windows["end_ns"].max()
-        return own.filter(pl.col("start_ns").is_between(first, last))
+        return table.filter(
+            (pl.col("rank").fill_null(0) == self.rank) & pl.col("start_ns").is_between(first, last)
+        )
 
     @cached_property
     def ops(self) -> pl.DataFrame:
         """The computing ops of this rank."""
-        return self.mine(computing(self.profile.ops))
+        # Counters are as many columns again, which no finding uses.
+        return self.mine(computing(self.profile.ops.select(list(OPS_SCHEMA))))
 
     @cached_property
     def inside(self) -> pl.DataFrame:
@@ -125,15 +131,20 @@ class Case:
         return communication_spans(self.profile).filter(pl.col("rank") == self.rank)
 
     @cached_property
-    def alone(self) -> pl.DataFrame:
-        """When exactly one op computes: without it the device would have nothing to compute."""
-        cut = segments({"compute": spans(self.ops)})
-        return cut.filter(pl.col("compute") == 1).select(list(SPAN))
-
-    @cached_property
     def computes(self) -> pl.DataFrame:
         """When any op computes."""
         return union(spans(self.ops))
+
+    @cached_property
+    def together(self) -> pl.DataFrame:
+        """When several ops compute at once: to win there, all of them would have to go."""
+        cut = segments({"compute": spans(self.ops)})
+        return merged(cut.filter(pl.col("compute") > 1))
+
+    @cached_property
+    def causes(self) -> list[Cause]:
+        """What the host spent time in."""
+        return causes(self.profile)
 
     @cached_property
     def uncovered(self) -> pl.DataFrame:

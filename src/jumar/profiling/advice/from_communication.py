@@ -4,7 +4,6 @@ import polars as pl
 
 from jumar.profiling.advice.finding import Case, Finding, carved, ms
 from jumar.profiling.views.collectives import collective_rows, collectives
-from jumar.profiling.views.host_calls import causes
 from jumar.profiling.views.intervals import intersection, length
 from jumar.profiling.views.view import Impossible, Options
 
@@ -14,7 +13,7 @@ _SHOWN = 3
 def waiting(case: Case) -> list[Finding]:
     """Collectives in which nothing is transferred while nothing computes."""
     try:
-        rows = case.mine(collective_rows(case.profile))
+        rows = case.mine(collective_rows(case.profile, uncovered=False))
     except Impossible:
         return []
     still = pl.col("wait_ns").fill_null(0) + pl.col("idle_ns").fill_null(0)
@@ -69,6 +68,8 @@ def _spent(row: dict[str, object]) -> str:
 
 def _late(case: Case) -> list[str]:
     """Who came last to the longest collective, and which ranks the profile does not hold."""
+    if len(case.profile.ranks) < 2:
+        return []
     found: list[str] = []
     table = collectives(case.profile, Options())
     late = table.filter((pl.col("late_ms") > 0.05) & (pl.col("rank") == case.rank))
@@ -92,7 +93,7 @@ def _late(case: Case) -> list[str]:
 def _meanwhile(case: Case) -> list[str]:
     """What the host did while communication was uncovered."""
     found: list[str] = []
-    for cause in causes(case.profile):
+    for cause in case.causes:
         both = length(intersection(cause.alone, case.uncovered))
         if cause.kind == "blocking" and both > 0.05 * length(case.uncovered):
             found.append(

@@ -3,7 +3,7 @@
 import polars as pl
 
 from jumar.profiling.advice.finding import Case, Finding, ms
-from jumar.profiling.views.host_calls import Cause, causes
+from jumar.profiling.views.host_calls import Cause
 from jumar.profiling.views.intervals import difference, intersection, length, spans
 
 _CHANGES = {
@@ -42,7 +42,7 @@ def from_host(case: Case) -> list[Finding]:
     left = case.free
     for finding in found:
         left = difference(left, finding.claims)
-    for cause in causes(case.profile):
+    for cause in case.causes:
         host = intersection(cause.host, case.inside)
         claims = intersection(left, cause.alone)
         left = difference(left, cause.alone)
@@ -131,7 +131,7 @@ def _augmenting(case: Case) -> list[Finding]:
 def _loading_on_cpu(case: Case) -> list[Finding]:
     """On a CPU nothing is free while the loader works; its calls themselves are the waiting."""
     found: list[Finding] = []
-    for cause in causes(case.profile):
+    for cause in case.causes:
         if cause.kind == "data":
             own = intersection(cause.host, case.inside)
             if length(own):

@@ -7,7 +7,7 @@ from jumar.profiling.profile import Profile
 from jumar.profiling.views.aicpu import ai_cpu
 from jumar.profiling.views.casts import is_cast, is_format_change
 from jumar.profiling.views.frequency import DROP, clocks
-from jumar.profiling.views.intervals import intersection, spans
+from jumar.profiling.views.intervals import spans
 from jumar.profiling.views.op_costs import family
 from jumar.profiling.views.roofline import KEY, limits, the_chip
 from jumar.profiling.views.view import Impossible
@@ -19,11 +19,6 @@ _REACHABLE = 0.7
 _TYPES = 5
 _WITH_LIMITS = ("AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV", "CUDA")
 """Cores to which the chip table's rates apply; a generator of random bits has others."""
-
-
-def _claims(case: Case, ops: pl.DataFrame) -> pl.DataFrame:
-    """The intervals of ops beside which nothing else computes."""
-    return intersection(spans(ops), case.alone)
 
 
 def _share(case: Case, ops: pl.DataFrame) -> float:
@@ -64,7 +59,8 @@ def ai_cpu_ops(case: Case) -> list[Finding]:
             Finding(
                 key="ai-cpu",
                 what=f"{kind} runs on the AI CPU ({why['reason']})",
-                claims=_claims(case, own),
+                claims=spans(own),
+                alone=True,
                 evidence=tuple(_largest(case, own, "type", "input_types", "input_shapes")),
                 change=f"{why['use_instead'][0].upper()}{why['use_instead'][1:]}.",
                 view="aicpu",
@@ -85,7 +81,8 @@ def format_changes(case: Case) -> list[Finding]:
             key="format-changes",
             what=f"{names} {'take' if kinds.height > 1 else 'takes'} {_share(case, ops):.1f} % of "
             "compute",
-            claims=_claims(case, ops),
+            claims=spans(ops),
+            alone=True,
             evidence=tuple(_largest(case, ops, "type", "input_formats", "output_formats")),
             change="Keep one layout through the network: channels_last on GPUs; on Ascend "
             "torch.npu.config.allow_internal_format=False, or npu_format_cast of the weights once "
@@ -106,7 +103,8 @@ def casts(case: Case) -> list[Finding]:
             key="casts",
             what=f"{ops.height / case.steps:g} casts a step take {_share(case, ops):.1f} % "
             "of compute",
-            claims=_claims(case, ops),
+            claims=spans(ops),
+            alone=True,
             evidence=tuple(_largest(case, ops, "input_types", "output_types", "input_shapes")),
             change="Let neighbours compute in one dtype: put the ops between two casts on the same "
             "list of modify_mixlist (`jumar profile compare` proposes the edits), and make inputs "
@@ -137,7 +135,8 @@ def wide_types(case: Case) -> list[Finding]:
             key="wide-types",
             what=f"Matrix products and convolutions compute in FLOAT: {_share(case, ops):.1f} % "
             "of compute",
-            claims=carved(_claims(case, ops), 0.5),
+            claims=carved(spans(ops), 0.5),
+            alone=True,
             evidence=tuple(_largest(case, ops, "type", "input_types", "input_shapes")),
             change="Train in allow_mix_precision with a loss scale, which halves bytes and at "
             "least halves the work of the matrix unit; estimated at half of their time, without "
@@ -176,7 +175,8 @@ def low_clock(case: Case) -> list[Finding]:
         Finding(
             key="low-clock",
             what=f"The cores' clock drops from {full:.0f} to {lowest:.0f} MHz",
-            claims=carved(intersection(carved(ops, 1 - pl.col("mhz") / full), case.alone), 1.0),
+            claims=carved(ops, 1 - pl.col("mhz") / full),
+            alone=True,
             evidence=(f"{ops.height / case.steps:g} ops a step ran below {1 - DROP:.0%} of it",),
             change="Look at temperature and power (npu-smi info -t temp, -t power; nvidia-smi -q "
             "-d PERFORMANCE) and at the limits that are set.",
@@ -208,7 +208,8 @@ def head_room(case: Case) -> list[Finding]:
                 key="head-room",
                 what=f"{row[0]} takes {ms(row[2] / case.steps)} a step, "
                 f"{row[2] / max(row[2] - row[1], 1):.1f} times what 70 % of the chip's limit gives",
-                claims=intersection(claims, case.alone),
+                claims=claims,
+                alone=True,
                 evidence=tuple(_largest(case, own, "input_shapes", "input_types", "bound")),
                 change=_BY_BOUND[str(bounds[-1])],
                 view="roofline",

@@ -84,10 +84,14 @@ def _once(case: Case, found: Sequence[Finding]) -> list[int]:
         name: finding.claims.filter(pl.col("rank") == case.rank).select(list(SPAN))
         for name, finding in zip(names, found, strict=True)
     }
-    cut = segments({"inside": case.inside, **sets}).filter(pl.col("inside") > 0)
+    cut = segments({"inside": case.inside, "together": case.together, **sets})
+    cut = cut.filter(pl.col("inside") > 0)
+    one = pl.col("together") <= 0
     owner = pl.coalesce(
-        pl.when(pl.col(name) > 0).then(pl.lit(index, dtype=pl.Int32))
-        for index, name in enumerate(names)
+        pl.when((pl.col(name) > 0) & (one if finding.alone else True)).then(
+            pl.lit(index, dtype=pl.Int32)
+        )
+        for index, (name, finding) in enumerate(zip(names, found, strict=True))
     )
     size = (pl.col("end_ns") - pl.col("start_ns")).sum()
     for index, length in cut.group_by(owner.alias("owner")).agg(size).iter_rows():

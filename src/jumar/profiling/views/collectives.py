@@ -5,15 +5,16 @@ import polars as pl
 from jumar.profiling.profile import Profile
 from jumar.profiling.views.intervals import SPAN, segments, spans
 from jumar.profiling.views.view import Impossible, Options, milliseconds
-from jumar.profiling.views.windows import communicating, computing
+from jumar.profiling.views.windows import communicating, computing, computing_spans
 
 _KEY = ("step", "group", "name")
 
 
-def collective_rows(profile: Profile) -> pl.DataFrame:
+def collective_rows(profile: Profile, *, uncovered: bool = True) -> pl.DataFrame:
     """A row a collective and rank: how its time was spent where that is known, and `uncovered_ns`.
 
     Where the producer gives no split, what a rank took longer than the quickest rank is its wait.
+    `uncovered_ns` costs a sweep over all ops, and is null where it is not asked for.
     """
     rows = profile.collectives
     if rows.is_empty():
@@ -41,7 +42,7 @@ def collective_rows(profile: Profile) -> pl.DataFrame:
     rows = rows.with_columns(turn.alias("turn")).with_columns(
         pl.coalesce("wait_ns", wait).alias("wait_ns")
     )
-    if profile.ops.is_empty():
+    if not uncovered or profile.ops.is_empty():
         return rows.with_columns(pl.lit(None, dtype=pl.Int64).alias("uncovered_ns"))
     return rows.join(_uncovered(profile, rows), on=["rank", "start_ns", "elapse_ns"], how="left")
 
@@ -52,7 +53,7 @@ _SPLIT = ("transit", "wait", "synchronization", "idle")
 def _uncovered(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:
     """How much of each collective no computing op covers."""
     own = spans(rows, duration="elapse_ns").unique()
-    cut = segments({"own": own, "compute": spans(computing(profile.ops))})
+    cut = segments({"own": own, "compute": computing_spans(profile)})
     bare = cut.filter((pl.col("own") > 0) & (pl.col("compute") <= 0)).select(list(SPAN))
     bare = bare.sort("start_ns")
     # Running sums give the bare time before any moment; a collective is a difference of two.

@@ -4,12 +4,12 @@ import polars as pl
 
 from jumar.profiling.profile import Profile
 from jumar.profiling.views.host_calls import Cause, causes, free_time
-from jumar.profiling.views.intervals import difference, intersection, length, spans, union
+from jumar.profiling.views.intervals import difference, intersection, length, union
 from jumar.profiling.views.view import Impossible, Options, milliseconds, require
 from jumar.profiling.views.windows import (
     as_spans,
     communication_spans,
-    computing,
+    computing_spans,
     step_windows,
 )
 
@@ -28,7 +28,7 @@ def host_bound(profile: Profile, _: Options) -> pl.DataFrame:
     require(profile.ops, "ops with start times", "start_ns")
     windows = as_spans(step_windows(profile), start="begin_ns")
     free = free_time(profile, windows)
-    waiting = difference(communication_spans(profile), union(spans(computing(profile.ops))))
+    waiting = difference(communication_spans(profile), union(computing_spans(profile)))
     rows: list[dict[str, object]] = []
     found = causes(profile)
     ranks = windows["rank"].unique().sort().to_list()

@@ -7,7 +7,7 @@ import polars as pl
 
 from jumar.profiling.profile import Profile
 from jumar.profiling.views.intervals import SPAN, difference, spans, union
-from jumar.profiling.views.windows import communication_spans, computing, step_windows
+from jumar.profiling.views.windows import communication_spans, computing_spans, step_windows
 
 BLOCKING = (
     ("aten::item", r"^aten::(item|_local_scalar_dense)$"),
@@ -85,5 +85,5 @@ def _counted(rows: pl.DataFrame) -> tuple[dict[int, int], dict[int, int]]:
 
 def free_time(profile: Profile, windows: pl.DataFrame) -> pl.DataFrame:
     """When the device neither computes nor communicates, within the given intervals."""
-    busy = pl.concat([union(spans(computing(profile.ops))), communication_spans(profile)])
+    busy = pl.concat([union(computing_spans(profile)), communication_spans(profile)])
     return difference(windows, busy)

@@ -39,32 +39,37 @@ def segments(sets: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
                 pl.lit(step if name == other else 0, dtype=pl.Int32).alias(other) for other in sets
             ]
             edges.append(taken.select("rank", pl.col(edge).alias("start_ns"), *marks))
-    swept = (
-        pl.concat(edges)
-        .lazy()
-        .group_by("rank", "start_ns")
-        .agg(pl.col(name).sum() for name in sets)
-        .sort("rank", "start_ns")
+    table = pl.concat(edges)
+    # Sorting by one column is several times as fast, and most profiles are of one rank.
+    keys = ["rank", "start_ns"] if table["rank"].n_unique() > 1 else ["start_ns"]
+    return (
+        table.lazy()
+        .sort(keys)
         .with_columns(
-            pl.col("start_ns").shift(-1).over("rank").alias("end_ns"),
-            *(pl.col(name).cum_sum().over("rank") for name in sets),
+            pl.col("start_ns").shift(-1).over("rank").alias("end_ns")
+            if len(keys) > 1
+            else pl.col("start_ns").shift(-1).alias("end_ns"),
+            # The counts of all ranks sum up to 0 at their ends, so that one sum serves them all.
+            *(pl.col(name).cum_sum() for name in sets),
         )
+        # Edges at one moment are one; only after the last of them do the counts hold.
+        .filter(pl.col("end_ns") > pl.col("start_ns"))
+        .select("rank", "start_ns", "end_ns", *sets)
+        .collect()
     )
-    return swept.drop_nulls("end_ns").select("rank", "start_ns", "end_ns", *sets).collect()
 
 
 def union(table: pl.DataFrame) -> pl.DataFrame:
     """The intervals of a table with those put together that touch or overlap."""
-    cut = segments({"set": table}).filter(pl.col("set") > 0)
-    new = (pl.col("start_ns") != pl.col("end_ns").shift(1)) | (
-        pl.col("rank") != pl.col("rank").shift(1)
-    )
-    return (
-        cut.with_columns(new.fill_null(True).cum_sum().alias("part"))
-        .group_by("part", maintain_order=True)
-        .agg(pl.col("rank").first(), pl.col("start_ns").min(), pl.col("end_ns").max())
-        .drop("part")
-    )
+    return merged(segments({"set": table}).filter(pl.col("set") > 0))
+
+
+def merged(cut: pl.DataFrame) -> pl.DataFrame:
+    """Segments in order, with those put together that touch."""
+    apart = (cut["start_ns"] != cut["end_ns"].shift(1)) | (cut["rank"] != cut["rank"].shift(1))
+    begins = apart.fill_null(True)
+    ends = begins.shift(-1, fill_value=True)
+    return cut.filter(begins).select("rank", "start_ns").with_columns(cut.filter(ends)["end_ns"])
 
 
 def length(table: pl.DataFrame) -> int:

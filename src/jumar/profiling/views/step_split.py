@@ -3,12 +3,12 @@
 import polars as pl
 
 from jumar.profiling.profile import Profile
-from jumar.profiling.views.intervals import segments, spans
+from jumar.profiling.views.intervals import segments
 from jumar.profiling.views.view import Options, milliseconds, require
 from jumar.profiling.views.windows import (
     as_spans,
     communication_spans,
-    computing,
+    computing_spans,
     in_steps,
     step_windows,
 )
@@ -32,7 +32,7 @@ def step_split(profile: Profile) -> pl.DataFrame:
     windows = step_windows(profile)
     cut = segments(
         {
-            "compute": spans(computing(profile.ops)),
+            "compute": computing_spans(profile),
             "communication": communication_spans(profile),
             "window": as_spans(windows),
         }

@@ -1,0 +1,62 @@
+"""Op types of profiles by the names that `modify_mixlist` takes."""
+
+from functools import cache
+
+_KERNELS_OF = ("mkldnn_", "cudnn_", "miopen_", "native_", "npu_", "_")
+"""What stands before the name of an op that torch hands on to a library."""
+
+
+@cache
+def list_name(kind: str) -> str:
+    """The name under which an op type can be listed, or an empty string.
+
+    A backward op follows its forward op, so it gets that one's name. An aten op gets the name of
+    the CANN type that covers all forms of it: `addmm`, which `linear` comes to, cannot be listed
+    with effect alone.
+    """
+    from jumar.precision.optypes import groups_by_type
+
+    group = groups_by_type().get(kind)
+    if group is not None:
+        if not group.ops:
+            return ""
+        return kind if kind in group.types else group.types[0]
+    known = _types_by_packet()
+    plain = kind.removeprefix("aten::").removesuffix("_").partition(".")[0]
+    for name in (plain, *_shorter(plain)):
+        if name in known:
+            return known[name]
+    return ""
+
+
+def _shorter(name: str) -> list[str]:
+    """`_softmax_backward_data` as `softmax`, step by step."""
+    found: list[str] = []
+    for suffix in ("_data", "_backward", "_overrideable"):
+        if name.endswith(suffix):
+            name = name.removesuffix(suffix)
+            found.append(name)
+    again = True
+    while again:
+        again = False
+        for prefix in _KERNELS_OF:
+            if name.startswith(prefix) and len(name) > len(prefix):
+                name = name.removeprefix(prefix)
+                found.append(name)
+                again = True
+    return found
+
+
+@cache
+def _types_by_packet() -> dict[str, str]:
+    """The first CANN type of each aten op, whatever its overload.
+
+    Where several types stand for one op, as `BiasAdd` and `Add` do, it is that which torch means.
+    """
+    from jumar.precision.optypes import op_groups
+
+    found: dict[str, str] = {}
+    for group in sorted(op_groups(), key=lambda group: bool(group.shares)):
+        for op in group.ops:
+            found.setdefault(op.partition(".")[0], group.types[0])
+    return found

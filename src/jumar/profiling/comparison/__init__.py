@@ -1,0 +1,24 @@
+"""Profiles against each other: where the change of step time comes from, and which casts to lose.
+
+`compare` splits the difference into parts that add up to it exactly; `propose` turns a pair of
+precision modes into edits of `modify_mixlist`.
+"""
+
+from jumar.profiling.comparison.chains import cancelling_chains
+from jumar.profiling.comparison.mixlist import Edit, as_mixlist, propose
+from jumar.profiling.comparison.own_times import Side, side_of
+from jumar.profiling.comparison.parts import TITLES, Comparison, Part, compare, compare_sides
+
+__all__ = [
+    "TITLES",
+    "Comparison",
+    "Edit",
+    "Part",
+    "Side",
+    "as_mixlist",
+    "cancelling_chains",
+    "compare",
+    "compare_sides",
+    "propose",
+    "side_of",
+]

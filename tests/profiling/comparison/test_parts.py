@@ -1,0 +1,153 @@
+"""The parts of a comparison add up to the difference, whatever the profiles are."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jumar.profiling.comparison import TITLES, Comparison, compare, compare_sides, side_of
+from jumar.profiling.profile import OPS_SCHEMA, Profile
+from jumar.profiling.views import Impossible
+from tests.profiling.generated import MATMUL_NS, VECTOR_NS, frame, training
+
+_TYPES = ("MatMulV2", "Add", "Cast", "TransData", "hcom_allReduce_", "copy_", "Softmax")
+_CORES = {"hcom_allReduce_": "COMMUNICATION", "copy_": "CUDA_MEMCPY"}
+
+
+@st.composite
+def profiles(draw: st.DrawFn) -> Profile:
+    """Ops that overlap, touch, have no length, run on several streams and into the next step."""
+    rows = []
+    for task in range(draw(st.integers(1, 24))):
+        kind = draw(st.sampled_from(_TYPES))
+        dtype = draw(st.sampled_from(("FLOAT", "FLOAT16", None)))
+        rows.append(
+            {
+                "rank": 0,
+                "step": draw(st.integers(0, 2)),
+                "stream": draw(st.sampled_from("12")),
+                "task": task,
+                "name": f"{kind}{task}",
+                "type": kind,
+                "core": _CORES.get(kind, "AI_CORE"),
+                "start_ns": 1_700_000_000_000_000_000 + draw(st.integers(0, 120)),
+                "duration_ns": draw(st.integers(0, 40)),
+                "input_shapes": draw(st.sampled_from(("2,3", "4,5;6"))),
+                "input_types": dtype,
+                "output_types": dtype,
+            }
+        )
+    return Profile(source="drawn", producer="jumar", kind="npu", ops=frame(rows, OPS_SCHEMA))
+
+
+@given(profiles(), profiles())
+@settings(max_examples=60, deadline=None)
+def test_the_parts_add_up_to_the_difference_to_the_nanosecond(
+    before: Profile, after: Profile
+) -> None:
+    try:
+        found = compare(before, after)
+    except Impossible:
+        return
+    assert sum(part.delta_ns for part in found.parts) == found.delta_ns
+    assert sum(part.before_ns for part in found.parts) == found.before_ns
+    assert sum(part.after_ns for part in found.parts) == found.after_ns
+    assert int(found.changes["delta_ns"].sum()) == found.delta_ns
+    assert all(part.faster_ns + part.slower_ns == part.delta_ns for part in found.parts)
+    for side in (found.before, found.after):
+        for step in side.steps:
+            assert step.waiting_ns == sum(step.waits.values())
+            assert all(row.own_ns >= 0 for row in step.rows)
+
+
+@given(profiles())
+@settings(max_examples=20, deadline=None)
+def test_a_profile_does_not_differ_from_itself(profile: Profile) -> None:
+    try:
+        side = side_of(profile)
+    except Impossible:
+        return
+    found = compare_sides(side, side)
+    assert not (found.changes["delta_ns"] != 0).any()
+    assert not {"count", "replaced", "dtype", "shape"} & {part.name for part in found.parts}
+
+
+def _delta(found: Comparison, name: str) -> int:
+    return sum(part.delta_ns for part in found.parts if part.name == name)
+
+
+def test_a_storm_of_casts_is_all_of_the_difference() -> None:
+    found = compare(training(steps=3), training(steps=3, casts=7))
+    assert found.delta_ns == 3 * 7 * 200_000 == _delta(found, "casts")
+    assert found.changes.row(0, named=True)["type"] == "Cast FLOAT to FLOAT16"
+
+
+def test_waiting_for_the_loader_is_waiting() -> None:
+    found = compare(training(steps=4), training(steps=4, loader_ns=3_000_000))
+    assert _delta(found, "waiting") == found.delta_ns
+    assert found.delta_ns > 0
+
+
+def test_half_the_clock_is_slower_kernels() -> None:
+    found = compare(training(steps=3), training(steps=3, clock_drop_step=0))
+    assert _delta(found, "kernel") == found.delta_ns == 3 * (5 * MATMUL_NS + 4 * VECTOR_NS)
+
+
+def test_another_op_is_counted_as_added() -> None:
+    found = compare(training(steps=3), training(steps=3, ai_cpu_ns=2_000_000))
+    assert _delta(found, "count") == found.delta_ns == 6_000_000
+
+
+def test_a_lower_dtype_is_a_changed_dtype_though_casts_stand_between() -> None:
+    before = training(steps=2)
+    lower = pl.when(pl.col("type") == "MatMulV2")
+    ops = training(steps=2, casts=3).ops.with_columns(
+        *(
+            lower.then(pl.col(name).str.replace_all("FLOAT", "FLOAT16"))
+            .otherwise(pl.col(name))
+            .alias(name)
+            for name in ("input_types", "output_types")
+        ),
+        lower.then(pl.col("duration_ns") // 4)
+        .otherwise(pl.col("duration_ns"))
+        .alias("duration_ns"),
+    )
+    after = Profile(source="after", producer="jumar", kind="npu", ops=ops)
+    found = compare(before, after)
+    assert _delta(found, "dtype") == -2 * 5 * MATMUL_NS * 3 // 4
+    assert _delta(found, "casts") == 2 * 3 * 200_000
+    assert _delta(found, "kernel") == 0
+    assert found.changes_dtypes
+
+
+def test_two_ops_in_place_of_one_are_named_as_replaced() -> None:
+    before = training(steps=2)
+    first = (pl.col("type") == "Add") & (pl.col("module") == "layers.1")
+    ops = before.ops.with_columns(
+        pl.when(first).then(pl.lit("AddRelu")).otherwise(pl.col("type")).alias("type")
+    )
+    found = compare(before, Profile(source="fused", producer="jumar", kind="npu", ops=ops))
+    row = found.changes.filter(part="replaced").row(0, named=True)
+    assert row["type"] == "Add → AddRelu"
+    assert (row["before_count"], row["after_count"]) == (2, 2)
+
+
+def test_a_profile_without_times_is_refused() -> None:
+    with pytest.raises(Impossible):
+        compare(training(), Profile(source="x", producer="x", kind="npu", ops=training().ops[:0]))
+
+
+def test_every_part_has_a_title_that_fits_a_table() -> None:
+    assert all(len(title) <= 40 for title in TITLES.values())
+
+
+def test_the_real_pair_adds_up(shared: Path) -> None:
+    from jumar.profiling import read
+
+    folder = shared / "data/msprof/torch_npu_level1_2rank"
+    found = compare(read(folder / "rank0_ascend_pt"), read(folder / "rank1_ascend_pt"))
+    assert sum(part.delta_ns for part in found.parts) == found.delta_ns
+    # The same training on both ranks: the same ops, so nothing is added, gone or replaced.
+    assert not {"count", "replaced", "dtype"} & {part.name for part in found.parts}

@@ -33,13 +33,13 @@ def nanoseconds(column: pl.Expr, unit: str) -> pl.Expr:
     parts = column.str.split_exact(".", 1)
     whole = parts.struct.field("field_0")
     text = parts.struct.field("field_1").fill_null("")
-    fraction = (text + "0" * (digits + 1)).str.slice(0, digits + 1)
+    fraction = text.str.pad_end(digits + 1, "0").str.slice(0, digits + 1)
     number = whole.cast(pl.Int64, strict=False)
     fits = number.is_between(-(_LARGEST // 10**digits) + 1, _LARGEST // 10**digits - 1)
     size = number.abs() * 10**digits + (fraction.cast(pl.Int64, strict=False) + 5) // 10
     exact = pl.when(fits).then(pl.when(whole.str.starts_with("-")).then(-size).otherwise(size))
-    plain = column.str.contains("e", literal=True) | column.str.contains("E", literal=True)
-    return pl.when(plain).then(_scientific(column, digits)).otherwise(exact)
+    power = column.str.contains_any(["e", "E"])
+    return pl.when(power).then(_scientific(column, digits)).otherwise(exact)
 
 
 def _scientific(column: pl.Expr, digits: int) -> pl.Expr:

@@ -1,7 +1,14 @@
 """Calls within calls: what each did itself, and which one was running at a moment."""
 
+from typing import Final
+
 import numpy as np
 import polars as pl
+
+_MOMENT: Final = -1
+"""A duration that no call has: such a row lies in calls, and none lies in it."""
+
+_BLOCK: Final = 65_536
 
 
 def self_times(calls: pl.DataFrame) -> pl.Series:
@@ -10,23 +17,12 @@ def self_times(calls: pl.DataFrame) -> pl.Series:
     Args:
         calls: `thread`, `start_ns`, `duration_ns`; in any order.
     """
-    threads, starts, ends, order = _sorted(calls)
-    own = ends - starts
-    stack: list[int] = []
-    ends_list, threads_list, durations = ends.tolist(), threads.tolist(), own.tolist()
-    starts_list = starts.tolist()
-    result = own.tolist()
-    thread = None
-    for row in order:
-        if threads_list[row] != thread:
-            thread = threads_list[row]
-            stack.clear()
-        while stack and ends_list[stack[-1]] <= starts_list[row]:
-            stack.pop()
-        if stack:
-            result[stack[-1]] -= durations[row]
-        stack.append(row)
-    return pl.Series("self_ns", np.maximum(np.array(result, dtype=np.int64), 0))
+    durations = calls["duration_ns"].fill_null(0).to_numpy().astype(np.int64)
+    within = np.zeros(calls.height, dtype=np.int64)
+    parents = _parents(calls)
+    inner = parents >= 0
+    np.add.at(within, parents[inner], durations[inner])
+    return pl.Series("self_ns", np.maximum(durations - within, 0))
 
 
 def innermost(calls: pl.DataFrame, moments: pl.DataFrame) -> pl.Series:
@@ -38,38 +34,48 @@ def innermost(calls: pl.DataFrame, moments: pl.DataFrame) -> pl.Series:
     """
     both = pl.concat(
         [
-            calls.select("thread", "start_ns", "duration_ns").with_row_index("row"),
-            moments.select(
-                "thread", "start_ns", pl.lit(-1, pl.Int64).alias("duration_ns")
-            ).with_row_index("row"),
+            calls.select("thread", "start_ns", "duration_ns"),
+            moments.select("thread", "start_ns", pl.lit(_MOMENT, pl.Int64).alias("duration_ns")),
         ]
     )
-    threads, starts, ends, order = _sorted(both)
-    threads_list, starts_list, ends_list = threads.tolist(), starts.tolist(), ends.tolist()
-    rows = both["row"].to_list()
-    found: list[int | None] = [None] * moments.height
-    stack: list[int] = []
-    thread = None
-    for place in order:
-        if threads_list[place] != thread:
-            thread = threads_list[place]
-            stack.clear()
-        while stack and ends_list[stack[-1]] <= starts_list[place]:
-            stack.pop()
-        if place < calls.height:
-            stack.append(place)
-        elif stack:
-            found[rows[place]] = rows[stack[-1]]
-    return pl.Series("row", found, dtype=pl.UInt32)
+    found = pl.Series("row", _parents(both)[calls.height :])
+    return found.set(found < 0, None)
 
 
-def _sorted(calls: pl.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[int]]:
-    """Threads as numbers, starts, ends, and the order in which calls begin, outer ones first."""
-    threads = calls["thread"].fill_null("").rank("dense").to_numpy().astype(np.int64)
+def _parents(calls: pl.DataFrame) -> np.ndarray:
+    """The row of the call around each call, or -1.
+
+    A sweep over calls in the order in which they begin, outer ones first. Only a block of rows at
+    a time becomes Python numbers: of ten million calls they would be gigabytes.
+    """
+    threads = calls["thread"].fill_null("").rank("dense").to_numpy().astype(np.int32)
     starts = calls["start_ns"].fill_null(0).to_numpy().astype(np.int64)
     durations = calls["duration_ns"].fill_null(0).to_numpy().astype(np.int64)
+    ends = starts + durations
     order = np.lexsort((-durations, starts, threads))
-    return threads, starts, starts + durations, order.tolist()
+    result = np.full(len(order), -1, dtype=np.int64)
+    stack: list[tuple[int, int]] = []
+    thread = -1
+    for block in range(0, len(order), _BLOCK):
+        rows = order[block : block + _BLOCK]
+        parents: list[int] = []
+        for row, of, start, end in zip(
+            rows.tolist(),
+            threads[rows].tolist(),
+            starts[rows].tolist(),
+            ends[rows].tolist(),
+            strict=True,
+        ):
+            if of != thread:
+                thread = of
+                stack.clear()
+            while stack and stack[-1][0] <= start:
+                stack.pop()
+            parents.append(stack[-1][1] if stack else -1)
+            if end >= start:
+                stack.append((end, row))
+        result[rows] = parents
+    return result
 
 
 def with_waits(ops: pl.DataFrame) -> pl.DataFrame:

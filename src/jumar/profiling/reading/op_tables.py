@@ -13,6 +13,13 @@ from jumar.profiling.reading.part import Part
 
 _TIMES: Final = ("start_ns", "duration_ns", "wait_ns", "launch_ns")
 _PRODUCERS: Final = {"op_summary": "msprof", "kernel_details": "torch_npu"}
+_NEEDED: Final = (
+    ("type", "types of ops (profiler level 0)", ("casts", "AI CPU", "compare by type")),
+    ("core", "cores of ops (profiler level 0)", ("AI CPU", "low core use")),
+    ("input_types", "types of inputs", ("casts", "precision")),
+    ("input_shapes", "shapes of inputs", ("roofline", "casts")),
+    ("start_ns", "start times", ("step split", "timeline")),
+)
 _CORES: Final = {"AICPU": "AI_CPU", "HCCL": COMMUNICATION, "AIV": "AI_VECTOR_CORE"}
 _COLLECTIVE: Final = r"^hcom_[a-zA-Z]"
 
@@ -22,9 +29,12 @@ def read_ops(path: Path, shown: str, kind: str) -> Part:
     with scanned(path) as frame:
         names = frame.collect_schema().names()
         wanted, pmu = _columns(names)
-        picked = frame.select(*wanted.values(), *pmu.values())
-        ops = picked.with_columns(_core(list(wanted)).alias("core")).collect()
-    whole = ops.filter(pl.col("duration_ns").is_not_null() & pl.col("name").is_not_null())
+        # Streamed, a million rows need 0.7 GB; at once, 1.9 GB.
+        ops = frame.select(*wanted.values(), *pmu.values()).collect(engine="streaming")
+    ops = ops.with_columns(_core(ops.columns).alias("core"))
+    whole = ops
+    if ops["duration_ns"].null_count() or ops["name"].null_count():
+        whole = ops.filter(pl.col("duration_ns").is_not_null() & pl.col("name").is_not_null())
     missing = _gaps(whole, shown)
     if whole.height < ops.height:
         lost = ops.height - whole.height
@@ -51,7 +61,9 @@ def _columns(names: list[str]) -> tuple[dict[str, pl.Expr], dict[str, pl.Expr]]:
             continue
         if target is None:
             if found.base not in headers.IGNORED:
-                pmu[found.name.strip()] = clean(pl.col(name)).cast(pl.Float64, strict=False)
+                # Not stripped: a million rows of 30 counters cost more than all else together,
+                # and only times carry a TAB.
+                pmu[found.name.strip()] = pl.col(name).cast(pl.Float64, strict=False)
         elif target not in wanted:
             unit = found.unit if found.unit in DIGITS else "us"
             wanted[target] = _value(pl.col(name), target, unit)
@@ -67,11 +79,12 @@ def _value(column: pl.Expr, target: str, unit: str) -> pl.Expr:
         # A scalar alone is `""` in quotes, and is not the same as `N/A`.
         text = column.str.strip_chars(" \t\r\n")
         return pl.when(text != "N/A").then(text.str.strip_chars('"'))
-    text = clean(column)
+    bare = column.str.strip_chars(' \t\r\n"')
     if target in _TIMES:
-        return nanoseconds(text, unit)
+        return nanoseconds(bare, unit)
     if OPS_SCHEMA[target].is_integer():
-        return text.cast(OPS_SCHEMA[target], strict=False)
+        return bare.cast(OPS_SCHEMA[target], strict=False)
+    text = clean(column)
     if target.endswith("_types"):
         return text.str.replace_all("DT_", "", literal=True)
     if target.endswith("_formats"):
@@ -97,14 +110,13 @@ def _kind(ops: pl.DataFrame) -> Kind:
 def _gaps(ops: pl.DataFrame, shown: str) -> list[Missing]:
     """What the table does not hold, with the analyses that need it."""
     found: list[Missing] = []
-    for column, what, needed_for in (
-        ("type", "types of ops (profiler level 0)", ("casts", "AI CPU", "compare by type")),
-        ("core", "cores of ops (profiler level 0)", ("AI CPU", "low core use")),
-        ("input_types", "types of inputs", ("casts", "precision")),
-        ("input_shapes", "shapes of inputs", ("roofline", "casts")),
-        ("start_ns", "start times", ("step split", "timeline")),
-    ):
-        of_device = ops.filter(pl.col("core").is_null() | (pl.col("core") != COMMUNICATION))
-        if of_device.height and (column not in ops.columns or of_device[column].is_null().all()):
+    of_device = (pl.col("core") != COMMUNICATION).fill_null(True)
+    for column, what, needed_for in _NEEDED:
+        there = ops.select(of_device.alias("asked"), known=_known(column, ops.columns))
+        if there["asked"].any() and not (there["asked"] & there["known"]).any():
             found.append(Missing(file=shown, what=what, needed_for=needed_for))
     return found
+
+
+def _known(column: str, present: list[str]) -> pl.Expr:
+    return pl.col(column).is_not_null() if column in present else pl.lit(False)

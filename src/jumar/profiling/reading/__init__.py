@@ -8,7 +8,7 @@ import polars as pl
 
 from jumar.errors import UserError
 from jumar.profiling.profile import Missing, Profile
-from jumar.profiling.reading import ascend_trace, kineto
+from jumar.profiling.reading import ascend_trace, kineto, mindspore
 from jumar.profiling.reading.archives import unpacked
 from jumar.profiling.reading.communication import (
     read_communication,
@@ -103,6 +103,14 @@ _READERS: Final[dict[str, Callable[[Path, str, str], Part]]] = {
     "profiler_metadata": read_nothing,
     "msprof_info": read_msprof_info,
     "sqlite": read_database,
+    "mindspore_aicpu": mindspore.read_aicpu,
+    "mindspore_op_type": mindspore.read_op_types,
+    "mindspore_op_detail": mindspore.read_op_details,
+    "mindspore_framework": mindspore.read_framework,
+    "mindspore_step_trace": mindspore.read_steps,
+    # Texts that repeat what the CSV files beside them hold.
+    "mindspore_aicpu_text": read_nothing,
+    "mindspore_op_text": read_nothing,
 }
 
 

@@ -122,7 +122,7 @@ def _tables(parts: Sequence[Part]) -> dict[str, pl.DataFrame]:
     result: dict[str, pl.DataFrame] = {}
     ops = _best([(part.kind, part.ops) for part in parts], _OPS_FROM)
     if ops:
-        result["ops"] = _launched(_once(ops), parts)
+        result["ops"] = _detailed(_launched(_once(ops), parts), parts)
     steps = _best([(_kind_of_steps(part), part.steps) for part in parts], _STEPS_FROM)
     if steps:
         result["steps"] = _bounded(
@@ -188,6 +188,16 @@ def _once(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
         return tables[0]
     rows = pl.concat(tables, how="diagonal_relaxed")
     return rows.unique([name for name in _SAME_OP if name in rows.columns], maintain_order=True)
+
+
+def _detailed(ops: pl.DataFrame, parts: Sequence[Part]) -> pl.DataFrame:
+    """The ops of MindSpore with their shapes and types, which stand in another file by name."""
+    facts = [part.statistics["framework"] for part in parts if "framework" in part.statistics]
+    if not facts or "input_shapes" in ops.columns:
+        return ops
+    return ops.join(
+        facts[0].unique("name", keep="first"), on="name", how="left", maintain_order="left"
+    )
 
 
 def _launched(ops: pl.DataFrame, parts: Sequence[Part]) -> pl.DataFrame:

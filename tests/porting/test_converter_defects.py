@@ -15,11 +15,11 @@ import pytest
 
 from jumar.porting.edits import FileReport
 from jumar.porting.options import LossScale, PortOptions
-from jumar.porting.project import Project
-from jumar.porting.rewriting import port_file
-from jumar.porting.source import SourceText, decode
-from jumar.porting.tree import port_tree
-from jumar.porting.writing import write_tree
+from jumar.porting.rewriting.port_file import port_file
+from jumar.porting.script.project import Project
+from jumar.porting.script.source import SourceText, decode
+from jumar.porting.tree.porting import port_tree
+from jumar.porting.tree.writing import write_tree
 
 TF = "import tensorflow as tf\n\n"
 HVD = "import tensorflow as tf\nimport horovod.tensorflow as hvd\n\n"

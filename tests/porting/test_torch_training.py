@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from jumar.porting.options import PortOptions
-from jumar.porting.project import Project
-from jumar.porting.rewriting import port_file
-from jumar.porting.source import SourceText
+from jumar.porting.rewriting.port_file import port_file
+from jumar.porting.script.project import Project
+from jumar.porting.script.source import SourceText
 from tests.npu_standin import CannotBuildError
 from tests.npu_standin.build import built_library
 

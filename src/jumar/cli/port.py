@@ -12,9 +12,9 @@ from cyclopts import App, Parameter
 from jumar.errors import UserError
 
 if TYPE_CHECKING:
-    from jumar.porting.additions import Additions
     from jumar.porting.edits import TreeReport
-    from jumar.porting.writing import Written
+    from jumar.porting.tree.additions import Additions
+    from jumar.porting.tree.writing import Written
 
 app = App(
     name="port",
@@ -111,11 +111,11 @@ def port(
     exit_code
         Leave with 1 where something is or would be changed.
     """
-    from jumar.porting.additions import additions
     from jumar.porting.options import PortOptions, parse_loss_scale, precision_mode
     from jumar.porting.report.json_report import dumps
     from jumar.porting.report.saving import report_suffix, save_report
-    from jumar.porting.tree import port_tree
+    from jumar.porting.tree.additions import additions
+    from jumar.porting.tree.porting import port_tree
 
     _check(to, in_place, force, jobs)
     for each in report:
@@ -165,11 +165,11 @@ def _write(
     force: bool,
 ) -> "Written | None":
     if to is not None:
-        from jumar.porting.writing import write_tree
+        from jumar.porting.tree.writing import write_tree
 
         return write_tree(ported, path, to, added)
     if in_place:
-        from jumar.porting.in_place import write_in_place
+        from jumar.porting.tree.in_place import write_in_place
 
         return write_in_place(ported, path, added, force=force)
     return None
@@ -261,7 +261,7 @@ def rules(
     """
     import json
 
-    from jumar.porting.registry import all_rules
+    from jumar.porting.rewriting.registry import all_rules
 
     found = [rule for rule in all_rules() if from_ in (None, rule.language)]
     if json_:

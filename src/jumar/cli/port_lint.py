@@ -33,7 +33,7 @@ def lint(
     lang
         Language of the findings.
     """
-    from jumar.porting.lint import lint_tree
+    from jumar.porting.lint.linting import lint_tree
 
     report = lint_tree(path)
     if json_:

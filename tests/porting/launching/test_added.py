@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from jumar.errors import UserError
 from jumar.porting.launching import added_files
+from jumar.porting.npu.session_options import OUTPUT_FOLDERS
 from jumar.porting.options import PortOptions
-from jumar.porting.session_options import OUTPUT_FOLDERS
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import pytest
 
 from jumar.porting.edits import FileReport
 from jumar.porting.options import PortOptions
-from jumar.porting.project import Project
-from jumar.porting.rewriting import port_file
-from jumar.porting.source import SourceText
+from jumar.porting.rewriting.port_file import port_file
+from jumar.porting.script.project import Project
+from jumar.porting.script.source import SourceText
 
 TF = "import tensorflow as tf\n\n"
 MAKES = f"{TF}\ndef make_config(folder):\n    return tf.estimator.RunConfig(folder)\n"

@@ -7,10 +7,10 @@ import pytest
 
 from jumar.porting.edits import FileReport
 from jumar.porting.options import PortOptions
-from jumar.porting.project import Project
-from jumar.porting.registry import Example, Rule, all_rules
-from jumar.porting.rewriting import port_file
-from jumar.porting.source import SourceText
+from jumar.porting.rewriting.port_file import port_file
+from jumar.porting.rewriting.registry import Example, Rule, all_rules
+from jumar.porting.script.project import Project
+from jumar.porting.script.source import SourceText
 
 NOWHERE = Project(Path("nowhere"))
 EXAMPLES = [

@@ -6,9 +6,9 @@ import pytest
 
 from jumar.porting.edits import FileReport
 from jumar.porting.options import PortOptions, parse_loss_scale
-from jumar.porting.project import Project
-from jumar.porting.rewriting import port_file
-from jumar.porting.source import SourceText
+from jumar.porting.rewriting.port_file import port_file
+from jumar.porting.script.project import Project
+from jumar.porting.script.source import SourceText
 
 FIXED = PortOptions(loss_scale=parse_loss_scale("fixed:1024"))
 BOTH = PortOptions(loss_scale=parse_loss_scale("fixed:1024"), devices=8)

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from jumar.porting.edits import FileReport
 from jumar.porting.options import PortOptions
-from jumar.porting.project import Project
-from jumar.porting.rewriting import port_file
-from jumar.porting.source import SourceText
+from jumar.porting.rewriting.port_file import port_file
+from jumar.porting.script.project import Project
+from jumar.porting.script.source import SourceText
 
 TF = "import tensorflow as tf\n\n"
 SLICES = "tf.data.Dataset.from_tensor_slices(x)"

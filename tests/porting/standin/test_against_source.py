@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jumar.porting.npu_names import NPU_NAMES
+from jumar.porting.npu.names import NPU_NAMES
 from jumar.porting.standin import standin_folder
 
 VARIABLE = "JUMAR_TF_ADAPTER"

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from jumar.porting.npu_option_table import NPU_OPTIONS
-from jumar.porting.npu_options import OptionValue, check_options
+from jumar.porting.npu.option_table import NPU_OPTIONS
+from jumar.porting.npu.options import OptionValue, check_options
 from jumar.porting.standin import standin_folder
 
 

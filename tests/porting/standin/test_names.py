@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jumar.porting.npu_names import NPU_NAMES, NPU_OPERATORS, OPERATOR_HANDLES, is_npu_name
+from jumar.porting.npu.names import NPU_NAMES, NPU_OPERATORS, OPERATOR_HANDLES, is_npu_name
 from tests.porting.standin.standing import run_beside_standin
 
 INSIDE = {
@@ -98,7 +98,7 @@ def test_every_recorded_name_is_a_name() -> None:
 
 
 def test_the_names_of_a_star_import_are_those_of_npu_init() -> None:
-    exports = importlib.import_module("jumar.porting.npu_exports")
+    exports = importlib.import_module("jumar.porting.npu.exports")
     recorded = NPU_NAMES["npu_bridge.npu_init"]
     assert recorded - {"decorator_tf_session"} == exports.NPU_INIT_NAMES
 

@@ -2,7 +2,7 @@
 
 from importlib.resources import files
 
-from jumar.porting.session_options import OUTPUT_FOLDERS, literal
+from jumar.porting.npu.session_options import OUTPUT_FOLDERS, literal
 
 MODELARTS_SCRIPT = "modelarts_run.py"
 _ENTRY = 'ENTRY = ""\n'

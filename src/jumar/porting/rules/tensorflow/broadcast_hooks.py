@@ -3,13 +3,13 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change, Leave, Replacement
-from jumar.porting.editing import add_argument, argument, is_open, replace, wrap
 from jumar.porting.edits import Text
 from jumar.porting.options import PortOptions
-from jumar.porting.registry import Example, rule
+from jumar.porting.rewriting.changes import Change, Leave, Replacement
+from jumar.porting.rewriting.editing import add_argument, argument, is_open, replace, wrap
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.estimator_plan import estimator_plan
-from jumar.porting.view import View
 
 _CALLS = {
     "tensorflow.estimator.TrainSpec": 2,

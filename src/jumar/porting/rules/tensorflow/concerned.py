@@ -1,7 +1,7 @@
 """Whether a module has to do with TensorFlow at all."""
 
-from jumar.porting.module import Module
-from jumar.porting.view import View
+from jumar.porting.rewriting.view import View
+from jumar.porting.script.module import Module
 
 _LIBRARIES = ("tensorflow", "keras", "horovod", "tf_slim", "npu_bridge")
 

@@ -3,13 +3,13 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change
-from jumar.porting.editing import delete, literal, replace
 from jumar.porting.edits import Confidence, Text
-from jumar.porting.registry import Example, rule
+from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting.editing import delete, literal, replace
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.concerned import is_concerned
 from jumar.porting.rules.tensorflow.environment_variables import assigned_variable, read_variable
-from jumar.porting.view import View
 
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _ORDER = "CUDA_DEVICE_ORDER"

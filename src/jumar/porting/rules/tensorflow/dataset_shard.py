@@ -3,14 +3,14 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change, Leave, Replacement
 from jumar.porting.edits import Text
 from jumar.porting.options import PortOptions
-from jumar.porting.registry import Example, rule
+from jumar.porting.rewriting.changes import Change, Leave, Replacement
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.input_purpose import purpose_of
 from jumar.porting.rules.tensorflow.py_func import mapped
 from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, rank_id, rank_size
-from jumar.porting.view import View
 
 _EIGHT = PortOptions(devices=8)
 _REASON = Text(

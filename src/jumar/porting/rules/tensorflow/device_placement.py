@@ -4,11 +4,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change
-from jumar.porting.editing import argument, replace
 from jumar.porting.edits import Text
-from jumar.porting.registry import Example, rule
-from jumar.porting.view import View
+from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting.editing import argument, replace
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
 
 _GPU = re.compile(r"(?i)\bgpu\b|/?device:gpu|gpu:")
 _MARKED = Text(

@@ -3,11 +3,11 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change, Replacement
-from jumar.porting.editing import open_parenthesis, replace
 from jumar.porting.edits import Text
-from jumar.porting.registry import Example, rule
-from jumar.porting.view import View
+from jumar.porting.rewriting.changes import Change, Replacement
+from jumar.porting.rewriting.editing import open_parenthesis, replace
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
 
 _MIRRORED = (
     "tensorflow.distribute.MirroredStrategy",

@@ -3,11 +3,11 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change, Leave
 from jumar.porting.edits import Text
-from jumar.porting.registry import Example, rule
+from jumar.porting.rewriting.changes import Change, Leave
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.py_func import mapped
-from jumar.porting.view import View
 
 _REASON = Text(
     en="the matrix and vector units of the NPU do not compute in float64: such operators are slow "

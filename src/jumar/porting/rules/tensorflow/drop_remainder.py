@@ -3,12 +3,12 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change, Leave
-from jumar.porting.editing import add_argument, argument, is_open, literal
 from jumar.porting.edits import Text
-from jumar.porting.registry import Example, rule
+from jumar.porting.rewriting.changes import Change, Leave
+from jumar.porting.rewriting.editing import add_argument, argument, is_open, literal
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.input_purpose import Use, purpose_of
-from jumar.porting.view import View
 
 _POSITION = {"batch": 1, "padded_batch": 3, "map_and_batch": 3}
 _REASON = Text(

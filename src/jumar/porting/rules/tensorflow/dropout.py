@@ -3,11 +3,11 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change, Leave, Replacement
-from jumar.porting.editing import argument, is_open, keyword, literal, replace, wrap
 from jumar.porting.edits import Severity, Text
-from jumar.porting.registry import Example, rule
-from jumar.porting.view import View
+from jumar.porting.rewriting.changes import Change, Leave, Replacement
+from jumar.porting.rewriting.editing import argument, is_open, keyword, literal, replace, wrap
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
 
 _REASON = Text(
     en="one fused operator draws the mask and applies it; its second argument is the share that is "

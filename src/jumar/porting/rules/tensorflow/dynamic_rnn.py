@@ -3,12 +3,12 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change
-from jumar.porting.editing import argument, literal
 from jumar.porting.edits import Text
-from jumar.porting.registry import Example, rule
+from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting.editing import argument, literal
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.py_func import mapped
-from jumar.porting.view import View
 
 _RNN = (
     "tensorflow.nn.dynamic_rnn",

@@ -3,7 +3,7 @@
 import ast
 from dataclasses import dataclass
 
-from jumar.porting.view import View
+from jumar.porting.rewriting.view import View
 
 EXITS = ("sys.exit", "builtins.exit", "builtins.quit")
 _RUNNERS = ("tensorflow.app.run", "absl.app.run")

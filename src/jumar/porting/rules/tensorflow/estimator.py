@@ -3,26 +3,26 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change, Leave, Replacement
-from jumar.porting.editing import (
+from jumar.porting.edits import Text
+from jumar.porting.npu.session_options import run_config_imports
+from jumar.porting.options import PortOptions
+from jumar.porting.rewriting.changes import Change, Leave, Replacement
+from jumar.porting.rewriting.editing import (
     add_argument,
     argument,
     insert_before,
     is_open,
     replace,
 )
-from jumar.porting.edits import Text
-from jumar.porting.options import PortOptions
-from jumar.porting.prelude import RUN_CONFIG as RUN_CONFIG_FUNCTIONS
-from jumar.porting.registry import Example, rule
+from jumar.porting.rewriting.prelude import RUN_CONFIG as RUN_CONFIG_FUNCTIONS
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.estimator_plan import (
     ESTIMATOR,
     estimator_plan,
     minimal_config,
 )
 from jumar.porting.rules.tensorflow.run_config import default_npu_run_config
-from jumar.porting.session_options import run_config_imports
-from jumar.porting.view import View
 
 _JOB = 'os.environ.setdefault("JOB_ID", "10086")'
 _FULL = Text(

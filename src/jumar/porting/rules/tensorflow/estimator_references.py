@@ -3,11 +3,11 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change
 from jumar.porting.edits import Text
-from jumar.porting.registry import Example, rule
+from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.estimator_plan import CANNED, ESTIMATOR, TPU_ESTIMATOR
-from jumar.porting.view import View
 
 _HANDED = Text(
     en="an estimator's class is handed on here, so where it gets its configuration cannot be read",

@@ -3,10 +3,10 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change, Leave
 from jumar.porting.edits import Text
-from jumar.porting.registry import rule
-from jumar.porting.view import View
+from jumar.porting.rewriting.changes import Change, Leave
+from jumar.porting.rewriting.registry import rule
+from jumar.porting.rewriting.view import View
 
 _SPEC = Text(
     en="with use_tpu=False TPUEstimator turns it into an EstimatorSpec by itself",

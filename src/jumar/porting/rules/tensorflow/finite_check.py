@@ -3,11 +3,11 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change
 from jumar.porting.edits import Text
 from jumar.porting.options import LossScale, PortOptions
-from jumar.porting.registry import Example, rule
-from jumar.porting.view import View
+from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
 
 _CHECK = Text(
     en="the NPU lists tf.is_finite, tf.is_nan and tf.is_inf as unsupported; a check of gradients "

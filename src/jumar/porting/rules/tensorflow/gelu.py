@@ -5,11 +5,11 @@ import math
 import operator
 from collections.abc import Callable, Iterator
 
-from jumar.porting.changes import Change, Replacement
 from jumar.porting.edits import Text
-from jumar.porting.module import Module
-from jumar.porting.registry import Example, rule
-from jumar.porting.view import View
+from jumar.porting.rewriting.changes import Change, Replacement
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
+from jumar.porting.script.module import Module
 
 _REASON = Text(
     en="the function computes the tanh approximation of GELU of its one tensor, which is one fused "

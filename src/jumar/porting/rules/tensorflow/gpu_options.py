@@ -3,12 +3,12 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change
-from jumar.porting.editing import delete, keyword, literal, remove_arguments
 from jumar.porting.edits import Confidence, Text
-from jumar.porting.registry import Example, rule
+from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting.editing import delete, keyword, literal, remove_arguments
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.concerned import is_concerned
-from jumar.porting.view import View
 
 _FIELDS = frozenset(
     (

@@ -3,12 +3,12 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change
-from jumar.porting.editing import is_open, keyword, replace
 from jumar.porting.edits import Text
 from jumar.porting.options import LossScale, PortOptions
-from jumar.porting.registry import Example, rule
-from jumar.porting.view import View
+from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting.editing import is_open, keyword, replace
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
 
 _FIXED = PortOptions(loss_scale=LossScale(kind="fixed", init_loss_scale=1024.0))
 _REASON = Text(

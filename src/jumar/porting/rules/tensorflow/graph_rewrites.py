@@ -3,13 +3,13 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change
-from jumar.porting.editing import delete, literal, remove_arguments, replace
 from jumar.porting.edits import Text
 from jumar.porting.options import PortOptions
-from jumar.porting.registry import Example, rule
+from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting.editing import delete, literal, remove_arguments, replace
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.concerned import is_concerned
-from jumar.porting.view import View
 
 _REWRITES = ("remapping", "memory_optimization")
 _MIXED = "auto_mixed_precision"

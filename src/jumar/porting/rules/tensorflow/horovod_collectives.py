@@ -3,10 +3,11 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change, Replacement
-from jumar.porting.editing import argument, is_open, replace
 from jumar.porting.edits import Text
-from jumar.porting.registry import Example, rule
+from jumar.porting.rewriting.changes import Change, Replacement
+from jumar.porting.rewriting.editing import argument, is_open, replace
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.horovod_names import (
     SOURCE,
     called_member,
@@ -14,7 +15,6 @@ from jumar.porting.rules.tensorflow.horovod_names import (
     member,
 )
 from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, rank_size, several_ranks
-from jumar.porting.view import View
 
 _REASON = Text(
     en="the operation of HCCL; with one rank the value itself, since HCCL's operations would be in "

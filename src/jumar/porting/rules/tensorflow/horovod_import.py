@@ -3,14 +3,14 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change, Replacement
-from jumar.porting.editing import delete, replace
 from jumar.porting.edits import Text
-from jumar.porting.registry import Example, rule
+from jumar.porting.rewriting.changes import Change, Replacement
+from jumar.porting.rewriting.editing import delete, replace
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.horovod_names import SOURCE, member
 from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, several_ranks
-from jumar.porting.scopes import Binding
-from jumar.porting.view import View
+from jumar.porting.script.scopes import Binding
 
 _GONE = Text(
     en="nothing of Horovod is used any more, and it is not installed beside the NPU's TensorFlow",

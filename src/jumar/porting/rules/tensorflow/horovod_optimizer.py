@@ -3,10 +3,11 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change
-from jumar.porting.editing import argument, is_open, keyword, remove_arguments, replace
 from jumar.porting.edits import Text
-from jumar.porting.registry import Example, rule
+from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting.editing import argument, is_open, keyword, remove_arguments, replace
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.horovod_names import SOURCE, called_member, horovod
 from jumar.porting.rules.tensorflow.ranks import (
     RANK_IMPORTS,
@@ -14,7 +15,6 @@ from jumar.porting.rules.tensorflow.ranks import (
     several_ranks,
     tensorflow_name,
 )
-from jumar.porting.view import View
 
 _OPTIMIZER = Text(
     en="gradients are averaged over the ranks by HCCL; with one rank nothing is added",

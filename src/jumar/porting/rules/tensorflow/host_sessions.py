@@ -2,7 +2,7 @@
 
 import ast
 
-from jumar.porting.view import View
+from jumar.porting.rewriting.view import View
 
 _HOST = (
     "tensorflow.image.decode_",

@@ -3,16 +3,16 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change
-from jumar.porting.editing import insert_after
 from jumar.porting.edits import Text
 from jumar.porting.options import PortOptions
-from jumar.porting.registry import Example, rule
+from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting.editing import insert_after
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.horovod_optimizer import broadcast_op
 from jumar.porting.rules.tensorflow.input_purpose import named_purpose
 from jumar.porting.rules.tensorflow.optimizer_sites import optimizers
 from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, several_ranks, tensorflow_name
-from jumar.porting.view import View
 
 _EIGHT = PortOptions(devices=8)
 _REASON = Text(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from jumar.porting.edits import Confidence
-from jumar.porting.view import View
+from jumar.porting.rewriting.view import View
 
 _TRAIN = frozenset("train training trainer trn".split())  # noqa: SIM905
 _OTHER = frozenset(

@@ -3,13 +3,13 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change
-from jumar.porting.editing import add_argument, argument, is_open, literal, replace, wrap
 from jumar.porting.edits import Text
 from jumar.porting.options import PortOptions
-from jumar.porting.registry import rule
+from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting.editing import add_argument, argument, is_open, literal, replace, wrap
+from jumar.porting.rewriting.registry import rule
+from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.optimizer_sites import DISTRIBUTED
-from jumar.porting.view import View
 
 _EIGHT = PortOptions(devices=8)
 _COMPILE = Text(

@@ -3,12 +3,13 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change, Replacement
-from jumar.porting.editing import replace
 from jumar.porting.edits import Text
 from jumar.porting.options import PortOptions
-from jumar.porting.prelude import RUN_CONFIG as RUN_CONFIG_FUNCTIONS
-from jumar.porting.registry import Example, rule
+from jumar.porting.rewriting.changes import Change, Replacement
+from jumar.porting.rewriting.editing import replace
+from jumar.porting.rewriting.prelude import RUN_CONFIG as RUN_CONFIG_FUNCTIONS
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.estimator import (
     added_config,
     config_imports,
@@ -17,7 +18,6 @@ from jumar.porting.rules.tensorflow.estimator import (
     with_minimal_config,
 )
 from jumar.porting.rules.tensorflow.estimator_plan import MODEL_TO_ESTIMATOR, estimator_plan
-from jumar.porting.view import View
 
 _CONVERTED = Text(
     en="model_to_npu_estimator makes an NPUEstimator of the model; it needs JOB_ID in the "

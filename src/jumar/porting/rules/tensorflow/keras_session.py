@@ -3,13 +3,13 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change, Leave, Replacement
-from jumar.porting.editing import insert_after, insert_before
 from jumar.porting.edits import Text
 from jumar.porting.options import PortOptions
-from jumar.porting.registry import Example, rule
+from jumar.porting.rewriting.changes import Change, Leave, Replacement
+from jumar.porting.rewriting.editing import insert_after, insert_before
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import NPU_INIT, View
 from jumar.porting.rules.tensorflow.entry_points import EXITS, entry_point, top_level
-from jumar.porting.view import NPU_INIT, View
 
 _RUNS = frozenset(
     (

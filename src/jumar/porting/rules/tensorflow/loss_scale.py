@@ -3,10 +3,11 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change, Leave
 from jumar.porting.edits import Text
 from jumar.porting.options import LossScale, PortOptions
-from jumar.porting.registry import Example, rule
+from jumar.porting.rewriting.changes import Change, Leave
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.optimizer_sites import (
     DISTRIBUTED,
     LOSS_SCALED,
@@ -16,7 +17,6 @@ from jumar.porting.rules.tensorflow.optimizer_sites import (
     sites,
 )
 from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, several_ranks
-from jumar.porting.view import View
 
 _FIXED = PortOptions(loss_scale=LossScale(kind="fixed", init_loss_scale=1024.0))
 _EXPONENTIAL = PortOptions(loss_scale=LossScale(kind="exponential", init_loss_scale=2.0**32))

@@ -3,17 +3,17 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change
 from jumar.porting.edits import Text
 from jumar.porting.options import MIXED_PRECISION_MODES, PortOptions
-from jumar.porting.registry import Example, rule
+from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.optimizer_sites import (
     LOSS_SCALED,
     OTHER_LOSS_SCALES,
     optimizers,
     sites,
 )
-from jumar.porting.view import View
 
 _REASON = Text(
     en="in mixed precision gradients are float16, of which the smallest become 0; nothing here "

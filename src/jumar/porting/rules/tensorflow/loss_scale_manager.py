@@ -3,11 +3,18 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change, Replacement
-from jumar.porting.editing import argument, is_open, keyword, literal, open_parenthesis, replace
 from jumar.porting.edits import Text
-from jumar.porting.registry import Example, rule
-from jumar.porting.view import View
+from jumar.porting.rewriting.changes import Change, Replacement
+from jumar.porting.rewriting.editing import (
+    argument,
+    is_open,
+    keyword,
+    literal,
+    open_parenthesis,
+    replace,
+)
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
 
 _REASON_FIXED = Text(
     en="the NPU's optimizer takes a manager for its loss scale",

@@ -3,15 +3,15 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change, Replacement
-from jumar.porting.editing import argument, is_open, keyword, remove_arguments, replace
 from jumar.porting.edits import Text
 from jumar.porting.options import LossScale
-from jumar.porting.registry import Example, rule
+from jumar.porting.rewriting.changes import Change, Replacement
+from jumar.porting.rewriting.editing import argument, is_open, keyword, remove_arguments, replace
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.loss_scale import manager, number
 from jumar.porting.rules.tensorflow.optimizer_sites import DISTRIBUTED
 from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, several_ranks
-from jumar.porting.view import View
 
 _EXPERIMENTAL = ("tensorflow.train.experimental.MixedPrecisionLossScaleOptimizer",)
 _REWRITE = ("tensorflow.train.experimental.enable_mixed_precision_graph_rewrite",)

@@ -3,11 +3,11 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change
-from jumar.porting.editing import literal
 from jumar.porting.edits import Text
-from jumar.porting.registry import Example, rule
-from jumar.porting.view import View
+from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting.editing import literal
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
 
 _LARGEST = 65504.0
 _REASON = Text(

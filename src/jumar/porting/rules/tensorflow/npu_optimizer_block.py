@@ -3,11 +3,11 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change, Leave
-from jumar.porting.editing import insert_after, literal
 from jumar.porting.edits import Text
-from jumar.porting.registry import Example, rule
-from jumar.porting.view import View
+from jumar.porting.rewriting.changes import Change, Leave
+from jumar.porting.rewriting.editing import insert_after, literal
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
 
 _REWRITES = ("remapping", "memory_optimization")
 _ADDED = Text(

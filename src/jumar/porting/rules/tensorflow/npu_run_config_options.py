@@ -3,21 +3,21 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change
-from jumar.porting.editing import (
+from jumar.porting.edits import Text
+from jumar.porting.npu.session_options import run_config_imports
+from jumar.porting.options import PortOptions
+from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting.editing import (
     add_argument,
     is_open,
 )
-from jumar.porting.edits import Text
-from jumar.porting.options import PortOptions
-from jumar.porting.prelude import RUN_CONFIG as RUN_CONFIG_FUNCTIONS
-from jumar.porting.registry import Example, rule
+from jumar.porting.rewriting.prelude import RUN_CONFIG as RUN_CONFIG_FUNCTIONS
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.estimator_plan import (
     NPU_RUN_CONFIG,
 )
 from jumar.porting.rules.tensorflow.run_config import npu_run_config_arguments
-from jumar.porting.session_options import run_config_imports
-from jumar.porting.view import View
 
 _OPTIONS = Text(
     en="an NPURunConfig carries the options of the port", zh="NPURunConfig 携带本次移植的选项"

@@ -4,11 +4,11 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from jumar.porting.changes import Replacement
-from jumar.porting.editing import insert_before
-from jumar.porting.editing import wrap as wrapped
-from jumar.porting.scopes import Binding, Scope
-from jumar.porting.view import View
+from jumar.porting.rewriting.changes import Replacement
+from jumar.porting.rewriting.editing import insert_before
+from jumar.porting.rewriting.editing import wrap as wrapped
+from jumar.porting.rewriting.view import View
+from jumar.porting.script.scopes import Binding, Scope
 
 NPU = "npu_bridge.npu_init."
 LOSS_SCALED = frozenset({f"{NPU}NPULossScaleOptimizer", f"{NPU}NPUOptimizer"})

@@ -3,11 +3,11 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change
-from jumar.porting.editing import argument
 from jumar.porting.edits import Text
-from jumar.porting.registry import Example, rule
-from jumar.porting.view import View
+from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting.editing import argument
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
 
 _REASON = Text(
     en="these batches are padded to their longest element, so their shape changes from step to "

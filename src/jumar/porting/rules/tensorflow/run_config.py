@@ -3,19 +3,19 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change, Leave, Replacement
-from jumar.porting.editing import add_argument, argument, remove_arguments, replace, slots
 from jumar.porting.edits import Text
+from jumar.porting.npu.session_options import run_config_arguments, run_config_imports
 from jumar.porting.options import PortOptions
-from jumar.porting.prelude import RUN_CONFIG as RUN_CONFIG_FUNCTIONS
-from jumar.porting.registry import Example, rule
+from jumar.porting.rewriting.changes import Change, Leave, Replacement
+from jumar.porting.rewriting.editing import add_argument, argument, remove_arguments, replace, slots
+from jumar.porting.rewriting.prelude import RUN_CONFIG as RUN_CONFIG_FUNCTIONS
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.estimator_plan import (
     RUN_CONFIG,
     estimator_plan,
     session_config_of,
 )
-from jumar.porting.session_options import run_config_arguments, run_config_imports
-from jumar.porting.view import View
 
 _PARAMETERS = (
     "model_dir",

@@ -3,11 +3,11 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change
 from jumar.porting.edits import Text
-from jumar.porting.registry import Example, rule
+from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.host_sessions import host_only
-from jumar.porting.view import View
 
 _OPEN = Text(
     en="nothing closes this session: the device's memory is freed when it is closed, at the latest "

@@ -3,13 +3,13 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change, Leave
-from jumar.porting.editing import add_argument, argument, is_open, literal, replace, wrap
 from jumar.porting.edits import Text
 from jumar.porting.options import PortOptions
-from jumar.porting.registry import Example, rule
+from jumar.porting.rewriting.changes import Change, Leave
+from jumar.porting.rewriting.editing import add_argument, argument, is_open, literal, replace, wrap
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.host_sessions import host_only
-from jumar.porting.view import View
 
 _SESSIONS = {
     "tensorflow.Session": ("config", 2),

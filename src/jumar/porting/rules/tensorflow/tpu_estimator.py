@@ -3,16 +3,16 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change, Leave, Replacement
-from jumar.porting.editing import add_argument, argument, is_open, replace
 from jumar.porting.edits import Text
-from jumar.porting.registry import Example, rule
+from jumar.porting.rewriting.changes import Change, Leave, Replacement
+from jumar.porting.rewriting.editing import add_argument, argument, is_open, replace
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.estimator import loop_notice
 from jumar.porting.rules.tensorflow.estimator_plan import (
     TPU_ESTIMATOR,
     minimal_config,
 )
-from jumar.porting.view import View
 
 _FLAGS = {"use_tpu": 4, "eval_on_tpu": 9, "export_to_tpu": 10}
 _OFF = Text(

@@ -3,16 +3,16 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change
-from jumar.porting.editing import argument, literal
 from jumar.porting.edits import Text
 from jumar.porting.options import PortOptions
-from jumar.porting.registry import Example, rule
+from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting.editing import argument, literal
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.estimator_plan import (
     TPU_RUN_CONFIG,
     session_config_of,
 )
-from jumar.porting.view import View
 
 _LOOP = Text(
     en="iterations_per_loop of TPUConfig has no effect off the TPU: each session.run is one step",

@@ -3,11 +3,11 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.api_support import LEVELS, api_support, names_of, release
-from jumar.porting.changes import Change, Leave
 from jumar.porting.edits import Text
-from jumar.porting.registry import Example, rule
-from jumar.porting.view import View
+from jumar.porting.npu.api_support import LEVELS, api_support, names_of, release
+from jumar.porting.rewriting.changes import Change, Leave
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
 
 _REASON = Text(
     en="{name}: {level_en} (API list of the adapter for TensorFlow 1.15, {release})",

@@ -3,12 +3,12 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change, Replacement
-from jumar.porting.editing import open_parenthesis
 from jumar.porting.edits import Text
-from jumar.porting.registry import Example, rule
-from jumar.porting.torch_scripts import IMPORT, TORCH, is_written, token
-from jumar.porting.view import View
+from jumar.porting.rewriting.changes import Change, Replacement
+from jumar.porting.rewriting.editing import open_parenthesis
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
+from jumar.porting.torch.scripts import IMPORT, TORCH, is_written, token
 
 _WHY = Text(
     en="without a device these functions ask about CUDA's autocast",

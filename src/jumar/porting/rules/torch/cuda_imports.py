@@ -3,13 +3,13 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change, Replacement
-from jumar.porting.editing import replace
 from jumar.porting.edits import Text
-from jumar.porting.registry import Example, rule
-from jumar.porting.torch_names import RENAMED, SUBMODULES, npu_counterpart
-from jumar.porting.torch_scripts import TORCH
-from jumar.porting.view import View
+from jumar.porting.rewriting.changes import Change, Replacement
+from jumar.porting.rewriting.editing import replace
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
+from jumar.porting.torch.names import RENAMED, SUBMODULES, npu_counterpart
+from jumar.porting.torch.scripts import TORCH
 
 _FROM = Text(
     en="torch_npu.npu has the same names, and importing it registers the device",

@@ -4,11 +4,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change, Leave, Replacement
 from jumar.porting.edits import Confidence, Text
-from jumar.porting.registry import Example, rule
-from jumar.porting.torch_scripts import HANDLED, IMPORT, TORCH, concerns_torch, is_handled, token
-from jumar.porting.view import View
+from jumar.porting.rewriting.changes import Change, Leave, Replacement
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
+from jumar.porting.torch.scripts import HANDLED, IMPORT, TORCH, concerns_torch, is_handled, token
 
 _MOVE = Text(
     en="torch_npu gives tensors, modules and storages a method npu() with the same arguments",

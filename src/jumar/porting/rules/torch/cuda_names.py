@@ -4,12 +4,12 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from jumar.porting.changes import Change, Leave
 from jumar.porting.edits import Severity, Text
-from jumar.porting.registry import Example, rule
-from jumar.porting.torch_names import NEWER_NAMES, npu_counterpart
-from jumar.porting.torch_scripts import HANDLED, IMPORT, TORCH, is_handled, token
-from jumar.porting.view import View
+from jumar.porting.rewriting.changes import Change, Leave
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
+from jumar.porting.torch.names import NEWER_NAMES, npu_counterpart
+from jumar.porting.torch.scripts import HANDLED, IMPORT, TORCH, is_handled, token
 
 _SAME = Text(
     en="torch.npu has the same functions for Ascend devices",

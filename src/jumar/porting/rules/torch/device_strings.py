@@ -3,11 +3,12 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change, Leave
 from jumar.porting.edits import Text
-from jumar.porting.registry import Example, rule
-from jumar.porting.torch_devices import device_text, is_device, verdict
-from jumar.porting.torch_scripts import (
+from jumar.porting.rewriting.changes import Change, Leave
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
+from jumar.porting.torch.devices import device_text, is_device, verdict
+from jumar.porting.torch.scripts import (
     HANDLED,
     IMPORT,
     TORCH,
@@ -16,7 +17,6 @@ from jumar.porting.torch_scripts import (
     is_handled,
     may_concern_torch,
 )
-from jumar.porting.view import View
 
 _WHY = Text(en="torch_npu calls its devices npu", zh="torch_npu 的设备名为 npu")
 _TABLE = Text(

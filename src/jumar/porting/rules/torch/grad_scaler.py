@@ -3,12 +3,12 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change
-from jumar.porting.editing import add_argument, argument, is_open, wrap
 from jumar.porting.edits import Text
-from jumar.porting.registry import Example, rule
-from jumar.porting.torch_scripts import IMPORT, TORCH
-from jumar.porting.view import View
+from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting.editing import add_argument, argument, is_open, wrap
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
+from jumar.porting.torch.scripts import IMPORT, TORCH
 
 _DEVICE = Text(
     en="torch.amp.GradScaler scales for 'cuda' unless it is told a device, and is then disabled",

@@ -3,11 +3,11 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change, Leave
 from jumar.porting.edits import Text
-from jumar.porting.registry import Example, rule
-from jumar.porting.torch_scripts import HANDLED, IMPORT, TORCH, concerns_torch, is_handled, token
-from jumar.porting.view import View
+from jumar.porting.rewriting.changes import Change, Leave
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
+from jumar.porting.torch.scripts import HANDLED, IMPORT, TORCH, concerns_torch, is_handled, token
 
 _WHY = Text(
     en="is_cuda is False for tensors on an NPU; is_npu tells",

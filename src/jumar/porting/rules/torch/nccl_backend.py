@@ -4,11 +4,12 @@ import ast
 import re
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change, Leave, Replacement
 from jumar.porting.edits import Text
-from jumar.porting.registry import Example, rule
-from jumar.porting.torch_devices import device_text
-from jumar.porting.torch_scripts import (
+from jumar.porting.rewriting.changes import Change, Leave, Replacement
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
+from jumar.porting.torch.devices import device_text
+from jumar.porting.torch.scripts import (
     HANDLED,
     IMPORT,
     TORCH,
@@ -18,7 +19,6 @@ from jumar.porting.torch_scripts import (
     is_said,
     token,
 )
-from jumar.porting.view import View
 
 _WHY = Text(
     en="torch_npu registers hccl as the back end for NPUs",

@@ -4,11 +4,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change, Replacement
 from jumar.porting.edits import Text
-from jumar.porting.registry import Example, rule
-from jumar.porting.torch_scripts import IMPORT, TORCH, concerns_torch, in_literal, is_said
-from jumar.porting.view import View
+from jumar.porting.rewriting.changes import Change, Replacement
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
+from jumar.porting.torch.scripts import IMPORT, TORCH, concerns_torch, in_literal, is_said
 
 _WHY = Text(
     en="a tensor on an NPU has the type torch.npu.…Tensor",

@@ -3,12 +3,12 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change
-from jumar.porting.editing import replace
 from jumar.porting.edits import Text
-from jumar.porting.registry import Example, rule
-from jumar.porting.torch_scripts import IMPORT, TORCH, is_written, outermost
-from jumar.porting.view import View
+from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting.editing import replace
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
+from jumar.porting.torch.scripts import IMPORT, TORCH, is_written, outermost
 
 _SWITCHES = {
     "torch.backends.cuda.matmul.allow_tf32": "torch_npu.npu.matmul.allow_hf32",

@@ -3,11 +3,11 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change
 from jumar.porting.edits import Text
-from jumar.porting.registry import Example, rule
-from jumar.porting.torch_scripts import TORCH, outermost
-from jumar.porting.view import View
+from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
+from jumar.porting.torch.scripts import TORCH, outermost
 
 _WHY = Text(
     en="few operators have complex kernels on an NPU; the others run on the CPU or fail",

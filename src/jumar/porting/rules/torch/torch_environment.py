@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from jumar.porting.changes import Change
-from jumar.porting.editing import literal
 from jumar.porting.edits import Text
-from jumar.porting.registry import Example, rule
-from jumar.porting.torch_devices import device_text
-from jumar.porting.torch_scripts import TORCH, in_literal, is_said, may_concern_torch
-from jumar.porting.view import View
+from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting.editing import literal
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
+from jumar.porting.torch.devices import device_text
+from jumar.porting.torch.scripts import TORCH, in_literal, is_said, may_concern_torch
 
 
 class _Advice(NamedTuple):

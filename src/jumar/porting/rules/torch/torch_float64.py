@@ -3,11 +3,11 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change
 from jumar.porting.edits import Text
-from jumar.porting.registry import Example, rule
-from jumar.porting.torch_scripts import TORCH, concerns_torch
-from jumar.porting.view import View
+from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
+from jumar.porting.torch.scripts import TORCH, concerns_torch
 
 _WHY = Text(
     en="NPUs have no float64 units: such kernels are missing or run slowly on the device's own CPU",

@@ -3,12 +3,12 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change
 from jumar.porting.edits import Severity, Text
 from jumar.porting.options import MIXED_PRECISION_MODES, LossScale, PortOptions
-from jumar.porting.registry import Example, rule
-from jumar.porting.torch_scripts import TORCH, concerns_torch
-from jumar.porting.view import View
+from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
+from jumar.porting.torch.scripts import TORCH, concerns_torch
 
 _BEFORE = (
     "import torch\nimport torch_npu\n\nfor x, y in data:\n    loss = criterion(model(x), y)\n"

@@ -4,11 +4,11 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from jumar.porting.changes import Change
 from jumar.porting.edits import Text
-from jumar.porting.registry import Example, rule
-from jumar.porting.torch_scripts import TORCH, is_guarded, may_concern_torch
-from jumar.porting.view import View
+from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
+from jumar.porting.torch.scripts import TORCH, is_guarded, may_concern_torch
 
 
 class _Package(NamedTuple):

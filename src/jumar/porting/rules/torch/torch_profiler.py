@@ -3,13 +3,13 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change
-from jumar.porting.editing import replace
 from jumar.porting.edits import Text
-from jumar.porting.registry import Example, rule
-from jumar.porting.torch_names import PROFILER_NAMES
-from jumar.porting.torch_scripts import IMPORT, TORCH, concerns_torch, token
-from jumar.porting.view import View
+from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting.editing import replace
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
+from jumar.porting.torch.names import PROFILER_NAMES
+from jumar.porting.torch.scripts import IMPORT, TORCH, concerns_torch, token
 
 _ROOT = "torch.profiler."
 _WHY = Text(

@@ -3,12 +3,12 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.changes import Change
 from jumar.porting.edits import Text
-from jumar.porting.registry import Example, rule
-from jumar.porting.torch_scripts import TORCH, is_written
-from jumar.porting.torch_support import RELEASE, UNSUPPORTED
-from jumar.porting.view import View
+from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
+from jumar.porting.torch.scripts import TORCH, is_written
+from jumar.porting.torch.support import RELEASE, UNSUPPORTED
 
 _WHY = Text(
     en="the API list of {release} calls {name} unsupported",

@@ -1,0 +1,1 @@
+"""The linter of NPU options in scripts that have them already."""

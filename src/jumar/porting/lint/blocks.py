@@ -1,0 +1,292 @@
+"""Finds the blocks of NpuOptimizer that scripts write by hand, and what is wrong in them."""
+
+import ast
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any, cast
+
+from jumar.porting.edits import Confidence, Finding, Severity, Text
+from jumar.porting.lint.values import bound_once, constant, finding, last_part, never_both
+from jumar.porting.npu.option_table import NPU_OPTIONS
+from jumar.porting.npu.options import (
+    OptionProblem,
+    OptionValue,
+    check_combinations,
+    check_options,
+    check_profiling_options,
+)
+from jumar.porting.script.module import Module
+from jumar.porting.script.scopes import Scope
+
+ADAPTER = "Ascend/tensorflow tf_adapter/util/npu_attrs.cc"
+NAME = "NpuOptimizer"
+
+_MAKES_FOLDERS = ("makedirs", "mkdir", "make_dir", "mkdtemp", "temporarydirectory", "os.system(")
+"""In a script that makes a folder in some way, `mkdir` in a shell command among them."""
+
+
+@dataclass
+class Setting:
+    """One assignment to a value of parameter_map."""
+
+    node: ast.stmt
+    key: str
+    field: str
+    value: ast.expr
+
+
+@dataclass
+class Block:
+    """What one optimizer of a session config is given.
+
+    `added` is the call that made it, `name` the node with its name; `open` is set where some keys
+    are only known when the script runs.
+    """
+
+    settings: list[Setting] = field(default_factory=lambda: [])
+    added: ast.Call | None = None
+    name: ast.expr | None = None
+    open: bool = False
+
+
+def lint_blocks(module: Module) -> Iterator[Finding]:
+    """The findings of all blocks of a script."""
+    for block in find_blocks(module):
+        named = constant(module, block.name) if block.name is not None else None
+        if isinstance(named, str) and named != NAME:
+            # TensorRTOptimizer is another one; NPUOptimizer, NpuOptimiser are meant to be this.
+            near = get_close_matches(named.lower(), [NAME.lower()], cutoff=0.8)
+            if near and block.name is not None:
+                yield finding(module, block.name, _misspelt(named), ADAPTER)
+                yield from _lint_options(module, block)
+            continue
+        if block.name is None and block.added is not None and _is_npu(block):
+            yield finding(module, block.added, _NAMELESS, ADAPTER)
+        if block.name is not None or _is_npu(block):
+            yield from _lint_options(module, block)
+
+
+def _is_npu(block: Block) -> bool:
+    return any(setting.key in NPU_OPTIONS for setting in block.settings)
+
+
+def find_blocks(module: Module) -> list[Block]:
+    """Blocks in the order of the script."""
+    found: dict[tuple[object, ...], Block] = {}
+    made = _made(module)
+    nodes = [node for node in module.scopes.nodes if isinstance(node, ast.Assign | ast.Call)]
+    nodes.sort(key=lambda node: (node.lineno, node.col_offset))
+    for node in nodes:
+        if isinstance(node, ast.Call):
+            if _adds_optimizer(node):
+                block = found.setdefault(_made_by(module, node), Block())
+                block.added = node
+                for keyword in node.keywords:
+                    block.name = keyword.value if keyword.arg == "name" else block.name
+            continue
+        for target in node.targets:
+            _take(module, found, made, node, target)
+    return list(found.values())
+
+
+def _take(
+    module: Module,
+    found: dict[tuple[object, ...], Block],
+    made: set[tuple[object, ...]],
+    node: ast.Assign,
+    target: ast.expr,
+) -> None:
+    """Puts an assignment into its block, if it is one of a block."""
+    if not isinstance(target, ast.Attribute):
+        return
+    if target.attr == "name" and _variable(module, target.value) in made:
+        found.setdefault(_identity(module, target.value), Block()).name = node.value
+        return
+    if not isinstance(target.value, ast.Subscript):
+        return
+    mapping = target.value.value
+    if isinstance(mapping, ast.Name):
+        mapping = bound_once(module, mapping) or mapping
+    if not (isinstance(mapping, ast.Attribute) and mapping.attr == "parameter_map"):
+        return
+    block = found.setdefault(_identity(module, mapping.value), Block())
+    key = constant(module, target.value.slice)
+    if isinstance(key, str):
+        block.settings.append(Setting(node, key, target.attr, node.value))
+    else:
+        block.open = True
+
+
+def _adds_optimizer(call: ast.Call) -> bool:
+    function = call.func
+    return (
+        isinstance(function, ast.Attribute)
+        and function.attr == "add"
+        and last_part(function.value) == "custom_optimizers"
+    )
+
+
+def _made(module: Module) -> set[tuple[object, ...]]:
+    """The variables and attributes that hold an optimizer of a session config."""
+    return {
+        _variable(module, target)
+        for node in module.scopes.nodes
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Call)
+        and _adds_optimizer(node.value)
+        for target in node.targets
+    }
+
+
+def _variable(module: Module, node: ast.expr) -> tuple[object, ...]:
+    """What tells one variable or attribute from another, whatever it holds when."""
+    if isinstance(node, ast.Name):
+        scope, _ = module.scopes.lookup(node)
+        return ("name", id(scope), node.id)
+    around: Scope | ast.AST = module.class_of(node) or module.scopes.scope_of(node)
+    return ("expression", id(around), ast.unparse(node))
+
+
+def _made_by(module: Module, call: ast.Call) -> tuple[object, ...]:
+    """The identity of the block that a call of `add` makes: that of the variable it goes to."""
+    parent = module.parent(call)
+    if isinstance(parent, ast.Assign) and len(parent.targets) == 1:
+        return _identity(module, parent.targets[0])
+    return ("call", id(call))
+
+
+def _identity(module: Module, node: ast.expr) -> tuple[object, ...]:
+    """What tells one block from another: the variable, and which of its assignments came last."""
+    variable = _variable(module, node)
+    if not isinstance(node, ast.Name):
+        return variable
+    _, bindings = module.scopes.lookup(node)
+    here = (node.lineno, node.col_offset)
+    lines = sorted(
+        (getattr(one.node, "lineno", 0), getattr(one.node, "col_offset", 0)) for one in bindings
+    )
+    before = [line for line in lines if line <= here]
+    return (*variable, before[-1] if before else None)
+
+
+def _lint_options(module: Module, block: Block) -> Iterator[Finding]:
+    last: dict[str, Setting] = {}
+    for setting in block.settings:
+        value = OptionValue(field=setting.field, value=constant(module, setting.value))
+        last[setting.key] = setting
+        for problem in check_options({setting.key: value}):
+            if problem.rule not in _OF_SEVERAL or problem.excluded == setting.key:
+                yield finding(module, setting.node, problem, ADAPTER)
+        if setting.key == "profiling_options":
+            yield from lint_profiling_options(module, setting.node, setting.value)
+        if setting.key == "dump_path":
+            yield from lint_folder(module, setting.node, constant(module, setting.value))
+    values = {key: _agreed(module, block, key) for key in last}
+    for problem in check_combinations(values):
+        needs_more = not problem.excluded
+        if needs_more and block.open:
+            continue
+        if problem.excluded and never_both(
+            module, last[problem.key].node, last[problem.excluded].node
+        ):
+            continue
+        yield finding(module, last[problem.key].node, problem, ADAPTER)
+
+
+_OF_SEVERAL = ("lint-option-conflict", "lint-option-needs", "lint-option-unused")
+
+
+def _agreed(module: Module, block: Block, key: str) -> OptionValue:
+    """The value of an option; unknown where several assignments disagree."""
+    settings = [setting for setting in block.settings if setting.key == key]
+    values = [constant(module, setting.value) for setting in settings]
+    same = all(value == values[0] for value in values)
+    return OptionValue(field=settings[-1].field, value=values[0] if same else None)
+
+
+def lint_profiling_options(module: Module, node: ast.AST, value: ast.expr) -> Iterator[Finding]:
+    """What is wrong with the JSON of profiling_options."""
+    known = constant(module, value)
+    text = known.decode("utf-8", "replace") if isinstance(known, bytes) else known
+    if not isinstance(text, str):
+        return
+    try:
+        settings = json.loads(text)
+    except (ValueError, RecursionError):
+        settings = None
+    if not isinstance(settings, dict):
+        yield finding(module, node, _NO_JSON, ADAPTER)
+        return
+    parsed = cast(dict[str, Any], settings)
+    for problem in check_profiling_options(parsed):
+        yield finding(module, node, problem, ADAPTER)
+    yield from lint_folder(module, node, parsed.get("output"))
+
+
+def lint_folder(module: Module, node: ast.AST, path: object) -> Iterator[Finding]:
+    """A folder that has to exist, in a script that makes no folder at all."""
+    text = path.decode("utf-8", "replace") if isinstance(path, bytes) else path
+    if not isinstance(text, str) or text.strip("./") == "":
+        return
+    script = module.text.lower()
+    if not any(word in script for word in _MAKES_FOLDERS):
+        yield finding(module, node, _no_folder(text), ADAPTER)
+
+
+def _problem(
+    rule: str, severity: Severity, reason: Text, todo: Text, confidence: Confidence = "certain"
+) -> OptionProblem:
+    return OptionProblem(
+        key="", rule=rule, severity=severity, confidence=confidence, reason=reason, todo=todo
+    )
+
+
+def _misspelt(name: str) -> OptionProblem:
+    return _problem(
+        "lint-optimizer-name",
+        "blocking",
+        Text(
+            en=f"the adapter looks for an optimizer called '{NAME}'; '{name}' is not seen",
+            zh=f"适配器只识别名为“{NAME}”的优化器，“{name}”不会被识别",
+        ),
+        Text(en=f'Write "{NAME}".', zh=f'请改为 "{NAME}"。'),
+    )
+
+
+_NAMELESS = _problem(
+    "lint-optimizer-name",
+    "blocking",
+    Text(
+        en="this optimizer gets options and no name: the adapter does not see it",
+        zh="该优化器设置了选项却没有 name，适配器不会识别",
+    ),
+    Text(en=f'Set its name to "{NAME}".', zh=f'请将其 name 设为 "{NAME}"。'),
+)
+_NO_JSON = _problem(
+    "lint-profiling-options",
+    "blocking",
+    Text(en="profiling_options is no JSON object", zh="profiling_options 不是 JSON 对象"),
+    Text(
+        en='Write \'{"output": "...", "training_trace": "on", "task_trace": "on"}\'.',
+        zh='请写成 \'{"output": "...", "training_trace": "on", "task_trace": "on"}\'。',
+    ),
+)
+
+
+def _no_folder(path: str) -> OptionProblem:
+    return OptionProblem(
+        key="",
+        rule="lint-missing-folder",
+        severity="look",
+        confidence="unsure",
+        reason=Text(
+            en=f"the session fails where '{path}' is missing, and this script makes no folder",
+            zh=f"目录“{path}”不存在时会话会报错，而本脚本没有创建目录",
+        ),
+        todo=Text(
+            en="Make it before the session: os.makedirs(path, exist_ok=True).",
+            zh="请在创建会话前执行 os.makedirs(path, exist_ok=True)。",
+        ),
+    )

@@ -1,0 +1,293 @@
+"""What is wrong in calls of npu_bridge: configurations, loss scale, ranks."""
+
+import ast
+from collections.abc import Iterator, Mapping
+
+from jumar.errors import nearest
+from jumar.porting.edits import Confidence, Finding, Severity, Text
+from jumar.porting.lint.blocks import lint_folder, lint_profiling_options
+from jumar.porting.lint.values import bound_once, constant, finding, is_npu, last_part
+from jumar.porting.npu.option_rules import PART_PARAMETERS, RUN_CONFIG_POSITIONAL
+from jumar.porting.npu.option_table import NPU_OPTIONS
+from jumar.porting.npu.options import (
+    OptionProblem,
+    OptionValue,
+    check_combinations,
+    check_option,
+    check_run_config,
+)
+from jumar.porting.script.module import Module
+
+CONFIG = "Ascend/tensorflow npu_bridge/estimator/npu/npu_config.py"
+LOSS_SCALE = "Ascend/tensorflow npu_bridge/estimator/npu/npu_loss_scale_manager.py"
+ESTIMATOR = "Ascend/tensorflow npu_bridge/estimator/npu/npu_estimator.py"
+RANKS = "Ascend/tensorflow npu_bridge/estimator/npu/util.py"
+
+_RANK_VARIABLES = ("RANK_SIZE", "RANK_ID", "DEVICE_ID", "ASCEND_DEVICE_ID", "DEVICE_INDEX")
+_ALONE = {"RANK_SIZE": "1"}
+_FIXED = ("loss_scale", "enable_overflow_check")
+_EXPONENTIAL = (
+    "init_loss_scale",
+    "incr_every_n_steps",
+    "decr_every_n_nan_or_inf",
+    "incr_ratio",
+    "decr_ratio",
+)
+
+
+def lint_calls(module: Module) -> Iterator[Finding]:
+    """The findings of all calls of a script."""
+    for node in module.scopes.nodes:
+        if not isinstance(node, ast.Call):
+            continue
+        if is_npu(module, node.func, "NPURunConfig"):
+            yield from _lint_run_config(module, node)
+        elif is_npu(module, node.func, "NPUEstimator"):
+            yield from _lint_estimator(module, node)
+        elif is_npu(module, node.func, "FixedLossScaleManager"):
+            yield from _lint_fixed(module, node)
+        elif is_npu(module, node.func, "ExponentialUpdateLossScaleManager"):
+            yield from _lint_exponential(module, node)
+        elif isinstance(node.func, ast.Name) and node.func.id == "int":
+            yield from _lint_rank(module, node)
+        else:
+            for part, parameters in PART_PARAMETERS.items():
+                if is_npu(module, node.func, part):
+                    yield from _lint_part(module, node, part, parameters)
+
+
+def arguments_of(call: ast.Call, names: tuple[str, ...]) -> tuple[dict[str, ast.expr], bool]:
+    """The arguments by name, and whether all of them are seen (no `*args`, no `**kwargs`)."""
+    given: dict[str, ast.expr] = {}
+    whole = True
+    for name, value in zip(names, call.args, strict=False):
+        if isinstance(value, ast.Starred):
+            break
+        given[name] = value
+    whole = not any(isinstance(value, ast.Starred) for value in call.args)
+    for keyword in call.keywords:
+        if keyword.arg is None:
+            whole = False
+        else:
+            given[keyword.arg] = keyword.value
+    return given, whole
+
+
+def _values(module: Module, given: Mapping[str, ast.expr]) -> dict[str, OptionValue]:
+    """The arguments that say something: None is the same as none."""
+    return {
+        name: OptionValue(field=None, value=constant(module, node))
+        for name, node in given.items()
+        if not (isinstance(node, ast.Constant) and node.value is None)
+    }
+
+
+def _lint_run_config(module: Module, call: ast.Call) -> Iterator[Finding]:
+    given, whole = arguments_of(call, RUN_CONFIG_POSITIONAL)
+    for problem in check_run_config(_values(module, given)):
+        if whole or problem.rule != "lint-option-needs":
+            yield finding(module, given[problem.key], problem, CONFIG)
+
+
+def _lint_part(
+    module: Module, call: ast.Call, part: str, parameters: Mapping[str, str]
+) -> Iterator[Finding]:
+    given, whole = arguments_of(call, tuple(parameters))
+    known = {parameters[name]: node for name, node in given.items() if name in parameters}
+    for name, node in given.items():
+        if name not in parameters:
+            near = nearest(name, parameters)
+            yield finding(module, node, _unknown_argument(part, name, near), CONFIG)
+    values = _values(module, known)
+    problems = [
+        problem
+        for key, value in values.items()
+        for problem in check_option(NPU_OPTIONS[key], value)
+    ]
+    problems += check_combinations(values) if whole else []
+    for problem in problems:
+        # The parts have defaults for these, so naming them alone is no mistake of the user.
+        if problem.rule != "lint-option-unused":
+            yield finding(module, known[problem.key], problem, CONFIG)
+    if "dump_path" in known:
+        yield from lint_folder(module, known["dump_path"], values["dump_path"].value)
+    if "profiling_options" in known:
+        yield from lint_profiling_options(
+            module, known["profiling_options"], known["profiling_options"]
+        )
+
+
+def _lint_estimator(module: Module, call: ast.Call) -> Iterator[Finding]:
+    given, _ = arguments_of(call, ("model_fn", "model_dir", "config"))
+    config = given.get("config")
+    if isinstance(config, ast.Name):
+        config = bound_once(module, config)
+    if isinstance(config, ast.Call) and module.name_of(config.func) in (
+        "tensorflow.estimator.RunConfig",
+        "tensorflow.contrib.tpu.RunConfig",
+        "npu_bridge.npu_init.npu_run_config_init",
+    ):
+        reason = Text(
+            en="NPUEstimator takes an NPURunConfig and nothing else: ValueError",
+            zh="NPUEstimator 只接受 NPURunConfig，否则抛出 ValueError",
+        )
+        todo = Text(
+            en="Make the config with NPURunConfig, or keep tf.estimator.Estimator.",
+            zh="请用 NPURunConfig 构造 config，或保留 tf.estimator.Estimator。",
+        )
+        problem = _problem("lint-estimator-config", "blocking", reason, todo)
+        yield finding(module, given["config"], problem, ESTIMATOR)
+
+
+def _lint_fixed(module: Module, call: ast.Call) -> Iterator[Finding]:
+    given, whole = arguments_of(call, _FIXED)
+    yield from _unknown(module, call, given, _FIXED)
+    yield from _missing(module, call, given, ("loss_scale",), whole=whole)
+    yield from _below(module, given, "loss_scale", 1)
+
+
+def _lint_exponential(module: Module, call: ast.Call) -> Iterator[Finding]:
+    given, whole = arguments_of(call, _EXPONENTIAL)
+    yield from _unknown(module, call, given, _EXPONENTIAL)
+    yield from _missing(module, call, given, _EXPONENTIAL[:2], whole=whole)
+    for name in _EXPONENTIAL[:3]:
+        yield from _below(module, given, name, 1)
+    growth = _number(module, given.get("incr_ratio"))
+    if growth is not None and growth <= 1:
+        yield finding(module, given["incr_ratio"], _ratio("incr_ratio", "> 1"), LOSS_SCALE)
+    fall = _number(module, given.get("decr_ratio"))
+    if fall is not None and not 0 < fall < 1:
+        yield finding(module, given["decr_ratio"], _ratio("decr_ratio", "0 < ... < 1"), LOSS_SCALE)
+
+
+def _number(module: Module, node: ast.expr | None) -> float | None:
+    value = constant(module, node) if node is not None else None
+    return value if isinstance(value, int | float) else None
+
+
+def _below(
+    module: Module, given: Mapping[str, ast.expr], name: str, least: int
+) -> Iterator[Finding]:
+    value = _number(module, given.get(name))
+    if value is not None and value < least:
+        problem = _problem(
+            "lint-loss-scale",
+            "blocking" if name == "loss_scale" else "accuracy",
+            Text(en=f"{name} is {value:g}, below {least}", zh=f"{name} 为 {value:g}，小于 {least}"),
+            Text(en=f"Give {least} or more.", zh=f"请给出不小于 {least} 的值。"),
+        )
+        yield finding(module, given[name], problem, LOSS_SCALE)
+
+
+def _ratio(name: str, takes: str) -> OptionProblem:
+    return _problem(
+        "lint-loss-scale",
+        "accuracy",
+        Text(en=f"{name} has to be {takes}", zh=f"{name} 须满足 {takes}"),
+        Text(en=f"Give a number that is {takes}.", zh=f"请给出满足 {takes} 的数。"),
+    )
+
+
+def _unknown(
+    module: Module, call: ast.Call, given: Mapping[str, ast.expr], names: tuple[str, ...]
+) -> Iterator[Finding]:
+    for name, node in given.items():
+        if name not in names:
+            near = nearest(name, names)
+            problem = _unknown_argument(last_part(call.func), name, near)
+            yield finding(module, node, problem, LOSS_SCALE)
+
+
+def _missing(
+    module: Module,
+    call: ast.Call,
+    given: Mapping[str, ast.expr],
+    names: tuple[str, ...],
+    *,
+    whole: bool,
+) -> Iterator[Finding]:
+    for name in names:
+        if whole and name not in given:
+            problem = _problem(
+                "lint-loss-scale",
+                "blocking",
+                Text(
+                    en=f"{last_part(call.func)} needs {name}",
+                    zh=f"{last_part(call.func)} 缺少参数 {name}",
+                ),
+                Text(en=f"Give {name}.", zh=f"请给出 {name}。"),
+            )
+            yield finding(module, call, problem, LOSS_SCALE)
+
+
+def _lint_rank(module: Module, call: ast.Call) -> Iterator[Finding]:
+    """`int(os.getenv("RANK_SIZE"))` stops with TypeError wherever no launcher set it."""
+    variable = _unset_variable(module, call.args[0]) if len(call.args) == 1 else ""
+    if not variable or _asks_first(module, call, variable):
+        return
+    default = _ALONE.get(variable, "0")
+    problem = _problem(
+        "lint-rank-default",
+        "blocking",
+        Text(
+            en=f"{variable} is not set outside of a launch script: int(None), TypeError",
+            zh=f"未经启动脚本运行时 {variable} 未设置：int(None) 抛出 TypeError",
+        ),
+        Text(
+            en=f'Write int(os.getenv("{variable}", "{default}")).',
+            zh=f'请改为 int(os.getenv("{variable}", "{default}"))。',
+        ),
+    )
+    yield finding(module, call, problem, RANKS)
+
+
+def _unset_variable(module: Module, node: ast.expr) -> str:
+    """The variable of the environment that an expression reads without a default."""
+    if isinstance(node, ast.Subscript) and module.name_of(node.value) in (
+        "os.environ",
+        "npu_bridge.npu_init.os.environ",
+    ):
+        name = constant(module, node.slice)
+    elif (
+        isinstance(node, ast.Call)
+        and len(node.args) == 1
+        and not node.keywords
+        and (module.name_of(node.func) or "").removeprefix("npu_bridge.npu_init.")
+        in ("os.getenv", "os.environ.get")
+    ):
+        name = constant(module, node.args[0])
+    else:
+        return ""
+    return name if isinstance(name, str) and name in _RANK_VARIABLES else ""
+
+
+def _asks_first(module: Module, call: ast.Call, variable: str) -> bool:
+    """Whether the script looks for the variable before, or catches what happens without it."""
+    for around in module.scopes.ancestors(call):
+        if isinstance(around, ast.Try):
+            return True
+        if isinstance(around, ast.If | ast.IfExp) and variable in module.source(around.test):
+            return True
+    return False
+
+
+def _unknown_argument(function: str, name: str, near: str) -> OptionProblem:
+    return _problem(
+        "lint-unknown-argument",
+        "blocking",
+        Text(
+            en=f"{function} takes no '{name}': TypeError",
+            zh=f"{function} 没有参数“{name}”：抛出 TypeError",
+        ),
+        Text(en=f"Did you mean '{near}'?", zh=f"是否想写“{near}”？")
+        if near
+        else Text(en="Leave it out.", zh="请删除。"),
+    )
+
+
+def _problem(
+    rule: str, severity: Severity, reason: Text, todo: Text, confidence: Confidence = "certain"
+) -> OptionProblem:
+    return OptionProblem(
+        key="", rule=rule, severity=severity, confidence=confidence, reason=reason, todo=todo
+    )

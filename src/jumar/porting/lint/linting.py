@@ -1,0 +1,124 @@
+"""Looks through scripts that use npu_bridge already: options, arguments and names that are wrong.
+
+Nothing is changed and nothing is run.
+"""
+
+import os
+from pathlib import Path
+
+from jumar.errors import UserError
+from jumar.porting.edits import FileReport, Finding, Text, TreeReport
+from jumar.porting.lint.blocks import lint_blocks
+from jumar.porting.lint.calls import lint_calls
+from jumar.porting.lint.names import lint_names
+from jumar.porting.lint.overridden import lint_overridden
+from jumar.porting.lint.rewriters import lint_rewriters
+from jumar.porting.script.module import Module
+from jumar.porting.script.project import Project
+from jumar.porting.script.source import Unreadable, decode
+
+_MOST_BYTES = 5_000_000
+"""Of a script; longer ones are data in Python's clothes."""
+
+_MARKS = (
+    "npu_",
+    "NPU",
+    "hccl",
+    "parameter_map",
+    "custom_optimizers",
+    "LossScaleManager",
+    "RANK_",
+    "DEVICE_ID",
+)
+"""A script without any of these has nothing to look at; most of a tree is so."""
+
+
+def lint_source(path: str, text: str, *, project: Project | None = None) -> tuple[Finding, ...]:
+    """What is wrong with a script's use of npu_bridge, in the order of the script.
+
+    Args:
+        path: Where it lies within its tree, with forward slashes.
+        text: The script.
+        project: The tree, for names that come from its other modules.
+
+    Raises:
+        SyntaxError: Python 3 cannot parse it.
+    """
+    if not any(mark in text for mark in _MARKS):
+        return ()
+    module = Module(text, path, project or Project(Path(os.devnull)))
+    found = [
+        *lint_blocks(module),
+        *lint_calls(module),
+        *lint_names(module),
+        *lint_overridden(module),
+        *lint_rewriters(module),
+    ]
+    return tuple(sorted(found, key=lambda one: (one.place, one.rule)))
+
+
+def lint_tree(root: Path) -> TreeReport:
+    """What is wrong in a script, or in all scripts of a folder.
+
+    Links are not followed; hidden folders are left out. A script that cannot be read or parsed is
+    in the report with the reason.
+
+    Raises:
+        UserError: There is nothing at the path.
+    """
+    if root.is_file():
+        folder, paths, closed = root.parent, [root.name], []
+    elif root.is_dir():
+        folder, (paths, closed) = root, _scripts(root)
+    else:
+        raise UserError(f"there is no '{root}'", todo="Give a Python file or a folder.")
+    project = Project(folder)
+    files = [_lint_file(folder, path, project) for path in paths] + closed
+    return TreeReport(root=str(root), files=tuple(sorted(files, key=lambda file: file.path)))
+
+
+def _scripts(root: Path) -> tuple[list[str], list[FileReport]]:
+    """The scripts of a folder, and the folders in it that cannot be read."""
+    found: list[str] = []
+    closed: list[FileReport] = []
+
+    def note(error: OSError) -> None:
+        path = Path(error.filename).relative_to(root).as_posix()
+        closed.append(FileReport(path=path, status="unreadable", note=_why(error)))
+
+    for folder, folders, names in os.walk(root, onerror=note, followlinks=False):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        within = Path(folder).relative_to(root)
+        found += [
+            (within / name).as_posix()
+            for name in names
+            if name.endswith(".py") and not (Path(folder) / name).is_symlink()
+        ]
+    return found, closed
+
+
+def _why(error: OSError) -> Text:
+    return Text(en=f"cannot be read: {error.strerror}", zh=f"无法读取：{error.strerror}")
+
+
+def _lint_file(folder: Path, path: str, project: Project) -> FileReport:
+    place = folder / path
+    try:
+        if place.stat().st_size > _MOST_BYTES:
+            raise Unreadable(Text(en="longer than 5 MB", zh="超过 5 MB"))
+        text = decode(place.read_bytes()).text
+        return FileReport(
+            path=path, status="unchanged", findings=lint_source(path, text, project=project)
+        )
+    except Unreadable as unreadable:
+        note = unreadable.note
+    except OSError as error:
+        note = _why(error)
+    except SyntaxError as error:
+        note = Text(
+            en=f"Python 3 cannot parse line {error.lineno}: {error.msg}",
+            zh=f"Python 3 无法解析第 {error.lineno} 行：{error.msg}",
+        )
+    except (ValueError, RecursionError, MemoryError) as error:
+        note = Text(en=f"cannot be parsed: {error}", zh=f"无法解析：{error}")
+    return FileReport(path=path, status="unreadable", note=note)

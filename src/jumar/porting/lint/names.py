@@ -1,0 +1,66 @@
+"""Names of npu_bridge that scripts use and the package does not have."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.errors import nearest
+from jumar.porting.edits import Finding, Text
+from jumar.porting.lint.values import finding
+from jumar.porting.npu.names import NPU_NAMES, OPERATOR_HANDLES, is_npu_name
+from jumar.porting.npu.options import OptionProblem
+from jumar.porting.script.module import Module
+
+SOURCE = "Ascend/tensorflow tf_adapter/python/npu_bridge"
+_ROOTS = ("npu_bridge", "hccl")
+_MODULES = frozenset(name.rpartition(".")[2] for name in (*NPU_NAMES, *OPERATOR_HANDLES))
+"""What may stand before a name: `npu_ops` in `npu_ops.dropout`, but no class or instance."""
+
+_COMPILED = frozenset({"npu_bridge.tf_adapter", "npu_bridge.helper"})
+"""Parts in C++, whose names are not recorded."""
+
+_ALL_NAMES = frozenset().union(*NPU_NAMES.values())
+
+
+def lint_names(module: Module) -> Iterator[Finding]:
+    """Imports and attributes that the real package does not have, as far as it is recorded."""
+    for node in module.scopes.nodes:
+        if isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            if node.module.split(".")[0] in _ROOTS:
+                yield from _imported(module, node, node.module)
+        elif isinstance(node, ast.Attribute):
+            name = module.name_of(node) or ""
+            before, _, last = name.rpartition(".")
+            if name.split(".")[0] not in _ROOTS or before.rpartition(".")[2] not in _MODULES:
+                continue
+            # Names that moved between modules are not told apart here.
+            if not is_npu_name(name) and last not in _ALL_NAMES:
+                yield finding(module, node, _unknown(before, last), SOURCE)
+
+
+def _imported(module: Module, node: ast.ImportFrom, source: str) -> Iterator[Finding]:
+    for alias in node.names:
+        name = f"{source}.{alias.name}"
+        compiled = any(f"{name}.".startswith(f"{part}.") for part in _COMPILED)
+        if alias.name != "*" and not compiled and not is_npu_name(name):
+            yield finding(module, alias, _unknown(source, alias.name), SOURCE)
+
+
+def _unknown(place: str, name: str) -> OptionProblem:
+    known = NPU_NAMES.get(place, frozenset())
+    near = nearest(name, known)
+    elsewhere = sorted(module for module, names in NPU_NAMES.items() if name in names)
+    if elsewhere:
+        todo = Text(en=f"It is in {elsewhere[0]}.", zh=f"它位于 {elsewhere[0]}。")
+    elif near:
+        todo = Text(en=f"Did you mean '{near}'?", zh=f"是否想写“{near}”？")
+    else:
+        todo = Text(en="Look for its name in your release.", zh="请在所用版本中核对名称。")
+    return OptionProblem(
+        key="",
+        rule="lint-unknown-name",
+        severity="blocking",
+        # Releases differ; the list is of the last one.
+        confidence="likely",
+        reason=Text(en=f"{place} has no '{name}'", zh=f"{place} 中没有“{name}”"),
+        todo=todo,
+    )

@@ -1,0 +1,125 @@
+"""Options of a session block that NPUEstimator writes over.
+
+NPUEstimator appends a block of its own to the session config of NPURunConfig; of a key in both,
+the later one counts.
+"""
+
+import ast
+from collections.abc import Iterator, Mapping
+
+from jumar.porting.edits import Finding, Text
+from jumar.porting.lint.blocks import Block, find_blocks
+from jumar.porting.lint.calls import arguments_of
+from jumar.porting.lint.values import constant, finding, is_npu
+from jumar.porting.npu.option_rules import (
+    ALWAYS_WRITTEN,
+    RUN_CONFIG_PARAMETERS,
+    RUN_CONFIG_POSITIONAL,
+)
+from jumar.porting.npu.options import OptionProblem, Plain
+from jumar.porting.script.module import Module
+from jumar.porting.script.scopes import Scope
+
+SOURCE = "Ascend/tensorflow npu_bridge/estimator/npu/npu_estimator.py"
+
+
+def lint_overridden(module: Module) -> Iterator[Finding]:
+    """Settings of blocks whose config goes to an NPURunConfig that says something else."""
+    calls = [
+        node
+        for node in module.scopes.nodes
+        if isinstance(node, ast.Call) and is_npu(module, node.func, "NPURunConfig")
+    ]
+    blocks = find_blocks(module) if calls else []
+    for call in calls:
+        given, whole = arguments_of(call, RUN_CONFIG_POSITIONAL)
+        config = given.get("session_config")
+        if not whole or not isinstance(config, ast.Name):
+            continue
+        home = _home(module, config)
+        for block in blocks:
+            if home is not None and _config_of(module, block) == home:
+                yield from _compare(module, block, given)
+
+
+def _home(module: Module, name: ast.Name) -> tuple[int, str] | None:
+    """A variable that is bound once: its scope and name."""
+    scope, bindings = module.scopes.lookup(name)
+    return (_key(scope), name.id) if scope is not None and len(bindings) == 1 else None
+
+
+def _key(scope: Scope) -> int:
+    return id(scope)
+
+
+def _config_of(module: Module, block: Block) -> tuple[int, str] | None:
+    """The config to which a block was added."""
+    node: ast.expr | None = block.added
+    while isinstance(node, ast.Call | ast.Attribute):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return _home(module, node) if isinstance(node, ast.Name) else None
+
+
+def _compare(module: Module, block: Block, given: Mapping[str, ast.expr]) -> Iterator[Finding]:
+    for setting in block.settings:
+        value = constant(module, setting.value)
+        if value is None:
+            continue
+        if setting.key in ALWAYS_WRITTEN:
+            written = _written(module, setting.key, given)
+            if written is not None and written != value:
+                yield finding(module, setting.node, _wins(setting.key, written), SOURCE)
+        elif (
+            setting.key == "precision_mode"
+            and not {
+                "precision_mode",
+                "precision_mode_v2",
+            }
+            & given.keys()
+        ):
+            yield finding(module, setting.node, _DEFAULT_MODE, SOURCE)
+
+
+def _written(module: Module, key: str, given: Mapping[str, ast.expr]) -> Plain | None:
+    """What NPUEstimator writes for a key; None where only the run knows."""
+    if key in ("enable_dump", "enable_dump_debug"):
+        return None if "dump_config" in given else False
+    if key in given:
+        return constant(module, given[key])
+    default = RUN_CONFIG_PARAMETERS[key]
+    return default if isinstance(default, bool | int | str) else None
+
+
+def _wins(key: str, written: Plain) -> OptionProblem:
+    argument = "dump_config" if key.startswith("enable_dump") else key
+    return OptionProblem(
+        key=key,
+        rule="lint-overridden",
+        severity="accuracy",
+        confidence="likely",
+        reason=Text(
+            en=f"NPUEstimator writes {key}={written} after this: the value here has no effect",
+            zh=f"NPUEstimator 之后会写入 {key}={written}，此处的值不起作用",
+        ),
+        todo=Text(
+            en=f"Give {argument} to NPURunConfig instead.",
+            zh=f"请改为在 NPURunConfig 中设置 {argument}。",
+        ),
+    )
+
+
+_DEFAULT_MODE = OptionProblem(
+    key="precision_mode",
+    rule="lint-overridden",
+    severity="accuracy",
+    confidence="likely",
+    reason=Text(
+        en="NPURunConfig has no precision_mode: NPUEstimator of old releases then writes "
+        "allow_fp32_to_fp16 over this one",
+        zh="NPURunConfig 未设置 precision_mode：旧版 NPUEstimator 会写入 allow_fp32_to_fp16 "
+        "并覆盖此处的值",
+    ),
+    todo=Text(
+        en="Give precision_mode to NPURunConfig.", zh="请在 NPURunConfig 中设置 precision_mode。"
+    ),
+)

@@ -1,0 +1,105 @@
+"""Remapping and memory optimization, which a block written by hand has to switch off itself."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from jumar.porting.edits import Finding, Text
+from jumar.porting.lint.blocks import NAME, find_blocks
+from jumar.porting.lint.values import constant, finding, last_part
+from jumar.porting.npu.options import OptionProblem
+from jumar.porting.script.module import Module
+
+SOURCE = "Ascend/tensorflow npu_bridge/npu_init.py"
+_REWRITERS = ("remapping", "memory_optimization")
+_OFF = ("OFF", "NO_MEM_OPT", "MANUAL")
+"""RewriterConfig.OFF is 2, which memory_optimization reads as MANUAL: nothing is rewritten."""
+
+
+@dataclass
+class _Given:
+    """What a function, or the script, says about the rewriters; `wrapped`: by npu_config_proto."""
+
+    values: dict[str, list[ast.expr]] = field(default_factory=lambda: defaultdict(list))
+    wrapped: bool = False
+
+
+def lint_rewriters(module: Module) -> Iterator[Finding]:
+    """The findings of all blocks of a script."""
+    seen: dict[ast.AST, _Given] = {}
+    told: set[ast.expr] = set()
+    for block in find_blocks(module):
+        added = block.added
+        if added is None or block.name is None or constant(module, block.name) != NAME:
+            continue
+        where = _where(module, added)
+        if where not in seen:
+            seen[where] = _given(module, where)
+        given = seen[where]
+        for name in _REWRITERS:
+            values = given.values[name]
+            wrong = [value for value in values if _is_on(module, value)]
+            if wrong and wrong[0] not in told:
+                told.add(wrong[0])
+                yield finding(module, wrong[0], _problem(name, missing=False), SOURCE)
+            elif not values and not (name == "remapping" and given.wrapped):
+                yield finding(module, added, _problem(name, missing=True), SOURCE)
+
+
+def _where(module: Module, added: ast.Call) -> ast.AST:
+    """Where a config is filled: its function, or the whole script where others may see it too."""
+    function = module.function(added)
+    root: ast.expr = added
+    while isinstance(root, ast.Call | ast.Attribute):
+        root = root.func if isinstance(root, ast.Call) else root.value
+    if function is None or not isinstance(root, ast.Name):
+        return module.tree
+    scope, bindings = module.scopes.lookup(root)
+    local = scope is module.scopes.scope_of(added)
+    made_here = local and all(binding.kind == "assignment" for binding in bindings)
+    return function if made_here else module.tree
+
+
+def _given(module: Module, where: ast.AST) -> _Given:
+    given = _Given()
+    for node in ast.walk(where):
+        if isinstance(node, ast.keyword) and node.arg in _REWRITERS:
+            given.values[node.arg].append(node.value)
+        elif isinstance(node, ast.Attribute) and node.attr in _REWRITERS:
+            parent = module.parent(node)
+            if isinstance(node.ctx, ast.Store) and isinstance(parent, ast.Assign):
+                given.values[node.attr].append(parent.value)
+        elif isinstance(node, ast.Call) and last_part(node.func) == "npu_config_proto":
+            # It switches remapping off, and leaves the other one of a config with a block.
+            given.wrapped = True
+    return given
+
+
+def _is_on(module: Module, value: ast.expr) -> bool:
+    if isinstance(value, ast.Attribute):
+        return value.attr.isupper() and value.attr not in _OFF
+    number = constant(module, value)
+    return isinstance(number, int) and number not in (1, 2)
+
+
+def _problem(name: str, *, missing: bool) -> OptionProblem:
+    return OptionProblem(
+        key="",
+        rule=f"lint-{name.replace('_', '-')}",
+        severity="blocking",
+        # The first release's own example leaves both on.
+        confidence="likely",
+        reason=Text(
+            en=f"a block written by hand has to switch {name} off"
+            if missing
+            else f"{name} is on: TensorFlow rewrites the graph before the adapter sees it",
+            zh=f"手写的选项块须显式关闭 {name}"
+            if missing
+            else f"{name} 处于打开状态：TensorFlow 会先于适配器改写图",
+        ),
+        todo=Text(
+            en=f"Set rewrite_options.{name} to RewriterConfig.OFF.",
+            zh=f"请将 rewrite_options.{name} 设为 RewriterConfig.OFF。",
+        ),
+    )

@@ -1,0 +1,175 @@
+"""What the linter reads from code: constants, however they are written, and where things stand."""
+
+import ast
+import json
+
+from jumar.porting.edits import Finding
+from jumar.porting.npu.options import OptionProblem, Plain
+from jumar.porting.script.module import Module
+
+_DEEPEST = 8
+"""Names that stand for names, and calls in calls."""
+
+_LONGEST_SHOWN = 160
+
+
+def constant(module: Module, node: ast.expr, depth: int = 0) -> Plain | None:
+    """The value of an expression that is the same in every run, or None.
+
+    Follows names that are bound once, `tf.compat.as_bytes`, `.encode()`, `bytes`, `str`,
+    `json.dumps` of plain values, and arithmetic on numbers.
+    """
+    if depth > _DEEPEST:
+        return None
+    if isinstance(node, ast.Constant):
+        value = node.value
+        return value if isinstance(value, bool | int | float | str | bytes) else None
+    if isinstance(node, ast.Name):
+        bound = bound_once(module, node)
+        return constant(module, bound, depth + 1) if bound is not None else None
+    if isinstance(node, ast.Call):
+        return _called(module, node, depth + 1)
+    if isinstance(node, ast.BinOp):
+        return _computed(module, node, depth + 1)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        operand = constant(module, node.operand, depth + 1)
+        return -operand if isinstance(operand, int | float) else None
+    return None
+
+
+def bound_once(module: Module, name: ast.Name) -> ast.expr | None:
+    """What a name is assigned, where that is the only thing that ever binds it."""
+    _, bindings = module.scopes.lookup(name)
+    if len(bindings) != 1 or bindings[0].kind != "assignment":
+        return None
+    node = bindings[0].node
+    whole = isinstance(node, ast.AnnAssign) or (
+        isinstance(node, ast.Assign) and all(isinstance(one, ast.Name) for one in node.targets)
+    )
+    return bindings[0].value if whole else None
+
+
+def last_part(node: ast.expr) -> str:
+    """The last name of `a.b.c`; empty for anything else."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def is_npu(module: Module, node: ast.expr, name: str) -> bool:
+    """Whether an expression is a name of npu_bridge.
+
+    A name that nothing binds counts: code is often shown without its imports.
+    """
+    if last_part(node) != name and not isinstance(node, ast.Name):
+        return False
+    found = module.name_of(node)
+    if found is None:
+        return last_part(node) == name and not _is_bound(module, node)
+    return found.startswith("npu_bridge.") and found.rpartition(".")[2] == name
+
+
+def finding(module: Module, node: ast.AST, problem: OptionProblem, source: str) -> Finding:
+    """A problem at its place in the script; of an argument, with its name."""
+    around = module.parent(node)
+    if isinstance(around, ast.keyword):
+        node = around
+    start, end = module.span(node)
+    code = " ".join(module.text[start:end].split())
+    if len(code) > _LONGEST_SHOWN:
+        code = code[: _LONGEST_SHOWN - 1] + "…"
+    return Finding(
+        rule=problem.rule,
+        place=module.lines.place(start),
+        place_after=None,
+        code=code,
+        reason=problem.reason,
+        todo=problem.todo,
+        severity=problem.severity,
+        confidence=problem.confidence,
+        source=source,
+    )
+
+
+def never_both(module: Module, first: ast.AST, second: ast.AST) -> bool:
+    """Whether two statements stand in different branches, so that no run meets both."""
+    around = {id(node): node for node in [first, *module.scopes.ancestors(first)]}
+    below: ast.AST = second
+    for node in module.scopes.ancestors(second):
+        if isinstance(node, ast.If) and id(node) in around:
+            holds_first = [
+                branch
+                for branch in (node.body, node.orelse)
+                if any(id(statement) in around for statement in branch)
+            ]
+            return bool(holds_first) and below not in holds_first[0] and below is not node.test
+        below = node
+    return False
+
+
+def _is_bound(module: Module, node: ast.expr) -> bool:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return not isinstance(node, ast.Name) or bool(module.scopes.lookup(node)[1])
+
+
+def _called(module: Module, call: ast.Call, depth: int) -> Plain | None:
+    name = last_part(call.func)
+    if name == "encode" and isinstance(call.func, ast.Attribute):
+        text = constant(module, call.func.value, depth)
+        return text.encode() if isinstance(text, str) else None
+    if not call.args:
+        return None
+    if name == "dumps" and module.name_of(call.func) == "json.dumps":
+        return _dumped(module, call.args[0])
+    value = constant(module, call.args[0], depth)
+    if name in ("as_bytes", "bytes"):
+        return value.encode() if isinstance(value, str) else value
+    if name in ("as_str", "as_text", "as_str_any") and isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if name == "str" and value is not None and not isinstance(value, bytes):
+        return str(value)
+    return value if name in ("as_str", "as_text", "as_str_any") else None
+
+
+def _dumped(module: Module, node: ast.expr) -> str | None:
+    """The JSON of a dictionary that is written out; values only known at run time become text."""
+    if isinstance(node, ast.Name):
+        node = bound_once(module, node) or node
+    if not isinstance(node, ast.Dict):
+        return None
+    content: dict[str, object] = {}
+    for key, value in zip(node.keys, node.values, strict=True):
+        name = constant(module, key) if key is not None else None
+        if not isinstance(name, str):
+            return None
+        known = constant(module, value)
+        if known is None:
+            return None
+        content[name] = known
+    return json.dumps(content) if all(map(_is_json, content.values())) else None
+
+
+def _is_json(value: object) -> bool:
+    return not isinstance(value, bytes)
+
+
+def _computed(module: Module, node: ast.BinOp, depth: int) -> Plain | None:
+    left = constant(module, node.left, depth)
+    right = constant(module, node.right, depth)
+    if isinstance(node.op, ast.Add):
+        if isinstance(left, str) and isinstance(right, str):
+            return left + right
+        if isinstance(left, bytes) and isinstance(right, bytes):
+            return left + right
+    if not (isinstance(left, int | float) and isinstance(right, int | float)):
+        return None
+    if isinstance(node.op, ast.Add):
+        return left + right
+    if isinstance(node.op, ast.Sub):
+        return left - right
+    if isinstance(node.op, ast.Mult):
+        return left * right
+    # A script may hold 9**9**9, which nobody waits for.
+    small = isinstance(right, int) and 0 <= right <= 64 and abs(left) <= 1024
+    return float(left**right) if isinstance(node.op, ast.Pow) and small else None

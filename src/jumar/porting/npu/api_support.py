@@ -1,0 +1,90 @@
+"""What the adapter for TensorFlow 1.15 says of each API: the table of its converter, as data.
+
+The names and levels are those of `tf1.15_api_support_list.xlsx` of the repository
+Ascend/tensorflow, state of December 2023; the words are ours.
+"""
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Literal, TypedDict, get_args
+
+from jumar.porting.edits import Text
+
+Level = Literal[
+    "supported", "ported", "harmless", "deprecated", "analysed", "contradictory", "unsupported"
+]
+LEVELS: dict[Level, Text] = {
+    "supported": Text(en="supported as it is", zh="支持，无需修改"),
+    "ported": Text(en="supported after porting", zh="移植后支持"),
+    "harmless": Text(
+        en="not supported, and does nothing that a port needs", zh="不支持，但不影响移植后的脚本"
+    ),
+    "deprecated": Text(
+        en="deprecated in TensorFlow 1.15; it works where its operators do",
+        zh="TensorFlow 1.15 已弃用；所含算子受支持时可用",
+    ),
+    "analysed": Text(en="not yet analysed: it may fail", zh="尚未分析，可能失败"),
+    "contradictory": Text(
+        en="listed as supported, with the remark that it is not", zh="清单标为支持，备注却称不支持"
+    ),
+    "unsupported": Text(en="not supported", zh="不支持"),
+}
+"""What the levels mean."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApiSupport:
+    """What the table says of a name.
+
+    Args:
+        name: Qualified, as the rules write it: `tensorflow.is_finite`.
+        exact: Whether the name itself is listed, and not only what it begins with.
+    """
+
+    name: str
+    level: Level
+    exact: bool = True
+
+
+class _Table(TypedDict):
+    source: str
+    commit: str
+    date: str
+    unlisted_prefixes: dict[str, Level]
+    names: dict[Level, list[str]]
+
+
+@cache
+def _table() -> _Table:
+    text = files("jumar.porting.npu").joinpath("api_support.json").read_text(encoding="utf-8")
+    table: _Table = json.loads(text)
+    assert set(table["names"]) == set(get_args(Level))
+    return table
+
+
+@cache
+def _levels() -> dict[str, Level]:
+    return {name: level for level, names in _table()["names"].items() for name in names}
+
+
+def release() -> str:
+    """The state of the table: a date."""
+    return _table()["date"]
+
+
+def names_of(*levels: Level) -> tuple[str, ...]:
+    """The listed names of some levels."""
+    return tuple(name for level in levels for name in _table()["names"][level])
+
+
+def api_support(name: str) -> ApiSupport | None:
+    """What the table says of a qualified name; None where it says nothing."""
+    level = _levels().get(name)
+    if level is not None:
+        return ApiSupport(name=name, level=level)
+    for prefix, of_all in _table()["unlisted_prefixes"].items():
+        if name.startswith(prefix):
+            return ApiSupport(name=name, level=of_all, exact=False)
+    return None

@@ -1,0 +1,300 @@
+"""What options of NpuOptimizer forbid and need; what NPURunConfig and its parts take."""
+
+from jumar.porting.edits import Severity, Text
+from jumar.porting.npu.option_table import MIXED_MODES, MIXED_MODES_V2, Combination, Condition
+
+_ON = ("True", "1")
+
+
+def _excludes(
+    when: Condition, excluded: Condition, *, above: int | None = None, todo: Text
+) -> Combination:
+    return Combination(
+        rule="lint-option-conflict",
+        when=when,
+        excludes=excluded,
+        above=above,
+        reason=Text(
+            en=f"{when.key} and {excluded.key} exclude each other: the session fails",
+            zh=f"{when.key} 与 {excluded.key} 互斥，会话会报错",
+        ),
+        todo=todo,
+    )
+
+
+def _needs(
+    when: Condition,
+    *needed: Condition,
+    todo: Text,
+    severity: Severity = "blocking",
+) -> Combination:
+    names = " / ".join(dict.fromkeys(condition.key for condition in needed))
+    stops = severity == "blocking"
+    return Combination(
+        rule="lint-option-needs" if stops else "lint-option-unused",
+        when=when,
+        needs=needed,
+        severity=severity,
+        reason=Text(
+            en=f"{when.key} without {names}: the session fails"
+            if stops
+            else f"{when.key} is only read together with {names}",
+            zh=f"{when.key} 缺少 {names}，会话会报错"
+            if stops
+            else f"只有同时设置 {names} 时才读取 {when.key}",
+        ),
+        todo=todo,
+    )
+
+
+_ONE = Text(en="Keep one of the two.", zh="只保留其中一个。")
+_DUMP_PATH = Text(
+    en="Set dump_path to a folder that exists, readable and writable.",
+    zh="请设置 dump_path，其目录须已存在且可读写。",
+)
+_TOGETHER = Text(
+    en="Set input_shape, dynamic_dims and dynamic_node_type together, or none of them.",
+    zh="input_shape、dynamic_dims、dynamic_node_type 须同时设置或都不设置。",
+)
+_SWITCH = Text(en="Switch it on, or leave this out.", zh="请打开对应开关，或删除该选项。")
+
+COMBINATIONS = (
+    _excludes(Condition(key="precision_mode"), Condition(key="precision_mode_v2"), todo=_ONE),
+    _excludes(
+        Condition(key="enable_compress_weight"), Condition(key="compress_weight_conf"), todo=_ONE
+    ),
+    _excludes(
+        Condition(key="mix_compile_mode", values=_ON),
+        Condition(key="iterations_per_loop"),
+        above=1,
+        todo=Text(
+            en="Set iterations_per_loop to 1, or mix_compile_mode to False.",
+            zh="请将 iterations_per_loop 设为 1，或将 mix_compile_mode 设为 False。",
+        ),
+    ),
+    _needs(
+        Condition(key="modify_mixlist"),
+        Condition(key="precision_mode", values=MIXED_MODES),
+        Condition(key="precision_mode_v2", values=MIXED_MODES_V2),
+        todo=Text(
+            en="Set precision_mode to allow_mix_precision in the same block.",
+            zh="请在同一个选项块中将 precision_mode 设为 allow_mix_precision。",
+        ),
+    ),
+    _needs(Condition(key="enable_dump", values=_ON), Condition(key="dump_path"), todo=_DUMP_PATH),
+    _needs(
+        Condition(key="enable_dump_debug", values=_ON),
+        Condition(key="dump_path"),
+        todo=_DUMP_PATH,
+    ),
+    _needs(
+        Condition(key="optypelist_for_implmode"),
+        Condition(key="op_select_implmode"),
+        todo=Text(en="Set op_select_implmode too.", zh="请同时设置 op_select_implmode。"),
+    ),
+    _needs(Condition(key="input_shape"), Condition(key="dynamic_dims"), todo=_TOGETHER),
+    _needs(Condition(key="dynamic_dims"), Condition(key="dynamic_node_type"), todo=_TOGETHER),
+    _needs(Condition(key="dynamic_node_type"), Condition(key="input_shape"), todo=_TOGETHER),
+    _needs(
+        Condition(key="dynamic_graph_execute_mode"),
+        Condition(key="dynamic_input"),
+        todo=_SWITCH,
+        severity="look",
+    ),
+    _needs(
+        Condition(key="dynamic_inputs_shape_range"),
+        Condition(key="dynamic_input"),
+        todo=_SWITCH,
+        severity="look",
+    ),
+    _needs(Condition(key="dump_step"), Condition(key="enable_dump"), todo=_SWITCH, severity="look"),
+    _needs(
+        Condition(key="dump_debug_mode"),
+        Condition(key="enable_dump_debug"),
+        todo=_SWITCH,
+        severity="look",
+    ),
+    _needs(
+        Condition(key="profiling_options"),
+        Condition(key="profiling_mode"),
+        todo=_SWITCH,
+        severity="look",
+    ),
+    Combination(
+        rule="lint-option-needs",
+        when=Condition(key="profiling_mode", values=_ON),
+        needs=(Condition(key="profiling_options"),),
+        severity="look",
+        reason=Text(
+            en="profiling_mode without profiling_options: old releases of the adapter stop, "
+            "new ones write below the working folder",
+            zh="profiling_mode 未配 profiling_options：旧版适配器会报错退出，新版写入当前目录",
+        ),
+        todo=Text(
+            en="Set profiling_options, with an output folder that exists.",
+            zh="请设置 profiling_options，其 output 目录须已存在。",
+        ),
+    ),
+)
+"""What holds in one block of NpuOptimizer, and in the arguments of one NPURunConfig."""
+
+RUN_CONFIG_PARAMETERS: dict[str, object] = {
+    "iterations_per_loop": 1,
+    "profiling_config": None,
+    "model_dir": None,
+    "tf_random_seed": None,
+    "save_summary_steps": 0,
+    "save_checkpoints_steps": None,
+    "save_checkpoints_secs": None,
+    "session_config": None,
+    "keep_checkpoint_max": 5,
+    "keep_checkpoint_every_n_hours": 10_000,
+    "log_step_count_steps": 100,
+    "train_distribute": None,
+    "eval_distribute": None,
+    "distribute": None,
+    "enable_data_pre_proc": True,
+    "precision_mode": None,
+    "precision_mode_v2": None,
+    "modify_mixlist": None,
+    "op_precision_mode": None,
+    "customize_dtypes": None,
+    "enable_reduce_precision": False,
+    "variable_format_optimize": None,
+    "mix_compile_mode": False,
+    "hcom_parallel": True,
+    "hcom_multi_mode": False,
+    "hccl_timeout": None,
+    "HCCL_algorithm": None,
+    "is_tailing_optimization": False,
+    "horovod_mode": False,
+    "graph_memory_max_size": None,
+    "variable_memory_max_size": None,
+    "memory_config": None,
+    "dump_config": None,
+    "stream_max_parallel_num": None,
+    "ac_parallel_enable": None,
+    "graph_run_mode": 1,
+    "op_debug_level": None,
+    "op_debug_config": None,
+    "debug_dir": None,
+    "enable_exception_dump": 2,
+    "enable_scope_fusion_passes": None,
+    "fusion_switch_file": None,
+    "buffer_optimize": "l2_optimize",
+    "enable_small_channel": 0,
+    "enable_compress_weight": False,
+    "compress_weight_conf": None,
+    "op_select_implmode": None,
+    "optypelist_for_implmode": None,
+    "dynamic_input_config": None,
+    "dynamic_input": None,
+    "dynamic_graph_execute_mode": "dynamic_execute",
+    "dynamic_inputs_shape_range": None,
+    "aoe_mode": None,
+    "work_path": None,
+    "aoe_config_file": None,
+    "distribute_config": None,
+    "op_compiler_cache_mode": None,
+    "op_compiler_cache_dir": None,
+    "local_rank_id": None,
+    "local_device_list": None,
+    "session_device_id": None,
+    "soc_config": None,
+    "device_type": "default_device_type",
+    "op_wait_timeout": None,
+    "op_execute_timeout": None,
+    "stream_sync_timeout": -1,
+    "event_sync_timeout": -1,
+    "experimental_config": None,
+    "topo_sorting_mode": None,
+    "insert_op_file": None,
+    "es_cluster_config": None,
+    "external_weight": False,
+    "deterministic": 0,
+    "frozen_variable": False,
+    "variable_placement": "Device",
+    "jit_compile": "auto",
+}
+"""The parameters of NPURunConfig with their defaults, branch master of December 2023."""
+
+RUN_CONFIG_POSITIONAL = tuple(RUN_CONFIG_PARAMETERS)[:11]
+"""Those that all releases have at the same place."""
+
+RUN_CONFIG_NOT_TAKEN = frozenset(
+    {
+        "device_fn",
+        "protocol",
+        "session_creation_timeout_secs",
+        "experimental_max_worker_delay_secs",
+        "experimental_distribute",
+    }
+)
+"""What tf.estimator.RunConfig takes and NPURunConfig does not."""
+
+PART_PARAMETERS: dict[str, dict[str, str]] = {
+    "DumpConfig": {
+        name: name
+        for name in (
+            "enable_dump",
+            "dump_path",
+            "dump_step",
+            "dump_mode",
+            "enable_dump_debug",
+            "dump_debug_mode",
+            "dump_data",
+            "dump_layer",
+        )
+    },
+    "ProfilingConfig": {
+        "enable_profiling": "profiling_mode",
+        "profiling_options": "profiling_options",
+    },
+    "MemoryConfig": {
+        name: name
+        for name in (
+            "atomic_clean_policy",
+            "static_memory_policy",
+            "memory_optimization_policy",
+        )
+    },
+    "DynamicInputConfig": {
+        name: name for name in ("input_shape", "dynamic_dims", "dynamic_node_type")
+    },
+}
+"""The parts of NPURunConfig: their parameters in order, and the option that each sets."""
+
+PROFILING_KEYS: dict[str, tuple[str, ...]] = {
+    "output": (),
+    "storage_limit": (),
+    "training_trace": ("on", "off"),
+    "task_trace": ("on", "off"),
+    "hccl": ("on", "off"),
+    "aicpu": ("on", "off"),
+    "l2": ("on", "off"),
+    "fp_point": (),
+    "bp_point": (),
+    "aic_metrics": (
+        "PipeUtilization",
+        "ArithmeticUtilization",
+        "Memory",
+        "MemoryL0",
+        "MemoryUB",
+        "ResourceConflictRatio",
+        "L2Cache",
+        "MemoryAccess",
+        "PipelineExecuteUtilization",
+    ),
+    "msproftx": ("on", "off"),
+}
+"""The keys of the JSON in profiling_options, with their values; empty for any text."""
+
+ALWAYS_WRITTEN = (
+    "iterations_per_loop",
+    "mix_compile_mode",
+    "hcom_parallel",
+    "graph_run_mode",
+    "enable_dump",
+    "enable_dump_debug",
+)
+"""What NPUEstimator writes into a block of its own in any case, over the session's value."""

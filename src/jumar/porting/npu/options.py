@@ -1,0 +1,390 @@
+"""What the adapter reads from NpuOptimizer and NPURunConfig, as data, and what is wrong with it.
+
+Source: `tf_adapter/util/npu_attrs.cc` and `npu_bridge/estimator/npu/npu_config.py` of the
+repository Ascend/tensorflow; TensorFlow 1.15 for what its messages take.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from jumar.errors import nearest
+from jumar.porting.edits import Confidence, Severity, Text
+from jumar.porting.npu.option_rules import (
+    COMBINATIONS,
+    PROFILING_KEYS,
+    RUN_CONFIG_NOT_TAKEN,
+    RUN_CONFIG_PARAMETERS,
+)
+from jumar.porting.npu.option_table import NPU_OPTIONS, Combination, Condition, NpuOption
+
+Plain = bool | int | float | str | bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptionValue:
+    """How an option is set: the field of the message, and the value where the script says it.
+
+    `field` is None for arguments of NPURunConfig, which have no fields; `value` is None where it
+    is only known when the script runs; `tf.compat.as_bytes("...")` is the bytes.
+    """
+
+    field: str | None
+    value: Plain | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptionProblem:
+    """Something wrong with one option, or with two together; `key` is where to show it."""
+
+    key: str
+    excluded: str = ""
+    rule: str
+    severity: Severity
+    confidence: Confidence
+    reason: Text
+    todo: Text
+
+
+def check_options(values: Mapping[str, OptionValue]) -> list[OptionProblem]:
+    """What is wrong with a block of NpuOptimizer, in the order of the keys.
+
+    Args:
+        values: By the key of `parameter_map`.
+    """
+    problems: list[OptionProblem] = []
+    for key, given in values.items():
+        option = NPU_OPTIONS.get(key)
+        if option is None:
+            problems.append(_unknown_key(key))
+        else:
+            problems += check_option(option, given)
+    return problems + check_combinations(values)
+
+
+def check_option(option: NpuOption, given: OptionValue) -> list[OptionProblem]:
+    """What is wrong with one option of a block: its status, its field, its value."""
+    problems: list[OptionProblem] = []
+    if option.status != "current":
+        problems.append(_outdated(option))
+    if option.status == "not read":
+        return problems
+    if given.field is not None and given.field != option.field:
+        return [*problems, _wrong_field(option, given.field)]
+    wrong = _wrong_type(option, given) if given.field else None
+    if wrong:
+        return [*problems, wrong]
+    return problems + _wrong_value(option, given.value)
+
+
+def check_run_config(values: Mapping[str, OptionValue]) -> list[OptionProblem]:
+    """What is wrong with the arguments of NPURunConfig."""
+    problems: list[OptionProblem] = []
+    for name, given in values.items():
+        if name in RUN_CONFIG_NOT_TAKEN:
+            problems.append(_not_taken(name))
+        elif name not in RUN_CONFIG_PARAMETERS:
+            problems.append(_unknown_parameter(name))
+        elif name in NPU_OPTIONS:
+            option = NPU_OPTIONS[name]
+            # Giving the default of a deprecated one changes nothing when it is dropped.
+            if option.status != "current" and given.value != RUN_CONFIG_PARAMETERS[name]:
+                problems.append(_outdated(option))
+            problems += _wrong_value(option, given.value)
+    steps = values.get("save_checkpoints_steps")
+    seconds = values.get("save_checkpoints_secs")
+    if steps and seconds and steps.value is not None and seconds.value is not None:
+        problems.append(
+            OptionProblem(
+                key="save_checkpoints_secs",
+                rule="lint-option-conflict",
+                severity="blocking",
+                confidence="certain",
+                reason=Text(
+                    en="save_checkpoints_steps and save_checkpoints_secs exclude each other",
+                    zh="save_checkpoints_steps 与 save_checkpoints_secs 互斥",
+                ),
+                todo=Text(en="Give one of them.", zh="只保留其中一个。"),
+            )
+        )
+    return problems + check_combinations(values)
+
+
+def check_combinations(values: Mapping[str, OptionValue]) -> list[OptionProblem]:
+    """What options forbid or need each other."""
+    return [
+        OptionProblem(
+            key=combination.when.key,
+            excluded=combination.excludes.key if combination.excludes else "",
+            rule=combination.rule,
+            severity=combination.severity,
+            confidence="certain",
+            reason=combination.reason,
+            todo=combination.todo,
+        )
+        for combination in COMBINATIONS
+        if _broken(combination, values)
+    ]
+
+
+def check_profiling_options(settings: Mapping[str, object]) -> list[OptionProblem]:
+    """What is wrong with the parsed JSON of `profiling_options`."""
+    problems: list[OptionProblem] = []
+    for key, value in settings.items():
+        allowed = PROFILING_KEYS.get(key)
+        if allowed is None:
+            near = nearest(key, PROFILING_KEYS)
+            problems.append(
+                _profiling(
+                    Text(
+                        en=f"profiling_options has no key '{key}'; it is ignored",
+                        zh=f"profiling_options 没有键“{key}”，会被忽略",
+                    ),
+                    _meant(near, PROFILING_KEYS),
+                )
+            )
+        elif not isinstance(value, str) or (allowed and value not in allowed):
+            listed = ", ".join(allowed) or "..."
+            problems.append(
+                _profiling(
+                    Text(
+                        en=f"{key} of profiling_options is {value!r}, not text of: {listed}",
+                        zh=f"profiling_options 的 {key} 为 {value!r}，应为字符串：{listed}",
+                    ),
+                    Text(en=f"Write one of: {listed}.", zh=f"请改为其中之一：{listed}。"),
+                )
+            )
+    if "output" not in settings:
+        problems.append(
+            _profiling(
+                Text(
+                    en="profiling_options without output",
+                    zh="profiling_options 中没有 output",
+                ),
+                Text(
+                    en='Add "output" with a folder that exists when the session starts.',
+                    zh="请加上 output，其目录须在会话启动前存在。",
+                ),
+            )
+        )
+    return problems
+
+
+def _holds(condition: Condition, values: Mapping[str, OptionValue], *, unknown: bool) -> bool:
+    """Whether an option is set as a condition says; `unknown` where only the run knows."""
+    given = values.get(condition.key)
+    if given is None:
+        return False
+    if not condition.values:
+        return True
+    if given.value is None:
+        return unknown
+    return _as_text(given.value) in condition.values
+
+
+def _broken(combination: Combination, values: Mapping[str, OptionValue]) -> bool:
+    # What cannot be read counts as right: a linter that cries at variables is switched off.
+    if not _holds(combination.when, values, unknown=False):
+        return False
+    if combination.excludes and _holds(combination.excludes, values, unknown=False):
+        return combination.above is None or _above(values, combination)
+    return bool(combination.needs) and not any(
+        _holds(need, values, unknown=True) for need in combination.needs
+    )
+
+
+def _above(values: Mapping[str, OptionValue], combination: Combination) -> bool:
+    assert combination.excludes is not None
+    value = values[combination.excludes.key].value
+    return isinstance(value, int) and combination.above is not None and value > combination.above
+
+
+def _as_text(value: Plain) -> str:
+    """A value as conditions name it: bytes as text, numbers and truth as Python writes them."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _unknown_key(key: str) -> OptionProblem:
+    near = nearest(key, NPU_OPTIONS)
+    return OptionProblem(
+        key=key,
+        rule="lint-unknown-option",
+        severity="accuracy" if near else "look",
+        confidence="certain" if near else "likely",
+        reason=Text(
+            en=f"NpuOptimizer has no option '{key}'; the adapter ignores it without a word",
+            zh=f"NpuOptimizer 没有选项“{key}”，适配器会静默忽略它",
+        ),
+        todo=_meant(near, ()),
+    )
+
+
+def _unknown_parameter(name: str) -> OptionProblem:
+    known = NPU_OPTIONS.get(name)
+    if known and known.note:
+        todo = known.note
+    elif known:
+        todo = Text(
+            en=f"It is a session option: set parameter_map['{name}'] in session_config.",
+            zh=f"它是会话选项：请在 session_config 的 parameter_map['{name}'] 中设置。",
+        )
+    else:
+        todo = _meant(nearest(name, RUN_CONFIG_PARAMETERS), ())
+    return OptionProblem(
+        key=name,
+        rule="lint-unknown-run-config",
+        severity="blocking",
+        # Releases differ: 31 parameters in the first, 76 in the last.
+        confidence="likely",
+        reason=Text(
+            en=f"NPURunConfig takes no '{name}': TypeError when it is made",
+            zh=f"NPURunConfig 没有参数“{name}”：构造时抛出 TypeError",
+        ),
+        todo=todo,
+    )
+
+
+def _not_taken(name: str) -> OptionProblem:
+    return OptionProblem(
+        key=name,
+        rule="lint-unknown-run-config",
+        severity="blocking",
+        confidence="certain",
+        reason=Text(
+            en=f"NPURunConfig does not take RunConfig's '{name}'",
+            zh=f"NPURunConfig 不支持 RunConfig 的“{name}”",
+        ),
+        todo=Text(en="Leave it out.", zh="请删除该参数。"),
+    )
+
+
+def _outdated(option: NpuOption) -> OptionProblem:
+    deprecated = option.status == "deprecated"
+    reason = (
+        Text(en=f"'{option.key}' is deprecated", zh=f"“{option.key}”已废弃")
+        if deprecated
+        else Text(
+            en=f"the adapter does not read '{option.key}'",
+            zh=f"适配器不读取“{option.key}”",
+        )
+    )
+    return OptionProblem(
+        key=option.key,
+        rule="lint-deprecated-option" if deprecated else "lint-option-not-read",
+        severity="look",
+        confidence="certain",
+        reason=reason,
+        todo=option.note or Text(en="Leave it out.", zh="请删除该选项。"),
+    )
+
+
+_MEANING = {"b": "bool", "i": "int", "s": "bytes"}
+
+
+def _wrong_field(option: NpuOption, field: str) -> OptionProblem:
+    # An absent field of a protobuf oneof reads as zero; jit_compile alone is checked.
+    stops = option.key == "jit_compile"
+    reads = {"b": "False", "i": "0", "s": "''"}[option.field]
+    known = field in _MEANING
+    return OptionProblem(
+        key=option.key,
+        rule="lint-option-field",
+        severity="blocking" if stops or not known else "accuracy",
+        confidence="certain",
+        reason=Text(
+            en=f"'{option.key}' is set in field .{field}, but read from .{option.field}"
+            + (": the session fails" if stops else f", where it is {reads}"),
+            zh=f"“{option.key}”写入了 .{field}，而适配器读取 .{option.field}"
+            + ("：会话报错" if stops else f"，读到的是 {reads}"),
+        ),
+        todo=Text(
+            en=f"Write .{option.field} with a value of type {_MEANING[option.field]}.",
+            zh=f"请改用 .{option.field}，值的类型为 {_MEANING[option.field]}。",
+        ),
+    )
+
+
+def _wrong_type(option: NpuOption, given: OptionValue) -> OptionProblem | None:
+    """A value that the message refuses with TypeError, as measured with TensorFlow 1.15."""
+    value = given.value
+    fits = {
+        "b": isinstance(value, bool | int | float),
+        "i": isinstance(value, int),
+        "s": isinstance(value, bytes),
+    }[option.field]
+    if value is None or fits:
+        return None
+    text = option.field == "s" and isinstance(value, str)
+    return OptionProblem(
+        key=option.key,
+        rule="lint-option-type",
+        severity="blocking",
+        confidence="certain",
+        reason=Text(
+            en=f"field .{option.field} takes {_MEANING[option.field]}, not {value!r}: TypeError",
+            zh=f".{option.field} 只接受 {_MEANING[option.field]}，不接受 {value!r}：抛出 TypeError",
+        ),
+        todo=Text(
+            en="Write tf.compat.as_bytes(...) around it." if text else "Change the value.",
+            zh="请用 tf.compat.as_bytes(...) 转换。" if text else "请修改该值。",
+        ),
+    )
+
+
+def _wrong_value(option: NpuOption, value: Plain | None) -> list[OptionProblem]:
+    if value is None:
+        return []
+    text = _as_text(value)
+    wrong = bool(option.allowed) and text not in option.allowed
+    if isinstance(value, int) and option.field == "i":
+        wrong |= option.minimum is not None and value < option.minimum
+        wrong |= option.maximum is not None and value > option.maximum
+    if option.pattern and option.field == "s":
+        wrong |= re.fullmatch(option.pattern, text) is None or not _steps_ascend(option, text)
+    if not wrong:
+        return []
+    near = nearest(text, option.allowed)
+    return [
+        OptionProblem(
+            key=option.key,
+            rule="lint-option-value",
+            severity="blocking",
+            confidence="certain",
+            reason=Text(
+                en=f"'{option.key}' is {text!r}; it takes {option.takes('en')}",
+                zh=f"“{option.key}”的值为 {text!r}；可取值：{option.takes('zh')}",
+            ),
+            todo=Text(en=f"Did you mean {near!r}?", zh=f"是否想写 {near!r}？")
+            if near
+            else Text(en=f"Write {option.takes('en')}.", zh=f"请改为：{option.takes('zh')}。"),
+        )
+    ]
+
+
+def _steps_ascend(option: NpuOption, text: str) -> bool:
+    """Whether the ranges of dump_step ascend, and are at most a hundred; True for other options."""
+    if option.key != "dump_step":
+        return True
+    groups = text.split("|")
+    ranges = [group.split("-") for group in groups if "-" in group]
+    return len(groups) <= 100 and all(int(first) < int(last) for first, last in ranges)
+
+
+def _meant(near: str, known: Mapping[str, object] | tuple[str, ...]) -> Text:
+    if near:
+        return Text(en=f"Did you mean '{near}'?", zh=f"是否想写“{near}”？")
+    if known:
+        listed = ", ".join(known)
+        return Text(en=f"Known: {listed}.", zh=f"可用的键：{listed}。")
+    return Text(en="Look for its name, or leave it out.", zh="请核对名称，或删除。")
+
+
+def _profiling(reason: Text, todo: Text) -> OptionProblem:
+    return OptionProblem(
+        key="profiling_options",
+        rule="lint-profiling-options",
+        severity="look",
+        confidence="likely",
+        reason=reason,
+        todo=todo,
+    )

@@ -1,0 +1,1 @@
+"""Sources of Python 2 made readable for Python 3."""

@@ -1,0 +1,235 @@
+"""Python 2 sources that Python 3 cannot parse: what is rewritten before a port, and what is not.
+
+Only what has one meaning in both languages is rewritten, by span: every other byte, comments and
+line ends among them, stays as it is. A file in which anything else is left is not converted.
+"""
+
+import ast
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from jumar.porting.edits import Confidence, Edit, Finding, Place, Text
+from jumar.porting.python2.names import python2_findings
+
+SOURCE = "Python: What's New In Python 3.0"
+
+_LONGEST_SHOWN = 160
+"""Characters of a statement that an edit quotes; a reader finds the rest by its line."""
+
+REASONS: dict[str, tuple[Text, Confidence]] = {
+    "python2-print": (
+        Text(en="print is a function in Python 3.", zh="print 在 Python 3 中是函数。"),
+        "certain",
+    ),
+    "python2-except": (
+        Text(
+            en="Python 3 names a caught exception with `as`.",
+            zh="Python 3 用 as 为捕获的异常命名。",
+        ),
+        "certain",
+    ),
+    "python2-raise": (
+        Text(
+            en="Python 3 raises an exception object; the value becomes its argument.",
+            zh="Python 3 只能抛出异常对象；原来的值成为其参数。",
+        ),
+        "likely",
+    ),
+    "python2-exec": (
+        Text(en="exec is a function in Python 3.", zh="exec 在 Python 3 中是函数。"),
+        "certain",
+    ),
+    "python2-ne": (
+        Text(en="Python 3 writes != for <>.", zh="Python 3 中 <> 写作 !=。"),
+        "certain",
+    ),
+    "python2-repr": (
+        Text(en="Python 3 has repr() for backquotes.", zh="Python 3 用 repr() 代替反引号。"),
+        "certain",
+    ),
+    "python2-number": (
+        Text(
+            en="Python 3 writes octal numbers with 0o and has no suffix for long ones.",
+            zh="Python 3 的八进制数写作 0o，长整数没有后缀。",
+        ),
+        "certain",
+    ),
+    "python2-string": (
+        Text(
+            en="Strings of Python 3 are Unicode already.",
+            zh="Python 3 的字符串已经是 Unicode。",
+        ),
+        "certain",
+    ),
+    "python2-tabs": (
+        Text(
+            en="Python 3 refuses this mixture of tabs and spaces; in Python 2 a tab reaches to "
+            "the next multiple of 8.",
+            zh="Python 3 不接受制表符与空格混用的缩进；Python 2 中制表符对齐到 8 的倍数。",
+        ),
+        "certain",
+    ),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """New text for a span of the source, in characters."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rewrite:
+    """One statement or expression with its changes."""
+
+    rule: str
+    start: int
+    end: int
+    changes: tuple[Change, ...]
+
+
+class _Lines:
+    """Offsets of a text as lines and columns."""
+
+    def __init__(self, text: str) -> None:
+        self._starts = [0, *(found.end() for found in re.finditer("\n", text))]
+
+    def place(self, offset: int) -> Place:
+        line = bisect_right(self._starts, offset)
+        return Place(line=line, column=offset - self._starts[line - 1] + 1)
+
+    def offset(self, place: Place) -> int:
+        return self._starts[min(place.line, len(self._starts)) - 1] + place.column - 1
+
+
+class Moves:
+    """How far changes move what they leave as it is; one line may become two."""
+
+    def __init__(self, old: str, new: str, changes: Sequence[Change]) -> None:
+        self._old, self._new = _Lines(old), _Lines(new)
+        self._spans: list[tuple[int, int, int, int]] = []
+        shift = 0
+        for change in sorted(changes, key=_by_place):
+            start = change.start + shift
+            shift += len(change.text) - (change.end - change.start)
+            self._spans.append((change.start, change.end, start, change.end + shift))
+
+    def place(self, offset: int) -> Place:
+        """An offset of the source as a place in it."""
+        return self._old.place(offset)
+
+    def after(self, offset: int) -> Place:
+        """Where an offset of the source stands in the new text."""
+        at = bisect_right(self._spans, offset, key=lambda span: span[0])
+        if not at:
+            return self._new.place(offset)
+        _, end, new_start, new_end = self._spans[at - 1]
+        # What was inserted before the offset stays before it.
+        return self._new.place(new_start if offset < end else new_end + offset - end)
+
+    def before(self, place: Place) -> Place:
+        """Where something of the new text stands in the source."""
+        offset = self._new.offset(place)
+        at = bisect_right(self._spans, offset, key=lambda span: span[2])
+        if not at:
+            return self._old.place(offset)
+        start, end, _, new_end = self._spans[at - 1]
+        return self._old.place(start if offset < new_end else end + offset - new_end)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Converted:
+    """A source of Python 2 that now parses as Python 3.
+
+    `place` of edits and findings is in the source of Python 2, `place_after` in `text`.
+    """
+
+    text: str
+    edits: tuple[Edit, ...]
+    findings: tuple[Finding, ...]
+    moves: Moves = field(repr=False, compare=False)
+
+    def place_before(self, place: Place) -> Place:
+        """Where something of the converted text stands in the source of Python 2."""
+        return self.moves.before(place)
+
+
+def to_python3(text: str) -> Converted | None:
+    """Rewrite what Python 3 cannot parse in a source of Python 2.
+
+    Args:
+        text: A source that `ast.parse` refuses, with its own line ends.
+
+    Returns:
+        The source as Python 3 parses it; None where that needs a person.
+    """
+    # Parsing Python 2 takes its time to load, and few files need it.
+    from jumar.porting.python2.statements import rewritings
+
+    for rewrites in rewritings(text):
+        changes = [change for rewrite in rewrites for change in rewrite.changes]
+        new = _applied(text, changes)
+        tree = _tree(new)
+        if tree is not None:
+            moves = Moves(text, new, changes)
+            return Converted(
+                text=new,
+                edits=tuple(
+                    _edit(text, rewrite, rewrites, moves)
+                    for rewrite in sorted(rewrites, key=lambda each: (each.start, -each.end))
+                ),
+                findings=python2_findings(tree, new, moves.before),
+                moves=moves,
+            )
+    return None
+
+
+def _tree(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _edit(text: str, rewrite: Rewrite, rewrites: Sequence[Rewrite], moves: Moves) -> Edit:
+    before = text[rewrite.start : rewrite.end]
+    inside = [
+        Change(start=change.start - rewrite.start, end=change.end - rewrite.start, text=change.text)
+        for other in rewrites
+        if rewrite.start <= other.start and other.end <= rewrite.end
+        for change in other.changes
+        if change.end <= rewrite.end
+    ]
+    reason, confidence = REASONS[rewrite.rule]
+    return Edit(
+        rule=rewrite.rule,
+        place=moves.place(rewrite.start),
+        place_after=moves.after(rewrite.start),
+        before=_short(before),
+        after=_short(_applied(before, inside)),
+        reason=reason,
+        confidence=confidence,
+        source=SOURCE,
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
+
+
+def _by_place(change: Change) -> tuple[int, int]:
+    return change.start, change.end
+
+
+def _applied(text: str, changes: Sequence[Change]) -> str:
+    parts: list[str] = []
+    done = 0
+    for change in sorted(changes, key=_by_place):
+        parts += [text[done : change.start], change.text]
+        done = change.end
+    return "".join([*parts, text[done:]])

@@ -1,0 +1,303 @@
+"""The statements and literals of Python 2, found with its grammar and changed by span."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import fissix
+from fissix.pgen2 import pgen
+from fissix.pgen2.driver import Driver
+from fissix.pgen2.parse import ParseError
+from fissix.pgen2.tokenize import TokenError
+from fissix.pytree import convert
+
+from jumar.porting.python2.conversion import Change, Rewrite
+
+Node = Any
+"""A node or leaf of fissix, which has no types; nodes have a list of children, leaves a value."""
+
+FUTURE = re.compile(r"^from\s+__future__\s+import\s*(\([^)]*\)|[^\n]*)", re.MULTILINE)
+
+
+class _NotSafe(Exception):
+    """A construct for which there is no rewriting that is surely right."""
+
+
+@cache
+def _grammar() -> Any:
+    """The grammar, read from its text.
+
+    `fissix.pygram` would keep it as a pickle below the user's home, which runs what is in there
+    the next time, and fails where the home cannot be written to.
+    """
+    return pgen.generate_grammar(str(Path(fissix.__file__).with_name("Grammar.txt")))
+
+
+@cache
+def _driver(print_statement: bool) -> tuple[Any, dict[int, str]]:
+    grammar = _grammar().copy()
+    if not print_statement:
+        del grammar.keywords["print"]
+    return Driver(grammar, convert=convert), grammar.number2symbol
+
+
+def rewritings(text: str) -> Iterator[Sequence[Rewrite]]:
+    """Ways to rewrite a source of Python 2, the likeliest first; the caller parses the result.
+
+    Args:
+        text: The source, with its own line ends.
+    """
+    # A line end that is a lone carriage return is white space to this parser.
+    if re.search("\r(?!\n)", text):
+        return
+    printing = any("print_function" in found[1] for found in FUTURE.finditer(text))
+    for print_statement in (not printing, printing):
+        driver, symbols = _driver(print_statement)
+        try:
+            # The parser wants a last line end.
+            tree: Node = driver.parse_string(text if text.endswith("\n") else text + "\n")
+        except (ParseError, TokenError, IndentationError):
+            continue
+        except (RecursionError, MemoryError):
+            return
+        source = _Source(text, symbols)
+        try:
+            rewrites = list(_rewrites(tree, source, print_statement))
+        except (_NotSafe, RecursionError):
+            return
+        yield rewrites
+        yield [*rewrites, *_without_tabs(tree, source)]
+        # With the other meaning of print, `print >>file, x` would pass as a tuple.
+        return
+
+
+class _Source:
+    """Where the nodes of a tree stand in its text."""
+
+    def __init__(self, text: str, symbols: dict[int, str]) -> None:
+        self.text = text
+        self.starts = [0, *(found.end() for found in re.finditer("\n", text))]
+        self._symbols = symbols
+
+    def kind(self, node: Node) -> str:
+        return self._symbols.get(node.type, "")
+
+    def start(self, node: Node) -> int:
+        first = next(node.leaves())
+        return self.starts[first.lineno - 1] + first.column
+
+    def end(self, node: Node) -> int:
+        *_, last = (leaf for leaf in node.leaves() if leaf.value)
+        return self.starts[last.lineno - 1] + last.column + len(last.value)
+
+    def of(self, node: Node) -> str:
+        return self.text[self.start(node) : self.end(node)]
+
+    def between(self, left: Node, right: Node, text: str) -> Change:
+        """New text for what stands between two nodes."""
+        return Change(start=self.end(left), end=self.start(right), text=text)
+
+    def behind(self, node: Node, text: str) -> Change:
+        end = self.end(node)
+        return Change(start=end, end=end, text=text)
+
+    def instead(self, node: Node, text: str) -> Change:
+        return Change(start=self.start(node), end=self.end(node), text=text)
+
+    def is_tuple(self, node: Node) -> bool:
+        """Whether a node is a tuple in parentheses."""
+        if self.kind(node) != "atom" or node.children[0].value != "(":
+            return False
+        inner = node.children[1]
+        if len(node.children) == 2:
+            return True
+        return self.kind(inner) == "testlist_gexp" and any(
+            not child.children and child.value == "," for child in inner.children
+        )
+
+    def in_parentheses(self, node: Node) -> bool:
+        return self.kind(node) == "atom" and node.children[0].value == "("
+
+
+def _rewrites(tree: Node, source: _Source, print_statement: bool) -> Iterator[Rewrite]:
+    for node in tree.pre_order():
+        if node.children:
+            write = _STATEMENTS.get(source.kind(node))
+            found = write(node, source) if write else None
+        else:
+            found = _leaf(node, source, print_statement)
+        if found:
+            rule, changes = found
+            yield Rewrite(
+                rule=rule, start=source.start(node), end=source.end(node), changes=tuple(changes)
+            )
+
+
+_Found = tuple[str, list[Change]] | None
+
+
+def _leaf(leaf: Node, source: _Source, print_statement: bool) -> _Found:
+    value: str = leaf.value
+    if value == "<>":
+        return "python2-ne", [source.instead(leaf, "!=")]
+    number = re.fullmatch(r"(0[xXbBoO]\w+?|\d+)([lL]?)", value)
+    if number:
+        digits = number[1]
+        if re.fullmatch("0[0-7]+", digits) and digits.strip("0"):
+            digits = f"0o{digits.lstrip('0')}"
+        return ("python2-number", [source.instead(leaf, digits)]) if digits != value else None
+    if re.match("[uU][rR]['\"]", value):
+        # In Python 2 these hold escapes for single characters, which no raw string of 3 has.
+        if re.search(r"\\[uU]", value):
+            raise _NotSafe
+        start = source.start(leaf)
+        return "python2-string", [Change(start=start, end=start + 1, text="")]
+    if value == "print" and source.kind(leaf.parent) != "print_stmt":
+        if print_statement:
+            return "python2-print", [source.behind(leaf, "()")]
+        if re.match(r"\s*>>", source.text[source.end(leaf) :][:80]):
+            raise _NotSafe
+    return None
+
+
+def _print(node: Node, source: _Source) -> _Found:
+    word, *rest = node.children
+    end = ""
+    if rest[0].children == [] and rest[0].value == ">>":
+        target = rest[1]
+        if any(_rewrites(target, source, True)):
+            raise _NotSafe
+        end = f"file={source.of(target)}"
+        first = rest[1:]
+        rest = rest[3:]
+    else:
+        first = rest
+    last = node.children[-1]
+    trailing = len(rest) > 1 and not last.children and last.value == ","
+    alone = len(rest) == 1 and not end and source.in_parentheses(rest[0])
+    if alone and not source.is_tuple(rest[0]):
+        return None
+    if not rest:
+        # `print >>file` writes an empty line.
+        opening = Change(start=source.end(word), end=source.start(first[0]), text="(file=")
+        return "python2-print", [opening, source.behind(first[0], ")")]
+    arguments = rest[:-1] if trailing else rest
+    keywords = [*(["end=' '"] if trailing else []), *([end] if end else [])]
+    closing = "".join(f", {keyword}" for keyword in keywords) + ")"
+    return "python2-print", [
+        source.between(word, arguments[0], "("),
+        Change(start=source.end(arguments[-1]), end=source.end(last), text=closing),
+    ]
+
+
+def _except(node: Node, source: _Source) -> _Found:
+    if len(node.children) != 4 or source.of(node.children[2]) != ",":
+        return None
+    _, caught, _, target = node.children
+    if not target.children and target.value.isidentifier():
+        return "python2-except", [source.between(caught, target, " as ")]
+    if not re.fullmatch(r"[\[(][\w\s,]+[\])]", source.of(target)):
+        raise _NotSafe
+    name = "error"
+    while re.search(rf"\b{name}\b", source.text):
+        name += "_"
+    body = node.parent.children[node.parent.children.index(node) + 2]
+    statement = next(child for child in body.children if child.children or child.value.strip())
+    if source.kind(body) == "suite":
+        start = source.start(statement)
+        line = source.text.rfind("\n", 0, start) + 1
+        indent = source.text[line:start]
+        ends = "\r\n" if source.text[:line].endswith("\r\n") else "\n"
+        separator = ends + indent
+    else:
+        start, separator = source.start(body), "; "
+    assign = f"{source.of(target)} = {name}.args{separator}"
+    return "python2-except", [
+        Change(start=source.end(caught), end=source.end(target), text=f" as {name}"),
+        Change(start=start, end=start, text=assign),
+    ]
+
+
+def _raise(node: Node, source: _Source) -> _Found:
+    if len(node.children) < 4 or source.of(node.children[2]) != ",":
+        return None
+    _, kind, _, value, *trace = node.children
+    if source.in_parentheses(kind) or re.match("['\"]", source.of(kind).lstrip("uUrRbB")):
+        raise _NotSafe
+    if source.of(value) == "None":
+        # An object that was caught is raised again as it is; a class is called without arguments.
+        called = "()" if source.of(kind).rpartition(".")[2][:1].isupper() else ""
+        changes = [Change(start=source.end(kind), end=source.end(value), text=called)]
+    elif source.in_parentheses(value):
+        changes = [source.between(kind, value, "")]
+    else:
+        changes = [source.between(kind, value, "("), source.behind(value, ")")]
+    if trace:
+        opening = source.between(value, trace[1], ".with_traceback(")
+        closing = changes.pop() if changes[-1].start == opening.start else None
+        if closing:
+            opening = replace(opening, text=closing.text + opening.text)
+        elif changes[-1].end == opening.start and source.of(value) == "None":
+            before = changes.pop()
+            opening = Change(
+                start=before.start, end=opening.end, text=before.text + ".with_traceback("
+            )
+        changes += [opening, source.behind(trace[1], ")")]
+    return "python2-raise", changes
+
+
+def _exec(node: Node, source: _Source) -> _Found:
+    word, code, *places = node.children
+    if not places and source.in_parentheses(code):
+        # Two or three values in parentheses are code and its names in Python 2 as well.
+        return None
+    changes = [source.between(word, code, "(")]
+    left = code
+    for place in places[1::2]:
+        changes.append(source.between(left, place, ", "))
+        left = place
+    return "python2-exec", [*changes, source.behind(left, ")")]
+
+
+def _backquotes(node: Node, source: _Source) -> _Found:
+    first, inner, last = node.children[0], node.children[1], node.children[-1]
+    if first.children or first.value != "`":
+        return None
+    several = source.kind(inner) == "testlist1"
+    return "python2-repr", [
+        source.instead(first, "repr((" if several else "repr("),
+        source.instead(last, "))" if several else ")"),
+    ]
+
+
+_STATEMENTS: dict[str, Callable[[Node, _Source], _Found]] = {
+    "print_stmt": _print,
+    "except_clause": _except,
+    "raise_stmt": _raise,
+    "exec_stmt": _exec,
+    "atom": _backquotes,
+}
+
+
+def _without_tabs(tree: Node, source: _Source) -> Iterator[Rewrite]:
+    """Spaces for the tabs before the first words of lines; strings over several lines stay."""
+    changes: list[Change] = []
+    seen = 0
+    for leaf in tree.leaves():
+        if not leaf.value.strip() or leaf.lineno == seen:
+            continue
+        seen = leaf.lineno
+        start = source.starts[leaf.lineno - 1]
+        indent = source.text[start : start + leaf.column]
+        if "\t" in indent and not indent.strip():
+            changes.append(Change(start=start, end=start + len(indent), text=indent.expandtabs(8)))
+    if changes:
+        yield Rewrite(
+            rule="python2-tabs",
+            start=changes[0].start,
+            end=changes[0].end,
+            changes=tuple(changes),
+        )

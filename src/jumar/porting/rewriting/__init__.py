@@ -1,0 +1,1 @@
+"""How a script is rewritten: changes, rules and their registry, where added code stands."""

@@ -1,0 +1,135 @@
+"""Replacements put into a text, and where every character goes."""
+
+import ast
+from bisect import bisect_right
+from collections.abc import Iterable
+
+from jumar.porting.rewriting.changes import Replacement, Rewrite
+
+_SIDES = {"close": 0, "plain": 1, "open": 2}
+
+
+class Moved:
+    """Where the characters of a text stand after replacements, and came from.
+
+    Args:
+        replacements: In the order of `ordered`, without overlaps.
+    """
+
+    def __init__(self, replacements: list[Replacement]) -> None:
+        self._old = [(change.start, change.end, len(change.text)) for change in replacements]
+        self._new: list[tuple[int, int, int]] = []
+        shift = 0
+        for start, end, length in self._old:
+            self._new.append((start + shift, start + shift + length, end - start))
+            shift += length - (end - start)
+        self._sides = [change.side for change in replacements]
+
+    def forward(self, offset: int, *, end: bool = False, ahead: bool = False) -> int:
+        """The new offset of an old one; with `end`, of the end of something.
+
+        With `ahead`, what stands ahead of it now, such as lines inserted before a statement,
+        belongs to it as well.
+
+        What is inserted at the beginning or the end of something belongs to it.
+        """
+        shift = 0
+        for (start, stop, length), side in zip(self._old, self._sides, strict=True):
+            if start > offset:
+                break
+            if start == stop == offset:
+                if side == "close" or (side == "plain" and not (end or ahead)):
+                    shift += length
+                continue
+            if start == offset and not end:
+                break
+            if stop <= offset:
+                shift += length - (stop - start)
+            else:
+                # Within a replaced part: its beginning, or its end.
+                return start + shift + (length if end else 0)
+        return offset + shift
+
+    def backward(self, offset: int) -> int:
+        """The old offset of a new one; of inserted text: the place of its insertion."""
+        index = bisect_right(self._new, (offset, 1 << 60, 0)) - 1
+        if index < 0:
+            return offset
+        _, stop, length = self._new[index]
+        old = self._old[index][0]
+        return old if offset < stop else old + length + (offset - stop)
+
+
+def ordered(replacements: Iterable[Replacement]) -> list[Replacement]:
+    """In the order of the text; insertions at one place with the wider ones outside."""
+    return sorted(
+        replacements,
+        key=lambda change: (
+            change.start,
+            change.end > change.start,
+            _SIDES[change.side],
+            change.width if change.side == "close" else -change.width,
+        ),
+    )
+
+
+def applied(text: str, replacements: list[Replacement]) -> str:
+    """The text with replacements, which are ordered and do not overlap."""
+    parts: list[str] = []
+    position = 0
+    for change in replacements:
+        parts += [text[position : change.start], change.text]
+        position = change.end
+    return "".join([*parts, text[position:]])
+
+
+def compatible(rewrites: list[Rewrite]) -> list[Rewrite]:
+    """Rewrites of which no two change the same characters; the earlier in the list win.
+
+    A rewrite within something that another one removes is left out: it has nothing to change.
+    """
+    accepted: list[Rewrite] = []
+    taken: list[Replacement] = []
+    for candidate in rewrites:
+        if not any(_clash(mine, other) for mine in candidate.replacements for other in taken):
+            accepted.append(candidate)
+            taken += candidate.replacements
+    return accepted
+
+
+def emptied_blocks(
+    tree: ast.Module, spans: dict[ast.stmt, tuple[int, int]], replacements: list[Replacement]
+) -> list[Replacement]:
+    """`pass` for the first statement of each block of which replacements remove all."""
+    gone = [change for change in replacements if change.text == "" and change.end > change.start]
+    if not gone:
+        return replacements
+
+    def removed(statement: ast.stmt) -> Replacement | None:
+        start, end = spans[statement]
+        return next((change for change in gone if change.start <= start < end <= change.end), None)
+
+    result = list(replacements)
+    for node in ast.walk(tree):
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(node, name, None)
+            if isinstance(node, ast.Module) or not isinstance(block, list) or len(block) < 2:
+                continue
+            changes = [removed(statement) for statement in block]
+            if all(change is not None for change in changes):
+                first = changes[0]
+                if first in result:
+                    start, end = spans[block[0]]
+                    result[result.index(first)] = Replacement(start=start, end=end, text="pass")
+    return result
+
+
+def _clash(mine: Replacement, other: Replacement) -> bool:
+    if mine.start == mine.end and other.start == other.end:
+        # Two insertions at one place are two insertions, unless they say the same.
+        return mine.start == other.start and mine.text == other.text and mine.side == other.side
+    if mine.start == mine.end:
+        return other.start < mine.start < other.end
+    if other.start == other.end:
+        return mine.start < other.start < mine.end
+    return mine.start < other.end and other.start < mine.end

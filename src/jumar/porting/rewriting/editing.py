@@ -1,0 +1,255 @@
+"""Replacements for the usual edits of Python source: calls, arguments, statements."""
+
+import ast
+from typing import NamedTuple
+
+from jumar.porting.rewriting.changes import Replacement
+from jumar.porting.script.module import Module
+
+
+class Slot(NamedTuple):
+    """Where an argument of a call stands: with its keyword and parentheses, without commas."""
+
+    node: ast.expr | ast.keyword
+    start: int
+    end: int
+    comma: int
+    """Offset of the comma after it, or -1."""
+
+
+def replace(module: Module, node: ast.AST, text: str) -> Replacement:
+    """Another text in place of an expression."""
+    start, end = module.span(node)
+    return Replacement(start=start, end=end, text=text)
+
+
+def wrap(module: Module, node: ast.AST, before: str, after: str) -> tuple[Replacement, Replacement]:
+    """Text before and after an expression, whatever other edits do within it."""
+    start, end = module.span(node)
+    width = end - start
+    return (
+        Replacement(start=start, end=start, text=before, side="open", width=width),
+        Replacement(start=end, end=end, text=after, side="close", width=width),
+    )
+
+
+def delete(module: Module, statement: ast.stmt) -> Replacement:
+    """No statement: its lines go, or `pass` stays where Python needs a statement."""
+    start, end = module.span(statement)
+    if isinstance(statement, ast.FunctionDef | ast.ClassDef) and statement.decorator_list:
+        start = min(start, module.span(statement.decorator_list[0])[0] - 1)
+    if _alone_in_block(module, statement):
+        return Replacement(start=start, end=end, text="pass")
+    line_start, line_end = module.lines.line_start(start), module.lines.line_end(end)
+    before, after = module.text[line_start:start], module.text[end:line_end]
+    if before.strip() == "" and after.split("#", 1)[0].strip() == "":
+        return Replacement(start=line_start, end=line_end, text="")
+    return Replacement(start=start, end=end, text="pass")
+
+
+def insert_before(module: Module, statement: ast.stmt, text: str) -> Replacement:
+    r"""Lines before a statement, with its indentation; `text` has `\n` between lines."""
+    start, _ = module.span(statement)
+    line_start = module.lines.line_start(start)
+    indent, newline = module.lines.indent(start), module.lines.newline
+    if module.text[line_start:start].strip():
+        # `if a: b`: the block is on one line.
+        joined = "; ".join(text.split("\n"))
+        return Replacement(start=start, end=start, text=f"{joined}; ")
+    lines = "".join(f"{indent}{line}{newline}" if line else newline for line in text.split("\n"))
+    return Replacement(start=line_start, end=line_start, text=lines)
+
+
+def insert_after(module: Module, statement: ast.stmt, text: str) -> Replacement:
+    r"""Lines after a statement, with its indentation; `text` has `\n` between lines."""
+    start, end = module.span(statement)
+    indent, newline = module.lines.indent(start), module.lines.newline
+    if module.text[module.lines.line_start(start) : start].strip():
+        joined = "; ".join(text.split("\n"))
+        return Replacement(start=end, end=end, text=f"; {joined}")
+    line_end = module.lines.line_end(end)
+    lines = "".join(f"{indent}{line}{newline}" if line else newline for line in text.split("\n"))
+    if line_end == len(module.text) and not module.text.endswith(("\n", "\r")):
+        # The file has no newline at its end, and keeps none.
+        text, width = newline + lines[: -len(newline)], line_end - start + 1
+        return Replacement(start=line_end, end=line_end, text=text, side="close", width=width)
+    return Replacement(start=line_end, end=line_end, text=lines, side="close")
+
+
+def slots(module: Module, call: ast.Call) -> list[Slot]:
+    """The arguments of a call in the order of the text."""
+    arguments: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
+    arguments.sort(key=lambda argument: module.span(argument)[0])
+    position = open_parenthesis(module, call) + 1
+    found: list[Slot] = []
+    for index, argument in enumerate(arguments):
+        start = _skip_space(module.text, position)
+        _, end = module.span(argument)
+        if len(arguments) == 1 and isinstance(argument, ast.GeneratorExp):
+            # The span of a lone generator is that of the call's parentheses.
+            found.append(Slot(argument, start, end - 1, -1))
+            break
+        depth = _depth(module.text[start : module.span(argument)[0]])
+        end, comma = _end_of_slot(module.text, end, depth)
+        found.append(Slot(argument, start, end, comma))
+        position = comma + 1 if comma >= 0 else end
+        if comma < 0 and index + 1 < len(arguments):
+            raise AssertionError(f"no comma after argument {index} of {module.source(call)!r}")
+    return found
+
+
+def open_parenthesis(module: Module, call: ast.Call) -> int:
+    """Offset of the parenthesis with which the arguments begin."""
+    position = module.span(call.func)[1]
+    while True:
+        position = _skip_space(module.text, position)
+        if module.text[position] == "(":
+            return position
+        position += 1
+
+
+def add_argument(
+    module: Module,
+    call: ast.Call,
+    *texts: str,
+    without: "frozenset[ast.expr | ast.keyword]" = frozenset(),
+) -> Replacement:
+    """More arguments, `name=value`, after the last, before a `**mapping`.
+
+    They get lines of their own where the last argument has one.
+
+    Args:
+        module: Of the call.
+        call: The call.
+        texts: The arguments.
+        without: Arguments that `remove_arguments` removes in the same edit.
+    """
+    present = slots(module, call)
+    kept = [slot for slot in present if slot.node not in without]
+    if not kept:
+        last_end = present[-1].end if present else open_parenthesis(module, call) + 1
+        position = present[-1].comma + 1 if present and present[-1].comma >= 0 else last_end
+        return Replacement(start=position, end=position, text=", ".join(texts), side="close")
+    last = kept[-1]
+    if isinstance(last.node, ast.keyword) and last.node.arg is None:
+        text = "".join(f"{text}, " for text in texts)
+        return Replacement(start=last.start, end=last.start, text=text)
+    line = module.lines.line_start(last.start)
+    own_line = not module.text[line : last.start].strip() and line > module.span(call)[0]
+    gap = module.lines.newline + module.text[line : last.start] if own_line else " "
+    added = "".join(f",{gap}{text}" for text in texts)
+    # Outside of what else closes here: another edit may wrap the last argument.
+    start, end = module.span(call)
+    return Replacement(start=last.end, end=last.end, text=added, side="close", width=end - start)
+
+
+def remove_arguments(
+    module: Module, call: ast.Call, names: "set[ast.expr | ast.keyword]"
+) -> tuple[Replacement, ...]:
+    """A call without some of its arguments; the others keep their place and comments."""
+    present = slots(module, call)
+    replacements: list[Replacement] = []
+    kept = [slot for slot in present if slot.node not in names]
+    for index, slot in enumerate(present):
+        if slot.node not in names:
+            continue
+        later = any(other.node not in names for other in present[index + 1 :])
+        if later or not kept:
+            end = _skip_blanks(module.text, slot.comma + 1) if slot.comma >= 0 else slot.end
+            replacements.append(Replacement(start=slot.start, end=end, text=""))
+        else:
+            # The last ones go together with the comma before them.
+            previous = present[index - 1]
+            replacements.append(Replacement(start=previous.end, end=slot.end, text=""))
+    return tuple(replacements)
+
+
+def argument(call: ast.Call, name: str, position: int = -1) -> ast.expr | None:
+    """The value passed for a parameter, by keyword or by position; None where there is none."""
+    for word in call.keywords:
+        if word.arg == name:
+            return word.value
+    plain = not any(isinstance(value, ast.Starred) for value in call.args)
+    if 0 <= position < len(call.args) and plain:
+        return call.args[position]
+    return None
+
+
+def keyword(call: ast.Call, name: str) -> ast.keyword | None:
+    """The keyword argument of that name."""
+    return next((word for word in call.keywords if word.arg == name), None)
+
+
+def is_open(call: ast.Call) -> bool:
+    """Whether `*args` or `**kwargs` pass what cannot be read here."""
+    return any(isinstance(value, ast.Starred) for value in call.args) or any(
+        word.arg is None for word in call.keywords
+    )
+
+
+def literal(node: ast.expr | None) -> object:
+    """The value of a constant, a negative number, or a tuple of them; None for anything else."""
+    if node is None:
+        return None
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return None
+
+
+def _alone_in_block(module: Module, statement: ast.stmt) -> bool:
+    parent = module.parent(statement)
+    if parent is None or isinstance(parent, ast.Module):
+        return False
+    for block in ("body", "orelse", "finalbody", "handlers"):
+        statements = getattr(parent, block, None)
+        if isinstance(statements, list) and statement in statements:
+            return len(statements) == 1
+    return True
+
+
+def _skip_space(text: str, position: int) -> int:
+    """The next character that is neither white space, comment nor line continuation."""
+    while position < len(text):
+        if text[position] in " \t\f\r\n\\":
+            position += 1
+        elif text[position] == "#":
+            while position < len(text) and text[position] not in "\r\n":
+                position += 1
+        else:
+            break
+    return position
+
+
+def _skip_blanks(text: str, position: int) -> int:
+    while position < len(text) and text[position] in " \t":
+        position += 1
+    return position
+
+
+def _depth(text: str) -> int:
+    """Parentheses opened in a text that holds no strings."""
+    depth, position = 0, 0
+    while position < len(text):
+        position = _skip_space(text, position)
+        if position < len(text):
+            depth += {"(": 1, ")": -1}.get(text[position], 0)
+            position += 1
+    return max(depth, 0)
+
+
+def _end_of_slot(text: str, position: int, depth: int) -> tuple[int, int]:
+    """The end of an argument with its closing parentheses, and the comma after it or -1."""
+    end = position
+    while True:
+        position = _skip_space(text, position)
+        if position >= len(text):
+            return end, -1
+        if text[position] == ")" and depth > 0:
+            depth -= 1
+            end = position + 1
+        elif text[position] == ",":
+            return end, position
+        else:
+            return end, -1
+        position += 1

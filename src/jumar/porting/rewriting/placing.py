@@ -1,0 +1,175 @@
+"""Where imports and functions that a port adds stand in a script."""
+
+import ast
+
+from jumar.porting.rewriting.changes import Replacement
+from jumar.porting.rewriting.view import NPU_INIT, View
+from jumar.porting.script.module import Module
+
+_DEVICE_CALLS = (
+    "tensorflow.Session",
+    "npu_bridge.",
+    "torch.device",
+    "torch.npu.",
+    "torch.cuda.",
+    "torch.set_default_device",
+    "torch_npu.",
+)
+_STARTERS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.With, ast.For, ast.While)
+
+_LONGEST_LINE = 100
+"""Of an import: what a reader sees without scrolling."""
+
+
+def import_lines(view: View, names: set[str]) -> list[str]:
+    """The import statements that a module still lacks.
+
+    Args:
+        view: The module.
+        names: Of `npu_bridge.npu_init`; `module:name` for others; `module:` for `import module`.
+    """
+    missing: dict[str, list[str]] = {}
+    plain: list[str] = []
+    for name in sorted(names):
+        module, colon, member = name.rpartition(":")
+        if not colon:
+            if not view.has(name):
+                local = view.npu(name)
+                missing.setdefault(NPU_INIT, []).append(
+                    name if local == name else f"{name} as {local}"
+                )
+        elif not member:
+            if not _imported(view.module, module, ""):
+                plain.append(f"import {module}")
+        elif not _imported(view.module, module, member):
+            missing.setdefault(module, []).append(member)
+    return plain + [_from_import(module, members) for module, members in missing.items()]
+
+
+def _from_import(module: str, members: list[str]) -> str:
+    line = f"from {module} import {', '.join(members)}"
+    if len(line) <= _LONGEST_LINE:
+        return line
+    return "\n".join([f"from {module} import (", *(f"    {member}," for member in members), ")"])
+
+
+def addition(module: Module, imports: list[str], functions: list[str]) -> Replacement:
+    """The insertion of imports, and of functions after them, below the imports of a script."""
+    newline = module.lines.newline
+    beside_torch = imports == ["import torch_npu"] and not functions
+    anchor = (_torch_import(module) if beside_torch else None) or _last_import(module)
+    text = "".join(line.replace("\n", newline) + newline for line in imports)
+    for function in functions:
+        text += newline + newline + function.replace("\n", newline) + newline
+    if anchor is None:
+        position = _after_header(module)
+        following = module.text[position:]
+        if functions and following.strip():
+            text += newline
+    else:
+        position = module.lines.line_end(_end_of_line_of(module, anchor))
+    if position and not module.text[:position].endswith(("\n", "\r")):
+        return Replacement(
+            start=position, end=position, text=newline + text[: -len(newline)], side="close"
+        )
+    return Replacement(start=position, end=position, text=text, side="close")
+
+
+def _torch_import(module: Module) -> ast.stmt | None:
+    """The last of the imports of PyTorch with which a script begins.
+
+    torch_npu is imported there, before other modules of the script make devices as they load.
+    """
+    found: ast.stmt | None = None
+    for statement in module.tree.body:
+        names: list[str] = []
+        if isinstance(statement, ast.Import):
+            names = [alias.name for alias in statement.names]
+        elif isinstance(statement, ast.ImportFrom) and not statement.level:
+            names = [statement.module or ""]
+        if any(name.partition(".")[0] in ("torch", "torch_npu") for name in names):
+            found = statement
+        elif found is not None:
+            break
+    return found
+
+
+def _last_import(module: Module) -> ast.stmt | None:
+    """The last statement of the imports with which a script begins.
+
+    Other statements may stand between them (`os.environ[...] = ...`, `sys.path.insert`), but no
+    function, class, loop or `with`: what runs there may need the NPU's imports already.
+    """
+    found: ast.stmt | None = None
+    for statement in module.tree.body:
+        if _is_import(statement):
+            found = statement
+        elif (
+            isinstance(statement, _STARTERS)
+            or _is_main_guard(statement)
+            or (found is not None and _uses_the_device(module, statement))
+        ):
+            break
+    return found
+
+
+def _is_import(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return True
+    if isinstance(statement, ast.Try):
+        return all(isinstance(inner, ast.Import | ast.ImportFrom) for inner in statement.body)
+    return False
+
+
+def _is_main_guard(statement: ast.stmt) -> bool:
+    if not isinstance(statement, ast.If):
+        return False
+    names = {node.id for node in ast.walk(statement.test) if isinstance(node, ast.Name)}
+    return "__name__" in names
+
+
+def _uses_the_device(module: Module, statement: ast.stmt) -> bool:
+    return any(
+        isinstance(node, ast.Call) and (module.name_of(node.func) or "").startswith(_DEVICE_CALLS)
+        for node in ast.walk(statement)
+    )
+
+
+def _after_header(module: Module) -> int:
+    """After shebang, coding cookie, comments and docstring."""
+    body = module.tree.body
+    if body and ast.get_docstring(module.tree, clean=False) is not None:
+        return module.lines.line_end(_end_of_line_of(module, body[0]))
+    position = 0
+    while position < len(module.text):
+        end = module.lines.line_end(position)
+        if not module.text[position:end].lstrip(" \t\f").startswith("#"):
+            break
+        position = end
+    return position
+
+
+def _end_of_line_of(module: Module, statement: ast.stmt) -> int:
+    """The end of the last statement that begins on the line on which a statement ends."""
+    _, end = module.span(statement)
+    while True:
+        line_end = module.lines.line_end(end)
+        later = [
+            module.span(other)[1]
+            for other in module.tree.body
+            if end <= module.span(other)[0] < line_end
+        ]
+        if not later:
+            return end
+        end = max(later)
+
+
+def _imported(module: Module, name: str, member: str) -> bool:
+    """Whether a module or a member is bound at the top under the name that new text uses.
+
+    `import os as system` is no `os`.
+    """
+    return any(
+        binding.kind == "import" and binding.module == name and binding.member == member
+        for binding in module.scopes.module.bindings.get(member or name.partition(".")[0], [])
+    )

@@ -1,0 +1,360 @@
+"""One script through all rules: the new text, and the list of edits and findings."""
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from jumar.porting.edits import Edit, FileReport, Finding, Kept, Place, Text
+from jumar.porting.options import PortOptions
+from jumar.porting.python2.conversion import Converted, to_python3
+from jumar.porting.rewriting.applying import Moved, applied, compatible, emptied_blocks, ordered
+from jumar.porting.rewriting.changes import Change, Leave, Notice, Replacement, Rewrite
+from jumar.porting.rewriting.placing import addition, import_lines
+from jumar.porting.rewriting.prelude import prelude
+from jumar.porting.rewriting.registry import Rule, RuleIndex, rule_index
+from jumar.porting.rewriting.view import View
+from jumar.porting.script.module import Module
+from jumar.porting.script.project import Project
+from jumar.porting.script.source import Lines, SourceText
+
+_CONCERNED = {
+    "tensorflow": re.compile(r"tensorflow|\btf\b|keras|horovod|\bhvd\b|slim|npu_|CUDA|gelu"),
+    "torch": re.compile(
+        r"torch|cuda|CUDA|apex|nccl|NCCL|triton|amp|npu|HCCL|flash_attn|bitsandbytes|pynvml|cupy"
+    ),
+}
+"""A file without these words is not parsed: most of a tree has nothing to do with either."""
+_MOST_PASSES = 6
+_MOST_EXCERPT = 1500
+_NEAR = 200
+"""Characters from a node within which an insertion is shown with it."""
+_IMPORT_RULE = "npu-import"
+_IMPORT_REASON = Text(
+    en="what the new code uses is imported by name: a star import would hide the script's own "
+    "names, such as util, session and backend",
+    zh="按名称导入新代码所用的内容：星号导入会遮蔽脚本自身的 util、session、backend 等名称",
+)
+_TORCH_NPU_REASON = Text(
+    en="importing torch_npu registers the device 'npu' and torch.npu; a plain import, so that a "
+    "machine without it says so at once",
+    zh="导入 torch_npu 会注册 npu 设备与 torch.npu；直接导入，缺少该包时立即报错",
+)
+_TORCH_NPU_SOURCE = "quick start of Ascend/pytorch (torch_npu)"
+_FUNCTION_REASON = Text(
+    en="the session options of this port, in one place",
+    zh="本次移植的会话选项集中于此处",
+)
+_UNSETTLED = Text(
+    en="the rules do not come to an end on this script, which is left as it is ({rules})",
+    zh="规则在该脚本上无法收敛，脚本保持原样（{rules}）",
+)
+_UNSETTLED_TODO = Text(
+    en="port it by hand, and report it: this is a defect of jumar",
+    zh="请手工移植，并反馈此问题：这是 jumar 的缺陷",
+)
+_SOURCE = "npu_init.py of Ascend/tensorflow, which has no __all__"
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """One round of all rules over a text."""
+
+    module: Module
+    rewrites: list[tuple[Rule, Rewrite]]
+    notices: list[tuple[Rule, Notice]]
+    leaves: list[tuple[Rule, Leave]]
+
+
+@dataclass(frozen=True)
+class _Applied:
+    """A round whose rewrites stand in the text."""
+
+    result: _Pass
+    added: list[tuple[Replacement, str]]
+    moved: Moved
+    text: str
+
+
+def port_file(source: SourceText, path: str, project: Project, options: PortOptions) -> FileReport:
+    """Rewrite one script for the NPU.
+
+    The rules run over the text until none has anything left to change, so that porting the result
+    again changes nothing.
+
+    Args:
+        source: The script.
+        path: Within the tree, with forward slashes.
+        project: The tree, for imports of its own modules.
+        options: Of the port.
+    """
+    if not _CONCERNED[options.source].search(source.text):
+        return FileReport(path=path, status="unchanged")
+    converted: Converted | None = None
+    try:
+        module = Module(source.text, path, project)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        converted = to_python3(source.text) if isinstance(error, SyntaxError) else None
+        if converted is None:
+            return FileReport(path=path, status="unreadable", note=_why(error))
+        module = Module(converted.text, path, project)
+    rounds = _rounds(module, options)
+    last = rounds[-1].result
+    if last.rewrites:
+        return FileReport(path=path, status="unchanged", findings=(_unsettled(last),))
+    journey = _Journey(rounds, converted)
+    edits = journey.edits()
+    findings = tuple(sorted(journey.findings(), key=lambda one: (one.place, one.rule)))
+    final = rounds[-1].text
+    mark = "\ufeff" if source.bom else ""
+    return FileReport(
+        path=path,
+        status="unchanged" if final == source.text else "ported",
+        edits=tuple(sorted(edits, key=lambda one: (one.place, one.rule))),
+        findings=findings,
+        kept=journey.kept(),
+        before="" if final == source.text else f"{mark}{source.text}",
+        after="" if final == source.text else f"{mark}{final}",
+    )
+
+
+def _rounds(module: Module, options: PortOptions) -> list[_Applied]:
+    """All rules again and again; the last round has rewrites only if the rules never agree."""
+    rounds: list[_Applied] = []
+    for _ in range(_MOST_PASSES):
+        view = View(module, options)
+        result = _run_rules(view, rule_index(options.source, options.minimal))
+        done = _apply(view, result)
+        if done is None:
+            rounds.append(_Applied(result, [], Moved([]), module.text))
+            break
+        rounds.append(done)
+        module = Module(done.text, module.path, module.project)
+    return rounds
+
+
+def _unsettled(last: _Pass) -> Finding:
+    """What is said of a script that the rules would change for ever: it is left as it is."""
+    rule, rewrite = last.rewrites[0]
+    names = ", ".join(sorted({found.id for found, _ in last.rewrites}))
+    return Finding(
+        rule=rule.id,
+        place=last.module.lines.place(last.module.span(rewrite.node)[0]),
+        place_after=None,
+        code=_excerpt(last.module.source(rewrite.node)),
+        reason=_UNSETTLED.filled(rules=names),
+        todo=_UNSETTLED_TODO,
+        severity="blocking",
+        confidence="certain",
+        source=rule.source,
+    )
+
+
+def _run_rules(view: View, index: RuleIndex) -> _Pass:
+    result = _Pass(view.module, [], [], [])
+    for found in index.of_module:
+        _sort(found, found.check(view.module.tree, view), result)
+    for node in view.module.scopes.nodes:
+        for found in index.by_node.get(type(node), ()):
+            _sort(found, found.check(node, view), result)
+        if isinstance(node, ast.Call) and index.has_calls:
+            name = view.kinds.called(node)
+            if name is not None:
+                for found in index.for_call(name):
+                    _sort(found, found.check(node, view), result)
+        if isinstance(node, ast.Name | ast.Attribute) and index.by_reference:
+            name = view.module.name_of(node)
+            for found in index.by_reference.get(name or "", ()):
+                _sort(found, found.check(node, view), result)
+    return result
+
+
+def _sort(found: Rule, changes: Iterator[Change], result: _Pass) -> None:
+    for change in changes:
+        if isinstance(change, Rewrite):
+            result.rewrites.append((found, change))
+        elif isinstance(change, Notice):
+            result.notices.append((found, change))
+        else:
+            result.leaves.append((found, change))
+
+
+def _apply(view: View, result: _Pass) -> _Applied | None:
+    """The rewrites put into the text; None where there are none, or none that can stand."""
+    accepted = compatible([rewrite for _, rewrite in result.rewrites])
+    while accepted:
+        chosen = {id(rewrite) for rewrite in accepted}
+        module = view.module
+        added = _added(view, accepted)
+        changes = ordered(
+            [change for rewrite in accepted for change in rewrite.replacements]
+            + [replacement for replacement, _ in added]
+        )
+        spans = {
+            node: module.span(node) for node in module.scopes.nodes if isinstance(node, ast.stmt)
+        }
+        changes = emptied_blocks(module.tree, spans, changes)
+        text = applied(module.text, changes)
+        if _parses(text):
+            kept = [(rule, change) for rule, change in result.rewrites if id(change) in chosen]
+            return _Applied(replace(result, rewrites=kept), added, Moved(changes), text)
+        # Never hand out what Python cannot read: the last rewrite goes, then the one before it.
+        accepted = accepted[:-1]
+    return None
+
+
+def _added(view: View, accepted: list[Rewrite]) -> list[tuple[Replacement, str]]:
+    names = {name for rewrite in accepted for name in rewrite.imports}
+    functions, needs = prelude(view, {name for rewrite in accepted for name in rewrite.functions})
+    names |= needs
+    lines = import_lines(view, names)
+    if not lines and not functions:
+        return []
+    replacement = addition(view.module, lines, functions)
+    return [(replacement, "\n".join(lines) or functions[0])]
+
+
+class _Journey:
+    """Edits and findings of several rounds, placed in the first and the last text."""
+
+    def __init__(self, rounds: list[_Applied], converted: Converted | None) -> None:
+        self.rounds = rounds
+        self.converted = converted
+        self.first = rounds[0].result.module.lines
+        self.last = Lines(rounds[-1].text)
+
+    def edits(self) -> list[Edit]:
+        found = list(self.converted.edits) if self.converted else []
+        for number, done in enumerate(self.rounds):
+            found += [self._edit(number, rule, rewrite) for rule, rewrite in done.result.rewrites]
+            for replacement, shown in done.added:
+                of_torch = "import torch_npu" in shown
+                reason = _FUNCTION_REASON
+                if shown.startswith(("from ", "import ")):
+                    reason = _TORCH_NPU_REASON if of_torch else _IMPORT_REASON
+                start = done.moved.forward(replacement.start) - len(replacement.text)
+                found.append(
+                    Edit(
+                        rule=_IMPORT_RULE,
+                        place=self._original(number, replacement.start),
+                        place_after=self._final(number + 1, start),
+                        before="",
+                        after=shown,
+                        reason=reason,
+                        confidence="certain",
+                        source=_TORCH_NPU_SOURCE if of_torch else _SOURCE,
+                    )
+                )
+        return found
+
+    def findings(self) -> list[Finding]:
+        """Those of all rounds: what a rewrite leaves to decide is only seen before it."""
+        found: dict[tuple[str, Place, str], Finding] = {}
+        for one in self.converted.findings if self.converted else ():
+            found.setdefault((one.rule, one.place, one.reason.en), one)
+        for number, done in enumerate(self.rounds):
+            for rule, notice in done.result.notices:
+                one = self._finding(number, rule, notice)
+                found.setdefault((one.rule, one.place, one.reason.en), one)
+        return list(found.values())
+
+    def kept(self) -> tuple[Kept, ...]:
+        """Those of the first round: later ones see what the port itself has written."""
+        module = self.rounds[0].result.module
+        return tuple(
+            Kept(
+                rule=rule.id,
+                place=self._original(0, module.span(leave.node)[0]),
+                code=_excerpt(module.source(leave.node)),
+                reason=leave.reason,
+            )
+            for rule, leave in self.rounds[0].result.leaves
+        )
+
+    def _edit(self, number: int, rule: Rule, rewrite: Rewrite) -> Edit:
+        done = self.rounds[number]
+        start, end = _shown_span(done.result.module, rewrite)
+        inserted = any(change.start == change.end == start for change in rewrite.replacements)
+        new_start = done.moved.forward(start, ahead=inserted)
+        before = done.result.module.text[start:end]
+        after = done.text[new_start : done.moved.forward(end, end=True)]
+        start += len(before) - len(before.lstrip())
+        new_start += len(after) - len(after.lstrip())
+        return Edit(
+            rule=rule.id,
+            place=self._original(number, start),
+            place_after=self._final(number + 1, new_start) if after.strip() else None,
+            before=_excerpt(before.strip()),
+            after=_excerpt(after.strip()),
+            reason=rewrite.reason,
+            confidence=rewrite.confidence,
+            source=rule.source,
+        )
+
+    def _finding(self, number: int, rule: Rule, notice: Notice) -> Finding:
+        module = self.rounds[number].result.module
+        start, _ = module.span(notice.node)
+        return Finding(
+            rule=rule.id,
+            place=self._original(number, start),
+            place_after=self._final(number, start),
+            code=_excerpt(module.source(notice.node)),
+            reason=notice.reason,
+            todo=notice.todo,
+            severity=notice.severity,
+            confidence=notice.confidence,
+            source=rule.source,
+        )
+
+    def _original(self, number: int, offset: int) -> Place:
+        for done in reversed(self.rounds[:number]):
+            offset = done.moved.backward(offset)
+        place = self.first.place(offset)
+        return self.converted.place_before(place) if self.converted else place
+
+    def _final(self, number: int, offset: int) -> Place:
+        for done in self.rounds[number:]:
+            offset = done.moved.forward(offset)
+        return self.last.place(offset)
+
+
+def _shown_span(module: Module, rewrite: Rewrite) -> tuple[int, int]:
+    """What an edit is shown as: its node, but of a compound statement its first lines only.
+
+    Lines that are inserted just before or after it belong to it: without them it would look
+    unchanged.
+    """
+    start, end = module.span(rewrite.node)
+    first = min([change.start for change in rewrite.replacements], default=start)
+    last = max([change.end for change in rewrite.replacements], default=end)
+    if isinstance(rewrite.node, ast.With | ast.For | ast.If | ast.FunctionDef | ast.ClassDef):
+        return min(start, first), max(start, min(end, last))
+    near = first >= start - _NEAR and last <= end + _NEAR
+    return (min(start, first), max(end, last)) if near else (start, end)
+
+
+def _excerpt(text: str) -> str:
+    return text if len(text) <= _MOST_EXCERPT else f"{text[:_MOST_EXCERPT]}…"
+
+
+def _parses(text: str) -> bool:
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def _why(error: BaseException) -> Text:
+    if isinstance(error, SyntaxError):
+        place = f"line {error.lineno}"
+        return Text(
+            en=f"neither Python 3 nor, after the safe changes, Python 2: {error.msg} ({place})",
+            zh=f"既不是 Python 3，经安全转换后也不是 Python 2：{error.msg}（第 {error.lineno} 行）",
+        )
+    if isinstance(error, MemoryError):
+        return Text(en="does not fit into the memory", zh="内存不足，无法读取")
+    return Text(
+        en=f"too deeply nested to be read ({type(error).__name__})",
+        zh=f"嵌套过深，无法读取（{type(error).__name__}）",
+    )

@@ -1,0 +1,176 @@
+"""The rules: each in its own file, registered by a decorator, found by walking `rules/`."""
+
+import ast
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Literal
+
+from jumar.errors import unknown_name
+from jumar.porting.edits import Text
+from jumar.porting.options import PortOptions
+from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting.view import View
+
+Language = Literal["tensorflow", "torch"]
+Check = Callable[..., Iterator[Change]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Example:
+    """A source and what becomes of it with some options; shown on the page of rules, and a test."""
+
+    before: str
+    after: str
+    options: PortOptions = field(default_factory=PortOptions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """One piece of knowledge about porting.
+
+    Args:
+        id: `session-config`.
+        title: What it does, in one line.
+        source: Where the knowledge comes from.
+        calls: Qualified names; the rule sees each call of them, or of a class that inherits from
+            them. `tensorflow.train.*` stands for all names below.
+        references: Qualified names; the rule sees each expression that names one.
+        nodes: Types of syntax nodes that the rule sees, whatever they name.
+        check: Called with a node and the `View`; yields changes. A rule without calls, references
+            and nodes is called once with the whole module.
+        minimal: Also with `--minimal`.
+        untouched: Sources that must stay as they are, as tests.
+    """
+
+    id: str
+    title: Text
+    source: str
+    check: Check
+    language: Language
+    calls: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
+    nodes: tuple[type[ast.AST], ...] = ()
+    minimal: bool = True
+    examples: tuple[Example, ...] = ()
+    untouched: tuple[str, ...] = ()
+
+
+_RULES: dict[str, Rule] = {}
+
+
+def rule(
+    id: str,
+    *,
+    title: Text,
+    source: str,
+    language: Language = "tensorflow",
+    calls: tuple[str, ...] = (),
+    references: tuple[str, ...] = (),
+    nodes: tuple[type[ast.AST], ...] = (),
+    minimal: bool = True,
+    examples: tuple[Example, ...] = (),
+    untouched: tuple[str, ...] = (),
+) -> Callable[[Check], Check]:
+    """Register a function as a rule; the fields are those of `Rule`."""
+
+    def register(check: Check) -> Check:
+        if id in _RULES:
+            raise ValueError(f"there are two rules '{id}'")
+        _RULES[id] = Rule(
+            id=id,
+            title=title,
+            source=source,
+            check=check,
+            language=language,
+            calls=calls,
+            references=references,
+            nodes=nodes,
+            minimal=minimal,
+            examples=examples,
+            untouched=untouched,
+        )
+        return check
+
+    return register
+
+
+@cache
+def all_rules() -> tuple[Rule, ...]:
+    """Every rule, by id."""
+    from jumar.porting import rules
+
+    for found in pkgutil.walk_packages(rules.__path__, f"{rules.__name__}."):
+        importlib.import_module(found.name)
+    return tuple(_RULES[name] for name in sorted(_RULES))
+
+
+def rule_named(name: str) -> Rule:
+    """The rule with an id.
+
+    Raises:
+        UserError: There is none.
+    """
+    rules = {found.id: found for found in all_rules()}
+    if name not in rules:
+        raise unknown_name("rule", name, rules)
+    return rules[name]
+
+
+@dataclass(frozen=True)
+class RuleIndex:
+    """The rules of one port, by what they look at."""
+
+    by_call: dict[str, list[Rule]]
+    by_call_prefix: tuple[tuple[str, Rule], ...]
+    by_reference: dict[str, list[Rule]]
+    by_node: dict[type[ast.AST], list[Rule]]
+    of_module: tuple[Rule, ...]
+
+    @property
+    def has_calls(self) -> bool:
+        return bool(self.by_call or self.by_call_prefix)
+
+    def for_call(self, name: str) -> Iterator[Rule]:
+        yield from self.by_call.get(name, ())
+        for prefix, found in self.by_call_prefix:
+            if name.startswith(prefix):
+                yield found
+
+
+@cache
+def rule_index(language: Language, minimal: bool) -> RuleIndex:
+    """The rules that act with some options."""
+    chosen = [
+        found
+        for found in all_rules()
+        if found.language == language and (found.minimal or not minimal)
+    ]
+    by_call: dict[str, list[Rule]] = {}
+    prefixes: list[tuple[str, Rule]] = []
+    by_reference: dict[str, list[Rule]] = {}
+    by_node: dict[type[ast.AST], list[Rule]] = {}
+    for found in chosen:
+        for name in found.calls:
+            if name.endswith("*"):
+                prefixes.append((name[:-1], found))
+            else:
+                by_call.setdefault(name, []).append(found)
+        for name in found.references:
+            by_reference.setdefault(name, []).append(found)
+        for node in found.nodes:
+            by_node.setdefault(node, []).append(found)
+    return RuleIndex(
+        by_call=by_call,
+        by_call_prefix=tuple(prefixes),
+        by_reference=by_reference,
+        by_node=by_node,
+        of_module=tuple(
+            found for found in chosen if not (found.calls or found.references or found.nodes)
+        ),
+    )
+
+
+__all__ = ["Example", "Rule", "View", "all_rules", "rule", "rule_index", "rule_named"]

@@ -1,0 +1,106 @@
+"""What a rule is given: the module, what its expressions hold, and the options of the port."""
+
+import ast
+
+from jumar.porting.edits import Confidence, Severity, Text
+from jumar.porting.options import PortOptions
+from jumar.porting.rewriting.changes import Notice, Replacement, Rewrite
+from jumar.porting.script.kinds import Kinds
+from jumar.porting.script.module import Module
+
+NPU_INIT = "npu_bridge.npu_init"
+
+
+class View:
+    """A module as a rule sees it.
+
+    Args:
+        module: Names, scopes and spans.
+        options: Of the port.
+    """
+
+    def __init__(self, module: Module, options: PortOptions) -> None:
+        self.module = module
+        self.options = options
+        self.kinds = Kinds(module)
+        self._locals: dict[str, str] = {}
+
+    def npu(self, name: str) -> str:
+        """How a name of `npu_bridge.npu_init` is written in this module.
+
+        That is the name by which it is imported already, or by which it will be: its own, unless
+        the script uses that for something else.
+        """
+        if name not in self._locals:
+            self._locals[name] = self._local(name)
+        return self._locals[name]
+
+    def has(self, name: str) -> bool:
+        """Whether a name of `npu_bridge.npu_init` is imported at the top of the module."""
+        scope = self.module.scopes.module
+        return NPU_INIT in scope.stars or self._imported_as(name) is not None
+
+    def session_config(self) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+        """The function that gives a session's configuration its NPU options.
+
+        Returns:
+            Its name in the module, the imports and the functions that a `Rewrite` needs for it.
+        """
+        if self.options.has_session_options:
+            return "npu_session_config", ("npu_config_proto",), ("npu_session_config",)
+        return self.npu("npu_config_proto"), ("npu_config_proto",), ()
+
+    def is_npu(self, node: ast.expr) -> bool:
+        """Whether an expression is a call of the NPU package, or of what a port has added."""
+        if not isinstance(node, ast.Call):
+            return False
+        name = self.module.name_of(node.func) or ""
+        return name.startswith("npu_bridge.") or name.endswith(":npu_session_config")
+
+    def rewrite(
+        self,
+        node: ast.AST,
+        *replacements: Replacement,
+        reason: Text,
+        confidence: Confidence = "certain",
+        imports: tuple[str, ...] = (),
+        functions: tuple[str, ...] = (),
+    ) -> Rewrite:
+        """A `Rewrite`, in fewer words."""
+        return Rewrite(
+            node=node,
+            replacements=replacements,
+            reason=reason,
+            confidence=confidence,
+            imports=imports,
+            functions=functions,
+        )
+
+    def notice(
+        self,
+        node: ast.AST,
+        *,
+        reason: Text,
+        todo: Text,
+        severity: Severity = "look",
+        confidence: Confidence = "certain",
+    ) -> Notice:
+        """A `Notice`, in fewer words."""
+        return Notice(node=node, reason=reason, todo=todo, severity=severity, confidence=confidence)
+
+    def _local(self, name: str) -> str:
+        imported = self._imported_as(name)
+        if imported is not None:
+            return imported
+        if NPU_INIT in self.module.scopes.module.stars:
+            return name
+        return f"{name}_of_npu" if self.module.scopes.binds(name) else name
+
+    def _imported_as(self, name: str) -> str | None:
+        for local, bindings in self.module.scopes.module.bindings.items():
+            for binding in bindings:
+                if binding.kind == "import" and binding.member == name:
+                    full = self.module.exported(local, frozenset())
+                    if full in (f"{NPU_INIT}.{name}", f"npu_bridge.{name}"):
+                        return local
+        return None

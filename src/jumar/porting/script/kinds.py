@@ -1,0 +1,279 @@
+"""What an expression holds: a data set of tf.data, a session, an optimizer.
+
+Rules act on methods (`x.batch(8)`, `model.fit(...)`) only where `x` is known to hold what they are
+for; a method of the same name of another library is never touched.
+"""
+
+import ast
+from typing import Literal
+
+from jumar.porting.script.module import Module
+from jumar.porting.script.scopes import Binding
+
+Kind = Literal[
+    "Dataset",
+    "Session",
+    "MonitoredSession",
+    "Supervisor",
+    "ConfigProto",
+    "GPUOptions",
+    "Optimizer",
+    "Estimator",
+    "RunConfig",
+    "KerasModel",
+    "LossScale",
+    "Strategy",
+    "Saver",
+    "Tensor",
+]
+
+_CONSTRUCTORS: dict[str, Kind] = {
+    "tensorflow.Session": "Session",
+    "tensorflow.InteractiveSession": "Session",
+    "tensorflow.get_default_session": "Session",
+    "tensorflow.keras.backend.get_session": "Session",
+    "keras.backend.get_session": "Session",
+    "keras.backend.tensorflow_backend.get_session": "Session",
+    "tensorflow.train.MonitoredTrainingSession": "MonitoredSession",
+    "tensorflow.train.MonitoredSession": "MonitoredSession",
+    "tensorflow.train.SingularMonitoredSession": "MonitoredSession",
+    "tensorflow.train.Supervisor": "Supervisor",
+    "tensorflow.train.Saver": "Saver",
+    "tensorflow.ConfigProto": "ConfigProto",
+    "npu_bridge.npu_init.npu_config_proto": "ConfigProto",
+    "tensorflow.GPUOptions": "GPUOptions",
+    "tensorflow.estimator.Estimator": "Estimator",
+    "tensorflow.contrib.tpu.TPUEstimator": "Estimator",
+    "npu_bridge.npu_init.NPUEstimator": "Estimator",
+    "tensorflow.keras.estimator.model_to_estimator": "Estimator",
+    "tensorflow.estimator.RunConfig": "RunConfig",
+    "tensorflow.contrib.tpu.RunConfig": "RunConfig",
+    "npu_bridge.npu_init.NPURunConfig": "RunConfig",
+    "npu_bridge.npu_init.npu_run_config_init": "RunConfig",
+    "tensorflow.keras.Model": "KerasModel",
+    "tensorflow.keras.models.Model": "KerasModel",
+    "tensorflow.keras.Sequential": "KerasModel",
+    "tensorflow.keras.models.Sequential": "KerasModel",
+    "tensorflow.keras.models.load_model": "KerasModel",
+    "keras.Model": "KerasModel",
+    "keras.models.Model": "KerasModel",
+    "keras.engine.Model": "KerasModel",
+    "keras.engine.training.Model": "KerasModel",
+    "keras.Sequential": "KerasModel",
+    "keras.models.Sequential": "KerasModel",
+    "keras.models.load_model": "KerasModel",
+    "keras.utils.multi_gpu_model": "KerasModel",
+    "tensorflow.keras.utils.multi_gpu_model": "KerasModel",
+    "horovod.tensorflow.DistributedOptimizer": "Optimizer",
+    "tensorflow.contrib.tpu.CrossShardOptimizer": "Optimizer",
+    "tensorflow.contrib.mixed_precision.LossScaleOptimizer": "Optimizer",
+    "tensorflow.train.experimental.MixedPrecisionLossScaleOptimizer": "Optimizer",
+    "tensorflow.train.experimental.enable_mixed_precision_graph_rewrite": "Optimizer",
+    "npu_bridge.npu_init.NPUDistributedOptimizer": "Optimizer",
+    "npu_bridge.npu_init.npu_tf_optimizer": "Optimizer",
+    "npu_bridge.npu_init.npu_distributed_optimizer_wrapper": "Optimizer",
+    "npu_bridge.npu_init.NPULossScaleOptimizer": "Optimizer",
+    "npu_bridge.npu_init.NPUOptimizer": "Optimizer",
+    "tensorflow.train.experimental.FixedLossScale": "LossScale",
+    "tensorflow.train.experimental.DynamicLossScale": "LossScale",
+}
+_ESTIMATOR_SUFFIXES = ("Classifier", "Regressor", "Estimator")
+_OPTIMIZER_ROOTS = ("tensorflow.train.", "tensorflow.contrib.opt.")
+_DATASET_ROOT = "tensorflow.data."
+_DATASET_METHODS = frozenset(
+    "apply batch cache concatenate enumerate filter flat_map from_generator "  # noqa: SIM905
+    "from_sparse_tensor_slices from_tensor_slices from_tensors interleave list_files map "
+    "map_with_legacy_function padded_batch prefetch range reduce repeat shard shuffle skip take "
+    "unbatch window with_options zip".split()
+)
+_METHODS: dict[tuple[str, str], str] = {
+    ("Supervisor", "managed_session"): "Session",
+    ("Supervisor", "prepare_or_wait_for_session"): "Session",
+    ("Session", "as_default"): "Session",
+    ("Session", "__enter__"): "Session",
+}
+_UNKNOWN = ""
+_AGAIN = "again"
+
+
+class Kinds:
+    """What expressions of one module hold.
+
+    Args:
+        module: The module.
+    """
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self._known: dict[ast.AST, str] = {}
+        self._attributes: dict[ast.ClassDef, dict[str, list[ast.expr]]] = {}
+        self._returns: dict[str, str] = {}
+
+    def of(self, node: ast.expr | None) -> Kind | None:
+        """The kind of what an expression holds, or None where that cannot be told."""
+        found = self._of(node, 0) if node is not None else _UNKNOWN
+        return found if found not in (_UNKNOWN, _AGAIN) else None  # pyright: ignore[reportReturnType]
+
+    def called(self, call: ast.Call) -> str | None:
+        """The qualified name of what is called, or of the library's class that it inherits from.
+
+        `class MySession(tf.Session)` without an `__init__` of its own is called as `tf.Session`.
+        """
+        name = self.module.name_of(call.func)
+        if name is None or not name.startswith("tree:"):
+            return name
+        for ancestor in self.module.lineage(name):
+            if not ancestor.startswith("tree:"):
+                return ancestor
+            module, node = self.module.definition(ancestor)
+            if module is None or not isinstance(node, ast.ClassDef) or _has_init(node):
+                return name
+        return name
+
+    def _of(self, node: ast.expr, depth: int) -> str:
+        if node in self._known:
+            return self._known[node]
+        if depth > 40:
+            return _UNKNOWN
+        self._known[node] = _AGAIN
+        found = self._compute(node, depth + 1)
+        # What was asked for within its own answer is not known yet, and may be later.
+        if found == _AGAIN:
+            del self._known[node]
+        else:
+            self._known[node] = found
+        return found
+
+    def _compute(self, node: ast.expr, depth: int) -> str:
+        if isinstance(node, ast.Call):
+            return self._call(node, depth)
+        if isinstance(node, ast.Name):
+            _, bindings = self.module.scopes.lookup(node)
+            return self._agreed([self._bound(binding, depth) for binding in bindings])
+        if isinstance(node, ast.Attribute):
+            return self._attribute(node, depth)
+        if isinstance(node, ast.IfExp):
+            return self._agreed([self._of(node.body, depth), self._of(node.orelse, depth)])
+        if isinstance(node, ast.BoolOp):
+            return self._of(node.values[-1], depth)
+        return _UNKNOWN
+
+    def _call(self, node: ast.Call, depth: int) -> str:
+        name = self.module.name_of(node.func)
+        if name is not None:
+            for ancestor in self.module.lineage(name):
+                kind = _constructed(ancestor)
+                if kind:
+                    return kind
+            if name.startswith("tree:"):
+                return self._returned(name, depth)
+        if isinstance(node.func, ast.Attribute):
+            kind = self._of(node.func.value, depth)
+            if kind == "Dataset":
+                return kind if node.func.attr in _DATASET_METHODS else _UNKNOWN
+            if kind == _AGAIN:
+                return _AGAIN
+            return _METHODS.get((kind, node.func.attr), _UNKNOWN)
+        return _UNKNOWN
+
+    def _returned(self, name: str, depth: int) -> str:
+        """The kind of what a function of the tree returns, if all its returns agree."""
+        if name not in self._returns:
+            found = self._returned_anew(name, depth)
+            if found == _AGAIN:
+                return found
+            self._returns[name] = found
+        return self._returns[name]
+
+    def _returned_anew(self, name: str, depth: int) -> str:
+        module, node = self.module.definition(name)
+        if module is None or not isinstance(node, ast.FunctionDef):
+            return _UNKNOWN
+        kinds = self if module is self.module else Kinds(module)
+        returned = [
+            inner.value
+            for inner in ast.walk(node)
+            if isinstance(inner, ast.Return)
+            and inner.value is not None
+            and module.function(inner) is node
+        ]
+        return self._agreed([kinds._of(value, depth) for value in returned])
+
+    def _bound(self, binding: Binding, depth: int) -> str:
+        if binding.kind == "argument":
+            return self._argument(binding.node, depth)
+        if binding.value is None or binding.kind == "loop":
+            return _UNKNOWN
+        if isinstance(binding.value, ast.Constant) and binding.value.value is None:
+            return _AGAIN
+        return self._of(binding.value, depth)
+
+    def _argument(self, node: ast.AST, depth: int) -> str:
+        """The kind of a function's argument, if all calls within the module pass the same."""
+        function = self.module.parent(self.module.parent(node) or node)
+        if not isinstance(function, ast.FunctionDef) or not isinstance(node, ast.arg):
+            return _UNKNOWN
+        if node.annotation is not None:
+            annotated = _constructed(self.module.name_of(node.annotation) or "")
+            if annotated:
+                return annotated
+        names = [argument.arg for argument in function.args.args]
+        home = self.module.scopes.scope_of(self.module.parent(function) or function)
+        kinds: list[str] = []
+        for reference in home.references.get(function.name, []):
+            call = self.module.parent(reference)
+            if not isinstance(call, ast.Call) or call.func is not reference:
+                return _UNKNOWN
+            passed = {word.arg: word.value for word in call.keywords}
+            passed |= dict(zip(names, call.args, strict=False))
+            if node.arg in passed:
+                kinds.append(self._of(passed[node.arg], depth))
+        return self._agreed(kinds)
+
+    def _attribute(self, node: ast.Attribute, depth: int) -> str:
+        """The kind of `self.name`, if all assignments to it in the class agree."""
+        holder = self.module.class_of(node)
+        if holder is None or not isinstance(node.value, ast.Name) or node.value.id != "self":
+            return _UNKNOWN
+        if holder not in self._attributes:
+            assigned: dict[str, list[ast.expr]] = {}
+            for inner in ast.walk(holder):
+                if isinstance(inner, ast.Assign):
+                    for target in inner.targets:
+                        if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+                            assigned.setdefault(target.attr, []).append(inner.value)
+            self._attributes[holder] = assigned
+        values = [
+            value
+            for value in self._attributes[holder].get(node.attr, [])
+            if not (isinstance(value, ast.Constant) and value.value is None)
+        ]
+        return self._agreed([self._of(value, depth) for value in values])
+
+    def _agreed(self, kinds: list[str]) -> str:
+        known = {kind for kind in kinds if kind != _AGAIN}
+        if len(known) == 1:
+            return known.pop()
+        return _UNKNOWN if known or not kinds else _AGAIN
+
+
+def _constructed(name: str) -> Kind | None:
+    """The kind of what a class or function of a library gives."""
+    if name in _CONSTRUCTORS:
+        return _CONSTRUCTORS[name]
+    last = name.rpartition(".")[2]
+    if name.startswith(_DATASET_ROOT):
+        if last.endswith("Dataset") or (last in _DATASET_METHODS and "Dataset" in name):
+            return "Dataset"
+        return "Dataset" if last in ("make_csv_dataset", "make_batched_features_dataset") else None
+    if name.startswith(_OPTIMIZER_ROOTS) and last.endswith("Optimizer"):
+        return "Optimizer"
+    if name.startswith("tensorflow.estimator.") and last.endswith(_ESTIMATOR_SUFFIXES):
+        return "Estimator"
+    if name.startswith(("tensorflow.keras.applications.", "keras.applications.")):
+        return "KerasModel" if last[:1].isupper() else None
+    return None
+
+
+def _has_init(node: ast.ClassDef) -> bool:
+    return any(isinstance(part, ast.FunctionDef) and part.name == "__init__" for part in node.body)

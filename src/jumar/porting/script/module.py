@@ -1,0 +1,225 @@
+"""A parsed script: what its names mean and where its parts stand in the text."""
+
+import ast
+import builtins
+import warnings
+
+from jumar.porting.npu.exports import NPU_INIT_NAMES
+from jumar.porting.script.names import canonical
+from jumar.porting.script.project import Project
+from jumar.porting.script.scopes import Binding, Scope, Scopes
+from jumar.porting.script.source import Lines
+
+_LIBRARIES = ("npu_bridge", "tensorflow", "keras", "horovod", "torch", "torch_npu")
+"""Absolute imports of these are never modules of the tree: a tree that holds a copy of npu_bridge
+would else hide from the rules what they have written themselves."""
+_MOST_ALIASES = 12
+"""Names that stand for names: longer chains are loops."""
+
+
+class Module:
+    """A script as the rules see it.
+
+    Args:
+        text: Without byte order mark.
+        path: Within the tree, with forward slashes.
+        project: The tree, for imports of its own modules.
+
+    Raises:
+        SyntaxError: Python 3 cannot parse it.
+    """
+
+    def __init__(self, text: str, path: str, project: Project) -> None:
+        self.text = text
+        self.path = path
+        self.project = project
+        with warnings.catch_warnings():
+            # Invalid escapes in the user's strings are not ours to report.
+            warnings.simplefilter("ignore")
+            self.tree = ast.parse(text)
+        self.lines = Lines(text)
+        self.scopes = Scopes(self.tree)
+        self._names: dict[ast.expr, str | None] = {}
+
+    def span(self, node: ast.AST) -> tuple[int, int]:
+        """First and last-plus-one character of a statement or expression."""
+        line, column = getattr(node, "lineno"), getattr(node, "col_offset")  # noqa: B009
+        end, end_column = getattr(node, "end_lineno"), getattr(node, "end_col_offset")  # noqa: B009
+        return self.lines.offset(line, column), self.lines.offset(end, end_column)
+
+    def source(self, node: ast.AST) -> str:
+        """The text of a statement or expression, without parentheses around it."""
+        start, end = self.span(node)
+        return self.text[start:end]
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        return self.scopes.parents.get(node)
+
+    def statement(self, node: ast.AST) -> ast.stmt:
+        """The statement in which an expression stands."""
+        current: ast.AST | None = node
+        while current is not None and not isinstance(current, ast.stmt):
+            current = self.parent(current)
+        assert isinstance(current, ast.stmt)
+        return current
+
+    def function(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+        """The function in which a node stands."""
+        for around in self.scopes.ancestors(node):
+            if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
+                return around
+        return None
+
+    def class_of(self, node: ast.AST) -> ast.ClassDef | None:
+        """The class in whose methods a node stands."""
+        for around in self.scopes.ancestors(node):
+            if isinstance(around, ast.ClassDef):
+                return around
+        return None
+
+    def name_of(self, node: ast.expr) -> str | None:
+        """What an expression names: `tensorflow.Session`, `tree:ops.py:conv`, or nothing known.
+
+        Names are followed through imports, aliases (`Session = tf.Session`) and modules of the
+        tree. Several imports of one name (`try` ... `except ImportError`) count as their first.
+        """
+        if node not in self._names:
+            self._names[node] = None
+            self._names[node] = self._name_of(node, 0)
+        return self._names[node]
+
+    def exported(self, name: str, seen: frozenset[tuple[str, str]]) -> str | None:
+        """What a name of this module means to those who import it; None where it has none."""
+        bindings = self.scopes.module.bindings.get(name)
+        if bindings:
+            return self._bound(name, self.scopes.module, bindings, 0, seen)
+        return self._from_stars(name, self.scopes.module, seen)
+
+    def lineage(self, name: str) -> tuple[str, ...]:
+        """A class and its known ancestors, by qualified name; a name that is no class is alone."""
+        found: list[str] = []
+        waiting = [name]
+        while waiting and len(found) < 50:
+            current = waiting.pop(0)
+            if current in found:
+                continue
+            found.append(current)
+            module, node = self.definition(current)
+            if module is not None and isinstance(node, ast.ClassDef):
+                waiting += [base for base in map(module.name_of, node.bases) if base]
+        return tuple(found)
+
+    def definition(self, name: str) -> "tuple[Module | None, ast.AST | None]":
+        """The module and node that define a `tree:PATH:NAME`."""
+        if not name.startswith("tree:") or name.count(":") != 2:
+            return None, None
+        _, path, member = name.split(":")
+        module = self if path == self.path else self.project.module(path)
+        if module is None:
+            return None, None
+        bindings = module.scopes.module.bindings.get(member, [])
+        return module, bindings[-1].node if bindings else None
+
+    def imports(self, prefix: str) -> bool:
+        """Whether some name of the module is imported from a library."""
+        return any(
+            binding.kind == "import" and (binding.module + ".").startswith(prefix + ".")
+            for bindings in self.scopes.module.bindings.values()
+            for binding in bindings
+        ) or any((star + ".").startswith(prefix + ".") for star in self.scopes.module.stars)
+
+    def _name_of(self, node: ast.expr, depth: int) -> str | None:
+        if depth > _MOST_ALIASES:
+            return None
+        if isinstance(node, ast.Attribute):
+            base = self.name_of(node.value) if depth == 0 else self._name_of(node.value, depth)
+            return self._attribute(base, node.attr) if base else None
+        if not isinstance(node, ast.Name):
+            return None
+        scope, bindings = self.scopes.lookup(node)
+        if scope is not None:
+            return self._bound(node.id, scope, bindings, depth)
+        found = self._from_stars(node.id, self.scopes.scope_of(node), frozenset())
+        if found:
+            return found
+        return f"builtins.{node.id}" if hasattr(builtins, node.id) else None
+
+    def _attribute(self, base: str, attribute: str) -> str | None:
+        if base.startswith("tree:"):
+            parts = base.split(":")
+            return self.project.member(parts[1], attribute) if len(parts) == 2 else None
+        return canonical(f"{base}.{attribute}")
+
+    def _bound(
+        self,
+        name: str,
+        scope: Scope,
+        bindings: list[Binding],
+        depth: int,
+        seen: frozenset[tuple[str, str]] = frozenset(),
+    ) -> str | None:
+        imported = [binding for binding in bindings if binding.kind == "import"]
+        others = [
+            binding
+            for binding in bindings
+            if binding.kind != "import" and not _is_none(binding.value)
+        ]
+        if imported and not others:
+            return self._imported(imported[0], seen)
+        if imported or len(bindings) != len(others):
+            return None
+        kinds = {binding.kind for binding in others}
+        if kinds <= {"class", "function"}:
+            # Functions and classes within functions have no name that another module could use.
+            return f"tree:{self.path}:{name}" if scope is self.scopes.module else None
+        if kinds == {"assignment"} and len(others) == 1 and others[0].value is not None:
+            statement = others[0].node
+            plain = isinstance(statement, ast.Assign) and len(statement.targets) == 1
+            if plain and isinstance(others[0].value, ast.Name | ast.Attribute):
+                return self._name_of(others[0].value, depth + 1)
+        return None
+
+    def _imported(self, binding: Binding, seen: frozenset[tuple[str, str]]) -> str:
+        path = self._in_tree(binding.module)
+        if path is not None and path != self.path:
+            if not binding.member:
+                return f"tree:{path}"
+            return self.project.member(path, binding.member, seen)
+        name = f"{binding.module}.{binding.member}" if binding.member else binding.module
+        return canonical(name)
+
+    def _in_tree(self, dotted: str) -> str | None:
+        if dotted.partition(".")[0] in _LIBRARIES:
+            return None
+        return self.project.find(dotted, self.path)
+
+    def _from_stars(self, name: str, scope: Scope, seen: frozenset[tuple[str, str]]) -> str | None:
+        current: Scope | None = scope
+        while current is not None:
+            for star in reversed(current.stars):
+                found = self._from_star(name, star, seen)
+                if found:
+                    return found
+            current = current.parent
+        return None
+
+    def _from_star(self, name: str, star: str, seen: frozenset[tuple[str, str]]) -> str | None:
+        path = self._in_tree(star)
+        if path is not None:
+            key = (path, name)
+            module = self.project.module(path) if key not in seen else None
+            return module.exported(name, seen | {key}) if module else None
+        if star == "npu_bridge.npu_init":
+            if name == "tf":
+                return "tensorflow"
+            return f"{star}.{name}" if name in NPU_INIT_NAMES else None
+        # What other libraries export is not known here: a name is theirs if it looks like one of
+        # TensorFlow's, which have a star import in old scripts (`from keras.layers import *`).
+        root = star.partition(".")[0]
+        if root in ("tensorflow", "keras", "horovod") and not hasattr(builtins, name):
+            return canonical(f"{star}.{name}")
+        return None
+
+
+def _is_none(value: ast.expr | None) -> bool:
+    return isinstance(value, ast.Constant) and value.value is None

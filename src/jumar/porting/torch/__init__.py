@@ -1,0 +1,1 @@
+"""What is known of torch_npu: names, device strings, support."""

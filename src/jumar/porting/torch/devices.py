@@ -1,0 +1,294 @@
+"""Which strings of a PyTorch script are devices, told by where they stand."""
+
+import ast
+import re
+from typing import Literal
+
+from jumar.porting.script.module import Module
+from jumar.porting.torch.scripts import is_said
+
+Verdict = Literal["certain", "likely", "table", "unclear", "no"]
+"""`table`: in a dictionary, whose keys and values are for other code to read. `unclear`: the bare
+word where nothing says device. `no`: told to people, or a name of something else."""
+
+_DEVICE = re.compile(r"cuda(?::(?:\d+|%d|%s|%i|\{[^{}]*\})?)?")
+_DEVICE_NAME = re.compile(r"(?i)device|(?:^|_)dev(?:$|_)|map_location|(?:^|_)loc(?:$|_)")
+_DEVICES = frozenset(
+    {
+        "cpu",
+        "cuda",
+        "npu",
+        "xpu",
+        "mps",
+        "meta",
+        "hpu",
+        "xla",
+        "mlu",
+        "musa",
+        "ipu",
+        "vulkan",
+        "hip",
+    }
+)
+_NAMES_OF_THINGS = frozenset({"getattr", "hasattr", "setattr", "delattr", "import_module", "join"})
+_DEVICE_CALLS = frozenset(
+    {
+        "torch.device",
+        "torch.set_default_device",
+        "torch.get_device_module",
+        "torch.Generator",
+        "torch.load",
+        "torch.amp.autocast",
+        "torch.amp.GradScaler",
+        "torch.amp.custom_fwd",
+        "torch.amp.custom_bwd",
+        "torch.is_autocast_enabled",
+        "torch.get_autocast_dtype",
+        "torch.distributed.device_mesh.init_device_mesh",
+        "torch.distributed.init_device_mesh",
+    }
+)
+_MOVES = frozenset({"to", "to_empty", "pin_memory"})
+
+
+def device_text(node: ast.expr) -> str | None:
+    """The text of a string, with `{}` for what an f-string puts in; None for other expressions."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else None
+    if not isinstance(node, ast.JoinedStr):
+        return None
+    parts = [
+        part.value if isinstance(part, ast.Constant) and isinstance(part.value, str) else "{}"
+        for part in node.values
+    ]
+    return "".join(parts)
+
+
+def is_device(text: str) -> bool:
+    """Whether a text is a CUDA device: `cuda`, `cuda:0`, or a pattern that makes one."""
+    return bool(_DEVICE.fullmatch(text))
+
+
+def verdict(module: Module, node: ast.expr, text: str) -> Verdict:
+    """Whether a string that could be a device is one.
+
+    Args:
+        module: The script.
+        node: The string.
+        text: What `device_text` gives for it.
+    """
+    if is_said(module, node):
+        return "no"
+    inner, parent, beside_cpu = _value(module, node)
+    if is_said(module, inner):
+        return "no"
+    if isinstance(parent, ast.FormattedValue) or _is_among_other_words(module, node):
+        return "table"
+    found = _by_place(module, inner, parent)
+    if found != "unclear":
+        return found
+    # What has a number, or is the other choice beside 'cpu', can hardly be anything else.
+    return "likely" if beside_cpu or ":" in text else "unclear"
+
+
+def _value(module: Module, node: ast.expr) -> tuple[ast.expr, ast.AST | None, bool]:
+    """The expression that a string gives its value to, its parent, and whether 'cpu' is beside."""
+    beside_cpu = False
+    while True:
+        parent = module.parent(node)
+        if isinstance(parent, ast.IfExp) and node is not parent.test:
+            beside_cpu = beside_cpu or _is_cpu(parent.body) or _is_cpu(parent.orelse)
+        elif isinstance(parent, ast.List | ast.Tuple | ast.Set):
+            beside_cpu = beside_cpu or any(map(_is_cpu, parent.elts))
+        elif isinstance(parent, ast.FormattedValue):
+            whole = module.parent(parent)
+            if not isinstance(whole, ast.JoinedStr) or not _begins_device(whole, parent):
+                return node, parent, beside_cpu
+            node = whole
+            continue
+        elif isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Add | ast.Mod):
+            if node is not parent.left:
+                return node, parent, beside_cpu
+        elif isinstance(parent, ast.Attribute) and parent.attr == "format":
+            call = module.parent(parent)
+            if isinstance(call, ast.Call) and call.func is parent:
+                node = call
+                continue
+            return node, parent, beside_cpu
+        elif not isinstance(parent, ast.BoolOp | ast.Starred | ast.NamedExpr):
+            return node, parent, beside_cpu
+        node = parent
+
+
+def _begins_device(whole: ast.JoinedStr, part: ast.FormattedValue) -> bool:
+    """Whether an f-string is a device: `{...}`, or `{...}:` with a number after it."""
+    if whole.values[0] is not part:
+        return False
+    rest = whole.values[1:]
+    return not rest or (isinstance(rest[0], ast.Constant) and rest[0].value == ":")
+
+
+def _is_among_other_words(module: Module, node: ast.expr) -> bool:
+    """Whether a list beside the string has words that are no devices, such as 'gpu' or 'auto'."""
+    around = module.parent(node)
+    if not isinstance(around, ast.List | ast.Tuple | ast.Set):
+        return False
+    words = [element.value for element in around.elts if isinstance(element, ast.Constant)]
+    return any(
+        isinstance(word, str) and not is_device(word) and word.partition(":")[0] not in _DEVICES
+        for word in words
+    )
+
+
+def _by_place(module: Module, node: ast.expr, parent: ast.AST | None) -> Verdict:
+    if isinstance(parent, ast.keyword):
+        return _as_keyword(module, parent)
+    if isinstance(parent, ast.Call):
+        return _as_argument(module, node, parent)
+    if isinstance(parent, ast.Compare):
+        return _compared(module, node, parent)
+    if isinstance(parent, ast.Dict):
+        return _in_table(module, parent)
+    if isinstance(parent, ast.Subscript | ast.MatchValue):
+        return "table"
+    if _DEVICE_NAME.search(_target(module, node, parent)):
+        return "likely"
+    names = parent.targets if isinstance(parent, ast.Assign) else []
+    return "likely" if any(_holds_device(module, name, node) for name in names) else "unclear"
+
+
+def _holds_device(module: Module, name: ast.expr, but: ast.expr | None = None) -> bool:
+    """Whether a variable is a device elsewhere: by another value of it, or where it is used.
+
+    What is assigned and what it is compared with are rewritten together, or a branch of the
+    script would never be taken again.
+    """
+    if not isinstance(name, ast.Name):
+        return False
+    scope, bindings = module.scopes.lookup(name)
+    values = [binding.value for binding in bindings if binding.value is not but]
+    if any(_is_device_value(module, value) for value in values if value is not None):
+        return True
+    uses = scope.references.get(name.id, []) if scope is not None else []
+    return any(_is_use(module, use) for use in uses)
+
+
+def _is_device_value(module: Module, value: ast.expr) -> bool:
+    for inner in ast.walk(value):
+        if isinstance(inner, ast.Constant | ast.JoinedStr):
+            text = device_text(inner) or ""
+            if text in _DEVICES - {"cuda", "meta", "hip"} or text.startswith("npu:"):
+                return not is_said(module, inner)
+            if is_device(text) and not isinstance(module.parent(inner), ast.JoinedStr):
+                _, parent, beside_cpu = _value(module, inner)
+                if beside_cpu or _DEVICE_NAME.search(_target(module, inner, parent)):
+                    return True
+    return False
+
+
+def _is_use(module: Module, use: ast.Name) -> bool:
+    """Whether a variable is given as a device to PyTorch."""
+    parent = module.parent(use)
+    if isinstance(parent, ast.keyword):
+        return _as_keyword(module, parent) != "unclear"
+    if isinstance(parent, ast.Call) and use in parent.args:
+        name = module.name_of(parent.func) or ""
+        return name in _DEVICE_CALLS - {"torch.load"} or _last_name(parent.func) in _MOVES
+    return False
+
+
+def _target(module: Module, node: ast.expr, parent: ast.AST | None) -> str:
+    """The name that a value is bound to: by assignment, as a default, or by a loop."""
+    if isinstance(parent, ast.Assign):
+        return " ".join(map(module.source, parent.targets))
+    if isinstance(parent, ast.AnnAssign | ast.AugAssign | ast.For | ast.NamedExpr):
+        return module.source(parent.target)
+    if isinstance(parent, ast.comprehension):
+        return module.source(parent.target)
+    if isinstance(parent, ast.Return):
+        function = module.function(parent)
+        return function.name if function is not None else ""
+    if isinstance(parent, ast.arguments):
+        plain = [*parent.posonlyargs, *parent.args]
+        pairs = dict(zip(parent.defaults[::-1], plain[::-1], strict=False))
+        pairs |= {
+            default: argument
+            for argument, default in zip(parent.kwonlyargs, parent.kw_defaults, strict=True)
+            if default is not None
+        }
+        return pairs[node].arg if node in pairs else ""
+    return ""
+
+
+def _as_keyword(module: Module, word: ast.keyword) -> Verdict:
+    call = module.parent(word)
+    name = (module.name_of(call.func) or "") if isinstance(call, ast.Call) else ""
+    if word.arg is None:
+        return "unclear"
+    if name == "torch.device" or _DEVICE_NAME.search(word.arg):
+        return "certain" if name.startswith("torch.") else "likely"
+    if word.arg in ("default", "choices", "const") and isinstance(call, ast.Call):
+        first = call.args[0] if call.args else None
+        option = first.value if isinstance(first, ast.Constant) else ""
+        plain = word.arg == "default" or (isinstance(option, str) and "dev" in option.lower())
+        return "likely" if plain else "unclear"
+    return "unclear"
+
+
+def _as_argument(module: Module, node: ast.expr, call: ast.Call) -> Verdict:
+    name = module.name_of(call.func) or ""
+    if name in _DEVICE_CALLS:
+        return "certain"
+    last = _last_name(call.func)
+    if last in _MOVES:
+        return "certain"
+    if last in ("startswith", "endswith", "split") and isinstance(call.func, ast.Attribute):
+        return _beside(module.source(call.func.value))
+    if last in _NAMES_OF_THINGS or name.startswith("argparse"):
+        return "table" if last != "join" else "no"
+    if last in ("get", "setdefault", "getenv", "pop") and len(call.args) > 1:
+        first = device_text(call.args[0])
+        return "likely" if first and node is call.args[1] and "dev" in first.lower() else "table"
+    if last == "parametrize" and call.args:
+        first = device_text(call.args[0]) or ""
+        return "likely" if _DEVICE_NAME.search(first) else "unclear"
+    if name.startswith("torch.") and name != "torch.tensor":
+        return "likely"
+    return "likely" if "device" in last.lower() else "unclear"
+
+
+def _compared(module: Module, node: ast.expr, compare: ast.Compare) -> Verdict:
+    sides = [compare.left, *compare.comparators]
+    for side in sides:
+        if side is node:
+            continue
+        if isinstance(side, ast.Attribute) and side.attr == "type":
+            return "certain"
+        if _beside(module.source(side)) == "likely" or _holds_device(module, side):
+            return "likely"
+    return "unclear"
+
+
+def _in_table(module: Module, table: ast.Dict) -> Verdict:
+    """A dictionary given as `map_location` is read by torch.load; others by the script."""
+    around = module.parent(table)
+    if isinstance(around, ast.keyword) and around.arg == "map_location":
+        return "likely"
+    if isinstance(around, ast.Assign) and "map_location" in _target(module, table, around):
+        return "likely"
+    return "table"
+
+
+def _beside(source: str) -> Verdict:
+    """What a string is that is compared with a value of that text."""
+    return "likely" if re.search(r"(?i)dev|location|\.type\b|\bloc\b", source) else "unclear"
+
+
+def _last_name(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_cpu(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value in _DEVICES - {"cuda"}

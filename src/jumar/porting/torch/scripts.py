@@ -1,0 +1,183 @@
+"""What the rules for PyTorch scripts share: is it one, and where a word stands in its text."""
+
+import ast
+import re
+from weakref import WeakKeyDictionary
+
+from jumar.porting.edits import Text
+from jumar.porting.options import PortOptions
+from jumar.porting.rewriting.changes import Replacement
+from jumar.porting.rewriting.view import View
+from jumar.porting.script.module import Module
+
+HANDLED = Text(
+    en="the script looks after NPUs itself, beside this", zh="脚本已在别处单独处理 NPU，此处不改动"
+)
+"""Why a construct of CUDA stays that `is_handled` finds."""
+
+TORCH = PortOptions(source="torch")
+"""The options of an example that asks for nothing else."""
+
+IMPORT = ("torch_npu:",)
+"""What a rewrite asks for whose text needs the device that torch_npu registers."""
+
+_FAMILY = (
+    "torch|torchvision|torchaudio|torchtext|torch_npu|pytorch_lightning|lightning|accelerate|"
+    "transformers|diffusers|peft|timm|apex|fairseq|ignite|mmcv|mmengine|monai|kornia|deepspeed|"
+    "torch_geometric|torchmetrics"
+)
+_RIVALS = (
+    "tensorflow|jax|numba|cupy|pycuda|paddle|mxnet|mindspore|chainer|theano|keras|cudf|cuml|dgl"
+)
+_IMPORTS = re.compile(
+    rf"(?m)^\s*(?:from|import)\s+(?:[\w.]+\s*(?:as\s+\w+\s*)?,\s*)*(?:{_FAMILY})\b"
+)
+_RIVAL_IMPORTS = re.compile(
+    rf"(?m)^\s*(?:from|import)\s+(?:[\w.]+\s*(?:as\s+\w+\s*)?,\s*)*(?:{_RIVALS})\b"
+)
+_NPU = re.compile(r"(?<![A-Za-z0-9])(?:torch_)?npu(?![A-Za-z0-9])")
+_LITERAL = re.compile(r"[A-Za-z]{0,2}(?:\"\"\"|'''|\"|')")
+_TALKS = frozenset(
+    "print warn warning info debug error critical exception log write fail skip skipif "  # noqa: SIM905
+    "getLogger print_rank_0".split()
+)
+_SPEAKERS = re.compile(r"(?i)log|warn|print|error|exception|parser\.error")
+
+
+_CONCERNED: "WeakKeyDictionary[Module, bool]" = WeakKeyDictionary()
+
+
+def concerns_torch(module: Module) -> bool:
+    """Whether a script uses PyTorch: it, or a module of the tree that it imports, imports it."""
+    if module not in _CONCERNED:
+        _CONCERNED[module] = bool(_IMPORTS.search(module.text)) or any(
+            _IMPORTS.search(other.text) for other in _imported_modules(module)
+        )
+    return _CONCERNED[module]
+
+
+def may_concern_torch(module: Module) -> bool:
+    """Whether a script of a tree of PyTorch scripts is not plainly one of another library."""
+    return not _RIVAL_IMPORTS.search(module.text) or concerns_torch(module)
+
+
+def token(module: Module, node: ast.AST, old: str, new: str) -> Replacement | None:
+    """The last word of a dotted name, replaced.
+
+    None where the text does not have it there: until Python 3.11, expressions in f-strings of
+    several lines stand elsewhere than Python's parser says.
+    """
+    _, end = module.span(node)
+    start = end - len(old)
+    if module.text[start:end] != old:
+        return None
+    return Replacement(start=start, end=end, text=new)
+
+
+def in_literal(module: Module, node: ast.AST, old: str, new: str) -> Replacement | None:
+    """The beginning of a string literal's text, replaced; None where it is not written there."""
+    start, end = module.span(node)
+    quote = _LITERAL.match(module.text, start, end)
+    if quote is None or not module.text.startswith(old, quote.end()):
+        return None
+    return Replacement(start=quote.end(), end=quote.end() + len(old), text=new)
+
+
+def is_said(module: Module, node: ast.AST) -> bool:
+    """Whether an expression is only told to people: printed, logged, raised, or a docstring."""
+    parent = module.parent(node)
+    while isinstance(parent, ast.BinOp | ast.JoinedStr | ast.FormattedValue | ast.IfExp):
+        node, parent = parent, module.parent(parent)
+    if isinstance(parent, ast.Expr):
+        return True
+    if isinstance(parent, ast.keyword):
+        return parent.arg in ("help", "description", "title", "label", "reason")
+    if isinstance(parent, ast.Attribute) and parent.attr in ("format", "join"):
+        call = module.parent(parent)
+        return isinstance(call, ast.Call) and is_said(module, call)
+    if not isinstance(parent, ast.Call) or node is parent.func:
+        return False
+    called = parent.func
+    if isinstance(module.parent(parent), ast.Raise):
+        return True
+    if isinstance(called, ast.Attribute):
+        return called.attr in _TALKS
+    return isinstance(called, ast.Name) and bool(_SPEAKERS.search(called.id))
+
+
+def is_handled(module: Module, node: ast.AST) -> bool:
+    """Whether a script looks after NPUs itself, beside what it does for CUDA here.
+
+    That is so where another branch of the same `if`, another part of the same condition, or
+    another element of the same list names the NPU: porting would only double it.
+    """
+    inner: ast.AST = node
+    for around in module.scopes.ancestors(node):
+        others: list[ast.AST] = []
+        if isinstance(around, ast.BoolOp):
+            others = [value for value in around.values if value is not inner]
+        elif isinstance(around, ast.List | ast.Tuple | ast.Set):
+            others = [value for value in around.elts if value is not inner]
+        elif isinstance(around, ast.Dict) and inner in around.keys:
+            others = [key for key in around.keys if key is not None and key is not inner]
+        elif isinstance(around, ast.If):
+            others = _other_tests(module, around)
+        if any(_NPU.search(module.source(other)) for other in others):
+            return True
+        inner = around
+    return False
+
+
+def _other_tests(module: Module, node: ast.If) -> list[ast.AST]:
+    """The conditions of a chain of `if` and `elif`, but for that of one branch."""
+    head = node
+    parent = module.parent(head)
+    while isinstance(parent, ast.If) and parent.orelse == [head]:
+        head, parent = parent, module.parent(parent)
+    tests: list[ast.AST] = []
+    current: ast.stmt | None = head
+    while isinstance(current, ast.If):
+        if current is not node:
+            tests.append(current.test)
+        current = current.orelse[0] if len(current.orelse) == 1 else None
+    return tests
+
+
+def outermost(module: Module, node: ast.expr) -> bool:
+    """Whether a dotted name is not the beginning of a longer one."""
+    parent = module.parent(node)
+    return not (isinstance(parent, ast.Attribute) and parent.value is node)
+
+
+def is_written(module: Module, node: ast.expr) -> bool:
+    """Whether an expression names something of a library itself, not by a variable of its own.
+
+    After `was = cudnn.allow_tf32`, the name `was` means the same, and must not be replaced.
+    """
+    if isinstance(node, ast.Attribute):
+        return is_written(module, node.value)
+    if not isinstance(node, ast.Name):
+        return False
+    _, bindings = module.scopes.lookup(node)
+    return bool(bindings) and all(binding.kind == "import" for binding in bindings)
+
+
+def is_guarded(view: View, node: ast.AST) -> bool:
+    """Whether a script goes on without an import that fails: `try` ... `except ImportError`."""
+    return any(
+        isinstance(around, ast.Try | ast.If | ast.FunctionDef | ast.AsyncFunctionDef)
+        for around in view.module.scopes.ancestors(node)
+    )
+
+
+def _imported_modules(module: Module) -> list[Module]:
+    found: list[Module] = []
+    for bindings in module.scopes.module.bindings.values():
+        for binding in bindings:
+            if binding.kind != "import":
+                continue
+            path = module.project.find(binding.module, module.path)
+            other = module.project.module(path) if path else None
+            if other is not None and other is not module:
+                found.append(other)
+    return found

@@ -1,0 +1,134 @@
+"""What a port adds to a tree: launch files, and the op list that its sessions read."""
+
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from jumar.errors import UserError, unknown_name
+from jumar.porting.edits import TreeReport
+from jumar.porting.launching import ADDED_NAMES, added_files
+from jumar.porting.options import PortOptions, mixlist_name
+from jumar.porting.script.source import Unreadable, decode
+from jumar.porting.tree.porting import LARGEST_SCRIPT, tree_entries
+
+_STARTS = re.compile(r"""^if\s+__name__\s*==\s*['"]__main__['"]""", re.MULTILINE)
+_LIKELY = ("train", "main", "run")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Additions:
+    """Files by their path in the tree; `kept` are there already, with a content of their own.
+
+    `entry` is the script that starts training, empty where it is not known.
+    """
+
+    entry: str = ""
+    files: dict[str, str] = field(default_factory=dict[str, str])
+    kept: tuple[str, ...] = ()
+
+
+def additions(
+    report: TreeReport, root: Path, options: PortOptions, *, entry: str = ""
+) -> Additions:
+    """The files that a port adds.
+
+    Args:
+        report: Of a port of `root`.
+        root: What was ported: a folder or a script.
+        options: Of the port.
+        entry: The script that starts training, as the user names it; without, it is looked for.
+
+    Raises:
+        UserError: There is no such script, or the op list is none.
+    """
+    base, entries = tree_entries(root)
+    scripts = {
+        each.path: each.size
+        for each in entries
+        if each.kind == "script" and each.path not in ADDED_NAMES
+    }
+    start = _named(entry, base, list(scripts)) if entry else _found(base, scripts)
+    asked = bool(entry) or options.distributed or options.modelarts
+    files: dict[str, str] = {}
+    # A lone script is not given companions that nobody asked for, nor a tree without any change.
+    if asked or (base == root.resolve() and report.count("ported")):
+        files |= added_files(options, entry=start)
+    there = [path for path in files if (base / path).exists()]
+    kept = tuple(path for path in there if not _is(base / path, files[path]))
+    files = {path: text for path, text in files.items() if path not in there}
+    if options.mixlist:
+        files |= _mixlists(report, options, start)
+    return Additions(entry=start, files=files, kept=kept)
+
+
+def _found(base: Path, scripts: dict[str, int]) -> str:
+    """The script that starts training, or nothing where several could be it."""
+    if len(scripts) == 1:
+        return next(iter(scripts))
+    starting = [
+        path for path, size in scripts.items() if size <= LARGEST_SCRIPT and _starts(base / path)
+    ]
+    if len(starting) == 1:
+        return starting[0]
+    for word in _LIKELY:
+        exact = [path for path in starting if PurePosixPath(path).stem == word]
+        if len(exact) == 1:
+            return exact[0]
+    return ""
+
+
+def _named(given: str, base: Path, scripts: list[str]) -> str:
+    path = PurePosixPath(given).as_posix()
+    if path in scripts:
+        return path
+    place = Path(given)
+    if place.exists():
+        inside = next((each for each in scripts if (base / each).samefile(place)), "")
+        if inside:
+            return inside
+    raise unknown_name("script", given, scripts, where="--entry")
+
+
+def _starts(place: Path) -> bool:
+    try:
+        return bool(_STARTS.search(decode(place.read_bytes()).text))
+    except (OSError, Unreadable):
+        return False
+
+
+def _is(place: Path, text: str) -> bool:
+    try:
+        return not place.is_symlink() and place.read_bytes() == text.encode("utf-8")
+    except OSError:
+        return False
+
+
+def _mixlists(report: TreeReport, options: PortOptions, start: str) -> dict[str, str]:
+    """The op list beside every script that reads it: each looks for it in its own folder."""
+    text = _read_mixlist(options)
+    name = mixlist_name(options)
+    reading = [file.path for file in report.files if file.status == "ported" and name in file.after]
+    folders = {PurePosixPath(path).parent for path in (reading or [start or name])}
+    return {str(folder / name): text for folder in sorted(folders)}
+
+
+def _read_mixlist(options: PortOptions) -> str:
+    place = Path(options.mixlist)
+    where = f"--mixlist {place}"
+    try:
+        text = place.read_text(encoding="utf-8")
+        lists = json.loads(text)
+    except OSError as error:
+        raise UserError(
+            f"cannot be read: {error.strerror}", where=where, todo="Check the path."
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise UserError(
+            f"is no JSON: {error}", where=where, todo="Look at it: jumar precision check FILE"
+        ) from error
+    if not isinstance(lists, dict):
+        raise UserError(
+            "is no op list", where=where, todo='Write {"black-list": {"to-add": ["Op"]}}.'
+        )
+    return text

@@ -1,0 +1,216 @@
+"""A ported tree in the place of its original, which git can give back."""
+
+import os
+import shutil
+import stat
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from jumar.errors import UserError
+from jumar.porting.edits import TreeReport
+from jumar.porting.tree.porting import tree_entries
+from jumar.porting.tree.writing import Written, checked_added, new_content
+
+_GIT_SECONDS = 120
+
+
+def write_in_place(
+    report: TreeReport, root: Path, added: Mapping[str, str] | None = None, *, force: bool = False
+) -> Written:
+    """Write the ported scripts over their originals; all of them, or none.
+
+    Args:
+        report: Of a port of `root`.
+        root: What was ported: a folder or a script.
+        added: Files that are not in the original, by their path in the tree.
+        force: Also where git has no copy of what is overwritten.
+
+    Raises:
+        UserError: A file that would change is not committed, has changed since it was read, or
+            cannot be written; what was written before is put back.
+    """
+    base, entries = tree_entries(root)
+    added = checked_added(added or {})
+    links = {entry.path for entry in entries if entry.kind == "link"}
+    contents = {
+        file.path: new_content(base / file.path, file)
+        for file in report.files
+        if file.status == "ported"
+    }
+    for path, text in added.items():
+        content = text.encode("utf-8")
+        place = base / path
+        through = [part for part in (path, *_folders(path)) if part in links]
+        if through:
+            raise UserError(
+                f"is a link, through which {path} would be written",
+                where=through[0],
+                todo="Remove the link, or use --to.",
+            )
+        if not place.is_file() or place.read_bytes() != content:
+            contents[path] = content
+    overwritten = [path for path in contents if (base / path).exists()]
+    if not force:
+        _demand_committed(base, overwritten)
+    _Exchange(base).write(contents)
+    ported = len([file for file in report.files if file.status == "ported"])
+    return Written(place=base, ported=ported, copied=0, added=tuple(added))
+
+
+def _folders(path: str) -> list[str]:
+    parts = path.split("/")[:-1]
+    return ["/".join(parts[: count + 1]) for count in range(len(parts))]
+
+
+def _demand_committed(base: Path, paths: list[str]) -> None:
+    """Raise unless git could give back every file that is overwritten."""
+    if not paths:
+        return
+    prefix = _git(base, "rev-parse", "--show-prefix").rstrip("\n")
+    tracked = set(_git(base, "ls-files", "-z").split("\0"))
+    status = _git(base, "status", "--porcelain", "-z", "--untracked-files=no", "--", ".")
+    # A renamed file is followed by its old name, in a record without the two letters.
+    dirty = {record[3:].removeprefix(prefix) for record in status.split("\0") if record}
+    for path in paths:
+        what = "is not under git" if path not in tracked else "is not committed"
+        if path not in tracked or path in dirty:
+            raise UserError(
+                f"{what}: what --in-place overwrites could not be given back",
+                where=str(base / path),
+                todo="Commit it first, or add --force.",
+            )
+
+
+def _git(base: Path, *arguments: str) -> str:
+    # A monitor of the file system named in the repository's settings would be run by `status`.
+    command = ["git", "-C", str(base), "-c", "core.fsmonitor=false", *arguments]
+    try:
+        done = subprocess.run(
+            command,
+            check=False,
+            capture_output=True,
+            timeout=_GIT_SECONDS,
+            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"},
+        )
+    except FileNotFoundError as error:
+        raise UserError(
+            "git is not installed, so nothing could give the original back",
+            where=str(base),
+            todo="Use --to, or add --force.",
+        ) from error
+    except subprocess.TimeoutExpired as error:
+        raise UserError(
+            f"git took longer than {_GIT_SECONDS} s",
+            where=str(base),
+            todo="Use --to, or add --force.",
+        ) from error
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        raise UserError(
+            f"is not under git ({said[0] if said else 'git failed'})",
+            where=str(base),
+            todo="Commit it to a repository first, use --to, or add --force.",
+        )
+    return os.fsdecode(done.stdout)
+
+
+@dataclass(frozen=True)
+class _Step:
+    """One file: its place, its new content beside it, and the original under another name."""
+
+    place: Path
+    new: Path
+    kept: Path | None
+
+
+class _Exchange:
+    """New contents for files; if one cannot be written, none is changed.
+
+    Args:
+        base: The folder that the paths are relative to.
+    """
+
+    def __init__(self, base: Path) -> None:
+        self._base = base
+        self._folders: list[Path] = []
+        self._steps: list[_Step] = []
+
+    def write(self, contents: Mapping[str, bytes]) -> None:
+        """Write them all.
+
+        Raises:
+            UserError: One cannot be written.
+        """
+        place = self._base
+        try:
+            # A full disk shows here, before the first file is replaced.
+            for path, content in contents.items():
+                place = self._base / path
+                self._prepare(place, content)
+            for step in self._steps:
+                place = step.place
+                if step.kept:
+                    _keep(place, step.kept)
+                step.new.replace(place)
+        except BaseException as error:
+            lost = self._put_back()
+            if isinstance(error, OSError):
+                todo = "Check that the disk is not full and that the folder may be written to."
+                if lost:
+                    todo = f"Rename by hand: {', '.join(lost)}."
+                raise UserError(
+                    f"cannot be written: {error.strerror or error}", where=str(place), todo=todo
+                ) from error
+            raise
+        for step in self._steps:
+            if step.kept:
+                step.kept.unlink(missing_ok=True)
+
+    def _prepare(self, place: Path, content: bytes) -> None:
+        missing = [each for each in place.parents if not each.exists()]
+        for folder in reversed(missing):
+            folder.mkdir()
+            self._folders.append(folder)
+        number, name = tempfile.mkstemp(prefix=f".{place.name[:100]}.", dir=place.parent)
+        new = Path(name)
+        there = place.exists()
+        kept = new.with_name(f"{new.name}.original") if there else None
+        self._steps.append(_Step(place, new, kept))
+        with os.fdopen(number, "wb") as stream:
+            stream.write(content)
+        if there:
+            new.chmod(stat.S_IMODE(place.stat().st_mode) & 0o777)
+        else:
+            new.chmod(0o755 if content.startswith(b"#!") else 0o644)
+
+    def _put_back(self) -> list[str]:
+        """Undo every step; originals that could not be put back, with where they are."""
+        lost: list[str] = []
+        for step in reversed(self._steps):
+            replaced = not step.new.exists()
+            step.new.unlink(missing_ok=True)
+            try:
+                if replaced and step.kept:
+                    step.kept.replace(step.place)
+                elif replaced:
+                    step.place.unlink(missing_ok=True)
+                elif step.kept:
+                    step.kept.unlink(missing_ok=True)
+            except OSError:
+                lost.append(f"{step.kept} to {step.place}")
+        for folder in reversed(self._folders):
+            with suppress(OSError):
+                folder.rmdir()
+        return lost
+
+
+def _keep(place: Path, kept: Path) -> None:
+    try:
+        # A second name for the original: at no moment is there no file.
+        kept.hardlink_to(place)
+    except OSError:
+        shutil.copy2(place, kept)

@@ -1,0 +1,290 @@
+"""A whole tree through the rules: in processes where it is large, in the order of its paths."""
+
+import ast
+import os
+import re
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+from jumar import __version__
+from jumar.errors import UserError, nearest
+from jumar.porting.edits import FileReport, Finding, Place, Text, TreeReport
+from jumar.porting.options import PortOptions
+from jumar.porting.python2.conversion import to_python3
+from jumar.porting.rewriting.port_file import port_file
+from jumar.porting.rewriting.registry import rule_index
+from jumar.porting.script.project import Project
+from jumar.porting.script.source import SourceText, Unreadable, decode
+from jumar.porting.tree.walking import Entry, walk
+from jumar.porting.tree.workers import in_processes
+
+LARGEST_SCRIPT = 5_000_000
+"""Bytes; a larger script is data, and its syntax tree would take gigabytes."""
+LONGEST_LINE = 1_000_000
+
+SMALL_TREE = 400_000
+"""Bytes of scripts that are ported sooner than processes are started."""
+
+_PYTHON2 = "python2-"
+_LIBRARY = {"tensorflow": "TensorFlow", "torch": "PyTorch"}
+
+
+def port_tree(root: Path, options: PortOptions, *, jobs: int | None = None) -> TreeReport:
+    """Port every script of a folder, or a single one; nothing is written.
+
+    Args:
+        root: A folder or a script.
+        options: Of the port.
+        jobs: Processes; by default one a processor, and none for a small tree.
+
+    Raises:
+        UserError: There is no such path, or no script in it.
+    """
+    base = _base(root)
+    entries = walk(base)
+    scripts = {entry.path: entry.size for entry in entries if entry.kind == "script"}
+    if not scripts:
+        raise _no_script(root, entries)
+    # A defect of the rules themselves shows here, not once in every script; and processes that are
+    # forked from this one have them loaded.
+    rule_index(options.source, options.minimal)
+    port = ScriptPort(base if base.is_dir() else base.parent, options)
+    wanted = jobs or _processors()
+    small = sum(scripts.values()) <= SMALL_TREE and (jobs is None or jobs == 1)
+    if small:
+        reports = {path: port(path) for path in scripts}
+    else:
+        reports = in_processes(port, scripts, processes=min(wanted, len(scripts)))
+    reports = _without_needless_conversion(reports, options)
+    return TreeReport(
+        root=str(root),
+        files=tuple(
+            reports[entry.path] if entry.kind == "script" else _not_a_script(base, entry, options)
+            for entry in entries
+            if entry.kind != "folder" and (entry.kind != "left out" or entry.note)
+        ),
+        options=options.as_typed(),
+        version=__version__,
+    )
+
+
+def tree_entries(root: Path) -> tuple[Path, tuple[Entry, ...]]:
+    """The folder that a report's paths are relative to, and what lies in it.
+
+    Args:
+        root: What was ported: a folder or a script.
+
+    Raises:
+        UserError: There is no such path.
+    """
+    base = _base(root)
+    return base if base.is_dir() else base.parent, walk(base)
+
+
+class ScriptPort:
+    """Ports one script of a tree after the other; it travels to processes by its arguments.
+
+    Args:
+        root: The folder of the tree.
+        options: Of the port.
+    """
+
+    def __init__(self, root: Path, options: PortOptions) -> None:
+        self._root = root
+        self._options = options
+        self._project = Project(root)
+
+    def __call__(self, path: str) -> FileReport:
+        """The report of one script; it raises nothing, so that one script stops no tree."""
+        with warnings.catch_warnings():
+            # Python warns of escapes such as '\d' in the scripts that it parses.
+            warnings.simplefilter("ignore")
+            try:
+                return self._port(path)
+            except Unreadable as error:
+                return FileReport(path=path, status="unreadable", note=error.note)
+            except OSError as error:
+                return FileReport(
+                    path=path,
+                    status="unreadable",
+                    note=Text(
+                        en=f"cannot be read ({error.strerror}): left out of the copy",
+                        zh=f"无法读取（{error.strerror}），未复制",
+                    ),
+                )
+            except (RecursionError, MemoryError) as error:
+                return FileReport(path=path, status="unreadable", note=_too_much(error))
+            except Exception as error:  # a defect of a rule, named with the file it shows in
+                return FileReport(path=path, status="unreadable", note=_defect(error))
+
+    def _port(self, path: str) -> FileReport:
+        content = _read(self._root / path)
+        source = decode(content)
+        report = port_file(source, path, self._project, self._options)
+        if report.status == "unchanged" and not report.findings and not report.kept:
+            return _python2(source, path) or report
+        return report
+
+
+def _base(root: Path) -> Path:
+    try:
+        base = root.resolve(strict=True)
+    except (OSError, RuntimeError, ValueError) as error:
+        names = [each.name for each in root.parent.iterdir()] if root.parent.is_dir() else []
+        close = nearest(root.name, names)
+        raise UserError(
+            "there is no such file or folder",
+            where=str(root),
+            todo=f"Did you mean '{root.with_name(close)}'?" if close else "Check the path.",
+        ) from error
+    if not base.is_dir() and not base.is_file():
+        raise UserError(
+            "is neither a folder nor a file", where=str(root), todo="Give a script or its folder."
+        )
+    return base
+
+
+def _no_script(root: Path, entries: tuple[Entry, ...]) -> UserError:
+    notebooks = [entry.shown for entry in entries if entry.path.endswith(".ipynb")]
+    todo = "Give a .py file, or a folder with some in it."
+    if notebooks:
+        name = notebooks[0]
+        todo = f"Convert the notebook first: jupyter nbconvert --to script {name}"
+    elif root.is_file() and root.with_suffix(".py").is_file():
+        todo = f"Did you mean '{root.with_suffix('.py')}'?"
+    elif len(entries) == 1 and entries[0].note:
+        return UserError(entries[0].note.en, where=str(root), todo=todo)
+    return UserError(
+        "holds no Python script" if root.is_dir() else "is no Python script",
+        where=str(root),
+        todo=todo,
+    )
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _read(place: Path) -> bytes:
+    """The bytes of a script.
+
+    Raises:
+        Unreadable: It is too large, or has a line that is.
+    """
+    with place.open("rb") as stream:
+        content = stream.read(LARGEST_SCRIPT + 1)
+    if len(content) > LARGEST_SCRIPT:
+        raise Unreadable(
+            Text(
+                en=f"larger than {LARGEST_SCRIPT // 1_000_000} MB: data rather than a script",
+                zh=f"超过 {LARGEST_SCRIPT // 1_000_000} MB：更像数据而不是脚本",
+            )
+        )
+    if max(map(len, re.split(b"[\r\n]", content))) > LONGEST_LINE:
+        raise Unreadable(
+            Text(
+                en=f"has a line of more than {LONGEST_LINE // 1_000_000} MB: data, not a script",
+                zh=f"有超过 {LONGEST_LINE // 1_000_000} MB 的行：是数据而不是脚本",
+            )
+        )
+    return content
+
+
+def _too_much(error: RecursionError | MemoryError) -> Text:
+    if isinstance(error, RecursionError):
+        return Text(en="too deeply nested to be read", zh="嵌套过深，无法读取")
+    return Text(en="needs too much memory to be read", zh="读取所需内存过多")
+
+
+def _defect(error: Exception) -> Text:
+    trace = error.__traceback__
+    while trace and trace.tb_next:
+        trace = trace.tb_next
+    place = ""
+    if trace:
+        place = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+    what = f"{type(error).__name__}: {error} ({place})"
+    return Text(
+        en=f"a defect of jumar, please report it: {what}",
+        zh=f"jumar 的缺陷，请反馈：{what}",
+    )
+
+
+def _python2(source: SourceText, path: str) -> FileReport | None:
+    """The report of a script in which the rules see nothing, if it is of Python 2 or of none."""
+    try:
+        ast.parse(source.text)
+    except SyntaxError as error:
+        found = to_python3(source.text)
+        if found is None:
+            note = Text(
+                en=f"is no Python 3: {error.msg} (line {error.lineno})",
+                zh=f"不是 Python 3：{error.msg}（第 {error.lineno} 行）",
+            )
+            return FileReport(path=path, status="unreadable", note=note)
+        return FileReport(
+            path=path,
+            status="ported",
+            edits=found.edits,
+            findings=found.findings,
+            before=source.text,
+            after=found.text,
+        )
+    return None
+
+
+def _without_needless_conversion(
+    reports: dict[str, FileReport], options: PortOptions
+) -> dict[str, FileReport]:
+    """Python 2 stays Python 2 in a tree that has nothing to port."""
+    if any(
+        not found.rule.startswith(_PYTHON2)
+        for report in reports.values()
+        for found in (*report.edits, *report.findings, *report.kept)
+    ):
+        return reports
+    library = _LIBRARY[options.source]
+    note = Text(
+        en=f"Python 2; left as it is, since nothing here uses {library}",
+        zh=f"Python 2 源码；此处未使用 {library}，保持原样",
+    )
+    return {
+        path: FileReport(path=path, status="unreadable", note=note)
+        if report.status == "ported"
+        else report
+        for path, report in reports.items()
+    }
+
+
+def _not_a_script(base: Path, entry: Entry, options: PortOptions) -> FileReport:
+    status = "unreadable" if entry.kind == "left out" else "copied"
+    report = FileReport(path=entry.shown, status=status, note=entry.note)
+    if entry.kind != "file" or not entry.path.endswith(".ipynb") or entry.size > LARGEST_SCRIPT:
+        return report
+    place = base / entry.path if base.is_dir() else base
+    try:
+        content = place.read_bytes()
+    except OSError:
+        return report
+    if options.source.encode() not in content:
+        return report
+    start = Place(line=1, column=1)
+    finding = Finding(
+        rule="notebook",
+        place=start,
+        place_after=start,
+        code=entry.shown,
+        reason=Text(
+            en=f"A notebook that uses {_LIBRARY[options.source]}; only scripts are ported.",
+            zh=f"使用 {_LIBRARY[options.source]} 的 notebook；只移植脚本。",
+        ),
+        todo=Text(
+            en="Convert it first: jupyter nbconvert --to script FILE",
+            zh="先转换为脚本：jupyter nbconvert --to script FILE",
+        ),
+        severity="blocking",
+        confidence="certain",
+        source="jumar",
+    )
+    return replace(report, findings=(finding,))

@@ -1,0 +1,283 @@
+"""A ported tree on the disk: whole or not at all, and nothing outside of it."""
+
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from jumar.errors import UserError
+from jumar.porting.edits import FileReport, TreeReport
+from jumar.porting.script.source import Unreadable, decode
+from jumar.porting.tree.porting import tree_entries
+from jumar.porting.tree.walking import Entry
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """What was written where; `left_out` is of the original and not in the copy."""
+
+    place: Path
+    ported: int
+    copied: int
+    added: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+
+
+def write_tree(
+    report: TreeReport, root: Path, out: Path, added: Mapping[str, str] | None = None
+) -> Written:
+    """Write the ported tree, with everything else of the original, beside its place; rename it.
+
+    Args:
+        report: Of a port of `root`.
+        root: What was ported: a folder or a script.
+        out: A folder that is not there yet, or empty; for a script, the new script too.
+        added: Files that are not in the original, by their path in the tree.
+
+    Raises:
+        UserError: `out` is in the way or within the original, the original has changed since, or
+            the disk is full; nothing is written then.
+    """
+    base, entries = tree_entries(root)
+    added = checked_added(added or {})
+    ported = {file.path: file for file in report.files if file.status == "ported"}
+    missing = sorted(set(ported) - {entry.path for entry in entries if entry.kind == "script"})
+    if missing:
+        raise _changed(base / missing[0])
+    out = Path(os.path.realpath(out))
+    _check_place(root.resolve(), out)
+    if root.is_file() and out.suffix == root.suffix:
+        return _write_script(ported, base, entries[0], out, added)
+    with _beside(out) as place:
+        taken: dict[str, Entry] = {}
+        _make_folders(place, entries)
+        for entry in entries:
+            if entry.kind in ("script", "file"):
+                _write_file(base / entry.path, place / entry.path, entry, ported.get(entry.path))
+            if entry.kind != "left out":
+                taken[entry.path] = entry
+        _write_added(place, added, taken)
+        # Links come last, so that nothing is ever written through one of them.
+        for entry in entries:
+            if entry.kind == "link":
+                (place / entry.path).symlink_to(entry.target)
+        _give_modes(place, base, entries)
+    return Written(
+        place=out,
+        ported=len(ported),
+        copied=sum(entry.kind in ("script", "file", "link") for entry in entries) - len(ported),
+        added=tuple(added),
+        left_out=tuple(entry.shown for entry in entries if entry.kind == "left out"),
+    )
+
+
+def new_content(place: Path, file: FileReport) -> bytes:
+    """The bytes of a ported script, in the encoding of the original.
+
+    Args:
+        place: The original.
+        file: What became of it.
+
+    Raises:
+        UserError: The original has changed since it was read.
+    """
+    try:
+        source = decode(place.read_bytes())
+    except (OSError, Unreadable) as error:
+        raise _changed(place) from error
+    if source.text != file.before.removeprefix("\ufeff"):
+        raise _changed(place)
+    try:
+        return source.encoded(file.after.removeprefix("\ufeff"))
+    except UnicodeEncodeError as error:
+        raise UserError(
+            f"cannot be written as {source.encoding}: {error}",
+            where=str(place),
+            todo="Save the script as UTF-8 first.",
+        ) from error
+
+
+def checked_added(added: Mapping[str, str]) -> dict[str, str]:
+    """The added files, if every path stays within the tree.
+
+    Raises:
+        UserError: One does not.
+    """
+    for path in added:
+        parts = PurePosixPath(path).parts
+        if not parts or path.startswith("/") or ".." in parts or "\0" in path:
+            raise UserError("would lie outside of the tree", where=path, todo="Name a file in it.")
+    return {str(PurePosixPath(path)): text for path, text in added.items()}
+
+
+def _check_place(root: Path, out: Path) -> None:
+    if out == root:
+        raise UserError(
+            "is the original itself", where=str(out), todo="Give a new folder, or use --in-place."
+        )
+    if root in out.parents:
+        raise UserError(
+            "lies within the original", where=str(out), todo="Give a folder outside of it."
+        )
+    if out in root.parents and out.exists():
+        raise UserError("holds the original", where=str(out), todo="Give a new folder.")
+    if out.exists() and not out.is_dir():
+        raise UserError("is there already", where=str(out), todo="Give a new name.")
+    try:
+        filled = out.is_dir() and any(out.iterdir())
+    except OSError as error:
+        raise _unwritable(out, error) from error
+    if filled:
+        raise UserError(
+            "is not empty", where=str(out), todo="Give a new folder, or remove this one."
+        )
+
+
+@contextmanager
+def _beside(out: Path) -> Generator[Path]:
+    """A new folder beside a place, which becomes it if all goes well, and else is gone."""
+    made = _make_parents(out.parent)
+    hidden: Path | None = None
+    try:
+        hidden = Path(tempfile.mkdtemp(prefix=f".{out.name[:100]}.", dir=out.parent))
+        yield hidden
+        hidden.replace(out)
+    except BaseException as error:
+        if hidden is not None:
+            _remove(hidden)
+        for folder in reversed(made):
+            with suppress(OSError):
+                folder.rmdir()
+        if isinstance(error, OSError):
+            raise _unwritable(out, error) from error
+        raise
+
+
+def _make_parents(folder: Path) -> list[Path]:
+    made: list[Path] = []
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    try:
+        for each in reversed(missing):
+            each.mkdir()
+            made.append(each)
+    except OSError as error:
+        for each in reversed(made):
+            each.rmdir()
+        raise _unwritable(folder, error) from error
+    return made
+
+
+def _remove(folder: Path) -> None:
+    for inner, folders, _ in os.walk(folder):
+        for name in folders:
+            place = Path(inner, name)
+            # A folder without the right to write keeps what is in it.
+            if not place.is_symlink():
+                place.chmod(0o700)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _make_folders(place: Path, entries: tuple[Entry, ...]) -> None:
+    for entry in entries:
+        if entry.kind == "folder":
+            (place / entry.path).mkdir()
+
+
+def _give_modes(place: Path, base: Path, entries: tuple[Entry, ...]) -> None:
+    """Permissions of folders, which may forbid to write in them, from the innermost to the root."""
+    for entry in reversed(entries):
+        if entry.kind == "folder":
+            (place / entry.path).chmod(entry.mode)
+    place.chmod(stat.S_IMODE(base.stat().st_mode) & 0o777)
+
+
+def _write_file(source: Path, place: Path, entry: Entry, ported: FileReport | None) -> None:
+    if ported is not None:
+        place.write_bytes(new_content(source, ported))
+    else:
+        try:
+            # A file that has become a link meanwhile is not followed.
+            shutil.copyfile(source, place, follow_symlinks=False)
+        except (FileNotFoundError, PermissionError, shutil.SpecialFileError) as error:
+            raise UserError(
+                "cannot be read", where=str(source), todo="Check its permissions."
+            ) from error
+    place.chmod(entry.mode)
+
+
+def _write_added(place: Path, added: Mapping[str, str], taken: Mapping[str, Entry]) -> None:
+    for path, text in added.items():
+        parents = [str(parent) for parent in PurePosixPath(path).parents][:-1]
+        for parent in reversed(parents):
+            if parent in taken and taken[parent].kind != "folder":
+                raise _in_the_way(parent, path)
+            (place / parent).mkdir(exist_ok=True)
+        content = text.encode("utf-8")
+        if path in taken:
+            if taken[path].kind not in ("script", "file") or (
+                (place / path).read_bytes() != content
+            ):
+                raise _in_the_way(path, path)
+            continue
+        (place / path).write_bytes(content)
+        if text.startswith("#!"):
+            (place / path).chmod(0o755)
+
+
+def _write_script(
+    ported: Mapping[str, FileReport], base: Path, entry: Entry, out: Path, added: Mapping[str, str]
+) -> Written:
+    if added:
+        raise UserError(
+            f"no place for {', '.join(added)} beside one script",
+            where=str(out),
+            todo="Give a folder with --to.",
+        )
+    with _beside_file(out) as place:
+        _write_file(base / entry.path, place, entry, ported.get(entry.path))
+    return Written(place=out, ported=len(ported), copied=1 - len(ported), added=())
+
+
+@contextmanager
+def _beside_file(out: Path) -> Generator[Path]:
+    made = _make_parents(out.parent)
+    hidden: Path | None = None
+    try:
+        number, name = tempfile.mkstemp(prefix=f".{out.name[:100]}.", dir=out.parent)
+        os.close(number)
+        hidden = Path(name)
+        yield hidden
+        hidden.replace(out)
+    except BaseException as error:
+        if hidden is not None:
+            hidden.unlink(missing_ok=True)
+        for folder in reversed(made):
+            with suppress(OSError):
+                folder.rmdir()
+        if isinstance(error, OSError):
+            raise _unwritable(out, error) from error
+        raise
+
+
+def _changed(place: Path) -> UserError:
+    return UserError("has changed since it was read", where=str(place), todo="Port it again.")
+
+
+def _in_the_way(taken: str, path: str) -> UserError:
+    return UserError(
+        f"is in the tree already, and would be overwritten by the new {path}",
+        where=taken,
+        todo="Rename or remove it in the original.",
+    )
+
+
+def _unwritable(place: Path, error: OSError) -> UserError:
+    return UserError(
+        f"cannot be written: {error.strerror or error}",
+        where=str(place),
+        todo="Check that the disk is not full and that the folder may be written to.",
+    )

@@ -1,0 +1,46 @@
+"""The table of supported API."""
+
+import pytest
+
+from jumar.porting.npu.api_support import LEVELS, api_support, names_of, release
+from jumar.porting.script.names import canonical
+
+
+@pytest.mark.parametrize(
+    ("name", "level"),
+    [
+        ("tensorflow.is_finite", "unsupported"),
+        ("tensorflow.tpu.bfloat16_scope", "unsupported"),
+        ("tensorflow.train.replica_device_setter", "harmless"),
+        ("tensorflow.nn.dropout", "ported"),
+        ("tensorflow.Session", "ported"),
+        ("tensorflow.nn.relu", "supported"),
+        ("tensorflow.contrib.rnn.LayerNormBasicLSTMCell", "deprecated"),
+        ("tensorflow.nn.ctc_loss", "contradictory"),
+    ],
+)
+def test_names_have_the_level_of_the_list(name: str, level: str) -> None:
+    found = api_support(name)
+    assert found is not None
+    assert found.level == level
+    assert found.exact
+
+
+def test_what_is_not_listed_goes_by_its_beginning() -> None:
+    found = api_support("tensorflow.contrib.of_nobody.knows")
+    assert found is not None
+    assert found.level == "deprecated"
+    assert not found.exact
+    assert api_support("tensorflow.of_nobody") is None
+    assert api_support("torch.nn.relu") is None
+
+
+def test_each_name_is_listed_once_and_as_the_rules_write_it() -> None:
+    names = names_of(*LEVELS)
+    assert len(names) == len(set(names)) > 3500
+    assert [name for name in names if canonical(name) != name] == []
+    assert all(name.startswith("tensorflow.") for name in names)
+
+
+def test_the_list_says_of_when_it_is() -> None:
+    assert release() == "2023-12-15"

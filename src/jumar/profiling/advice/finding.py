@@ -5,7 +5,7 @@ from functools import cached_property
 
 import polars as pl
 
-from jumar.profiling.profile import OPS_SCHEMA, Profile
+from jumar.profiling.profile import Profile
 from jumar.profiling.views.host_calls import Cause, causes
 from jumar.profiling.views.intervals import difference, merged, segments, spans, union
 from jumar.profiling.views.view import Options
@@ -62,6 +62,13 @@ def ms(nanoseconds: float) -> str:
     return f"{nanoseconds / 1e6:.3f} ms"
 
 
+_USED = (
+    *("rank", "name", "type", "core", "start_ns", "duration_ns", "block_num", "flops", "bytes"),
+    *("input_shapes", "input_types", "input_formats"),
+    *("output_shapes", "output_types", "output_formats"),
+)
+"""What findings take of ops; of the others there are twice as many, and filtering copies them."""
+
 _EQUAL = 0.98
 """Ranks that step together differ by the jitter of their last op."""
 
@@ -117,8 +124,7 @@ class Case:
     @cached_property
     def ops(self) -> pl.DataFrame:
         """The computing ops of this rank."""
-        # Counters are as many columns again, which no finding uses.
-        return self.mine(computing(self.profile.ops.select(list(OPS_SCHEMA))))
+        return self.mine(computing(self.profile.ops.select(_USED)))
 
     @cached_property
     def inside(self) -> pl.DataFrame:

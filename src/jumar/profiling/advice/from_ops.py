@@ -9,7 +9,7 @@ from jumar.profiling.views.casts import is_cast, is_format_change
 from jumar.profiling.views.frequency import DROP, clocks
 from jumar.profiling.views.intervals import spans
 from jumar.profiling.views.op_costs import family
-from jumar.profiling.views.roofline import KEY, limits, the_chip
+from jumar.profiling.views.roofline import limits, same_cost, the_chip
 from jumar.profiling.views.view import Impossible
 
 _SHOWN = 3
@@ -71,7 +71,7 @@ def ai_cpu_ops(case: Case) -> list[Finding]:
 
 def format_changes(case: Case) -> list[Finding]:
     """TransData, Transpose and their like."""
-    ops = case.ops.filter(is_format_change())
+    ops = case.ops.filter(is_format_change(case.ops))
     if ops.is_empty():
         return []
     kinds = ops.group_by("type").agg(pl.col("duration_ns").sum()).sort("duration_ns", "type")
@@ -95,7 +95,7 @@ def format_changes(case: Case) -> list[Finding]:
 
 def casts(case: Case) -> list[Finding]:
     """Ops that only change the dtype."""
-    ops = case.ops.filter(is_cast())
+    ops = case.ops.filter(is_cast(case.ops))
     if ops.is_empty():
         return []
     return [
@@ -120,12 +120,11 @@ def wide_types(case: Case) -> list[Finding]:
     if case.profile.kind == "cpu":
         return []
     heavy = [kind for kind in case.ops["type"].drop_nulls().unique() if family(str(kind))]
-    types = pl.col("input_types").str.split(";")
+    types = [str(text) for text in case.ops["input_types"].drop_nulls().unique()]
+    single = [text for text in types if _is_single(text.split(";"))]
     ops = case.ops.filter(
         pl.col("type").is_in(heavy)
-        & types.list.contains("FLOAT")
-        & ~types.list.contains("FLOAT16")
-        & ~types.list.contains("BF16")
+        & pl.col("input_types").is_in(single)
         & pl.col("core").ne_missing("AI_CPU")
     )
     if ops.is_empty():
@@ -145,6 +144,10 @@ def wide_types(case: Case) -> list[Finding]:
             view="by-dtype",
         )
     ]
+
+
+def _is_single(types: list[str]) -> bool:
+    return "FLOAT" in types and not {"FLOAT16", "BF16"} & set(types)
 
 
 def low_clock(case: Case) -> list[Finding]:
@@ -192,9 +195,10 @@ def head_room(case: Case) -> list[Finding]:
     except Impossible:
         return []
     least = (pl.col("least_ns") / _REACHABLE).round().cast(pl.Int64)
-    told = told.select(*KEY, "bound", least.alias("least_ns")).drop_nulls("least_ns")
-    bare = ~is_cast() & ~is_format_change() & pl.col("core").is_in(_WITH_LIMITS)
-    ops = case.ops.filter(bare).join(told, on=list(KEY), how="inner", nulls_equal=True)
+    told = told.select("same", "bound", least.alias("least_ns")).drop_nulls("least_ns")
+    changes = is_cast(case.ops) | is_format_change(case.ops)
+    ops = case.ops.filter(~changes & pl.col("core").is_in(_WITH_LIMITS))
+    ops = ops.with_columns(same_cost()).join(told, on="same", how="inner")
     room = (pl.col("duration_ns") - pl.col("least_ns")).clip(lower_bound=0)
     ops = ops.with_columns(room.alias("room_ns")).filter(pl.col("room_ns") > 0)
     found: list[Finding] = []

@@ -48,28 +48,34 @@ def step_ms(profile: Profile) -> float:
     return float(windows.group_by("rank").agg(lasted)["mean"].max()) / 1e6  # pyright: ignore
 
 
-def _share(profile: Profile, chosen: pl.Expr, column: str, needs: str) -> float:
+def _share(
+    profile: Profile, chosen: Callable[[pl.DataFrame], pl.Expr], column: str, needs: str
+) -> float:
     """Percent of the time of computing ops."""
-    ops = computing(profile.ops)
+    ops = computing(profile.ops.select("name", "type", "core", "duration_ns"))
     if ops.is_empty() or ops[column].null_count() == ops.height:
         raise Impossible(needs, LEVEL_1)
-    part = ops.filter(chosen)["duration_ns"].sum()
+    part = ops.filter(chosen(ops))["duration_ns"].sum()
     return 100 * float(part) / max(float(ops["duration_ns"].sum()), 1.0)
+
+
+def _on_ai_cpu(_: pl.DataFrame) -> pl.Expr:
+    return pl.col("core").eq_missing("AI_CPU")
 
 
 def aicpu_share(profile: Profile) -> float:
     """Percent of the ops' time on the AI CPU."""
-    return _share(profile, pl.col("core").eq_missing("AI_CPU"), "core", "the core of each op")
+    return _share(profile, _on_ai_cpu, "core", "the core of each op")
 
 
 def cast_share(profile: Profile) -> float:
     """Percent of the ops' time in casts."""
-    return _share(profile, is_cast(), "type", "the type of each op")
+    return _share(profile, is_cast, "type", "the type of each op")
 
 
 def format_share(profile: Profile) -> float:
     """Percent of the ops' time in TransData, Transpose and their like."""
-    return _share(profile, is_format_change(), "type", "the type of each op")
+    return _share(profile, is_format_change, "type", "the type of each op")
 
 
 def _of_step(profile: Profile, column: str) -> float:

@@ -17,7 +17,7 @@ from jumar.profiling.advice.from_ops import (
     wide_types,
 )
 from jumar.profiling.profile import Profile
-from jumar.profiling.views.intervals import SPAN, segments
+from jumar.profiling.views.intervals import SPAN, count_of, swept
 from jumar.profiling.views.view import Impossible, Options
 
 _FINDERS: Sequence[Callable[[Case], list[Finding]]] = (
@@ -79,24 +79,25 @@ def _once(case: Case, found: Sequence[Finding]) -> list[int]:
     won = [0] * len(found)
     if not found:
         return won
-    names = [str(index) for index in range(len(found))]
-    sets = {
-        name: finding.claims.filter(pl.col("rank") == case.rank).select(list(SPAN))
-        for name, finding in zip(names, found, strict=True)
-    }
-    cut = segments({"inside": case.inside, "together": case.together, **sets})
-    cut = cut.filter(pl.col("inside") > 0)
-    one = pl.col("together") <= 0
-    owner = pl.coalesce(
-        pl.when((pl.col(name) > 0) & (one if finding.alone else True)).then(
-            pl.lit(index, dtype=pl.Int32)
-        )
-        for index, (name, finding) in enumerate(zip(names, found, strict=True))
+    mine = pl.col("rank") == case.rank
+    claims = [finding.claims.filter(mine).select(list(SPAN)) for finding in found]
+    edges = swept([case.inside, case.together, *claims])
+    state = edges.select(
+        (pl.col("end_ns") - pl.col("start_ns")).alias("size"),
+        (count_of(0) > 0).alias("inside"),
+        (count_of(1) <= 0).alias("one"),
+        pl.lit(None, dtype=pl.Int16).alias("owner"),
     )
-    size = (pl.col("end_ns") - pl.col("start_ns")).sum()
-    for index, length in cut.group_by(owner.alias("owner")).agg(size).iter_rows():
-        if index is not None:
-            won[int(index)] = int(length)
+    # One finding after the other: the counts of twenty at once would take more than the profile.
+    for index, finding in enumerate(found):
+        held = edges.select((count_of(index + 2) > 0).alias("held"))["held"]
+        free = state["owner"].is_null() & held & (state["one"] if finding.alone else True)
+        state = state.with_columns(
+            pl.when(free).then(pl.lit(index, dtype=pl.Int16)).otherwise("owner").alias("owner")
+        )
+    owned = state.filter(pl.col("inside") & pl.col("owner").is_not_null() & (pl.col("size") > 0))
+    for index, length in owned.group_by("owner").agg(pl.col("size").sum()).iter_rows():
+        won[int(index)] = int(length)
     return won
 
 

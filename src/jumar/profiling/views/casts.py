@@ -22,28 +22,30 @@ FORMATS: Final = (
 )
 
 
-def plain_type() -> pl.Expr:
-    """The type of an op in lower case, without `aten::`."""
-    return pl.col("type").str.to_lowercase().str.strip_prefix("aten::")
+def _of_types(ops: pl.DataFrame, wanted: tuple[str, ...]) -> pl.Expr:
+    """Whether an op is of one of the types; each type is looked at once, not each op."""
+    kinds = [str(kind) for kind in ops["type"].drop_nulls().unique()]
+    found = [kind for kind in kinds if kind.lower().removeprefix("aten::") in wanted]
+    return pl.col("type").is_in(found).fill_null(False)
 
 
-def is_cast() -> pl.Expr:
+def is_cast(ops: pl.DataFrame) -> pl.Expr:
     """Whether an op changes the dtype."""
-    return plain_type().is_in(CASTS).fill_null(False)
+    return _of_types(ops, CASTS)
 
 
-def is_format_change() -> pl.Expr:
+def is_format_change(ops: pl.DataFrame) -> pl.Expr:
     """Whether an op changes the layout."""
-    return plain_type().is_in(FORMATS).fill_null(False)
+    return _of_types(ops, FORMATS)
 
 
 def cast_share(profile: Profile, _: Options) -> pl.DataFrame:
     """Casts and format changes by type, with their share of the time of all computing ops."""
     ops = require(computing(profile.ops), "types of ops", "type", how=LEVEL_1)
     total = max(int(ops["duration_ns"].sum()), 1)
-    what = pl.when(is_cast()).then(pl.lit("cast")).otherwise(pl.lit("format change"))
+    what = pl.when(is_cast(ops)).then(pl.lit("cast")).otherwise(pl.lit("format change"))
     return (
-        ops.filter(is_cast() | is_format_change())
+        ops.filter(is_cast(ops) | is_format_change(ops))
         .group_by(
             what.alias("what"),
             "type",

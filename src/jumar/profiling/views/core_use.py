@@ -19,12 +19,12 @@ def core_use(profile: Profile, options: Options) -> pl.DataFrame:
     if profile.kind == "cpu":
         raise Impossible("ops of an NPU or a GPU")
     ops = require(profile.ops, "the blocks of each op", "block_num", "core", how=LEVEL_1)
-    ops = ops.filter(pl.col("block_num") > 0)
+    some = pl.col("block_num") > 0
     chip = chip_of(profile, options.chip)
     most = {
         str(core): int(blocks)
         for core, blocks in ops.group_by("core").agg(pl.col("block_num").max()).iter_rows()
-        if core is not None
+        if core is not None and blocks
     }
     cores: dict[str, int] = {}
     for core, blocks in most.items():
@@ -38,7 +38,7 @@ def core_use(profile: Profile, options: Options) -> pl.DataFrame:
     use = pl.min_horizontal(pl.col("block_num") / pl.col("cores"), pl.lit(1.0))
     return (
         ops.lazy()
-        .filter(pl.col("core").is_in(list(cores)) & (pl.col("core") != "AI_CPU"))
+        .filter(some & pl.col("core").is_in(list(cores)) & (pl.col("core") != "AI_CPU"))
         .group_by("type", "core", "input_shapes", "block_num")
         .agg(pl.len().alias("count"), pl.col("duration_ns").sum().alias("total_ns"))
         .with_columns(have.alias("cores"))
@@ -72,10 +72,12 @@ def dynamic_shapes(profile: Profile, _: Options) -> pl.DataFrame:
     ops = require(profile.ops, "the state of each op (OP State)", "state", how=LEVEL_1)
     shapes = pl.col("input_shapes").n_unique().alias("different_shapes")
     return (
-        ops.filter(pl.col("state").is_not_null())
+        ops.lazy()
+        .filter(pl.col("state").is_not_null())
         .group_by("state", "type")
         .agg(pl.len().alias("count"), pl.col("duration_ns").sum(), shapes)
         .with_columns(milliseconds("duration_ns").alias("total_ms"))
         .drop("duration_ns")
         .sort("total_ms", "type", descending=[True, False])
+        .collect()
     )

@@ -4,7 +4,7 @@ import polars as pl
 
 from jumar.profiling.profile import Profile
 from jumar.profiling.views.view import Impossible, Options, milliseconds
-from jumar.profiling.views.windows import computing
+from jumar.profiling.views.windows import computing_spans
 
 DROP = 0.05
 """A clock that is lower by less than this share is noise of the counter."""
@@ -39,15 +39,18 @@ def clocks(profile: Profile) -> pl.DataFrame:
         if {cycles, time} <= set(profile.ops.columns):
             mhz = pl.col(cycles) / (pl.col(time) * pl.col("block_num"))
             parts.append(
-                profile.ops.filter(
+                profile.ops.lazy()
+                .filter(
                     (pl.col(time) > 20)
                     & (pl.col("core") == core)
                     & pl.col("block_num").is_between(1, most)
-                ).select(
+                )
+                .select(
                     pl.col("rank").fill_null(0),
                     pl.col("start_ns").alias("time_ns"),
                     mhz.alias("mhz"),
                 )
+                .collect()
             )
     found = pl.concat(parts) if parts else pl.DataFrame()
     if found.is_empty():
@@ -68,9 +71,8 @@ def frequency(profile: Profile, _: Options) -> pl.DataFrame:
     full = told.group_by("rank").agg(pl.col("mhz").quantile(0.95).alias("full_mhz"))
     # A counter writes its value only when it changes; the last one before an op counts.
     ops = (
-        computing(profile.ops)
-        .filter(pl.col("start_ns").is_not_null())
-        .select(pl.col("rank").fill_null(0), "start_ns", "duration_ns")
+        computing_spans(profile)
+        .select("rank", "start_ns", (pl.col("end_ns") - pl.col("start_ns")).alias("duration_ns"))
         .sort("start_ns")
         .join_asof(
             told.sort("time_ns"),

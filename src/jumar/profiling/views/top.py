@@ -28,7 +28,10 @@ def ops_by_duration(profile: Profile, options: Options) -> pl.DataFrame:
     ops = require(profile.ops, "ops with durations", "duration_ns")
     total = max(int(ops["duration_ns"].sum()), 1)
     # Only what is shown is sorted: a million rows need no full sort for the first ten.
-    found = ops.top_k(options.top, by="duration_ns") if options.top else ops
+    found = ops
+    if options.top:
+        first = ops.select("duration_ns").with_row_index().top_k(options.top, by="duration_ns")
+        found = ops[first["index"]]
     found = found.sort("duration_ns", "start_ns", descending=[True, False])
     share = pl.col("duration_ns") * 100 / total
     return found.select(

@@ -17,8 +17,8 @@ _REASON = Text(
     "变为稠密张量；重复出现的行在求范数之前先被相加，因此全局范数与裁剪结果和原脚本不同",
 )
 _TODO = Text(
-    en="nothing where no variable is read by tf.nn.embedding_lookup or tf.gather; otherwise compare "
-    "with an original whose gradients are made dense by tf.convert_to_tensor, or clip less",
+    en="nothing where no variable is read by tf.nn.embedding_lookup or tf.gather; otherwise "
+    "compare with an original whose gradients are made dense by tf.convert_to_tensor, or clip less",
     zh="若没有变量经 tf.nn.embedding_lookup 或 tf.gather 读取则无需处理；否则请与先用 "
     "tf.convert_to_tensor 变为稠密的原脚本对比，或放宽裁剪",
 )

@@ -1,0 +1,130 @@
+"""Loops of `session.run` need their training operation repeated on the device."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from jumar.porting.edits import Text
+from jumar.porting.options import PortOptions
+from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.view import View
+
+_TRAINING = ("minimize", "apply_gradients")
+_LIKELY = re.compile(r"train(ing)?_?(op|step)|optim|_op$|_solver$")
+_REASON = Text(
+    en="iterations_per_loop={n} in the session's options changes nothing by itself: this loop "
+    "still runs one step a call",
+    zh="会话选项中的 iterations_per_loop={n} 本身不起作用：该循环每次调用仍只执行一步",
+)
+_TODO = Text(
+    en="after the variables are initialised write: {op} = util.set_iteration_per_loop(sess, {op}, "
+    "{n}) with util from npu_bridge.npu_init; {op} has to be an operation; then a call makes {n} "
+    "steps with one feed, so divide the number of calls by {n}, and count, change the learning "
+    "rate, log and save in multiples of {n}. Feeds by feed_dict repeat {n} times: read the data "
+    "by tf.data, or leave the option away",
+    zh="变量初始化之后写：{op} = util.set_iteration_per_loop(sess, {op}, {n})，util 来自 "
+    "npu_bridge.npu_init；{op} 必须是 Operation；此后每次调用以同一份输入执行 {n} 步，"
+    "因此调用次数除以 {n}，计数、学习率、日志与保存都按 {n} 的倍数进行。feed_dict 的数据会重复 "
+    "{n} 次：请用 tf.data 读取数据，否则不要使用该选项",
+)
+_LOOP = (
+    "import tensorflow as tf\nfrom npu_bridge.npu_init import npu_config_proto\n\n\n"
+    "def npu_session_config(config=None):\n"
+    '    """Session options for the NPU."""\n'
+    "    config = npu_config_proto(config_proto=config)\n"
+    "    for optimizer in config.graph_options.rewrite_options.custom_optimizers:\n"
+    '        if optimizer.name == "NpuOptimizer":\n'
+    '            optimizer.parameter_map["iterations_per_loop"].i = 10\n'
+    "    return config\n\n"
+    "train_op = tf.train.AdamOptimizer(1e-3).minimize(loss)\n"
+    "with tf.Session(config=npu_session_config()) as sess:\n"
+    "    for step in range(1000):\n"
+    "        sess.run([train_op, loss])\n"
+)
+
+
+@rule(
+    "iterations-per-loop",
+    title=Text(
+        en="A training operation that is to be repeated on the device is pointed out",
+        zh="提示需要在设备上循环的训练操作",
+    ),
+    source="estimator/npu/util.py of Ascend/tensorflow",
+    nodes=(ast.Call,),
+    examples=(Example(before=_LOOP, after=_LOOP, options=PortOptions(iterations_per_loop=10)),),
+    untouched=(
+        _LOOP,
+        "for job in jobs:\n    runner.run(job.train_op)\n",
+        "import tensorflow as tf\n\nwith tf.Session() as sess:\n    for x in xs:\n"
+        "        sess.run(predictions, {images: x})\n",
+    ),
+)
+def iterations_per_loop(call: ast.Call, view: View) -> Iterator[Change]:
+    """Say what has to be written before a loop that trains."""
+    number = view.options.iterations_per_loop
+    if number == 1 or not isinstance(call.func, ast.Attribute) or call.func.attr != "run":
+        return
+    if not call.args or not _in_loop(call, view):
+        return
+    if view.kinds.of(call.func.value) not in ("Session", "MonitoredSession", None):
+        return
+    known = view.kinds.of(call.func.value) is not None
+    for fetch in _fetches(call.args[0]):
+        certain = _trains(fetch, view)
+        guessed = known and bool(_LIKELY.search(_last_name(fetch)))
+        if certain or guessed:
+            operation = view.module.source(fetch)
+            yield view.notice(
+                call,
+                reason=_REASON.filled(n=number),
+                todo=_TODO.filled(n=number, op=operation),
+                severity="speed",
+                confidence="certain" if certain else "likely",
+            )
+            return
+
+
+def _fetches(node: ast.expr) -> list[ast.expr]:
+    if isinstance(node, ast.List | ast.Tuple):
+        return [found for part in node.elts for found in _fetches(part)]
+    if isinstance(node, ast.Dict):
+        return [found for part in node.values for found in _fetches(part)]
+    return [node] if isinstance(node, ast.Name | ast.Attribute) else []
+
+
+def _last_name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def _in_loop(call: ast.Call, view: View) -> bool:
+    for around in view.module.scopes.ancestors(call):
+        if isinstance(around, ast.For | ast.While):
+            return True
+        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            return False
+    return False
+
+
+def _trains(node: ast.expr, view: View) -> bool:
+    """Whether a name or attribute is assigned what `minimize` or `apply_gradients` returns."""
+    if isinstance(node, ast.Name):
+        _, bindings = view.module.scopes.lookup(node)
+        return any(_is_training(binding.value) for binding in bindings)
+    return any(
+        isinstance(other, ast.Assign)
+        and _is_training(other.value)
+        and any(
+            isinstance(target, ast.Attribute) and target.attr == _last_name(node)
+            for target in other.targets
+        )
+        for other in view.module.scopes.nodes
+    )
+
+
+def _is_training(value: ast.expr | None) -> bool:
+    return (
+        isinstance(value, ast.Call)
+        and isinstance(value.func, ast.Attribute)
+        and value.func.attr in _TRAINING
+    )

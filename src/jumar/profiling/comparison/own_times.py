@@ -95,8 +95,12 @@ _TEXTS = (
 )
 
 
-def side_of(profile: Profile) -> Side:
+def side_of(profile: Profile, *, steps: int | None = None) -> Side:
     """The steady steps of the slowest rank, with the time that each op has for itself.
+
+    Args:
+        profile: The profile.
+        steps: Only so many steps, where a few tell enough.
 
     Raises:
         Impossible: No op has a start and a duration.
@@ -105,7 +109,7 @@ def side_of(profile: Profile) -> Side:
     if ops.is_empty():
         raise Impossible("ops with start and duration")
     case = Case(profile, Options())
-    windows = case.windows.sort("begin_ns")
+    windows = case.windows.sort("begin_ns").head(steps or case.steps)
     if windows.is_empty():
         raise Impossible("a step that takes time")
     first, last = windows["begin_ns"][0], windows["end_ns"][-1]
@@ -240,11 +244,14 @@ def _waits(
     order = np.argsort(low, kind="stable")
     low, high = low[order], high[order]
     reached = np.concatenate([begins[:1], np.maximum.accumulate(high)[:-1]])
+    free = np.flatnonzero(low > reached)
+    begin, end = reached[free], low[free]
+    op = np.searchsorted(starts, end, side="left")
+    window = np.maximum(np.searchsorted(begins, begin, side="right") - 1, 0)
+    followed = np.append(starts, -1)[op] == end
     found: list[dict[str, int]] = [{} for _ in range(len(begins))]
-    for free in np.flatnonzero(low > reached).tolist():
-        begin, end = int(reached[free]), int(low[free])
-        op = int(np.searchsorted(starts, end, side="left"))
-        name = types[op] if op < len(types) and int(starts[op]) == end else ""
-        window = max(int(np.searchsorted(begins, begin, side="right")) - 1, 0)
-        found[window][name] = found[window].get(name, 0) + end - begin
+    parts = (op.tolist(), followed.tolist(), window.tolist(), (end - begin).tolist())
+    for place, is_op, step, length in zip(*parts, strict=True):
+        name = types[place] if is_op else ""
+        found[step][name] = found[step].get(name, 0) + length
     return found

@@ -1,0 +1,29 @@
+"""What a profile says, as text that is safe to show."""
+
+import json
+from typing import Any
+
+LONGEST = 200
+"""Letters of a text; names of kernels and lists of shapes have thousands."""
+
+
+def plain(value: object, longest: int = LONGEST) -> str:
+    """A text in one line; what would move or hide other letters is spelt out."""
+    text = "" if value is None else str(value)
+    shown = text[: longest + 1]
+    shown = "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in shown
+    )
+    return shown if len(text) <= longest else f"{shown[: longest - 1]}…"
+
+
+def inside_script(data: Any) -> str:
+    r"""JSON that can stand in a `script` element, whatever its texts hold.
+
+    Escaped as `\u003c`, no text can end the element or begin a comment in it.
+    """
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    for letter in "<>&":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return text

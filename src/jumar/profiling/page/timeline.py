@@ -1,0 +1,178 @@
+"""Ops as boxes on lanes of time, in levels from coarse to fine, so that a million stay small."""
+
+from typing import Any, Final
+
+import polars as pl
+
+from jumar.profiling.page.labels import Labels
+from jumar.profiling.page.plain import plain
+from jumar.profiling.profile import COMMUNICATION, Profile
+from jumar.profiling.views.windows import steady, step_windows
+
+MOST_BOXES: Final = 110_000
+"""Boxes of all levels together: about 3 MB of the page."""
+MOST_IN_DETAIL: Final = 40_000
+MOST_LANES: Final = 24
+_COARSEST: Final = 1024
+"""The coarsest level tells so many moments apart, about the pixels of a screen."""
+_FINER: Final = 6
+
+
+def timeline(ops: pl.DataFrame, groups: Labels, profile: Profile) -> dict[str, Any]:
+    """The lanes with their boxes, as data for the page.
+
+    Args:
+        ops: Ops with start and duration.
+        groups: Their labels, row by row.
+        profile: For its steps.
+    """
+    placed = ops.select(
+        pl.col("rank").fill_null(0).alias("rank"),
+        pl.when(pl.col("core").eq_missing(COMMUNICATION))
+        .then(pl.lit("communication"))
+        .otherwise(pl.lit(""))
+        .alias("use"),
+        pl.col("stream").fill_null("").alias("stream"),
+        "start_ns",
+        "duration_ns",
+    ).with_columns(groups.of_op.alias("label"))
+    lanes = _lanes(placed)
+    placed = placed.join(lanes, on=["rank", "use", "stream"], how="inner").sort("start_ns")
+    origin = int(ops["start_ns"].min() or 0)  # pyright: ignore[reportArgumentType]
+    boxes = placed.select(
+        pl.col("lane").cast(pl.Int32),
+        (pl.col("start_ns") - origin).alias("start"),
+        (pl.col("start_ns") - origin + pl.col("duration_ns")).alias("end"),
+        pl.col("duration_ns").alias("busy"),
+        "label",
+    )
+    span = max(int(boxes["end"].max() or 1), 1)  # pyright: ignore[reportArgumentType]
+    windows = step_windows(profile)
+    return {
+        "span": span,
+        "lanes": [_named(row, profile) for row in lanes.sort("lane").iter_rows(named=True)],
+        "left_out": int(placed_lanes(ops) - lanes.height),
+        "levels": _levels(boxes, span, lanes.height) + _detail(boxes, windows, origin, lanes),
+        "steps": [
+            [int(row["rank"]), int(row["step"]), *(int(row[n]) - origin for n in ("begin", "end"))]
+            for row in windows.rename({"begin_ns": "begin", "end_ns": "end"})
+            .head(500)
+            .iter_rows(named=True)
+        ],
+    }
+
+
+def placed_lanes(ops: pl.DataFrame) -> int:
+    """How many lanes there would be."""
+    return ops.select(
+        pl.col("rank").fill_null(0),
+        pl.col("core").eq_missing(COMMUNICATION),
+        pl.col("stream").fill_null(""),
+    ).n_unique()
+
+
+def _lanes(placed: pl.DataFrame) -> pl.DataFrame:
+    """The lanes with the most time, in order of ranks."""
+    return (
+        placed.group_by("rank", "use", "stream")
+        .agg(pl.col("duration_ns").sum().alias("total"))
+        .sort("total", "rank", "use", "stream", descending=[True, False, False, False])
+        .head(MOST_LANES)
+        .sort("rank", "use", "stream")
+        .drop("total")
+        .with_row_index("lane")
+    )
+
+
+def _named(row: dict[str, Any], profile: Profile) -> str:
+    what = "thread" if profile.kind == "cpu" else "stream"
+    name = row["use"] or (f"{what} {row['stream']}" if row["stream"] else "ops")
+    if row["use"] and row["stream"]:
+        name = f"{name} {row['stream']}"
+    return plain(f"rank {row['rank']} · {name}" if len(profile.ranks) > 1 else name, 40)
+
+
+def _merged(boxes: pl.DataFrame, width: int) -> pl.DataFrame:
+    """Boxes of at least a width, and what is shorter put together by that width.
+
+    A box of several ops has the label of the longest, and says how many they are and how long
+    they run together.
+    """
+    short = pl.col("busy") < width
+    group = pl.when(short).then(pl.col("start") // width).otherwise(-1 - pl.col("row"))
+    return (
+        boxes.lazy()
+        .with_row_index("row")
+        .with_columns(pl.col("row").cast(pl.Int64))
+        .with_columns(group.alias("group"))
+        .group_by("lane", "group")
+        .agg(
+            pl.col("start").min(),
+            pl.col("end").max(),
+            pl.len().cast(pl.Int64).alias("count"),
+            pl.col("label").get(pl.col("busy").arg_max()),
+            pl.col("busy").sum(),
+        )
+        .sort("lane", "start", "end")
+        .collect()
+    )
+
+
+def _levels(boxes: pl.DataFrame, span: int, lanes: int) -> list[dict[str, Any]]:
+    """Levels until one shows every op, or until the page would be too large."""
+    found: list[dict[str, Any]] = []
+    width, total = max(span // _COARSEST, 1), 0
+    while True:
+        level = _merged(boxes, width)
+        total += level.height
+        if found and total > MOST_BOXES:
+            return found
+        exact = level.height == boxes.height
+        found.append(_packed(level, 0 if exact else width, lanes))
+        if exact or width == 1:
+            return found
+        width = max(width // _FINER, 1)
+
+
+def _detail(
+    boxes: pl.DataFrame, windows: pl.DataFrame, origin: int, lanes: pl.DataFrame
+) -> list[dict[str, Any]]:
+    """Every op of one steady step, where the levels cannot hold all ops."""
+    steps = steady(windows)
+    if boxes.height <= MOST_BOXES // 3 or steps.is_empty():
+        return []
+    lasted = (steps["end_ns"] - steps["begin_ns"]).to_list()
+    middle = sorted(range(len(lasted)), key=lasted.__getitem__)[len(lasted) // 2]
+    low = int(steps["begin_ns"][middle]) - origin
+    high = int(steps["end_ns"][middle]) - origin
+    inside = boxes.filter((pl.col("start") < high) & (pl.col("end") > low)).sort("lane", "start")
+    if inside.height > MOST_IN_DETAIL:
+        inside = inside.head(MOST_IN_DETAIL)
+        high = int(inside["start"].max() or low)  # pyright: ignore[reportArgumentType]
+    level = inside.with_columns(pl.lit(1, pl.Int64).alias("count"))
+    return [_packed(level, 0, lanes.height) | {"from": low, "to": high}]
+
+
+def _packed(level: pl.DataFrame, width: int, lanes: int) -> dict[str, Any]:
+    """For each lane: steps from start to start, lengths, labels, counts, and busy times.
+
+    Counts and busy times are left out where each box is one op.
+    """
+    packed: list[list[list[int]]] = []
+    single = bool((level["count"] == 1).all())
+    parts = level.partition_by("lane", as_dict=True)
+    for lane in range(lanes):
+        own = parts.get((lane,))
+        if own is None:
+            packed.append([[], [], [], [], []])
+            continue
+        packed.append(
+            [
+                own["start"].diff().fill_null(own["start"][0]).to_list(),
+                (own["end"] - own["start"]).to_list(),
+                own["label"].to_list(),
+                [] if single else own["count"].to_list(),
+                [] if single else own["busy"].to_list(),
+            ]
+        )
+    return {"width": width, "lanes": packed}

@@ -1,0 +1,195 @@
+"""The page is one file that runs nothing from a profile, and stays small."""
+
+import base64
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jumar.profiling.comparison import compare
+from jumar.profiling.page import page
+from jumar.profiling.page.plain import inside_script, plain
+from jumar.profiling.page.timeline import MOST_BOXES
+from jumar.profiling.profile import OPS_SCHEMA, Missing, Profile
+from tests.profiling.generated import training
+
+_HOSTILE = (
+    "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>'\"&\u202e\x00"
+)
+
+
+class _Reader(HTMLParser):
+    """Elements and attributes of a page, and the texts of its scripts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.scripts: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.tags.append(f"/{tag}")
+
+    def handle_data(self, data: str) -> None:
+        if self.tags and self.tags[-1] == "script":
+            self.scripts[-1] += data
+
+
+def _data(text: str) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)
+    assert found
+    return json.loads(found[1])
+
+
+def _hostile() -> Profile:
+    profile = training(steps=2, casts=1)
+    texts = ("name", "type", "module", "input_shapes", "input_types", "output_types", "core")
+    ops = profile.ops.with_columns(pl.lit(_HOSTILE).alias(name) for name in (*texts, "stream"))
+    missing = (Missing(file=_HOSTILE, what=_HOSTILE, needed_for=(_HOSTILE,)),)
+    return replace(
+        profile, ops=ops, source=_HOSTILE, producer=_HOSTILE, chip=_HOSTILE, missing=missing
+    )
+
+
+def test_hostile_names_stay_text() -> None:
+    profile = _hostile()
+    text = page(profile, compared=compare(training(steps=2), profile))
+    read = _Reader(text)
+    assert "img" not in read.tags
+    assert len(read.scripts) == 2
+    assert not [name for name, _ in read.attributes if name.startswith("on")]
+    assert not {"\u202e", "\x00"} & set(text)
+
+
+def test_the_policy_lets_only_the_script_of_the_page_run() -> None:
+    text = page(training(steps=2))
+    read = _Reader(text)
+    policy = next(value for _, value in read.attributes if value and "default-src" in value)
+    digest = base64.b64encode(hashlib.sha256(read.scripts[1].encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy
+    assert not [name for name, _ in read.attributes if name in ("src", "href", "style", "action")]
+
+
+@given(st.text())
+@settings(max_examples=50, deadline=None)
+def test_any_text_survives_in_the_data_and_ends_no_script(text: str) -> None:
+    written = inside_script([text])
+    assert json.loads(written) == [text]
+    assert not {"<", ">", "&"} & set(written)
+    assert all(letter.isprintable() for letter in plain(text))
+
+
+def test_the_op_table_holds_all_of_the_time() -> None:
+    profile = training(steps=3, casts=2, ranks=2)
+    groups = _data(page(profile))["labels"]
+    assert sum(groups["total"]) == int(profile.ops["duration_ns"].sum())
+    assert sum(groups["count"]) == profile.ops.height
+
+
+def test_every_level_of_the_timeline_holds_every_op() -> None:
+    profile = training(steps=200, casts=20)
+    times = _data(page(profile))["timeline"]
+    assert len(times["levels"]) > 1
+    assert times["levels"][-1]["width"] == 0
+    for level in times["levels"]:
+        counts = [sum(lane[3]) or len(lane[0]) for lane in level["lanes"]]
+        assert sum(counts) == profile.ops.height
+
+
+def test_a_profile_without_ops_has_a_page() -> None:
+    profile = replace(training(steps=2), ops=pl.DataFrame(schema=dict(OPS_SCHEMA)))
+    assert "Timeline" not in page(profile)
+
+
+def _many(count: int) -> Profile:
+    """So many ops of random types and lengths, with more shapes than fit on a page."""
+    row = pl.int_range(count, eager=True)
+    drawn = row.hash(seed=1)
+    length = (drawn % 9_000 + 100).cast(pl.Int64)
+    columns = {
+        "rank": pl.Series([0] * count),
+        "step": row * 10 // count,
+        "stream": (drawn % 2).cast(pl.String),
+        "name": row.cast(pl.String),
+        "type": "Op" + (drawn % 50).cast(pl.String),
+        "core": pl.Series(["AI_CORE"] * count),
+        "start_ns": (length + 50).cum_sum() - length,
+        "duration_ns": length,
+        "input_shapes": (drawn % 9_000).cast(pl.String) + ",64",
+        "input_types": pl.Series(["FLOAT"] * count),
+    }
+    ops = pl.DataFrame(
+        {
+            name: columns.get(name, pl.Series([None] * count)).cast(kind)
+            for name, kind in OPS_SCHEMA.items()
+        }
+    )
+    return Profile(source="many", producer="jumar", kind="npu", ops=ops)
+
+
+def test_many_ops_in_many_groups_stay_below_the_limit() -> None:
+    text = page(_many(60_000))
+    assert len(text) < 6_000_000
+    times = _data(text)["timeline"]
+    boxes = sum(len(lane[0]) for level in times["levels"] for lane in level["lanes"])
+    assert boxes <= MOST_BOXES
+    groups = _data(text)["labels"]
+    assert sum(groups["count"]) == 60_000
+    assert len(groups["type"]) <= 4_100
+
+
+def test_the_real_sample_says_what_holds_it_back(shared: Path) -> None:
+    from jumar.profiling import read
+
+    text = page(read(shared / "data/msprof/torch_npu_level1_2rank"))
+    assert "73.204 ms idle" in text
+    assert "TransData + Transpose take 17.4 % of compute" in text
+
+
+@pytest.mark.slow
+def test_a_browser_draws_it_and_runs_nothing_hostile(tmp_path: Path) -> None:
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("needs chromium")
+    path = tmp_path / "page.html"
+    path.write_text(page(_hostile()), encoding="utf-8")
+    done = subprocess.run(
+        [
+            browser,
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            f"--user-data-dir={tmp_path / 'browser'}",
+            "--virtual-time-budget=3000",
+            "--dump-dom",
+            path.as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=True,
+    )
+    title = re.search(r"<title>(.*?)</title>", done.stdout)
+    assert title
+    assert title[1].startswith("Profile of ")
+    # What only the script makes: the op table, and the timeline that it shows.
+    assert re.search(r'id="ops">.*<td class="number">', done.stdout, re.S)
+    assert re.search(r'<div class="time" id="time">', done.stdout)

@@ -8,11 +8,12 @@ import polars as pl
 from jumar.profiling.profile import Profile
 from jumar.profiling.views.host_calls import Cause, causes
 from jumar.profiling.views.intervals import difference, merged, segments, spans, union
+from jumar.profiling.views.roofline import same_cost
 from jumar.profiling.views.view import Options
 from jumar.profiling.views.windows import (
     as_spans,
     communication_spans,
-    computing,
+    computes,
     computing_spans,
     steady,
     step_windows,
@@ -63,11 +64,10 @@ def ms(nanoseconds: float) -> str:
 
 
 _USED = (
-    *("rank", "name", "type", "core", "start_ns", "duration_ns", "block_num", "flops", "bytes"),
-    *("input_shapes", "input_types", "input_formats"),
-    *("output_shapes", "output_types", "output_formats"),
+    *("rank", "type", "core", "start_ns", "duration_ns", "same"),
+    *("input_shapes", "input_types", "input_formats", "output_types", "output_formats"),
 )
-"""What findings take of ops; of the others there are twice as many, and filtering copies them."""
+"""What findings take of ops; filtering copies, and a million ops have some fifty columns."""
 
 _EQUAL = 0.98
 """Ranks that step together differ by the jitter of their last op."""
@@ -116,15 +116,26 @@ class Case:
         """The rows of this rank that lie in its steady steps."""
         if self.windows.is_empty():
             return table.clear()
+        return table.filter(self._is_mine())
+
+    def _is_mine(self) -> pl.Expr:
         first, last = self.windows["begin_ns"].min(), self.windows["end_ns"].max()
-        return table.filter(
-            (pl.col("rank").fill_null(0) == self.rank) & pl.col("start_ns").is_between(first, last)
-        )
+        own = pl.col("rank").fill_null(0) == self.rank
+        return own & pl.col("start_ns").is_between(first, last)
 
     @cached_property
     def ops(self) -> pl.DataFrame:
-        """The computing ops of this rank."""
-        return self.mine(computing(self.profile.ops.select(_USED)))
+        """The computing ops of this rank, with `same` where they cost the same."""
+        ops = self.profile.ops
+        if self.windows.is_empty():
+            return ops.clear().with_columns(same_cost()).select(_USED)
+        return (
+            ops.lazy()
+            .with_columns(same_cost())
+            .filter(computes(ops) & self._is_mine())
+            .select(_USED)
+            .collect()
+        )
 
     @cached_property
     def inside(self) -> pl.DataFrame:

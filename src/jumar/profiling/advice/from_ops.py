@@ -3,13 +3,12 @@
 import polars as pl
 
 from jumar.profiling.advice.finding import Case, Finding, carved, ms
-from jumar.profiling.profile import Profile
 from jumar.profiling.views.aicpu import ai_cpu
 from jumar.profiling.views.casts import is_cast, is_format_change
 from jumar.profiling.views.frequency import DROP, clocks
 from jumar.profiling.views.intervals import spans
 from jumar.profiling.views.op_costs import family
-from jumar.profiling.views.roofline import limits, same_cost, the_chip
+from jumar.profiling.views.roofline import limits, the_chip
 from jumar.profiling.views.view import Impossible
 
 _SHOWN = 3
@@ -191,14 +190,14 @@ def low_clock(case: Case) -> list[Finding]:
 def head_room(case: Case) -> list[Finding]:
     """Types of ops that are far from what the chip could do."""
     try:
-        told = limits(_only(case), the_chip(case.profile, case.options))
+        told = limits(case.profile, the_chip(case.profile, case.options))
     except Impossible:
         return []
     least = (pl.col("least_ns") / _REACHABLE).round().cast(pl.Int64)
     told = told.select("same", "bound", least.alias("least_ns")).drop_nulls("least_ns")
     changes = is_cast(case.ops) | is_format_change(case.ops)
     ops = case.ops.filter(~changes & pl.col("core").is_in(_WITH_LIMITS))
-    ops = ops.with_columns(same_cost()).join(told, on="same", how="inner")
+    ops = ops.join(told, on="same", how="inner")
     room = (pl.col("duration_ns") - pl.col("least_ns")).clip(lower_bound=0)
     ops = ops.with_columns(room.alias("room_ns")).filter(pl.col("room_ns") > 0)
     found: list[Finding] = []
@@ -231,10 +230,3 @@ _BY_BOUND = {
     "launch": "It is too small to be worth starting: put several of it together (foreach or fused "
     "optimizers, a larger batch).",
 }
-
-
-def _only(case: Case) -> Profile:
-    """The profile with the ops of this case alone."""
-    from dataclasses import replace
-
-    return replace(case.profile, ops=case.ops)

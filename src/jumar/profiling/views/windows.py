@@ -37,8 +37,12 @@ def _talks(ops: pl.DataFrame) -> pl.Expr:
 
 def computing(ops: pl.DataFrame) -> pl.DataFrame:
     """The ops that compute: all but collectives and copies between host and device."""
-    copies = pl.col("core").is_in(_COPIES).fill_null(False)
-    return ops.filter(~_talks(ops) & ~copies)
+    return ops.filter(computes(ops))
+
+
+def computes(ops: pl.DataFrame) -> pl.Expr:
+    """Whether an op computes, for filters that have more to ask."""
+    return ~_talks(ops) & ~pl.col("core").is_in(_COPIES).fill_null(False)
 
 
 def communicating(ops: pl.DataFrame) -> pl.DataFrame:

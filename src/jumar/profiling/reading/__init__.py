@@ -121,7 +121,7 @@ def _part(source: Source) -> Part:
         if not source.kind:
             return _broken(source, "its header is not that of a known table")
         return reader(source.path, source.shown, source.kind)
-    except (BrokenJson, OSError, pl.exceptions.PolarsError) as error:
+    except (BrokenJson, OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         return _broken(source, str(error).splitlines()[0] if str(error) else type(error).__name__)
 
 

@@ -5,7 +5,7 @@ from typing import Final
 import polars as pl
 
 from jumar.profiling.profile import COMMUNICATION, Missing
-from jumar.profiling.reading.kineto import LAYERS, left_out, steps_of
+from jumar.profiling.reading.kineto import LAYERS, kept_calls, steps_of
 from jumar.profiling.reading.nesting import step_at, with_waits
 from jumar.profiling.reading.part import Part
 from jumar.profiling.reading.trace import Trace
@@ -40,8 +40,9 @@ def part_of(trace: Trace, shown: str) -> Part:
     ops = ops.with_columns(step_at(ops["start_ns"], steps).alias("step"))
     statistics = {"overlap_analysis": _overlap(slices), "frequency": _clocks(trace.clocks)}
     missing = [Missing(file=shown, what=f"the end: {trace.problem}")] if trace.problem else []
-    if trace.shortest_ns:
-        missing.append(left_out(trace, shown))
+    calls_of_all = pl.concat([_python_calls(calls), _cann_calls(slices)])
+    host, gaps = kept_calls(trace, calls_of_all, shown)
+    missing += gaps
     return Part(
         file=shown,
         kind="trace",
@@ -49,7 +50,7 @@ def part_of(trace: Trace, shown: str) -> Part:
         device="npu",
         ops=ops,
         steps=steps,
-        host=pl.concat([_python_calls(calls), _cann_calls(slices)]),
+        host=host,
         statistics={name: table for name, table in statistics.items() if table.height},
         missing=tuple(missing),
     )

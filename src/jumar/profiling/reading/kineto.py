@@ -9,7 +9,7 @@ from jumar.profiling.profile import COMMUNICATION, Missing
 from jumar.profiling.reading.exact import nanoseconds_of
 from jumar.profiling.reading.nesting import innermost, self_times, step_at, with_waits
 from jumar.profiling.reading.part import Part
-from jumar.profiling.reading.trace import Trace
+from jumar.profiling.reading.trace import KEPT_CALLS, Trace
 
 LAYERS: Final = {
     "cpu_op": "op",
@@ -57,8 +57,8 @@ def part_of(trace: Trace, shown: str) -> Part:
             )
     if trace.problem:
         missing.append(Missing(file=shown, what=f"the end: {trace.problem}"))
-    if trace.shortest_ns:
-        missing.append(left_out(trace, shown))
+    host, gaps = kept_calls(trace, host_of(calls), shown)
+    missing += gaps
     distributed = trace.beside.get("distributedInfo")
     rank = distributed.get("rank") if isinstance(distributed, dict) else None
     return Part(
@@ -68,17 +68,35 @@ def part_of(trace: Trace, shown: str) -> Part:
         device="cuda" if kernels.height else "cpu",
         ops=ops,
         steps=steps,
-        host=host_of(calls),
+        host=host,
         missing=tuple(missing),
         rank=rank if type(rank) is int and 0 <= rank < 1 << 20 else None,
         chip=_chip(trace.beside.get("deviceProperties")),
     )
 
 
-def left_out(trace: Trace, shown: str) -> Missing:
-    """What stands for the calls that were too many to keep."""
+def kept_calls(trace: Trace, host: pl.DataFrame, shown: str) -> tuple[pl.DataFrame, list[Missing]]:
+    """The longest of the calls on the host, with what is said of those that were left out.
+
+    Ops of a device are linked to their launches before; without a bound, the host's side of a long
+    capture would be most of the memory that a profile takes.
+    """
+    gaps: list[Missing] = []
+    if trace.shortest_ns:
+        gaps.append(_left_out("Python calls", trace.shortest_ns, shown))
+    if host.height > KEPT_CALLS:
+        shortest = host["duration_ns"].top_k(KEPT_CALLS).min()
+        shortest = int(shortest) if isinstance(shortest, int) else 0
+        host = host.filter((pl.col("duration_ns") > shortest) | (pl.col("layer") == "mark"))
+        gaps.append(_left_out("calls on the host", shortest, shown))
+    return host, gaps
+
+
+def _left_out(what: str, shortest_ns: int, shown: str) -> Missing:
     return Missing(
-        file=shown, what=f"Python calls shorter than {trace.shortest_ns / 1000:.3f} us, left out"
+        file=shown,
+        what=f"{what} of {shortest_ns / 1000:.3f} us and less: there are too many to keep",
+        needed_for=("short calls on the host",),
     )
 
 

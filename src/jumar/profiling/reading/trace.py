@@ -18,7 +18,6 @@ KEPT_CALLS: Final = 1_000_000
 _CALLS: Final = {
     "name": True,
     "category": True,
-    "pid": True,
     "thread": True,
     "start_ns": False,
     "duration_ns": False,
@@ -148,7 +147,6 @@ class Trace:
             (
                 event.get("name", ""),
                 category,
-                event.get("pid"),
                 event.get("tid"),
                 start,
                 duration,

@@ -22,7 +22,13 @@ from jumar.training.distribution import (
     share_text,
     wait_for_ranks,
 )
-from jumar.training.profiling import RAW, Capture, CapturePlan, CaptureSettings, Recorded
+from jumar.training.profiling import (
+    Capture,
+    CapturePlan,
+    CaptureSettings,
+    Recorded,
+    raw_folder,
+)
 from jumar.training.profiling_ranges import ModuleRanges, named_layers
 from jumar.training.profiling_steps import record_steps
 from jumar.training.progress import Console
@@ -132,7 +138,7 @@ def create_capture(
             settings=settings,
             ranges=ModuleRanges(named_layers(task.model, task.objectives)),
             device=device,
-            folder=run.path / RAW,
+            folder=raw_folder(run.path, ranks),
             keep=keep,
         )
     )

@@ -198,6 +198,16 @@ def _train(
                 write_json(run.environment, environment)
                 console.keep_log(run.log)
 
+        capture = create_capture(
+            CaptureSettings() if request.profile and not request.dry_run else None,
+            task,
+            recorded,
+            environment,
+            run=run,
+            device=device,
+            ranks=ranks,
+            console=console,
+        )
         trainer = Trainer(
             task,
             plan,
@@ -208,22 +218,15 @@ def _train(
             stop=stop,
             policy=policy,
             versions=_versions(environment),
-            capture=create_capture(
-                CaptureSettings() if request.profile and not request.dry_run else None,
-                task,
-                recorded,
-                environment,
-                run=run,
-                device=device,
-                ranks=ranks,
-                console=console,
-            ),
+            capture=capture,
         )
         if checkpoint is not None:
             trainer.resume(checkpoint)
             console.line(f"going on from step {checkpoint.step} ({checkpoint.path})")
         wait_for_ranks(ranks)
         outcome = trainer.train(dry_run=request.dry_run, begin=begin)
+        if capture.is_cut_short:
+            console.line("no profile: the run ended before all of its steps were recorded")
         say_unreadable(console, trainer.unreadable)
         _say_end(console, run, outcome, dry_run=request.dry_run)
         return outcome.exit_code

@@ -6,6 +6,7 @@ return at once and its marks are one shared context that does nothing; the bench
 """
 
 import os
+import shutil
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -17,12 +18,11 @@ from torch.profiler import record_function
 
 from jumar.device import Device, Recorder, create_recorder, synchronize
 from jumar.errors import UserError
+from jumar.training.distribution import Ranks
 from jumar.training.profiling_ranges import ModuleRanges
 
 DATA: Final = "data"
 """Waiting for a batch; `enumerate(DataLoader)`, which torch marks by itself, lies within it."""
-RAW: Final = "profile-npu"
-"""Folder of a run on an NPU: what torch_npu's profiler left, from which `profile/` is made."""
 STEP: Final = "ProfilerStep#"
 """With its number, the mark of a step in every profiler of torch."""
 FORWARD: Final = "forward"
@@ -77,6 +77,11 @@ class CaptureSettings:
             )
         if self.warm_up < 0:
             raise UserError(f"{self.warm_up} steps of warm-up", where="--warm-up", todo="0 or more")
+
+
+def raw_folder(run: Path, ranks: Ranks) -> Path:
+    """Of a run on an NPU: what torch_npu's profiler left, from which `profile/` is made."""
+    return run / "profile-npu" / f"rank-{ranks.rank}"
 
 
 MOST_STEPS: Final = 200
@@ -139,6 +144,8 @@ class Capture:
         self._plain_ms: list[float] = []
         self.span = 0 if plan is None else plan.settings.warm_up + plan.settings.steps
         """Steps until the last recorded one, which are slower than others."""
+        self.is_cut_short = plan is not None
+        """Whether it has yet to record all that it was to record."""
 
     def check(self, left: int | None) -> None:
         """That the run has the steps.
@@ -201,6 +208,7 @@ class Capture:
         if last:
             recorder = self._recorder
             self._stop()
+            self.is_cut_short = False
             plan.keep(
                 Recorded(
                     recorder=recorder,
@@ -214,6 +222,8 @@ class Capture:
         # Kineto prints a line of its own at start and stop.
         os.environ.setdefault("KINETO_LOG_LEVEL", "99")
         settings = plan.settings
+        if plan.device.kind == "npu":
+            shutil.rmtree(plan.folder, ignore_errors=True)  # of an earlier capture
         recorder = create_recorder(
             plan.device, plan.folder, steps=settings.steps, warm_up=min(settings.warm_up, 1)
         )

@@ -20,7 +20,7 @@ from jumar.profiling.profile import STEPS_SCHEMA, Profile
 from jumar.profiling.views.step_split import step_split
 from jumar.profiling.writing import write_csv
 from jumar.training.distribution import Ranks
-from jumar.training.profiling import DATA, RAW, STEP, CaptureSettings, Recorded
+from jumar.training.profiling import DATA, STEP, CaptureSettings, Recorded, raw_folder
 from jumar.training.profiling_layers import Event, launched_layers, note_modules
 from jumar.training.run_directory import write_json
 
@@ -54,7 +54,8 @@ class Kept:
         if self.plain_step_ms is not None:
             plain = f" ({self.plain_step_ms:.1f} ms each before, without recording)"
         return (
-            f"profile: {self.folder}: {self.ops} ops, {self.step_ms:.1f} ms a recorded step{plain}"
+            f"profile: {self.folder}: {self.ops} ops, {100 * self.in_layers:.0f} % of their time "
+            f"in layers, {self.step_ms:.1f} ms a recorded step{plain}"
         )
 
 
@@ -90,10 +91,11 @@ def write_profile(
     try:
         shutil.rmtree(beside, ignore_errors=True)
         beside.mkdir(parents=True)
-        events, around = _events(recorded, run, beside, device)
+        events, around = _events(recorded, run, beside, device, ranks)
         note_modules(events)
         _write_trace(beside / TRACE, events, around)
-        kept = _tables(recorded, run, beside, events, final, device)
+        raw = raw_folder(run, ranks) if device.kind == "npu" else None
+        kept = _tables(recorded, beside, events, final=final, raw=raw)
         record = {
             "device": asdict(device),
             "rank": ranks.rank,
@@ -118,13 +120,14 @@ def write_profile(
 
 
 def _events(
-    recorded: Recorded, run: Path, folder: Path, device: Device
+    recorded: Recorded, run: Path, folder: Path, device: Device, ranks: Ranks
 ) -> tuple[list[Event], dict[str, Any]]:
     """The events of the trace, and what stands beside them."""
     if device.kind == "npu":
-        found = sorted((run / RAW).glob("*/ASCEND_PROFILER_OUTPUT/trace_view.json"))
+        raw = raw_folder(run, ranks)
+        found = sorted(raw.glob("*/ASCEND_PROFILER_OUTPUT/trace_view.json"))
         if not found:
-            raise ValueError(f"the profiler of the NPU left no trace_view.json in {run / RAW}")
+            raise ValueError(f"the profiler of the NPU left no trace_view.json in {raw}")
         return json.loads(found[-1].read_text(encoding="utf-8")), {}
     plain = folder / "trace.json"
     recorded.recorder.export_chrome_trace(str(plain))
@@ -147,16 +150,11 @@ def _write_trace(path: Path, events: Sequence[Event], around: Mapping[str, Any])
 
 
 def _tables(
-    recorded: Recorded,
-    run: Path,
-    folder: Path,
-    events: Sequence[Event],
-    final: Path,
-    device: Device,
+    recorded: Recorded, folder: Path, events: Sequence[Event], *, final: Path, raw: Path | None
 ) -> Kept:
     """Write the tables that the readers make of the trace."""
-    if device.kind == "npu":
-        profile = _with_layers(jumar.profiling.read(run / RAW), events)
+    if raw is not None:
+        profile = _with_layers(jumar.profiling.read(raw), events)
     else:
         profile = jumar.profiling.read(folder / TRACE)
     write_csv(replace(profile, steps=_steps(profile)), folder)

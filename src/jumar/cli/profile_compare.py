@@ -219,7 +219,7 @@ def _print_heads(pair: "Comparison", console: "Console") -> None:
     ratio = pair.before_ns / max(pair.after_ns, 1)
     console.print(
         f"change {_ms(pair.delta_ns, pair.steps):+.3f} ms a step, {ratio:.2f} times as fast; "
-        f"{pair.steps} steps of each",
+        f"{pair.steps} step{'s' if pair.steps > 1 else ''} of each",
         soft_wrap=True,
     )
     for note in pair.notes:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from jumar.errors import UserError
-from jumar.porting.tree.additions import additions
 from jumar.porting.options import PortOptions
 from jumar.porting.report.json_report import read_report
+from jumar.porting.tree.additions import additions
 from jumar.porting.tree.porting import port_tree
 from tests.cli.command_line import jumar
 from tests.cli.in_process import here

@@ -12,8 +12,7 @@ _TRAINING = ("minimize", "apply_gradients", "compute_gradients")
 _REASON = Text(
     en="the optimizer stands in a branch of the graph: the NPU cannot fuse the step across it, and "
     "a loss scale's skipped step is a branch within a branch",
-    zh="优化器位于图的条件分支中：NPU 无法跨分支融合训练步，"
-    "loss scale 跳过一步时会形成嵌套分支",
+    zh="优化器位于图的条件分支中：NPU 无法跨分支融合训练步，loss scale 跳过一步时会形成嵌套分支",
 )
 _TODO = Text(
     en="train unconditionally, and choose by a factor: multiply the learning rate or the gradients "

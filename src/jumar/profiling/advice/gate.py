@@ -52,7 +52,7 @@ def _share(
     profile: Profile, chosen: Callable[[pl.DataFrame], pl.Expr], column: str, needs: str
 ) -> float:
     """Percent of the time of computing ops."""
-    ops = computing(profile.ops.select("name", "type", "core", "duration_ns"))
+    ops = computing(profile.ops.select("name", "type", "core", "duration_ns", "input_types"))
     if ops.is_empty() or ops[column].null_count() == ops.height:
         raise Impossible(needs, LEVEL_1)
     part = ops.filter(chosen(ops))["duration_ns"].sum()

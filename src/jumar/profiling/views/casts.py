@@ -9,6 +9,7 @@ from jumar.profiling.views.view import LEVEL_1, Options, milliseconds, require
 from jumar.profiling.views.windows import computing
 
 CASTS: Final = ("cast", "to", "_to_copy")
+COPIES: Final = ("copy_",)
 FORMATS: Final = (
     "transdata",
     "transdatarnn",
@@ -30,8 +31,21 @@ def _of_types(ops: pl.DataFrame, wanted: tuple[str, ...]) -> pl.Expr:
 
 
 def is_cast(ops: pl.DataFrame) -> pl.Expr:
-    """Whether an op changes the dtype."""
-    return _of_types(ops, CASTS)
+    """Whether an op changes the dtype.
+
+    PyTorch on CPU and CUDA casts by `aten::copy_`, from its second tensor into its first: that is a
+    cast where the two have different types, and a copy elsewhere.
+    """
+    types = [str(text) for text in ops["input_types"].drop_nulls().unique()]
+    differing = [text for text in types if _copies_between_types(text)]
+    copies = _of_types(ops, COPIES) & pl.col("input_types").is_in(differing).fill_null(False)
+    return _of_types(ops, CASTS) | copies
+
+
+def _copies_between_types(text: str) -> bool:
+    target, _, rest = text.partition(";")
+    source = rest.partition(";")[0]
+    return bool(target and source) and target != source
 
 
 def is_format_change(ops: pl.DataFrame) -> pl.Expr:

@@ -161,6 +161,29 @@ def test_what_only_the_run_knows_is_no_finding(line):
     assert rules_with(line) == []
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("2**4", []),
+        ("10 * 2**2", []),
+        ("2.0**4", ["lint-option-type"]),
+        (f"1{'0' * 400} * 1.5", []),
+    ],
+)
+def test_a_power_of_integers_is_one_and_what_no_float_holds_is_unknown(value, expected):
+    assert rules_with(f'custom_op.parameter_map["iterations_per_loop"].i = {value}') == expected
+
+
+def test_a_name_within_its_own_json_is_not_known():
+    lines = """\
+def f():
+    global options
+    options = json.dumps({"output": options})
+    custom_op.parameter_map["profiling_options"].s = options
+"""
+    assert rules("import json\n" + lines) == ["lint-option-unused"]
+
+
 def test_two_blocks_in_one_scope_are_two():
     second = """
 custom_op = other.graph_options.rewrite_options.custom_optimizers.add()

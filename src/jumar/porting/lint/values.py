@@ -2,6 +2,7 @@
 
 import ast
 import json
+import math
 
 from jumar.porting.edits import Finding
 from jumar.porting.npu.options import OptionProblem, Plain
@@ -121,7 +122,7 @@ def _called(module: Module, call: ast.Call, depth: int) -> Plain | None:
     if not call.args:
         return None
     if name == "dumps" and module.name_of(call.func) == "json.dumps":
-        return _dumped(module, call.args[0])
+        return _dumped(module, call.args[0], depth)
     value = constant(module, call.args[0], depth)
     if name in ("as_bytes", "bytes"):
         return value.encode() if isinstance(value, str) else value
@@ -132,26 +133,22 @@ def _called(module: Module, call: ast.Call, depth: int) -> Plain | None:
     return value if name in ("as_str", "as_text", "as_str_any") else None
 
 
-def _dumped(module: Module, node: ast.expr) -> str | None:
-    """The JSON of a dictionary that is written out; values only known at run time become text."""
+def _dumped(module: Module, node: ast.expr, depth: int) -> str | None:
+    """The JSON of a dictionary that is written out, where all of it is known."""
     if isinstance(node, ast.Name):
         node = bound_once(module, node) or node
     if not isinstance(node, ast.Dict):
         return None
     content: dict[str, object] = {}
     for key, value in zip(node.keys, node.values, strict=True):
-        name = constant(module, key) if key is not None else None
+        name = constant(module, key, depth) if key is not None else None
         if not isinstance(name, str):
             return None
-        known = constant(module, value)
-        if known is None:
+        known = constant(module, value, depth)
+        if known is None or isinstance(known, bytes):
             return None
         content[name] = known
-    return json.dumps(content) if all(map(_is_json, content.values())) else None
-
-
-def _is_json(value: object) -> bool:
-    return not isinstance(value, bytes)
+    return json.dumps(content)
 
 
 def _computed(module: Module, node: ast.BinOp, depth: int) -> Plain | None:
@@ -164,12 +161,22 @@ def _computed(module: Module, node: ast.BinOp, depth: int) -> Plain | None:
             return left + right
     if not (isinstance(left, int | float) and isinstance(right, int | float)):
         return None
-    if isinstance(node.op, ast.Add):
-        return left + right
-    if isinstance(node.op, ast.Sub):
-        return left - right
-    if isinstance(node.op, ast.Mult):
-        return left * right
-    # A script may hold 9**9**9, which nobody waits for.
-    small = isinstance(right, int) and 0 <= right <= 64 and abs(left) <= 1024
-    return float(left**right) if isinstance(node.op, ast.Pow) and small else None
+    try:
+        if isinstance(node.op, ast.Add):
+            return left + right
+        if isinstance(node.op, ast.Sub):
+            return left - right
+        if isinstance(node.op, ast.Mult):
+            return left * right
+        # A script may hold 9**9**9, which nobody waits for.
+        if isinstance(node.op, ast.Pow) and isinstance(right, int) and 0 <= right <= 64:
+            return _power(left, right) if abs(left) <= 1024 else None
+    except OverflowError:
+        # A float and an integer that is too long to become one.
+        return None
+    return None
+
+
+def _power(base: float, exponent: int) -> float:
+    """A product, which is an integer where the base is one."""
+    return math.prod([base] * exponent)

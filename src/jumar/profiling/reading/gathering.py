@@ -40,6 +40,7 @@ _STEPS_FROM: Final = (
     "mindspore_step_trace",
 )
 _SAME_OP: Final = ("device", "stream", "task", "name", "start_ns", "duration_ns")
+_SAME_COLLECTIVE: Final = ("rank", "step", "name", "group")
 _TABLES: Final[Mapping[str, Mapping[str, pl.DataType]]] = {
     "ops": OPS_SCHEMA,
     "steps": STEPS_SCHEMA,
@@ -137,11 +138,17 @@ def _tables(parts: Sequence[Part]) -> dict[str, pl.DataFrame]:
             if len(host) > 1
             else host[0]
         )
-    collectives = [part.collectives for part in parts if part.collectives is not None]
+    # A table that a broken database could not give has no columns either.
+    collectives = [
+        part.collectives
+        for part in parts
+        if part.collectives is not None and part.collectives.height
+    ]
     if collectives:
-        result["collectives"] = pl.concat(collectives, how="diagonal_relaxed").unique(
-            ["step", "name", "group"], maintain_order=True
-        )
+        # The file of a cluster has the same collective once a rank.
+        rows = pl.concat(collectives, how="diagonal_relaxed")
+        same = [name for name in _SAME_COLLECTIVE if name in rows.columns]
+        result["collectives"] = rows.unique(same, maintain_order=True)
     links = [part.links for part in parts if part.links is not None and part.kind != "sqlite"]
     links = links or [part.links for part in parts if part.links is not None]
     if links:

@@ -51,9 +51,9 @@ class Block:
     open: bool = False
 
 
-def lint_blocks(module: Module) -> Iterator[Finding]:
-    """The findings of all blocks of a script."""
-    for block in find_blocks(module):
+def lint_blocks(module: Module, blocks: list[Block]) -> Iterator[Finding]:
+    """The findings of the blocks of a script, which `find_blocks` gives."""
+    for block in blocks:
         named = constant(module, block.name) if block.name is not None else None
         if isinstance(named, str) and named != NAME:
             # TensorRTOptimizer is another one; NPUOptimizer, NpuOptimiser are meant to be this.

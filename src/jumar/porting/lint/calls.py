@@ -59,7 +59,6 @@ def lint_calls(module: Module) -> Iterator[Finding]:
 def arguments_of(call: ast.Call, names: tuple[str, ...]) -> tuple[dict[str, ast.expr], bool]:
     """The arguments by name, and whether all of them are seen (no `*args`, no `**kwargs`)."""
     given: dict[str, ast.expr] = {}
-    whole = True
     for name, value in zip(names, call.args, strict=False):
         if isinstance(value, ast.Starred):
             break

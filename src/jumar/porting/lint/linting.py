@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jumar.errors import UserError
 from jumar.porting.edits import FileReport, Finding, Text, TreeReport
-from jumar.porting.lint.blocks import lint_blocks
+from jumar.porting.lint.blocks import find_blocks, lint_blocks
 from jumar.porting.lint.calls import lint_calls
 from jumar.porting.lint.names import lint_names
 from jumar.porting.lint.overridden import lint_overridden
@@ -47,12 +47,13 @@ def lint_source(path: str, text: str, *, project: Project | None = None) -> tupl
     if not any(mark in text for mark in _MARKS):
         return ()
     module = Module(text, path, project or Project(Path(os.devnull)))
+    blocks = find_blocks(module)
     found = [
-        *lint_blocks(module),
+        *lint_blocks(module, blocks),
         *lint_calls(module),
         *lint_names(module),
-        *lint_overridden(module),
-        *lint_rewriters(module),
+        *lint_overridden(module, blocks),
+        *lint_rewriters(module, blocks),
     ]
     return tuple(sorted(found, key=lambda one: (one.place, one.rule)))
 

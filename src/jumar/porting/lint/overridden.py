@@ -8,7 +8,7 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from jumar.porting.edits import Finding, Text
-from jumar.porting.lint.blocks import Block, find_blocks
+from jumar.porting.lint.blocks import Block
 from jumar.porting.lint.calls import arguments_of
 from jumar.porting.lint.values import constant, finding, is_npu
 from jumar.porting.npu.option_rules import (
@@ -18,19 +18,17 @@ from jumar.porting.npu.option_rules import (
 )
 from jumar.porting.npu.options import OptionProblem, Plain
 from jumar.porting.script.module import Module
-from jumar.porting.script.scopes import Scope
 
 SOURCE = "Ascend/tensorflow npu_bridge/estimator/npu/npu_estimator.py"
 
 
-def lint_overridden(module: Module) -> Iterator[Finding]:
+def lint_overridden(module: Module, blocks: list[Block]) -> Iterator[Finding]:
     """Settings of blocks whose config goes to an NPURunConfig that says something else."""
     calls = [
         node
         for node in module.scopes.nodes
         if isinstance(node, ast.Call) and is_npu(module, node.func, "NPURunConfig")
     ]
-    blocks = find_blocks(module) if calls else []
     for call in calls:
         given, whole = arguments_of(call, RUN_CONFIG_POSITIONAL)
         config = given.get("session_config")
@@ -45,11 +43,7 @@ def lint_overridden(module: Module) -> Iterator[Finding]:
 def _home(module: Module, name: ast.Name) -> tuple[int, str] | None:
     """A variable that is bound once: its scope and name."""
     scope, bindings = module.scopes.lookup(name)
-    return (_key(scope), name.id) if scope is not None and len(bindings) == 1 else None
-
-
-def _key(scope: Scope) -> int:
-    return id(scope)
+    return (id(scope), name.id) if scope is not None and len(bindings) == 1 else None
 
 
 def _config_of(module: Module, block: Block) -> tuple[int, str] | None:

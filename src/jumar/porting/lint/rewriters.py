@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from jumar.porting.edits import Finding, Text
-from jumar.porting.lint.blocks import NAME, find_blocks
+from jumar.porting.lint.blocks import NAME, Block
 from jumar.porting.lint.values import constant, finding, last_part
 from jumar.porting.npu.options import OptionProblem
 from jumar.porting.script.module import Module
@@ -25,11 +25,11 @@ class _Given:
     wrapped: bool = False
 
 
-def lint_rewriters(module: Module) -> Iterator[Finding]:
-    """The findings of all blocks of a script."""
+def lint_rewriters(module: Module, blocks: list[Block]) -> Iterator[Finding]:
+    """The findings of the blocks of a script."""
     seen: dict[ast.AST, _Given] = {}
     told: set[ast.expr] = set()
-    for block in find_blocks(module):
+    for block in blocks:
         added = block.added
         if added is None or block.name is None or constant(module, block.name) != NAME:
             continue

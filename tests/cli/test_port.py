@@ -18,6 +18,25 @@ from tests.porting.trees import SESSION, content, write_files
 MAIN = "if __name__ == '__main__':\n    pass\n"
 
 
+BROKEN_RULE = """\
+import sys
+
+from jumar.cli.main import run
+from jumar.porting.edits import Text
+from jumar.porting.rewriting.registry import rule
+
+
+@rule("broken", title=Text(en="a", zh="a"), source="a")
+def broken(tree, view):
+    raise KeyError(view.module.path)
+    yield
+
+
+run(sys.argv[1:])
+"""
+"""The command line with a rule that stops with an error of its own."""
+
+
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     return write_files(
@@ -204,3 +223,16 @@ def test_the_command_works_in_a_process_of_its_own(tree: Path, tmp_path: Path) -
     write_files(tree, {f"m{number}.py": SESSION * 40 for number in range(20)})
     shown = jumar("port", "tree", "--to", "out", "--jobs", "2", cwd=tmp_path).stdout
     assert "ported 21" in shown
+
+
+@pytest.mark.parametrize("more", [(), ("--jobs", "2"), ("--json",), ("--to", "out")])
+def test_a_defect_of_a_rule_is_no_success(
+    more: tuple[str, ...], tree: Path, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-c", BROKEN_RULE, "port", "tree", "--quiet", *more]
+    done = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    assert done.stderr.startswith("jumar: train.py: a defect of jumar, please report it: ")
+    assert done.stderr.count("\n") == 1
+    if "--to" in more:
+        assert (tmp_path / "out" / "train.py").read_bytes() == (tree / "train.py").read_bytes()

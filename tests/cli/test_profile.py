@@ -53,6 +53,15 @@ def test_json_holds_the_rows_of_the_views_that_were_asked_for(small: Path) -> No
     assert list(told["views"]) == ["types"]
     assert [line["type"] for line in told["views"]["types"]] == ["Add", "Cast", "TopK"]
     assert told["views"]["types"][0]["total_ms"] == 0.01
+    assert told["peak_rates"] is None
+
+
+def test_whoever_sees_head_room_sees_that_the_chips_rates_are_unverified(small: Path) -> None:
+    ask = ("profile", "show", small, "--view", "roofline")
+    assert "Ascend 910B3 (assumed" in here(*ask, cwd=small.parent).out
+    assert ", estimate, unverified: " in here(*ask, cwd=small.parent).out
+    told = json.loads(here(*ask, "--json", cwd=small.parent).out)
+    assert ", estimate, unverified: " in told["peak_rates"]
 
 
 def test_every_view_is_written_as_csv(small: Path, tmp_path: Path) -> None:
@@ -75,6 +84,7 @@ def test_a_view_that_is_impossible_leaves_with_2_and_says_what_it_needs(small: P
 def test_wrong_names_and_numbers_are_users_errors(small: Path) -> None:
     ask = ("profile", "show", small)
     assert "collectives" in here(*ask, "--view", "colectives", cwd=small.parent, code=2).message
+    here(*ask, "--view", "all", "--view", "colectives", cwd=small.parent, code=2)
     assert "0 or more" in here(*ask, "--top", "-1", cwd=small.parent, code=2).message
     here("profile", "show", cwd=small.parent, code=2)
     here("profile", "show", "nowhere", cwd=small.parent, code=2)

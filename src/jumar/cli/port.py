@@ -143,7 +143,12 @@ def port(
         print(dumps(ported))
     elif not quiet:
         _print(ported, added, written, lang, to=to)
-    return int(exit_code and bool(ported.count("ported") or added.files))
+    defects = [file for file in ported.files if file.defect]
+    for file in defects:
+        said = file.note.in_language(lang) if file.note else ""
+        sys.stderr.write(f"jumar: {file.path}: {said}\n")
+    changes = bool(ported.count("ported") or added.files)
+    return int(bool(defects) or (exit_code and changes))
 
 
 def _check(to: Path | None, in_place: bool, force: bool, jobs: int | None) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,6 +33,9 @@ Views = Annotated[tuple[str, ...], Parameter(negative=(), consume_multiple=False
 
 FIRST_VIEWS = ("todo", "steps", "types", "ops", "aicpu-time")
 """What is shown without --view."""
+
+_WITH_RATES = frozenset({"todo", "roofline", "cores"})
+"""Views that hold ops against the chip table."""
 
 
 @app.command
@@ -73,16 +76,18 @@ def show(
         raise UserError("no profile given", todo="Name its folder or a file of it.")
     if top < 0:
         raise UserError(f"{top} rows", where="--top", todo="Give 0 or more; 0 shows all.")
-    asked = [name for name in view if name != "all"]
-    names = list(VIEWS) if "all" in view else [find_view(name).name for name in asked]
+    asked = [find_view(name).name for name in view if name != "all"]
+    names = list(VIEWS) if "all" in view else asked
     profile = read(list(paths))
-    tables, impossible = _made(profile, names or FIRST_VIEWS, Options(top=top, chip=chip))
+    options = Options(top=top, chip=chip)
+    tables, impossible = _made(profile, names or FIRST_VIEWS, options)
     if json_:
         from jumar.cli.profile_tables import as_json
 
-        print(as_json(profile, tables, impossible))
+        rates = _peak_rates(profile, tables, options)
+        print(as_json(profile, tables, impossible, peak_rates=rates))
     else:
-        _print(profile, tables, impossible, Options(top=top, chip=chip), is_first=not names)
+        _print(profile, tables, impossible, options, is_first=not names)
     if csv is not None:
         from jumar.cli.profile_tables import write_tables
 
@@ -111,9 +116,19 @@ def _made(
         except Impossible as missing:
             impossible[name] = str(missing)
             continue
-        cut = made.ranking and options.top and name != "todo"
+        cut = made.ranking and options.top
         tables[name] = table.head(options.top) if cut else table
     return tables, impossible
+
+
+def _peak_rates(profile: "Profile", names: Iterable[str], options: "Options") -> str:
+    """Whose peak rates the views use and where these come from; empty where they use none."""
+    from jumar.profiling.views.chips import chip_of
+
+    if not _WITH_RATES.intersection(names):
+        return ""
+    chip = chip_of(profile, options.chip)
+    return "" if chip is None else chip.says
 
 
 def _print(
@@ -129,7 +144,6 @@ def _print(
     from jumar.cli.profile_tables import head, print_table, print_todo, shown
     from jumar.profiling.advice.todo import pace
     from jumar.profiling.views import VIEWS
-    from jumar.profiling.views.chips import chip_of
 
     console = Console(file=sys.stdout, highlight=False, markup=False)
     for line in head(profile):
@@ -141,9 +155,9 @@ def _print(
             print_todo(table, console)
         else:
             print_table(table, console)
-        chip = chip_of(profile, options.chip) if name in ("todo", "roofline", "cores") else None
-        if chip is not None:
-            console.print(f"  chip: {shown(chip.says, 300)}", style="dim", soft_wrap=True)
+        rates = _peak_rates(profile, [name], options)
+        if rates:
+            console.print(f"  chip: {shown(rates, 300)}", style="dim", soft_wrap=True)
     if impossible:
         console.print("\nNot possible with this profile", style="bold")
         for name, why in impossible.items():

@@ -117,14 +117,19 @@ def plain_rows(table: "pl.DataFrame") -> list[dict[str, Any]]:
 
 
 def as_json(
-    profile: "Profile", tables: Mapping[str, "pl.DataFrame"], impossible: Mapping[str, str]
+    profile: "Profile",
+    tables: Mapping[str, "pl.DataFrame"],
+    impossible: Mapping[str, str],
+    *,
+    peak_rates: str,
 ) -> str:
-    """All tables of a profile as JSON."""
+    """All tables of a profile as JSON, with the source of the peak rates that they use."""
     told = {
         "source": profile.source,
         "producer": profile.producer,
         "kind": profile.kind,
         "chip": profile.chip,
+        "peak_rates": peak_rates or None,
         "ranks": list(profile.ranks),
         "ops": profile.ops.height,
         "missing": [

@@ -98,8 +98,9 @@ class FileReport:
     """What became of one file.
 
     `path` is relative to the tree, with forward slashes; `note` says why a file was copied or
-    could not be read. `before` and `after` are the texts of a ported file, with their own line
-    ends and, where the file has one, the byte order mark; both are empty for others.
+    could not be read; `defect` is set where that was an error of jumar's own. `before` and
+    `after` are the texts of a ported file, with their own line ends and, where the file has one,
+    the byte order mark; both are empty for others.
     """
 
     path: str
@@ -108,6 +109,7 @@ class FileReport:
     findings: tuple[Finding, ...] = ()
     kept: tuple[Kept, ...] = ()
     note: Text | None = None
+    defect: bool = False
     before: str = field(default="", repr=False)
     after: str = field(default="", repr=False)
 

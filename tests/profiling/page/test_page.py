@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from jumar.profiling.comparison import compare
 from jumar.profiling.page import page
 from jumar.profiling.page.plain import inside_script, plain
-from jumar.profiling.page.timeline import MOST_BOXES
+from jumar.profiling.page.timeline import MOST_BOXES, MOST_IN_DETAIL
 from jumar.profiling.profile import OPS_SCHEMA, Missing, Profile
 from tests.profiling.generated import training
 
@@ -154,6 +154,18 @@ def test_many_ops_in_many_groups_stay_below_the_limit() -> None:
     groups = _data(text)["labels"]
     assert sum(groups["count"]) == 60_000
     assert len(groups["type"]) <= 4_100
+
+
+def test_a_step_that_is_cut_has_every_op_of_every_lane_up_to_the_cut() -> None:
+    many = _many(60_000)
+    profile = replace(many, ops=many.ops.with_columns(pl.lit(0, pl.Int64).alias("step")))
+    level = _data(page(profile))["timeline"]["levels"][-1]
+    origin = profile.ops["start_ns"].min()
+    starts = profile.ops["start_ns"] - origin
+    inside = profile.ops.filter((starts >= level["from"]) & (starts < level["to"]))
+    assert inside.height == MOST_IN_DETAIL
+    by_stream = inside.group_by("stream").len().sort("stream")["len"].to_list()
+    assert [len(lane[0]) for lane in level["lanes"]] == by_stream
 
 
 def test_the_real_sample_says_what_holds_it_back(shared: Path) -> None:

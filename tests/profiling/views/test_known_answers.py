@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jumar.profiling.profile import OPS_SCHEMA, Profile, empty
+from jumar.profiling.profile import HOST_SCHEMA, OPS_SCHEMA, STEPS_SCHEMA, Profile, empty
 from jumar.profiling.views import VIEWS, Impossible, Options, find_view
 from jumar.profiling.views.critical_path import walked
 from jumar.profiling.views.step_split import step_split
@@ -271,6 +271,46 @@ def test_every_view_takes_a_profile_of_which_most_is_not_known(name: str) -> Non
     poor = Profile(source="x", producer="x", kind="npu", ops=frame(rows, OPS_SCHEMA))
     with suppress(Impossible):
         assert isinstance(view(name, poor), pl.DataFrame)
+
+
+_OP = {"name": "a", "type": "MatMul", "core": "AI_CORE", "duration_ns": 100}
+_CALL = {"rank": 0, "name": "x", "layer": "op", "start_ns": 1, "duration_ns": 4}
+_TWO = (0, 1)
+_LITTLE = {
+    "ops without start times": ([_OP | {"rank": rank} for rank in _TWO], []),
+    "ops without length": (
+        [_OP | {"rank": rank, "start_ns": 5, "duration_ns": 0, "launch_ns": 1} for rank in _TWO],
+        [],
+    ),
+    "starts and launches of different ops": ([_OP | {"start_ns": 5}, _OP | {"launch_ns": 1}], []),
+    "steps alone": ([], [{"rank": rank, "step": 0, "start_ns": 1, "end_ns": 9} for rank in _TWO]),
+}
+
+
+@pytest.mark.parametrize("what", sorted(_LITTLE))
+@pytest.mark.parametrize(
+    ("name", "needs"),
+    [("ranks", "start times|two ranks"), ("host", "ops with start"), ("launches", "launched")],
+)
+def test_too_little_for_a_view_is_said_and_no_crash(what: str, name: str, needs: str) -> None:
+    ops, steps = _LITTLE[what]
+    told = Profile(
+        source="x",
+        producer="x",
+        kind="npu",
+        ops=frame(ops, OPS_SCHEMA),
+        steps=frame(steps, STEPS_SCHEMA),
+        host=frame([_CALL], HOST_SCHEMA),
+    )
+    possible = {
+        ("launches", "ops without length"),
+        ("host", "starts and launches of different ops"),
+    }
+    if (name, what) in possible:
+        assert view(name, told).height
+        return
+    with pytest.raises(Impossible, match=needs):
+        view(name, told)
 
 
 def test_a_wrong_name_is_answered_with_the_nearest() -> None:

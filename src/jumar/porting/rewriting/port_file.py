@@ -24,7 +24,7 @@ _CONCERNED = {
         r"torch|cuda|CUDA|apex|nccl|NCCL|triton|amp|npu|HCCL|flash_attn|bitsandbytes|pynvml|cupy"
     ),
 }
-"""A file without these words is not parsed: most of a tree has nothing to do with either."""
+"""No rule looks at a file without these words: most of a tree has nothing to do with either."""
 _MOST_PASSES = 6
 _MOST_EXCERPT = 1500
 _NEAR = 200

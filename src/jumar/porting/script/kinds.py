@@ -179,8 +179,12 @@ class Kinds:
     def _returned(self, name: str, depth: int) -> str:
         """The kind of what a function of the tree returns, if all its returns agree."""
         if name not in self._returns:
+            # Not known while it is looked for: a function that returns itself in many places would
+            # else be followed through them in every order.
+            self._returns[name] = _AGAIN
             found = self._returned_anew(name, depth)
             if found == _AGAIN:
+                del self._returns[name]
                 return found
             self._returns[name] = found
         return self._returns[name]

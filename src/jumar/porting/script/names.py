@@ -78,7 +78,6 @@ _SAME = {
     "torch.autocast": "torch.amp.autocast",
     "torch.nn.parallel.DataParallel": "torch.nn.DataParallel",
     "tensorflow.python.data.Dataset": "tensorflow.data.Dataset",
-    "tensorflow.train.SessionRunHook": "tensorflow.train.SessionRunHook",
 }
 
 
@@ -97,8 +96,3 @@ def canonical(name: str) -> str:
                 break
         else:
             return name
-
-
-def is_tensorflow(name: str) -> bool:
-    """Whether a canonical name is TensorFlow's, or of what trains with it."""
-    return name.split(".", 1)[0] in ("tensorflow", "keras", "horovod")

@@ -20,7 +20,6 @@ ScopeNode = (
     | ast.DictComp
     | ast.GeneratorExp
 )
-FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 

@@ -73,7 +73,6 @@ def _demand_committed(base: Path, paths: list[str]) -> None:
     prefix = _git(base, "rev-parse", "--show-prefix").rstrip("\n")
     tracked = set(_git(base, "ls-files", "-z").split("\0"))
     status = _git(base, "status", "--porcelain", "-z", "--untracked-files=no", "--", ".")
-    # A renamed file is followed by its old name, in a record without the two letters.
     dirty = {record[3:].removeprefix(prefix) for record in status.split("\0") if record}
     for path in paths:
         what = "is not under git" if path not in tracked else "is not committed"
@@ -86,8 +85,10 @@ def _demand_committed(base: Path, paths: list[str]) -> None:
 
 
 def _git(base: Path, *arguments: str) -> str:
-    # A monitor of the file system named in the repository's settings would be run by `status`.
-    command = ["git", "-C", str(base), "-c", "core.fsmonitor=false", *arguments]
+    # A monitor of the file system named in the repository's settings would be run by `status`,
+    # and of a renamed file it would give the old name in a record of another form.
+    settings = ["-c", "core.fsmonitor=false", "-c", "status.renames=false"]
+    command = ["git", "-C", str(base), *settings, *arguments]
     try:
         done = subprocess.run(
             command,

@@ -116,7 +116,7 @@ class ScriptPort:
             except (RecursionError, MemoryError) as error:
                 return FileReport(path=path, status="unreadable", note=_too_much(error))
             except Exception as error:  # a defect of a rule, named with the file it shows in
-                return FileReport(path=path, status="unreadable", note=_defect(error))
+                return FileReport(path=path, status="unreadable", note=_defect(error), defect=True)
 
     def _port(self, path: str) -> FileReport:
         content = _read(self._root / path)

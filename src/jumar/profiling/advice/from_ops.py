@@ -190,7 +190,8 @@ def low_clock(case: Case) -> list[Finding]:
 def head_room(case: Case) -> list[Finding]:
     """Types of ops that are far from what the chip could do."""
     try:
-        told = limits(case.profile, the_chip(case.profile, case.options))
+        chip = the_chip(case.profile, case.options)
+        told = limits(case.profile, chip)
     except Impossible:
         return []
     least = (pl.col("least_ns") / _REACHABLE).round().cast(pl.Int64)
@@ -213,7 +214,10 @@ def head_room(case: Case) -> list[Finding]:
                 f"{row[2] / max(row[2] - row[1], 1):.1f} times what 70 % of the chip's limit gives",
                 claims=claims,
                 alone=True,
-                evidence=tuple(_largest(case, own, "input_shapes", "input_types", "bound")),
+                evidence=(
+                    *_largest(case, own, "input_shapes", "input_types", "bound"),
+                    f"peak rates: {chip.label}",
+                ),
                 change=_BY_BOUND[str(bounds[-1])],
                 view="roofline",
             )

@@ -1,4 +1,4 @@
-"""The page of a profile: one HTML file that needs no network, below 10 MB for a million ops."""
+"""The page of a profile: one HTML file that needs no network."""
 
 from jumar.profiling.page.rendering import page
 

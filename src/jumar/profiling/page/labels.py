@@ -66,9 +66,13 @@ def labels(ops: pl.DataFrame) -> Labels:
     groups = groups.with_columns(blank)
     final = groups.group_by(kept, maintain_order=True).agg(pl.len()).with_row_index("label")
     groups = groups.join(final.drop("len"), on=kept, how="left", nulls_equal=True)
-    of_op = key.join(groups.select(*_KEY, "label"), on=list(_KEY), how="left", nulls_equal=True)[
-        "label"
-    ]
+    of_op = key.join(
+        groups.select(*_KEY, "label"),
+        on=list(_KEY),
+        how="left",
+        nulls_equal=True,
+        maintain_order="left",
+    )["label"]
     sums = (
         pl.DataFrame({"label": of_op, "duration": key["duration_ns"]})
         .group_by("label")

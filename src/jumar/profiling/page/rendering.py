@@ -26,8 +26,8 @@ def page(
     """One HTML page: head, steps, to-do list, comparison, timeline, ops.
 
     It needs no network, and its policy lets nothing run but its own script. Every text of the
-    profile is escaped, whatever it holds. A million ops make a page of a few megabytes: the
-    timeline has levels, and small groups of the op table are put together.
+    profile is escaped, whatever it holds. The page has a bounded number of boxes and groups:
+    the timeline has levels, and small groups of the op table are put together.
 
     Args:
         profile: What the page shows.

@@ -1,4 +1,4 @@
-"""Ops as boxes on lanes of time, in levels from coarse to fine, so that a million stay small."""
+"""Ops as boxes on lanes of time, in levels from coarse to fine, so that their number is bounded."""
 
 from typing import Any, Final
 
@@ -10,8 +10,9 @@ from jumar.profiling.profile import COMMUNICATION, Profile
 from jumar.profiling.views.windows import steady, step_windows
 
 MOST_BOXES: Final = 110_000
-"""Boxes of all levels together: about 3 MB of the page."""
+"""Boxes of all levels together, without those of the one step in detail."""
 MOST_IN_DETAIL: Final = 40_000
+"""Boxes of that step; of a step with more ops, its beginning is there."""
 MOST_LANES: Final = 24
 _COARSEST: Final = 1024
 """The coarsest level tells so many moments apart, about the pixels of a screen."""
@@ -36,6 +37,7 @@ def timeline(ops: pl.DataFrame, groups: Labels, profile: Profile) -> dict[str, A
         "start_ns",
         "duration_ns",
     ).with_columns(groups.of_op.alias("label"))
+    all_lanes = placed.select("rank", "use", "stream").n_unique()
     lanes = _lanes(placed)
     placed = placed.join(lanes, on=["rank", "use", "stream"], how="inner").sort("start_ns")
     origin = int(ops["start_ns"].min() or 0)  # pyright: ignore[reportArgumentType]
@@ -51,7 +53,7 @@ def timeline(ops: pl.DataFrame, groups: Labels, profile: Profile) -> dict[str, A
     return {
         "span": span,
         "lanes": [_named(row, profile) for row in lanes.sort("lane").iter_rows(named=True)],
-        "left_out": int(placed_lanes(ops) - lanes.height),
+        "left_out": all_lanes - lanes.height,
         "levels": _levels(boxes, span, lanes.height) + _detail(boxes, windows, origin, lanes),
         "steps": [
             [int(row["rank"]), int(row["step"]), *(int(row[n]) - origin for n in ("begin", "end"))]
@@ -60,15 +62,6 @@ def timeline(ops: pl.DataFrame, groups: Labels, profile: Profile) -> dict[str, A
             .iter_rows(named=True)
         ],
     }
-
-
-def placed_lanes(ops: pl.DataFrame) -> int:
-    """How many lanes there would be."""
-    return ops.select(
-        pl.col("rank").fill_null(0),
-        pl.col("core").eq_missing(COMMUNICATION),
-        pl.col("stream").fill_null(""),
-    ).n_unique()
 
 
 def _lanes(placed: pl.DataFrame) -> pl.DataFrame:
@@ -137,7 +130,7 @@ def _levels(boxes: pl.DataFrame, span: int, lanes: int) -> list[dict[str, Any]]:
 def _detail(
     boxes: pl.DataFrame, windows: pl.DataFrame, origin: int, lanes: pl.DataFrame
 ) -> list[dict[str, Any]]:
-    """Every op of one steady step, where the levels cannot hold all ops."""
+    """Every op of one steady step, where the levels cannot hold all ops; `boxes` are by start."""
     steps = steady(windows)
     if boxes.height <= MOST_BOXES // 3 or steps.is_empty():
         return []
@@ -145,11 +138,12 @@ def _detail(
     middle = sorted(range(len(lasted)), key=lasted.__getitem__)[len(lasted) // 2]
     low = int(steps["begin_ns"][middle]) - origin
     high = int(steps["end_ns"][middle]) - origin
-    inside = boxes.filter((pl.col("start") < high) & (pl.col("end") > low)).sort("lane", "start")
+    inside = boxes.filter((pl.col("start") < high) & (pl.col("end") > low))
     if inside.height > MOST_IN_DETAIL:
+        # Cut in time, not by lane: up to there, every lane is whole.
+        high = int(inside["start"][MOST_IN_DETAIL])
         inside = inside.head(MOST_IN_DETAIL)
-        high = int(inside["start"].max() or low)  # pyright: ignore[reportArgumentType]
-    level = inside.with_columns(pl.lit(1, pl.Int64).alias("count"))
+    level = inside.sort("lane", "start").with_columns(pl.lit(1, pl.Int64).alias("count"))
     return [_packed(level, 0, lanes.height) | {"from": low, "to": high}]
 
 

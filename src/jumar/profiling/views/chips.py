@@ -30,6 +30,7 @@ class Chip:
         launch_us: What starting an op costs at least.
         estimate: Whether the numbers were computed, rather than taken from a vendor's sheet.
         source: Where the numbers come from.
+        unverified: Whether nobody has held the numbers against that source.
         assumed: Whether the chip was guessed from the profile.
     """
 
@@ -43,6 +44,7 @@ class Chip:
     launch_us: float
     estimate: bool
     source: str
+    unverified: bool = False
     assumed: bool = False
 
     def cube_peak(self, dtype: str) -> float:
@@ -53,8 +55,15 @@ class Chip:
     @property
     def says(self) -> str:
         """One line that names the chip, how it was found, and the source."""
+        return f"{self.label}: {self.source}"
+
+    @property
+    def label(self) -> str:
+        """The chip's name, and how far its rates can be trusted."""
         found = " (assumed from the cores that ops used)" if self.assumed else ""
-        return f"{self.name}{found}; {'estimate' if self.estimate else 'data sheet'}: {self.source}"
+        estimate = ", estimate" if self.estimate else ""
+        unverified = ", unverified" if self.unverified else ""
+        return f"{self.name}{found}{estimate}{unverified}"
 
 
 def read_chips(path: Path | None = None) -> tuple[Chip, ...]:
@@ -91,6 +100,7 @@ def _chip(row: Mapping[str, Any]) -> Chip:
         launch_us=float(row["launch_us"]),
         estimate=bool(row.get("estimate", False)),
         source=str(row.get("source", "the user's file")),
+        unverified=bool(row.get("unverified", False)),
     )
     positive = (*rates.values(), chip.vector_tflops, chip.hbm_gb_s)
     if not rates or not all(0 < rate < 1e9 for rate in positive):

@@ -27,6 +27,8 @@ def host_bound(profile: Profile, _: Options) -> pl.DataFrame:
     require(profile.host, "calls on the host (trace)", "start_ns", how=_HOW)
     require(profile.ops, "ops with start times", "start_ns")
     windows = as_spans(step_windows(profile), start="begin_ns")
+    if windows.is_empty():
+        raise Impossible("ops with start times and durations")
     free = free_time(profile, windows)
     waiting = difference(communication_spans(profile), union(computing_spans(profile)))
     rows: list[dict[str, object]] = []
@@ -86,7 +88,9 @@ def launches(profile: Profile, _: Options) -> pl.DataFrame:
     ops = require(
         profile.ops, "when each op was launched (flows of the trace)", "launch_ns", how=_HOW
     )
-    ops = ops.filter(pl.col("launch_ns").is_not_null() & pl.col("start_ns").is_not_null())
+    ops = require(
+        ops.drop_nulls(["launch_ns", "start_ns"]), "start times of launched ops", how=_HOW
+    )
     found: list[pl.DataFrame] = []
     for (rank,), own in ops.group_by(pl.col("rank").fill_null(0), maintain_order=True):
         own = own.sort("start_ns")

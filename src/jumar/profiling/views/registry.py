@@ -45,12 +45,12 @@ def _todo(profile: Profile, options: Options) -> pl.DataFrame:
     return todo_table(profile, options)
 
 
-def _view(name: str, title: str, make: _Make, *, ranking: bool = True, note: str = "") -> View:
-    return View(name=name, title=title, make=make, ranking=ranking, note=note)
+def _view(name: str, title: str, make: _Make, *, ranking: bool = True) -> View:
+    return View(name=name, title=title, make=make, ranking=ranking)
 
 
 _ALL: Final = (
-    _view("todo", "What to do, by milliseconds a step that can be won", _todo),
+    _view("todo", "What to do, by milliseconds a step that can be won", _todo, ranking=False),
     _view("steps", "Where each step goes (ms)", split_view, ranking=False),
     _view("types", "Op types by total time (op_statistic)", types_by_total),
     _view("ops", "Ops by duration (op_summary)", ops_by_duration),

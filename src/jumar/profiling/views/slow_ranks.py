@@ -26,6 +26,8 @@ def rank_times(profile: Profile) -> pl.DataFrame:
         .agg(pl.len().alias("steps"), *(pl.col(name).mean() for name in parts))
         .sort("rank")
     )
+    if table.is_empty():
+        raise Impossible("ops with start times and durations, or the computing time of each step")
     middle = float(table["computing_ns"].sort()[(table.height - 1) // 2])
     later = (pl.col("computing_ns") / max(middle, 1.0) - 1) * 100
     return table.select(

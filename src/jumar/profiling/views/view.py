@@ -48,14 +48,12 @@ class View:
         title: What stands above the table.
         make: Profile and options to table; raises `Impossible`.
         ranking: Whether the rows are a ranking that may be cut after `Options.top` rows.
-        note: What has to be known to read the table.
     """
 
     name: str
     title: str
     make: Callable[[Profile, Options], pl.DataFrame] = field(repr=False)
     ranking: bool = True
-    note: str = ""
 
 
 LEVEL_1 = "record with profiler_level=Level1 and record_shapes=True"

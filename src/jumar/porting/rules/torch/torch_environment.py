@@ -4,7 +4,6 @@ import ast
 import re
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import NamedTuple
 
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
@@ -13,13 +12,6 @@ from jumar.porting.rewriting.registry import Example, rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.torch.devices import device_text
 from jumar.porting.torch.scripts import TORCH, in_literal, is_said, may_concern_torch
-
-
-class _Advice(NamedTuple):
-    """What to do about a variable that Ascend does not read."""
-
-    todo: Text
-
 
 RENAMED = {
     "CUDA_VISIBLE_DEVICES": "ASCEND_RT_VISIBLE_DEVICES",
@@ -38,39 +30,29 @@ RENAMED = {
 HCCL_DESYNC_DEBUG only; new ones read these as well as the names that begin with TORCH_HCCL."""
 
 _NO_EFFECT = Text(en="{name} has no effect on an NPU", zh="{name} 在 NPU 上不起作用")
-_PLAIN = _Advice(Text(en="remove it", zh="删除"))
+_PLAIN = Text(en="remove it", zh="删除")
 _ADVICE = {
-    "NCCL_DEBUG": _Advice(
-        Text(
-            en="set ASCEND_GLOBAL_LOG_LEVEL=1 and ASCEND_SLOG_PRINT_TO_STDOUT=1 for HCCL's log",
-            zh="需要 HCCL 日志时设置 ASCEND_GLOBAL_LOG_LEVEL=1 与 ASCEND_SLOG_PRINT_TO_STDOUT=1",
-        )
+    "NCCL_DEBUG": Text(
+        en="set ASCEND_GLOBAL_LOG_LEVEL=1 and ASCEND_SLOG_PRINT_TO_STDOUT=1 for HCCL's log",
+        zh="需要 HCCL 日志时设置 ASCEND_GLOBAL_LOG_LEVEL=1 与 ASCEND_SLOG_PRINT_TO_STDOUT=1",
     ),
-    "NCCL_BUFFSIZE": _Advice(
-        Text(
-            en="HCCL_BUFFSIZE is its counterpart, in MB instead of bytes",
-            zh="对应变量为 HCCL_BUFFSIZE，单位是 MB 而不是字节",
-        )
+    "NCCL_BUFFSIZE": Text(
+        en="HCCL_BUFFSIZE is its counterpart, in MB instead of bytes",
+        zh="对应变量为 HCCL_BUFFSIZE，单位是 MB 而不是字节",
     ),
-    "NCCL_TIMEOUT": _Advice(
-        Text(
-            en="HCCL_CONNECT_TIMEOUT and HCCL_EXEC_TIMEOUT are its counterparts, in seconds",
-            zh="对应变量为 HCCL_CONNECT_TIMEOUT 与 HCCL_EXEC_TIMEOUT，单位为秒",
-        )
+    "NCCL_TIMEOUT": Text(
+        en="HCCL_CONNECT_TIMEOUT and HCCL_EXEC_TIMEOUT are its counterparts, in seconds",
+        zh="对应变量为 HCCL_CONNECT_TIMEOUT 与 HCCL_EXEC_TIMEOUT，单位为秒",
     ),
-    "NCCL_ALGO": _Advice(
-        Text(en="HCCL_ALGO has values of its own", zh="对应变量为 HCCL_ALGO，取值不同")
+    "NCCL_ALGO": Text(en="HCCL_ALGO has values of its own", zh="对应变量为 HCCL_ALGO，取值不同"),
+    "CUBLAS_WORKSPACE_CONFIG": Text(
+        en="torch.use_deterministic_algorithms(True) is enough; HCCL_DETERMINISTIC=true for "
+        "sums across devices",
+        zh="使用 torch.use_deterministic_algorithms(True) 即可；"
+        "多卡归约设置 HCCL_DETERMINISTIC=true",
     ),
-    "CUBLAS_WORKSPACE_CONFIG": _Advice(
-        Text(
-            en="torch.use_deterministic_algorithms(True) is enough; HCCL_DETERMINISTIC=true for "
-            "sums across devices",
-            zh="使用 torch.use_deterministic_algorithms(True) 即可；"
-            "多卡归约设置 HCCL_DETERMINISTIC=true",
-        )
-    ),
-    "CUDA_HOME": _Advice(
-        Text(en="ASCEND_HOME_PATH is where CANN lies", zh="CANN 的安装路径为 ASCEND_HOME_PATH")
+    "CUDA_HOME": Text(
+        en="ASCEND_HOME_PATH is where CANN lies", zh="CANN 的安装路径为 ASCEND_HOME_PATH"
     ),
 }
 _WITHOUT = re.compile(
@@ -78,7 +60,7 @@ _WITHOUT = re.compile(
     r"CUDNN_[A-Z0-9_]+|CUDA_DEVICE_MAX_CONNECTIONS|TORCH_CUDA_ARCH_LIST|NVIDIA_TF32_OVERRIDE|"
     r"TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"
 )
-_IN_SHELL = re.compile(r"(?:^|[\s;&])((?:CUDA|NCCL|PYTORCH_CUDA)_[A-Z_]+)=")
+_IN_SHELL = re.compile(rf"(?:^|[\s;&])({'|'.join(RENAMED)})=")
 _WHY = Text(en="Ascend reads {new} instead", zh="昇腾读取的变量是 {new}")
 _SHELL = Text(
     en="the text sets {name}, which is {new} for Ascend", zh="文本中设置了 {name}，昇腾对应 {new}"
@@ -150,7 +132,7 @@ def torch_environment(node: ast.Constant | ast.JoinedStr, view: View) -> Iterato
         yield from _variable(node, text, view)
         return
     for name in _IN_SHELL.findall(text):
-        if name in RENAMED and may_concern_torch(view.module):
+        if may_concern_torch(view.module):
             yield view.notice(
                 node,
                 reason=_SHELL.filled(name=name, new=RENAMED[name]),
@@ -161,10 +143,8 @@ def torch_environment(node: ast.Constant | ast.JoinedStr, view: View) -> Iterato
 
 def _variable(node: ast.expr, name: str, view: View) -> Iterator[Change]:
     if name not in RENAMED:
-        advice = _ADVICE.get(name, _PLAIN)
-        yield view.notice(
-            node, reason=_NO_EFFECT.filled(name=name), todo=advice.todo, confidence="likely"
-        )
+        todo = _ADVICE.get(name, _PLAIN)
+        yield view.notice(node, reason=_NO_EFFECT.filled(name=name), todo=todo, confidence="likely")
         return
     change = in_literal(view.module, node, name, RENAMED[name])
     if change is None:

@@ -2,7 +2,6 @@
 
 import ast
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
@@ -10,72 +9,47 @@ from jumar.porting.rewriting.registry import Example, rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.torch.scripts import TORCH, is_guarded, may_concern_torch
 
-
-class _Package(NamedTuple):
-    """What there is on an NPU in place of a package."""
-
-    todo: Text
-
-
-_REMOVE = _Package(Text(en="remove what uses it on an NPU", zh="在 NPU 上去掉相关用法"))
-_ATTENTION = _Package(
-    Text(
-        en="use torch_npu.npu_fusion_attention, or "
-        "torch.nn.functional.scaled_dot_product_attention",
-        zh="改用 torch_npu.npu_fusion_attention 或 "
-        "torch.nn.functional.scaled_dot_product_attention",
-    )
+_REMOVE = Text(en="remove what uses it on an NPU", zh="在 NPU 上去掉相关用法")
+_ATTENTION = Text(
+    en="use torch_npu.npu_fusion_attention, or torch.nn.functional.scaled_dot_product_attention",
+    zh="改用 torch_npu.npu_fusion_attention 或 torch.nn.functional.scaled_dot_product_attention",
 )
-_KERNELS = _Package(
-    Text(
-        en="write the operator with PyTorch's own, or in Ascend C with the extension builder of "
-        "torch_npu (torch_npu.utils.cpp_extension.NpuExtension)",
-        zh="用 PyTorch 自带算子实现，或用 Ascend C 编写并通过 "
-        "torch_npu.utils.cpp_extension.NpuExtension 编译",
-    )
+_KERNELS = Text(
+    en="write the operator with PyTorch's own, or in Ascend C with the extension builder of "
+    "torch_npu (torch_npu.utils.cpp_extension.NpuExtension)",
+    zh="用 PyTorch 自带算子实现，或用 Ascend C 编写并通过 "
+    "torch_npu.utils.cpp_extension.NpuExtension 编译",
 )
 _PACKAGES = {
     "torch.utils.cpp_extension": _KERNELS,
-    "triton": _Package(
-        Text(
-            en="install triton-ascend, or write the kernel with PyTorch's operators",
-            zh="安装 triton-ascend，或改用 PyTorch 算子实现",
-        )
+    "triton": Text(
+        en="install triton-ascend, or write the kernel with PyTorch's operators",
+        zh="安装 triton-ascend，或改用 PyTorch 算子实现",
     ),
     "flash_attn": _ATTENTION,
     "flash_attn_interface": _ATTENTION,
     "xformers": _ATTENTION,
-    "bitsandbytes": _Package(
-        Text(
-            en="use an optimizer of torch.optim, and msmodelslim for quantisation",
-            zh="改用 torch.optim 的优化器；量化使用 msmodelslim",
-        )
+    "bitsandbytes": Text(
+        en="use an optimizer of torch.optim, and msmodelslim for quantisation",
+        zh="改用 torch.optim 的优化器；量化使用 msmodelslim",
     ),
-    "cupy": _Package(Text(en="use torch or numpy", zh="改用 torch 或 numpy")),
+    "cupy": Text(en="use torch or numpy", zh="改用 torch 或 numpy"),
     "pycuda": _KERNELS,
     "numba.cuda": _KERNELS,
-    "pynvml": _Package(
-        Text(
-            en="use torch.npu.mem_get_info and torch.npu.utilization, or npu-smi info",
-            zh="改用 torch.npu.mem_get_info、torch.npu.utilization 或 npu-smi info",
-        )
+    "pynvml": Text(
+        en="use torch.npu.mem_get_info and torch.npu.utilization, or npu-smi info",
+        zh="改用 torch.npu.mem_get_info、torch.npu.utilization 或 npu-smi info",
     ),
-    "nvidia.dali": _Package(
-        Text(en="load data with torch.utils.data", zh="改用 torch.utils.data 加载数据")
-    ),
-    "tensorrt": _Package(
-        Text(en="convert with ATC and run with ACL", zh="用 ATC 转换模型并通过 ACL 推理")
-    ),
+    "nvidia.dali": Text(en="load data with torch.utils.data", zh="改用 torch.utils.data 加载数据"),
+    "tensorrt": Text(en="convert with ATC and run with ACL", zh="用 ATC 转换模型并通过 ACL 推理"),
     "torch_tensorrt": _REMOVE,
     "torch2trt": _REMOVE,
     "transformer_engine": _REMOVE,
     "spconv": _REMOVE,
     "MinkowskiEngine": _REMOVE,
-    "torch_scatter": _Package(
-        Text(
-            en="use Tensor.scatter_reduce or index_add_",
-            zh="改用 Tensor.scatter_reduce 或 index_add_",
-        )
+    "torch_scatter": Text(
+        en="use Tensor.scatter_reduce or index_add_",
+        zh="改用 Tensor.scatter_reduce 或 index_add_",
     ),
     "deep_ep": _REMOVE,
     "deep_gemm": _REMOVE,
@@ -134,7 +108,7 @@ def torch_packages(node: ast.Import | ast.ImportFrom, view: View) -> Iterator[Ch
     yield view.notice(
         node,
         reason=(_GUARDED if guarded else _WHY).filled(name=name),
-        todo=_PACKAGES[name].todo,
+        todo=_PACKAGES[name],
         severity="look" if guarded else "blocking",
     )
 

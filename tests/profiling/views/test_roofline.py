@@ -1,6 +1,7 @@
 """Costs of ops from their shapes, and the chip table."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from jumar.errors import UserError
 from jumar.profiling.profile import Profile
-from jumar.profiling.views import VIEWS, Options
+from jumar.profiling.views import VIEWS, Options, chips
 from jumar.profiling.views.chips import chip_of, read_chips
 from jumar.profiling.views.op_costs import cost
 from tests.profiling.generated import training
@@ -91,13 +92,52 @@ def test_head_room_is_what_the_peak_of_the_chip_leaves(tmp_path: Path) -> None:
     assert row["head_room_ms"] == pytest.approx(5 * 1.2, abs=1e-3)
 
 
-def test_every_chip_of_ours_names_its_source() -> None:
+def test_every_chip_of_ours_names_its_source_and_the_rates_that_were_not_found_in_it() -> None:
+    file = Path(chips.__file__).with_name("chips.json")
+    fields = {row["name"]: row for row in json.loads(file.read_text())["chips"]}
     for chip in read_chips():
-        assert chip.source
-        # Nobody has held these numbers against their sources; whoever does takes the word away.
-        assert ", unverified: " in chip.says
         assert chip.matches
         assert all(part == part.lower() for part in chip.matches)
+        assert re.search(r"\(.*?\b20[12]\d\b.*?\)", chip.source)
+        for name in chip.unverified:
+            field, _, dtype = name.partition(".")
+            assert field in fields[chip.name]
+            assert not dtype or dtype in chip.cube_tflops
+            assert name in chip.label
+
+
+def test_the_parts_of_a_da_vinci_chip_are_told_apart_by_name() -> None:
+    names = {
+        "Ascend910A": "Ascend 910A",
+        "Ascend910ProA": "Ascend 910 Pro A",
+        "Ascend910B1": "Ascend 910B1",
+        "Ascend910B2C": "Ascend 910B2",
+        "Ascend910B3": "Ascend 910B3",
+        "Ascend910B4-1": "Ascend 910B4",
+        "Ascend910_9392": "Ascend 910C, one die",
+    }
+    for told, name in names.items():
+        found = chip_of(
+            Profile(source="x", producer="x", kind="npu", ops=training(steps=1).ops, chip=told)
+        )
+        assert found is not None
+        assert (found.name, found.assumed) == (name, False)
+
+
+@pytest.mark.parametrize(
+    ("said", "understood"),
+    [(True, ("all",)), (False, ()), (["hbm_gb_s"], ("hbm_gb_s",))],
+)
+def test_a_file_says_which_rates_are_unverified(
+    tmp_path: Path, said: object, understood: tuple[str, ...]
+) -> None:
+    row = json.loads(Path(chips.__file__).with_name("chips.json").read_text())["chips"][0]
+    file = tmp_path / "chips.json"
+    file.write_text(json.dumps({"chips": [{**row, "unverified": said}]}))
+    assert read_chips(file)[0].unverified == understood
+    file.write_text(json.dumps({"chips": [{**row, "unverified": "hbm"}]}))
+    with pytest.raises(UserError, match="no chip table"):
+        read_chips(file)
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,8 @@ class Chip:
         launch_us: What starting an op costs at least.
         estimate: Whether the numbers were computed, rather than taken from a vendor's sheet.
         source: Where the numbers come from.
-        unverified: Whether nobody has held the numbers against that source.
+        unverified: The fields that nobody has held against a source: `hbm_gb_s`,
+            `cube_tflops.FLOAT`, or `all`.
         assumed: Whether the chip was guessed from the profile.
     """
 
@@ -44,7 +45,7 @@ class Chip:
     launch_us: float
     estimate: bool
     source: str
-    unverified: bool = False
+    unverified: tuple[str, ...] = ()
     assumed: bool = False
 
     def cube_peak(self, dtype: str) -> float:
@@ -62,7 +63,7 @@ class Chip:
         """The chip's name, and how far its rates can be trusted."""
         found = " (assumed from the cores that ops used)" if self.assumed else ""
         estimate = ", estimate" if self.estimate else ""
-        unverified = ", unverified" if self.unverified else ""
+        unverified = f", unverified {', '.join(self.unverified)}" if self.unverified else ""
         return f"{self.name}{found}{estimate}{unverified}"
 
 
@@ -100,12 +101,21 @@ def _chip(row: Mapping[str, Any]) -> Chip:
         launch_us=float(row["launch_us"]),
         estimate=bool(row.get("estimate", False)),
         source=str(row.get("source", "the user's file")),
-        unverified=bool(row.get("unverified", False)),
+        unverified=_fields(row.get("unverified", False)),
     )
     positive = (*rates.values(), chip.vector_tflops, chip.hbm_gb_s)
     if not rates or not all(0 < rate < 1e9 for rate in positive):
         raise ValueError(f"{chip.name}: rates must be numbers above 0")
     return chip
+
+
+def _fields(value: object) -> tuple[str, ...]:
+    """Names of fields; `true` in a file stands for all of them."""
+    if isinstance(value, bool):
+        return ("all",) if value else ()
+    if not isinstance(value, list):
+        raise TypeError(f"unverified: {value!r} is neither true nor a list of fields")
+    return tuple(str(name) for name in value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
 def chip_of(profile: Profile, override: Path | None = None) -> Chip | None:

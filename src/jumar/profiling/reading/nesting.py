@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-_MOMENT: Final = -1
+MOMENT: Final = -1
 """A duration that no call has: such a row lies in calls, and none lies in it."""
 
 _BLOCK: Final = 65_536
@@ -35,7 +35,7 @@ def innermost(calls: pl.DataFrame, moments: pl.DataFrame) -> pl.Series:
     both = pl.concat(
         [
             calls.select("thread", "start_ns", "duration_ns"),
-            moments.select("thread", "start_ns", pl.lit(_MOMENT, pl.Int64).alias("duration_ns")),
+            moments.select("thread", "start_ns", pl.lit(MOMENT, pl.Int64).alias("duration_ns")),
         ]
     )
     found = pl.Series("row", _parents(both)[calls.height :])
@@ -43,39 +43,72 @@ def innermost(calls: pl.DataFrame, moments: pl.DataFrame) -> pl.Series:
 
 
 def _parents(calls: pl.DataFrame) -> np.ndarray:
-    """The row of the call around each call, or -1.
+    """The row of the call around each call, or -1."""
+    threads = calls["thread"].fill_null("").rank("dense")
+    return Sweep().parents(threads, calls["start_ns"], calls["duration_ns"])
 
-    A sweep over calls in the order in which they begin, outer ones first. Only a block of rows at
-    a time becomes Python numbers: of ten million calls they would be gigabytes.
+
+class Sweep:
+    """Who is within whom, over calls that are given a span of time after the other.
+
+    Calls are known by their place among all that were given.
     """
-    threads = calls["thread"].fill_null("").rank("dense").to_numpy().astype(np.int32)
-    starts = calls["start_ns"].fill_null(0).to_numpy().astype(np.int64)
-    durations = calls["duration_ns"].fill_null(0).to_numpy().astype(np.int64)
-    ends = starts + durations
-    order = np.lexsort((-durations, starts, threads))
-    result = np.full(len(order), -1, dtype=np.int64)
-    stack: list[tuple[int, int]] = []
-    thread = -1
-    for block in range(0, len(order), _BLOCK):
-        rows = order[block : block + _BLOCK]
-        parents: list[int] = []
-        for row, of, start, end in zip(
-            rows.tolist(),
-            threads[rows].tolist(),
-            starts[rows].tolist(),
-            ends[rows].tolist(),
-            strict=True,
-        ):
-            if of != thread:
-                thread = of
-                stack.clear()
-            while stack and stack[-1][0] <= start:
-                stack.pop()
-            parents.append(stack[-1][1] if stack else -1)
-            if end >= start:
-                stack.append((end, row))
-        result[rows] = parents
-    return result
+
+    def __init__(self) -> None:
+        self._open: dict[int, list[tuple[int, int]]] = {}
+        self._given = 0
+
+    def parents(self, threads: pl.Series, starts: pl.Series, durations: pl.Series) -> np.ndarray:
+        """The place of the call around each call, or -1.
+
+        A sweep over calls in the order in which they begin, outer ones first. Only a block of rows
+        at a time becomes Python numbers: of ten million calls they would be gigabytes.
+
+        Args:
+            threads: A number a thread.
+            starts: When the calls begin: none before one that was given in an earlier span.
+            durations: How long they last.
+        """
+        thread_of = threads.to_numpy().astype(np.int64)
+        start_of = starts.fill_null(0).to_numpy().astype(np.int64)
+        duration_of = durations.fill_null(0).to_numpy().astype(np.int64)
+        end_of = start_of + duration_of
+        order = np.lexsort((-duration_of, start_of, thread_of))
+        result = np.full(len(order), -1, dtype=np.int64)
+        thread, stack = -1, list[tuple[int, int]]()
+        for block in range(0, len(order), _BLOCK):
+            rows = order[block : block + _BLOCK]
+            parents: list[int] = []
+            for row, of, start, end in zip(
+                (rows + self._given).tolist(),
+                thread_of[rows].tolist(),
+                start_of[rows].tolist(),
+                end_of[rows].tolist(),
+                strict=True,
+            ):
+                if of != thread:
+                    thread, stack = of, self._open.setdefault(of, [])
+                while stack and stack[-1][0] <= start:
+                    stack.pop()
+                parents.append(stack[-1][1] if stack else -1)
+                if end >= start:
+                    stack.append((end, row))
+            result[rows] = parents
+        self._given += len(order)
+        return result
+
+    def running(self, moment: int) -> np.ndarray:
+        """The places of the calls that may be around calls from a moment on, in order.
+
+        The others are forgotten: a call that ended is around nothing that begins later.
+        """
+        for of, stack in list(self._open.items()):
+            self._open[of] = [call for call in stack if call[0] > moment]
+            if not self._open[of]:
+                del self._open[of]
+        return np.sort(
+            np.array([row for stack in self._open.values() for _, row in stack], dtype=np.int64)
+        )
 
 
 def with_waits(ops: pl.DataFrame) -> pl.DataFrame:

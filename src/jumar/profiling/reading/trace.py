@@ -1,6 +1,7 @@
 """One pass over the events of a trace: what is kept of them, whoever wrote it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,98 +11,98 @@ from jumar.profiling.reading.events import EventReader
 from jumar.profiling.reading.exact import nanoseconds_of
 from jumar.profiling.reading.kineto_types import shapes_and_types
 from jumar.profiling.reading.opening import opened
-from jumar.profiling.reading.rows import Rows
+from jumar.profiling.reading.spilling import Kind, Table, Texts
 
-KEPT_CALLS: Final = 1_000_000
-"""Host calls kept of a trace; of more, the shortest are left out, so that memory is bounded."""
+MOST_NAMES: Final = 1_000_000
+"""Names of processes and threads that are kept."""
 
-_CALLS: Final = {
-    "name": True,
-    "category": True,
-    "thread": True,
-    "start_ns": False,
-    "duration_ns": False,
-    "correlation": False,
-    "external": False,
-    "shapes": True,
-    "types": True,
-    "module": True,
+_CALLS: Final[Mapping[str, Kind]] = {
+    "name": "text",
+    "category": "text",
+    "thread": "text",
+    "start_ns": "whole",
+    "duration_ns": "whole",
+    "correlation": "whole",
+    "external": "whole",
+    "shapes": "text",
+    "types": "text",
+    "module": "text",
 }
-_KERNELS: Final = {
-    "name": True,
-    "category": True,
-    "pid": True,
-    "thread": True,
-    "start_ns": False,
-    "duration_ns": False,
-    "correlation": False,
-    "external": False,
-    "device": False,
-    "stream": True,
-    "task": False,
-    "core": True,
-    "block_num": False,
-    "bytes": False,
+_KERNELS: Final[Mapping[str, Kind]] = {
+    "name": "text",
+    "category": "text",
+    "pid": "text",
+    "thread": "text",
+    "start_ns": "whole",
+    "duration_ns": "whole",
+    "correlation": "whole",
+    "external": "whole",
+    "device": "whole",
+    "stream": "text",
+    "task": "whole",
+    "core": "text",
+    "block_num": "whole",
+    "bytes": "whole",
 }
-_FLOWS: Final = {"category": True, "id": True, "thread": True, "start_ns": False}
-_CLOCKS: Final = {"pid": True, "time_ns": False, "mhz": False}
-_WAITS: Final = {"name": True, "data_ns": False}
+_LAUNCHES: Final[Mapping[str, Kind]] = {"arrow": "digits", "launch_ns": "whole"}
+_CLOCKS: Final[Mapping[str, Kind]] = {"time_ns": "whole", "mhz": "whole"}
+_WAITS: Final[Mapping[str, Kind]] = {"name": "text", "data_ns": "whole"}
 _CUDA: Final = ("kernel", "gpu_memcpy", "gpu_memset", "concurrent_kernel")
-_FLOW_KINDS: Final = ("async_npu", "HostToDevice")
 
 
 class Trace:
-    """What a trace holds, in columns.
+    """What a trace holds, in columns; a context that gives its room on the disk back.
 
     Attributes:
-        calls: Events on the host.
+        texts: The dictionary of the texts in all tables.
+        calls: Events on the host but those of Python's own functions.
+        python: Functions of Python.
         kernels: Events on a device, and all others that name no category.
-        flows: Starts of arrows from the host to the device.
+        launches: Where arrows to an NPU start, by the start of the op that they point at.
+        clocks: Frequencies of the cores.
+        waits: How long the data of each iteration of graph mode was waited for.
         processes: Names by process.
         threads: Names by process and thread.
         beside: Values beside the events.
         problem: Why reading stopped early; empty when it did not.
-        shortest_ns: Calls shorter than this were left out; 0 when none were.
+        events: Slices of time that were read.
     """
 
     def __init__(self) -> None:
-        self._calls = Rows(_CALLS)
-        self._kernels = Rows(_KERNELS)
-        self._flows = Rows(_FLOWS)
-        self._clocks = Rows(_CLOCKS)
-        self._waits = Rows(_WAITS)
-        self._python = Rows(_CALLS)
+        self.texts = Texts()
+        self.calls = Table(_CALLS, self.texts)
+        self.python = Table(_CALLS, self.texts)
+        self.kernels = Table(_KERNELS, self.texts)
+        self.launches = Table(_LAUNCHES, self.texts)
+        self.clocks = Table(_CLOCKS, self.texts)
+        self.waits = Table(_WAITS, self.texts)
         self.processes: dict[str, str] = {}
         self.threads: dict[tuple[str, str], str] = {}
         self.beside: dict[str, Any] = {}
         self.problem = ""
-        self.shortest_ns = 0
         self.events = 0
 
-    @property
-    def calls(self) -> pl.DataFrame:
-        """Events on the host."""
-        return pl.concat([self._calls.frame(), self._python.frame()])
+    def __enter__(self) -> "Trace":
+        return self
 
-    @property
-    def kernels(self) -> pl.DataFrame:
-        """Events on a device, or of processes that only their names tell."""
-        return self._kernels.frame()
+    def __exit__(self, *_: object) -> None:
+        for table in (
+            *(self.calls, self.python, self.kernels),
+            *(self.launches, self.clocks, self.waits),
+        ):
+            table.close()
 
-    @property
-    def flows(self) -> pl.DataFrame:
-        """Where arrows to the device start."""
-        return self._flows.frame()
+    def host(self, *columns: str) -> Iterator[pl.DataFrame]:
+        """Calls on the host in the order of the file, those of Python last; numbers for texts."""
+        yield from self.calls.frames(*columns)
+        yield from self.python.frames(*columns)
 
-    @property
-    def clocks(self) -> pl.DataFrame:
-        """Frequencies of the cores."""
-        return self._clocks.frame()
-
-    @property
-    def waits(self) -> pl.DataFrame:
-        """How long the data of each iteration of graph mode was waited for."""
-        return self._waits.frame()
+    def called(self, pattern: str) -> pl.DataFrame:
+        """The calls on the host in whose name a pattern is found."""
+        wanted = self.texts.matching(pattern)
+        found = self.host() if len(wanted) else ()
+        rows = self.calls.joined(rows.filter(pl.col("name").is_in(wanted)) for rows in found)
+        return self.calls.decoded(rows)
 
     def take(self, event: Mapping[str, Any]) -> None:
         """Keep what is used of one event."""
@@ -109,20 +110,23 @@ class Trace:
         if phase == "X":
             self._take_slice(event)
         elif phase == "s":
-            if event.get("cat") in _FLOW_KINDS:
-                start = nanoseconds_of(event.get("ts"))
-                self._flows.add((event["cat"], event.get("id"), event.get("tid"), start))
-                if self._flows.full:
-                    self._flows.pack()
+            if event.get("cat") == "async_npu":
+                self.launches.add((event.get("id"), nanoseconds_of(event.get("ts"))))
+                if self.launches.full:
+                    self.launches.pack()
         elif phase == "M":
             self._take_name(event)
         elif phase == "t" and event.get("cat") == "Data_aug Bound":
             waited = nanoseconds_of(_arguments(event).get("Data_aug Bound(us)"))
-            self._waits.add((event.get("name"), waited))
+            self.waits.add((event.get("name"), waited))
+            if self.waits.full:
+                self.waits.pack()
         elif phase == "C" and event.get("name") == "AI Core Freq":
             megahertz = _arguments(event).get("MHz")
             time = nanoseconds_of(event.get("ts"))
-            self._clocks.add((event.get("pid"), time, nanoseconds_of(megahertz, "ns")))
+            self.clocks.add((time, nanoseconds_of(megahertz, "ns")))
+            if self.clocks.full:
+                self.clocks.pack()
 
     def _take_slice(self, event: Mapping[str, Any]) -> None:
         start, duration = nanoseconds_of(event.get("ts")), nanoseconds_of(event.get("dur", 0))
@@ -140,9 +144,7 @@ class Trace:
                 arguments.get("Input Dims"),
                 arguments.get("Input type", arguments.get("Input Type")),
             )
-        rows = self._python if category == "python_function" else self._calls
-        if duration < self.shortest_ns and rows is self._python:
-            return
+        rows = self.python if category == "python_function" else self.calls
         rows.add(
             (
                 event.get("name", ""),
@@ -159,8 +161,6 @@ class Trace:
         )
         if rows.full:
             rows.pack()
-            if len(self._python) > KEPT_CALLS:
-                self._drop_short()
 
     def _take_kernel(
         self, event: Mapping[str, Any], arguments: Mapping[str, Any], start: int, duration: int
@@ -171,7 +171,7 @@ class Trace:
             blocks = 1
             for size in grid[:3]:
                 blocks *= size
-        self._kernels.add(
+        self.kernels.add(
             (
                 event.get("name", ""),
                 event.get("cat"),
@@ -191,29 +191,17 @@ class Trace:
                 arguments.get("bytes"),
             )
         )
-        if self._kernels.full:
-            self._kernels.pack()
+        if self.kernels.full:
+            self.kernels.pack()
 
     def _take_name(self, event: Mapping[str, Any]) -> None:
         name = _arguments(event).get("name")
-        if len(self.threads) + len(self.processes) > KEPT_CALLS or not isinstance(name, str):
+        if len(self.threads) + len(self.processes) > MOST_NAMES or not isinstance(name, str):
             return
         if event.get("name") == "process_name":
             self.processes[str(event.get("pid"))] = name
         elif event.get("name") == "thread_name":
             self.threads[str(event.get("pid")), str(event.get("tid"))] = name
-
-    def _drop_short(self) -> None:
-        """Keep the longer half of the Python calls, the only events without end or use in ops."""
-        frame = self._python.frame()
-        middle = frame["duration_ns"].median()
-        self.shortest_ns = int(middle if isinstance(middle, (int, float)) else 0) + 1
-        kept = Rows(_CALLS)
-        for row in frame.filter(pl.col("duration_ns") >= self.shortest_ns).iter_rows():
-            kept.add(row)
-            if kept.full:
-                kept.pack()
-        self._python = kept
 
 
 def _arguments(event: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -222,12 +210,17 @@ def _arguments(event: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def read_trace(path: Path) -> Trace:
-    """All events of a trace file."""
-    trace = Trace()
-    with opened(path) as file:
+    """All events of a trace file.
+
+    Returns:
+        The trace, a context: its columns are on the disk until it is left.
+    """
+    with ExitStack() as on_failure, opened(path) as file:
+        trace = on_failure.enter_context(Trace())
         reader = EventReader(file)
         for event in reader:
             trace.take(event)
         trace.problem = reader.problem
         trace.beside = reader.beside
+        on_failure.pop_all()
     return trace

@@ -8,8 +8,9 @@ import polars as pl
 
 from jumar.errors import UserError
 from jumar.profiling.profile import Missing, Profile
-from jumar.profiling.reading import ascend_trace, kineto, mindspore
+from jumar.profiling.reading import ascend_trace, kineto, mindspore, mindspore_more
 from jumar.profiling.reading.archives import unpacked
+from jumar.profiling.reading.chip_table import read_chip_table
 from jumar.profiling.reading.communication import (
     read_communication,
     read_matrix,
@@ -22,8 +23,10 @@ from jumar.profiling.reading.database import read_database
 from jumar.profiling.reading.events import BrokenJson
 from jumar.profiling.reading.finding import sources_of
 from jumar.profiling.reading.gathering import gathered
+from jumar.profiling.reading.hccl_trace import read_hccl_trace
 from jumar.profiling.reading.op_tables import read_ops
 from jumar.profiling.reading.part import Part, Source
+from jumar.profiling.reading.task_time import read_task_time
 from jumar.profiling.reading.trace import read_trace
 
 __all__ = ["read"]
@@ -84,10 +87,10 @@ def _unreadable(profile: Profile) -> UserError:
 
 def _trace(path: Path, shown: str, kind: str) -> Part:
     del kind
-    trace = read_trace(path)
-    if not trace.events and trace.problem:
-        raise BrokenJson(trace.problem)
-    return (ascend_trace if ascend_trace.is_ascend(trace) else kineto).part_of(trace, shown)
+    with read_trace(path) as trace:
+        if not trace.events and trace.problem:
+            raise BrokenJson(trace.problem)
+        return (ascend_trace if ascend_trace.is_ascend(trace) else kineto).part_of(trace, shown)
 
 
 _READERS: Final[dict[str, Callable[[Path, str, str], Part]]] = {
@@ -108,6 +111,11 @@ _READERS: Final[dict[str, Callable[[Path, str, str], Part]]] = {
     "mindspore_op_detail": mindspore.read_op_details,
     "mindspore_framework": mindspore.read_framework,
     "mindspore_step_trace": mindspore.read_steps,
+    "mindspore_timeline": mindspore_more.read_timeline,
+    "mindspore_hccl": mindspore_more.read_hccl,
+    "hccl_trace": read_hccl_trace,
+    "task_time": read_task_time,
+    "chips": read_chip_table,
     # Texts that repeat what the CSV files beside them hold.
     "mindspore_aicpu_text": read_nothing,
     "mindspore_op_text": read_nothing,

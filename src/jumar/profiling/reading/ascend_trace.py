@@ -1,11 +1,13 @@
 """Traces of torch_npu and msprof: calls on the host, what launched each op, clocks, overlap."""
 
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import polars as pl
 
 from jumar.profiling.profile import COMMUNICATION, Missing
-from jumar.profiling.reading.kineto import LAYERS, kept_calls, steps_of
+from jumar.profiling.reading.kineto import LAYERS, has_category, steps_of
+from jumar.profiling.reading.longest import longest_calls
 from jumar.profiling.reading.nesting import step_at, with_waits
 from jumar.profiling.reading.part import Part
 from jumar.profiling.reading.trace import Trace
@@ -16,6 +18,7 @@ _RUNTIME: Final = ("runtime", "hccl", "communication")
 _CORES: Final = {"HCCL": COMMUNICATION, "AICPU": "AI_CPU", "N/A": None, "Other": None}
 _ACCELERATOR: Final = ("AI_CORE", "AI_VECTOR_CORE", "AI_CPU", "DSA_SQE", "MIX_AIC", "MIX_AIV")
 _NUMBERED: Final = r"^(?:.*/)?([A-Za-z][A-Za-z0-9_]*?)(?:-op\d+|_?\d+)?$"
+_OP: Final = ("stream", "thread", "task", "name", "start_ns", "duration_ns", "correlation")
 _ITERATION: Final = r"^Iteration (\d{1,18})$"
 
 
@@ -27,26 +30,22 @@ def is_ascend(trace: Trace) -> bool:
 
 def part_of(trace: Trace, shown: str) -> Part:
     """The tables of a `trace_view.json` or `msprof_*.json`."""
-    slices = trace.kernels.with_columns(
-        pl.col("pid").replace_strict(trace.processes, default="").alias("process"),
-        pl.concat_str("pid", "thread", separator="\n")
-        .replace_strict({"\n".join(key): name for key, name in trace.threads.items()}, default="")
-        .alias("label"),
-    )
-    calls = trace.calls
-    steps = steps_of(calls)
-    steps = steps if steps.height else _iterations(calls, trace.waits)
-    ops = _ops(slices, trace.flows)
+    steps = steps_of(trace)
+    steps = steps if steps.height else _iterations(trace)
+    ops = _ops(trace)
     ops = ops.with_columns(step_at(ops["start_ns"], steps).alias("step"))
-    statistics = {"overlap_analysis": _overlap(slices), "frequency": _clocks(trace.clocks)}
+    clocks = trace.clocks.joined(trace.clocks.frames())
+    statistics = {
+        "overlap_analysis": _chosen(trace, _overlap),
+        "frequency": clocks.sort("time_ns"),
+    }
     missing = [Missing(file=shown, what=f"the end: {trace.problem}")] if trace.problem else []
-    calls_of_all = pl.concat([_python_calls(calls), _cann_calls(slices)])
-    host, gaps = kept_calls(trace, calls_of_all, shown)
+    host, gaps = longest_calls(_host(trace), shown)
     missing += gaps
     return Part(
         file=shown,
         kind="trace",
-        producer="torch_npu" if calls["category"].eq("cpu_op").any() else "msprof",
+        producer="torch_npu" if has_category(trace, ("cpu_op",)) else "msprof",
         device="npu",
         ops=ops,
         steps=steps,
@@ -86,8 +85,37 @@ def _cann_calls(slices: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _iterations(calls: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:
+def _slices(trace: Trace) -> Iterator[pl.DataFrame]:
+    """Events without a category, with the names of their process and thread."""
+    threads = {"\n".join(key): name for key, name in trace.threads.items()}
+    for rows in trace.kernels.frames():
+        rows = trace.kernels.decoded(rows)
+        yield rows.with_columns(
+            pl.col("pid").replace_strict(trace.processes, default="").alias("process"),
+            pl.concat_str("pid", "thread", separator="\n")
+            .replace_strict(threads, default="")
+            .alias("label"),
+        )
+
+
+def _chosen(trace: Trace, choose: Callable[[pl.DataFrame], pl.DataFrame]) -> pl.DataFrame:
+    """What is chosen of all slices, which are not held at once."""
+    none = trace.kernels.decoded(trace.kernels.joined(())).with_columns(
+        pl.lit("").alias("process"), pl.lit("").alias("label")
+    )
+    return pl.concat([choose(none), *(choose(rows) for rows in _slices(trace))])
+
+
+def _host(trace: Trace) -> Iterator[pl.DataFrame]:
+    for rows in trace.host():
+        yield _python_calls(trace.calls.decoded(rows))
+    for rows in _slices(trace):
+        yield _cann_calls(rows)
+
+
+def _iterations(trace: Trace) -> pl.DataFrame:
     """Iterations of graph mode, which every file of one iteration repeats."""
+    waits = trace.waits.decoded(trace.waits.joined(trace.waits.frames()))
     ends = (
         waits.with_columns(pl.col("name").str.extract(r" (\d{1,18})$").cast(pl.Int64))
         .drop_nulls()
@@ -95,7 +123,7 @@ def _iterations(calls: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:
         .agg(pl.col("data_ns").max())
     )
     return (
-        calls.filter(pl.col("name").str.contains(_ITERATION))
+        trace.calls.decoded(trace.called(_ITERATION))
         .select(
             pl.col("name").str.extract(_ITERATION).cast(pl.Int64).alias("step"),
             "start_ns",
@@ -107,13 +135,13 @@ def _iterations(calls: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _ops(slices: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
-    """Ops on the device, with the call that launched each.
+def _hardware(slices: pl.DataFrame) -> pl.DataFrame:
+    """Ops that ran on the device.
 
     Only names tell whether a task without a core is an op: those of the queue itself
     (`EVENT_RECORD`, `MEMCPY_ASYNC`, `PROFILING_ENABLE`) are all in capitals.
     """
-    hardware = slices.filter(
+    return slices.filter(
         pl.col("process").is_in(_HARDWARE)
         & pl.col("category").is_null()
         & ~pl.col("label").str.starts_with("Step Trace")
@@ -121,22 +149,26 @@ def _ops(slices: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
             pl.col("core").is_in(_ACCELERATOR)
             | (pl.col("core").is_in(["Other", "N/A"]) & pl.col("name").str.contains("[a-z]"))
         )
-    ).with_columns(pl.col("core").replace(_CORES))
-    collectives = slices.filter(
+    ).select(*_OP, pl.col("core").replace(_CORES))
+
+
+def _communication(slices: pl.DataFrame) -> pl.DataFrame:
+    """Collectives, which have threads of their own."""
+    return slices.filter(
         pl.col("process").is_in(_COLLECTIVES)
         & (pl.col("label").str.contains("^Group .*Communication$"))
-    ).with_columns(pl.lit(COMMUNICATION).alias("core"))
-    both = pl.concat([hardware, collectives]).with_columns(
+    ).select(*_OP, pl.lit(COMMUNICATION).alias("core"))
+
+
+def _ops(trace: Trace) -> pl.DataFrame:
+    """Ops on the device, with the call that launched each."""
+    both = pl.concat([_chosen(trace, _hardware), _chosen(trace, _communication)]).with_columns(
         pl.coalesce("stream", "thread").alias("stream"), pl.lit(None, pl.Int64).alias("device")
     )
     launched = (
-        flows.filter(pl.col("category") == "async_npu")
-        .select(
-            pl.col("id").cast(pl.Int64, strict=False).alias("arrow"),
-            pl.col("start_ns").alias("launch_ns"),
-        )
-        .unique("arrow", keep="first")
+        trace.launches.joined(trace.launches.frames())
         .filter(pl.col("arrow").is_not_null())
+        .unique("arrow", keep="first", maintain_order=True)
     )
     both = both.join(
         launched, left_on="start_ns", right_on="arrow", how="left", maintain_order="left"
@@ -163,7 +195,3 @@ def _overlap(slices: pl.DataFrame) -> pl.DataFrame:
     return slices.filter(pl.col("process") == "Overlap Analysis").select(
         "name", "start_ns", "duration_ns"
     )
-
-
-def _clocks(clocks: pl.DataFrame) -> pl.DataFrame:
-    return clocks.select("time_ns", "mhz").sort("time_ns")

@@ -1,15 +1,25 @@
 """Traces of torch.profiler: kernels of CUDA by the op that launched them, ops of the CPU."""
 
 import re
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import polars as pl
 
-from jumar.profiling.profile import COMMUNICATION, Missing
+from jumar.profiling.profile import COMMUNICATION, Kind, Missing
 from jumar.profiling.reading.exact import nanoseconds_of
-from jumar.profiling.reading.nesting import innermost, self_times, step_at, with_waits
+from jumar.profiling.reading.longest import longest_calls
+from jumar.profiling.reading.nesting import step_at, with_waits
 from jumar.profiling.reading.part import Part
-from jumar.profiling.reading.trace import KEPT_CALLS, Trace
+from jumar.profiling.reading.spilling import Texts
+from jumar.profiling.reading.sweeping import (
+    RUNTIME,
+    STEP,
+    launches,
+    named_once,
+    own_times,
+)
+from jumar.profiling.reading.trace import Trace
 
 LAYERS: Final = {
     "cpu_op": "op",
@@ -19,7 +29,6 @@ LAYERS: Final = {
     "user_annotation": "mark",
 }
 _CORES: Final = {"gpu_memcpy": "CUDA_MEMCPY", "gpu_memset": "CUDA_MEMSET"}
-_STEP: Final = r"^ProfilerStep#(\d{1,18})$"
 _FAMILIES: Final = (
     ("nccl", "nccl"),
     ("conv|cudnn|winograd|fprop|dgrad|wgrad", "conv"),
@@ -37,16 +46,15 @@ _FAMILIES: Final = (
 def part_of(trace: Trace, shown: str) -> Part:
     """The tables of a Kineto trace."""
     base = nanoseconds_of(trace.beside.get("baseTimeNanoseconds"), "ns") or 0
-    calls = trace.calls.with_columns(pl.col("start_ns") + base)
-    kernels = trace.kernels.filter(pl.col("category").is_not_null())
-    kernels = kernels.with_columns(pl.col("start_ns") + base)
-    steps = steps_of(calls)
+    steps = steps_of(trace, base)
     missing: list[Missing] = []
-    if kernels.height:
-        ops = _cuda_ops(kernels, calls, steps)
+    if any(rows["category"].is_not_null().any() for rows in trace.kernels.frames("category")):
+        device: Kind = "cuda"
+        ops = _named(trace.texts, _linked(trace, steps, base))
     else:
-        ops = _cpu_ops(calls, steps)
-        if calls["category"].is_in(["cuda_runtime", "cuda_driver"]).any():
+        device = "cpu"
+        ops = _cpu_ops(trace, steps, base)
+        if has_category(trace, RUNTIME):
             missing.append(
                 Missing(
                     file=shown,
@@ -57,7 +65,7 @@ def part_of(trace: Trace, shown: str) -> Part:
             )
     if trace.problem:
         missing.append(Missing(file=shown, what=f"the end: {trace.problem}"))
-    host, gaps = kept_calls(trace, host_of(calls), shown)
+    host, gaps = longest_calls(_host(trace, base), shown)
     missing += gaps
     distributed = trace.beside.get("distributedInfo")
     rank = distributed.get("rank") if isinstance(distributed, dict) else None
@@ -65,7 +73,7 @@ def part_of(trace: Trace, shown: str) -> Part:
         file=shown,
         kind="kineto",
         producer="kineto",
-        device="cuda" if kernels.height else "cpu",
+        device=device,
         ops=ops,
         steps=steps,
         host=host,
@@ -75,104 +83,90 @@ def part_of(trace: Trace, shown: str) -> Part:
     )
 
 
-def kept_calls(trace: Trace, host: pl.DataFrame, shown: str) -> tuple[pl.DataFrame, list[Missing]]:
-    """The longest of the calls on the host, with what is said of those that were left out.
-
-    Ops of a device are linked to their launches before; without a bound, the host's side of a long
-    capture would be most of the memory that a profile takes.
-    """
-    gaps: list[Missing] = []
-    if trace.shortest_ns:
-        gaps.append(_left_out("Python calls", trace.shortest_ns, shown))
-    if host.height > KEPT_CALLS:
-        shortest = host["duration_ns"].top_k(KEPT_CALLS).min()
-        shortest = int(shortest) if isinstance(shortest, int) else 0
-        host = host.filter((pl.col("duration_ns") > shortest) | (pl.col("layer") == "mark"))
-        gaps.append(_left_out("calls on the host", shortest, shown))
-    return host, gaps
-
-
-def _left_out(what: str, shortest_ns: int, shown: str) -> Missing:
-    return Missing(
-        file=shown,
-        what=f"{what} of {shortest_ns / 1000:.3f} us and less: there are too many to keep",
-        needed_for=("short calls on the host",),
-    )
-
-
-def steps_of(calls: pl.DataFrame) -> pl.DataFrame:
+def steps_of(trace: Trace, base: int = 0) -> pl.DataFrame:
     """The steps that `prof.step()` marked."""
     return (
-        calls.filter(pl.col("name").str.contains(_STEP))
+        trace.calls.decoded(trace.called(STEP))
         .select(
-            pl.col("name").str.extract(_STEP).cast(pl.Int64).alias("step"),
-            "start_ns",
-            (pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns"),
+            pl.col("name").str.extract(STEP).cast(pl.Int64).alias("step"),
+            pl.col("start_ns") + base,
+            (pl.col("start_ns") + base + pl.col("duration_ns")).alias("end_ns"),
         )
         .unique("step", keep="first", maintain_order=True)
         .sort("step")
     )
 
 
-def host_of(calls: pl.DataFrame) -> pl.DataFrame:
+def _host(trace: Trace, base: int) -> Iterator[pl.DataFrame]:
     """Calls on the host with their layer."""
-    return calls.filter(pl.col("category").is_in(list(LAYERS))).select(
-        "thread",
-        pl.when(pl.col("name").str.contains(_STEP))
-        .then(pl.lit("mark"))
-        .otherwise(pl.col("category").replace(LAYERS))
-        .alias("layer"),
+    marks = trace.texts.matching(STEP)
+    known = {trace.texts.number(category): layer for category, layer in LAYERS.items()}
+    columns = ("thread", "category", "name", "start_ns", "duration_ns", "correlation")
+    for rows in trace.host(*columns):
+        yield trace.calls.decoded(
+            rows.filter(pl.col("category").is_in(list(known))).select(
+                "thread",
+                pl.when(pl.col("name").is_in(marks))
+                .then(pl.lit("mark"))
+                .otherwise(pl.col("category").replace_strict(known, return_dtype=pl.String))
+                .alias("layer"),
+                "name",
+                pl.col("start_ns") + base,
+                "duration_ns",
+                "correlation",
+            )
+        )
+
+
+def _kernels(trace: Trace, base: int) -> pl.DataFrame:
+    """What ran on the device, with numbers for texts."""
+    columns = (
+        *("name", "category", "thread", "start_ns", "duration_ns", "correlation", "external"),
+        *("device", "stream", "block_num", "bytes"),
+    )
+    found = [trace.kernels.joined(()).select(columns)]
+    for rows in trace.kernels.frames(*columns):
+        found.append(rows.filter(pl.col("category").is_not_null()))
+    return pl.concat(found).select(
         "name",
-        "start_ns",
-        "duration_ns",
-        "correlation",
+        "category",
+        pl.coalesce("stream", "thread").alias("stream"),
+        pl.col("device").cast(pl.Int32, strict=False),
+        pl.col("start_ns") + base,
+        *("duration_ns", "correlation", "external", "block_num", "bytes"),
     )
 
 
-def _ops(calls: pl.DataFrame) -> pl.DataFrame:
-    return calls.filter((pl.col("category") == "cpu_op") & ~pl.col("name").str.contains(_STEP))
-
-
-def _cuda_ops(kernels: pl.DataFrame, calls: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
-    """A row a kernel, named by the innermost op in which it was launched.
+def _linked(trace: Trace, steps: pl.DataFrame, base: int) -> pl.DataFrame:
+    """A row a kernel with its step and the innermost op in which it was launched.
 
     The launch decides, not `External id`: old traces write the correlation there, and ids
     repeat when the profiler starts again.
     """
-    ops = _ops(calls)
-    launches = calls.filter(
-        pl.col("category").is_in(["cuda_runtime", "cuda_driver"])
-        & pl.col("correlation").is_not_null()
-    ).unique("correlation", keep="first", maintain_order=True)
-    launches = launches.with_columns(innermost(ops, launches).alias("row"))
+    kernels = _kernels(trace, base)
+    wanted = kernels["correlation"].drop_nulls().unique().sort().to_numpy()
     kernels = kernels.join(
-        launches.select(
-            "correlation", pl.col("start_ns").alias("launch_ns"), pl.col("row").cast(pl.Int64)
-        ),
+        launches(trace, wanted).with_columns(pl.col("launch_ns") + base),
         on="correlation",
         how="left",
         maintain_order="left",
     )
-    by_id = (
-        ops.with_row_index("by_external")
-        .filter(pl.col("external").is_not_null())
-        .unique("external", keep="none")
-        .select("external", pl.col("by_external").cast(pl.Int64))
-    )
-    kernels = kernels.join(by_id, on="external", how="left", maintain_order="left").with_columns(
-        pl.coalesce("row", "by_external")
-    )
-    parents = ops.with_row_index("row").select(
-        pl.col("row").cast(pl.Int64),
-        pl.col("name").alias("op"),
-        "shapes",
-        "types",
-        "module",
-    )
-    kernels = kernels.join(parents, on="row", how="left", maintain_order="left")
+    lost = kernels.filter(pl.col("op").is_null())["external"].drop_nulls().unique().sort()
+    if len(lost):
+        kernels = kernels.join(
+            named_once(trace, lost.to_numpy()),
+            on="external",
+            how="left",
+            maintain_order="left",
+            suffix="_by_id",
+        )
+        launched = pl.col("op").is_not_null()
+        kernels = kernels.with_columns(
+            pl.when(launched).then(name).otherwise(f"{name}_by_id").alias(name)
+            for name in ("shapes", "types", "module", "op")
+        ).drop("op_by_id", "shapes_by_id", "types_by_id", "module_by_id")
     moment = kernels["launch_ns"].fill_null(kernels["start_ns"])
-    kernels = kernels.with_columns(step_at(moment, steps).alias("step"))
-    return with_waits(_named(kernels))
+    return kernels.drop("external").with_columns(step_at(moment, steps).alias("step"))
 
 
 def _family() -> pl.Expr:
@@ -180,36 +174,48 @@ def _family() -> pl.Expr:
     family = pl.lit("kernel")
     for pattern, name in reversed(_FAMILIES):
         family = (
-            pl.when(pl.col("name").str.contains(f"(?i){pattern}"))
+            pl.when(pl.col("kernel").str.contains(f"(?i){pattern}"))
             .then(pl.lit(name))
             .otherwise(family)
         )
     return family
 
 
-def _named(kernels: pl.DataFrame) -> pl.DataFrame:
-    collective = pl.col("name").str.contains("^nccl")
-    kind = pl.coalesce(pl.col("op").str.strip_prefix("aten::"), _family())
-    return (
-        kernels.with_columns(
-            pl.when(collective)
-            .then(pl.col("name").str.extract(r"^(\w+?)(?:\(|$)"))
-            .otherwise(kind)
-            .alias("type"),
-            pl.when(collective)
-            .then(pl.lit(COMMUNICATION))
-            .otherwise(pl.col("category").replace_strict(_CORES, default="CUDA"))
-            .alias("core"),
+def _types(texts: Texts, kernels: pl.DataFrame) -> pl.DataFrame:
+    """The type of each kernel by its own name and that of its op, once a pair."""
+    pairs = kernels.select("name", "op").unique()
+    collective = pl.col("kernel").str.contains("^nccl")
+    kind = pl.coalesce(pl.col("parent").str.strip_prefix("aten::"), _family())
+    found = pairs.select(
+        "name", "op", texts.of(pairs["name"]).alias("kernel"), texts.of(pairs["op"]).alias("parent")
+    ).with_columns(
+        pl.when(collective)
+        .then(pl.col("kernel").str.extract(r"^(\w+?)(?:\(|$)"))
+        .otherwise(kind)
+        .alias("type"),
+        collective.fill_null(False).alias("collective"),
+    )
+    return found.select("name", "op", "collective", texts.numbers("type", found["type"].to_list()))
+
+
+def _named(texts: Texts, kernels: pl.DataFrame) -> pl.DataFrame:
+    """The columns of the op table. Texts take the place of their numbers only in the end."""
+    cores = {texts.number(category): core for category, core in _CORES.items()}
+    core = pl.col("category").replace_strict(cores, default="CUDA", return_dtype=pl.String)
+    kernels = (
+        kernels.join(
+            _types(texts, kernels),
+            on=["name", "op"],
+            how="left",
+            nulls_equal=True,
+            maintain_order="left",
         )
-        .sort("start_ns", maintain_order=True)
-        .with_columns(ordinal_name())
         .select(
             "step",
-            pl.col("device").cast(pl.Int32, strict=False),
-            pl.col("stream").fill_null(pl.col("thread")),
-            "ordinal",
+            "device",
+            "stream",
             "type",
-            "core",
+            pl.when("collective").then(pl.lit(COMMUNICATION)).otherwise(core).alias("core"),
             "start_ns",
             "duration_ns",
             "block_num",
@@ -221,49 +227,66 @@ def _named(kernels: pl.DataFrame) -> pl.DataFrame:
             "correlation",
             "launch_ns",
         )
-        .rename({"ordinal": "name"})
+        .sort("start_ns", maintain_order=True)
     )
+    return _decoded(texts, with_waits(kernels), ("stream", "kernel"))
 
 
-def ordinal_name() -> pl.Expr:
-    """`mm_0`, `mm_1`: the type with its place in the step, so that steps and runs line up."""
-    number = pl.int_range(pl.len()).over("step", "type").cast(pl.String)
-    return (pl.col("type") + "_" + number).alias("ordinal")
+def _decoded(texts: Texts, ops: pl.DataFrame, more: tuple[str, ...]) -> pl.DataFrame:
+    """Ops in the order of time with texts, and their names.
+
+    `mm_0`, `mm_1`: the type with its place in the step, so that steps and runs line up.
+    """
+    place = pl.int_range(pl.len()).over("step", "type").cast(pl.String)
+    ops = ops.with_columns(place.alias("name"))
+    for name in ("type", "input_shapes", "input_types", "module", *more):
+        ops = ops.with_columns(texts.of(ops[name]))
+    return ops.with_columns((pl.col("type") + "_" + pl.col("name")).alias("name"))
 
 
-def _cpu_ops(calls: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+def _cpu_ops(trace: Trace, steps: pl.DataFrame, base: int) -> pl.DataFrame:
     """A row an op with the time that it spent itself, and collectives of gloo."""
-    ops = _ops(calls)
-    ops = ops.with_columns(
-        self_times(ops).alias("own_ns"),
-        pl.lit("CPU").alias("core"),
-        pl.col("name").str.strip_prefix("aten::").alias("type"),
-    )
-    collectives = calls.filter(
-        (pl.col("category") == "user_annotation") & pl.col("name").str.contains("^(gloo|mpi|ccl):")
-    ).with_columns(
-        pl.col("duration_ns").alias("own_ns"),
+    annotation = trace.texts.number("user_annotation")
+    collectives = trace.called("^(gloo|mpi|ccl):").filter(pl.col("category") == annotation)
+    columns = ("thread", "name", "start_ns", "own_ns", "shapes", "types", "module", "external")
+    # Where both begin at once, ops come first, in the order of the file.
+    collectives = collectives.select(
+        (pl.int_range(pl.len()) + len(trace.calls)).alias("row"),
         pl.lit(COMMUNICATION).alias("core"),
-        pl.col("name").alias("type"),
+        *(pl.col("duration_ns").alias(name) if name == "own_ns" else name for name in columns),
     )
-    both = pl.concat([ops, collectives]).sort("start_ns", maintain_order=True)
-    return (
-        both.with_columns(step_at(both["start_ns"], steps).alias("step"))
-        .with_columns(ordinal_name())
-        .select(
-            "step",
-            pl.col("thread").alias("stream"),
-            pl.col("ordinal").alias("name"),
-            "type",
-            "core",
-            "start_ns",
-            pl.col("own_ns").alias("duration_ns"),
-            pl.col("shapes").alias("input_shapes"),
-            pl.col("types").alias("input_types"),
-            "module",
-            pl.col("external").alias("correlation"),
-        )
+    both = [collectives] + [
+        rows.select(pl.col("row").cast(pl.Int64), pl.lit("CPU").alias("core"), *columns)
+        for rows in own_times(trace)
+    ]
+    ops = pl.concat(both).sort("start_ns", "row").drop("row")
+    ops = ops.with_columns(pl.col("start_ns") + base)
+    ops = ops.select(
+        step_at(ops["start_ns"], steps).alias("step"),
+        pl.col("thread").alias("stream"),
+        _cpu_types(trace.texts, ops["name"]),
+        "core",
+        "start_ns",
+        pl.col("own_ns").alias("duration_ns"),
+        pl.col("shapes").alias("input_shapes"),
+        pl.col("types").alias("input_types"),
+        "module",
+        pl.col("external").alias("correlation"),
     )
+    return _decoded(trace.texts, ops, ("stream",))
+
+
+def _cpu_types(texts: Texts, names: pl.Series) -> pl.Series:
+    """Names of ops without `aten::`; a collective is called what it is."""
+    known = names.unique()
+    types = texts.numbers("type", texts.of(known).str.strip_prefix("aten::").to_list())
+    return names.replace_strict(known, types, return_dtype=pl.UInt32).alias("type")
+
+
+def has_category(trace: Trace, categories: Iterable[str]) -> bool:
+    """Whether any call on the host is of one of some categories."""
+    wanted = [trace.texts.number(category) for category in categories]
+    return any(rows["category"].is_in(wanted).any() for rows in trace.calls.frames("category"))
 
 
 def _chip(devices: Any) -> str:

@@ -82,14 +82,20 @@ class Trace:
         self.problem = ""
         self.events = 0
 
+    @property
+    def _tables(self) -> tuple[Table, ...]:
+        return self.calls, self.python, self.kernels, self.launches, self.clocks, self.waits
+
+    def pack(self) -> None:
+        """Turn the last rows into columns: only then all texts have a number."""
+        for table in self._tables:
+            table.pack()
+
     def __enter__(self) -> "Trace":
         return self
 
     def __exit__(self, *_: object) -> None:
-        for table in (
-            *(self.calls, self.python, self.kernels),
-            *(self.launches, self.clocks, self.waits),
-        ):
+        for table in self._tables:
             table.close()
 
     def host(self, *columns: str) -> Iterator[pl.DataFrame]:
@@ -98,11 +104,10 @@ class Trace:
         yield from self.python.frames(*columns)
 
     def called(self, pattern: str) -> pl.DataFrame:
-        """The calls on the host in whose name a pattern is found."""
+        """The calls on the host in whose name a pattern is found; numbers for texts."""
         wanted = self.texts.matching(pattern)
         found = self.host() if len(wanted) else ()
-        rows = self.calls.joined(rows.filter(pl.col("name").is_in(wanted)) for rows in found)
-        return self.calls.decoded(rows)
+        return self.calls.joined(rows.filter(pl.col("name").is_in(wanted)) for rows in found)
 
     def take(self, event: Mapping[str, Any]) -> None:
         """Keep what is used of one event."""
@@ -222,5 +227,6 @@ def read_trace(path: Path) -> Trace:
             trace.take(event)
         trace.problem = reader.problem
         trace.beside = reader.beside
+        trace.pack()
         on_failure.pop_all()
     return trace

@@ -1,10 +1,14 @@
 """Which op of one step is which op of another one."""
 
-from bisect import bisect_left, bisect_right
-from collections import Counter
+from bisect import bisect_left
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Whole = NDArray[np.int64]
 
 
 class Key(NamedTuple):
@@ -32,13 +36,37 @@ class Alignment:
     added: tuple[tuple[int, int], ...]
 
 
+class Tokens(NamedTuple):
+    """The ops of some steps, a row an op: equal numbers for what is equal, on both sides.
+
+    `step` does not decrease. `exact` stands for type, shapes and module, `near` for type and
+    module, `base` for the type without its version.
+    """
+
+    step: _Whole
+    exact: _Whole
+    near: _Whole
+    base: _Whole
+
+
+class Aligned(NamedTuple):
+    """Rows that are pairs, by `left`; rows that have no partner; the gap of every row."""
+
+    left: _Whole
+    right: _Whole
+    removed: _Whole
+    added: _Whole
+    gap_left: _Whole
+    gap_right: _Whole
+
+
 def longest_increasing(values: Sequence[int]) -> list[int]:
     """The places of a longest strictly increasing part of a sequence."""
     tails: list[int] = []
     places: list[int] = []
     before: list[int] = []
     for place, value in enumerate(values):
-        at = bisect_left(tails, value)
+        at = len(tails) if not tails or value > tails[-1] else bisect_left(tails, value)
         before.append(places[at - 1] if at else -1)
         if at == len(tails):
             tails.append(value)
@@ -54,66 +82,140 @@ def longest_increasing(values: Sequence[int]) -> list[int]:
 
 
 def align(before: Sequence[Key], after: Sequence[Key]) -> Alignment:
-    """Pair the ops of two steps, in time that hardly grows faster than their number.
+    """Pair the ops of two steps, as `align_rows` does with those of many."""
+    numbers: dict[Hashable, int] = {}
+
+    def tokens(keys: Sequence[Key]) -> Tokens:
+        return Tokens(np.zeros(len(keys), np.int64), *token_columns(keys, numbers))
+
+    found = align_rows(tokens(before), tokens(after))
+    return Alignment(
+        pairs=_both(found.left, found.right),
+        removed=_both(found.removed, found.gap_left[found.removed]),
+        added=_both(found.added, found.gap_right[found.added]),
+    )
+
+
+def _both(first: _Whole, second: _Whole) -> tuple[tuple[int, int], ...]:
+    return tuple(zip(first.tolist(), second.tolist(), strict=True))
+
+
+def token_columns(
+    keys: Sequence[Key], numbers: dict[Hashable, int]
+) -> tuple[_Whole, _Whole, _Whole]:
+    """The columns `exact`, `near` and `base` of `Tokens` for keys.
+
+    Args:
+        keys: What ops are known by.
+        numbers: The numbers given so far, to which new ones are added.
+    """
+
+    def number(parts: Hashable) -> int:
+        return numbers.setdefault(parts, len(numbers))
+
+    exact = [number(("exact", key.kind, key.shapes, key.module)) for key in keys]
+    near = [number(("near", key.kind, key.module)) for key in keys]
+    base = [number(("base", key.base)) for key in keys]
+    return np.array(exact, np.int64), np.array(near, np.int64), np.array(base, np.int64)
+
+
+def align_rows(before: Tokens, after: Tokens) -> Aligned:
+    """Pair the ops of the n-th step with those of the n-th step on the other side, for all steps.
 
     The n-th op of a type, shape and module is paired with the n-th on the other side; the longest
     part that is in order on both sides holds the rest in place. What is left is paired by type
     and module between the same neighbours, then by type there; and then what is equal wherever it
     stands, since a moved op is still the same op.
     """
-    matched = _same(
-        [(row, key[:3]) for row, key in enumerate(before)],
-        [(row, key[:3]) for row, key in enumerate(after)],
+    scale = 1 + max(
+        (int(part.max()) for side in (before, after) for part in side if len(part)), default=0
     )
-    matched.sort()
-    pairs = [matched[place] for place in longest_increasing([right for _, right in matched])]
-    lefts, rights = [left for left, _ in pairs], sorted(right for _, right in pairs)
-
-    def gap(row: int, anchors: Sequence[int]) -> int:
-        return bisect_right(anchors, row)
-
-    taken_left, taken_right = set(lefts), set(rights)
-    for near, parts in ((True, (0, 2)), (True, (3,)), (False, (0, 1, 2))):
-        rest_left = [row for row in range(len(before)) if row not in taken_left]
-        rest_right = [row for row in range(len(after)) if row not in taken_right]
-        if not rest_left or not rest_right:
+    left, right = _same(before.step * scale + before.exact, after.step * scale + after.exact)
+    order = np.argsort(left)
+    kept = _in_order(right[order])
+    left, right = left[order][kept], right[order][kept]
+    gap_left = _gaps(left, before.step)
+    gap_right = _gaps(right, after.step)
+    lefts, rights = [left], [right]
+    free_left, free_right = np.ones(len(gap_left), bool), np.ones(len(gap_right), bool)
+    free_left[left] = free_right[right] = False
+    for tokens_left, tokens_right in (
+        (gap_left * scale + before.near, gap_right * scale + after.near),
+        (gap_left * scale + before.base, gap_right * scale + after.base),
+        (before.step * scale + before.exact, after.step * scale + after.exact),
+    ):
+        rest_left, rest_right = np.flatnonzero(free_left), np.flatnonzero(free_right)
+        if not len(rest_left) or not len(rest_right):
             break
-        found = _same(
-            [
-                (row, (gap(row, lefts) if near else 0, *(before[row][part] for part in parts)))
-                for row in rest_left
-            ],
-            [
-                (row, (gap(row, rights) if near else 0, *(after[row][part] for part in parts)))
-                for row in rest_right
-            ],
-        )
-        pairs += found
-        taken_left.update(left for left, _ in found)
-        taken_right.update(right for _, right in found)
-    return Alignment(
-        pairs=tuple(sorted(pairs)),
-        removed=tuple(
-            (row, gap(row, lefts)) for row in range(len(before)) if row not in taken_left
-        ),
-        added=tuple((row, gap(row, rights)) for row in range(len(after)) if row not in taken_right),
+        left, right = _same(tokens_left[rest_left], tokens_right[rest_right])
+        left, right = rest_left[left], rest_right[right]
+        lefts.append(left)
+        rights.append(right)
+        free_left[left] = free_right[right] = False
+    left, right = np.concatenate(lefts), np.concatenate(rights)
+    order = np.argsort(left)
+    return Aligned(
+        left=left[order],
+        right=right[order],
+        removed=np.flatnonzero(free_left),
+        added=np.flatnonzero(free_right),
+        gap_left=gap_left,
+        gap_right=gap_right,
     )
 
 
-def _same(
-    before: Sequence[tuple[int, Hashable]], after: Sequence[tuple[int, Hashable]]
-) -> list[tuple[int, int]]:
-    """The n-th of each token with the n-th on the other side."""
-    seen: Counter[Hashable] = Counter()
-    places: dict[tuple[Hashable, int], int] = {}
-    for row, token in before:
-        places[token, seen[token]] = row
-        seen[token] += 1
-    seen.clear()
-    found: list[tuple[int, int]] = []
-    for row, token in after:
-        partner = places.get((token, seen[token]))
-        seen[token] += 1
-        if partner is not None:
-            found.append((partner, row))
-    return found
+def _gaps(anchors: _Whole, step: _Whole) -> _Whole:
+    """For each row a number of what stands between the same anchors.
+
+    With the step added, the end of a step and the beginning of the next one, between which no
+    anchor may lie, are two gaps.
+    """
+    count = np.zeros(len(step), np.int64)
+    count[anchors] = 1
+    return np.cumsum(count) + step
+
+
+def _in_order(values: _Whole) -> _Whole:
+    """The places of a longest increasing part.
+
+    Between places before which everything is smaller than everything after, the parts are found
+    one by one; where profiles are alike, nearly all of these hold a single value.
+    """
+    if not len(values):
+        return np.zeros(0, np.int64)
+    highest = np.maximum.accumulate(values)
+    lowest = np.minimum.accumulate(values[::-1])[::-1]
+    edges = np.concatenate([[0], 1 + np.flatnonzero(highest[:-1] < lowest[1:]), [len(values)]])
+    alone = np.diff(edges) == 1
+    kept = np.zeros(len(values), bool)
+    kept[edges[:-1][alone]] = True
+    for at in np.flatnonzero(~alone).tolist():
+        low, high = int(edges[at]), int(edges[at + 1])
+        kept[low + np.array(longest_increasing(values[low:high].tolist()), np.int64)] = True
+    return np.flatnonzero(kept)
+
+
+def _same(before: _Whole, after: _Whole) -> tuple[_Whole, _Whole]:
+    """The places of the n-th of each token and of the n-th on the other side."""
+    order_left, first_left, count_left, token_left = _runs(before)
+    order_right, first_right, count_right, token_right = _runs(after)
+    _, left, right = np.intersect1d(
+        token_left, token_right, assume_unique=True, return_indices=True
+    )
+    counts = np.minimum(count_left[left], count_right[right])
+    nth = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    return (
+        order_left[np.repeat(first_left[left], counts) + nth],
+        order_right[np.repeat(first_right[right], counts) + nth],
+    )
+
+
+def _runs(tokens: _Whole) -> tuple[_Whole, _Whole, _Whole, _Whole]:
+    """The order by token; of each token where it begins there, how often it is, and itself."""
+    order = np.argsort(tokens, kind="stable")
+    ordered = tokens[order]
+    first = np.flatnonzero(
+        np.concatenate([np.ones(min(len(ordered), 1), bool), ordered[1:] != ordered[:-1]])
+    )
+    count = np.diff(np.append(first, len(ordered)))
+    return order, first, count, ordered[first]

@@ -1,13 +1,14 @@
 """Casts and format changes that undo each other."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
+import numpy as np
 import polars as pl
 
 from jumar.profiling.comparison.op_kinds import conversion, words
-from jumar.profiling.comparison.own_times import Row, Side
+from jumar.profiling.comparison.own_times import Op, Side, Step
 
 CHAINS = {
     "what": pl.String(),
@@ -33,17 +34,17 @@ class Tensor(NamedTuple):
     layout: str
 
 
-def ends_of(row: Row) -> tuple[Tensor, Tensor] | None:
+def ends_of(op: Op) -> tuple[Tensor, Tensor] | None:
     """What a cast or format change takes and gives; None where the profile does not say."""
-    source, target = conversion(row.type, row.input_types, row.output_types)
+    source, target = conversion(op.type, op.input_types, op.output_types)
     if not source or not target:
         return None
-    shapes, given = row.input_shapes.split(";"), row.output_shapes.split(";")
-    layouts, given_layouts = words(row.input_formats), words(row.output_formats)
+    shapes, given = op.input_shapes.split(";"), op.output_shapes.split(";")
+    layouts, given_layouts = words(op.input_formats), words(op.output_formats)
     taken = Tensor(shapes[0], source, layouts[0] if layouts else "")
     # Traces of torch name no outputs; its casts keep the shape.
     result = Tensor(
-        given[0] if row.output_shapes else shapes[0],
+        given[0] if op.output_shapes else shapes[0],
         target,
         given_layouts[0] if given_layouts else "",
     )
@@ -51,10 +52,36 @@ def ends_of(row: Row) -> tuple[Tensor, Tensor] | None:
 
 
 class _Link(NamedTuple):
+    """A change that another one may undo; `whole_ns` is that of the chain up to here."""
+
     place: int
     first: Tensor
-    rows: tuple[Row, ...]
+    which: int
+    before: "_Link | None"
+    whole_ns: int
     used: bool
+
+    @property
+    def chain(self) -> tuple[int, ...]:
+        """The ops up to here."""
+        found: list[int] = []
+        link: _Link | None = self
+        while link is not None:
+            found.append(link.which)
+            link = link.before
+        return tuple(reversed(found))
+
+
+class _Meaning(NamedTuple):
+    """What an op does with the tensors that casts and format changes take or give.
+
+    `ends` is that of a change; of other ops, `takes` and `gives` name the tensors.
+    """
+
+    ends: tuple[Tensor, Tensor] | None
+    takes: tuple[Tensor, ...]
+    gives: tuple[Tensor, ...]
+    tells_outputs: bool
 
 
 def cancelling_chains(side: Side) -> pl.DataFrame:
@@ -65,60 +92,103 @@ def cancelling_chains(side: Side) -> pl.DataFrame:
     a weight that is brought into the layout of a convolution and its gradient, which is brought
     back, have the same shape and are not the same.
     """
-    sums: defaultdict[tuple[str, ...], list[int]] = defaultdict(lambda: [0, 0])
+    meanings = _meanings(side)
+    matters = np.array([meaning is not None for meaning in meanings], bool)
+    sums: defaultdict[tuple[Tensor, tuple[int, ...]], list[int]] = defaultdict(lambda: [0, 0])
     for step in side.steps:
-        for first, rows, used in _chains(step.rows):
-            what = " + ".join(row.type for row in rows)
-            middle = ends_of(rows[0])
-            way = _said(middle[1]) if middle else ""
-            key = (what, first.shape, _said(first), way, rows[0].module)
-            sums[key][0] += 1
-            sums[key][1] += rows[-1].own_ns if used else sum(row.own_ns for row in rows)
-    table = pl.DataFrame(
-        [(*key, *values) for key, values in sums.items()], schema=CHAINS, orient="row"
+        for tensor, chain, saved_ns in _chains(step, meanings, matters):
+            found = sums[tensor, chain]
+            found[0] += 1
+            found[1] += saved_ns
+    rows = [(*_said_of(side, *key), *values) for key, values in sums.items()]
+    names = [name for name in CHAINS if name not in ("count", "saved_ns")]
+    return (
+        pl.DataFrame(rows, schema=CHAINS, orient="row")
+        .group_by(names)
+        .agg(pl.col("count", "saved_ns").sum())
+        .sort("saved_ns", *names, descending=[True, *[False] * len(names)])
     )
-    return table.sort("saved_ns", "what", "shape", descending=[True, False, False])
+
+
+def _said_of(side: Side, first: Tensor, chain: tuple[int, ...]) -> tuple[str, ...]:
+    ops = [side.ops[which] for which in chain]
+    middle = ends_of(ops[0])
+    way = _said(middle[1]) if middle else ""
+    return " + ".join(op.type for op in ops), first.shape, _said(first), way, ops[0].module
 
 
 def _said(tensor: Tensor) -> str:
     return " ".join(part for part in (tensor.dtype, tensor.layout) if part)
 
 
-def _chains(rows: Sequence[Row]) -> list[tuple[Tensor, tuple[Row, ...], bool]]:
-    """Each chain that ends where it began, its tensor, and whether the way was made use of."""
-    waiting: dict[Tensor, _Link] = {}
-    found: list[tuple[Tensor, tuple[Row, ...], bool]] = []
-    for place, row in enumerate(rows):
-        ends = ends_of(row) if row.kind in ("cast", "format") else None
-        if ends is None:
-            _passed(row, waiting)
+def _meanings(side: Side) -> list[_Meaning | None]:
+    """For each different op what it does with such tensors; None where it touches none of them.
+
+    Most ops touch none, and are not looked at again.
+    """
+    changes = [ends_of(op) if op.kind in ("cast", "format") else None for op in side.ops]
+    known = {tensor for ends in changes if ends and ends[0] != ends[1] for tensor in ends}
+    found: list[_Meaning | None] = []
+    for op, ends in zip(side.ops, changes, strict=True):
+        if ends is not None:
+            found.append(_Meaning(ends, (), (), tells_outputs=True) if ends[0] != ends[1] else None)
             continue
-        taken, given = ends
-        if taken == given:
-            continue
-        link = waiting.pop(taken, None)
-        if link is None or place - link.place > REACH:
-            link = _Link(place, taken, (), used=False)
-        chain = (*link.rows, row)
-        if given == link.first and len(chain) > 1:
-            found.append((given, chain, link.used))
-        else:
-            waiting[given] = _Link(place, link.first, chain, link.used)
+        takes = tensors(op.input_shapes, op.input_types, op.input_formats)
+        gives = tensors(op.output_shapes, op.output_types, op.output_formats)
+        meaning = _Meaning(
+            None,
+            tuple(tensor for tensor in takes if tensor in known),
+            tuple(tensor for tensor in gives if tensor in known),
+            tells_outputs=bool(op.output_types),
+        )
+        found.append(meaning if meaning.takes or meaning.gives else None)
     return found
 
 
-def _passed(row: Row, waiting: dict[Tensor, _Link]) -> None:
+def _chains(
+    step: Step, meanings: list[_Meaning | None], matters: np.ndarray
+) -> Iterator[tuple[Tensor, tuple[int, ...], int]]:
+    """Each chain that ends where it began: the tensor, its ops, and what it would save.
+
+    Where something computes with what lies between, only the way back would be saved.
+    """
+    waiting: dict[Tensor, _Link] = {}
+    places = np.flatnonzero(matters[step.which])
+    columns = places.tolist(), step.which[places].tolist(), step.own_ns[places].tolist()
+    for place, which, own_ns in zip(*columns, strict=True):
+        meaning = meanings[which]
+        if meaning is None:
+            continue
+        if meaning.ends is None:
+            _passed(meaning, waiting)
+            continue
+        taken, given = meaning.ends
+        link = waiting.pop(taken, None)
+        if link is not None and place - link.place > REACH:
+            link = None
+        if link is None:
+            waiting[given] = _Link(place, taken, which, None, own_ns, used=False)
+            continue
+        whole_ns = link.whole_ns + own_ns
+        found = _Link(place, link.first, which, link, whole_ns, link.used)
+        if given == link.first:
+            yield given, found.chain, own_ns if link.used else whole_ns
+        else:
+            waiting[given] = found
+
+
+def _passed(meaning: _Meaning, waiting: dict[Tensor, _Link]) -> None:
     """An op that computes between the changes: it uses their tensors, or gives others like them."""
-    for tensor in tensors(row.input_shapes, row.input_types, row.input_formats):
+    for tensor in meaning.takes:
         link = waiting.get(tensor)
         if link is None:
             continue
-        if row.output_types:
+        if meaning.tells_outputs:
             waiting[tensor] = link._replace(used=True)
         else:
             # Where outputs are not told, what comes next may be the result of this op.
             del waiting[tensor]
-    for tensor in tensors(row.output_shapes, row.output_types, row.output_formats):
+    for tensor in meaning.gives:
         waiting.pop(tensor, None)
 
 

@@ -2,13 +2,16 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from jumar.profiling.comparison.chains import REACH, Tensor, ends_of
+import numpy as np
+from numpy.typing import NDArray
+
+from jumar.profiling.comparison.chains import REACH, Tensor, ends_of, tensors
 from jumar.profiling.comparison.op_kinds import NARROW, WIDE, is_narrow, is_wide, words
-from jumar.profiling.comparison.own_times import Row
+from jumar.profiling.comparison.own_times import Op, Step
 from jumar.profiling.comparison.parts import Comparison
 
 ListName = Literal["black-list", "white-list"]
@@ -45,14 +48,12 @@ class Edit:
         return f"in 16 bits it {said} {own:.3f} ms a step, its casts take {casts:.3f} ms"
 
 
-class _Cast:
-    """A cast of the later profile with the ops on both of its sides, by the names of lists."""
+class _Cast(NamedTuple):
+    """Casts of the later profile with the ops on both of their sides, by the names of lists."""
 
-    def __init__(self, row: Row) -> None:
-        self.own_ns = row.own_ns
-        self.lowers = False
-        self.producer = ""
-        self.consumer = ""
+    lowers: bool
+    producer: str
+    consumer: str
 
 
 def propose(
@@ -87,7 +88,7 @@ def propose(
         if best is None or best.gain_ns < least_ns:
             return tuple(edits)
         edits.append(best)
-        casts = [cast for cast in casts if not _needed(cast, best)]
+        casts = {cast: own_ns for cast, own_ns in casts.items() if not _needed(cast, best)}
 
 
 def _gain(edit: Edit) -> int:
@@ -105,62 +106,113 @@ def _needed(cast: _Cast, edit: Edit) -> bool:
     return edit.name == (cast.producer if cast.lowers else cast.consumer)
 
 
-def _black(name: str, delta: int, casts: Sequence[_Cast]) -> Edit:
+def _black(name: str, delta: int, casts: Mapping[_Cast, int]) -> Edit:
     offer = Edit(name=name, to="black-list", own_ns=delta, casts_ns=0)
-    cost = sum(cast.own_ns for cast in casts if _needed(cast, offer))
+    cost = sum(own_ns for cast, own_ns in casts.items() if _needed(cast, offer))
     return replace(offer, casts_ns=cost)
 
 
-def _white(name: str, casts: Sequence[_Cast]) -> Edit:
+def _white(name: str, casts: Mapping[_Cast, int]) -> Edit:
     offer = Edit(name=name, to="white-list", own_ns=0, casts_ns=0)
-    own = [cast for cast in casts if _needed(cast, offer)]
-    raised = sum(cast.own_ns for cast in own if not cast.lowers)
-    lowered = sum(cast.own_ns for cast in own if cast.lowers)
+    own = [(cast.lowers, own_ns) for cast, own_ns in casts.items() if _needed(cast, offer)]
+    raised = sum(own_ns for lowers, own_ns in own if not lowers)
+    lowered = sum(own_ns for lowers, own_ns in own if lowers)
     return replace(offer, casts_ns=raised + lowered if raised and lowered else 0)
 
 
-def _casts(comparison: Comparison, name_of: Callable[[str], str]) -> list[_Cast]:
-    found: list[_Cast] = []
-    for step in comparison.after.steps:
-        found.extend(_linked(step.rows, name_of))
-    return found
+@dataclass(frozen=True, kw_only=True)
+class _Meaning:
+    """What an op does with the tensors that are cast; `name` is that by which it is listed."""
+
+    cast: tuple[Tensor, Tensor] | None
+    computes: bool
+    name: str
+    takes: tuple[Tensor, ...]
+    gives: tuple[Tensor, ...]
 
 
-def _linked(rows: Sequence[Row], name_of: Callable[[str], str]) -> Iterable[_Cast]:
+def _casts(comparison: Comparison, name_of: Callable[[str], str]) -> dict[_Cast, int]:
+    """The casts between 32 and 16 bits by what stands on their sides, with their times together."""
+    side = comparison.after
+    meanings = _meanings(side.ops, name_of)
+    touches = np.array([bool(one.cast or one.takes or one.gives) for one in meanings], bool)
+    computes = np.array([one.computes for one in meanings], bool)
+    sums: defaultdict[_Cast, int] = defaultdict(int)
+    for step in side.steps:
+        for cast, own_ns in _linked(step, side.ops, meanings, (touches, computes)):
+            sums[cast] += own_ns
+    return dict(sums)
+
+
+def _meanings(ops: Sequence[Op], name_of: Callable[[str], str]) -> list[_Meaning]:
+    changes: list[tuple[Tensor, Tensor] | None] = []
+    for op in ops:
+        ends = ends_of(op) if op.kind == "cast" else None
+        taken, given = ends or (None, None)
+        dtypes = {taken.dtype, given.dtype} if taken and given else set[str]()
+        if taken and given and dtypes & NARROW and dtypes & WIDE:
+            # A layout is not told by all; shape and dtype are enough between neighbours.
+            changes.append((taken._replace(layout=""), given._replace(layout="")))
+        else:
+            changes.append(None)
+    known = {tensor for ends in changes if ends for tensor in ends}
+
+    def those_cast(shapes: str, types: str) -> tuple[Tensor, ...]:
+        return tuple(tensor for tensor in tensors(shapes, types, "") if tensor in known)
+
+    return [
+        _Meaning(
+            cast=ends,
+            computes=op.kind == "compute",
+            name=name_of(op.type) if op.kind == "compute" else "",
+            takes=those_cast(op.input_shapes, op.input_types) if op.kind == "compute" else (),
+            gives=those_cast(op.output_shapes, op.output_types) if op.kind == "compute" else (),
+        )
+        for op, ends in zip(ops, changes, strict=True)
+    ]
+
+
+def _linked(
+    step: Step,
+    ops: Sequence[Op],
+    meanings: Sequence[_Meaning],
+    which_are: tuple[NDArray[np.bool_], NDArray[np.bool_]],
+) -> Iterable[tuple[_Cast, int]]:
     """Casts between 32 and 16 bits with who made their input and who takes their result.
 
     Where a profile names no outputs, the maker is the op before the cast, if it computes in the
     dtype that is cast.
     """
+    touches, computes = which_are
     made: dict[Tensor, tuple[int, str]] = {}
-    waiting: dict[Tensor, tuple[int, _Cast]] = {}
-    last: Row | None = None
-    for place, row in enumerate(rows):
-        ends = ends_of(row) if row.kind == "cast" else None
-        if ends is not None:
-            cast = _Cast(row)
-            taken, given = (Tensor(end.shape, end.dtype, "") for end in ends)
-            if {taken.dtype, given.dtype} & NARROW and {taken.dtype, given.dtype} & WIDE:
-                cast.lowers = given.dtype in NARROW
-                maker = made.get(taken)
-                if maker is not None and place - maker[0] <= REACH:
-                    cast.producer = maker[1]
-                elif last is not None and not last.output_types:
-                    own = taken.dtype in words(last.input_types)
-                    cast.producer = name_of(last.type) if own else ""
-                waiting[given] = (place, cast)
-                yield cast
-        if row.kind != "compute":
-            continue
-        last = row
-        name = name_of(row.type)
-        for shape, dtype in zip(row.input_shapes.split(";"), words(row.input_types), strict=False):
-            wanted = waiting.pop(Tensor(shape, dtype, ""), None)
-            if wanted is not None and place - wanted[0] <= REACH:
-                wanted[1].consumer = name
-        given = zip(row.output_shapes.split(";"), words(row.output_types), strict=False)
-        for shape, dtype in given:
-            made[Tensor(shape, dtype, "")] = (place, name)
+    waiting: dict[Tensor, int] = {}
+    found: dict[int, tuple[_Cast, int]] = {}
+    at = np.arange(len(step.which))
+    which_of = step.which.tolist()
+    last_of = np.maximum.accumulate(np.where(computes[step.which], at, -1))
+    places = np.flatnonzero(touches[step.which])
+    columns = places, step.which[places], step.own_ns[places], last_of[places]
+    for place, which, own_ns, before in zip(*(one.tolist() for one in columns), strict=True):
+        meaning = meanings[which]
+        if meaning.cast is not None:
+            taken, given = meaning.cast
+            maker, producer = made.get(taken), ""
+            if maker is not None and place - maker[0] <= REACH:
+                producer = maker[1]
+            elif before >= 0:
+                last = ops[which_of[before]]
+                if not last.output_types and taken.dtype in words(last.input_types):
+                    producer = meanings[which_of[before]].name
+            waiting[given] = place
+            found[place] = (_Cast(given.dtype in NARROW, producer, ""), own_ns)
+        for tensor in meaning.takes:
+            wanted = waiting.pop(tensor, None)
+            if wanted is not None and place - wanted <= REACH:
+                cast, length = found[wanted]
+                found[wanted] = (cast._replace(consumer=meaning.name), length)
+        for tensor in meaning.gives:
+            made[tensor] = (place, meaning.name)
+    return found.values()
 
 
 def as_mixlist(edits: Sequence[Edit]) -> str:

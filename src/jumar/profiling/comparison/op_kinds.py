@@ -11,7 +11,9 @@ OpKind = Literal["compute", "cast", "format", "communication", "copy"]
 
 _COPIES: Final = ("CUDA_MEMCPY", "CUDA_MEMSET")
 _MOVES: Final = ("copy_", "clone", "contiguous", "copy")
-_TALKS: Final = ("hcom_", "nccl", "gloo:", "c10d::")
+TALKS: Final = ("hcom_", "nccl", "gloo:", "c10d::")
+"""How the names of collectives begin, in small letters."""
+
 NARROW: Final = frozenset({"FLOAT16", "BF16", "BFLOAT16", "HALF"})
 _OTHERS: Final = ("BF16", "HALF", "DOUBLE", "HIF8")
 WIDE: Final = frozenset({"FLOAT", "FLOAT32"})
@@ -43,7 +45,7 @@ def op_kind(
     is a change of layout, which is what torch copies for.
     """
     plain = _plain(kind or "")
-    if core == COMMUNICATION or (core is None and name.lower().startswith(_TALKS)):
+    if core == COMMUNICATION or (core is None and name.lower().startswith(TALKS)):
         return "communication"
     if plain in CASTS:
         return "cast"

@@ -1,18 +1,23 @@
 """Every nanosecond of a step given to one op, or to waiting."""
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from jumar.profiling.advice.finding import Case
-from jumar.profiling.comparison.op_kinds import OpKind, op_kind, type_or_name
+from jumar.profiling.comparison.op_kinds import TALKS, OpKind, op_kind
 from jumar.profiling.profile import Profile
 from jumar.profiling.views.view import Impossible, Options
+from jumar.profiling.views.windows import is_communication
 
-_Whole = NDArray[np.int64]
+Whole = NDArray[np.int64]
+"""Integers, nanoseconds or places."""
+
 _ORDER: tuple[tuple[OpKind, ...], ...] = (
     ("compute", "cast", "format"),
     ("communication",),
@@ -21,8 +26,8 @@ _ORDER: tuple[tuple[OpKind, ...], ...] = (
 """Who has a moment that several ops share: communication is what no computing hides."""
 
 
-class Row(NamedTuple):
-    """An op in a step; `own_ns` is the time that it has for itself alone."""
+class Op(NamedTuple):
+    """What ops have in common that are equal but for their times."""
 
     kind: OpKind
     type: str
@@ -33,7 +38,6 @@ class Row(NamedTuple):
     output_types: str
     input_formats: str
     output_formats: str
-    own_ns: int
 
     @property
     def dtypes(self) -> str:
@@ -41,27 +45,44 @@ class Row(NamedTuple):
         return f"{self.input_types}|{self.output_types}" if self.output_types else self.input_types
 
 
-@dataclass(frozen=True, kw_only=True)
+class Row(NamedTuple):
+    """An op in a step; `own_ns` is the time that it has for itself alone."""
+
+    op: Op
+    own_ns: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Step:
     """One step: its rows by start, and the time before each op in which nothing ran.
 
     Args:
         lasted_ns: From the end of the step before to the end of this one.
-        rows: The ops; their `own_ns` and the waiting add up to `lasted_ns`.
+        ops: The different ops of the side.
+        which: For each row its place in `ops`.
+        own_ns: For each row its own time; these and the waiting add up to `lasted_ns`.
         waits: The free time before ops, by their type.
     """
 
     lasted_ns: int
-    rows: tuple[Row, ...]
-    waits: dict[str, int]
+    ops: Sequence[Op] = field(repr=False)
+    which: Whole = field(repr=False)
+    own_ns: Whole = field(repr=False)
+    waits: Mapping[str, int]
+
+    @property
+    def rows(self) -> Iterator[Row]:
+        """The rows one by one, for a few; a step may have a million."""
+        for place, length in zip(self.which.tolist(), self.own_ns.tolist(), strict=True):
+            yield Row(self.ops[place], length)
 
     @property
     def waiting_ns(self) -> int:
         """The time in which nothing ran."""
-        return self.lasted_ns - sum(row.own_ns for row in self.rows)
+        return self.lasted_ns - int(self.own_ns.sum())
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Side:
     """One of the profiles that are compared.
 
@@ -70,6 +91,7 @@ class Side:
         kind: Where the ops ran.
         chip: The accelerator, where known.
         rank: The rank from which it is seen: the slowest.
+        ops: Its different ops.
         steps: Its steady steps.
         has_types: Whether ops have types.
         has_dtypes: Whether ops have dtypes.
@@ -79,12 +101,13 @@ class Side:
     kind: str
     chip: str
     rank: int
-    steps: tuple[Step, ...]
+    ops: tuple[Op, ...] = field(repr=False)
+    steps: tuple[Step, ...] = field(repr=False)
     has_types: bool
     has_dtypes: bool
 
 
-_TEXTS = (
+_TEXTS: Final = (
     "module",
     "input_shapes",
     "input_types",
@@ -92,6 +115,11 @@ _TEXTS = (
     "output_types",
     "input_formats",
     "output_formats",
+)
+_KEY: Final = ("type", "core", "talks", "named")
+_USED: Final = (
+    *("rank", "stream", "task", "name", "type", "core", "start_ns", "duration_ns"),
+    *_TEXTS,
 )
 
 
@@ -105,7 +133,10 @@ def side_of(profile: Profile, *, steps: int | None = None) -> Side:
     Raises:
         Impossible: No op has a start and a duration.
     """
-    ops = profile.ops.filter(pl.col("start_ns").is_not_null() & pl.col("duration_ns").is_not_null())
+    # Filtering or sorting all fifty columns of a million ops takes seconds and a gigabyte.
+    ops = profile.ops.select(_USED).filter(
+        pl.col("start_ns").is_not_null() & pl.col("duration_ns").is_not_null()
+    )
     if ops.is_empty():
         raise Impossible("ops with start and duration")
     case = Case(profile, Options())
@@ -118,56 +149,86 @@ def side_of(profile: Profile, *, steps: int | None = None) -> Side:
         & (pl.col("start_ns") < last)
         & (pl.col("start_ns") + pl.col("duration_ns") > first)
     ).sort("start_ns", "stream", "task", maintain_order=True)
+    different, which = _different(mine)
     return Side(
         source=profile.source,
         kind=profile.kind,
         chip=profile.chip,
         rank=case.rank,
-        steps=tuple(_steps(mine, windows)),
+        ops=different,
+        steps=tuple(_steps(mine, different, which, windows)),
         has_types=ops["type"].null_count() < ops.height,
         has_dtypes=ops["input_types"].null_count() < ops.height,
     )
 
 
-def _steps(ops: pl.DataFrame, windows: pl.DataFrame) -> list[Step]:
-    names = ops["name"].fill_null("").to_list()
-    types = ops["type"].to_list()
-    kinds: list[OpKind] = [
-        op_kind(*told)
-        for told in zip(
-            types,
-            ops["core"].to_list(),
-            names,
-            ops["input_types"].to_list(),
-            ops["output_types"].to_list(),
-            strict=True,
+def _different(ops: pl.DataFrame) -> tuple[tuple[Op, ...], Whole]:
+    """The different ops, and for each row which of them it is."""
+    # Names have numbers, so they are looked at only where nothing else says what an op is.
+    bare = pl.col("name").fill_null("").str.replace(r"[_\d]+(\n?)$", "${1}")
+    named = pl.when(bare == "").then(pl.col("name").fill_null("")).otherwise(bare)
+    talks = pl.col("core").is_null() & is_communication()
+    found = (
+        ops.lazy()
+        .select(
+            "type",
+            "core",
+            talks.alias("talks"),
+            pl.when(pl.col("type").fill_null("") == "").then(named).alias("named"),
+            *(pl.col(name).fill_null("") for name in _TEXTS),
         )
-    ]
+        .with_row_index("row")
+        .group_by(*_KEY, *_TEXTS)
+        .agg("row")
+        .sort(pl.col("row").list.first())
+        .collect()
+    )
+    which = np.empty(ops.height, np.int64)
+    rows = found["row"].explode().to_numpy()
+    which[rows] = np.repeat(np.arange(found.height), found["row"].list.len().to_numpy())
+    different = tuple(
+        Op(
+            op_kind(kind, core, TALKS[0] if talks else "", texts[2], texts[4]),
+            kind or named,
+            *texts,
+        )
+        for kind, core, talks, named, *texts in found.drop("row").iter_rows()
+    )
+    return different, which
+
+
+def _steps(
+    ops: pl.DataFrame, different: Sequence[Op], which: Whole, windows: pl.DataFrame
+) -> Iterator[Step]:
     starts = ops["start_ns"].to_numpy().astype(np.int64)
     ends = starts + np.maximum(ops["duration_ns"].to_numpy().astype(np.int64), 0)
     begins = windows["begin_ns"].to_numpy().astype(np.int64)
     stops = windows["end_ns"].to_numpy().astype(np.int64)
-    op_of, window_of, own, busy = _owned(starts, ends, np.array(kinds), begins, stops)
-    told = [type_or_name(kind, name) for kind, name in zip(types, names, strict=True)]
-    texts = [ops[name].fill_null("").to_list() for name in _TEXTS]
-    rows: list[list[Row]] = [[] for _ in range(len(begins))]
-    for op, window, length in zip(op_of.tolist(), window_of.tolist(), own.tolist(), strict=True):
-        rows[window].append(Row._make((kinds[op], told[op], *(text[op] for text in texts), length)))
-    waits = _waits(starts, told, busy, begins, stops)
-    return [
-        Step(lasted_ns=int(stops[index] - begins[index]), rows=tuple(own_rows), waits=waits[index])
-        for index, own_rows in enumerate(rows)
-    ]
+    group_of = {kind: index for index, kinds in enumerate(_ORDER) for kind in kinds}
+    groups = np.array([group_of[op.kind] for op in different], np.int64)[which]
+    op_of, window_of, own, busy = _owned(starts, ends, groups, begins, stops)
+    which_of = which[op_of]
+    types = [op.type for op in different]
+    waits = _waits(starts, (types, which), busy, begins, stops)
+    edges = np.searchsorted(window_of, np.arange(len(begins) + 1)).tolist()
+    for index, (low, high) in enumerate(pairwise(edges)):
+        yield Step(
+            lasted_ns=int(stops[index] - begins[index]),
+            ops=different,
+            which=which_of[low:high],
+            own_ns=own[low:high],
+            waits=waits[index],
+        )
 
 
 def _owned(
-    starts: _Whole, ends: _Whole, kinds: NDArray[np.str_], begins: _Whole, stops: _Whole
-) -> tuple[_Whole, _Whole, _Whole, tuple[_Whole, _Whole]]:
-    """Op, step and own time of each row, by start; and the intervals in which anything ran."""
+    starts: Whole, ends: Whole, groups: Whole, begins: Whole, stops: Whole
+) -> tuple[Whole, Whole, Whole, tuple[Whole, Whole]]:
+    """Op, step and own time of each row, by step and start, and the intervals where any ran."""
     busy = (np.zeros(0, np.int64), np.zeros(0, np.int64))
-    found: list[tuple[_Whole, _Whole, _Whole]] = []
-    for group in _ORDER:
-        chosen = np.flatnonzero(np.isin(kinds, group))
+    found: list[tuple[Whole, Whole, Whole]] = []
+    for group in range(len(_ORDER)):
+        chosen = np.flatnonzero(groups == group)
         if not len(chosen):
             continue
         low, high = starts[chosen], ends[chosen]
@@ -188,8 +249,8 @@ def _owned(
 
 
 def _cut(
-    ops: _Whole, low: _Whole, high: _Whole, begins: _Whole, stops: _Whole
-) -> tuple[_Whole, _Whole, _Whole, _Whole]:
+    ops: Whole, low: Whole, high: Whole, begins: Whole, stops: Whole
+) -> tuple[Whole, Whole, Whole, Whole]:
     """Intervals cut at the edges of steps; an op that goes on in the next step is in both."""
     first = np.maximum(np.searchsorted(begins, low, side="right") - 1, 0)
     last = np.maximum(np.searchsorted(begins, np.maximum(high - 1, low), side="right") - 1, first)
@@ -204,7 +265,7 @@ def _cut(
     return ops[row][kept], window[kept], cut_low[kept], cut_high[kept]
 
 
-def _covered(busy: tuple[_Whole, _Whole], moments: _Whole) -> _Whole:
+def _covered(busy: tuple[Whole, Whole], moments: Whole) -> Whole:
     """How much of the time before each moment is covered by intervals that do not overlap."""
     low, high = busy
     if not len(low):
@@ -215,7 +276,7 @@ def _covered(busy: tuple[_Whole, _Whole], moments: _Whole) -> _Whole:
     return np.where(at > 0, before[at - 1] + inside, 0)
 
 
-def _joined(first: tuple[_Whole, _Whole], second: tuple[_Whole, _Whole]) -> tuple[_Whole, _Whole]:
+def _joined(first: tuple[Whole, Whole], second: tuple[Whole, Whole]) -> tuple[Whole, Whole]:
     """The union of two sets of intervals."""
     low = np.concatenate([first[0], second[0]])
     high = np.concatenate([first[1], second[1]])
@@ -232,11 +293,11 @@ def _joined(first: tuple[_Whole, _Whole], second: tuple[_Whole, _Whole]) -> tupl
 
 
 def _waits(
-    starts: _Whole,
-    types: list[str],
-    busy: tuple[_Whole, _Whole],
-    begins: _Whole,
-    stops: _Whole,
+    starts: Whole,
+    named: tuple[Sequence[str], Whole],
+    busy: tuple[Whole, Whole],
+    begins: Whole,
+    stops: Whole,
 ) -> list[dict[str, int]]:
     """The free time of each step by the type of the op that ends it."""
     low = np.concatenate([busy[0], stops])
@@ -249,9 +310,17 @@ def _waits(
     op = np.searchsorted(starts, end, side="left")
     window = np.maximum(np.searchsorted(begins, begin, side="right") - 1, 0)
     followed = np.append(starts, -1)[op] == end
+    types, which = named
+    names = {name: place for place, name in enumerate(dict.fromkeys(["", *types]))}
+    name_of = np.array([names[name] for name in types], np.int64)
+    ended = np.zeros(len(op), np.int64)
+    ended[followed] = name_of[which[op[followed]]]
+    token, place = np.unique(window * len(names) + ended, return_inverse=True)
+    sums = np.zeros(len(token), np.int64)
+    np.add.at(sums, place, end - begin)
+    said = list(names)
     found: list[dict[str, int]] = [{} for _ in range(len(begins))]
-    parts = (op.tolist(), followed.tolist(), window.tolist(), (end - begin).tolist())
-    for place, is_op, step, length in zip(*parts, strict=True):
-        name = types[place] if is_op else ""
-        found[step][name] = found[step].get(name, 0) + length
+    for one, length in zip(token.tolist(), sums.tolist(), strict=True):
+        step, name = divmod(one, len(names))
+        found[step][said[name]] = length
     return found

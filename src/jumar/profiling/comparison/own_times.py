@@ -117,10 +117,8 @@ _TEXTS: Final = (
     "output_formats",
 )
 _KEY: Final = ("type", "core", "talks", "named")
-_USED: Final = (
-    *("rank", "stream", "task", "name", "type", "core", "start_ns", "duration_ns"),
-    *_TEXTS,
-)
+_TIMES: Final = ("start_ns", "duration_ns", "stream", "task")
+_USED: Final = (*_TIMES, "rank", "name", "type", "core", *_TEXTS)
 
 
 def side_of(profile: Profile, *, steps: int | None = None) -> Side:
@@ -133,42 +131,51 @@ def side_of(profile: Profile, *, steps: int | None = None) -> Side:
     Raises:
         Impossible: No op has a start and a duration.
     """
-    # Filtering or sorting all fifty columns of a million ops takes seconds and a gigabyte.
-    ops = profile.ops.select(_USED).filter(
-        pl.col("start_ns").is_not_null() & pl.col("duration_ns").is_not_null()
-    )
-    if ops.is_empty():
+    timed = pl.col("start_ns").is_not_null() & pl.col("duration_ns").is_not_null()
+    is_told = {
+        name: bool(profile.ops.select((timed & pl.col(name).is_not_null()).any()).item())
+        for name in ("start_ns", "type", "input_types")
+    }
+    if not is_told["start_ns"]:
         raise Impossible("ops with start and duration")
     case = Case(profile, Options())
     windows = case.windows.sort("begin_ns").head(steps or case.steps)
     if windows.is_empty():
         raise Impossible("a step that takes time")
     first, last = windows["begin_ns"][0], windows["end_ns"][-1]
-    mine = ops.filter(
-        (pl.col("rank").fill_null(0) == case.rank)
-        & (pl.col("start_ns") < last)
-        & (pl.col("start_ns") + pl.col("duration_ns") > first)
-    ).sort("start_ns", "stream", "task", maintain_order=True)
-    different, which = _different(mine)
+    # Filtering or sorting all fifty columns of a million ops takes seconds and a gigabyte, and
+    # texts are not sorted at all: what they say is a number before.
+    different, mine = _numbered(
+        profile.ops.lazy()
+        .select(_USED)
+        .filter(
+            timed
+            & (pl.col("rank").fill_null(0) == case.rank)
+            & (pl.col("start_ns") < last)
+            & (pl.col("start_ns") + pl.col("duration_ns") > first)
+        )
+    )
+    mine = mine.sort("start_ns", "stream", "task", maintain_order=True)
     return Side(
         source=profile.source,
         kind=profile.kind,
         chip=profile.chip,
         rank=case.rank,
         ops=different,
-        steps=tuple(_steps(mine, different, which, windows)),
-        has_types=ops["type"].null_count() < ops.height,
-        has_dtypes=ops["input_types"].null_count() < ops.height,
+        steps=tuple(_steps(mine, different, windows)),
+        has_types=is_told["type"],
+        has_dtypes=is_told["input_types"],
     )
 
 
-def _different(ops: pl.DataFrame) -> tuple[tuple[Op, ...], Whole]:
-    """The different ops, and for each row which of them it is."""
+def _numbered(found: pl.LazyFrame) -> tuple[tuple[Op, ...], pl.DataFrame]:
+    """The different ops, and the rows with their number in `which` instead of texts."""
+    ops = found.collect()
     # Names have numbers, so they are looked at only where nothing else says what an op is.
     bare = pl.col("name").fill_null("").str.replace(r"[_\d]+(\n?)$", "${1}")
     named = pl.when(bare == "").then(pl.col("name").fill_null("")).otherwise(bare)
     talks = pl.col("core").is_null() & is_communication()
-    found = (
+    groups = (
         ops.lazy()
         .select(
             "type",
@@ -184,22 +191,21 @@ def _different(ops: pl.DataFrame) -> tuple[tuple[Op, ...], Whole]:
         .collect()
     )
     which = np.empty(ops.height, np.int64)
-    rows = found["row"].explode().to_numpy()
-    which[rows] = np.repeat(np.arange(found.height), found["row"].list.len().to_numpy())
+    rows = groups["row"].explode().to_numpy()
+    which[rows] = np.repeat(np.arange(groups.height), groups["row"].list.len().to_numpy())
     different = tuple(
         Op(
             op_kind(kind, core, TALKS[0] if talks else "", texts[2], texts[4]),
             kind or named,
             *texts,
         )
-        for kind, core, talks, named, *texts in found.drop("row").iter_rows()
+        for kind, core, talks, named, *texts in groups.drop("row").iter_rows()
     )
-    return different, which
+    return different, ops.select(*_TIMES, pl.Series("which", which))
 
 
-def _steps(
-    ops: pl.DataFrame, different: Sequence[Op], which: Whole, windows: pl.DataFrame
-) -> Iterator[Step]:
+def _steps(ops: pl.DataFrame, different: Sequence[Op], windows: pl.DataFrame) -> Iterator[Step]:
+    which = ops["which"].to_numpy().astype(np.int64)
     starts = ops["start_ns"].to_numpy().astype(np.int64)
     ends = starts + np.maximum(ops["duration_ns"].to_numpy().astype(np.int64), 0)
     begins = windows["begin_ns"].to_numpy().astype(np.int64)

@@ -1,15 +1,16 @@
 """Databases of torch_npu and msprof, whose times are whole nanoseconds already."""
 
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 from urllib.parse import quote
 
 import polars as pl
 
 from jumar.profiling.profile import COMMUNICATION, Missing
+from jumar.profiling.reading.database_tables import Columns, shown_tables
 from jumar.profiling.reading.events import BrokenJson
 from jumar.profiling.reading.nesting import step_at, with_waits
 from jumar.profiling.reading.part import Part
@@ -37,10 +38,6 @@ _TASK_FACTS: Final = (
     "outputDataTypes",
     "outputShapes",
 )
-
-
-Columns: TypeAlias = Mapping[str, type[pl.DataType]]
-"""Columns that a query asks for, with the type they become."""
 
 
 def read_database(path: Path, shown: str, kind: str) -> Part:
@@ -75,6 +72,10 @@ class _Database:
         statistics = {
             "step_trace_time": self._guarded(self._step_times, "step times"),
             "frequency": self._guarded(self._clocks, "clocks"),
+            **{
+                name: self._guarded(make, name)
+                for name, make in shown_tables(self.table, self._texts).items()
+            },
         }
         chip = self.table("NPU_INFO", {"id": pl.Int64, "name": pl.String})["name"].drop_nulls()
         ranks = self.table("RANK_DEVICE_MAP", {"rankId": pl.Int64})["rankId"].drop_nulls()

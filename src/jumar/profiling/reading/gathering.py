@@ -12,9 +12,11 @@ from jumar.profiling.profile import (
     OPS_SCHEMA,
     STEPS_SCHEMA,
     Kind,
+    Missing,
     Profile,
     empty,
 )
+from jumar.profiling.reading.mindspore_more import since_start
 from jumar.profiling.reading.nesting import step_at
 from jumar.profiling.reading.part import Part
 
@@ -24,6 +26,7 @@ _OPS_FROM: Final = (
     "sqlite",
     "kineto",
     "trace",
+    "mindspore_timeline",
     "mindspore_op_detail",
     "task_time",
 )
@@ -74,9 +77,19 @@ def gathered(source: str, captures: Mapping[str, Sequence[Part]]) -> Profile:
             name: pl.concat(found, how="diagonal_relaxed") for name, found in statistics.items()
         },
         files=tuple((part.file, part.kind) for part in everything),
-        missing=tuple(dict.fromkeys(gap for part in everything for gap in part.missing)),
+        missing=tuple(
+            dict.fromkeys(
+                gap for parts in captures.values() for part in parts for gap in _gaps(part, parts)
+            )
+        ),
         chip=next((part.chip for part in everything if part.chip), ""),
     )
+
+
+def _gaps(part: Part, parts: Sequence[Part]) -> Sequence[Missing]:
+    """What a file lacks, where no better one of its capture stands beside it."""
+    timeline = any(other.kind == "mindspore_timeline" for other in parts)
+    return () if timeline and part.kind == "mindspore_op_detail" else part.missing
 
 
 def _ranked(captures: Mapping[str, Sequence[Part]]) -> list[tuple[int, Sequence[Part]]]:
@@ -123,7 +136,7 @@ def _tables(parts: Sequence[Part]) -> dict[str, pl.DataFrame]:
     result: dict[str, pl.DataFrame] = {}
     ops = _best([(part.kind, part.ops) for part in parts], _OPS_FROM)
     if ops:
-        result["ops"] = _detailed(_launched(_once(ops), parts), parts)
+        result["ops"] = _detailed(_launched(since_start(_once(ops), parts), parts), parts)
     steps = _best([(_kind_of_steps(part), part.steps) for part in parts], _STEPS_FROM)
     if steps:
         result["steps"] = _bounded(
@@ -200,10 +213,14 @@ def _once(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
 def _detailed(ops: pl.DataFrame, parts: Sequence[Part]) -> pl.DataFrame:
     """The ops of MindSpore with their shapes and types, which stand in another file by name."""
     facts = [part.statistics["framework"] for part in parts if "framework" in part.statistics]
-    if not facts or "input_shapes" in ops.columns:
+    if not facts:
         return ops
+    lacking = [name for name in facts[0].columns if name not in ops.columns]
     return ops.join(
-        facts[0].unique("name", keep="first"), on="name", how="left", maintain_order="left"
+        facts[0].select("name", *lacking).unique("name", keep="first"),
+        on="name",
+        how="left",
+        maintain_order="left",
     )
 
 
@@ -287,5 +304,8 @@ def _kind(parts: Sequence[Part]) -> Kind:
 def _producer(parts: Sequence[Part]) -> str:
     """Who made it; the level of torch_npu where its settings or its columns say it."""
     names = [part.producer for part in parts if part.producer]
+    if "jumar" in names:
+        # Beside our tables lies the trace that they were made of.
+        return "jumar"
     # Of `msprof`, `torch_npu` and `torch_npu level 1` the longest says most.
     return max(names, key=len, default="unknown")

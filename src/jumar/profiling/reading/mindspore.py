@@ -1,6 +1,7 @@
 """Files of MindSpore's profiler of 2020 to 2022: one folder, times in ms, steps in ticks."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -111,8 +112,13 @@ def _facts(info: Any) -> dict[tuple[str, str], str]:
         tree = json.loads(info) if isinstance(info, str) else {}
     except (ValueError, RecursionError):
         tree = {}
+    return facts_of(tree if isinstance(tree, dict) else {})  # pyright: ignore[reportUnknownArgumentType]
+
+
+def facts_of(tree: Mapping[str, Any]) -> dict[tuple[str, str], str]:
+    """Shapes, types and formats of an op's inputs and outputs, by side and by MindSpore's name."""
     found: dict[tuple[str, str], list[str]] = {}
-    for name, tensor in (tree if isinstance(tree, dict) else {}).items():
+    for name, tensor in tree.items():
         side = str(name).partition("_")[0]
         for key in ("shape", "data_type", "format"):
             value = tensor.get(key) if isinstance(tensor, dict) else None

@@ -16,7 +16,15 @@ _JSON: Final = (
     ('"schemaVersion"', "trace"),
     ('"deviceProperties"', "trace"),
     ('"p2p"', "communication"),
+    ('"cube_tflops"', "chips"),
 )
+_TRACES: Final = (
+    (('"ph"', '"fullname"', '"data_type"'), "mindspore_timeline"),
+    (('"ph"', '"HCCL"', '"Communication Kernel"'), "hccl_trace"),
+)
+"""Traces with readers of their own, by what stands in their first bytes."""
+_OTHERS: Final = ('"Ascend Hardware"', '"CANN"', '"Python"', '"Overlap Analysis"')
+"""Processes of traces that hold everything, collectives among it."""
 _TEXTS: Final = (
     ("op compute time", "mindspore_op_text"),
     ("serial_number node_type_name", "mindspore_aicpu_text"),
@@ -32,9 +40,19 @@ def recognised(path: Path) -> str:
         return "zip"
     text = text_of(head).lstrip()
     if text.startswith("["):
+        special = _special(text)
+        if special:
+            return special
         return "trace" if '"ph"' in text or text[1:].lstrip().startswith("]") else ""
     if text.startswith("{"):
         return next((kind for mark, kind in _JSON if mark in text), "")
     return headers.kind_of(header_of(text)) or next(
         (kind for mark, kind in _TEXTS if mark in text[:400]), ""
     )
+
+
+def _special(text: str) -> str:
+    """The kind of a trace that holds nothing but collectives, or ops of MindSpore."""
+    if any(process in text for process in _OTHERS):
+        return ""
+    return next((kind for marks, kind in _TRACES if all(mark in text for mark in marks)), "")

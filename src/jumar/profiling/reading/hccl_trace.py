@@ -1,0 +1,175 @@
+"""`hccl_*.json` of graph mode: collectives with the tasks that they are made of.
+
+One thread holds the collectives (`Communication Kernel`), the others the tasks of their planes:
+copies, with their bytes and ranks, and `Notify_Wait`, in which a plane waits for another rank.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import polars as pl
+
+from jumar.profiling.profile import COLLECTIVES_SCHEMA, COMMUNICATION, LINKS_SCHEMA, Missing
+from jumar.profiling.reading.events import EventReader
+from jumar.profiling.reading.exact import nanoseconds_of
+from jumar.profiling.reading.opening import opened
+from jumar.profiling.reading.part import Part
+
+_KERNELS: Final = "Communication Kernel"
+_WAIT: Final = "Notify_Wait"
+_NO_RANK: Final = (1 << 32) - 1
+_MOST: Final = 2_000_000
+_TYPE: Final = r"([A-Za-z][A-Za-z0-9]*?)(?:-op\d+)?(?:_\d+)*$"
+
+Span = tuple[int, int]
+
+
+def read_hccl_trace(path: Path, shown: str, kind: str) -> Part:
+    """Collectives, how their time is spent, and what went over which link."""
+    del kind
+    with opened(path) as file:
+        reader = EventReader(file)
+        events: list[Mapping[str, Any]] = []
+        for event in reader:
+            if len(events) >= _MOST:
+                break
+            events.append(event)
+    lanes = {
+        (event.get("pid"), event.get("tid"))
+        for event in events
+        if event.get("name") == "thread_name" and _arguments(event).get("name") == _KERNELS
+    }
+    slices = [(event, span) for event in events if (span := _span(event)) is not None]
+    whole = [(event, span) for event, span in slices if _lane(event) in lanes]
+    tasks = [(event, span) for event, span in slices if _lane(event) not in lanes]
+    tasks.sort(key=lambda pair: pair[1])
+    times: list[dict[str, Any]] = []
+    links: list[dict[str, Any]] = []
+    first = 0
+    for event, span in sorted(whole, key=lambda pair: pair[1]):
+        name = str(event.get("name", ""))
+        while first < len(tasks) and tasks[first][1][0] < span[0]:
+            first += 1
+        last = first
+        while last < len(tasks) and tasks[last][1][0] < span[1]:
+            last += 1
+        own = tasks[first:last]
+        times.append({"name": name, **_times(own, span)})
+        links += [{"name": name, **link} for link in _links(own)]
+    collectives = pl.DataFrame(times, schema=dict(COLLECTIVES_SCHEMA), strict=False)
+    problem = reader.problem or ("" if len(events) < _MOST else "there are too many events")
+    return Part(
+        file=shown,
+        # Op rows of a trace lie in several files of one iteration.
+        kind="trace",
+        producer="msprof",
+        device="npu",
+        ops=_ops(collectives),
+        collectives=collectives,
+        links=pl.DataFrame(links, schema=dict(LINKS_SCHEMA), strict=False),
+        missing=(Missing(file=shown, what=f"the end: {problem}"),) if problem else (),
+    )
+
+
+def _ops(collectives: pl.DataFrame) -> pl.DataFrame:
+    return collectives.select(
+        pl.lit(None, pl.Int32).alias("device"),
+        pl.lit(None, pl.String).alias("stream"),
+        pl.lit(None, pl.Int64).alias("task"),
+        "name",
+        pl.col("name").str.extract(_TYPE).alias("type"),
+        pl.lit(COMMUNICATION).alias("core"),
+        "start_ns",
+        pl.col("elapse_ns").alias("duration_ns"),
+        pl.lit(None, pl.Int64).alias("wait_ns"),
+        pl.lit(None, pl.Int64).alias("correlation"),
+        pl.lit(None, pl.Int64).alias("launch_ns"),
+    )
+
+
+def _times(tasks: Sequence[tuple[Mapping[str, Any], Span]], whole: Span) -> dict[str, int]:
+    """Each moment of a collective once: bytes move, else a plane waits, else nothing happens."""
+    moving = [span for event, span in tasks if _bytes(event)]
+    waiting = [span for event, span in tasks if event.get("name") == _WAIT]
+    transit = _covered(moving, whole)
+    busy = _covered([*moving, *waiting], whole)
+    elapse = whole[1] - whole[0]
+    return {
+        "start_ns": whole[0],
+        "elapse_ns": elapse,
+        "transit_ns": transit,
+        "wait_ns": busy - transit,
+        "synchronization_ns": 0,
+        "idle_ns": elapse - busy,
+    }
+
+
+def _covered(spans: Sequence[Span], within: Span) -> int:
+    """The nanoseconds of a range in which one of the spans lies."""
+    total, until = 0, within[0]
+    for start, end in sorted(spans):
+        start, end = max(start, until), min(end, within[1])
+        if end > start:
+            total += end - start
+            until = end
+    return total
+
+
+def _links(tasks: Sequence[tuple[Mapping[str, Any], Span]]) -> list[dict[str, Any]]:
+    """What went over each link: bytes, the time of its copies, and how fast that is."""
+    sums: dict[tuple[int, int, str], list[int]] = {}
+    for event, (start, end) in tasks:
+        facts = _arguments(event)
+        source, target = _rank(facts.get("src rank")), _rank(facts.get("dst rank"))
+        size = _bytes(event)
+        if size and source is not None and target is not None:
+            key = source, target, _transport(facts)
+            one = sums.setdefault(key, [0, 0])
+            one[0] += size
+            one[1] += end - start
+    return [
+        {
+            "transport": transport,
+            "source": source,
+            "destination": target,
+            "size_bytes": size,
+            "transit_ns": took,
+            "bandwidth_gb_s": size / took if took else None,
+        }
+        for (source, target, transport), (size, took) in sums.items()
+    ]
+
+
+def _transport(facts: Mapping[str, Any]) -> str:
+    """HCCS or PCIE where it is told, as torch_npu has it; else who copied."""
+    link = str(facts.get("link type"))
+    return link if link in ("HCCS", "PCIE", "RDMA", "SIO") else str(facts.get("transport type"))
+
+
+def _bytes(event: Mapping[str, Any]) -> int:
+    size = _arguments(event).get("size(Byte)")
+    return size if type(size) is int and 0 < size < 1 << 50 else 0
+
+
+def _rank(value: object) -> int | None:
+    return value if type(value) is int and 0 <= value < min(_NO_RANK, 1 << 20) else None
+
+
+def _lane(event: Mapping[str, Any]) -> tuple[object, object]:
+    return event.get("pid"), event.get("tid")
+
+
+def _span(event: Mapping[str, Any]) -> Span | None:
+    """Start and end of a slice."""
+    if event.get("ph") != "X":
+        return None
+    start, duration = nanoseconds_of(event.get("ts")), nanoseconds_of(event.get("dur"))
+    if start is None or duration is None or duration < 0:
+        return None
+    return start, start + duration
+
+
+def _arguments(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = event.get("args")
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,59 @@
+"""`task_time` of msprof: what ran on the device, where no op_summary tells more."""
+
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+
+from jumar.profiling.profile import COMMUNICATION
+from jumar.profiling.reading.csv_tables import table
+from jumar.profiling.reading.csv_text import read_text
+from jumar.profiling.reading.part import Part
+
+_CORES: Final = {
+    "AICPU": "AI_CPU",
+    "KERNEL_AICORE": "AI_CORE",
+    "KERNEL_AIVEC": "AI_VECTOR_CORE",
+    "KERNEL_AICPU": "AI_CPU",
+    "KERNEL_MIX_AIC": "MIX_AIC",
+    "KERNEL_MIX_AIV": "MIX_AIV",
+    "HCCL": COMMUNICATION,
+}
+_COMPUTING: Final = ("AI_CORE", "AI_VECTOR_CORE", "AI_CPU", "MIX_AIC", "MIX_AIV", "DSA_SQE")
+_TYPE: Final = r"^(?:.*/)?([A-Za-z][A-Za-z0-9_]*?)(?:-op\d+|_?\d+)?$"
+
+
+def read_task_time(path: Path, shown: str, kind: str) -> Part:
+    """A row a task; those of the queue itself (`EVENT_RECORD`) are in the table alone."""
+    rows = table(read_text(path), kind)
+    core = pl.col("kernel_type").str.to_uppercase().replace(_CORES)
+    ops = rows.select(
+        *(
+            pl.col(name).cast(pl.Int32, strict=False).alias("device")
+            for name in ("device_id",)
+            if name in rows.columns
+        ),
+        _column(rows, "stream_id").cast(pl.String).alias("stream"),
+        _column(rows, "task_id").cast(pl.Int64, strict=False).alias("task"),
+        pl.col("kernel_name").alias("name"),
+        pl.col("kernel_name").str.extract(_TYPE).alias("type"),
+        core.alias("core"),
+        _column(rows, "task_start_ns").alias("start_ns"),
+        pl.col("task_time_ns").alias("duration_ns"),
+    ).filter(
+        pl.col("core").is_in([*_COMPUTING, COMMUNICATION])
+        & pl.col("name").is_not_null()
+        & pl.col("duration_ns").is_not_null()
+    )
+    return Part(
+        file=shown,
+        kind="task_time",
+        producer="msprof",
+        device="npu" if ops.height else None,
+        ops=ops if ops.height else None,
+        statistics={"task_time": rows},
+    )
+
+
+def _column(rows: pl.DataFrame, name: str) -> pl.Expr:
+    return pl.col(name) if name in rows.columns else pl.lit(None, pl.Int64)

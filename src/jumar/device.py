@@ -297,7 +297,9 @@ class Recorder(Protocol):
         ...
 
 
-def create_recorder(device: Device, folder: Path, *, steps: int, warm_up: int) -> Recorder:
+def create_recorder(
+    device: Device, folder: Path, *, steps: int, warm_up: int, memory: bool = False
+) -> Recorder:
     """The profiler of a device, with the settings that fill every column of the op table.
 
     Args:
@@ -305,12 +307,15 @@ def create_recorder(device: Device, folder: Path, *, steps: int, warm_up: int) -
         folder: Where the profiler of an NPU writes its files; that of others writes none.
         steps: How many are recorded.
         warm_up: Steps before them; torch's profiler records these too.
+        memory: Whether allocations are recorded, too.
     """
     if device.kind != "npu":
         activities = [torch.profiler.ProfilerActivity.CPU]
         if device.kind == "cuda":
             activities.append(torch.profiler.ProfilerActivity.CUDA)
-        return torch.profiler.profile(activities=activities, record_shapes=True)
+        return torch.profiler.profile(
+            activities=activities, record_shapes=True, profile_memory=memory
+        )
     profiler = importlib.import_module(f"{NPU_PACKAGE}.profiler")
     # Level 0, the default, tells neither types nor shapes nor cores.
     level = profiler._ExperimentalConfig(
@@ -323,6 +328,7 @@ def create_recorder(device: Device, folder: Path, *, steps: int, warm_up: int) -
         schedule=profiler.schedule(wait=0, warmup=warm_up, active=steps, repeat=1),
         on_trace_ready=profiler.tensorboard_trace_handler(str(folder)),
         record_shapes=True,
+        profile_memory=memory,
         experimental_config=level,
     )
 

@@ -31,10 +31,16 @@ from tests.training.test_trainer import everything, same
 
 
 def capture_for(
-    task: Task, run: Path, *, steps: int = 2, warm_up: int = 2, kept: list[Kept] | None = None
+    task: Task,
+    run: Path,
+    *,
+    steps: int = 2,
+    warm_up: int = 2,
+    memory: bool = False,
+    kept: list[Kept] | None = None,
 ) -> Capture:
     """What writes `run/profile` on this CPU."""
-    settings = CaptureSettings(steps=steps, warm_up=warm_up)
+    settings = CaptureSettings(steps=steps, warm_up=warm_up, memory=memory)
 
     def keep(recorded: Recorded) -> None:
         found = write_profile(

@@ -11,6 +11,7 @@ def record(
     *,
     steps: int = 3,
     warm_up: int = 3,
+    memory: bool = False,
     set_: SetOption = (),
     run_dir: Path | None = None,
     device: str = "auto",
@@ -29,6 +30,8 @@ def record(
         How many steps are recorded.
     warm_up
         How many steps before them are left out.
+    memory
+        Record who allocates memory, too: the trace grows by half.
     set_
         Change a field, for instance `--set precision.mode=allow_mix_precision`; may be repeated.
     run_dir
@@ -44,7 +47,7 @@ def record(
     return profile_recipe(
         ProfileRequest(
             what=what,
-            capture=CaptureSettings(steps=steps, warm_up=warm_up),
+            capture=CaptureSettings(steps=steps, warm_up=warm_up, memory=memory),
             assignments=set_,
             imports=import_,
             run_dir=run_dir,

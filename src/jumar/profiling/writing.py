@@ -75,10 +75,42 @@ _AICPU: Final = {
     "stream_id": "Stream ID",
     "task_id": "Task ID",
 }
+_ALLOCATIONS: Final = {
+    "name": "Name",
+    "size_bytes": "Size(KB)",
+    "allocation_time_ns": "Allocation Time(us)",
+    "release_time_ns": "Release Time(us)",
+    "active_release_time_ns": "Active Release Time(us)",
+    "duration_ns": "Duration(us)",
+    "active_duration_ns": "Active Duration(us)",
+    "allocation_total_allocated_bytes": "Allocation Total Allocated(MB)",
+    "allocation_total_reserved_bytes": "Allocation Total Reserved(MB)",
+    "allocation_total_active_bytes": "Allocation Total Active(MB)",
+    "release_total_allocated_bytes": "Release Total Allocated(MB)",
+    "release_total_reserved_bytes": "Release Total Reserved(MB)",
+    "release_total_active_bytes": "Release Total Active(MB)",
+    "stream_ptr": "Stream Ptr",
+    "device_type": "Device Type",
+    "module": "Module",
+    "rank": "Rank",
+}
+_MEMORY: Final = {
+    "component": "Component",
+    "timestamp_ns": "Timestamp(us)",
+    "total_allocated_bytes": "Total Allocated(MB)",
+    "total_reserved_bytes": "Total Reserved(MB)",
+    "total_active_bytes": "Total Active(MB)",
+    "stream_ptr": "Stream Ptr",
+    "device_type": "Device Type",
+    "rank": "Rank",
+}
+_SIZES: Final = {"(KB)": 1 << 10, "(MB)": 1 << 20}
+"""Units of sizes. Powers of two, so that a size in them is exact and comes back as it was."""
 
 
 def write_csv(profile: Profile, folder: str | Path) -> list[Path]:
-    """Write `op_summary.csv`, `op_statistic.csv`, `step_trace_time.csv` and `aicpu.csv`.
+    """Write `op_summary.csv`, `op_statistic.csv`, `step_trace_time.csv`, `aicpu.csv`, and of memory
+    `operator_memory.csv` and `memory_record.csv`.
 
     Tables without rows are not written. A file is there whole or not at all.
 
@@ -91,7 +123,14 @@ def write_csv(profile: Profile, folder: str | Path) -> list[Path]:
         "op_summary.csv": ops_csv(profile.ops),
         "op_statistic.csv": _renamed(op_statistic(profile), _STATISTIC),
         "step_trace_time.csv": _renamed(profile.steps, STEPS),
-        "aicpu.csv": _renamed(profile.statistics.get("aicpu", pl.DataFrame()), _AICPU),
+        **{
+            f"{name}.csv": _renamed(profile.statistics.get(name, pl.DataFrame()), headers)
+            for name, headers in (
+                ("aicpu", _AICPU),
+                ("operator_memory", _ALLOCATIONS),
+                ("memory_record", _MEMORY),
+            )
+        },
     }
     written: list[Path] = []
     for name, table in tables.items():
@@ -161,6 +200,8 @@ def _renamed(table: pl.DataFrame, names: Mapping[str, str]) -> pl.DataFrame:
         elif name.endswith("_shapes"):
             # As msprof does: in quotes, so that a scalar's empty shape is not a missing one.
             value = pl.lit('"') + value + pl.lit('"')
+        elif header[-4:] in _SIZES:
+            value = value.cast(pl.Float64) / _SIZES[header[-4:]]
         columns.append(value.cast(pl.String).fill_null("N/A").alias(header))
     return table.select(columns)
 

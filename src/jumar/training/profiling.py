@@ -58,10 +58,12 @@ class CaptureSettings:
         steps: How many.
         warm_up: How many before them are left out: in those kernels are chosen and memory is taken,
             and in the last of them the profiler takes its own.
+        memory: Whether each allocation and release is recorded, too.
     """
 
     steps: int = 3
     warm_up: int = 3
+    memory: bool = False
 
     def check(self) -> None:
         """That there is something to record.
@@ -225,7 +227,11 @@ class Capture:
         if plan.device.kind == "npu":
             shutil.rmtree(plan.folder, ignore_errors=True)  # of an earlier capture
         recorder = create_recorder(
-            plan.device, plan.folder, steps=settings.steps, warm_up=min(settings.warm_up, 1)
+            plan.device,
+            plan.folder,
+            steps=settings.steps,
+            warm_up=min(settings.warm_up, 1),
+            memory=settings.memory,
         )
         recorder.start()
         plan.ranges.install()

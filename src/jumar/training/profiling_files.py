@@ -22,12 +22,16 @@ from jumar.profiling.writing import write_csv
 from jumar.training.distribution import Ranks
 from jumar.training.profiling import DATA, STEP, CaptureSettings, Recorded, raw_folder
 from jumar.training.profiling_layers import Event, launched_layers, note_modules
+from jumar.training.profiling_memory import base_of, memory_tables
+from jumar.training.profiling_rates import cpu_rates
+from jumar.training.profiling_work import work_of
 from jumar.training.run_directory import write_json
 
 FOLDER: Final = "profile"
 """Of a run."""
 TRACE: Final = "trace.json.gz"
 ENVIRONMENT: Final = "environment.json"
+CHIP: Final = "chip.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,8 +98,10 @@ def write_profile(
         events, around = _events(recorded, run, beside, device, ranks)
         note_modules(events)
         _write_trace(beside / TRACE, events, around)
+        if device.kind == "cpu":
+            write_json(beside / CHIP, {"chips": [cpu_rates()]})
         raw = raw_folder(run, ranks) if device.kind == "npu" else None
-        kept = _tables(recorded, beside, events, final=final, raw=raw)
+        kept = _tables(recorded, beside, events, base_of(around), final=final, raw=raw)
         record = {
             "device": asdict(device),
             "rank": ranks.rank,
@@ -150,13 +156,21 @@ def _write_trace(path: Path, events: Sequence[Event], around: Mapping[str, Any])
 
 
 def _tables(
-    recorded: Recorded, folder: Path, events: Sequence[Event], *, final: Path, raw: Path | None
+    recorded: Recorded,
+    folder: Path,
+    events: Sequence[Event],
+    base_ns: int,
+    *,
+    final: Path,
+    raw: Path | None,
 ) -> Kept:
-    """Write the tables that the readers make of the trace."""
+    """Write the tables that the readers make of the trace, with what the trace does not say."""
     if raw is not None:
         profile = _with_layers(jumar.profiling.read(raw), events)
     else:
-        profile = jumar.profiling.read(folder / TRACE)
+        profile = _with_work(jumar.profiling.read(folder / TRACE), events)
+        memory = memory_tables(events, base_ns)
+        profile = replace(profile, statistics={**profile.statistics, **memory})
     write_csv(replace(profile, steps=_steps(profile)), folder)
     times = profile.ops.select(
         pl.col("duration_ns").sum().alias("all"),
@@ -185,6 +199,16 @@ def _steps(profile: Profile) -> pl.DataFrame:
     )
     kept = [name for name in STEPS_SCHEMA if name in steps.columns and name != "data_ns"]
     return steps.select(kept).join(waited, on=["rank", "step"], how="left", maintain_order="left")
+
+
+def _with_work(profile: Profile, events: Sequence[Event]) -> Profile:
+    """The profile of a CPU with the outputs and operations of each op."""
+    if profile.kind != "cpu":
+        return profile
+    work = work_of(events)
+    told = [name for name in work.columns if name != "correlation"]
+    ops = profile.ops.drop(told).join(work, on="correlation", how="left", maintain_order="left")
+    return replace(profile, ops=ops.select(profile.ops.columns))
 
 
 def _with_layers(profile: Profile, events: Sequence[Event]) -> Profile:

@@ -9,7 +9,7 @@ that began with the node's number.
 import bisect
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from jumar.profiling.reading.exact import nanoseconds_of
 from jumar.training.profiling_ranges import RANGE
@@ -20,6 +20,7 @@ MODULE: Final = "Module Hierarchy"
 _TO_NPU: Final = "async_npu"
 
 Event = dict[str, Any]
+Value = TypeVar("Value")
 
 
 class Layers:
@@ -31,12 +32,13 @@ class Layers:
 
     def __init__(self, events: Sequence[Event]) -> None:
         slices = [event for event in events if event.get("ph") == "X"]
-        self._forward = _Spans(
+        self._forward = Spans(
             [
                 (event, str(event["name"]).removeprefix(RANGE))
                 for event in slices
                 if str(event.get("name", "")).startswith(RANGE)
-            ]
+            ],
+            "",
         )
         made: dict[int, tuple[int, str]] = {}
         nodes: list[tuple[Event, int]] = []
@@ -48,11 +50,11 @@ class Layers:
                 nodes.append((event, number))
                 continue
             # Of all ops that began with this number, the last one left the node behind.
-            began = _start(event)
+            began = start_of(event)
             if number not in made or began >= made[number][0]:
                 made[number] = (began, self._forward.at(event))
-        self._backward = _Spans(
-            [(event, made[number][1]) for event, number in nodes if number in made]
+        self._backward = Spans(
+            [(event, made[number][1]) for event, number in nodes if number in made], ""
         )
 
     def at(self, event: Event) -> str:
@@ -78,7 +80,9 @@ def launched_layers(events: Sequence[Event]) -> dict[int, str]:
     layers = Layers(events)
     flows = [event for event in events if event.get("cat") == _TO_NPU]
     paths = {event.get("id"): layers.at(event) for event in flows if event.get("ph") == "s"}
-    found = {_start(event): paths.get(event.get("id"), "") for event in flows if event["ph"] == "f"}
+    found = {
+        start_of(event): paths.get(event.get("id"), "") for event in flows if event["ph"] == "f"
+    }
     return {moment: path for moment, path in found.items() if path}
 
 
@@ -88,43 +92,52 @@ def _number(event: Event) -> int | None:
     return number if isinstance(number, int) and number >= 0 else None
 
 
-def _start(event: Event) -> int:
+def start_of(event: Event) -> int:
+    """The nanosecond at which an event began, counted as its trace counts."""
     return nanoseconds_of(event.get("ts")) or 0
 
 
-class _Spans:
-    """Ranges of threads, of which the innermost around a moment is asked for."""
+class Spans(Generic[Value]):
+    """Ranges of threads, of which the innermost around a moment is asked for.
 
-    def __init__(self, spans: Sequence[tuple[Event, str]]) -> None:
-        grouped: dict[object, list[tuple[int, int, str]]] = defaultdict(list)
+    Args:
+        spans: Events that last, each with what it stands for.
+        nothing: What stands outside of all of them.
+    """
+
+    def __init__(self, spans: Sequence[tuple[Event, Value]], nothing: Value) -> None:
+        grouped: dict[object, list[tuple[int, int, Value]]] = defaultdict(list)
         for event, value in spans:
-            start = _start(event)
+            start = start_of(event)
             end = start + (nanoseconds_of(event.get("dur")) or 0)
             grouped[_thread(event)].append((start, end, value))
-        self._changes = {thread: _changes(found) for thread, found in grouped.items()}
+        self._nothing = nothing
+        self._changes = {thread: _changes(found, nothing) for thread, found in grouped.items()}
 
-    def at(self, event: Event) -> str:
-        """What the innermost range around the beginning of an event says; empty without one."""
-        moments, values = self._changes.get(_thread(event), ([], []))
-        place = bisect.bisect_right(moments, _start(event)) - 1
-        return values[place] if place >= 0 else ""
+    def at(self, event: Event) -> Value:
+        """What the innermost range around the beginning of an event stands for."""
+        if _thread(event) not in self._changes:
+            return self._nothing
+        moments, values = self._changes[_thread(event)]
+        place = bisect.bisect_right(moments, start_of(event)) - 1
+        return values[place] if place >= 0 else self._nothing
 
 
 def _thread(event: Event) -> tuple[object, object]:
     return event.get("pid"), event.get("tid")
 
 
-def _changes(spans: list[tuple[int, int, str]]) -> tuple[list[int], list[str]]:
+def _changes(spans: list[tuple[int, int, Value]], nothing: Value) -> tuple[list[int], list[Value]]:
     """The moments at which the innermost range of a thread changes, and to what."""
     moments: list[int] = []
-    values: list[str] = []
-    open_: list[tuple[int, str]] = []
+    values: list[Value] = []
+    open_: list[tuple[int, Value]] = []
 
     def close(until: int | None) -> None:
         while open_ and (until is None or open_[-1][0] <= until):
             end, _ = open_.pop()
             moments.append(end)
-            values.append(open_[-1][1] if open_ else "")
+            values.append(open_[-1][1] if open_ else nothing)
 
     for start, end, value in sorted(spans, key=lambda span: (span[0], -span[1])):
         close(start)

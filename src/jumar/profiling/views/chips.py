@@ -72,16 +72,22 @@ def read_chips(path: Path | None = None) -> tuple[Chip, ...]:
     path = path or _TABLE
     try:
         with path.open("rb") as file:
-            found = json.loads(file.read(_LARGEST_FILE))
-        rows = found["chips"]
-        return tuple(_chip(row) for row in rows)
+            text = file.read(_LARGEST_FILE)
     except OSError as error:
         reason = error.strerror or str(error)
         raise UserError(f"cannot read the chip table: {reason}", where=str(path)) from error
+    return _chips(text, str(path))
+
+
+def _chips(text: bytes | str, where: str) -> tuple[Chip, ...]:
+    """The chips of a table."""
+    try:
+        rows = json.loads(text)["chips"]
+        return tuple(_chip(row) for row in rows)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UserError(
             f"this is no chip table: {type(error).__name__} {error}",
-            where=str(path),
+            where=where,
             todo='It has the form {"chips": [{"name": ..., "matches": [...], "cube_tflops": '
             '{"FLOAT16": ...}, "vector_tflops": ..., "hbm_gb_s": ..., "cube_cores": ..., '
             '"vector_cores": ..., "launch_us": ..., "source": ...}]}.',
@@ -121,9 +127,10 @@ def _fields(value: object) -> tuple[str, ...]:
 def chip_of(profile: Profile, override: Path | None = None) -> Chip | None:
     """The chip of a profile: what the capture names, else a guess for NPUs; None where unknown.
 
-    A user's file that holds one chip alone means that chip, whatever the capture says.
+    A user's file that holds one chip alone means that chip, whatever the capture says; so does the
+    one that our capture of a CPU leaves beside it.
     """
-    own = read_chips(override) if override is not None else ()
+    own = read_chips(override) if override is not None else _measured(profile)
     if len(own) == 1:
         return own[0]
     chips = (*own, *read_chips())
@@ -139,6 +146,14 @@ def chip_of(profile: Profile, override: Path | None = None) -> Chip | None:
             todo="Leave one chip in the file, or add its name to `matches`.",
         )
     return _guess(profile, chips) if profile.kind == "npu" else None
+
+
+def _measured(profile: Profile) -> tuple[Chip, ...]:
+    """What the capture of a CPU measured of its machine."""
+    table = profile.statistics.get("chips")
+    if table is None or not table.height or profile.kind != "cpu":
+        return ()
+    return _chips(str(table["json"][0]), profile.source)
 
 
 def _guess(profile: Profile, chips: tuple[Chip, ...]) -> Chip | None:

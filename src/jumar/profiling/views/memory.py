@@ -5,12 +5,15 @@ import polars as pl
 from jumar.profiling.profile import Profile
 from jumar.profiling.views.view import Impossible, Options
 
-_HOW = "record with profile_memory=True"
+_HOW = "record with profile_memory=True (jumar profile --memory)"
 MIB = 1 << 20
 
 
 def memory_peak(profile: Profile, _: Options) -> pl.DataFrame:
-    """A row a component and device: highest allocated and reserved, and the largest gap between."""
+    """A row a component and device: highest allocated and reserved, and the largest gap between.
+
+    On a CPU nothing is reserved, and what was allocated before the recording is not counted.
+    """
     record = profile.statistics.get("memory_record")
     needed = {"component", "total_allocated_bytes", "total_reserved_bytes"}
     if record is None or not needed <= set(record.columns):
@@ -30,7 +33,7 @@ def memory_peak(profile: Profile, _: Options) -> pl.DataFrame:
             mib((taken - held).sort_by(held).last()).alias("gap_at_peak_mib"),
             pl.len().alias("samples"),
         )
-        .sort(pl.col("peak_reserved_mib"), descending=True)
+        .sort("peak_reserved_mib", "peak_allocated_mib", descending=True, nulls_last=True)
     )
 
 
@@ -49,6 +52,8 @@ def memory_holders(profile: Profile, _: Options) -> pl.DataFrame:
     rows = table.filter(
         (pl.col("size_bytes") > 0) & pl.col("allocation_time_ns").is_not_null()
     ).with_columns(pl.col("rank").fill_null(0))
+    # Which layer wanted it only our own recordings say.
+    by = [name for name in ("name", "module") if name in rows.columns]
     found: list[pl.DataFrame] = []
     for (rank,), own in rows.group_by("rank", maintain_order=True):
         peak = _peak(own)
@@ -56,17 +61,15 @@ def memory_holders(profile: Profile, _: Options) -> pl.DataFrame:
             (pl.col("allocation_time_ns") <= peak)
             & (pl.col("release_time_ns").is_null() | (pl.col("release_time_ns") > peak))
         )
-        by_name = alive.group_by("name").agg(
-            pl.len().alias("allocations"), pl.col("size_bytes").sum()
-        )
+        by_name = alive.group_by(by).agg(pl.len().alias("allocations"), pl.col("size_bytes").sum())
         found.append(
             by_name.select(
                 pl.lit(rank, dtype=pl.Int32).alias("rank"),
-                "name",
+                *by,
                 "allocations",
                 (pl.col("size_bytes") / MIB).round(3).alias("held_mib"),
                 (pl.col("size_bytes") * 100 / pl.col("size_bytes").sum()).round(2).alias("share_%"),
-            ).sort("held_mib", "name", descending=[True, False])
+            ).sort("held_mib", *by, descending=[True] + [False] * len(by))
         )
     if not found:
         raise Impossible("allocations (operator_memory.csv)", _HOW)

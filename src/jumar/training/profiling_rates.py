@@ -1,0 +1,100 @@
+"""What this machine's CPU reaches at best, so that a capture of it has a roofline."""
+
+import platform
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+_SIDE: Final = 768
+"""Of the square matrices: 0.9 billion operations, some tens of milliseconds on one core."""
+_IN_CACHE: Final = 1 << 13
+"""Elements of a vector that stays in the nearest cache."""
+_IN_MEMORY: Final = 1 << 24
+"""Elements of a vector of 64 MB, which no cache holds."""
+_TIMES: Final = 3
+
+
+def cpu_rates() -> dict[str, Any]:
+    """The rates of this machine in the form of a chip of `--chip`.
+
+    Each is the best of three, measured with as many threads as the training uses. It takes half a
+    second of an idle machine.
+    """
+    threads = torch.get_num_threads()
+    name = _name()
+    with torch.no_grad():
+        cube = {
+            "FLOAT": _matrix(torch.float32),
+            "BF16": _matrix(torch.bfloat16),
+        }
+        vector, launch = _vector()
+        memory = _memory()
+    return {
+        "name": name,
+        "matches": [name.lower()],
+        "cube_tflops": {dtype: round(rate / 1e12, 4) for dtype, rate in cube.items()},
+        "vector_tflops": round(vector / 1e12, 4),
+        "hbm_gb_s": round(memory / 1e9, 2),
+        "cube_cores": threads,
+        "vector_cores": threads,
+        "launch_us": round(launch * 1e6, 2),
+        "estimate": False,
+        "source": f"measured after the recording with {threads} threads: products of matrices of "
+        f"{_SIDE}, additions of {_IN_CACHE} numbers and of 1, copies of "
+        f"{_IN_MEMORY * 4 >> 20} MB",
+    }
+
+
+def _best(once: Callable[[], object], repeated: int = 1) -> float:
+    """The seconds of one call, in the fastest of a few rounds.
+
+    By the processor's clock: on a busy machine the wall's would tell what others left over.
+    """
+    once()
+    best = float("inf")
+    for _ in range(_TIMES):
+        began = time.process_time()
+        for _ in range(repeated):
+            once()
+        best = min(best, (time.process_time() - began) / repeated / torch.get_num_threads())
+    return max(best, 1e-9)
+
+
+def _matrix(dtype: torch.dtype) -> float:
+    first = torch.ones(_SIDE, _SIDE, dtype=dtype)
+    result = torch.empty_like(first)
+    return 2 * _SIDE**3 / _best(lambda: torch.mm(first, first, out=result))
+
+
+def _vector() -> tuple[float, float]:
+    """Additions a second where memory does not matter, and the least seconds of an op."""
+
+    def added(to: Tensor) -> float:
+        return _best(lambda: to.add_(1.0), repeated=200)
+
+    least = added(torch.ones(1))
+    numbers = torch.ones(_IN_CACHE)
+    return _IN_CACHE / max(added(numbers) - least, 1e-9), least
+
+
+def _memory() -> float:
+    source = torch.ones(_IN_MEMORY)
+    target = torch.empty_like(source)
+    # Each number is read and written.
+    return 2 * 4 * _IN_MEMORY / _best(lambda: target.copy_(source))
+
+
+def _name() -> str:
+    """The processor's name as Linux knows it."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            key, _, value = line.partition(":")
+            if key.strip() == "model name" and value.strip():
+                return " ".join(value.split())[:80]
+    except OSError:
+        pass
+    return platform.processor() or "CPU"

@@ -1,6 +1,7 @@
 """A recipe on a device in a run directory: train it, go on with it: `jumar train`."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from jumar.device import (
 )
 from jumar.environment import inspect_environment
 from jumar.errors import UserError
+from jumar.precision.policy import PrecisionPolicy
 from jumar.recipes.profiling import create_capture
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import create_recipe, import_modules
@@ -22,6 +24,7 @@ from jumar.recipes.starting import (
     stored_recipe,
 )
 from jumar.settings import override, to_json
+from jumar.tasks.task import Task
 from jumar.training.checkpoint import (
     Checkpoint,
     list_checkpoints,
@@ -35,11 +38,12 @@ from jumar.training.distribution import (
     share_text,
     wait_for_ranks,
 )
-from jumar.training.profiling import CaptureSettings
+from jumar.training.profiling import Capture, CaptureSettings
 from jumar.training.progress import Console
 from jumar.training.results import Outcome
 from jumar.training.run_directory import RunDirectory, next_run_path, write_json
-from jumar.training.signals import listening
+from jumar.training.settings import Plan
+from jumar.training.signals import StopRequest, listening
 from jumar.training.trainer import Trainer
 from jumar.training.transfer import transfer_weights
 
@@ -74,6 +78,21 @@ class TrainRequest:
     profile: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Session:
+    """One training: what was asked for, what of it, where, and who hears of it."""
+
+    request: TrainRequest
+    run: RunDirectory
+    recipe: Recipe
+    name: str
+    imports: Sequence[str]
+    device: Device
+    ranks: Ranks
+    console: Console
+    stop: StopRequest
+
+
 def train_recipe(request: TrainRequest) -> int:
     """Train a recipe, or go on with a run.
 
@@ -91,11 +110,20 @@ def train_recipe(request: TrainRequest) -> int:
     connect(ranks, device)
     run = RunDirectory(Path(share_text(str(run.path), ranks)))
     with listening() as stop:
-        if request.dry_run or not ranks.is_first:
-            code = _train(request, run, recipe, name, imports, device, ranks, console, stop)
-        else:
-            with run.locked():
-                code = _train(request, run, recipe, name, imports, device, ranks, console, stop)
+        session = _Session(
+            request=request,
+            run=run,
+            recipe=recipe,
+            name=name,
+            imports=imports,
+            device=device,
+            ranks=ranks,
+            console=console,
+            stop=stop,
+        )
+        locks = not request.dry_run and ranks.is_first
+        with run.locked() if locks else nullcontext():
+            code = _train(session)
     disconnect()
     return code
 
@@ -158,81 +186,100 @@ def flat(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return result
 
 
-def _train(
-    request: TrainRequest,
-    run: RunDirectory,
-    recipe: Recipe,
-    name: str,
-    imports: Sequence[str],
-    device: Device,
-    ranks: Ranks,
-    console: Console,
-    stop: Any,
-) -> int:
-    finished = _finished(run, recipe) if not request.dry_run else None
+def _train(session: _Session) -> int:
+    request, run, console = session.request, session.run, session.console
+    finished = _finished(run, session.recipe) if not request.dry_run else None
     if finished is not None:
         hint = f"; to record its steps: jumar profile {run}" if request.profile else ""
         console.line(finished + hint)
         return 0
-    prepare(recipe, device)
-    plan = recipe.plan(name)
-    policy = policy_in_force(recipe, device)
+    prepare(session.recipe, session.device)
+    plan = session.recipe.plan(session.name)
+    policy = policy_in_force(session.recipe, session.device)
     try:
-        say_first_line(
-            console, run, plan_batch=plan.batch_size, device=device, ranks=ranks, policy=policy
-        )
-        task = recipe.build_task(console.line)
-        checkpoint = _last_checkpoint(run)
-        if checkpoint is None and plan.transfer.start_from:
-            for line in transfer_weights(task.model, plan.transfer).lines():
-                console.line(line)
-        environment = asdict(inspect_environment())
-        if ranks.is_first and not request.dry_run:
-            remove_leftovers(run.checkpoints)
-
-        recorded = {"recipe": name, "imports": list(imports), "settings": to_json(recipe)}
-
-        def begin() -> None:
-            if ranks.is_first:
-                write_json(run.recipe, recorded)
-                write_json(run.environment, environment)
-                console.keep_log(run.log)
-
-        capture = create_capture(
-            CaptureSettings() if request.profile and not request.dry_run else None,
-            task,
-            recorded,
-            environment,
-            run=run,
-            device=device,
-            ranks=ranks,
-            console=console,
-        )
-        trainer = Trainer(
-            task,
-            plan,
-            device=device,
-            ranks=ranks,
-            run=run,
-            console=console,
-            stop=stop,
-            policy=policy,
-            versions=_versions(environment),
-            capture=capture,
-        )
-        if checkpoint is not None:
-            trainer.resume(checkpoint)
-            console.line(f"going on from step {checkpoint.step} ({checkpoint.path})")
-        wait_for_ranks(ranks)
-        outcome = trainer.train(dry_run=request.dry_run, begin=begin)
-        if capture.is_cut_short:
-            console.line("no profile: the run ended before all of its steps were recorded")
-        say_unreadable(console, trainer.unreadable)
-        _say_end(console, run, outcome, dry_run=request.dry_run)
-        return outcome.exit_code
+        return _train_plan(session, plan, policy)
     finally:
         policy.close()
         console.close()
+
+
+def _train_plan(session: _Session, plan: Plan, policy: PrecisionPolicy) -> int:
+    """Train with the precision in force, from the last checkpoint where there is one."""
+    request, run, ranks, console = session.request, session.run, session.ranks, session.console
+    say_first_line(
+        console, run, plan_batch=plan.batch_size, device=session.device, ranks=ranks, policy=policy
+    )
+    task = session.recipe.build_task(console.line)
+    checkpoint = _last_checkpoint(run)
+    if checkpoint is None and plan.transfer.start_from:
+        for line in transfer_weights(task.model, plan.transfer).lines():
+            console.line(line)
+    environment = asdict(inspect_environment())
+    if ranks.is_first and not request.dry_run:
+        remove_leftovers(run.checkpoints)
+    recorded = {
+        "recipe": session.name,
+        "imports": list(session.imports),
+        "settings": to_json(session.recipe),
+    }
+
+    def begin() -> None:
+        if ranks.is_first:
+            write_json(run.recipe, recorded)
+            write_json(run.environment, environment)
+            console.keep_log(run.log)
+
+    capture = _capture(session, task, recorded, environment)
+    trainer = _trainer(session, task, plan, policy, capture, environment)
+    if checkpoint is not None:
+        trainer.resume(checkpoint)
+        console.line(f"going on from step {checkpoint.step} ({checkpoint.path})")
+    wait_for_ranks(ranks)
+    outcome = trainer.train(dry_run=request.dry_run, begin=begin)
+    if capture.is_cut_short:
+        console.line("no profile: the run ended before all of its steps were recorded")
+    say_unreadable(console, trainer.unreadable)
+    _say_end(console, run, outcome, dry_run=request.dry_run)
+    return outcome.exit_code
+
+
+def _capture(
+    session: _Session, task: Task, recorded: Mapping[str, Any], environment: Mapping[str, Any]
+) -> Capture:
+    """What records steps where `--profile` asks for it, and else does nothing."""
+    request = session.request
+    return create_capture(
+        CaptureSettings() if request.profile and not request.dry_run else None,
+        task,
+        recorded,
+        environment,
+        run=session.run,
+        device=session.device,
+        ranks=session.ranks,
+        console=session.console,
+    )
+
+
+def _trainer(
+    session: _Session,
+    task: Task,
+    plan: Plan,
+    policy: PrecisionPolicy,
+    capture: Capture,
+    environment: Mapping[str, Any],
+) -> Trainer:
+    return Trainer(
+        task,
+        plan,
+        device=session.device,
+        ranks=session.ranks,
+        run=session.run,
+        console=session.console,
+        stop=session.stop,
+        policy=policy,
+        versions=_versions(environment),
+        capture=capture,
+    )
 
 
 def _finished(run: RunDirectory, recipe: Recipe) -> str | None:

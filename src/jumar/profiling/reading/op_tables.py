@@ -1,5 +1,7 @@
 """Op rows of op_summary and kernel_details, in every header they had since CANN 5."""
 
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -7,8 +9,9 @@ import polars as pl
 
 from jumar.profiling.profile import COMMUNICATION, OPS_SCHEMA, Kind, Missing
 from jumar.profiling.reading import headers
+from jumar.profiling.reading.columns import each_once, integers, times
 from jumar.profiling.reading.csv_text import scanned
-from jumar.profiling.reading.exact import DIGITS, clean, nanoseconds
+from jumar.profiling.reading.exact import DIGITS, clean
 from jumar.profiling.reading.part import Part
 
 _TIMES: Final = ("start_ns", "duration_ns", "wait_ns", "launch_ns")
@@ -26,12 +29,12 @@ _COLLECTIVE: Final = r"^hcom_[a-zA-Z]"
 
 def read_ops(path: Path, shown: str, kind: str) -> Part:
     """The op rows of a CSV file."""
-    with scanned(path) as frame:
+    with scanned(path, typed=_read_as) as frame:
         names = frame.collect_schema().names()
-        wanted, pmu = _columns(names)
-        # Streamed, a million rows need 0.7 GB; at once, 1.9 GB.
-        ops = frame.select(*wanted.values(), *pmu.values()).collect(engine="streaming")
-    ops = ops.with_columns(_core(ops.columns).alias("core"))
+        wanted, counters = _columns(names)
+        chosen = frame.select(*wanted.values(), *counters.values())
+        # Held by no name here, so that text is let go as soon as it is converted.
+        ops = _converted(chosen.collect(engine="streaming").get_columns(), wanted, counters)
     whole = ops
     if ops["duration_ns"].null_count() or ops["name"].null_count():
         whole = ops.filter(pl.col("duration_ns").is_not_null() & pl.col("name").is_not_null())
@@ -49,41 +52,61 @@ def read_ops(path: Path, shown: str, kind: str) -> Part:
     )
 
 
-def _columns(names: list[str]) -> tuple[dict[str, pl.Expr], dict[str, pl.Expr]]:
-    """Expressions for the columns of the op table, and for the counters behind them."""
-    wanted: dict[str, pl.Expr] = {}
-    pmu: dict[str, pl.Expr] = {}
+def _read_as(name: str) -> pl.DataType | None:
+    """What a column is read as; counters are most of them, and texts repeat in nearly every row."""
+    base = headers.column(name).base
+    target = headers.OPS.get(base)
+    if target is None:
+        return None if base in headers.IGNORED else pl.Float64()
+    return pl.Categorical() if OPS_SCHEMA[target] == pl.String else None
+
+
+def _columns(names: list[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Names in the file by those of the op table, and by those of the counters behind them."""
+    wanted: dict[str, str] = {}
+    counters: dict[str, str] = {}
     bases = {headers.column(name).base for name in names}
     for name in names:
         found = headers.column(name)
         target = headers.OPS.get(found.base)
         if found.base == "infer id" and "step id" in bases:
             continue
-        if target is None:
-            if found.base not in headers.IGNORED:
-                # Not stripped: a million rows of 30 counters cost more than all else together,
-                # and only times carry a TAB.
-                pmu[found.name.strip()] = pl.col(name).cast(pl.Float64, strict=False)
-        elif target not in wanted:
-            unit = found.unit if found.unit in DIGITS else "us"
-            wanted[target] = _value(pl.col(name), target, unit)
-    return (
-        {target: value.alias(target) for target, value in wanted.items()},
-        {name: value.alias(name) for name, value in pmu.items() if name not in wanted},
-    )
+        if target is not None:
+            wanted.setdefault(target, name)
+        elif found.base not in headers.IGNORED:
+            counters[found.name.strip()] = name
+    return wanted, {name: own for name, own in counters.items() if name not in wanted}
 
 
-def _value(column: pl.Expr, target: str, unit: str) -> pl.Expr:
+def _converted(
+    fields: list[pl.Series], wanted: Mapping[str, str], counters: Mapping[str, str]
+) -> pl.DataFrame:
+    """The op table of the columns of a file; empties the list that holds them."""
+    columns = {column.name: column for column in fields}
+    fields.clear()
+    found: dict[str, pl.Series] = {}
+    for target, name in wanted.items():
+        found[target] = _value(columns.pop(name).rechunk(), target, headers.column(name).unit)
+    found["core"] = _cores(found["name"], found.get("core"))
+    rest = {target: columns.pop(name) for target, name in counters.items()}
+    return pl.DataFrame([column.alias(name) for name, column in (found | rest).items()])
+
+
+def _value(text: pl.Series, target: str, unit: str) -> pl.Series:
     """One column of the op table from its text."""
+    if target in _TIMES:
+        return times(text, unit if unit in DIGITS else "us")
+    if OPS_SCHEMA[target].is_integer():
+        return integers(text, OPS_SCHEMA[target])
+    return each_once(text, partial(_text, target=target))
+
+
+def _text(column: pl.Expr, target: str) -> pl.Expr:
+    """One column of text in today's words."""
     if target.endswith("_shapes"):
         # A scalar alone is `""` in quotes, and is not the same as `N/A`.
         text = column.str.strip_chars(" \t\r\n")
         return pl.when(text != "N/A").then(text.str.strip_chars('"'))
-    bare = column.str.strip_chars(' \t\r\n"')
-    if target in _TIMES:
-        return nanoseconds(bare, unit)
-    if OPS_SCHEMA[target].is_integer():
-        return bare.cast(OPS_SCHEMA[target], strict=False)
     text = clean(column)
     if target.endswith("_types"):
         return text.str.replace_all("DT_", "", literal=True)
@@ -92,11 +115,14 @@ def _value(column: pl.Expr, target: str, unit: str) -> pl.Expr:
     return text
 
 
-def _core(present: list[str]) -> pl.Expr:
-    """The core in today's words. Level 0 tells no core but that of collectives, by their name."""
-    core = pl.col("core") if "core" in present else pl.lit(None, pl.String)
-    collective = core.is_null() & pl.col("name").str.contains(_COLLECTIVE)
-    return pl.when(collective).then(pl.lit(COMMUNICATION)).otherwise(core.replace(_CORES))
+def _cores(names: pl.Series, cores: pl.Series | None) -> pl.Series:
+    """The cores in today's words. Level 0 tells no core but that of collectives, by their name."""
+    if cores is None:
+        cores = names.clear().extend_constant(None, names.len())
+    if cores.null_count():
+        collective = cores.is_null() & names.str.contains(_COLLECTIVE).fill_null(False)
+        cores = cores.set(collective, COMMUNICATION)
+    return each_once(cores, lambda core: core.replace(_CORES))
 
 
 def _kind(ops: pl.DataFrame) -> Kind:

@@ -1,0 +1,60 @@
+"""Columns of text as values: whatever way is taken, it gives what the long way gives."""
+
+from fractions import Fraction
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jumar.profiling.reading.columns import each_once, integers, times
+from jumar.profiling.reading.exact import DIGITS, nanoseconds
+
+DECIMALS = st.from_regex(r"\A-?[0-9]{1,17}(\.[0-9]{0,9})?\Z")
+SPOILED = st.sampled_from(
+    ["", "N/A", "x", "1.5e-05", "2E3", "nan", "inf", "1.2.3", "0.0005", "0.4995", "99" * 20]
+)
+FIELDS = st.lists(
+    st.tuples(st.none() | DECIMALS | SPOILED, st.sampled_from(["", "\t", " ", '"'])), max_size=90
+)
+
+
+@given(FIELDS, st.sampled_from(sorted(DIGITS)))
+@settings(deadline=None, max_examples=150)
+def test_times_are_those_of_the_long_way(fields: list[tuple[str | None, str]], unit: str) -> None:
+    text = pl.Series("t", [None if one is None else one + end for one, end in fields], pl.String)
+    bare = pl.DataFrame({"t": [one for one, _ in fields]}, schema={"t": pl.String})
+    asked = bare.select(nanoseconds(pl.col("t"), unit))["t"]
+    assert times(text, unit).to_list() == asked.to_list()
+
+
+@given(st.lists(st.integers(0, 10**18), min_size=1), st.sampled_from(["\t", ""]))
+@settings(deadline=None, max_examples=50)
+def test_times_keep_all_digits_of_the_file(starts: list[int], end: str) -> None:
+    text = pl.Series([f"{start // 1000}.{start % 1000:03d}{end}" for start in starts])
+    assert times(text, "us").to_list() == starts
+
+
+@given(st.lists(st.decimals(0, 10**11, allow_nan=False, places=6), min_size=1))
+@settings(deadline=None, max_examples=50)
+def test_digits_beyond_the_nanosecond_are_rounded_by_their_text(numbers: list[object]) -> None:
+    text = pl.Series([f"{number:f}" for number in numbers])
+    half = [Fraction(str(number)) * 1000 + Fraction(1, 2) for number in numbers]
+    assert times(text, "us").to_list() == [one.numerator // one.denominator for one in half]
+
+
+def test_whole_numbers_are_read_beside_missing_ones_and_with_blanks() -> None:
+    text = pl.Series(["7", " 8\t", "N/A", None, '"9"', "4.5", "99999999999"])
+    assert integers(text, pl.Int32()).to_list() == [7, 8, None, None, 9, None, None]
+
+
+@pytest.mark.parametrize("kind", [pl.String(), pl.Categorical()])
+@pytest.mark.parametrize("repeated", [1, 5])
+def test_each_text_is_mended_wherever_it_stands(kind: pl.DataType, repeated: int) -> None:
+    text = pl.Series("t", ["DT_FLOAT", None, "N/A", ""] * repeated, pl.String).cast(kind)
+    found = each_once(
+        text, lambda column: pl.when(column != "N/A").then(column.str.strip_prefix("DT_"))
+    )
+    assert found.to_list() == ["FLOAT", None, None, ""] * repeated
+    assert found.name == "t"
+    assert found.dtype == pl.String

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import polars as pl
 
@@ -146,6 +146,7 @@ class Profile:
         files: What was read, each with its recognised kind.
         missing: What was not, and why.
         chip: The accelerator, where the capture says it.
+        memo: What views computed and other views need, too; of this profile alone.
     """
 
     source: str
@@ -160,6 +161,7 @@ class Profile:
     files: tuple[tuple[str, str], ...] = ()
     missing: tuple[Missing, ...] = ()
     chip: str = ""
+    memo: dict[str, Any] = field(default_factory=lambda: {}, init=False, repr=False, compare=False)
 
     @property
     def ranks(self) -> tuple[int, ...]:

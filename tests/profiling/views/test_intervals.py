@@ -13,6 +13,7 @@ from jumar.profiling.views.intervals import (
     spans,
     union,
 )
+from jumar.profiling.views.windows import within
 
 INTERVALS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 40), st.integers(1, 12)))
 
@@ -44,6 +45,19 @@ def test_intersection_and_difference_are_those_of_moments(
     assert moments(intersection(table(first), table(second))) == a & b
     assert moments(difference(table(first), table(second))) == a - b
     assert length(intersection(table(first), table(second))) == len(a & b)
+
+
+@given(INTERVALS, INTERVALS)
+@settings(deadline=None, max_examples=30)
+def test_windows_are_filled_by_the_moments_in_them(
+    windows: list[tuple[int, int, int]], rows: list[tuple[int, int, int]]
+) -> None:
+    asked = table(windows)
+    filled = moments(table(rows))
+    assert within(asked, union(table(rows))).to_list() == [
+        sum((rank, at) in filled for at in range(start, end))
+        for rank, start, end in asked.iter_rows()
+    ]
 
 
 def test_segments_count_how_many_intervals_lie_over_each() -> None:

@@ -6,15 +6,15 @@ from functools import cached_property
 import polars as pl
 
 from jumar.profiling.profile import Profile
+from jumar.profiling.views.alike import kinds
 from jumar.profiling.views.host_calls import Cause, causes
 from jumar.profiling.views.intervals import difference, merged, segments, spans, union
-from jumar.profiling.views.roofline import same_cost
 from jumar.profiling.views.view import Options
 from jumar.profiling.views.windows import (
     as_spans,
     communication_spans,
     computes,
-    computing_spans,
+    computing_union,
     steady,
     step_windows,
 )
@@ -63,12 +63,6 @@ def ms(nanoseconds: float) -> str:
     return f"{nanoseconds / 1e6:.3f} ms"
 
 
-_USED = (
-    *("rank", "type", "core", "start_ns", "duration_ns", "same"),
-    *("input_shapes", "input_types", "input_formats", "output_types", "output_formats"),
-)
-"""What findings take of ops; filtering copies, and a million ops have some fifty columns."""
-
 _EQUAL = 0.98
 """Ranks that step together differ by the jitter of their last op."""
 
@@ -78,7 +72,7 @@ def _pace(profile: Profile, lasted: pl.DataFrame) -> int:
     if lasted.height < 2:
         return int(lasted["rank"][0]) if lasted.height else 0
     longest = lasted.filter(pl.col("mean") >= _EQUAL * pl.col("mean").max())["rank"].to_list()
-    bare = difference(communication_spans(profile), union(computing_spans(profile)))
+    bare = difference(communication_spans(profile), computing_union(profile))
     size = pl.col("end_ns") - pl.col("start_ns")
     waits = dict(bare.group_by("rank").agg(size.sum()).iter_rows())
     return int(max(longest, key=lambda rank: (waits.get(rank, 0), -rank)))
@@ -125,17 +119,27 @@ class Case:
 
     @cached_property
     def ops(self) -> pl.DataFrame:
-        """The computing ops of this rank, with `same` where they cost the same."""
-        ops = self.profile.ops
-        if self.windows.is_empty():
-            return ops.clear().with_columns(same_cost()).select(_USED)
+        """The computing ops of this rank: `rank`, `start_ns`, `duration_ns`, and their `kind`."""
+        wanted = pl.lit(False) if self.windows.is_empty() else computes(self.profile.ops)
+        if not self.windows.is_empty():
+            wanted &= self._is_mine()
         return (
-            ops.lazy()
-            .with_columns(same_cost())
-            .filter(computes(ops) & self._is_mine())
-            .select(_USED)
+            self.profile.ops.lazy()
+            .with_columns(kinds(self.profile).of_op)
+            .filter(wanted)
+            .select("rank", "start_ns", "duration_ns", "kind")
             .collect()
         )
+
+    @cached_property
+    def kinds(self) -> pl.DataFrame:
+        """The kinds of these ops, with `count` and `duration_ns` of those that are here."""
+        here = self.ops.group_by("kind").agg(pl.len().alias("count"), pl.col("duration_ns").sum())
+        return kinds(self.profile).table.drop("count", "total_ns").join(here, on="kind")
+
+    def of(self, chosen: pl.DataFrame) -> pl.DataFrame:
+        """The ops of some kinds."""
+        return self.ops.join(chosen.select("kind"), on="kind", how="semi")
 
     @cached_property
     def inside(self) -> pl.DataFrame:
@@ -155,7 +159,12 @@ class Case:
     @cached_property
     def together(self) -> pl.DataFrame:
         """When several ops compute at once: to win there, all of them would have to go."""
-        cut = segments({"compute": spans(self.ops)})
+        # Most ops have the device to themselves, and need no sweep.
+        ops = spans(self.ops).sort("start_ns")
+        reached = ops["end_ns"].cum_max()
+        behind = (ops["start_ns"] < reached.shift(1)).fill_null(False)
+        ahead = (ops["start_ns"].shift(-1) < ops["end_ns"]).fill_null(False)
+        cut = segments({"compute": ops.filter(behind | ahead)})
         return merged(cut.filter(pl.col("compute") > 1))
 
     @cached_property

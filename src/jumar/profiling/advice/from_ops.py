@@ -20,15 +20,16 @@ _WITH_LIMITS = ("AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV", "CUDA")
 """Cores to which the chip table's rates apply; a generator of random bits has others."""
 
 
-def _share(case: Case, ops: pl.DataFrame) -> float:
-    return 100 * float(ops["duration_ns"].sum()) / max(float(case.ops["duration_ns"].sum()), 1.0)
+def _share(case: Case, kinds: pl.DataFrame) -> float:
+    total = max(float(case.kinds["duration_ns"].sum()), 1.0)
+    return 100 * float(kinds["duration_ns"].sum()) / total
 
 
-def _largest(case: Case, ops: pl.DataFrame, *columns: str) -> list[str]:
+def _largest(case: Case, kinds: pl.DataFrame, *columns: str) -> list[str]:
     """The largest groups of ops as text."""
     table = (
-        ops.group_by(*columns)
-        .agg(pl.len().alias("count"), pl.col("duration_ns").sum())
+        kinds.group_by(*columns)
+        .agg(pl.col("count").sum(), pl.col("duration_ns").sum())
         .sort("duration_ns", *columns, descending=[True] + [False] * len(columns))
         .head(_SHOWN)
     )
@@ -41,24 +42,24 @@ def _largest(case: Case, ops: pl.DataFrame, *columns: str) -> list[str]:
 
 def ai_cpu_ops(case: Case) -> list[Finding]:
     """Ops on the AI CPU, which the AI Core would do in a small part of the time."""
-    ops = case.ops.filter(pl.col("core") == "AI_CPU")
-    if ops.is_empty():
+    kinds = case.kinds.filter(pl.col("core") == "AI_CPU")
+    if kinds.is_empty():
         return []
     try:
         told = ai_cpu(case.profile, case.options)
     except Impossible:
         return []
     found: list[Finding] = []
-    by_type = ops.group_by("type").agg(pl.col("duration_ns").sum())
-    kinds = by_type.sort("duration_ns", "type", descending=[True, False])["type"].to_list()
-    for kind in kinds[:_TYPES]:
-        own = ops.filter(pl.col("type").eq_missing(kind))
-        why = told.filter(pl.col("type").eq_missing(kind)).row(0, named=True)
+    by_type = kinds.group_by("type").agg(pl.col("duration_ns").sum())
+    types = by_type.sort("duration_ns", "type", descending=[True, False])["type"].to_list()
+    for one in types[:_TYPES]:
+        own = kinds.filter(pl.col("type").eq_missing(one))
+        why = told.filter(pl.col("type").eq_missing(one)).row(0, named=True)
         found.append(
             Finding(
                 key="ai-cpu",
-                what=f"{kind} runs on the AI CPU ({why['reason']})",
-                claims=spans(own),
+                what=f"{one} runs on the AI CPU ({why['reason']})",
+                claims=spans(case.of(own)),
                 alone=True,
                 evidence=tuple(_largest(case, own, "type", "input_types", "input_shapes")),
                 change=f"{why['use_instead'][0].upper()}{why['use_instead'][1:]}.",
@@ -70,19 +71,19 @@ def ai_cpu_ops(case: Case) -> list[Finding]:
 
 def format_changes(case: Case) -> list[Finding]:
     """TransData, Transpose and their like."""
-    ops = case.ops.filter(is_format_change(case.ops))
-    if ops.is_empty():
+    kinds = case.kinds.filter(is_format_change(case.kinds))
+    if kinds.is_empty():
         return []
-    kinds = ops.group_by("type").agg(pl.col("duration_ns").sum()).sort("duration_ns", "type")
-    names = " + ".join(reversed([str(kind) for kind in kinds["type"].to_list()]))
+    types = kinds.group_by("type").agg(pl.col("duration_ns").sum()).sort("duration_ns", "type")
+    names = " + ".join(reversed([str(one) for one in types["type"].to_list()]))
     return [
         Finding(
             key="format-changes",
-            what=f"{names} {'take' if kinds.height > 1 else 'takes'} {_share(case, ops):.1f} % of "
-            "compute",
-            claims=spans(ops),
+            what=f"{names} {'take' if types.height > 1 else 'takes'} "
+            f"{_share(case, kinds):.1f} % of compute",
+            claims=spans(case.of(kinds)),
             alone=True,
-            evidence=tuple(_largest(case, ops, "type", "input_formats", "output_formats")),
+            evidence=tuple(_largest(case, kinds, "type", "input_formats", "output_formats")),
             change="Keep one layout through the network: channels_last on GPUs; on Ascend "
             "torch.npu.config.allow_internal_format=False, or npu_format_cast of the weights once "
             "before training.",
@@ -94,17 +95,17 @@ def format_changes(case: Case) -> list[Finding]:
 
 def casts(case: Case) -> list[Finding]:
     """Ops that only change the dtype."""
-    ops = case.ops.filter(is_cast(case.ops))
-    if ops.is_empty():
+    kinds = case.kinds.filter(is_cast(case.kinds))
+    if kinds.is_empty():
         return []
+    count = int(kinds["count"].sum())
     return [
         Finding(
             key="casts",
-            what=f"{ops.height / case.steps:g} casts a step take {_share(case, ops):.1f} % "
-            "of compute",
-            claims=spans(ops),
+            what=f"{count / case.steps:g} casts a step take {_share(case, kinds):.1f} % of compute",
+            claims=spans(case.of(kinds)),
             alone=True,
-            evidence=tuple(_largest(case, ops, "input_types", "output_types", "input_shapes")),
+            evidence=tuple(_largest(case, kinds, "input_types", "output_types", "input_shapes")),
             change="Let neighbours compute in one dtype: put the ops between two casts on the same "
             "list of modify_mixlist (`jumar profile compare` proposes the edits), and make inputs "
             "in the dtype that the network computes in.",
@@ -118,24 +119,24 @@ def wide_types(case: Case) -> list[Finding]:
     """Matrix ops and convolutions in 32 bits, on a chip whose matrix unit is made for 16."""
     if case.profile.kind == "cpu":
         return []
-    heavy = [kind for kind in case.ops["type"].drop_nulls().unique() if family(str(kind))]
-    types = [str(text) for text in case.ops["input_types"].drop_nulls().unique()]
+    heavy = [kind for kind in case.kinds["type"].drop_nulls().unique() if family(str(kind))]
+    types = [str(text) for text in case.kinds["input_types"].drop_nulls().unique()]
     single = [text for text in types if _is_single(text.split(";"))]
-    ops = case.ops.filter(
+    kinds = case.kinds.filter(
         pl.col("type").is_in(heavy)
         & pl.col("input_types").is_in(single)
         & pl.col("core").ne_missing("AI_CPU")
     )
-    if ops.is_empty():
+    if kinds.is_empty():
         return []
     return [
         Finding(
             key="wide-types",
-            what=f"Matrix products and convolutions compute in FLOAT: {_share(case, ops):.1f} % "
+            what=f"Matrix products and convolutions compute in FLOAT: {_share(case, kinds):.1f} % "
             "of compute",
-            claims=carved(spans(ops), 0.5),
+            claims=carved(spans(case.of(kinds)), 0.5),
             alone=True,
-            evidence=tuple(_largest(case, ops, "type", "input_types", "input_shapes")),
+            evidence=tuple(_largest(case, kinds, "type", "input_types", "input_shapes")),
             change="Train in allow_mix_precision with a loss scale, which halves bytes and at "
             "least halves the work of the matrix unit; estimated at half of their time, without "
             "the casts that it adds.",
@@ -196,17 +197,25 @@ def head_room(case: Case) -> list[Finding]:
         return []
     least = (pl.col("least_ns") / _REACHABLE).round().cast(pl.Int64)
     told = told.select("same", "bound", least.alias("least_ns")).drop_nulls("least_ns")
-    changes = is_cast(case.ops) | is_format_change(case.ops)
-    ops = case.ops.filter(~changes & pl.col("core").is_in(_WITH_LIMITS))
-    ops = ops.join(told, on="same", how="inner")
-    room = (pl.col("duration_ns") - pl.col("least_ns")).clip(lower_bound=0)
-    ops = ops.with_columns(room.alias("room_ns")).filter(pl.col("room_ns") > 0)
+    changes = is_cast(case.kinds) | is_format_change(case.kinds)
+    kinds = case.kinds.filter(~changes & pl.col("core").is_in(_WITH_LIMITS)).join(told, on="same")
+    room = pl.col("duration_ns") - pl.col("least_ns")
+    ops = (
+        case.ops.join(kinds.select("kind", "least_ns"), on="kind")
+        .filter(room > 0)
+        .select("rank", "start_ns", "kind", "duration_ns", room.alias("room_ns"))
+    )
+    sums = ops.group_by("kind").agg(
+        pl.len().alias("count"), pl.col("duration_ns").sum(), pl.col("room_ns").sum()
+    )
+    kinds = kinds.drop("count", "duration_ns").join(sums, on="kind")
     found: list[Finding] = []
-    by_type = ops.group_by("type").agg(pl.col("room_ns").sum(), pl.col("duration_ns").sum())
+    by_type = kinds.group_by("type").agg(pl.col("room_ns").sum(), pl.col("duration_ns").sum())
     for row in by_type.sort("room_ns", "type", descending=[True, False]).head(_TYPES).rows():
-        own = ops.filter(pl.col("type") == row[0])
+        own = kinds.filter(pl.col("type") == row[0])
         bounds = own.group_by("bound").agg(pl.col("room_ns").sum()).sort("room_ns")["bound"]
-        claims = spans(own, duration="room_ns")
+        mine = ops.join(own.select("kind"), on="kind", how="semi")
+        claims = spans(mine, duration="room_ns")
         found.append(
             Finding(
                 key="head-room",

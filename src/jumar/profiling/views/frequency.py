@@ -25,6 +25,12 @@ def clocks(profile: Profile) -> pl.DataFrame:
     for ops above 20 us, since the time has three digits behind the point, and for those whose
     blocks all run at once: the cycles of others come from more rounds, or two kinds of cores.
     """
+    if "clocks" not in profile.memo:
+        profile.memo["clocks"] = _clocks(profile)
+    return profile.memo["clocks"]
+
+
+def _clocks(profile: Profile) -> pl.DataFrame:
     given = profile.statistics.get("frequency")
     if given is not None and {"time_ns", "mhz"} <= set(given.columns) and given.height:
         rank = pl.col("rank") if "rank" in given.columns else pl.lit(0)

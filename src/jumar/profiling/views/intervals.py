@@ -75,7 +75,22 @@ def segments(sets: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
 
 def union(table: pl.DataFrame) -> pl.DataFrame:
     """The intervals of a table with those put together that touch or overlap."""
-    return merged(segments({"set": table}).filter(pl.col("set") > 0))
+    taken = table.select(pl.col(name).cast(kind) for name, kind in SPAN.items())
+    if taken["rank"].n_unique() < 2:
+        return _union(taken)
+    return pl.concat(
+        [_union(one) for _, one in taken.sort("rank").group_by("rank", maintain_order=True)]
+    )
+
+
+def _union(table: pl.DataFrame) -> pl.DataFrame:
+    """The union of one rank: a new interval begins where all before it have ended."""
+    if not table["start_ns"].is_sorted():
+        table = table.sort("start_ns")
+    reached = table["end_ns"].cum_max()
+    begins = (table["start_ns"] > reached.shift(1)).fill_null(True)
+    ends = begins.shift(-1, fill_value=True)
+    return table.filter(begins).select("rank", "start_ns").with_columns(reached.filter(ends))
 
 
 def merged(cut: pl.DataFrame) -> pl.DataFrame:

@@ -3,7 +3,7 @@
 import polars as pl
 
 from jumar.profiling.profile import Profile
-from jumar.profiling.views.windows import is_communication
+from jumar.profiling.views.windows import communicates
 
 
 def op_statistic(profile: Profile) -> pl.DataFrame:
@@ -12,7 +12,9 @@ def op_statistic(profile: Profile) -> pl.DataFrame:
     Collectives are left out, as msprof does; the average is rounded down to the nanosecond.
     """
     # Lazily, so that only four of some fifty columns are filtered.
-    ops = profile.ops.lazy().filter(~is_communication() & pl.col("duration_ns").is_not_null())
+    ops = profile.ops.lazy().filter(
+        ~communicates(profile.ops) & pl.col("duration_ns").is_not_null()
+    )
     total = pl.col("total_ns").sum().clip(lower_bound=1)
     return (
         ops.group_by("type", "core")

@@ -3,31 +3,13 @@
 import polars as pl
 
 from jumar.profiling.profile import COMMUNICATION, Profile
+from jumar.profiling.views.alike import KEY, kinds, pipes_of
 from jumar.profiling.views.chips import Chip, chip_of
 from jumar.profiling.views.op_costs import cost
 from jumar.profiling.views.view import LEVEL_1, Impossible, Options, milliseconds, require
 
-KEY = (
-    "type",
-    "core",
-    "input_shapes",
-    "input_types",
-    "input_formats",
-    "output_shapes",
-    "output_types",
-)
-"""Ops that are equal in these cost the same."""
-
 MOST_COMBINATIONS = 20_000
 """Different combinations whose cost is computed, the longest first; the rest gets no estimate."""
-
-_PIPES = ("mac", "vec", "scalar", "mte1", "mte2", "mte3", "fixpipe")
-"""Pipes of the AI Core that have a `_ratio` column in PipeUtilization."""
-
-
-def same_cost() -> pl.Expr:
-    """A number that is the same for ops with the same `KEY`, as the column `same`."""
-    return pl.struct(KEY).hash(seed=0).alias("same")
 
 
 def the_chip(profile: Profile, options: Options) -> Chip:
@@ -44,22 +26,25 @@ def limits(profile: Profile, chip: Chip) -> pl.DataFrame:
 
     `least_ns` is the largest of compute, memory and launch, each at the chip's peak.
     """
-    ops = require(profile.ops, "shapes of the inputs", "input_shapes", how=LEVEL_1)
-    pipes = [name for name in ops.columns if _pipe(name)]
+    require(profile.ops, "shapes of the inputs", "input_shapes", how=LEVEL_1)
+    asked = f"limits {chip!r}"
+    if asked not in profile.memo:
+        profile.memo[asked] = _limits(profile, chip)
+    return profile.memo[asked]
+
+
+def _limits(profile: Profile, chip: Chip) -> pl.DataFrame:
+    pipes = pipes_of(profile.ops)
     others = (COMMUNICATION, "AI_CPU", "CUDA_MEMCPY", "CUDA_MEMSET")
     groups = (
-        ops.lazy()
-        .with_columns(same_cost())
-        .group_by("same")
+        kinds(profile)
+        .table.lazy()
+        .group_by("same", maintain_order=True)
         .agg(
-            *(pl.col(name).first() for name in KEY),
-            pl.len().alias("count"),
-            pl.col("duration_ns").sum().alias("total_ns"),
-            pl.col("flops").first().alias("known_flops"),
-            pl.col("bytes").first().alias("known_bytes"),
-            *(pl.col(name).mean() for name in pipes),
+            *(pl.col(name).first() for name in (*KEY, "known_flops", "known_bytes")),
+            *(pl.col(name).sum() for name in ("count", "total_ns")),
+            *(_mean(name) for name in pipes),
         )
-        # Groups are filtered rather than ops: of these there are a thousand times as many.
         .filter(~pl.col("core").is_in(others).fill_null(False) & (pl.col("total_ns") > 0))
         .sort("total_ns", *KEY, descending=[True] + [False] * len(KEY))
         .collect()
@@ -99,9 +84,9 @@ def limits(profile: Profile, chip: Chip) -> pl.DataFrame:
     )
 
 
-def _pipe(column: str) -> bool:
-    plain = column.removeprefix("aic_").removeprefix("aiv_")
-    return plain.removesuffix("_ratio") in _PIPES and plain.endswith("_ratio")
+def _mean(pipe: str) -> pl.Expr:
+    known = pl.col(f"{pipe}_count").sum()
+    return pl.when(known > 0).then(pl.col(pipe).sum() / known).alias(pipe)
 
 
 def _busiest(pipes: list[str]) -> pl.Expr:

@@ -3,22 +3,13 @@
 import polars as pl
 
 from jumar.profiling.profile import Profile
-from jumar.profiling.views.intervals import segments
 from jumar.profiling.views.view import Options, milliseconds, require
 from jumar.profiling.views.windows import (
-    as_spans,
+    busy_union,
     communication_spans,
-    computing_spans,
-    in_steps,
+    computing_union,
     step_windows,
-)
-
-_PARTS = (
-    "computing_ns",
-    "communication_not_overlapped_ns",
-    "overlapped_ns",
-    "communication_ns",
-    "free_ns",
+    within,
 )
 
 
@@ -30,35 +21,22 @@ def step_split(profile: Profile) -> pl.DataFrame:
     `end_ns - start_ns`.
     """
     windows = step_windows(profile)
-    cut = segments(
-        {
-            "compute": computing_spans(profile),
-            "communication": communication_spans(profile),
-            "window": as_spans(windows),
-        }
-    ).filter(pl.col("window") > 0)
-    size = pl.col("end_ns") - pl.col("start_ns")
-    works, talks = pl.col("compute") > 0, pl.col("communication") > 0
-    parts = (
-        in_steps(cut, windows)
-        .group_by("rank", "step")
-        .agg(
-            size.filter(works).sum().alias("computing_ns"),
-            size.filter(talks & ~works).sum().alias("communication_not_overlapped_ns"),
-            size.filter(talks & works).sum().alias("overlapped_ns"),
-            size.filter(talks).sum().alias("communication_ns"),
-            size.filter(~talks & ~works).sum().alias("free_ns"),
-        )
-    )
+    works, talks = computing_union(profile), communication_spans(profile)
+    computing, communication = within(windows, works), within(windows, talks)
+    either = within(windows, busy_union(profile))
+    size = windows["end_ns"] - windows["start_ns"]
     return (
-        windows.join(parts, on=["rank", "step"], how="left")
-        .with_columns(
+        windows.with_columns(
+            computing.alias("computing_ns"),
+            (either - computing).alias("communication_not_overlapped_ns"),
+            (computing + communication - either).alias("overlapped_ns"),
+            communication.alias("communication_ns"),
+            (size - either).alias("free_ns"),
             pl.when(pl.col("begin_ns") < pl.col("start_ns"))
             .then(pl.col("start_ns") - pl.col("begin_ns"))
-            .alias("preparing_ns")
+            .alias("preparing_ns"),
         )
         .drop("begin_ns")
-        .with_columns(pl.col(name).fill_null(0) for name in _PARTS)
         .sort("rank", "start_ns")
     )
 

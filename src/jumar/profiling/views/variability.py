@@ -65,7 +65,13 @@ def op_variability(profile: Profile, _: Options) -> pl.DataFrame:
             milliseconds(above.sum()).alias("above_median_ms"),
         )
         .filter(pl.col("count") > 1)
-        .sort("above_median_ms", "type", "input_shapes", descending=[True, False, False])
+        .sort(
+            "above_median_ms",
+            "type",
+            "input_shapes",
+            "input_types",
+            descending=[True] + [False] * 3,
+        )
         .select(
             "type",
             "count",

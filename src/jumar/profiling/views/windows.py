@@ -28,7 +28,7 @@ def is_communication() -> pl.Expr:
     )
 
 
-def _talks(ops: pl.DataFrame) -> pl.Expr:
+def communicates(ops: pl.DataFrame) -> pl.Expr:
     """`is_communication`, without looking at names where every op has a core."""
     if ops["core"].null_count():
         return is_communication()
@@ -42,12 +42,12 @@ def computing(ops: pl.DataFrame) -> pl.DataFrame:
 
 def computes(ops: pl.DataFrame) -> pl.Expr:
     """Whether an op computes, for filters that have more to ask."""
-    return ~_talks(ops) & ~pl.col("core").is_in(_COPIES).fill_null(False)
+    return ~communicates(ops) & ~pl.col("core").is_in(_COPIES).fill_null(False)
 
 
 def communicating(ops: pl.DataFrame) -> pl.DataFrame:
     """The collectives."""
-    return ops.filter(_talks(ops))
+    return ops.filter(communicates(ops))
 
 
 _TIMED = ("rank", "name", "core", "start_ns", "duration_ns")
@@ -57,6 +57,13 @@ _TIMED = ("rank", "name", "core", "start_ns", "duration_ns")
 def computing_spans(profile: Profile) -> pl.DataFrame:
     """When ops compute, an interval an op."""
     return spans(computing(profile.ops.select(_TIMED)))
+
+
+def computing_union(profile: Profile) -> pl.DataFrame:
+    """When anything computes."""
+    if "computing" not in profile.memo:
+        profile.memo["computing"] = union(computing_spans(profile))
+    return profile.memo["computing"]
 
 
 def step_windows(profile: Profile) -> pl.DataFrame:
@@ -134,20 +141,22 @@ def steady(windows: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(kept) if kept else windows
 
 
-def in_steps(cut: pl.DataFrame, windows: pl.DataFrame, *, start: str = "start_ns") -> pl.DataFrame:
-    """The segments that lie in a window, with its step.
-
-    The edges of the windows must be among those at which the segments were cut.
-    """
-    placed = windows.select(
-        "rank", "step", pl.col(start).alias("start_ns"), pl.col("end_ns").alias("until_ns")
-    ).sort("start_ns")
-    return (
-        cut.sort("start_ns")
-        .join_asof(placed, on="start_ns", by="rank", check_sortedness=False)
-        .filter(pl.col("end_ns") <= pl.col("until_ns"))
-        .drop("until_ns")
-    )
+def within(windows: pl.DataFrame, merged: pl.DataFrame, *, start: str = "start_ns") -> pl.Series:
+    """How much of each window, in nanoseconds, intervals fill that do not overlap."""
+    size = pl.col("end_ns") - pl.col("start_ns")
+    filled = merged.with_columns(size.cum_sum().over("rank").alias("so_far")).sort("start_ns")
+    until = [
+        windows.select("rank", pl.col(edge).alias("at_ns"))
+        .with_row_index("row")
+        .sort("at_ns")
+        .join_asof(filled, left_on="at_ns", right_on="start_ns", by="rank", check_sortedness=False)
+        # Of the interval that a window cuts, what lies behind the edge does not count.
+        .select("row", pl.col("so_far") - (pl.col("end_ns") - pl.col("at_ns")).clip(lower_bound=0))
+        .sort("row")["so_far"]
+        .fill_null(0)
+        for edge in (start, "end_ns")
+    ]
+    return until[1] - until[0]
 
 
 def as_spans(windows: pl.DataFrame, *, start: str = "start_ns") -> pl.DataFrame:
@@ -159,7 +168,17 @@ def as_spans(windows: pl.DataFrame, *, start: str = "start_ns") -> pl.DataFrame:
 
 def communication_spans(profile: Profile) -> pl.DataFrame:
     """When collectives ran; from the table of collectives where the ops do not hold them."""
-    found = spans(communicating(profile.ops.select(_TIMED)))
-    if found.is_empty() and profile.collectives.height:
-        found = spans(profile.collectives, duration="elapse_ns")
-    return union(found)
+    if "communicating" not in profile.memo:
+        found = spans(communicating(profile.ops.select(_TIMED)))
+        if found.is_empty() and profile.collectives.height:
+            found = spans(profile.collectives, duration="elapse_ns")
+        profile.memo["communicating"] = union(found)
+    return profile.memo["communicating"]
+
+
+def busy_union(profile: Profile) -> pl.DataFrame:
+    """When anything computes or communicates."""
+    if "busy" not in profile.memo:
+        both = [computing_union(profile), communication_spans(profile)]
+        profile.memo["busy"] = union(pl.concat(both)) if both[1].height else both[0]
+    return profile.memo["busy"]

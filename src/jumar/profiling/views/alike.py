@@ -1,0 +1,76 @@
+"""Ops that are equal in all that is written about them: what holds for one holds for all of them.
+
+A million ops are of a few hundred kinds. Questions about types, shapes and dtypes are put to the
+kinds, and only times are taken from single ops.
+"""
+
+from typing import NamedTuple
+
+import polars as pl
+
+from jumar.profiling.profile import Profile
+
+KEY = (
+    "type",
+    "core",
+    "input_shapes",
+    "input_types",
+    "input_formats",
+    "output_shapes",
+    "output_types",
+)
+"""Ops that are equal in these cost the same."""
+
+_ALIKE = (*KEY, "output_formats")
+_PIPES = ("mac", "vec", "scalar", "mte1", "mte2", "mte3", "fixpipe")
+"""Pipes of the AI Core that have a `_ratio` column in PipeUtilization."""
+
+
+class Kinds(NamedTuple):
+    """The kinds of ops in a profile.
+
+    `of_op` is the number of each op's kind, in the order of the op table. `table` has a row a kind:
+    that number as `kind`, the columns that make it, `same` for those with the same `KEY`, `count`,
+    `total_ns`, `known_flops`, `known_bytes`, and for each pipe its summed ratio and, with the
+    ending `_count`, of how many ops it is known.
+    """
+
+    of_op: pl.Series
+    table: pl.DataFrame
+
+
+def pipes_of(ops: pl.DataFrame) -> list[str]:
+    """The columns that say for which share of an op's time a pipe was busy."""
+    endings = {f"{pipe}_ratio" for pipe in _PIPES}
+    return [
+        name for name in ops.columns if name.removeprefix("aic_").removeprefix("aiv_") in endings
+    ]
+
+
+def kinds(profile: Profile) -> Kinds:
+    """The kinds of a profile's ops, computed once."""
+    if "kinds" not in profile.memo:
+        profile.memo["kinds"] = _kinds(profile.ops)
+    return profile.memo["kinds"]
+
+
+def _kinds(ops: pl.DataFrame) -> Kinds:
+    of_op = ops.select(pl.struct(_ALIKE).hash(seed=0).alias("kind"))["kind"]
+    pipes = pipes_of(ops)
+    table = (
+        ops.lazy()
+        .with_columns(of_op)
+        .group_by("kind", maintain_order=True)
+        .agg(
+            *(pl.col(name).first() for name in _ALIKE),
+            pl.len().alias("count"),
+            pl.col("duration_ns").sum().alias("total_ns"),
+            pl.col("flops").first().alias("known_flops"),
+            pl.col("bytes").first().alias("known_bytes"),
+            *(pl.col(name).sum() for name in pipes),
+            *(pl.col(name).count().alias(f"{name}_count") for name in pipes),
+        )
+        .with_columns(pl.struct(KEY).hash(seed=0).alias("same"))
+        .collect()
+    )
+    return Kinds(of_op, table)

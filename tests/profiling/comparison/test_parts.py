@@ -1,5 +1,6 @@
 """The parts of a comparison add up to the difference, whatever the profiles are."""
 
+import time
 from pathlib import Path
 
 import polars as pl
@@ -82,6 +83,16 @@ def test_a_storm_of_casts_is_all_of_the_difference() -> None:
     found = compare(training(steps=3), training(steps=3, casts=7))
     assert found.delta_ns == 3 * 7 * 200_000 == _delta(found, "casts")
     assert found.changes.row(0, named=True)["type"] == "Cast FLOAT to FLOAT16"
+
+
+def test_fifty_thousand_ops_are_compared_in_seconds() -> None:
+    before, after = training(steps=3_000, casts=4), training(steps=3_000, casts=9, noise_ns=50_000)
+    assert after.ops.height == 54_000
+    begin = time.process_time()
+    found = compare(before, after)
+    assert time.process_time() - begin < 3
+    assert sum(part.delta_ns for part in found.parts) == found.delta_ns
+    assert _delta(found, "count") == 0
 
 
 def test_waiting_for_the_loader_is_waiting() -> None:

@@ -8,7 +8,7 @@ import polars as pl
 
 from jumar.profiling.advice.todo import todo_table
 from jumar.profiling.comparison import TITLES, Comparison, cancelling_chains, side_of
-from jumar.profiling.page.plain import plain
+from jumar.profiling.page.plain import plain, short_types
 from jumar.profiling.profile import Profile
 from jumar.profiling.views.step_split import step_split
 from jumar.profiling.views.view import Impossible
@@ -62,6 +62,11 @@ class Change:
 def ms(nanoseconds: float, steps: int = 1) -> str:
     """Milliseconds with three digits, where 0 has no sign."""
     return f"{round(nanoseconds / steps / 1e6, 3) + 0.0:.3f}"
+
+
+def times(count: int, steps: int) -> str:
+    """How often a step; with digits only where it is not the same in each."""
+    return str(count // steps) if count % steps == 0 else f"{count / steps:.2f}"
 
 
 def facts(profile: Profile) -> list[tuple[str, str]]:
@@ -157,7 +162,7 @@ def chains(profile: Profile) -> Table | None:
         rows=tuple(
             (
                 ms(row["saved_ns"], steps),
-                f"{row['count'] / steps:g}",
+                times(row["count"], steps),
                 *(plain(row[name], 120) for name in ("what", "shape", "of", "by_way_of", "module")),
             )
             for row in table.iter_rows(named=True)
@@ -198,7 +203,7 @@ def changes(compared: Comparison) -> Table:
         "before",
         "after",
         "times before",
-        "after",
+        "times after",
         "part",
         "op",
         "dtypes before",
@@ -206,24 +211,32 @@ def changes(compared: Comparison) -> Table:
         "shapes",
         "module",
     )
+    rows = tuple(
+        (
+            ms(row["delta_ns"], steps),
+            ms(row["before_ns"], steps),
+            ms(row["after_ns"], steps),
+            times(row["before_count"], steps),
+            times(row["after_count"], steps),
+            TITLES[row["part"]],
+            *(
+                plain(text, 100)
+                for text in (
+                    row["type"],
+                    short_types(row["before"]),
+                    short_types(row["after"]),
+                    row["shapes"],
+                    row["module"],
+                )
+            ),
+        )
+        for row in moved.head(MOST_CHANGES).iter_rows(named=True)
+    )
+    said = [place for place in range(len(header)) if place < 6 or any(row[place] for row in rows)]
     return Table(
         title="Ops by change (ms a step)",
-        header=header,
-        rows=tuple(
-            (
-                ms(row["delta_ns"], steps),
-                ms(row["before_ns"], steps),
-                ms(row["after_ns"], steps),
-                f"{row['before_count'] / steps:g}",
-                f"{row['after_count'] / steps:g}",
-                TITLES[row["part"]],
-                *(
-                    plain(row[name], 100)
-                    for name in ("type", "before", "after", "shapes", "module")
-                ),
-            )
-            for row in moved.head(MOST_CHANGES).iter_rows(named=True)
-        ),
+        header=tuple(header[place] for place in said),
+        rows=tuple(tuple(row[place] for place in said) for row in rows),
         numeric=frozenset(range(5)),
         note=_left_out(moved.height),
     )

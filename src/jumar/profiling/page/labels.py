@@ -6,7 +6,7 @@ from typing import Any, Final
 import polars as pl
 
 from jumar.profiling.comparison.op_kinds import op_kind, type_or_name
-from jumar.profiling.page.plain import plain
+from jumar.profiling.page.plain import plain, short_types
 
 MOST: Final = 4000
 """Groups on a page; what is smaller is put together by type."""
@@ -95,7 +95,7 @@ def labels(ops: pl.DataFrame) -> Labels:
 def _shown(row: dict[str, Any]) -> dict[str, str]:
     taken, given = row["kept_input_types"], row["kept_output_types"]
     kind = op_kind(row["type"], row["core"], row["type"] or "", taken, given)
-    dtypes = f"{taken or ''} → {given}" if given else (taken or "")
+    dtypes = short_types(f"{taken or ''}|{given}" if given else taken)
     return {
         "type": plain(type_or_name(row["type"], ""), 80),
         "core": plain(row["core"], 40),

@@ -11,6 +11,13 @@
   const milliseconds = (ns) => (ns / 1e6).toFixed(3);
   const duration = (ns) => ns >= 1e9 ? `${(ns / 1e9).toFixed(3)} s` : ns >= 1e6 ? `${(ns / 1e6).toFixed(3)} ms`
     : ns >= 1e3 ? `${(ns / 1e3).toFixed(3)} µs` : `${Math.round(ns)} ns`;
+  // Moments with as many digits as tell apart what lies this close.
+  const moments = (close, ...values) => {
+    const highest = Math.max(...values.map(Math.abs));
+    const [unit, size] = highest >= 1e9 ? ["s", 1e9] : highest >= 1e6 ? ["ms", 1e6] : highest >= 1e3 ? ["µs", 1e3] : ["ns", 1];
+    const digits = Math.max(0, Math.ceil(Math.log10(size / Math.max(close, 1)) - 1e-9));
+    return values.map((value) => `${(value / size).toFixed(digits)} ${unit}`);
+  };
   const KINDS = { compute: "computing", aicpu: "AI CPU", cast: "casts", format: "format changes",
     communication: "communication", copy: "memcpy, memset" };
 
@@ -144,7 +151,7 @@
   const context = canvas.getContext("2d");
   const LANE = 26;
   const TOP = 22;
-  const LEFT = 150;
+  let LEFT = 150;
   let view = [0, time.span];
   let picked = null;
   let lane = 0;
@@ -177,13 +184,16 @@
   const toX = (moment) => LEFT + (moment - view[0]) / (view[1] - view[0]) * width();
   const toTime = (x) => view[0] + (x - LEFT) / width() * (view[1] - view[0]);
 
+  // As many as have room for their text, which has no more digits than tell them apart.
   function ticks() {
     const span = view[1] - view[0];
-    let step = 10 ** Math.floor(Math.log10(span / 6));
-    while (span / step > 10) step *= span / step > 25 ? 5 : 2;
+    const most = Math.max(width() / 90, 1);
+    let step = 10 ** Math.ceil(Math.log10(span / most));
+    for (const part of [0.2, 0.5]) if (span / (step * part) <= most) { step *= part; break; }
     const found = [];
-    for (let at = Math.ceil(view[0] / step) * step; at <= view[1]; at += step) found.push(at);
-    return found;
+    for (let place = Math.ceil(view[0] / step); place * step <= view[1]; place++) found.push(place * step);
+    const texts = moments(step, ...found);
+    return found.map((at, place) => [at, texts[place]]);
   }
 
   function drawBoxes(level, row, y) {
@@ -236,7 +246,9 @@
     context.font = "12px system-ui, sans-serif";
     context.textBaseline = "middle";
     context.lineWidth = 1;
-    for (const at of ticks()) {
+    const named = Math.max(...time.lanes.map((name) => context.measureText(name).width));
+    LEFT = Math.ceil(Math.min(Math.max(named + 12, 48), 0.36 * wide));
+    for (const [at, text] of ticks()) {
       const x = Math.round(toX(at)) + 0.5;
       if (x < LEFT) continue;
       context.strokeStyle = colours.grid;
@@ -245,7 +257,7 @@
       context.lineTo(x, high);
       context.stroke();
       context.fillStyle = colours.faint;
-      context.fillText(duration(at), x + 3, 10);
+      if (x + 3 + context.measureText(text).width < wide) context.fillText(text, x + 3, 10);
     }
     context.setLineDash([4, 3]);
     context.strokeStyle = colours.faint;
@@ -271,7 +283,8 @@
       context.restore();
     });
     const exact = level.width === 0 ? "every op" : `ops shorter than ${duration(level.width)} are put together`;
-    byId("range").textContent = `${duration(view[0])} to ${duration(view[1])}; ${exact}${time.left_out ? `; ${time.left_out} lanes left out` : ""}`;
+    const [from, to] = moments((view[1] - view[0]) / 1000, ...view);
+    byId("range").textContent = `${from} to ${to}; ${exact}${time.left_out ? `; ${time.left_out} lanes left out` : ""}`;
   }
 
   let waiting = false;
@@ -302,7 +315,8 @@
     const parts = count > 1
       ? [`${count} ops, together ${duration(own.busy[at])}; the longest: ${labels.type[label]}`]
       : [labels.type[label], labels.core[label], duration(own.length[at])];
-    parts.push(`at ${duration(own.start[at])} to ${duration(end)}`, labels.dtypes[label], labels.shapes[label], labels.module[label]);
+    const [from, to] = moments(own.length[at] / 1000, own.start[at], end);
+    parts.push(`at ${from} to ${to}`, labels.dtypes[label], labels.shapes[label], labels.module[label]);
     byId("picked").textContent = parts.filter(Boolean).join(" · ");
     redraw();
   }

@@ -1,6 +1,7 @@
 """What a profile says, as text that is safe to show."""
 
 import json
+from itertools import groupby
 from typing import Any
 
 LONGEST = 200
@@ -16,6 +17,21 @@ def plain(value: object, longest: int = LONGEST) -> str:
         for letter in shown
     )
     return shown if len(text) <= longest else f"{shown[: longest - 1]}…"
+
+
+def short_types(types: str | None) -> str:
+    """Dtypes in and out (`FLOAT;FLOAT|FLOAT`) for reading; many of one kind are counted.
+
+    Ops that go over all parameters have hundreds of inputs, which would fill a line and be cut.
+    """
+    return " → ".join(map(_counted, (types or "").split("|")))
+
+
+def _counted(types: str) -> str:
+    runs = [(name, len(list(same))) for name, same in groupby(types.split(";"))]
+    if not any(name and count > 3 for name, count in runs):
+        return types
+    return "; ".join(f"{name} x {count}" if count > 1 else name for name, count in runs)
 
 
 def inside_script(data: Any) -> str:

@@ -1,0 +1,288 @@
+"""The page in a real browser: keys, mouse, filters, sorting, and names that want to run."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from jumar.profiling.comparison import compare
+from jumar.profiling.page import page
+from jumar.profiling.profile import Missing, Profile
+from tests.profiling.generated import training
+from tests.profiling.page.browser import Tab, browser
+
+pytestmark = pytest.mark.slow
+
+_HOSTILE = (
+    "</script><script>window.owned=1</script>",
+    "</style></title><img src=http://evil.invalid/x.png onerror=window.owned=2>",
+    "' onmouseover='window.owned=3' \" onfocus=\"window.owned=4\" autofocus x=`y`",
+    "\u202egnp.exe\u2066 \u200f עברית \x00\x1b[31m\u2028\ufeff",
+    "javascript:window.owned=5//${window.owned=6}{{7*7}}<!--<script>",
+    "A" * 20_000,
+)
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
+    with browser(tmp_path_factory.mktemp("browser")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A comparison of two trainings, the second of which waits, casts and uses two ranks."""
+    after = training(steps=8, casts=3, format_changes=2, ranks=2, loader_ns=4_000_000)
+    path = tmp_path_factory.mktemp("page") / "page.html"
+    text = page(after, compared=compare(training(steps=8), after))
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def opened(tab: Tab, written: Path) -> Iterator[Tab]:
+    tab.window(1280)
+    tab.requests.clear()
+    tab.complaints.clear()
+    tab.open(written)
+    yield tab
+    assert tab.requests == [written.as_uri()]
+    assert tab.complaints == []
+
+
+def _shown(tab: Tab) -> tuple[float, float]:
+    """From when to when the timeline shows, in milliseconds."""
+    text = tab.value("document.getElementById('range').textContent")
+    units = {"ns": 1e-6, "µs": 1e-3, "ms": 1.0, "s": 1e3}
+    found = re.findall(r"(-?[\d.]+) (ns|µs|ms|s)\b", text)
+    (low, one), (high, other) = found[:2]
+    return float(low) * units[one], float(high) * units[other]
+
+
+def _focus(tab: Tab) -> dict[str, float]:
+    """Bring the canvas into the window, give it the keyboard, and tell where it is."""
+    return tab.value(
+        "(() => { const c = document.getElementById('canvas'); c.scrollIntoView({block: 'center'});"
+        " c.focus(); const r = c.getBoundingClientRect();"
+        " return {x: r.x, y: r.y, width: r.width, height: r.height}; })()"
+    )
+
+
+def _rows(tab: Tab, table: str = "#ops") -> list[list[str]]:
+    return tab.value(
+        f"Array.from(document.querySelector('{table}').tBodies[0].rows,"
+        " (row) => Array.from(row.cells, (cell) => cell.textContent))"
+    )
+
+
+def _input(tab: Tab, element: str, **values: Any) -> None:
+    (name, value), *_ = values.items()
+    written = "true" if value is True else "false" if value is False else f"{value!r}"
+    tab.value(
+        f"(() => {{ const e = document.querySelector('{element}'); e.{name} = {written};"
+        " e.dispatchEvent(new Event('input', {bubbles: true}));"
+        " e.dispatchEvent(new Event('change', {bubbles: true})); })()"
+    )
+    tab.settle()
+
+
+def test_keys_zoom_move_and_walk_over_ops(opened: Tab) -> None:
+    _focus(opened)
+    whole = _shown(opened)
+    opened.press("+", "+")
+    low, high = _shown(opened)
+    assert high - low == pytest.approx((whole[1] - whole[0]) / 4, rel=0.01)
+    opened.press("ArrowRight")
+    moved = _shown(opened)
+    assert moved[0] - low == pytest.approx((high - low) / 4, rel=0.01)
+    opened.press("ArrowLeft", "-")
+    assert _shown(opened)[1] - _shown(opened)[0] == pytest.approx(2 * (high - low), rel=0.01)
+    opened.press("0")
+    assert _shown(opened) == pytest.approx(whole)
+
+    said = "document.getElementById('picked').textContent"
+    opened.press("ArrowDown", "n")
+    first = opened.value(said)
+    assert "2048" in first or "hcom" in first
+    opened.press("n")
+    assert opened.value(said) != first
+    opened.press("p")
+    assert opened.value(said) == first
+
+
+def test_zoomed_in_all_the_way_it_still_draws_and_zoomed_out_no_further_than_all(
+    opened: Tab,
+) -> None:
+    _focus(opened)
+    opened.press(*"++++++++++++++++++++++++++++++++++++++++")
+    low, high = _shown(opened)
+    assert 0 < high - low <= 1e-3
+    opened.press(*"----------------------------------------------")
+    low, high = _shown(opened)
+    opened.press("0")
+    all_of_it = _shown(opened)
+    assert high - low <= 1.03 * (all_of_it[1] - all_of_it[0])
+
+
+def test_the_mouse_drags_zooms_and_picks(opened: Tab) -> None:
+    box = _focus(opened)
+    y = box["y"] + 34
+    middle = box["x"] + box["width"] / 2
+    opened.mouse("mouseWheel", middle, y, deltaX=0, deltaY=-500, modifiers=2)
+    opened.settle()
+    low, high = _shown(opened)
+    opened.press("0")
+    assert high - low < 0.5 * (_shown(opened)[1] - _shown(opened)[0])
+    opened.press("+", "+")
+    low, high = _shown(opened)
+    opened.mouse("mousePressed", middle, y, button="left", clickCount=1)
+    for far in (-20, -60, -100):
+        opened.mouse("mouseMoved", middle + far, y, button="left", buttons=1)
+    opened.mouse("mouseReleased", middle - 100, y, button="left", clickCount=1)
+    opened.settle()
+    assert _shown(opened)[0] > low
+    assert _shown(opened)[1] - _shown(opened)[0] == pytest.approx(high - low, rel=0.01)
+    opened.press("0")
+    before = opened.value("document.getElementById('picked').textContent")
+    for far in range(0, 60, 6):
+        opened.click(middle + far, y)
+    assert opened.value("document.getElementById('picked').textContent") != before
+
+
+def test_choosing_a_step_shows_that_step_and_buttons_work_as_keys(opened: Tab) -> None:
+    _focus(opened)
+    whole = _shown(opened)
+    _input(opened, "#step", value="3")
+    low, high = _shown(opened)
+    assert high - low < (whole[1] - whole[0]) / 4
+    opened.value("document.querySelector('button[data-do=out]').click()")
+    opened.settle()
+    assert _shown(opened)[1] - _shown(opened)[0] > 1.5 * (high - low)
+    _input(opened, "#step", value="")
+    assert _shown(opened) == pytest.approx(whole)
+
+
+def test_filters_leave_what_is_asked_for_and_say_how_much_it_is(opened: Tab) -> None:
+    every = _rows(opened)
+    _input(opened, "#text", value="cast")
+    assert [row[6] for row in _rows(opened)] == ["Cast"]
+    assert opened.value("document.getElementById('shown').textContent").startswith("1 of 1 groups")
+    _input(opened, "#text", value="")
+    _input(opened, "#kind", value="format")
+    assert {row[6] for row in _rows(opened)} == {"TransData"}
+    _input(opened, "#kind", value="")
+    _input(opened, "#core", value="AI_CORE")
+    assert {row[7] for row in _rows(opened)} == {"AI_CORE"}
+    _input(opened, "#core", value="")
+    assert _rows(opened) == every
+    _input(opened, "#by input[value=module]", checked=True)
+    by_module = _rows(opened)
+    assert len(by_module) > len(every)
+    _input(opened, "#by input[value=module]", checked=False)
+    share = sum(float(row[1]) for row in by_module)
+    assert share == pytest.approx(100, abs=0.1)
+
+
+def test_heads_sort_by_value_both_ways_from_the_keyboard_too(opened: Tab) -> None:
+    opened.value("document.querySelector('#ops button[data-sort=count]').focus()")
+    opened.press("Enter")
+    counts = [int(row[2]) for row in _rows(opened)]
+    assert counts == sorted(counts, reverse=True)
+    opened.press("Enter")
+    counts = [int(row[2]) for row in _rows(opened)]
+    assert counts == sorted(counts)
+    opened.value("document.querySelector('table[data-sortable] th button').click()")
+    changes = [float(row[0]) for row in _rows(opened, "table[data-sortable]")]
+    assert changes == sorted(changes, reverse=True)
+    assert len(changes) > 1
+
+
+def test_the_comparison_stands_on_the_page_with_its_sum(opened: Tab) -> None:
+    text = opened.value("document.body.innerText")
+    assert "The parts add up to the difference" in text
+    assert "casts" in text
+    assert "Cast FLOAT to FLOAT16" in text
+
+
+@pytest.mark.parametrize("width", [360, 820, 1280])
+@pytest.mark.parametrize("dark", [False, True])
+def test_nothing_sticks_out_or_is_unreadable(opened: Tab, width: int, dark: bool) -> None:
+    opened.window(width, dark=dark)
+    assert opened.value("document.documentElement.scrollWidth") <= width
+    # Text of h1 on the page's background: the contrast that WCAG asks for.
+    assert (
+        opened.value(
+            """(() => {
+          const light = (colour) => colour.match(/[\\d.]+/g).slice(0, 3).map((part) => part / 255)
+            .map((part) => part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
+            .reduce((sum, part, at) => sum + part * [0.2126, 0.7152, 0.0722][at], 0);
+          const back = light(getComputedStyle(document.body).backgroundColor);
+          return Math.min(...['h1', 'h2', '.faint', 'th', 'td', 'footer', '.note'].map((name) => {
+            const text = light(getComputedStyle(document.querySelector(name)).color);
+            return (Math.max(text, back) + 0.05) / (Math.min(text, back) + 0.05);
+          }));
+        })()"""
+        )
+        >= 4.5
+    )
+    # No label of a bar lies on another one.
+    assert opened.value(
+        """Array.from(document.querySelectorAll('.bars')).every((bars) => {
+          const boxes = Array.from(bars.children, (one) => one.getBoundingClientRect());
+          return boxes.every((a, i) => a.width >= 20 && boxes.every((b, j) => i >= j ||
+            a.right <= b.left + 0.5 || b.right <= a.left + 0.5 ||
+            a.bottom <= b.top + 0.5 || b.bottom <= a.top + 0.5));
+        })"""
+    )
+
+
+def _hostile(text: str) -> Profile:
+    profile = training(steps=2, casts=1)
+    names = ("name", "type", "module", "input_shapes", "input_types", "output_types", "core")
+    told = [*names, "stream", "input_formats", "output_formats"]
+    return replace(
+        profile,
+        ops=profile.ops.with_columns(pl.lit(text).alias(name) for name in told),
+        source=text,
+        producer=text,
+        chip=text,
+        missing=(Missing(file=text, what=text, needed_for=(text,)),),
+    )
+
+
+@pytest.mark.parametrize("text", _HOSTILE, ids=["script", "img", "quotes", "rtl", "code", "long"])
+def test_a_hostile_profile_runs_nothing_and_asks_no_network(
+    tab: Tab, tmp_path: Path, text: str
+) -> None:
+    tab.window(1280)
+    after = _hostile(text)
+    path = tmp_path / "page.html"
+    compared = compare(_hostile(text + "2"), after)
+    path.write_text(page(after, compared=compared), encoding="utf-8")
+    tab.requests.clear()
+    tab.complaints.clear()
+    tab.open(path)
+    _focus(tab)
+    tab.press("+", "n", "n", "0")
+    _input(tab, "#text", value=text[:50].replace("\x00", ""))
+    tab.settle()
+    assert tab.value("typeof window.owned") == "undefined"
+    assert tab.value("document.title").startswith("Profile of ")
+    assert tab.value("document.images.length + document.scripts.length") == 2
+    assert tab.requests == [path.as_uri()]
+    assert tab.complaints == []
+    assert tab.value("document.documentElement.scrollWidth") <= 1280
+
+
+def test_a_script_that_got_into_the_page_would_not_run(tab: Tab, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    evil = "<script>window.owned=1</script><img src='http://evil.invalid/x' onerror='owned=2'>"
+    text = page(training(steps=2)).replace("</main>", f"{evil}</main>")
+    path.write_text(text, encoding="utf-8")
+    tab.open(path)
+    assert tab.value("typeof window.owned") == "undefined"
+    tab.complaints.clear()

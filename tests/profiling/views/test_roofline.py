@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +17,16 @@ from jumar.profiling.views.op_costs import cost
 from tests.profiling.generated import training
 
 SIZES = st.integers(1, 300)
+TEST_CHIP = {
+    "name": "Test",
+    "matches": ["test"],
+    "cube_tflops": {"FLOAT": 2 * 2048**3 / 0.4e9},
+    "vector_tflops": 1000,
+    "hbm_gb_s": 1e6,
+    "cube_cores": 1,
+    "vector_cores": 1,
+    "launch_us": 0,
+}
 
 
 @given(SIZES, SIZES, SIZES, st.booleans(), st.booleans())
@@ -70,18 +81,8 @@ def test_the_work_of_an_op_of_somebodys_own_library_is_unknown() -> None:
 
 
 def test_head_room_is_what_the_peak_of_the_chip_leaves(tmp_path: Path) -> None:
-    chip = {
-        "name": "Test",
-        "matches": ["test"],
-        "cube_tflops": {"FLOAT": 2 * 2048**3 / 0.4e9},
-        "vector_tflops": 1000,
-        "hbm_gb_s": 1e6,
-        "cube_cores": 1,
-        "vector_cores": 1,
-        "launch_us": 0,
-    }
     file = tmp_path / "chips.json"
-    file.write_text(json.dumps({"chips": [chip]}))
+    file.write_text(json.dumps({"chips": [TEST_CHIP]}))
     table = VIEWS["roofline"].make(training(steps=1), Options(chip=file))
     (own,) = read_chips(file)
     assert own.says == "Test: the user's file"
@@ -162,3 +163,26 @@ def test_a_chip_is_found_by_the_name_that_the_capture_gives() -> None:
     guessed = chip_of(told)
     assert guessed is not None
     assert guessed.assumed
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{"chips": [{"cube_tflops": 3}]}', None),
+        ('{"chips": []}', None),
+        ("[" * 1000, None),
+        (json.dumps({"chips": [{**TEST_CHIP, "name": "mine"}] * 2}), "mine"),
+    ],
+)
+def test_a_recording_whose_rates_were_changed_is_shown_all_the_same(
+    text: str, found: str | None
+) -> None:
+    profile = Profile(
+        source="x",
+        producer="jumar",
+        kind="cpu",
+        ops=training(steps=1).ops,
+        statistics={"chips": pl.DataFrame({"json": [text]})},
+    )
+    chip = chip_of(profile)
+    assert (None if chip is None else chip.name) == found

@@ -149,11 +149,15 @@ def chip_of(profile: Profile, override: Path | None = None) -> Chip | None:
 
 
 def _measured(profile: Profile) -> tuple[Chip, ...]:
-    """What the capture of a CPU measured of its machine."""
+    """What the capture of a CPU measured of its machine; nothing where the file was changed."""
     table = profile.statistics.get("chips")
     if table is None or not table.height or profile.kind != "cpu":
         return ()
-    return _chips(str(table["json"][0]), profile.source)
+    try:
+        return _chips(str(table["json"][0]), profile.source)[:1]
+    except UserError:
+        # Other views of the profile need no rates, and this one says that it does.
+        return ()
 
 
 def _guess(profile: Profile, chips: tuple[Chip, ...]) -> Chip | None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jumar.errors import UserError
+from jumar.profiling import read
 from jumar.profiling.profile import Profile
 from jumar.profiling.views import VIEWS, Options, chips
 from jumar.profiling.views.chips import chip_of, read_chips
@@ -123,6 +124,15 @@ def test_the_parts_of_a_da_vinci_chip_are_told_apart_by_name() -> None:
         )
         assert found is not None
         assert (found.name, found.assumed) == (name, False)
+
+
+def test_a_family_alone_is_told_apart_by_the_cores_that_ops_used(shared: Path) -> None:
+    samples = shared / "data" / "msprof"
+    database = read(samples / "torch_npu_level1_db")
+    assert database.chip == "Ascend910B"
+    # The same training as CSV files, which name no chip: its ops use up to 24 and 48 cores.
+    found = [chip_of(one) for one in (database, read(samples / "torch_npu_level1_2rank"))]
+    assert [(chip.name, chip.assumed) for chip in found if chip] == [("Ascend 910B2", True)] * 2
 
 
 @pytest.mark.parametrize(

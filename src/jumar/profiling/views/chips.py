@@ -161,7 +161,10 @@ def _measured(profile: Profile) -> tuple[Chip, ...]:
 
 
 def _guess(profile: Profile, chips: tuple[Chip, ...]) -> Chip | None:
-    """Parts since the 910B have vector cores of their own, and use 20 or 24 cube cores."""
+    """Parts since the 910B have vector cores of their own, and use 20 or 24 cube cores.
+
+    Databases tell no more than the family (`Ascend910B`), of which some parts have 20.
+    """
     blocks = profile.ops.group_by("core").agg(pl.col("block_num").max()).rows()
     most = {str(core): int(number or 0) for core, number in blocks}
     if not {"AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV"} & most.keys():

@@ -108,6 +108,11 @@ def test_every_chip_of_ours_names_its_source_and_the_rates_that_were_not_found_i
             assert name in chip.label
 
 
+def test_what_was_found_in_no_source_is_told_with_the_chip() -> None:
+    (old,) = (chip for chip in read_chips() if chip.name == "Ascend 910A")
+    assert old.says.startswith("Ascend 910A, unverified cube_tflops.FLOAT, hbm_gb_s: Huawei")
+
+
 def test_the_parts_of_a_da_vinci_chip_are_told_apart_by_name() -> None:
     names = {
         "Ascend910A": "Ascend 910A",

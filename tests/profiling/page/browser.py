@@ -7,7 +7,7 @@ import select
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -129,7 +129,7 @@ class Tab:
 
 
 @contextmanager
-def browser(folder: Path) -> Iterator[Tab]:
+def browser(folder: Path) -> Generator[Tab]:
     """A headless Chromium with one page; the test is skipped where there is none.
 
     Args:

@@ -5,9 +5,9 @@
 SAMPLE is a kernel_details.csv of torch_npu; its rows are repeated with later start times and other
 durations until there are enough. Each side runs in a process of its own, in turns, and is measured
 from its start to its end, with the import of Python and polars: elapsed and processor time, and the
-largest resident memory. The views are those of features 1 to 4, 11 and 12 of the command
-`jumar profile show`: rankings, groups, step split, AI CPU, cores, shapes, clock, roofline, and the
-to-do list. `--advisor` also runs `msprof-analyze advisor computation` once on the same file.
+largest resident memory. The views are rankings, groups, step split, AI CPU, cores, shapes, clock,
+casts, roofline, and the to-do list. `--advisor` also runs `msprof-analyze advisor computation` once
+on the same file. Last comes the time until `jumar profile show SAMPLE` begins to print.
 """
 
 import argparse
@@ -25,8 +25,10 @@ from typing import NamedTuple
 
 VIEWS = (
     *("types", "ops", "aicpu-time", "by-core", "by-shape", "by-dtype", "steps", "aicpu"),
-    *("cores", "dynamic", "frequency", "roofline", "todo"),
+    *("cores", "dynamic", "frequency", "casts", "roofline", "todo"),
 )
+
+_STARTS = 7
 
 OURS = """
 import sys
@@ -82,14 +84,16 @@ def write(sample: Path, target: Path, rows: int) -> None:
             writer.writerow(row)
 
 
-def run(command: list[str]) -> Cost:
-    """Run a process and measure it."""
+def run(command: list[str], *, until_first: bool = False) -> Cost:
+    """Run a process and measure it; the elapsed time may be that until it begins to print."""
     began = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    said = process.stdout.read().strip()
+    said = process.stdout.read(1)
+    first = time.perf_counter() - began
+    said = (said + process.stdout.read()).strip()
     _, status, used = os.wait4(process.pid, 0)
-    elapsed = time.perf_counter() - began
+    elapsed = first if until_first else time.perf_counter() - began
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise SystemExit(f"{command[0]} left with {process.returncode}")
@@ -135,6 +139,8 @@ def main() -> None:
                     shutil.copy(beside, capture.parent / name)
             where = ["-d", str(capture.parent), "-o", folder, "-l", "en"]
             show("msprof-analyze", [run([told.advisor, "advisor", "computation", *where])])
+    first = [sys.executable, "-m", "jumar", "profile", "show", str(told.sample)]
+    show("first output", [run(first, until_first=True) for _ in range(_STARTS)])
 
 
 if __name__ == "__main__":

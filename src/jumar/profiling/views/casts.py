@@ -4,9 +4,10 @@ from typing import Final
 
 import polars as pl
 
-from jumar.profiling.profile import Profile
+from jumar.profiling.profile import COMMUNICATION, Profile
+from jumar.profiling.views.alike import kinds
 from jumar.profiling.views.view import LEVEL_1, Options, milliseconds, require
-from jumar.profiling.views.windows import computing
+from jumar.profiling.views.windows import MEMORY_COPIES, computes
 
 CASTS: Final = ("cast", "to", "_to_copy")
 COPIES: Final = ("copy_",)
@@ -21,6 +22,8 @@ FORMATS: Final = (
     "viewcopy",
     "asstrided",
 )
+
+_BY: Final = ("type", "input_types", "output_types", "input_formats", "output_formats")
 
 
 def _of_types(ops: pl.DataFrame, wanted: tuple[str, ...]) -> pl.Expr:
@@ -55,24 +58,21 @@ def is_format_change(ops: pl.DataFrame) -> pl.Expr:
 
 def cast_share(profile: Profile, _: Options) -> pl.DataFrame:
     """Casts and format changes by type, with their share of the time of all computing ops."""
-    ops = require(computing(profile.ops), "types of ops", "type", how=LEVEL_1)
-    total = max(int(ops["duration_ns"].sum()), 1)
-    what = pl.when(is_cast(ops)).then(pl.lit("cast")).otherwise(pl.lit("format change"))
+    ops = require(profile.ops, "types of ops", "type", how=LEVEL_1)
+    total = ops.lazy().filter(computes(ops)).select(pl.col("duration_ns").sum()).collect().item()
+    # A cast is no collective, whatever its name.
+    found = kinds(profile).table.filter(
+        ~pl.col("core").is_in([COMMUNICATION, *MEMORY_COPIES]).fill_null(False)
+    )
+    what = pl.when(is_cast(found)).then(pl.lit("cast")).otherwise(pl.lit("format change"))
     return (
-        ops.filter(is_cast(ops) | is_format_change(ops))
-        .group_by(
-            what.alias("what"),
-            "type",
-            "input_types",
-            "output_types",
-            "input_formats",
-            "output_formats",
-        )
-        .agg(pl.len().alias("count"), pl.col("duration_ns").sum())
-        .sort("duration_ns", "type", "input_formats", descending=[True, False, False])
+        found.filter(is_cast(found) | is_format_change(found))
+        .group_by(what.alias("what"), *_BY)
+        .agg(pl.col("count").sum(), pl.col("total_ns").sum())
+        .sort("total_ns", *_BY, descending=[True] + [False] * len(_BY))
         .with_columns(
-            milliseconds("duration_ns").alias("total_ms"),
-            (pl.col("duration_ns") * 100 / total).round(2).alias("share_%"),
+            milliseconds("total_ns").alias("total_ms"),
+            (pl.col("total_ns") * 100 / max(int(total or 0), 1)).round(2).alias("share_%"),
         )
-        .drop("duration_ns")
+        .drop("total_ns")
     )

@@ -6,7 +6,8 @@ from jumar.profiling.profile import COMMUNICATION, Profile
 from jumar.profiling.views.intervals import SPAN, spans, union
 
 _COMMUNICATES = ("hcom_", "nccl", "gloo:", "c10d::")
-_COPIES = ("CUDA_MEMCPY", "CUDA_MEMSET")
+MEMORY_COPIES = ("CUDA_MEMCPY", "CUDA_MEMSET")
+"""The cores of copies between host and device, which compute nothing."""
 
 WINDOWS = {
     "rank": pl.Int32(),
@@ -42,7 +43,7 @@ def computing(ops: pl.DataFrame) -> pl.DataFrame:
 
 def computes(ops: pl.DataFrame) -> pl.Expr:
     """Whether an op computes, for filters that have more to ask."""
-    return ~communicates(ops) & ~pl.col("core").is_in(_COPIES).fill_null(False)
+    return ~communicates(ops) & ~pl.col("core").is_in(MEMORY_COPIES).fill_null(False)
 
 
 def communicating(ops: pl.DataFrame) -> pl.DataFrame:

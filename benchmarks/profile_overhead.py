@@ -3,11 +3,12 @@
     python benchmarks/profile_overhead.py --network resnext50 --size 64 --batch 8
     python benchmarks/profile_overhead.py --network ds-cnn-s --batch 100
 
-Three kinds of step take turns over one state and one batch of `benchmarks/training_step.py`:
+Four kinds of step take turns over one state and one batch of `benchmarks/training_step.py`:
 
 - `plain`: nothing is recorded;
 - `torch.profiler`: recorded with the same settings, without marks and layers;
-- `jumar`: recorded as `jumar profile` does, with the marks of the loop and a range a layer.
+- `jumar`: recorded as `jumar profile` does, with the marks of the loop and a range a layer;
+- `jumar --memory`: the same with each allocation and release.
 
 Time is the process's CPU time on one thread; medians over the rounds are compared. Starting the
 profiler and writing the files are timed apart. The calls that a step makes where nothing is
@@ -22,6 +23,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -53,6 +55,7 @@ from jumar.training.step import Stepper
 from training_step import CLIPS, clips, pictures
 
 IDLE_CALLS = 20_000
+MEMORY = "jumar --memory"
 ALLOWED_IDLE, ALLOWED_OVER_BARE = 0.001, 1.25
 
 
@@ -65,9 +68,9 @@ class Bench:
     state: TrainState
     batch: dict[str, torch.Tensor]
     times: dict[str, list[float]] = field(
-        default_factory=lambda: {"plain": [], "torch.profiler": [], "jumar": []}
+        default_factory=lambda: {"plain": [], "torch.profiler": [], "jumar": [], MEMORY: []}
     )
-    writing_s: list[float] = field(default_factory=list)
+    writing_s: dict[str, list[float]] = field(default_factory=lambda: {"jumar": [], MEMORY: []})
 
     def stepper(self, marks: Marks | None = None) -> Stepper:
         """What makes a step, with the marks of a capture."""
@@ -103,9 +106,10 @@ class Bench:
             for counts in (False, True):
                 self.timed("torch.profiler", stepper, counts=counts)
 
-    def ours(self) -> None:
+    def ours(self, *, memory: bool = False) -> None:
         """Steps recorded with marks and layers, and their files."""
-        settings = CaptureSettings(steps=1, warm_up=1)
+        kind = MEMORY if memory else "jumar"
+        settings = CaptureSettings(steps=1, warm_up=1, memory=memory)
         with tempfile.TemporaryDirectory() as folder:
 
             def keep(recorded: Recorded) -> None:
@@ -118,7 +122,7 @@ class Bench:
                     settings=settings,
                     environment={},
                 )
-                self.writing_s.append(time.process_time() - start)
+                self.writing_s[kind].append(time.process_time() - start)
 
             capture = Capture(
                 CapturePlan(
@@ -132,7 +136,7 @@ class Bench:
             stepper = self.stepper(capture.marks)
             with capture.around(self.state.step):
                 for counts in (False, True):
-                    self.timed("jumar", stepper, counts=counts)
+                    self.timed(kind, stepper, counts=counts)
                     capture.end_step()
                     capture.begin_step(self.state.step)
 
@@ -174,7 +178,12 @@ def main() -> int:
         objective.train()
     state = TrainState(task, plan, open_device("cpu"), Ranks(), policy)
     bench = Bench(task=task, plan=plan, state=state, batch=rivals.batch)
-    kinds: list[Callable[[], None]] = [bench.plain, bench.bare, bench.ours]
+    kinds: list[Callable[[], None]] = [
+        bench.plain,
+        bench.bare,
+        bench.ours,
+        partial(bench.ours, memory=True),
+    ]
     for turn in range(chosen.rounds + 1):
         # The order changes, since whoever comes later finds the caches full of the others.
         for kind in kinds if turn % 2 else reversed(kinds):
@@ -197,7 +206,8 @@ def report(bench: Bench, chosen: argparse.Namespace) -> int:
             f"  {name:<14} {1000 * value:8.1f} ms a step ({1000 * min(values):.1f} to "
             f"{1000 * max(values):.1f})  {value / medians['plain']:.3f} x plain"
         )
-    print(f"  files of a recorded step: {median(bench.writing_s):.2f} s once, after the recording")
+    for kind, seconds in bench.writing_s.items():
+        print(f"  files of {kind}: {median(seconds):.2f} s once, after the recording")
     idle = median(idle_s() for _ in range(5))
     share = idle / medians["plain"]
     print(f"  without a recording: {1e6 * idle:.2f} us a step, {100 * share:.4f} % of it")

@@ -129,6 +129,21 @@ def test_the_timeline_of_mindspore_agrees_with_the_tables_beside_it(mindspore: P
     assert own["type"].to_list() == aicpu["node"].to_list()
 
 
+def test_types_and_formats_of_mindspore_are_in_the_words_of_msprof(mindspore: Profile) -> None:
+    words = {
+        column: {
+            word
+            for text in mindspore.ops[column].drop_nulls().to_list()
+            for word in text.split(";")
+        }
+        for column in ("input_types", "output_types", "input_formats", "output_formats")
+    }
+    # An empty word is a type that the file calls UNKNOWN, or no tensor at all.
+    assert words["input_types"] | words["output_types"] == {"", "UINT8", "UINT64"}
+    formats = words["input_formats"] | words["output_formats"]
+    assert formats == {"", "ND", "NC1HWC0", "FRACTAL_Z"}
+
+
 def test_collectives_of_mindspore_are_told_by_step_with_their_links(mindspore: Profile) -> None:
     steps = mindspore.collectives["step"].unique().sort()
     # The row of averages is no step.

@@ -17,6 +17,18 @@ _TICK_NS: Final = 10
 """A tick of its clock of steps, which counts 100 MHz."""
 
 _PRODUCER: Final = "mindspore"
+_WORDS: Final = {
+    # Numbers of types that its writer did not know, or took for the end of their list.
+    "UNKNOWN": "",
+    "END": "",
+    "FLOAT32": "FLOAT",
+    "FLOAT64": "DOUBLE",
+    "BFLOAT16": "BF16",
+    "DefaultFormat": "ND",
+    "FracZ": "FRACTAL_Z",
+    "FracNZ": "FRACTAL_NZ",
+}
+"""Its words for types and formats, in those of msprof."""
 
 
 def read_aicpu(path: Path, shown: str, kind: str) -> Part:
@@ -122,6 +134,6 @@ def facts_of(tree: Mapping[str, Any]) -> dict[tuple[str, str], str]:
         side = str(name).partition("_")[0]
         for key in ("shape", "data_type", "format"):
             value = tensor.get(key) if isinstance(tensor, dict) else None
-            word = str(value if value is not None else "").replace("NUMBER_TYPE_", "")
-            found.setdefault((side, key), []).append(word)
+            word = str(value if value is not None else "").removeprefix("NUMBER_TYPE_")
+            found.setdefault((side, key), []).append(_WORDS.get(word, word))
     return {key: ";".join(values) for key, values in found.items()}

@@ -109,7 +109,15 @@ def test_keys_zoom_move_and_walk_over_ops(opened: Tab) -> None:
     first = opened.value(said)
     assert "2048" in first or "hcom" in first
     opened.press("n")
-    assert opened.value(said) != first
+    second = opened.value(said)
+    assert second != first
+    opened.press(*"++++++")
+    low, high = _shown(opened)
+    found = re.search(r"at ([\d.]+) ms to ([\d.]+) ms", second)
+    assert found
+    start, end = map(float, found.groups())
+    assert low <= (start + end) / 2 <= high
+    opened.press("0")
     opened.press("p")
     assert opened.value(said) == first
 

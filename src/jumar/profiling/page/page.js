@@ -302,7 +302,13 @@
     redraw();
   }
 
-  function zoom(factor, around = (view[0] + view[1]) / 2) {
+  // Around the picked op where it is in view: it is what the user looks at.
+  function middle() {
+    const own = picked && (picked.start + picked.end) / 2;
+    return own !== null && own >= view[0] && own <= view[1] ? own : (view[0] + view[1]) / 2;
+  }
+
+  function zoom(factor, around = middle()) {
     show(around - (around - view[0]) * factor, around + (view[1] - around) * factor);
   }
 

@@ -246,20 +246,10 @@ def _decoded(texts: Texts, ops: pl.DataFrame, more: tuple[str, ...]) -> pl.DataF
 
 def _cpu_ops(trace: Trace, steps: pl.DataFrame, base: int) -> pl.DataFrame:
     """A row an op with the time that it spent itself, and collectives of gloo."""
-    annotation = trace.texts.number("user_annotation")
-    collectives = trace.called("^(gloo|mpi|ccl):").filter(pl.col("category") == annotation)
-    columns = ("thread", "name", "start_ns", "own_ns", "shapes", "types", "module", "external")
-    # Where both begin at once, ops come first, in the order of the file.
-    collectives = collectives.select(
-        (pl.int_range(pl.len()) + len(trace.calls)).alias("row"),
-        pl.lit(COMMUNICATION).alias("core"),
-        *(pl.col("duration_ns").alias(name) if name == "own_ns" else name for name in columns),
-    )
-    both = [collectives] + [
-        rows.select(pl.col("row").cast(pl.Int64), pl.lit("CPU").alias("core"), *columns)
-        for rows in own_times(trace)
-    ]
-    ops = pl.concat(both).sort("start_ns", "row").drop("row")
+    # Where both begin at once, ops come first, in the order of the file. Two sorts by one column
+    # take half of the memory of one by two.
+    ops = pl.concat(_cpu_rows(trace)).sort("row").drop("row")
+    ops = ops.sort("start_ns", maintain_order=True)
     ops = ops.with_columns(pl.col("start_ns") + base)
     ops = ops.select(
         step_at(ops["start_ns"], steps).alias("step"),
@@ -273,7 +263,24 @@ def _cpu_ops(trace: Trace, steps: pl.DataFrame, base: int) -> pl.DataFrame:
         "module",
         pl.col("external").alias("correlation"),
     )
-    return _decoded(trace.texts, ops, ("stream",))
+    return _decoded(trace.texts, ops, ("stream", "core"))
+
+
+def _cpu_rows(trace: Trace) -> Iterator[pl.DataFrame]:
+    """Ops and collectives with their place in the table of calls, in no order."""
+    columns = ("thread", "name", "start_ns", "own_ns", "shapes", "types", "module", "external")
+    compute, communication = trace.texts.number("CPU"), trace.texts.number(COMMUNICATION)
+    annotation = trace.texts.number("user_annotation")
+    collectives = trace.called("^(gloo|mpi|ccl):").filter(pl.col("category") == annotation)
+    yield collectives.select(
+        (pl.int_range(pl.len()) + len(trace.calls)).alias("row"),
+        pl.lit(communication, pl.UInt32).alias("core"),
+        *(pl.col("duration_ns").alias(name) if name == "own_ns" else name for name in columns),
+    )
+    for ops in own_times(trace):
+        yield ops.select(
+            pl.col("row").cast(pl.Int64), pl.lit(compute, pl.UInt32).alias("core"), *columns
+        )
 
 
 def _cpu_types(texts: Texts, names: pl.Series) -> pl.Series:

@@ -41,14 +41,19 @@ class Texts:
     def numbers(self, name: str, values: Sequence[Any]) -> pl.Series:
         """The numbers of many values, by what they look like as text."""
         known = self._numbers
-        return pl.Series(
-            name,
-            [
-                None if value is None else known.setdefault(str(value), len(known))
-                for value in values
-            ],
-            dtype=pl.UInt32,
-        )
+        try:
+            # Nearly all are texts that were there before.
+            found = list(map(known.get, values))
+        except TypeError:
+            found = [None] * len(values)
+        if None in found:
+            found = [
+                known.setdefault(str(value), len(known))
+                if number is None and value is not None
+                else number
+                for number, value in zip(found, values, strict=True)
+            ]
+        return pl.Series(name, found, dtype=pl.UInt32)
 
     @property
     def column(self) -> pl.Series:

@@ -11,7 +11,7 @@ from jumar.profiling.reading.trace import Trace
 
 STEP: Final = r"^ProfilerStep#(\d{1,18})$"
 RUNTIME: Final = ("cuda_runtime", "cuda_driver")
-SPAN: Final = 131_072
+SPAN: Final = 32_768
 """Rows that are held at once, more or less."""
 
 _OP: Final = ("name", "shapes", "types", "module")

@@ -27,26 +27,29 @@ def swept(sets: Sequence[pl.DataFrame]) -> pl.DataFrame:
     `end_ns` is the next edge; edges at one moment have no length until the last of them, and only
     there the counts hold.
     """
-    edges: list[pl.DataFrame] = []
-    for index, table in enumerate(sets):
-        # The types are told here, since a set without rows may come from anywhere.
-        taken = table.select(pl.col(column).cast(kind) for column, kind in SPAN.items())
-        for edge, delta in (("start_ns", 1), ("end_ns", -1)):
-            edges.append(
-                taken.select(
-                    "rank",
-                    pl.col(edge).alias("start_ns"),
-                    pl.lit(index, dtype=pl.Int16).alias("which"),
-                    pl.lit(delta, dtype=pl.Int32).alias("delta"),
-                )
-            )
-    found = pl.concat(edges)
-    # Sorting by one column is several times as fast, and most profiles are of one rank.
-    several = found["rank"].n_unique() > 1
+    # The types are told here, since a set without rows may come from anywhere.
+    taken = [table.select(pl.col(name).cast(kind) for name, kind in SPAN.items()) for table in sets]
+    ranks = pl.concat([table["rank"].unique() for table in taken]).unique()
+    # Most profiles are of one rank: without it sorting is several times as fast, and is the moment
+    # at which the views of a long profile need most memory.
+    order = ["rank", "start_ns"] if ranks.len() > 1 else ["start_ns"]
+    edges = [
+        table.select(
+            *order[:-1],
+            pl.col(edge).alias("start_ns"),
+            pl.lit(index, dtype=pl.Int16).alias("which"),
+            pl.lit(delta, dtype=pl.Int8).alias("delta"),
+        )
+        for index, table in enumerate(taken)
+        for edge, delta in (("start_ns", 1), ("end_ns", -1))
+    ]
+    del taken
+    found = pl.concat(edges).sort(order)
     following = pl.col("start_ns").shift(-1)
-    return found.sort(["rank", "start_ns"] if several else "start_ns").with_columns(
-        (following.over("rank") if several else following).alias("end_ns")
-    )
+    if ranks.len() > 1:
+        return found.with_columns(following.over("rank").alias("end_ns"))
+    rank = ranks[0] if ranks.len() else 0
+    return found.with_columns(following.alias("end_ns"), pl.lit(rank, dtype=pl.Int32).alias("rank"))
 
 
 def count_of(index: int) -> pl.Expr:
@@ -54,7 +57,12 @@ def count_of(index: int) -> pl.Expr:
 
     The counts of a rank are 0 again at its end, so that one sum serves all ranks.
     """
-    return pl.when(pl.col("which") == index).then(pl.col("delta")).otherwise(0).cum_sum()
+    return (
+        pl.when(pl.col("which") == index)
+        .then(pl.col("delta").cast(pl.Int32))
+        .otherwise(0)
+        .cum_sum()
+    )
 
 
 def segments(sets: Mapping[str, pl.DataFrame]) -> pl.DataFrame:

@@ -163,7 +163,7 @@ class Table:
             raise UserError(
                 f"the columns of a long trace do not fit there: {error.strerror or error}",
                 where=tempfile.gettempdir(),
-                todo="Free an eighth of the trace's size there, or name another folder: "
+                todo="Free a twentieth of the size of the unpacked trace, or name another folder: "
                 "TMPDIR=/path jumar profile ...",
             ) from None
         offset, self._end = self._end, self._end + len(content)

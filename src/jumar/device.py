@@ -298,7 +298,13 @@ class Recorder(Protocol):
 
 
 def create_recorder(
-    device: Device, folder: Path, *, steps: int, warm_up: int, memory: bool = False
+    device: Device,
+    folder: Path,
+    *,
+    steps: int,
+    warm_up: int,
+    memory: bool = False,
+    shapes: bool = True,
 ) -> Recorder:
     """The profiler of a device, with the settings that fill every column of the op table.
 
@@ -308,13 +314,14 @@ def create_recorder(
         steps: How many are recorded.
         warm_up: Steps before them; torch's profiler records these too.
         memory: Whether allocations are recorded, too.
+        shapes: Whether the shapes of ops are.
     """
     if device.kind != "npu":
         activities = [torch.profiler.ProfilerActivity.CPU]
         if device.kind == "cuda":
             activities.append(torch.profiler.ProfilerActivity.CUDA)
         return torch.profiler.profile(
-            activities=activities, record_shapes=True, profile_memory=memory
+            activities=activities, record_shapes=shapes, profile_memory=memory
         )
     profiler = importlib.import_module(f"{NPU_PACKAGE}.profiler")
     # Level 0, the default, tells neither types nor shapes nor cores.
@@ -327,7 +334,7 @@ def create_recorder(
         activities=profiler.supported_activities(),
         schedule=profiler.schedule(wait=0, warmup=warm_up, active=steps, repeat=1),
         on_trace_ready=profiler.tensorboard_trace_handler(str(folder)),
-        record_shapes=True,
+        record_shapes=shapes,
         profile_memory=memory,
         experimental_config=level,
     )

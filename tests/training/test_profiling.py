@@ -37,10 +37,11 @@ def capture_for(
     steps: int = 2,
     warm_up: int = 2,
     memory: bool = False,
+    shapes: bool = True,
     kept: list[Kept] | None = None,
 ) -> Capture:
     """What writes `run/profile` on this CPU."""
-    settings = CaptureSettings(steps=steps, warm_up=warm_up, memory=memory)
+    settings = CaptureSettings(steps=steps, warm_up=warm_up, memory=memory, shapes=shapes)
 
     def keep(recorded: Recorded) -> None:
         found = write_profile(

@@ -16,7 +16,7 @@ from jumar.profiling.views import VIEWS, Options
 from jumar.profiling.views.chips import chip_of, read_chips
 from jumar.profiling.writing import write_csv
 from jumar.training.distribution import Ranks
-from jumar.training.profiling_files import CHIP
+from jumar.training.profiling_files import CHIP, Kept
 from jumar.training.profiling_memory import memory_tables
 from jumar.training.profiling_rates import cpu_rates
 from jumar.training.profiling_steps import record_steps
@@ -95,7 +95,7 @@ def test_without_memory_events_there_are_no_tables() -> None:
     assert memory_tables([{"ph": "X", "name": "aten::add", "ts": 1, "dur": 1}], 0) == {}
 
 
-def recorded(folder: Path, *, memory: bool) -> Profile:
+def recorded(folder: Path, *, memory: bool = False, shapes: bool = True) -> Profile:
     """A capture of one step, read back."""
     task, plan = point_task(), small_plan()
     policy = PrecisionPolicy(plan.precision, device_type="cpu")
@@ -103,7 +103,7 @@ def recorded(folder: Path, *, memory: bool) -> Profile:
     record_steps(
         task,
         plan,
-        capture_for(task, folder, steps=1, memory=memory),
+        capture_for(task, folder, steps=1, memory=memory, shapes=shapes),
         device=open_device("cpu"),
         ranks=Ranks(),
         policy=policy,
@@ -133,6 +133,34 @@ def test_without_being_asked_for_a_capture_has_no_memory(tmp_path: Path) -> None
     recorded(tmp_path, memory=False)
     assert not (tmp_path / "profile" / "memory_record.csv").exists()
     assert (tmp_path / "profile" / CHIP).exists()
+
+
+def test_without_shapes_ops_still_have_their_layers_and_times(tmp_path: Path) -> None:
+    with_shapes = recorded(tmp_path / "with").ops
+    profile = recorded(tmp_path / "without", shapes=False)
+    assert profile.ops["type"].to_list() == with_shapes["type"].to_list()
+    assert profile.ops["module"].to_list() == with_shapes["module"].to_list()
+    assert (with_shapes["input_shapes"] != "").any()
+    assert not (profile.ops["input_shapes"] != "").any()
+    assert VIEWS["ops"].make(profile, Options()).height
+
+
+@pytest.mark.parametrize(
+    ("step_ms", "with_shapes", "pointed_out"),
+    [(149.0, True, True), (110.0, True, False), (149.0, False, False)],
+)
+def test_steps_that_recording_shapes_made_much_longer_are_pointed_out(
+    step_ms: float, with_shapes: bool, pointed_out: bool
+) -> None:
+    kept = Kept(
+        folder=Path("profile"),
+        ops=1,
+        in_layers=1.0,
+        step_ms=step_ms,
+        plain_step_ms=100.0,
+        with_shapes=with_shapes,
+    )
+    assert ("steps 49 % longer; --no-shapes" in kept.line()) == pointed_out
 
 
 def test_measured_rates_are_a_table_of_chips(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ def record(
     steps: int = 3,
     warm_up: int = 3,
     memory: bool = False,
+    shapes: bool = True,
     set_: SetOption = (),
     run_dir: Path | None = None,
     device: str = "auto",
@@ -32,6 +33,9 @@ def record(
         How many steps before them are left out.
     memory
         Record who allocates memory, too: the trace grows by half.
+    shapes
+        Record the shapes and dtypes of ops. --no-shapes gives truer times where large tensors are
+        made on a CPU.
     set_
         Change a field, for instance `--set precision.mode=allow_mix_precision`; may be repeated.
     run_dir
@@ -47,7 +51,7 @@ def record(
     return profile_recipe(
         ProfileRequest(
             what=what,
-            capture=CaptureSettings(steps=steps, warm_up=warm_up, memory=memory),
+            capture=CaptureSettings(steps=steps, warm_up=warm_up, memory=memory, shapes=shapes),
             assignments=set_,
             imports=import_,
             run_dir=run_dir,

@@ -59,11 +59,16 @@ class CaptureSettings:
         warm_up: How many before them are left out: in those kernels are chosen and memory is taken,
             and in the last of them the profiler takes its own.
         memory: Whether each allocation and release is recorded, too.
+        shapes: Whether the shapes and dtypes of ops are recorded. On a CPU torch's profiler leaves
+            a small record of every tensor for them; these lie between the tensors, so that glibc
+            does not find room for the next one in freed memory, and each op writes into memory
+            that is new to the process.
     """
 
     steps: int = 3
     warm_up: int = 3
     memory: bool = False
+    shapes: bool = True
 
     def check(self) -> None:
         """That there is something to record.
@@ -232,6 +237,7 @@ class Capture:
             steps=settings.steps,
             warm_up=min(settings.warm_up, 1),
             memory=settings.memory,
+            shapes=settings.shapes,
         )
         recorder.start()
         plan.ranges.install()

@@ -32,6 +32,8 @@ FOLDER: Final = "profile"
 TRACE: Final = "trace.json.gz"
 ENVIRONMENT: Final = "environment.json"
 CHIP: Final = "chip.json"
+MUCH_SLOWER: Final = 0.15
+"""Recorded steps that are longer by this share are pointed out."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +46,7 @@ class Kept:
         in_layers: Share of the time of the ops that lies in ops whose layer is known.
         step_ms: Median of the recorded steps.
         plain_step_ms: Median of the steps before them; None where there were none to compare.
+        with_shapes: Whether shapes were recorded.
     """
 
     folder: Path
@@ -51,15 +54,22 @@ class Kept:
     in_layers: float
     step_ms: float
     plain_step_ms: float | None
+    with_shapes: bool
 
     def line(self) -> str:
-        """The line for the console."""
-        plain = ""
+        """What the console shows."""
+        plain = slower = ""
         if self.plain_step_ms is not None:
             plain = f" ({self.plain_step_ms:.1f} ms each before, without recording)"
+            share = self.step_ms / self.plain_step_ms - 1
+            if self.with_shapes and share > MUCH_SLOWER:
+                slower = (
+                    f"\nrecording made steps {100 * share:.0f} % longer; --no-shapes gives truer "
+                    "times, and neither shapes nor dtypes"
+                )
         return (
             f"profile: {self.folder}: {self.ops} ops, {100 * self.in_layers:.0f} % of their time "
-            f"in layers, {self.step_ms:.1f} ms a recorded step{plain}"
+            f"in layers, {self.step_ms:.1f} ms a recorded step{plain}{slower}"
         )
 
 
@@ -182,6 +192,7 @@ def _tables(
         in_layers=times[1] / times[0] if times[0] else 0.0,
         step_ms=median(recorded.step_ms),
         plain_step_ms=median(recorded.plain_step_ms) if recorded.plain_step_ms else None,
+        with_shapes=(profile.ops["input_shapes"] != "").any(),
     )
 
 

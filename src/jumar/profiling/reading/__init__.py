@@ -8,7 +8,13 @@ import polars as pl
 
 from jumar.errors import UserError
 from jumar.profiling.profile import Missing, Profile
-from jumar.profiling.reading import ascend_trace, kineto, mindspore, mindspore_more
+from jumar.profiling.reading import (
+    ascend_trace,
+    kineto,
+    mindspore,
+    mindspore_hccl,
+    mindspore_timeline,
+)
 from jumar.profiling.reading.archives import unpacked
 from jumar.profiling.reading.chip_table import read_chip_table
 from jumar.profiling.reading.communication import (
@@ -111,8 +117,8 @@ _READERS: Final[dict[str, Callable[[Path, str, str], Part]]] = {
     "mindspore_op_detail": mindspore.read_op_details,
     "mindspore_framework": mindspore.read_framework,
     "mindspore_step_trace": mindspore.read_steps,
-    "mindspore_timeline": mindspore_more.read_timeline,
-    "mindspore_hccl": mindspore_more.read_hccl,
+    "mindspore_timeline": mindspore_timeline.read_timeline,
+    "mindspore_hccl": mindspore_hccl.read_hccl,
     "hccl_trace": read_hccl_trace,
     "task_time": read_task_time,
     "chips": read_chip_table,

@@ -16,7 +16,7 @@ from jumar.profiling.profile import (
     Profile,
     empty,
 )
-from jumar.profiling.reading.mindspore_more import since_start
+from jumar.profiling.reading.mindspore_timeline import since_start
 from jumar.profiling.reading.nesting import step_at
 from jumar.profiling.reading.part import Part
 

@@ -16,7 +16,7 @@ from jumar.profiling.reading.part import Part
 _TICK_NS: Final = 10
 """A tick of its clock of steps, which counts 100 MHz."""
 
-_PRODUCER: Final = "mindspore"
+PRODUCER: Final = "mindspore"
 _WORDS: Final = {
     # Numbers of types that its writer did not know, or took for the end of their list.
     "UNKNOWN": "",
@@ -41,7 +41,7 @@ def read_aicpu(path: Path, shown: str, kind: str) -> Part:
         nanoseconds(_column(text, "dispatch_time"), "ms").alias("dispatch_time_ns"),
         nanoseconds(_column(text, "total_time"), "ms").alias("total_time_ns"),
     )
-    return Part(file=shown, kind=kind, producer=_PRODUCER, statistics={"aicpu": rows})
+    return Part(file=shown, kind=kind, producer=PRODUCER, statistics={"aicpu": rows})
 
 
 def read_op_types(path: Path, shown: str, kind: str) -> Part:
@@ -57,7 +57,7 @@ def read_op_types(path: Path, shown: str, kind: str) -> Part:
         (total // count).alias("avg_time_ns"),
         _column(text, "percent").cast(pl.Float64, strict=False).alias("ratio_percent"),
     )
-    return Part(file=shown, kind=kind, producer=_PRODUCER, statistics={"op_statistic": rows})
+    return Part(file=shown, kind=kind, producer=PRODUCER, statistics={"op_statistic": rows})
 
 
 def read_op_details(path: Path, shown: str, kind: str) -> Part:
@@ -71,7 +71,7 @@ def read_op_details(path: Path, shown: str, kind: str) -> Part:
         nanoseconds(_column(text, "execution_time"), "ms").alias("duration_ns"),
     ).drop_nulls(["name", "duration_ns"])
     gap = Missing(file=shown, what="start times", needed_for=("step split", "timeline"))
-    return Part(file=shown, kind=kind, producer=_PRODUCER, device="npu", ops=ops, missing=(gap,))
+    return Part(file=shown, kind=kind, producer=PRODUCER, device="npu", ops=ops, missing=(gap,))
 
 
 def read_framework(path: Path, shown: str, kind: str) -> Part:
@@ -88,7 +88,7 @@ def read_framework(path: Path, shown: str, kind: str) -> Part:
         for side in ("input", "output")
         for what, key in (("shape", "shape"), ("type", "data_type"), ("format", "format"))
     )
-    return Part(file=shown, kind=kind, producer=_PRODUCER, statistics={"framework": rows})
+    return Part(file=shown, kind=kind, producer=PRODUCER, statistics={"framework": rows})
 
 
 def read_steps(path: Path, shown: str, kind: str) -> Part:
@@ -107,7 +107,7 @@ def read_steps(path: Path, shown: str, kind: str) -> Part:
     return Part(
         file=shown,
         kind=kind,
-        producer=_PRODUCER,
+        producer=PRODUCER,
         steps=steps,
         statistics={"step_trace": table(text, kind)},
     )

@@ -1,0 +1,85 @@
+"""MindSpore's costs of collectives, of 2020 to 2022."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from jumar.profiling.profile import COLLECTIVES_SCHEMA, LINKS_SCHEMA
+from jumar.profiling.reading.csv_text import read_text
+from jumar.profiling.reading.exact import nanoseconds_of
+from jumar.profiling.reading.mindspore import PRODUCER
+from jumar.profiling.reading.part import Part
+
+
+def read_hccl(path: Path, shown: str, kind: str) -> Part:
+    """`hccl_raw_<device>.csv`: a row a step, with its collectives and links as JSON in a field.
+
+    Of each op it gives the milliseconds in which it sends and in which it waits; its start is not
+    there. The row of averages, whose step is `-`, is left out.
+    """
+    times: list[dict[str, Any]] = []
+    links: list[dict[str, Any]] = []
+    text = read_text(path)
+    named = ("step_num", "communication_operator_cost")
+    if set(named) <= set(text.columns):
+        for number, costs in text.select(named).iter_rows():
+            step = str(number or "").strip()
+            if step.isascii() and step.isdigit() and len(step) < 18:
+                _take_step(int(step), costs, times, links)
+    return Part(
+        file=shown,
+        kind=kind,
+        producer=PRODUCER,
+        collectives=pl.DataFrame(times, schema=dict(COLLECTIVES_SCHEMA), strict=False),
+        links=pl.DataFrame(links, schema=dict(LINKS_SCHEMA), strict=False),
+    )
+
+
+def _take_step(
+    step: int, costs: Any, times: list[dict[str, Any]], links: list[dict[str, Any]]
+) -> None:
+    try:
+        tree = json.loads(costs) if isinstance(costs, str) else {}
+    except (ValueError, RecursionError):
+        return
+    for name, found in (tree if isinstance(tree, dict) else {}).items():
+        if not isinstance(found, list) or len(found) < 4:
+            continue
+        transit, wait = nanoseconds_of(found[1], "ms"), nanoseconds_of(found[2], "ms")
+        if transit is None or wait is None:
+            continue
+        place = {"step": step, "name": name}
+        spent = {"elapse_ns": transit + wait, "transit_ns": transit, "wait_ns": wait}
+        times.append({**place, **spent})
+        links += [{**place, **link} for link in _links(found[3])]
+
+
+def _links(found: Any) -> list[dict[str, Any]]:
+    """`{"1-0": {"SDMA": [ms, KB, KB a second]}}` as rows."""
+    rows: list[dict[str, Any]] = []
+    for link, transports in (found if isinstance(found, dict) else {}).items():
+        source, _, target = str(link).partition("-")
+        if not isinstance(transports, dict) or not (_is_rank(source) and _is_rank(target)):
+            continue
+        for transport, numbers in transports.items():
+            if not isinstance(numbers, list) or len(numbers) < 2:
+                continue
+            # A size is in thousands of bytes, as a microsecond is of nanoseconds.
+            took, size = nanoseconds_of(numbers[0], "ms"), nanoseconds_of(numbers[1], "us")
+            rows.append(
+                {
+                    "transport": str(transport),
+                    "source": int(source),
+                    "destination": int(target),
+                    "size_bytes": size,
+                    "transit_ns": took,
+                    "bandwidth_gb_s": size / took if size and took else None,
+                }
+            )
+    return rows
+
+
+def _is_rank(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 7

@@ -1,0 +1,101 @@
+"""MindSpore's timeline of ops, of 2020 to 2022."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+import polars as pl
+
+from jumar.profiling.profile import Missing
+from jumar.profiling.reading.events import EventReader
+from jumar.profiling.reading.exact import nanoseconds_of
+from jumar.profiling.reading.mindspore import PRODUCER, facts_of
+from jumar.profiling.reading.opening import opened
+from jumar.profiling.reading.part import Part
+from jumar.profiling.reading.spilling import Kind, Table, Texts
+
+_AI_CPU: Final = 9000
+"""The process of ops of the AI CPU; those of the AI Core have the number of the device."""
+_SIDES: Final = tuple(
+    (f"{side}_{what}s", (side, key))
+    for side in ("input", "output")
+    for what, key in (("shape", "shape"), ("type", "data_type"), ("format", "format"))
+)
+_OPS: Final[dict[str, Kind]] = {
+    "device": "whole",
+    "stream": "text",
+    "name": "text",
+    "type": "text",
+    "core": "text",
+    "start_ns": "whole",
+    "duration_ns": "whole",
+    **dict.fromkeys((name for name, _ in _SIDES), "text"),
+}
+
+
+def read_timeline(path: Path, shown: str, kind: str) -> Part:
+    """`ascend_timeline_display_<device>.json`: each op with its start, shapes and types."""
+    rows = Table(_OPS, Texts())
+    with closing(rows), opened(path) as file:
+        reader = EventReader(file)
+        for event in reader:
+            row = _op(event)
+            if row is not None:
+                rows.add(row)
+                if rows.full:
+                    rows.pack()
+        problem = reader.problem
+        ops = rows.decoded(rows.joined(rows.frames()))
+    ops = ops.with_columns(pl.col("device").cast(pl.Int32, strict=False))
+    ops = ops.with_columns(
+        pl.when(pl.col("core") == "AI_CORE").then(pl.col(name)).alias(name) for name, _ in _SIDES
+    )
+    return Part(
+        file=shown,
+        kind=kind,
+        producer=PRODUCER,
+        device="npu" if ops.height else None,
+        ops=ops if ops.height else None,
+        missing=(Missing(file=shown, what=f"the end: {problem}"),) if problem else (),
+    )
+
+
+def _op(event: Mapping[str, Any]) -> tuple[Any, ...] | None:
+    """A row of the op table out of a slice of the AI Core or of the AI CPU."""
+    start, duration = nanoseconds_of(event.get("ts")), nanoseconds_of(event.get("dur"))
+    found = event.get("args")
+    facts: Mapping[str, Any] = found if isinstance(found, dict) else {}
+    of_cpu = event.get("pid") == _AI_CPU
+    if event.get("ph") != "X" or start is None or duration is None or duration < 0:
+        return None
+    if not of_cpu and not isinstance(facts.get("fullname"), str):
+        return None
+    device = event.get("pid")
+    kind = event.get("name") if of_cpu else facts.get("type")
+    sides = facts_of(facts)
+    return (
+        device if not of_cpu and type(device) is int and 0 <= device < 1 << 20 else None,
+        event.get("tid"),
+        event.get("name") if of_cpu else facts["fullname"],
+        kind,
+        "AI_CPU" if of_cpu else "AI_CORE",
+        start,
+        duration,
+        *(sides.get(key, "") for _, key in _SIDES),
+    )
+
+
+def since_start(ops: pl.DataFrame, parts: Sequence[Part]) -> pl.DataFrame:
+    """The ops by the device's clock, where they are those of a timeline.
+
+    A timeline counts from its first op of the AI CPU, whose time by that clock stands in the file
+    of the AI CPU beside it; steps are told by that clock, too.
+    """
+    timeline = any(part.kind == "mindspore_timeline" and part.ops is ops for part in parts)
+    clocks = [part.statistics["aicpu"] for part in parts if part.kind == "mindspore_aicpu"]
+    first = ops.filter(pl.col("core") == "AI_CPU")["start_ns"].min() if timeline else None
+    began = clocks[0]["timestamp_ns"].min() if clocks else None
+    if not isinstance(first, int) or not isinstance(began, int):
+        return ops
+    return ops.with_columns(pl.col("start_ns") + (began - first))

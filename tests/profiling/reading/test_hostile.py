@@ -168,6 +168,22 @@ def test_an_event_without_end_is_given_up(tmp_path: Path, monkeypatch: pytest.Mo
     assert "longer than 1 MiB" in profile.missing[-1].what
 
 
+@pytest.mark.parametrize("category", ["cpu_op", "kernel", "cuda_runtime", "python_function"])
+def test_half_a_surrogate_pair_in_a_trace_is_a_question_mark(tmp_path: Path, category: str) -> None:
+    place = {"ph": "X", "pid": 0, "tid": 1, "args": {"External id": 1, "correlation": 1}}
+    event = {**place, "cat": category, "name": "a\ud800b", "ts": 3, "dur": 2}
+    known = [
+        {**place, "cat": "cpu_op", "name": "aten::add", "ts": 1, "dur": 1},
+        {**place, "cat": "kernel", "name": "add_kernel", "ts": 8, "dur": 1},
+    ]
+    file = tmp_path / "trace.json"
+    trace = {"schemaVersion": 1, "deviceProperties": [], "traceEvents": [*known, event]}
+    file.write_text(json.dumps(trace), encoding="utf-8")
+    profile = read(file)
+    names = [*profile.ops["name"], *profile.ops["kernel"], *profile.host["name"]]
+    assert any(str(name).startswith("a?b") for name in names)
+
+
 def _zip(path: Path, members: dict[str, bytes]) -> Path:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in members.items():

@@ -59,7 +59,13 @@ class Texts:
     def column(self) -> pl.Series:
         """All texts at the place of their number."""
         if len(self._column) != len(self._numbers):
-            self._column = pl.Series("texts", list(self._numbers), dtype=pl.String)
+            texts = list(self._numbers)
+            try:
+                self._column = pl.Series("texts", texts, dtype=pl.String)
+            except UnicodeEncodeError:
+                # JSON can name half of a surrogate pair, which no text in UTF-8 holds.
+                whole = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+                self._column = pl.Series("texts", whole, dtype=pl.String)
         return self._column
 
     def matching(self, pattern: str) -> list[int]:

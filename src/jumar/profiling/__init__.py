@@ -7,7 +7,7 @@ it, with times as integer nanoseconds. Views, advice, comparison and the page re
 
     profile = jumar.profiling.read("runs/alexnet-1/profile")
     profile.ops.group_by("type").agg(pl.col("duration_ns").sum())
-    profile.ops.to_pandas()  # where pandas is installed
+    profile.ops.to_pandas()  # needs pandas and pyarrow
 """
 
 from typing import TYPE_CHECKING, Any

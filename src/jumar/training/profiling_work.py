@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from jumar.profiling.reading.exact import nanoseconds_of
-from jumar.profiling.reading.kineto_types import TYPES
+from jumar.profiling.reading.traces.kineto_types import TYPES
 from jumar.profiling.views.op_costs import cost, family
 from jumar.training.profiling_layers import Event, start_of
 

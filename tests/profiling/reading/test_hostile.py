@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from jumar.errors import UserError
 from jumar.profiling import Profile, read
-from jumar.profiling.reading import archives, events
+from jumar.profiling.reading import events
+from jumar.profiling.reading.files import archives
 
 _CSV = (
     "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),Block Dim,"

@@ -9,7 +9,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from jumar.profiling import Profile, read
-from jumar.profiling.reading.database_tables import Columns, paired
+from jumar.profiling.reading.databases.database_tables import Columns, paired
 from jumar.profiling.views import VIEWS, Options
 
 DATABASE = "torch_npu_level1_db/rank0_ascend_pt/ASCEND_PROFILER_OUTPUT/ascend_pytorch_profiler_0.db"

@@ -8,15 +8,6 @@ import polars as pl
 
 from jumar.errors import UserError
 from jumar.profiling.profile import Missing, Profile
-from jumar.profiling.reading import (
-    ascend_trace,
-    kineto,
-    mindspore,
-    mindspore_hccl,
-    mindspore_timeline,
-)
-from jumar.profiling.reading.archives import unpacked
-from jumar.profiling.reading.chip_table import read_chip_table
 from jumar.profiling.reading.communication import (
     read_communication,
     read_matrix,
@@ -24,16 +15,24 @@ from jumar.profiling.reading.communication import (
     read_nothing,
     read_profiler_info,
 )
-from jumar.profiling.reading.csv_tables import read_statistic, read_step_times, read_step_trace
-from jumar.profiling.reading.database import read_database
+from jumar.profiling.reading.databases.database import read_database
 from jumar.profiling.reading.events import BrokenJson
-from jumar.profiling.reading.finding import sources_of
+from jumar.profiling.reading.files.archives import unpacked
+from jumar.profiling.reading.files.finding import sources_of
 from jumar.profiling.reading.gathering import gathered
 from jumar.profiling.reading.hccl_trace import read_hccl_trace
-from jumar.profiling.reading.op_tables import read_ops
+from jumar.profiling.reading.mindspore import hccl, tables, timeline
 from jumar.profiling.reading.part import Part, Source
-from jumar.profiling.reading.task_time import read_task_time
-from jumar.profiling.reading.trace import read_trace
+from jumar.profiling.reading.tables.chip_table import read_chip_table
+from jumar.profiling.reading.tables.csv_tables import (
+    read_statistic,
+    read_step_times,
+    read_step_trace,
+)
+from jumar.profiling.reading.tables.op_tables import read_ops
+from jumar.profiling.reading.tables.task_time import read_task_time
+from jumar.profiling.reading.traces import ascend_trace, kineto
+from jumar.profiling.reading.traces.trace import read_trace
 
 __all__ = ["read"]
 
@@ -112,13 +111,13 @@ _READERS: Final[dict[str, Callable[[Path, str, str], Part]]] = {
     "profiler_metadata": read_nothing,
     "msprof_info": read_msprof_info,
     "sqlite": read_database,
-    "mindspore_aicpu": mindspore.read_aicpu,
-    "mindspore_op_type": mindspore.read_op_types,
-    "mindspore_op_detail": mindspore.read_op_details,
-    "mindspore_framework": mindspore.read_framework,
-    "mindspore_step_trace": mindspore.read_steps,
-    "mindspore_timeline": mindspore_timeline.read_timeline,
-    "mindspore_hccl": mindspore_hccl.read_hccl,
+    "mindspore_aicpu": tables.read_aicpu,
+    "mindspore_op_type": tables.read_op_types,
+    "mindspore_op_detail": tables.read_op_details,
+    "mindspore_framework": tables.read_framework,
+    "mindspore_step_trace": tables.read_steps,
+    "mindspore_timeline": timeline.read_timeline,
+    "mindspore_hccl": hccl.read_hccl,
     "hccl_trace": read_hccl_trace,
     "task_time": read_task_time,
     "chips": read_chip_table,

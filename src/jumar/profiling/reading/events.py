@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from jumar.profiling.reading.opening import HEAD, encoding_of, opened
+from jumar.profiling.reading.files.opening import HEAD, encoding_of, opened
 
 CHUNK: Final = 1 << 20
 LARGEST_VALUE: Final = 32 << 20

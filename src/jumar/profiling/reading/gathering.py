@@ -16,9 +16,9 @@ from jumar.profiling.profile import (
     Profile,
     empty,
 )
-from jumar.profiling.reading.mindspore_timeline import since_start
-from jumar.profiling.reading.nesting import step_at
+from jumar.profiling.reading.mindspore.timeline import since_start
 from jumar.profiling.reading.part import Part
+from jumar.profiling.reading.traces.nesting import step_at
 
 _OPS_FROM: Final = (
     "kernel_details",

@@ -13,7 +13,7 @@ import polars as pl
 from jumar.profiling.profile import COLLECTIVES_SCHEMA, COMMUNICATION, LINKS_SCHEMA, Missing
 from jumar.profiling.reading.events import EventReader
 from jumar.profiling.reading.exact import nanoseconds_of
-from jumar.profiling.reading.opening import opened
+from jumar.profiling.reading.files.opening import opened
 from jumar.profiling.reading.part import Part
 
 _KERNELS: Final = "Communication Kernel"

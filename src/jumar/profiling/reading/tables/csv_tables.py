@@ -11,10 +11,10 @@ from typing import Final
 import polars as pl
 
 from jumar.profiling.profile import STEPS_SCHEMA
-from jumar.profiling.reading import headers
-from jumar.profiling.reading.csv_text import read_text
 from jumar.profiling.reading.exact import DIGITS, clean, nanoseconds
+from jumar.profiling.reading.files import headers
 from jumar.profiling.reading.part import Part
+from jumar.profiling.reading.tables.csv_text import read_text
 
 _SIZES: Final = {"b": 1, "byte": 1, "bytes": 1, "kb": 1024, "mb": 1 << 20, "gb": 1 << 30}
 _WHOLE: Final = {

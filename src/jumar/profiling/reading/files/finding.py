@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from jumar.errors import UserError
+from jumar.profiling.reading.files.recognition import recognised
 from jumar.profiling.reading.part import Source
-from jumar.profiling.reading.recognition import recognised
 
 MOST_FILES: Final = 20_000
 ENDINGS: Final = (".csv", ".json", ".gz", ".db", ".txt", ".json.0")

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from jumar.errors import UserError
 from jumar.profiling import read
-from jumar.profiling.reading import longest, spilling, sweeping
-from jumar.profiling.reading.nesting import Sweep
-from jumar.profiling.reading.spilling import Table, Texts
+from jumar.profiling.reading.traces import longest, spilling, sweeping
+from jumar.profiling.reading.traces.nesting import Sweep
+from jumar.profiling.reading.traces.spilling import Table, Texts
 
 _COLUMNS: dict[str, spilling.Kind] = {"name": "text", "start_ns": "whole", "id": "digits"}
 
@@ -236,7 +236,7 @@ def test_a_full_disk_is_said_and_nothing_stays_open(
 
 _PEAK = """
 import sys, jumar.profiling
-from jumar.profiling.reading import spilling, sweeping
+from jumar.profiling.reading.traces import spilling, sweeping
 # What does not grow shall be small beside what does, so that short traces show it.
 spilling.BATCH, spilling.KEPT_BATCHES, sweeping.SPAN = 4096, 1, 8192
 profile = jumar.profiling.read(sys.argv[1])

@@ -6,11 +6,11 @@ from typing import Final
 import polars as pl
 
 from jumar.profiling.profile import COMMUNICATION, Missing
-from jumar.profiling.reading.kineto import LAYERS, has_category, steps_of
-from jumar.profiling.reading.longest import longest_calls
-from jumar.profiling.reading.nesting import step_at, with_waits
 from jumar.profiling.reading.part import Part
-from jumar.profiling.reading.trace import Trace
+from jumar.profiling.reading.traces.kineto import LAYERS, has_category, steps_of
+from jumar.profiling.reading.traces.longest import longest_calls
+from jumar.profiling.reading.traces.nesting import step_at, with_waits
+from jumar.profiling.reading.traces.trace import Trace
 
 _HARDWARE: Final = ("Ascend Hardware", "Task Scheduler")
 _COLLECTIVES: Final = ("HCCL", "Communication")

@@ -10,10 +10,10 @@ import polars as pl
 from jumar.profiling.profile import Missing
 from jumar.profiling.reading.events import EventReader
 from jumar.profiling.reading.exact import nanoseconds_of
-from jumar.profiling.reading.mindspore import PRODUCER, facts_of
-from jumar.profiling.reading.opening import opened
+from jumar.profiling.reading.files.opening import opened
+from jumar.profiling.reading.mindspore.tables import PRODUCER, facts_of
 from jumar.profiling.reading.part import Part
-from jumar.profiling.reading.spilling import Kind, Table, Texts
+from jumar.profiling.reading.traces.spilling import Kind, Table, Texts
 
 _AI_CPU: Final = 9000
 """The process of ops of the AI CPU; those of the AI Core have the number of the device."""

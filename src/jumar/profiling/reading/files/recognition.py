@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Final
 
-from jumar.profiling.reading import headers
-from jumar.profiling.reading.opening import SQLITE, ZIP, head_of, header_of, text_of
+from jumar.profiling.reading.files import headers
+from jumar.profiling.reading.files.opening import SQLITE, ZIP, head_of, header_of, text_of
 
 _JSON: Final = (
     ('"traceEvents"', "trace"),

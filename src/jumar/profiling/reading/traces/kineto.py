@@ -8,18 +8,18 @@ import polars as pl
 
 from jumar.profiling.profile import COMMUNICATION, Kind, Missing
 from jumar.profiling.reading.exact import nanoseconds_of
-from jumar.profiling.reading.longest import longest_calls
-from jumar.profiling.reading.nesting import step_at, with_waits
 from jumar.profiling.reading.part import Part
-from jumar.profiling.reading.spilling import Texts
-from jumar.profiling.reading.sweeping import (
+from jumar.profiling.reading.traces.longest import longest_calls
+from jumar.profiling.reading.traces.nesting import step_at, with_waits
+from jumar.profiling.reading.traces.spilling import Texts
+from jumar.profiling.reading.traces.sweeping import (
     RUNTIME,
     STEP,
     launches,
     named_once,
     own_times,
 )
-from jumar.profiling.reading.trace import Trace
+from jumar.profiling.reading.traces.trace import Trace
 
 LAYERS: Final = {
     "cpu_op": "op",

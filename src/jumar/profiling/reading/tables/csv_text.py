@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from jumar.profiling.reading.opening import as_utf8
+from jumar.profiling.reading.files.opening import as_utf8
 
 
 @contextmanager

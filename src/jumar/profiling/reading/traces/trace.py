@@ -9,9 +9,9 @@ import polars as pl
 
 from jumar.profiling.reading.events import EventReader
 from jumar.profiling.reading.exact import nanoseconds_of
-from jumar.profiling.reading.kineto_types import shapes_and_types
-from jumar.profiling.reading.opening import opened
-from jumar.profiling.reading.spilling import Kind, Table, Texts
+from jumar.profiling.reading.files.opening import opened
+from jumar.profiling.reading.traces.kineto_types import shapes_and_types
+from jumar.profiling.reading.traces.spilling import Kind, Table, Texts
 
 MOST_NAMES: Final = 1_000_000
 """Names of processes and threads that are kept."""

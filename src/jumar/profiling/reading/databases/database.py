@@ -10,10 +10,10 @@ from urllib.parse import quote
 import polars as pl
 
 from jumar.profiling.profile import COMMUNICATION, Missing
-from jumar.profiling.reading.database_tables import Columns, shown_tables
+from jumar.profiling.reading.databases.database_tables import Columns, shown_tables
 from jumar.profiling.reading.events import BrokenJson
-from jumar.profiling.reading.nesting import step_at, with_waits
 from jumar.profiling.reading.part import Part
+from jumar.profiling.reading.traces.nesting import step_at, with_waits
 
 _MILLION: Final = 1_000_000
 _TASK: Final = (

@@ -8,11 +8,11 @@ from typing import Final
 import polars as pl
 
 from jumar.profiling.profile import COMMUNICATION, OPS_SCHEMA, Kind, Missing
-from jumar.profiling.reading import headers
-from jumar.profiling.reading.columns import each_once, integers, times
-from jumar.profiling.reading.csv_text import scanned
 from jumar.profiling.reading.exact import DIGITS, clean
+from jumar.profiling.reading.files import headers
 from jumar.profiling.reading.part import Part
+from jumar.profiling.reading.tables.columns import each_once, integers, times
+from jumar.profiling.reading.tables.csv_text import scanned
 
 _TIMES: Final = ("start_ns", "duration_ns", "wait_ns", "launch_ns")
 _PRODUCERS: Final = {"op_summary": "msprof", "kernel_details": "torch_npu"}

@@ -7,10 +7,10 @@ from typing import Any
 import polars as pl
 
 from jumar.profiling.profile import COLLECTIVES_SCHEMA, LINKS_SCHEMA
-from jumar.profiling.reading.csv_text import read_text
 from jumar.profiling.reading.exact import nanoseconds_of
-from jumar.profiling.reading.mindspore import PRODUCER
+from jumar.profiling.reading.mindspore.tables import PRODUCER
 from jumar.profiling.reading.part import Part
+from jumar.profiling.reading.tables.csv_text import read_text
 
 
 def read_hccl(path: Path, shown: str, kind: str) -> Part:

@@ -6,9 +6,9 @@ from typing import Final
 import polars as pl
 
 from jumar.profiling.profile import COMMUNICATION
-from jumar.profiling.reading.csv_tables import table
-from jumar.profiling.reading.csv_text import read_text
 from jumar.profiling.reading.part import Part
+from jumar.profiling.reading.tables.csv_tables import table
+from jumar.profiling.reading.tables.csv_text import read_text
 
 _CORES: Final = {
     "AICPU": "AI_CPU",

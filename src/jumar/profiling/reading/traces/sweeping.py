@@ -6,8 +6,8 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from jumar.profiling.reading.nesting import MOMENT, Sweep
-from jumar.profiling.reading.trace import Trace
+from jumar.profiling.reading.traces.nesting import MOMENT, Sweep
+from jumar.profiling.reading.traces.trace import Trace
 
 STEP: Final = r"^ProfilerStep#(\d{1,18})$"
 RUNTIME: Final = ("cuda_runtime", "cuda_driver")

@@ -8,10 +8,10 @@ from typing import Any, Final
 import polars as pl
 
 from jumar.profiling.profile import Missing
-from jumar.profiling.reading.csv_tables import table
-from jumar.profiling.reading.csv_text import read_text
 from jumar.profiling.reading.exact import clean, nanoseconds
 from jumar.profiling.reading.part import Part
+from jumar.profiling.reading.tables.csv_tables import table
+from jumar.profiling.reading.tables.csv_text import read_text
 
 _TICK_NS: Final = 10
 """A tick of its clock of steps, which counts 100 MHz."""

@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from jumar.errors import UserError
-from jumar.profiling.reading.finding import ENDINGS, MOST_FILES
-from jumar.profiling.reading.opening import ZIP
+from jumar.profiling.reading.files.finding import ENDINGS, MOST_FILES
+from jumar.profiling.reading.files.opening import ZIP
 
 LARGEST: Final = 16 << 30
 """Bytes that all tables of one archive may have when unpacked."""

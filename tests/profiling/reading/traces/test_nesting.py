@@ -4,7 +4,7 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jumar.profiling.reading.nesting import innermost, self_times
+from jumar.profiling.reading.traces.nesting import innermost, self_times
 
 
 def _laid_out(tree: list, start: int, rows: list[tuple[int, int, int]], parent: int) -> int:

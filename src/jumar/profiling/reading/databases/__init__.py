@@ -1,0 +1,1 @@
+"""Databases of msprof and torch_npu."""

@@ -1,0 +1,1 @@
+"""Files, folders and archives, and which of them are profiles."""

@@ -1,0 +1,1 @@
+"""MindSpore's files of 2020 to 2022."""

@@ -11,20 +11,6 @@ MOMENT: Final = -1
 _BLOCK: Final = 65_536
 
 
-def self_times(calls: pl.DataFrame) -> pl.Series:
-    """The duration of each call less that of the calls directly within it.
-
-    Args:
-        calls: `thread`, `start_ns`, `duration_ns`; in any order.
-    """
-    durations = calls["duration_ns"].fill_null(0).to_numpy().astype(np.int64)
-    within = np.zeros(calls.height, dtype=np.int64)
-    parents = _parents(calls)
-    inner = parents >= 0
-    np.add.at(within, parents[inner], durations[inner])
-    return pl.Series("self_ns", np.maximum(durations - within, 0))
-
-
 def innermost(calls: pl.DataFrame, moments: pl.DataFrame) -> pl.Series:
     """The row of the call that was running innermost at each moment; null where none was.
 

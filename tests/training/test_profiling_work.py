@@ -105,6 +105,7 @@ def test_looking_for_outputs_draws_no_random_number(tmp_path: Path) -> None:
         {"Input Dims": "2", "Input type": None},
         {"Input Dims": [[-1]], "Input type": ["float"], "Concrete Inputs": ["["]},
         {"Input Dims": [[2], []], "Input type": ["float"], "Concrete Inputs": [""]},
+        {"Input Dims": [[2], [2], []], "Input type": ["float", "float", "Scalar"]},
     ],
 )
 @pytest.mark.parametrize("name", ["aten::add", "aten::no_such_op", "my::op", "aten::_"])

@@ -111,6 +111,10 @@ def _work(name: str, dims: Any, types: Any, values: Any) -> _Work | None:
     packet = getattr(torch.ops.aten, name.removeprefix("aten::"), None)
     if not name.startswith("aten::") or packet is None:
         return None
+    told = [len(part) if isinstance(part, list) else -1 for part in (dims, types, values)]
+    if len(set(told)) > 1:
+        # Where torch was told not to record the values of arguments.
+        return None
     for overload in packet.overloads():
         schema = getattr(packet, overload)._schema
         if len(schema.arguments) != len(dims):

@@ -134,6 +134,24 @@ def rivals(chosen: argparse.Namespace, case: Case) -> list[Rival]:
     return found
 
 
+def measured(chosen: argparse.Namespace, case: Case) -> list[Rival]:
+    """Start all rivals, let them take turns, and end them."""
+    competitors = rivals(chosen, case)
+    for rival in competitors:
+        rival.run(2)
+    for _ in range(chosen.rounds):
+        for rival in competitors:
+            rival.medians.append(rival.run(chosen.steps))
+    for rival in competitors:
+        rival.close()
+    return competitors
+
+
+def ratios(theirs: Rival, ours: Rival) -> list[float]:
+    """TensorFlow's time over the other's, round by round."""
+    return [a / b for a, b in zip(theirs.medians, ours.medians, strict=True)]
+
+
 def main() -> int:
     """Run the comparison and print the table."""
     parser = argparse.ArgumentParser(
@@ -147,31 +165,36 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=5, help="steps a round")
+    parser.add_argument(
+        "--starts", type=int, default=1, help="how often all processes are started anew"
+    )
     parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES))
     chosen = parser.parse_args()
     case = CASES[chosen.network]
     if not chosen.original.is_dir():
         parser.error(f"there is no folder {chosen.original}")
-    competitors = rivals(chosen, case)
-    for rival in competitors:
-        rival.run(2)
-    for _ in range(chosen.rounds):
-        for rival in competitors:
-            rival.medians.append(rival.run(chosen.steps))
-    theirs = competitors[0]
+    competitors = [rival for _ in range(chosen.starts) for rival in measured(chosen, case)]
+    names = list(dict.fromkeys(rival.name for rival in competitors))
     batch, width = chosen.batch or case.batch, chosen.width or case.width
     print(
         f"{chosen.network}: batch {batch}{f', width {width}' if width else ''}, "
-        f"{chosen.threads} threads, medians of {chosen.rounds} rounds of {chosen.steps} steps"
+        f"{chosen.threads} threads, "
+        f"{chosen.starts} x {chosen.rounds} rounds of {chosen.steps} steps"
     )
-    print(f"{'':16} {'ms a step':>10} {'TensorFlow / it':>16}  {'rounds':>13}")
-    for rival in competitors:
-        ratios = sorted(a / b for a, b in zip(theirs.medians, rival.medians, strict=True))
+    print(
+        f"{'':12} {'median ms a step':>16} {'TensorFlow / it':>15}  {'rounds':>13}  of each start"
+    )
+    theirs = [rival for rival in competitors if rival.name == names[0]]
+    for name in names:
+        ours = [rival for rival in competitors if rival.name == name]
+        starts = [ratios(one, other) for one, other in zip(theirs, ours, strict=True)]
+        every = sorted(ratio for start in starts for ratio in start)
+        times = [time for rival in ours for time in rival.medians]
         print(
-            f"{rival.name:16} {median(rival.medians):10.1f} {median(ratios):16.2f}  "
-            f"{ratios[0]:5.2f} to {ratios[-1]:.2f}  ({rival.version})"
+            f"{name:12} {median(times):16.1f} {median(every):15.2f}  "
+            f"{every[0]:5.2f} to {every[-1]:.2f}  "
+            f"{' '.join(f'{median(start):.2f}' for start in starts)}  ({ours[0].version})"
         )
-        rival.close()
     return 0
 
 

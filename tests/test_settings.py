@@ -13,6 +13,7 @@ class Inner:
     rate: float = setting(0.1, "a rate", unit="1/s", minimum=0.0, maximum=1.0)
     kind: str = setting("red", "a kind", choices=("red", "green"))
     sizes: tuple[int, ...] = setting((1, 2), "sizes", minimum=1)
+    parts: tuple[str, ...] = setting((), "parts", choices=("head", "tail"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +26,15 @@ class Outer:
 
 def test_fields_are_listed_with_meaning_unit_and_what_is_allowed() -> None:
     rows = {row.path: row for row in describe(Outer())}
-    assert list(rows) == ["count", "flag", "path", "inner.rate", "inner.kind", "inner.sizes"]
+    assert list(rows) == [
+        "count",
+        "flag",
+        "path",
+        "inner.rate",
+        "inner.kind",
+        "inner.sizes",
+        "inner.parts",
+    ]
     assert (rows["inner.rate"].unit, rows["inner.rate"].allowed) == ("1/s", "0 to 1")
     assert rows["inner.kind"].allowed == "red, green"
     assert rows["path"].type == "text or none"
@@ -95,3 +104,10 @@ def test_a_json_field_that_is_unknown_or_of_another_type_is_named() -> None:
 def test_a_default_out_of_range_is_found() -> None:
     with pytest.raises(UserError, match=r"inner\.rate"):
         checked(Outer(inner=Inner(rate=7.0)))
+
+
+def test_each_item_of_a_list_must_be_an_allowed_one() -> None:
+    assert override(Outer(), ["inner.parts=tail,head"]).inner.parts == ("tail", "head")
+    with pytest.raises(UserError, match="cannot be 'taill'") as caught:
+        override(Outer(), ["inner.parts=head,taill"])
+    assert "Did you mean 'tail'?" in str(caught.value.todo)

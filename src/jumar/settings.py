@@ -36,7 +36,7 @@ def setting(
         default: The value when nobody sets it; a frozen dataclass for a nested section.
         meaning: One sentence, as `jumar recipes show` prints it.
         unit: For instance `px`, `epochs`, `samples per rank`.
-        choices: The allowed strings; empty for any.
+        choices: The allowed strings, of a tuple those of each item; empty for any.
         minimum: Smallest allowed number.
         maximum: Largest allowed number.
     """
@@ -255,18 +255,20 @@ def _check(settings: Any, prefix: str, where: str) -> None:
         if dataclasses.is_dataclass(value):
             _check(value, f"{path}.", where)
             continue
+        parts = typing.cast("tuple[Any, ...]", value) if isinstance(value, tuple) else (value,)
         choices = field.metadata.get("choices", ())
-        if choices and value not in choices:
-            close = nearest(str(value), choices)
+        for part in parts if choices else ():
+            if part in choices:
+                continue
+            close = nearest(str(part), choices)
             hint = f"Did you mean '{close}'? " if close else ""
             raise UserError(
-                f"'{path}' cannot be '{value}'",
+                f"'{path}' cannot be '{part}'",
                 where=where,
                 todo=f"{hint}Allowed: {', '.join(choices)}.",
             )
         low, high = field.metadata.get("minimum"), field.metadata.get("maximum")
-        numbers = typing.cast("tuple[Any, ...]", value) if isinstance(value, tuple) else (value,)
-        for number in numbers:
+        for number in parts:
             if isinstance(number, (int, float)) and (
                 (low is not None and number < low) or (high is not None and number > high)
             ):

@@ -63,3 +63,20 @@ def test_images_are_float32_within_bounds_in_low_precision_too() -> None:
     assert images.shape == (1, 3, 128, 128)
     assert images.dtype == torch.float32
     assert images.abs().max().item() <= 1
+
+
+def test_a_discriminator_without_norms_sees_each_picture_alone_and_its_brightness() -> None:
+    torch.manual_seed(3)
+    images = torch.rand(3, 3, 128, 128) * 2 - 1
+    for norms in (True, False):
+        network = Discriminator(width=8, norms=norms)
+        given = images.clone()
+        network(given)
+        assert torch.equal(given, images)
+        assert any(isinstance(part, torch.nn.BatchNorm2d) for part in network.modules()) == norms
+    network = Discriminator(width=8, norms=False).eval()
+    alone = torch.cat([network(image[None]) for image in images])
+    torch.testing.assert_close(network(images), alone, rtol=1e-3, atol=1e-5)
+    dark = network(images.clamp(max=0))
+    assert not torch.allclose(dark, network(images), rtol=1e-3)
+    assert not torch.allclose(network(torch.full_like(images, -0.5)), network(0 * images))

@@ -76,8 +76,9 @@ def test_other_sizes_and_impossible_networks_are_refused_in_words() -> None:
         override(recipe(), ["model.latent=100"]).build_model()
 
 
-def test_every_weight_has_its_name_in_tensorflow() -> None:
-    made = override(recipe(), ["model.width=8"])
+@pytest.mark.parametrize("norms", ["true", "false"])
+def test_every_weight_has_its_name_in_tensorflow(norms: str) -> None:
+    made = override(recipe(), ["model.width=8", f"compat.discriminator_norms={norms}"])
     model = made.build_model()
     assert isinstance(model, BigGan)
     names = made.tf_names(model)

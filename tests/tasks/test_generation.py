@@ -143,6 +143,24 @@ def test_every_tower_also_shows_the_discriminator_real_pictures_in_the_generator
     assert moved == [1, 2]
 
 
+def test_augmentation_changes_what_both_networks_learn_from_but_not_the_latent_vectors() -> None:
+    losses: list[list[float]] = []
+    seen: list[list[Tensor]] = []
+    for changes in ((), ("color", "translation", "cutout")):
+        task = task_for(augmentation=changes)
+        found: list[float] = []
+        for objective in task.objectives:
+            set_random_position(objective, 7, 0)
+            terms = objective(batch(0, 1, 2))
+            terms["loss"].backward()
+            found.append(terms["loss"].item())
+        assert all(p.grad is not None for p in task.model.parameters())
+        losses.append(found)
+        seen.append(list(task.model["g"].seen))
+    assert all(plain != changed for plain, changed in zip(*losses, strict=True))
+    assert all(torch.equal(plain, changed) for plain, changed in zip(*seen, strict=True))
+
+
 def test_latent_vectors_differ_between_steps_and_turns_but_not_between_splits() -> None:
     task = task_for()
     painter = task.model["g"]

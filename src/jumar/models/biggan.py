@@ -43,6 +43,7 @@ class BigGan(nn.Module):
             lets a new generator begin as its chain of skips; 1 is the paper's.
         moves_in_evaluation: See `SpectralLayer`.
         fused_attention: See `SelfAttention`.
+        discriminator_norms: See `Discriminator`.
 
     Raises:
         ValueError: A width or length that the architecture cannot have.
@@ -56,10 +57,11 @@ class BigGan(nn.Module):
         gain_starts_at: float = 0.0,
         moves_in_evaluation: bool = False,
         fused_attention: bool = True,
+        discriminator_norms: bool = True,
     ) -> None:
         super().__init__()
         self.generator = Generator(width=width, latent=latent)
-        self.discriminator = Discriminator(width=width)
+        self.discriminator = Discriminator(width=width, norms=discriminator_norms)
         self.reset_parameters(gain_starts_at)
         for module in self.modules():
             if isinstance(module, SpectralLayer):
@@ -128,15 +130,24 @@ class Discriminator(nn.Module):
 
     Args:
         width: See `BigGan`.
+        norms: Batch norms, as the original has them and the paper has not. With them it sees each
+            batch without its mean brightness and contrast, and in training no picture alone.
+
+    Attributes:
+        norms: The same.
     """
 
-    def __init__(self, *, width: int) -> None:
+    def __init__(self, *, width: int, norms: bool = True) -> None:
         super().__init__()
         check_width(width)
+        self.norms = norms
         channels = [3, width, 2 * width, 4 * width, 8 * width, 16 * width]
-        self.down = nn.ModuleList(DownBlock(inner, outer) for inner, outer in pairwise(channels))
+        self.down = nn.ModuleList(
+            DownBlock(inner, outer, norms=norms, of_images=number == 0)
+            for number, (inner, outer) in enumerate(pairwise(channels))
+        )
         self.attention = SelfAttention(width)
-        self.block = ResidualBlock(channels[-1])
+        self.block = ResidualBlock(channels[-1], norms=norms)
         self.out = SpectralLinear(channels[-1], 1)
 
     def forward(self, images: Tensor) -> Tensor:
@@ -168,34 +179,47 @@ class UpBlock(nn.Module):
 
 
 class DownBlock(nn.Module):
-    """Half the size: two batch norms and convolutions, and a skip."""
+    """Half the size: two batch norms, ReLUs and convolutions, and a skip.
 
-    def __init__(self, inner: int, outer: int) -> None:
+    Args:
+        inner: Channels of the input.
+        outer: Channels of the output.
+        norms: Without batch norms where false.
+        of_images: The input is pictures: without a norm, a ReLU would take away its dark half.
+    """
+
+    def __init__(self, inner: int, outer: int, *, norms: bool, of_images: bool) -> None:
         super().__init__()
-        self.norm1 = nn.BatchNorm2d(inner, eps=EPSILON, momentum=MOMENTUM)
+        self.norm1 = _norm(inner, norms)
         self.conv1 = SpectralConv2d(inner, outer, 3, stride=2, bias=False)
-        self.norm2 = nn.BatchNorm2d(outer, eps=EPSILON, momentum=MOMENTUM)
+        self.norm2 = _norm(outer, norms)
         self.conv2 = SpectralConv2d(outer, outer, 3, bias=False)
         self.skip = SpectralConv2d(inner, outer, 3, stride=2, bias=False)
+        self.of_bare_images = of_images and not norms
 
     def forward(self, x: Tensor) -> Tensor:
-        y = self.conv1(F.relu(self.norm1(x), inplace=True))
-        y = self.conv2(F.relu(self.norm2(y), inplace=True))
+        y = self.conv1(x if self.of_bare_images else _activated(self.norm1, x))
+        y = self.conv2(_activated(self.norm2, y))
         return y + self.skip(x)
 
 
 class ResidualBlock(nn.Module):
-    """Two convolutions, each followed by a batch norm, added to the input."""
+    """Two convolutions, each followed by a batch norm, added to the input.
 
-    def __init__(self, channels: int) -> None:
+    Args:
+        channels: Of input and output.
+        norms: Without batch norms where false.
+    """
+
+    def __init__(self, channels: int, *, norms: bool) -> None:
         super().__init__()
         self.conv1 = SpectralConv2d(channels, channels, 3, bias=False)
-        self.norm1 = nn.BatchNorm2d(channels, eps=EPSILON, momentum=MOMENTUM)
+        self.norm1 = _norm(channels, norms)
         self.conv2 = SpectralConv2d(channels, channels, 3, bias=False)
-        self.norm2 = nn.BatchNorm2d(channels, eps=EPSILON, momentum=MOMENTUM)
+        self.norm2 = _norm(channels, norms)
 
     def forward(self, x: Tensor) -> Tensor:
-        y = F.relu(self.norm1(self.conv1(x)), inplace=True)
+        y = _activated(self.norm1, self.conv1(x))
         return self.norm2(self.conv2(y)) + x
 
 
@@ -238,6 +262,15 @@ class SelfAttention(nn.Module):
         else:
             seen = torch.softmax(queries @ keys.transpose(1, 2), dim=-1) @ values
         return x + self.gain * self.out(seen.transpose(1, 2).unflatten(2, x.shape[2:]))
+
+
+def _norm(channels: int, there: bool) -> nn.Module:
+    return nn.BatchNorm2d(channels, eps=EPSILON, momentum=MOMENTUM) if there else nn.Identity()
+
+
+def _activated(norm: nn.Module, x: Tensor) -> Tensor:
+    """A ReLU behind the norm; in place only on what the norm made, since a skip may need `x`."""
+    return F.relu(norm(x), inplace=not isinstance(norm, nn.Identity))
 
 
 def latent_parts(latent: int) -> list[int]:

@@ -32,26 +32,27 @@ class Row(Layout):
 
 
 def tf_names(model: BigGan) -> TfNames:
-    """The 210 variables of the original, `u` and statistics included.
+    """The 210 variables of the original, `u` and statistics included; fewer without norms.
 
     Its checkpoints keep the generator's averages under the plain names, and the raw weights under
     `<name>/ExponentialMovingAverage`; the discriminator has none.
     """
-    del model
     return TfNames(
-        variables=_discriminator() + _generator(),
+        variables=_discriminator(norms=model.discriminator.norms) + _generator(),
         averages="swapped",
         averaged=r"^generator/",
         ignored=(r".*/Adam(_\d+)?$", r"(.*/)?beta[12]_power(_\d+)?$"),
     )
 
 
-def _discriminator() -> list[TfVariable]:
+def _discriminator(*, norms: bool) -> list[TfVariable]:
     variables: list[TfVariable] = []
     for number, size in enumerate(_DOWN_SIZES):
         scope, name = f"discriminator/resblock_down_{size}", f"discriminator.down.{number}"
         for part in (1, 2):
-            variables += batch_norm_variables(f"{scope}/res{part}/batch_norm", f"{name}.norm{part}")
+            if norms:
+                theirs, ours = f"{scope}/res{part}/batch_norm", f"{name}.norm{part}"
+                variables += batch_norm_variables(theirs, ours)
             variables += _kernel(f"{scope}/res{part}/conv_0", f"{name}.conv{part}")
         variables += _kernel(f"{scope}/skip/conv_0", f"{name}.skip")
         if number == 0:
@@ -59,7 +60,8 @@ def _discriminator() -> list[TfVariable]:
     for part in (1, 2):
         scope, name = f"discriminator/resblock/res{part}", "discriminator.block"
         variables += _kernel(f"{scope}/conv_0", f"{name}.conv{part}")
-        variables += batch_norm_variables(f"{scope}/batch_norm", f"{name}.norm{part}")
+        if norms:
+            variables += batch_norm_variables(f"{scope}/batch_norm", f"{name}.norm{part}")
     return variables + _dense("discriminator/D_logit", "discriminator.out")
 
 

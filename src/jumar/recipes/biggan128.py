@@ -39,6 +39,7 @@ from jumar.data.picture_set import PictureData, open_picture_sets
 from jumar.errors import UserError
 from jumar.models.biggan import IMAGE_SIZE, SMALLEST_WIDTH, BigGan, spectral_layers
 from jumar.models.biggan_names import tf_names
+from jumar.models.differentiable_augmentation import CHANGES
 from jumar.models.inception import FidInception
 from jumar.models.spectral_norm import as_matrix
 from jumar.models.tf_layout import TfNames
@@ -92,6 +93,12 @@ class AdversarialSettings:
     truncation: float = setting(
         2.0, "largest number of a latent vector", unit="standard deviations", minimum=0.01
     )
+    augmentation: tuple[str, ...] = setting(
+        (),
+        "what is changed at random in all pictures that the discriminator sees, for small data: "
+        "color, translation, cutout; the original has none",
+        choices=CHANGES,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +110,9 @@ class Compat:
     )
     moves_in_evaluation: bool = setting(
         False, "drawing and scoring pictures moves the spectral norms"
+    )
+    discriminator_norms: bool = setting(
+        True, "batch norms in the discriminator; false: none, as in the paper"
     )
     every_tower: bool = setting(
         False, "the generator's turn evaluates the discriminator on real pictures too"
@@ -169,6 +179,7 @@ class GenerationRecipe(Recipe, DrawsPictures):
                 n_critic=self.loss.n_critic,
                 truncation=self.loss.truncation,
                 every_tower=self.compat.every_tower,
+                augmentation=self.loss.augmentation,
             ),
             image_size=self.data.image_size,
             train_data=train,
@@ -189,6 +200,7 @@ class GenerationRecipe(Recipe, DrawsPictures):
                 gain_starts_at=0.0 if self.compat.gain_starts_at_zero else 1.0,
                 moves_in_evaluation=self.compat.moves_in_evaluation,
                 fused_attention=self.model.fused_attention,
+                discriminator_norms=self.compat.discriminator_norms,
             )
         except ValueError as error:
             raise UserError(str(error), where="model") from None

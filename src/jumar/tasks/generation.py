@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from jumar.data.picture_grid import picture_grid
 from jumar.data.preprocessing import ImagePreprocessing
 from jumar.data.samples import Batch, SampleSet
+from jumar.models.differentiable_augmentation import DifferentiableAugmentation
 from jumar.models.inception import FidInception, inception_features
 from jumar.models.keyed_random import Keyed, KeyedNormal, keyed_uniform
 from jumar.tasks.adversarial_losses import (
@@ -66,6 +67,8 @@ class Game:
         truncation: Of the latent vectors, in training and evaluation.
         every_tower: Evaluate the discriminator on real pictures in the generator's turn too, for
             what that changes in its state.
+        augmentation: What is changed in all pictures that the discriminator sees; see
+            `DifferentiableAugmentation`.
     """
 
     loss: str
@@ -74,6 +77,7 @@ class Game:
     n_critic: int
     truncation: float
     every_tower: bool
+    augmentation: Sequence[str] = ()
 
 
 class DiscriminatorObjective(Objective):
@@ -95,15 +99,17 @@ class DiscriminatorObjective(Objective):
         self.latent = KeyedNormal(networks.latent, truncation=game.truncation)
         self.shares = _KeyedUniform()
         self.noise = _KeyedUniform()
+        self.real_changes = DifferentiableAugmentation(game.augmentation)
+        self.fake_changes = DifferentiableAugmentation(game.augmentation)
         self._preprocessing = preprocessing
         self._game = game
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
         """`loss`, its halves `real` and `fake`, and the `penalty` where there is one."""
         game = self._game
-        real = self._preprocessing.on_device(batch, training=self.training)
+        real = self.real_changes(self._preprocessing.on_device(batch, training=self.training))
         with torch.no_grad():
-            fake = self.generator(self.latent(len(real), real.device))
+            fake = self.fake_changes(self.generator(self.latent(len(real), real.device)))
         found = discriminator_loss(game.loss, self.trained(real), self.trained(fake))
         terms = {"loss": found.real + found.fake, "real": found.real, "fake": found.fake}
         if game.loss in PENALIZED:
@@ -135,6 +141,7 @@ class GeneratorObjective(Objective):
         # The second half of a row: the first are the numbers that the discriminator's pictures
         # of the same step are made of, and the original draws new ones.
         self.latent = KeyedNormal(2 * networks.latent, truncation=game.truncation)
+        self.changes = DifferentiableAugmentation(game.augmentation)
         self._length = networks.latent
         self._regularized = networks.regularized
         self._preprocessing = preprocessing
@@ -153,7 +160,8 @@ class GeneratorObjective(Objective):
         latent = self.latent(len(image), image.device)[:, self._length :]
         # As constants the weights cost no backward pass of their own.
         constants = {name: p.detach() for name, p in self.discriminator.named_parameters()}
-        logits = torch.func.functional_call(self.discriminator, constants, self.trained(latent))
+        fake = self.changes(self.trained(latent))
+        logits = torch.func.functional_call(self.discriminator, constants, fake)
         loss = generator_loss(self._game.loss, logits)
         if self._game.orthogonal == 0:
             return {"loss": loss}

@@ -1,0 +1,126 @@
+"""Random changes of pictures that gradients pass through, for discriminators with little data.
+
+Paper: Zhao, Liu, Lin, Zhu, Han, "Differentiable Augmentation for Data-Efficient GAN Training",
+arXiv 2006.10738. A discriminator that sees real and generated pictures changed in the same ways
+cannot learn a small set by heart; the generator learns through the changes, so that it is not
+taught to draw them.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from jumar.models.keyed_random import Keyed, keyed_uniform
+
+CHANGES = ("color", "translation", "cutout")
+LARGEST_SHIFT = 1 / 8
+"""Of a translation, as a share of the side."""
+HOLE = 1 / 2
+"""Side of what a cutout takes away, as a share of the side."""
+_NUMBERS = 7
+
+
+class DifferentiableAugmentation(Keyed):
+    """Images [N, C, H, W] around 0, changed one by one by numbers of their rows.
+
+    Args:
+        changes: Some of `CHANGES`; none leaves images as they are.
+
+    Raises:
+        ValueError: An unknown change.
+    """
+
+    def __init__(self, changes: Sequence[str]) -> None:
+        super().__init__()
+        for name in changes:
+            if name not in CHANGES:
+                raise ValueError(f"unknown change '{name}'; there are {', '.join(CHANGES)}")
+        self.changes = frozenset(changes)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """The changed images, in the type of the given ones."""
+        if not self.changes:
+            return images
+        numbers = keyed_uniform(len(images), _NUMBERS, self.known_position(), images.device)
+        brightness, saturation, contrast, *places = numbers.unbind(1)
+        # In 16 bits the shift's product would round what it only moves.
+        with torch.autocast(images.device.type, enabled=False):
+            if "color" in self.changes:
+                images = recolored(images, brightness - 0.5, 2 * saturation, contrast + 0.5)
+            if "translation" in self.changes:
+                shifts = (_shift(places[0], images.shape[2]), _shift(places[1], images.shape[3]))
+                images = translated(images, *shifts)
+            if "cutout" in self.changes:
+                images = cut_out(images, places[2], places[3])
+        return images
+
+
+def recolored(images: Tensor, brightness: Tensor, saturation: Tensor, contrast: Tensor) -> Tensor:
+    """Brighter by a term, then further from each pixel's grey, then from the picture's mean.
+
+    Args:
+        images: [N, C, H, W].
+        brightness: [N], added.
+        saturation: [N], factor of the distance from the mean of the channels.
+        contrast: [N], factor of the distance from the mean of the picture.
+    """
+    images = images + _by_picture(brightness, images)
+    grey = images.mean(1, keepdim=True)
+    images = grey + (images - grey) * _by_picture(saturation, images)
+    mean = images.mean((1, 2, 3), keepdim=True)
+    return mean + (images - mean) * _by_picture(contrast, images)
+
+
+def translated(images: Tensor, down: Tensor, right: Tensor) -> Tensor:
+    """Moved by whole pixels, with zeros where nothing came from.
+
+    A product with a matrix of zeros and ones on each side: exact, and with a backward pass that is
+    two more products. An index would scatter there, which is slow on an NPU and adds in no fixed
+    order on CUDA.
+
+    Args:
+        images: [N, C, H, W].
+        down: [N], whole numbers; below 0 it is up.
+        right: [N], whole numbers; below 0 it is left.
+    """
+    rows = _shift_matrix(down, images.shape[2], images)
+    columns = _shift_matrix(right, images.shape[3], images)
+    return rows[:, None] @ images @ columns.transpose(1, 2)[:, None]
+
+
+def cut_out(images: Tensor, top: Tensor, left: Tensor) -> Tensor:
+    """Zeros in a square of half the side around a place; near the border it is cut off.
+
+    Args:
+        images: [N, C, H, W].
+        top: [N], from 0 to 1: where the middle of the hole is, from the top.
+        left: [N], the same from the left.
+    """
+    height, width = images.shape[2:]
+    inside_rows = _near(top, height)[:, None, :, None]
+    inside_columns = _near(left, width)[:, None, None, :]
+    return images * (1 - inside_rows * inside_columns).to(images.dtype)
+
+
+def _by_picture(values: Tensor, images: Tensor) -> Tensor:
+    return values.to(images.dtype)[:, None, None, None]
+
+
+def _shift(uniform: Tensor, side: int) -> Tensor:
+    largest = int(LARGEST_SHIFT * side + 0.5)
+    return torch.floor(uniform * (2 * largest + 1)) - largest
+
+
+def _shift_matrix(shift: Tensor, side: int, like: Tensor) -> Tensor:
+    """[N, side, side]: row i takes column i - shift."""
+    places = torch.arange(side, device=like.device, dtype=shift.dtype)
+    return (places[None, :, None] - shift[:, None, None] == places).to(like.dtype)
+
+
+def _near(middle: Tensor, side: int) -> Tensor:
+    """[N, side] of ones within half a hole of the middle, and zeros."""
+    hole = int(HOLE * side + 0.5)
+    first = torch.floor(middle * (side + 1)) - hole // 2
+    places = torch.arange(side, device=middle.device, dtype=middle.dtype) - first[:, None]
+    return ((places >= 0) & (places < hole)).to(middle.dtype)

@@ -9,9 +9,9 @@ import time
 
 import torch
 
-from jumar.data.denoise_sets import DenoisingData, open_patches
-from jumar.data.noise import NoiseSettings
-from jumar.data.sampler import batch_keys
+from jumar.data.denoising.denoise_sets import DenoisingData, open_patches
+from jumar.data.denoising.noise import NoiseSettings
+from jumar.data.loading.sampler import batch_keys
 
 ROUNDS, BATCHES = 7, 20
 CASES = {

@@ -14,9 +14,9 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from jumar.data.clean_pictures import CleanPictures
-from jumar.data.noisy_pictures import NoisyPictures
-from jumar.data.picture_tree import open_pictures
+from jumar.data.denoising.clean_pictures import CleanPictures
+from jumar.data.denoising.noisy_pictures import NoisyPictures
+from jumar.data.images.picture_tree import open_pictures
 from jumar.data.samples import SampleKey
 from jumar.tasks.denoising import DenoisingTask
 

@@ -35,11 +35,11 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from jumar.data.crop_window import CropRule, draw_window
-from jumar.data.faults import FaultTally
-from jumar.data.image_set import ImageSet
-from jumar.data.loader import train_batches
-from jumar.data.preprocessing import alexnet_preprocessing
+from jumar.data.images.image_set import ImageSet
+from jumar.data.loading.faults import FaultTally
+from jumar.data.loading.loader import train_batches
+from jumar.data.pixels.crop_window import CropRule, draw_window
+from jumar.data.pixels.preprocessing import alexnet_preprocessing
 from jumar.data.samples import Record
 
 BATCH = 64

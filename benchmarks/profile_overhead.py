@@ -35,7 +35,7 @@ from jumar.precision.policy import PrecisionPolicy
 from jumar.tasks.task import Task
 from jumar.training.distribution import Ranks
 from jumar.training.guard import Guard
-from jumar.training.profiling import (
+from jumar.training.profiling.capture import (
     BACKWARD,
     COMMUNICATION,
     DATA,
@@ -47,8 +47,8 @@ from jumar.training.profiling import (
     Marks,
     Recorded,
 )
-from jumar.training.profiling_files import write_profile
-from jumar.training.profiling_ranges import ModuleRanges, named_layers
+from jumar.training.profiling.files import write_profile
+from jumar.training.profiling.ranges import ModuleRanges, named_layers
 from jumar.training.settings import Plan
 from jumar.training.state import TrainState
 from jumar.training.step import Stepper

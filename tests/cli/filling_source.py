@@ -6,9 +6,9 @@ With batches of four and no workers that is after the third step.
 import os
 from pathlib import Path
 
-from jumar.data.digits import DigitImages, open_digits
+from jumar.data.images.digits import DigitImages, open_digits
+from jumar.data.images.sources import Split, register_source
 from jumar.data.samples import Record
-from jumar.data.sources import Split, register_source
 
 FILLS_AT = 13
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from jumar.data.denoise_sets import DenoisingData
+from jumar.data.denoising.denoise_sets import DenoisingData
 from jumar.recipes.denoising import DenoisingNetwork, DenoisingRecipe
 from jumar.recipes.registry import register
 from jumar.training.optimizers import OptimizerSettings

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from jumar.data.image_set import ImageData
-from jumar.data.preprocessing import plain_preprocessing
+from jumar.data.images.image_set import ImageData
+from jumar.data.pixels.preprocessing import plain_preprocessing
 from jumar.recipes.classification import ClassificationRecipe, Network
 from jumar.recipes.registry import register
 from jumar.settings import setting

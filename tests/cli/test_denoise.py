@@ -179,7 +179,7 @@ def test_a_video_becomes_a_video_or_frames(runs: Path, tmp_path: Path) -> None:
     pytest.importorskip("av", reason="needs PyAV, the extra 'video'")
     from fractions import Fraction
 
-    from jumar.data.video import VideoReader, VideoWriter
+    from jumar.data.pixels.video import VideoReader, VideoWriter
 
     with VideoWriter(tmp_path / "noisy.mkv", Fraction(30)) as video:
         for seed in range(4):

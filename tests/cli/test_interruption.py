@@ -154,8 +154,8 @@ def test_a_second_process_is_refused_also_before_the_first_has_made_a_step(
     slow = settings(data__path="slow", data__eval_path="none")
     module = (
         "import time\n"
-        "from jumar.data.digits import open_digits\n"
-        "from jumar.data.sources import register_source\n"
+        "from jumar.data.images.digits import open_digits\n"
+        "from jumar.data.images.sources import register_source\n"
         "def slow(split):\n    time.sleep(1.5)\n    return open_digits(split)\n"
         "register_source('slow', slow)\n"
     )

@@ -15,8 +15,8 @@ from torch import nn
 
 from dataclasses import dataclass
 
-from jumar.data.image_set import ImageData
-from jumar.data.preprocessing import plain_preprocessing
+from jumar.data.images.image_set import ImageData
+from jumar.data.pixels.preprocessing import plain_preprocessing
 from jumar.recipes.classification import ClassificationRecipe, Network
 from jumar.recipes.registry import register
 from jumar.training.settings import TrainingSettings

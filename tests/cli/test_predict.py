@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jumar.data.wav import read_wav, to_int16, write_wav
+from jumar.data.speech.wav import read_wav, to_int16, write_wav
 from tests.cli.in_process import here, settings
 from tests.data.tones import divided, tone
 

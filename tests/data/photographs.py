@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from jumar.data.clean_pictures import Channels, CleanPictures
-from jumar.data.picture_tree import open_all_pictures
+from jumar.data.denoising.clean_pictures import Channels, CleanPictures
+from jumar.data.images.picture_tree import open_all_pictures
 
 
 def scene(height: int = 40, width: int = 56, seed: int = 1) -> np.ndarray:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jumar.data.wav import write_wav
+from jumar.data.speech.wav import write_wav
 
 PITCHES = {"low": 300.0, "middle": 900.0, "high": 2400.0, "other": 1500.0}
 

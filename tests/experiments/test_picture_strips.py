@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from jumar.data.picture_grid import save_png
+from jumar.data.pixels.picture_grid import save_png
 from jumar.experiments.reporting import write_report
 from jumar.experiments.sweep_plan import plan_sweep, save_plan
 from tests.experiments.run_files import write_run

@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jumar.data import color, image_quality
-from jumar.data.resize import Size, central_window, crop_and_resize, resize
+from jumar.data.pixels import color, image_quality
+from jumar.data.pixels.resize import Size, central_window, crop_and_resize, resize
 from tests.parity.fixture import ParityCase
 
 Array = NDArray[Any]

@@ -8,14 +8,14 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from jumar.data.decode import decode_image
-from jumar.data.preprocessing import (
+from jumar.data.images.sources import open_source
+from jumar.data.pixels.decode import decode_image
+from jumar.data.pixels.preprocessing import (
     ImagePreprocessing,
     alexnet_preprocessing,
     resnext_preprocessing,
 )
 from jumar.data.samples import Record
-from jumar.data.sources import open_source
 from tests.parity.fixture import ParityCase
 
 RECIPES = {"alexnet_eval": alexnet_preprocessing(), "resnext_eval": resnext_preprocessing()}

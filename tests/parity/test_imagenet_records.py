@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from jumar.data.example import decode_example, encode_example
-from jumar.data.offset_files import OffsetFiles
-from jumar.data.sources import open_source
-from jumar.data.tfrecord import index_records, read_payload
-from jumar.data.tfrecord_writer import write_tfrecords
+from jumar.data.images.sources import open_source
+from jumar.data.images.tfrecord_writer import write_tfrecords
+from jumar.data.records.example import decode_example, encode_example
+from jumar.data.records.offset_files import OffsetFiles
+from jumar.data.records.tfrecord import index_records, read_payload
 from tests.parity.fixture import ParityCase
 
 

@@ -6,17 +6,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jumar.data.example import (
+from jumar.data.records.example import (
     BytesFeature,
     Feature,
     FloatFeature,
     IntegerFeature,
     decode_example,
 )
-from jumar.data.offset_files import OffsetFiles
+from jumar.data.records.offset_files import OffsetFiles
+from jumar.data.records.tfrecord import RecordFileError, index_records, masked_crc, read_payload
+from jumar.data.records.tfrecord_cache import plain_files
 from jumar.data.samples import CorruptRecord
-from jumar.data.tfrecord import RecordFileError, index_records, masked_crc, read_payload
-from jumar.data.tfrecord_cache import plain_files
 from tests.parity.fixture import ParityCase
 
 

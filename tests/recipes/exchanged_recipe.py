@@ -5,8 +5,8 @@ from typing import Literal, cast
 
 from torch import nn
 
-from jumar.data.image_set import ImageData
-from jumar.data.preprocessing import plain_preprocessing
+from jumar.data.images.image_set import ImageData
+from jumar.data.pixels.preprocessing import plain_preprocessing
 from jumar.models.tf_layout import (
     TfNames,
     batch_norm_variables,

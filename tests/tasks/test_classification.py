@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from jumar.data.preprocessing import plain_preprocessing
+from jumar.data.pixels.preprocessing import plain_preprocessing
 from jumar.tasks.classification import ClassificationTask
 
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from jumar.data.noise import NoiseSettings
-from jumar.data.noisy_pictures import NoisyPictures
-from jumar.data.patch_set import PatchSet
+from jumar.data.denoising.noise import NoiseSettings
+from jumar.data.denoising.noisy_pictures import NoisyPictures
+from jumar.data.denoising.patch_set import PatchSet
 from jumar.data.samples import SampleKey
 from jumar.tasks.denoising import (
     DenoisingObjective,

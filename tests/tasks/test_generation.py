@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from jumar.data.picture_set import PictureData
+from jumar.data.images.picture_set import PictureData
 from jumar.data.samples import Fetched, SampleKey
 from jumar.models.keyed_random import set_random_position
 from jumar.tasks.adversarial_losses import KINDS

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from jumar.data.keyword_data import KeywordData
-from jumar.data.keyword_set import open_keyword_sets
+from jumar.data.speech.keyword_data import KeywordData
+from jumar.data.speech.keyword_set import open_keyword_sets
 from jumar.tasks.keywords import KeywordTask, coloured
 from tests.data.tones import divided
 

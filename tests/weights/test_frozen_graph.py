@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jumar.data.wire import delimited, encode_varint
+from jumar.data.records.wire import delimited, encode_varint
 from jumar.errors import UserError
 from jumar.weights.frozen_graph import FrozenConstants, read_constants
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jumar.data.tfrecord import masked_crc
-from jumar.data.wire import delimited, encode_varint
+from jumar.data.records.tfrecord import masked_crc
+from jumar.data.records.wire import delimited, encode_varint
 from jumar.errors import UserError
 from jumar.weights import index_table
 from jumar.weights.bundle_entries import Extent, encode_header, slice_key

@@ -43,7 +43,7 @@ def tfrecord(
     compression
         none or gzip.
     """
-    from jumar.data.tfrecord_writer import convert_to_tfrecords
+    from jumar.data.images.tfrecord_writer import convert_to_tfrecords
     from jumar.training.progress import Console
 
     console = Console()
@@ -97,7 +97,7 @@ def keywords(
     workers
         Processes of the synthesizer at a time; by default one a processor.
     """
-    from jumar.data.espeak_keywords import (
+    from jumar.data.speech.espeak_keywords import (
         UNKNOWN_SHARE,
         KeywordsRequest,
         write_espeak_keywords,

@@ -46,7 +46,7 @@ def record(
         Import a module of your own first, which registers recipes, networks or data sources.
     """
     from jumar.recipes.profiling import ProfileRequest, profile_recipe
-    from jumar.training.profiling import CaptureSettings
+    from jumar.training.profiling.capture import CaptureSettings
 
     return profile_recipe(
         ProfileRequest(

@@ -28,8 +28,8 @@ from typing import cast
 
 from torch import nn
 
-from jumar.data.image_set import ImageData
-from jumar.data.preprocessing import alexnet_preprocessing
+from jumar.data.images.image_set import ImageData
+from jumar.data.pixels.preprocessing import alexnet_preprocessing
 from jumar.models.alexnet import AlexNet, Initialization, tf_variables
 from jumar.models.tf_layout import TfNames
 from jumar.precision.settings import PrecisionSettings

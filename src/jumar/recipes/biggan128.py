@@ -35,7 +35,7 @@ from typing import cast
 
 from torch import Tensor, nn
 
-from jumar.data.picture_set import PictureData, open_picture_sets
+from jumar.data.images.picture_set import PictureData, open_picture_sets
 from jumar.errors import UserError
 from jumar.models.biggan import IMAGE_SIZE, SMALLEST_WIDTH, BigGan, spectral_layers
 from jumar.models.biggan_names import tf_names

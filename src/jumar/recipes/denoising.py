@@ -7,7 +7,7 @@ from typing import cast
 
 from torch import Tensor, nn
 
-from jumar.data.denoise_sets import DenoisingData, level_names, open_patches
+from jumar.data.denoising.denoise_sets import DenoisingData, level_names, open_patches
 from jumar.errors import UserError
 from jumar.models.tf_layout import TfNames
 from jumar.recipes.network_settings import NetworkSettings

@@ -16,14 +16,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jumar.data.clean_pictures import Pixels, grey
-from jumar.data.decode import DecodeError, decode_image
-from jumar.data.faults import FaultTally
-from jumar.data.frame_triplets import clips_of
-from jumar.data.picture_files import WRITTEN_SUFFIXES, write_picture
-from jumar.data.picture_tree import Pictures, open_all_pictures
+from jumar.data.denoising.clean_pictures import Pixels, grey
+from jumar.data.denoising.frame_triplets import clips_of
+from jumar.data.images.picture_tree import Pictures, open_all_pictures
+from jumar.data.loading.faults import FaultTally
+from jumar.data.pixels.decode import DecodeError, decode_image
+from jumar.data.pixels.picture_files import WRITTEN_SUFFIXES, write_picture
+from jumar.data.pixels.video import VideoReader, VideoWriter, check_written_video, is_video
 from jumar.data.samples import CorruptRecord, Fault
-from jumar.data.video import VideoReader, VideoWriter, check_written_video, is_video
 from jumar.errors import UserError
 from jumar.recipes.denoising import DenoisingRecipe
 from jumar.recipes.starting import say_unreadable, stored_recipe

@@ -28,8 +28,8 @@ from dataclasses import dataclass, replace
 
 from torch import nn
 
-from jumar.data.keyword_data import KeywordData
-from jumar.data.keyword_set import open_keyword_sets
+from jumar.data.speech.keyword_data import KeywordData
+from jumar.data.speech.keyword_set import open_keyword_sets
 from jumar.errors import UserError
 from jumar.models.dscnn import DSCNN, SIZES, tf_names
 from jumar.models.mfcc import Mfcc

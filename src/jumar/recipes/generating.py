@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from jumar.data.picture_grid import picture_grid, save_png
+from jumar.data.pixels.picture_grid import picture_grid, save_png
 from jumar.errors import UserError
 from jumar.recipes.drawing import Artist, DrawingWish, DrawsPictures
 from jumar.recipes.trained import TrainedRequest, open_trained

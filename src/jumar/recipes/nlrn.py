@@ -27,8 +27,8 @@ from typing import cast
 
 from torch import nn
 
-from jumar.data.denoise_sets import DenoisingData
-from jumar.data.noise import NoiseSettings
+from jumar.data.denoising.denoise_sets import DenoisingData
+from jumar.data.denoising.noise import NoiseSettings
 from jumar.errors import UserError
 from jumar.models.nlrn import NLRN, tf_names
 from jumar.models.tf_layout import TfNames

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch import nn
 
-from jumar.data.class_folders import IMAGE_SUFFIXES, is_hidden
-from jumar.data.decode import DecodeError
-from jumar.data.decoded_clips import fit_clip
-from jumar.data.offset_files import read_whole
+from jumar.data.images.class_folders import IMAGE_SUFFIXES, is_hidden
+from jumar.data.pixels.decode import DecodeError
+from jumar.data.records.offset_files import read_whole
 from jumar.data.samples import Batch, CorruptRecord, Record
-from jumar.data.wav import read_wav, resample
+from jumar.data.speech.decoded_clips import fit_clip
+from jumar.data.speech.wav import read_wav, resample
 from jumar.device import Device
 from jumar.errors import UserError
 from jumar.recipes.classification import ClassificationRecipe

@@ -22,15 +22,15 @@ from jumar.training.distribution import (
     share_text,
     wait_for_ranks,
 )
-from jumar.training.profiling import (
+from jumar.training.profiling.capture import (
     Capture,
     CapturePlan,
     CaptureSettings,
     Recorded,
     raw_folder,
 )
-from jumar.training.profiling_ranges import ModuleRanges, named_layers
-from jumar.training.profiling_steps import record_steps
+from jumar.training.profiling.ranges import ModuleRanges, named_layers
+from jumar.training.profiling.steps import record_steps
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory, next_run_path, write_json
 
@@ -121,7 +121,7 @@ def create_capture(
 
     def keep(recorded: Recorded) -> None:
         # Only a recording needs polars, which takes a fraction of a second to import.
-        from jumar.training.profiling_files import write_profile
+        from jumar.training.profiling.files import write_profile
 
         kept = write_profile(
             recorded,

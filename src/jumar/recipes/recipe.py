@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from jumar.data.loader_settings import LoaderSettings
+from jumar.data.loading.loader_settings import LoaderSettings
 from jumar.errors import UserError
 from jumar.models.tf_layout import TfNames
 from jumar.precision.settings import PrecisionSettings

@@ -30,8 +30,8 @@ from dataclasses import dataclass, replace
 
 from torch import nn
 
-from jumar.data.image_set import ImageData
-from jumar.data.preprocessing import resnext_preprocessing
+from jumar.data.images.image_set import ImageData
+from jumar.data.pixels.preprocessing import resnext_preprocessing
 from jumar.models.resnext import ResNeXt50, decays, tf_variables
 from jumar.models.tf_layout import TfNames
 from jumar.precision.settings import LossScaleSettings, PrecisionSettings

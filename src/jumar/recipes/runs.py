@@ -38,7 +38,7 @@ from jumar.training.distribution import (
     share_text,
     wait_for_ranks,
 )
-from jumar.training.profiling import Capture, CaptureSettings
+from jumar.training.profiling.capture import Capture, CaptureSettings
 from jumar.training.progress import Console
 from jumar.training.results import Outcome
 from jumar.training.run_directory import RunDirectory, next_run_path, write_json

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jumar.data.faults import FaultTally
-from jumar.data.loader import resolve_workers
+from jumar.data.loading.faults import FaultTally
+from jumar.data.loading.loader import resolve_workers
 from jumar.device import Device, open_device
 from jumar.errors import UserError
 from jumar.precision.policy import PrecisionPolicy

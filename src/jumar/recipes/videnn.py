@@ -16,7 +16,7 @@ Choices where the sources disagree:
 - The learning rate stays at 0.001. Upstream makes a table that falls to a tenth from epoch 3 on,
   and feeds its first entry in every step.
 - 480 patches a picture and epoch: upstream's published steps (25,056 of 64 an epoch, from 3,320
-  pictures). Each is drawn anew; see `jumar.data.patch_set` for what else differs there.
+  pictures). Each is drawn anew; see `jumar.data.denoising.patch_set` for what else differs there.
 - PSNR is the mean over whole pictures of the output, clipped but not rounded. Upstream truncates
   to bytes while it trains, and neither clips nor rounds in `--phase test`.
 - `model.bgr` is on: the original reads pictures with OpenCV, so its weights expect blue first.
@@ -36,8 +36,8 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from jumar.data.denoise_sets import DenoisingData, level_names
-from jumar.data.frame_triplets import ClipData, open_triplets
+from jumar.data.denoising.denoise_sets import DenoisingData, level_names
+from jumar.data.denoising.frame_triplets import ClipData, open_triplets
 from jumar.errors import UserError
 from jumar.models.tf_layout import TfNames
 from jumar.models.tiling import in_tiles

@@ -28,8 +28,8 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from jumar.data.image_set import ImageData, open_image_sets
-from jumar.data.loader_settings import LoaderSettings
+from jumar.data.images.image_set import ImageData, open_image_sets
+from jumar.data.loading.loader_settings import LoaderSettings
 from jumar.errors import UserError
 from jumar.models import code_prior
 from jumar.models.code_prior import CodePrior

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from jumar.data.preprocessing import ImagePreprocessing
+from jumar.data.pixels.preprocessing import ImagePreprocessing
 from jumar.data.samples import Batch, SampleSet
 from jumar.tasks.task import Headline, Objective, Task
 

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from jumar.data.picture_grid import picture_grid
-from jumar.data.preprocessing import ImagePreprocessing
+from jumar.data.pixels.picture_grid import picture_grid
+from jumar.data.pixels.preprocessing import ImagePreprocessing
 from jumar.data.samples import Batch, SampleSet
 from jumar.models.code_prior import CodePrior
 from jumar.tasks.reconstruction import network_pictures, visible

@@ -10,8 +10,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from jumar.data.image_quality import psnr, ssim
-from jumar.data.picture_grid import side_by_side
+from jumar.data.pixels.image_quality import psnr, ssim
+from jumar.data.pixels.picture_grid import side_by_side
 from jumar.data.samples import Batch, SampleKey, SampleSet
 from jumar.tasks.task import Headline, Illustration, Objective, ScoreTable, Task
 

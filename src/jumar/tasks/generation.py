@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from jumar.data.picture_grid import picture_grid
-from jumar.data.preprocessing import ImagePreprocessing
+from jumar.data.pixels.picture_grid import picture_grid
+from jumar.data.pixels.preprocessing import ImagePreprocessing
 from jumar.data.samples import Batch, SampleSet
 from jumar.models.differentiable_augmentation import DifferentiableAugmentation
 from jumar.models.inception import FidInception, inception_features

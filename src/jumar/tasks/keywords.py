@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from jumar.data.picture_grid import side_by_side
+from jumar.data.pixels.picture_grid import side_by_side
 from jumar.data.samples import Batch, SampleKey, SampleSet
 from jumar.tasks.task import Headline, Illustration, Objective, ScoreTable, Task
 

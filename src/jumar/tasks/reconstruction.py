@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from jumar.data.image_quality import psnr
-from jumar.data.picture_grid import picture_grid
-from jumar.data.preprocessing import ImagePreprocessing
+from jumar.data.pixels.image_quality import psnr
+from jumar.data.pixels.picture_grid import picture_grid
+from jumar.data.pixels.preprocessing import ImagePreprocessing
 from jumar.data.samples import Batch, SampleKey, SampleSet
 from jumar.models.vqvae import VQVAE, unused_pull, vq_losses
 from jumar.tasks.task import Headline, Illustration, Objective, Task

@@ -3,8 +3,8 @@
 from collections.abc import Generator
 from typing import cast
 
-from jumar.data.faults import FaultTally
-from jumar.data.loader import train_batches
+from jumar.data.loading.faults import FaultTally
+from jumar.data.loading.loader import train_batches
 from jumar.data.samples import Batch
 from jumar.tasks.task import Task
 from jumar.training.distribution import Ranks

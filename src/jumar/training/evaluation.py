@@ -9,8 +9,8 @@ from typing import cast
 import torch
 from torch import nn
 
-from jumar.data.faults import FaultTally
-from jumar.data.loader import eval_batches
+from jumar.data.loading.faults import FaultTally
+from jumar.data.loading.loader import eval_batches
 from jumar.data.samples import Batch
 from jumar.device import Device, copy_ahead
 from jumar.errors import UserError

@@ -7,7 +7,7 @@ pictures/step-00000120/captions.json  {"samples": "64 cats, one latent vector ea
 from collections.abc import Sequence
 from pathlib import Path
 
-from jumar.data.picture_grid import save_png
+from jumar.data.pixels.picture_grid import save_png
 from jumar.errors import UserError
 from jumar.tasks.task import Illustration
 from jumar.training.progress import Console

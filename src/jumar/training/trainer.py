@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any
 
-from jumar.data.faults import FaultTally
-from jumar.data.loader import resolve_workers
-from jumar.data.sampler import steps_per_epoch as count_steps_per_epoch
+from jumar.data.loading.faults import FaultTally
+from jumar.data.loading.loader import resolve_workers
+from jumar.data.loading.sampler import steps_per_epoch as count_steps_per_epoch
 from jumar.data.samples import Batch
 from jumar.device import Device, copy_ahead, memory_peak_bytes, synchronize
 from jumar.errors import UserError
@@ -28,7 +28,7 @@ from jumar.training.events import EvaluationRecord, Events, create_events, train
 from jumar.training.guard import Guard, NonFiniteLoss
 from jumar.training.illustrations import keep_illustrations
 from jumar.training.keeping import Keeper
-from jumar.training.profiling import COMMUNICATION, DATA, Capture
+from jumar.training.profiling.capture import COMMUNICATION, DATA, Capture
 from jumar.training.progress import Bar, Console
 from jumar.training.rehearsal import (
     announcement,

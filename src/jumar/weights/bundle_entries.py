@@ -11,7 +11,15 @@ core/util/saved_tensor_slice_util.cc, core/lib/strings/ordered_code.cc.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jumar.data.wire import DELIMITED, FIXED32, VARINT, delimited, encode_varint, fields, varint
+from jumar.data.records.wire import (
+    DELIMITED,
+    FIXED32,
+    VARINT,
+    delimited,
+    encode_varint,
+    fields,
+    varint,
+)
 from jumar.weights.tensor_types import ElementType, decode_shape, element_type
 
 HEADER_KEY = b""

@@ -14,8 +14,8 @@ from typing import BinaryIO
 import google_crc32c
 import numpy as np
 
-from jumar.data.tfrecord import masked
-from jumar.data.wire import encode_varint
+from jumar.data.records.tfrecord import masked
+from jumar.data.records.wire import encode_varint
 from jumar.errors import UserError
 from jumar.weights.bundle_entries import HEADER_KEY, BundleEntry, encode_entry, encode_header
 from jumar.weights.checkpoint_paths import INDEX, STATE, state_text

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jumar.data.wire import DELIMITED, VARINT, fields, varint
+from jumar.data.records.wire import DELIMITED, VARINT, fields, varint
 from jumar.errors import UserError, nearest
 from jumar.weights.tensor_types import (
     BFLOAT16,

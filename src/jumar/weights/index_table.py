@@ -8,8 +8,8 @@ doc/table_format.md; TensorFlow, core/lib/io/table_builder.cc.
 
 from collections.abc import Iterable, Iterator
 
-from jumar.data.tfrecord import masked_crc
-from jumar.data.wire import encode_varint, varint
+from jumar.data.records.tfrecord import masked_crc
+from jumar.data.records.wire import encode_varint, varint
 
 MAGIC = (0xDB4775248B80FB57).to_bytes(8, "little")
 _FOOTER_BYTES = 48

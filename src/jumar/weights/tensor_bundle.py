@@ -13,8 +13,8 @@ import google_crc32c
 import numpy as np
 from numpy.typing import NDArray
 
-from jumar.data.tfrecord import masked, masked_crc
-from jumar.data.wire import varint
+from jumar.data.records.tfrecord import masked, masked_crc
+from jumar.data.records.wire import varint
 from jumar.errors import UserError, nearest
 from jumar.weights.bundle_entries import (
     HEADER_KEY,

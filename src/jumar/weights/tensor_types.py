@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jumar.data.wire import DELIMITED, VARINT, fields, varint
+from jumar.data.records.wire import DELIMITED, VARINT, fields, varint
 
 Array = NDArray[Any]
 

@@ -1,0 +1,86 @@
+"""Clean pictures as pixels: read, decoded, made grey or smaller, and kept in memory."""
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from jumar.data.denoising.picture_cache import PictureCache
+from jumar.data.images.picture_tree import Pictures
+from jumar.data.pixels.decode import DecodeError, decode_image
+from jumar.data.pixels.resize import resize
+from jumar.data.samples import CorruptRecord, Fault
+
+Channels = Literal["colour", "grey"]
+Pixels = NDArray[np.uint8]
+
+
+class CleanPictures:
+    """The pictures of a source as uint8 [height, width, 3 or 1], at one or several scales.
+
+    Sizes other than 1 are resampled with bicubic weights between pixel centres (as OpenCV's
+    `INTER_CUBIC` but for the form of the cubic, and without widening it), rounded to whole
+    levels. Grey is the luma of ITU-R BT.601, which leaves grey pictures as they are.
+
+    Args:
+        pictures: Undecoded.
+        channels: `colour` for RGB or `grey`.
+        scales: Sizes relative to the stored one.
+        cache_bytes: Decoded pixels that are kept at most; 0 to decode every time.
+    """
+
+    def __init__(
+        self,
+        pictures: Pictures,
+        channels: Channels,
+        *,
+        scales: tuple[float, ...] = (1.0,),
+        cache_bytes: int = 0,
+    ) -> None:
+        self.pictures = pictures
+        self.channels = channels
+        self.scales = scales
+        self._cache = PictureCache(len(pictures) * len(scales), cache_bytes)
+
+    def __len__(self) -> int:
+        return len(self.pictures)
+
+    def read(self, index: int, scale: int = 0) -> Pixels:
+        """The pixels of a picture, not to be changed.
+
+        Args:
+            index: Of the picture.
+            scale: Position in `scales`.
+
+        Raises:
+            CorruptRecord: It cannot be read or decoded.
+        """
+        place = index * len(self.scales) + scale
+        kept = self._cache.get(place)
+        if kept is not None:
+            return kept
+        pixels = self._decoded(index)
+        if self.scales[scale] != 1:
+            pixels = _scaled(pixels, self.scales[scale])
+        self._cache.put(place, pixels)
+        return pixels
+
+    def _decoded(self, index: int) -> Pixels:
+        record = self.pictures.read(index)
+        try:
+            pixels = decode_image(record.encoded, fast=False)
+        except DecodeError as error:
+            raise CorruptRecord(Fault(origin=record.origin, reason=str(error))) from error
+        return pixels if self.channels == "colour" else grey(pixels)
+
+
+def grey(pixels: Pixels) -> Pixels:
+    """The luma [height, width, 1] of RGB pixels [height, width, 3]."""
+    return np.array(Image.fromarray(pixels).convert("L"))[..., None]
+
+
+def _scaled(pixels: Pixels, scale: float) -> Pixels:
+    size = (max(1, int(pixels.shape[0] * scale)), max(1, int(pixels.shape[1] * scale)))
+    values = resize(pixels, size, method="bicubic", coordinates="half_pixel")
+    return np.clip(np.rint(values), 0, 255).astype(np.uint8)

@@ -1,0 +1,125 @@
+"""The training and the evaluation set of a denoiser, from its settings."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from jumar.data.denoising.clean_pictures import Channels, CleanPictures
+from jumar.data.denoising.noise import Kind, NoiseSettings, storage_of
+from jumar.data.denoising.noisy_pictures import NoisyPictures, Seeding
+from jumar.data.denoising.patch_set import PatchSet
+from jumar.data.images.picture_tree import open_pictures
+from jumar.data.images.sources import check_pair
+from jumar.data.loading.loader_settings import LoaderSettings
+from jumar.errors import UserError
+from jumar.settings import setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class DenoisingData(LoaderSettings):
+    """Where the clean pictures are, and how they become noisy batches."""
+
+    path: str = setting(
+        "digits",
+        "Clean pictures: a folder or zip with pictures anywhere in it, TFRecord shards, or a "
+        "registered source.",
+    )
+    eval_path: str = setting(
+        "", "The same for evaluation; empty for the evaluation part of path, none to do without."
+    )
+    channels: str = setting(
+        "colour", "Pictures are used in colour or in grey.", choices=("colour", "grey")
+    )
+    patch_size: int = setting(50, "Side of a training patch.", unit="px", minimum=1)
+    patches_per_image: int = setting(64, "Patches of each picture in an epoch.", minimum=1)
+    scales: tuple[float, ...] = setting(
+        (1.0,), "Sizes of the pictures from which patches are cut.", minimum=0.01, maximum=1
+    )
+    turns: bool = setting(True, "Rotate and flip patches in the eight possible ways.")
+    eval_batch_size: int = setting(
+        1,
+        "Evaluation batch of one rank; above 1 only where all pictures have one size.",
+        unit="pictures",
+        minimum=1,
+    )
+    eval_levels: tuple[float, ...] = setting(
+        (25.0,),
+        "Noise levels to evaluate at: the standard deviation of gaussian noise (also where "
+        "noise.kind is mixed), the photons of poisson, the analogue gain of camera noise.",
+        minimum=0,
+    )
+    eval_seeding: str = setting(
+        "index",
+        "What seeds the noise in evaluation: a picture's position, its file's name as NLRN's "
+        "scores have it, or one sequence for all.",
+        choices=("index", "file_hash", "sequence"),
+    )
+    cache_mib: int = setting(
+        1024,
+        "Decoded pictures that are kept, in a memory that all workers of a rank share.",
+        unit="MiB",
+        minimum=0,
+    )
+    noise: NoiseSettings = setting(NoiseSettings(), "The noise of training samples.")
+
+    def check(self) -> None:
+        """Refuse lists without a number."""
+        for name in ("scales", "eval_levels"):
+            if not getattr(self, name):
+                raise UserError("no number is given", where=f"data.{name}")
+
+
+def open_patches(
+    data: DenoisingData, *, seed: int, notice: Callable[[str], None] = lambda _: None
+) -> tuple[PatchSet, NoisyPictures | None]:
+    """Patches to learn from and whole pictures to score on.
+
+    Args:
+        data: Settings.
+        seed: Of the run.
+        notice: Is told what a user should know, such as files that were left out.
+
+    Returns:
+        Both sets; None for the second where `eval_path` is `none`.
+
+    Raises:
+        UserError: There are no pictures at the path, or both sets are the same.
+    """
+    train = open_pictures(data.path, "train", notice=notice)
+    patches = PatchSet(
+        CleanPictures(
+            train, _channels(data), scales=data.scales, cache_bytes=data.cache_mib * 2**20
+        ),
+        data.noise,
+        patch_size=data.patch_size,
+        patches_per_image=data.patches_per_image,
+        turns=data.turns,
+        seed=seed,
+    )
+    if data.eval_path == "none":
+        return patches, None
+    evaluation = open_pictures(data.eval_path or data.path, "eval", notice=notice)
+    check_pair(train, evaluation)
+    noisy = NoisyPictures(
+        CleanPictures(evaluation, _channels(data)),
+        kind=evaluation_kind(data),
+        levels=data.eval_levels,
+        storage=storage_of(data.noise),
+        seeding=cast("Seeding", data.eval_seeding),
+    )
+    return patches, noisy
+
+
+def evaluation_kind(data: DenoisingData) -> Kind:
+    """The kind of noise in evaluation: that of training, gaussian for a mixture."""
+    return "gaussian" if data.noise.kind == "mixed" else cast("Kind", data.noise.kind)
+
+
+def level_names(data: DenoisingData) -> Sequence[str]:
+    """What the noise levels are called in tables and metrics, such as `sigma 25`."""
+    word = {"gaussian": "sigma", "poisson": "photons", "camera": "gain"}[evaluation_kind(data)]
+    return [f"{word} {level:g}" for level in data.eval_levels]
+
+
+def _channels(data: DenoisingData) -> Channels:
+    return cast("Channels", data.channels)

@@ -1,0 +1,182 @@
+"""Whole pictures with reproducible noise, to score a denoiser on.
+
+The noise of a picture does not depend on the run's seed, so scores of different runs compare.
+How it is seeded decides with whose published numbers they compare:
+
+- `index`: from the position of the picture and of the noise level; for any kind of noise.
+- `file_hash`: from the SHA-256 of the file's name, as NLRN's evaluation does, so that a picture
+  has the same noise in whichever folder it lies. Gaussian only.
+- `sequence`: one generator with seed 0 for all pictures in their order, anew for each level.
+  Gaussian only. That is how DnCNN's 30.45 dB on Set12 was measured that the tests replay.
+
+The last two draw from NumPy's legacy generator, whose numbers are frozen for good.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from jumar.data.denoising.clean_pictures import CleanPictures, Pixels
+from jumar.data.denoising.noise import Floats, Kind, Level, Storage, add_noise, stored
+from jumar.data.denoising.patch_set import channels_first
+from jumar.data.samples import Batch, CorruptRecord, Fault, Fetched, SampleKey
+from jumar.errors import UserError
+
+Seeding = Literal["index", "file_hash", "sequence"]
+Sample = tuple[Pixels, NDArray[Any], int]
+
+_EVALUATION_NOISE = 3
+"""First word of the entropy; 1 and 2 are order and augmentation of `jumar.data.loading.sampler`."""
+_CAMERA_DIGITAL_GAIN = 2.0
+
+
+class NoisyPictures:
+    """Every picture at every noise level: a `SampleSet` for evaluation.
+
+    Sample `l * pictures + p` is picture p at level l. A batch holds `clean`, uint8
+    [N, channels, height, width], `noisy` of the same shape as in `PatchSet`, and `level`, int64
+    [N], the position of the noise level.
+
+    Args:
+        pictures: Decoded, at one scale.
+        kind: Of the noise.
+        levels: Strengths; what the number means depends on the kind (`jumar.data.denoising.noise`).
+        storage: Form of the noisy picture.
+        seeding: See the module.
+
+    Raises:
+        UserError: There is no level, or it or the seeding does not go with the kind.
+    """
+
+    def __init__(
+        self,
+        pictures: CleanPictures,
+        *,
+        kind: Kind,
+        levels: Sequence[float],
+        storage: Storage,
+        seeding: Seeding,
+    ) -> None:
+        if not levels:
+            raise UserError("there is no noise level to evaluate at", where="data.eval_levels")
+        if kind == "poisson" and min(levels) < 1:
+            raise UserError(
+                f"of {min(levels):g} photons in a white pixel there is no picture",
+                where="data.eval_levels",
+                todo="Give numbers of photons, 1 or more.",
+            )
+        if seeding != "index" and kind != "gaussian":
+            raise UserError(
+                f"noise seeded by '{seeding}' is gaussian, not {kind}",
+                where="data.eval_seeding",
+                todo="Set data.eval_seeding=index.",
+            )
+        self.pictures = pictures
+        self.kind: Kind = kind
+        self.levels = tuple(levels)
+        self.storage: Storage = storage
+        self.seeding: Seeding = seeding
+        self._states: list[dict[str, Any]] = []
+
+    def __len__(self) -> int:
+        return len(self.pictures) * len(self.levels)
+
+    def fetch(self, keys: Sequence[SampleKey]) -> Fetched:
+        """The pictures of these keys, in their order; those that cannot be read are faults.
+
+        Raises:
+            UserError: The pictures differ in size and do not fit into one batch.
+        """
+        faults: list[Fault] = []
+        samples: list[Sample] = []
+        for key in keys:
+            place, index = divmod(key.index, len(self.pictures))
+            try:
+                clean = self.pictures.read(index)
+                samples.append((clean, self.noisy(clean, index, place), place))
+            except CorruptRecord as error:
+                faults.append(error.fault)
+        if not samples:
+            return Fetched(batch={}, faults=faults)
+        return Fetched(batch=evaluation_batch(samples), faults=faults)
+
+    def noisy(self, clean: Pixels, index: int, place: int) -> Pixels | Floats:
+        """A picture with the noise that it always has.
+
+        Args:
+            clean: Its pixels.
+            index: Its position, or that of the frame.
+            place: Position of the noise level.
+        """
+        level = self.levels[place]
+        if self.seeding == "index":
+            random = np.random.default_rng((_EVALUATION_NOISE, index, place))
+            gain = _CAMERA_DIGITAL_GAIN if self.kind == "camera" else 1.0
+            return add_noise(clean, Level(self.kind, level, gain), random, self.storage)
+        if self.seeding == "file_hash":
+            legacy = np.random.RandomState(name_seed(self.pictures.pictures.path(index)))
+        else:
+            legacy = self._state_before(index)
+        values = legacy.normal(0.0, level, clean.shape) + clean
+        return stored(values.astype(np.float32), self.storage)
+
+    def _state_before(self, index: int) -> np.random.RandomState:
+        """The one generator of all pictures as it is when it comes to this one.
+
+        How far it has gone depends on the sizes of the pictures before, so these are read once;
+        of one that cannot be read no number is drawn.
+        """
+        random = np.random.RandomState(0)
+        if self._states:
+            random.set_state(self._states[-1])
+        while len(self._states) <= index:
+            before = len(self._states) - 1
+            if before >= 0:
+                random.normal(size=self._size(before))
+            self._states.append(random.get_state(legacy=False))
+        random.set_state(self._states[index])
+        return random
+
+    def _size(self, index: int) -> int:
+        try:
+            return self.pictures.read(index).size
+        except CorruptRecord:
+            return 0
+
+
+def evaluation_batch(samples: Sequence[Sample]) -> Batch:
+    """The batch of some samples.
+
+    Args:
+        samples: Clean and noisy picture and the position of the noise level.
+
+    Raises:
+        UserError: The pictures differ in size and do not fit into one batch.
+    """
+    sizes = {clean.shape for clean, _, _ in samples}
+    if len(sizes) > 1:
+        named = ", ".join(sorted(f"{size[1]} x {size[0]}" for size in sizes))
+        raise UserError(
+            f"pictures of different sizes do not fit into one batch: {named}",
+            where="data.eval_batch_size",
+            todo="Set data.eval_batch_size=1.",
+        )
+    return {
+        "clean": channels_first(np.stack([clean for clean, _, _ in samples])),
+        "noisy": channels_first(np.stack([noisy for _, noisy, _ in samples])),
+        "level": torch.tensor([place for _, _, place in samples]),
+    }
+
+
+def name_seed(path: str) -> Any:
+    """The seed that NLRN's evaluation gives a file: eight words of its name's SHA-256.
+
+    Args:
+        path: With `/`; only the part after the last one counts.
+    """
+    digest = hashlib.sha256(path.rpartition("/")[2].encode("utf-8", "surrogateescape")).digest()
+    return np.frombuffer(digest, dtype="<u4")

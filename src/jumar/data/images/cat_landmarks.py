@@ -1,0 +1,112 @@
+"""The Kaggle CAT data set: where in a photograph the cat's head is.
+
+Beside `00000001_000.jpg` lies `00000001_000.jpg.cat`: one line of whole numbers, first the number
+of points (9), then x and y of each: both eyes, mouth, three of the left and three of the right
+ear. Data: https://www.kaggle.com/crawford/cat-dataset.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from jumar.data.images.picture_tree import Pictures
+from jumar.data.pixels.decode import DecodeError, EncodedImage
+from jumar.data.samples import CorruptRecord, Fault, Record
+from jumar.errors import UserError
+
+SUFFIX = ".cat"
+HEAD_MARGIN = 1.3
+"""Side of the square around a head, in larger extents of its points: ears have tips and chins
+have none of the points."""
+_LARGEST_FILE = 4096
+
+Box = tuple[float, float, float, float]
+"""Relative (ymin, xmin, ymax, xmax), as `Record.boxes` has them."""
+
+
+class CatHeads:
+    """Pictures with the square around the cat's head as their box: an `ImageSource`.
+
+    Args:
+        pictures: From a folder.
+        folder: That folder; the landmarks lie beside the pictures.
+
+    Raises:
+        UserError: The pictures do not lie in a folder.
+    """
+
+    classes: Sequence[str] = ()
+
+    def __init__(self, pictures: Pictures, folder: Path) -> None:
+        if not folder.is_dir():
+            raise UserError(
+                "landmarks are read from a folder of pictures only",
+                where=str(folder),
+                todo="Unpack the pictures with their .cat files, or use data.frame=square.",
+            )
+        self._pictures = pictures
+        self._folder = folder
+
+    def __len__(self) -> int:
+        return len(self._pictures)
+
+    def path(self, index: int) -> str:
+        """As `Pictures.path`."""
+        return self._pictures.path(index)
+
+    def read(self, index: int) -> Record:
+        """One picture with one box.
+
+        Raises:
+            CorruptRecord: The picture or its landmarks cannot be read.
+        """
+        record = self._pictures.read(index)
+        place = self._folder / f"{self._pictures.path(index)}{SUFFIX}"
+        try:
+            with place.open("rb") as file:
+                points = parse_landmarks(file.read(_LARGEST_FILE).decode("ascii", "replace"))
+            picture = EncodedImage(record.encoded)
+        except OSError as error:
+            reason = f"no landmarks: {error.strerror or error}"
+            raise CorruptRecord(Fault(origin=str(place), reason=reason)) from error
+        except DecodeError as error:
+            raise CorruptRecord(Fault(origin=record.origin, reason=str(error))) from error
+        except ValueError as error:
+            raise CorruptRecord(Fault(origin=str(place), reason=str(error))) from error
+        box = head_box(points, picture.width, picture.height)
+        return Record(encoded=record.encoded, label=0, origin=record.origin, boxes=(box,))
+
+
+def parse_landmarks(text: str) -> list[tuple[int, int]]:
+    """The points (x, y) of a `.cat` file.
+
+    Raises:
+        ValueError: It is none: words, a number of points that is not that of the coordinates, or
+            fewer than three points.
+    """
+    words = text.split()
+    if not words or not all(word.lstrip("-").isdigit() for word in words):
+        raise ValueError("these are no landmarks: whole numbers are expected")
+    count, *numbers = map(int, words)
+    if count < 3 or len(numbers) != 2 * count:
+        raise ValueError(f"{count} points are announced, and {len(numbers)} numbers follow")
+    return list(zip(numbers[::2], numbers[1::2], strict=True))
+
+
+def head_box(points: Sequence[tuple[int, int]], width: int, height: int) -> Box:
+    """The square around the points, moved and cut so that it lies within the picture.
+
+    Args:
+        points: (x, y) in pixels.
+        width: Of the picture in pixels.
+        height: Of the picture in pixels.
+    """
+    columns, rows = [x for x, _ in points], [y for _, y in points]
+    extent = max(max(columns) - min(columns), max(rows) - min(rows), 1)
+    side = min(HEAD_MARGIN * extent, width, height)
+    left = _within((max(columns) + min(columns) - side) / 2, width - side)
+    top = _within((max(rows) + min(rows) - side) / 2, height - side)
+    return top / height, left / width, (top + side) / height, (left + side) / width
+
+
+def _within(start: float, most: float) -> float:
+    return max(0.0, min(start, most))

@@ -1,0 +1,44 @@
+"""Image source: class folders on the disk."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from jumar.data.images.class_folders import ClassListing
+from jumar.data.records.offset_files import read_whole
+from jumar.data.samples import CorruptRecord, Fault, Record
+
+
+class ImageFolder:
+    """Images in class folders; the label of an image is the position of its class.
+
+    Attributes:
+        classes: Names of the class folders in label order.
+        ignored: Number of files that were left out because they are not images.
+    """
+
+    def __init__(self, root: Path, listing: ClassListing) -> None:
+        self._root = str(root)
+        self._listing = listing
+        self.classes: Sequence[str] = listing.classes
+        self.ignored = listing.ignored
+
+    def __len__(self) -> int:
+        return len(self._listing.labels)
+
+    def read(self, index: int) -> Record:
+        """One image as it is on the disk.
+
+        Raises:
+            CorruptRecord: The file cannot be read, is empty, or is too large for an image.
+        """
+        path = f"{self._root}/{self._listing.paths[index]}"
+        try:
+            encoded = read_whole(Path(path))
+        except OSError as error:
+            reason = f"cannot be read: {error.strerror}"
+            raise CorruptRecord(Fault(origin=path, reason=reason)) from error
+        except ValueError as error:
+            raise CorruptRecord(Fault(origin=path, reason=str(error))) from error
+        if not encoded:
+            raise CorruptRecord(Fault(origin=path, reason="the file is empty"))
+        return Record(encoded=encoded, label=int(self._listing.labels[index]), origin=path)

@@ -1,0 +1,164 @@
+"""Image source: class folders in a zip, read in place."""
+
+import struct
+import zipfile
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from jumar.data.images.class_folders import ClassListing, is_hidden
+from jumar.data.records.offset_files import LARGEST_IMAGE, OffsetFiles, too_large
+from jumar.data.samples import CorruptRecord, Fault, Record
+from jumar.errors import UserError
+
+MOST_EXPANSION = 200
+"""Unpacked bytes per packed byte above which a member is refused as a decompression bomb."""
+ALWAYS_ALLOWED = 16 * 2**20
+"""Unpacked bytes up to which the expansion is not looked at: a blank bitmap shrinks a lot."""
+_ENCRYPTED = 1
+_LOCAL_HEADER = struct.Struct("<4s22xHH")
+_LOCAL_MAGIC = b"PK\x03\x04"
+
+
+class ZipTree:
+    """The folders and files of a zip, with where each member's data is.
+
+    Raises:
+        UserError: The file cannot be read, is no zip, or has encrypted members.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.name = str(path)
+        self.members: dict[str, zipfile.ZipInfo] = {}
+        self._folders: dict[str, set[str]] = {"": set()}
+        self._files: dict[str, list[str]] = {"": []}
+        for info in _directory(path):
+            # Some Windows tools write backslashes, against the specification.
+            name = info.filename.replace("\\", "/")
+            if info.flag_bits & _ENCRYPTED and not info.is_dir():
+                raise UserError(
+                    f"'{name}' is encrypted",
+                    where=self.name,
+                    todo="Unpack the zip with its password and give the folder instead.",
+                )
+            parts = [part for part in name.split("/") if part]
+            if not parts or any(is_hidden(part) for part in parts):
+                continue
+            folders = parts if name.endswith("/") else parts[:-1]
+            self._add_folders(folders)
+            if folders is not parts:
+                self._files["/".join(folders)].append(parts[-1])
+                self.members["/".join(parts)] = info
+
+    def _add_folders(self, parts: Sequence[str]) -> None:
+        for depth, part in enumerate(parts):
+            folder = "/".join(parts[: depth + 1])
+            if folder not in self._folders:
+                self._folders[folder], self._files[folder] = set(), []
+                self._folders["/".join(parts[:depth])].add(part)
+
+    def entries(self, folder: str) -> tuple[Sequence[str], Sequence[str]]:
+        """Names of the folders and of the files in a folder, hidden ones left out, sorted."""
+        return sorted(self._folders[folder]), sorted(set(self._files[folder]))
+
+
+class ImageZip:
+    """Images in the class folders of a zip; the label of an image is the position of its class.
+
+    The members are read without `zipfile`, whose open file has one position: forked workers
+    would share it and read each other's bytes.
+
+    Attributes:
+        classes: Names of the class folders in label order.
+        ignored: Number of files that were left out because they are not images.
+    """
+
+    def __init__(self, tree: ZipTree, listing: ClassListing) -> None:
+        self._path = tree.name
+        self._file = OffsetFiles([tree.path])
+        self._listing = listing
+        self.classes: Sequence[str] = listing.classes
+        self.ignored = listing.ignored
+        members = [tree.members[path] for path in listing.paths]
+        self._places = np.array(
+            [
+                (
+                    info.header_offset,
+                    _bounded(info.compress_size),
+                    _bounded(info.file_size),
+                    info.CRC,
+                )
+                for info in members
+            ],
+            dtype=np.int64,
+        )
+        self._methods = np.array([info.compress_type for info in members], dtype=np.int32)
+
+    def __len__(self) -> int:
+        return len(self._listing.labels)
+
+    def read(self, index: int) -> Record:
+        """One image as it was before it was zipped.
+
+        Raises:
+            CorruptRecord: The member is damaged, packed in an unknown way, empty, or too large
+                for an image.
+        """
+        origin = f"{self._path}, {self._listing.paths[index]}"
+        offset, packed, size, crc = (int(value) for value in self._places[index])
+        try:
+            encoded = self._unpack(offset, packed, size, int(self._methods[index]))
+            if zlib.crc32(encoded) != crc:
+                raise ValueError("its checksum does not match: the zip is damaged")
+        except OSError as error:
+            reason = f"cannot be read: {error.strerror}"
+            raise CorruptRecord(Fault(origin=origin, reason=reason)) from error
+        except (ValueError, zlib.error) as error:
+            raise CorruptRecord(Fault(origin=origin, reason=str(error))) from error
+        return Record(encoded=encoded, label=int(self._listing.labels[index]), origin=origin)
+
+    def _unpack(self, offset: int, packed: int, size: int, method: int) -> bytes:
+        if max(size, packed) > LARGEST_IMAGE:
+            raise ValueError(too_large(max(size, packed)))
+        if size > max(ALWAYS_ALLOWED, MOST_EXPANSION * packed):
+            raise ValueError(f"{packed} bytes that unpack to {size}: refused as a bomb")
+        if not size:
+            raise ValueError("the file is empty")
+        header = self._file.read(0, offset, _LOCAL_HEADER.size)
+        if len(header) < _LOCAL_HEADER.size or not header.startswith(_LOCAL_MAGIC):
+            raise ValueError(
+                f"no member begins at byte {offset}: the zip is damaged or was changed"
+            )
+        _, name_bytes, extra_bytes = _LOCAL_HEADER.unpack(header)
+        start = offset + _LOCAL_HEADER.size + name_bytes + extra_bytes
+        data = self._file.read(0, start, packed)
+        if method == zipfile.ZIP_DEFLATED:
+            stream = zlib.decompressobj(-zlib.MAX_WBITS)
+            data = stream.decompress(data, size + 1)
+        elif method != zipfile.ZIP_STORED:
+            raise ValueError(f"packed with method {method}; stored and deflated can be read")
+        if len(data) != size:
+            raise ValueError(f"has not the {size} bytes that the zip's directory states")
+        return data
+
+
+def _bounded(size: int) -> int:
+    # A zip may state 64-bit sizes, of which the array holds 63; either is refused when read.
+    return min(size, LARGEST_IMAGE + 1)
+
+
+def _directory(path: Path) -> list[zipfile.ZipInfo]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.infolist()
+    except zipfile.BadZipFile as error:
+        raise UserError(
+            f"not a zip, or damaged: {error}",
+            where=str(path),
+            todo="Copy or download the file again; a cut-off download has no directory.",
+        ) from error
+    except (OSError, NotImplementedError, ValueError, UnicodeDecodeError) as error:
+        raise UserError(f"cannot be read: {error}", where=str(path)) from error

@@ -1,0 +1,201 @@
+"""Pictures without classes as samples for a generator: framed, resized, as bytes."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from jumar.data.images.cat_landmarks import CatHeads
+from jumar.data.images.image_set import ImageSet
+from jumar.data.images.picture_tree import Pictures, open_pictures
+from jumar.data.loading.loader_settings import LoaderSettings
+from jumar.data.pixels.decode import EncodedImage
+from jumar.data.pixels.preprocessing import Arrays, ImagePreprocessing
+from jumar.data.pixels.resize import mirror, resize, resize_fast
+from jumar.data.samples import Fetched, ImageSource, Record, SampleKey
+from jumar.errors import UserError
+from jumar.settings import setting
+
+FRAMES = ("squeeze", "square", "head")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PictureData(LoaderSettings):
+    """Where the pictures are, what part of them is shown, and how they become batches."""
+
+    path: str = setting(
+        "digits", "A folder tree or zip of pictures, TFRecord shards, or a registered source."
+    )
+    eval_path: str = setting(
+        "",
+        "Real pictures to compare generated ones with; empty for the training pictures, as scores "
+        "of generators usually are, none to do without.",
+    )
+    match: str = setting(
+        "", "Only pictures whose path fits this pattern, such as *cat/*; empty for all."
+    )
+    eval_samples: int = setting(
+        0, "Compare with the first so many pictures only; 0 for all.", unit="samples", minimum=0
+    )
+    image_size: int = setting(128, "Side of the pictures.", unit="px", minimum=1)
+    frame: str = setting(
+        "squeeze",
+        "squeeze shows the whole picture whatever its shape (the original), square its central "
+        "square, head the cat's head by the landmarks of the Kaggle CAT set.",
+        choices=FRAMES,
+    )
+    resize: str = setting(
+        "legacy",
+        "legacy is the original's bilinear, without averaging; antialias averages.",
+        choices=("legacy", "antialias"),
+    )
+    flip: bool = setting(False, "Mirror half of the training pictures; the original does not.")
+    inception_weights: str = setting(
+        "",
+        "Weights of the network of the Frechet distance (FID), which is then scored too; empty to "
+        "do without it.",
+        unit="path",
+    )
+
+    def preprocessing(self) -> "FramedPictures":
+        """From encoded pictures to values between -1 and 1, by these settings."""
+        middle = (127.5, 127.5, 127.5)
+        return FramedPictures(
+            frame=self.frame, resize=self.resize, flip=self.flip, mean=middle, std=middle
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FramedPictures(ImagePreprocessing):
+    """A part of the picture, resized; the same in training and evaluation but for the mirror.
+
+    Equal treatment matters: what is compared is how real and generated pictures are distributed.
+    Resized values are rounded to bytes, where the original keeps fractions.
+    """
+
+    frame: str = "squeeze"
+
+    def train_image(self, record: Record, image_size: int, random: np.random.Generator) -> Arrays:
+        """One training sample; see `ImagePreprocessing.train_image`."""
+        pixels = self._framed(record, image_size)
+        if self.flip and random.random() < 0.5:
+            pixels = mirror(pixels)
+        return {"image": pixels}
+
+    def eval_image(self, record: Record, image_size: int) -> Arrays:
+        """The same without the mirror."""
+        return {"image": self._framed(record, image_size)}
+
+    def _framed(self, record: Record, image_size: int) -> NDArray[np.uint8]:
+        pixels = EncodedImage(record.encoded).decode(fast=False, reuse=True)
+        height, width = pixels.shape[:2]
+        if self.frame == "square":
+            side = min(height, width)
+            top, left = (height - side) // 2, (width - side) // 2
+            pixels = pixels[top : top + side, left : left + side]
+        elif self.frame == "head":
+            ((ymin, xmin, ymax, xmax),) = record.boxes
+            top, left = round(ymin * height), round(xmin * width)
+            bottom, right = round(ymax * height), round(xmax * width)
+            pixels = pixels[top : max(bottom, top + 1), left : max(right, left + 1)]
+        size = (image_size, image_size)
+        if self.resize == "antialias":
+            return resize_fast(pixels, size)
+        return np.rint(resize(pixels, size)).astype(np.uint8)
+
+
+class PictureSet(ImageSet):
+    """`ImageSet` whose evaluation batches also hold `index`, int64 [N]: the picture's number.
+
+    A generated picture is numbered like the real one that it stands beside, however the set is
+    split into batches and whichever of its pictures cannot be read.
+    """
+
+    def fetch(self, keys: Sequence[SampleKey]) -> Fetched:
+        """The batch of these keys; see `ImageSet.fetch`."""
+        if self.training:
+            return super().fetch(keys)
+        parts = [super(PictureSet, self).fetch([key]) for key in keys]
+        found = [(key.index, p.batch) for key, p in zip(keys, parts, strict=True) if p.batch]
+        faults = [fault for part in parts for fault in part.faults]
+        if not found:
+            return Fetched(batch={}, faults=faults)
+        batch = {name: torch.cat([b[name] for _, b in found]) for name in found[0][1]}
+        batch["index"] = torch.tensor([index for index, _ in found])
+        return Fetched(batch=batch, faults=faults)
+
+
+class Chosen:
+    """Some of the pictures of a source, in its order: an `ImageSource`."""
+
+    classes: Sequence[str] = ()
+
+    def __init__(self, source: ImageSource, indices: NDArray[np.int64]) -> None:
+        self._source = source
+        self._indices = indices
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    def read(self, index: int) -> Record:
+        """One picture; raises as the source does."""
+        return self._source.read(int(self._indices[index]))
+
+
+def open_picture_sets(
+    data: PictureData, *, seed: int, notice: Callable[[str], None] = lambda _: None
+) -> tuple[PictureSet, PictureSet | None]:
+    """The pictures to learn from and those to compare with.
+
+    Args:
+        data: Settings.
+        seed: Of the run.
+        notice: Is told what a user should know, such as files that were left out.
+
+    Returns:
+        Both sets; None for the second where `eval_path` is `none`.
+
+    Raises:
+        UserError: There are no pictures at a path, or none that fits `data.match`.
+    """
+    train = _opened(data, data.path, notice)
+
+    def picture_set(source: ImageSource, training: bool) -> PictureSet:
+        return PictureSet(
+            source,
+            data.preprocessing(),
+            image_size=data.image_size,
+            num_classes=1,
+            seed=seed,
+            training=training,
+        )
+
+    if data.eval_path == "none":
+        return picture_set(train, True), None
+    real = _opened(data, data.eval_path, notice, split="eval") if data.eval_path else train
+    if 0 < data.eval_samples < len(real):
+        real = Chosen(real, np.arange(data.eval_samples))
+    return picture_set(train, True), picture_set(real, False)
+
+
+def _opened(
+    data: PictureData, path: str, notice: Callable[[str], None], *, split: str = "train"
+) -> ImageSource:
+    pictures = open_pictures(path, "eval" if split == "eval" else "train", notice=notice)
+    source: Pictures | CatHeads = pictures
+    if data.frame == "head":
+        source = CatHeads(pictures, Path(path).expanduser())
+    if not data.match:
+        return source
+    fits = [i for i in range(len(source)) if fnmatchcase(source.path(i), data.match)]
+    if not fits:
+        raise UserError(
+            f"none of the {len(source)} pictures fits '{data.match}'",
+            where="data.match",
+            todo=f"The first one is {source.path(0)}.",
+        )
+    return Chosen(source, np.asarray(fits, dtype=np.int64))

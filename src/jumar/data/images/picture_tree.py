@@ -1,0 +1,284 @@
+"""Pictures without classes: wherever they lie below a folder, in a zip, or in TFRecord shards.
+
+`open_pictures` takes what `open_source` takes, except that no class folders are needed: a folder
+of photographs, a folder of clips with their frames, a zip of either. Parts are found as there:
+folders or zips named `train` and `val` (or `validation`, `eval`, `test`).
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from jumar.data.images.class_folders import (
+    IMAGE_SUFFIXES,
+    ClassListing,
+    DiskTree,
+    PackedNames,
+    Tree,
+    files_below,
+    is_image,
+    join,
+)
+from jumar.data.images.image_folder import ImageFolder
+from jumar.data.images.image_shards import ImageShards
+from jumar.data.images.image_zip import ImageZip, ZipTree
+from jumar.data.images.sources import (
+    PART_NAMES,
+    Notice,
+    Split,
+    is_registered,
+    is_shard_name,
+    open_source,
+)
+from jumar.data.records.imagenet_example import picture_of_example
+from jumar.data.samples import ImageSource, Record
+from jumar.errors import UserError
+
+_DIGITS = re.compile("([0-9]+)")
+
+
+class Pictures:
+    """Pictures in a fixed order, every label 0.
+
+    Args:
+        source: Where they are read from.
+        paths: Their paths below the folder or zip, in the order of the source; None where they
+            have none.
+
+    Attributes:
+        classes: Empty.
+    """
+
+    classes: Sequence[str] = ()
+
+    def __init__(self, source: ImageSource, paths: PackedNames | None = None) -> None:
+        self._source = source
+        self._paths = paths
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def path(self, index: int) -> str:
+        """The path below the folder or zip, with `/`; the index itself where there is none."""
+        return str(index) if self._paths is None else self._paths[index]
+
+    def read(self, index: int) -> Record:
+        """One picture, label 0.
+
+        Raises:
+            CorruptRecord: As the source says.
+        """
+        record = self._source.read(index)
+        return Record(encoded=record.encoded, label=0, origin=record.origin)
+
+
+class ShardPictures:
+    """The pictures of TFRecord shards, whether or not the records have labels."""
+
+    classes: Sequence[str] = ()
+
+    def __init__(self, shards: ImageShards) -> None:
+        self._shards = shards
+
+    def __len__(self) -> int:
+        return len(self._shards)
+
+    def read(self, index: int) -> Record:
+        """One picture, label 0.
+
+        Raises:
+            CorruptRecord: The record is damaged or lacks an image.
+        """
+        return picture_of_example(*self._shards.payload(index))
+
+
+def open_pictures(path: str, split: Split, *, notice: Notice = lambda _: None) -> Pictures:
+    """The pictures of one part of a data set, every label 0 and no classes.
+
+    They are in the order of their paths, numbers in names by value: `2.png` is before `10.png`.
+    Hidden files are passed over; other files that are no pictures are counted in a notice. A path
+    without parts gives the same pictures for both splits, as `open_source` does.
+
+    Args:
+        path: A folder, a zip, one picture, TFRecord shards with `image/encoded`, a glob of those,
+            or a registered name; `~` is expanded.
+        split: The part that is wanted.
+        notice: Is told how many files were left out, or what must be unpacked first.
+
+    Returns:
+        A source that is pickled into workers as a block of names, not of pictures.
+
+    Raises:
+        UserError: Nothing is there, or no picture, or what is there is damaged.
+    """
+    place = None if is_registered(path) else _local(path)
+    if place is not None and place.is_dir() and not _has_shards(place):
+        return _from_folder(place, split, notice)
+    if place is not None and place.is_file():
+        if place.suffix.lower() == ".zip":
+            return _from_zip(place, split, notice)
+        if is_image(place.name):
+            return _one_picture(place)
+    source = open_source(path, split, notice=notice)
+    return Pictures(ShardPictures(source) if isinstance(source, ImageShards) else source)
+
+
+def open_all_pictures(path: Path, *, notice: Notice = lambda _: None) -> Pictures:
+    """All pictures of a folder or zip, whatever its folders are called, or one picture.
+
+    Args:
+        path: A folder, a zip or a picture.
+        notice: Is told how many files were left out.
+
+    Raises:
+        UserError: Nothing is there, or no picture, or it cannot be read.
+    """
+    if path.is_dir():
+        tree = DiskTree(path)
+        return _opened(tree, "", lambda names: ImageFolder(path, names), notice)
+    if path.is_file() and path.suffix.lower() == ".zip":
+        packed = ZipTree(path)
+        return _opened(packed, "", lambda names: ImageZip(packed, names), notice)
+    if path.is_file() and is_image(path.name):
+        return _one_picture(path)
+    raise UserError(
+        "neither a folder, a zip nor a picture" if path.exists() else "there is no such file",
+        where=str(path),
+        todo=f"Give a folder or zip with pictures ({', '.join(IMAGE_SUFFIXES)}), or one of them.",
+    )
+
+
+def by_numbers(path: str) -> tuple[tuple[tuple[int, str], ...], ...]:
+    """A key that sorts paths folder by folder, with the numbers in names by value.
+
+    Numbers are compared by length and then as text, so that a name of thousands of digits costs
+    nothing; equal numbers with different zeros in front fall back to the text.
+    """
+    return tuple(_name_key(name) for name in path.split("/"))
+
+
+def _name_key(name: str) -> tuple[tuple[int, str], ...]:
+    # Split at its numbers a name alternates between text and number, so like meets like.
+    parts = _DIGITS.split(name)
+    values = [part.lstrip("0") if place % 2 else part for place, part in enumerate(parts)]
+    key = [(len(value) if place % 2 else 0, value) for place, value in enumerate(values)]
+    return (*key, (-1, ""), (0, name))
+
+
+def _local(path: str) -> Path | None:
+    try:
+        return Path(path).expanduser() if path and "://" not in path else None
+    except RuntimeError:  # no home of that user: open_source says so
+        return None
+
+
+def _has_shards(folder: Path) -> bool:
+    return any(is_shard_name(name) for name in DiskTree(folder).entries("")[1])
+
+
+def _from_folder(folder: Path, split: Split, notice: Notice) -> Pictures:
+    tree = DiskTree(folder)
+    top = _top_folder(tree)
+    part = _part(tree, top, split)
+    zipped = _part_zips(tree, top)
+    if part is not None and split in zipped:
+        raise UserError(
+            f"both '{part}' and '{zipped[split]}' are in it",
+            where=tree.name,
+            todo="Remove one of them, or name the one that is meant.",
+        )
+    if split in zipped:
+        return _from_zip(folder / zipped[split], split, notice)
+    if part is not None:
+        return _opened(tree, part, lambda names: ImageFolder(folder, names), notice)
+    if zipped or _is_divided(tree, top):
+        raise _no_part(tree, split)
+    return _opened(tree, "", lambda names: ImageFolder(folder, names), notice)
+
+
+def _from_zip(path: Path, split: Split, notice: Notice) -> Pictures:
+    tree = ZipTree(path)
+    top = _top_folder(tree)
+    part = _part(tree, top, split)
+    if part is None and _is_divided(tree, top):
+        raise _no_part(tree, split)
+    return _opened(tree, part or "", lambda names: ImageZip(tree, names), notice)
+
+
+def _opened(
+    tree: Tree, root: str, source: Callable[[ClassListing], ImageSource], notice: Notice
+) -> Pictures:
+    pictures: list[str] = []
+    ignored = 0
+    for path in files_below(tree, root):
+        if is_image(path):
+            pictures.append(path)
+        else:
+            ignored += 1
+    where = join(tree.name, root) if root else tree.name
+    if not pictures:
+        raise UserError(
+            "there are no pictures in it",
+            where=where,
+            todo=f"Give a folder or a zip with pictures ({', '.join(IMAGE_SUFFIXES)}) anywhere "
+            "in it, or TFRecord shards.",
+        )
+    if ignored:
+        notice(f"{where}: {ignored} files that are not pictures are left out")
+    listing = _listing(pictures, ignored)
+    return Pictures(source(listing), listing.paths)
+
+
+def _one_picture(path: Path) -> Pictures:
+    listing = _listing([path.name], ignored=0)
+    return Pictures(ImageFolder(path.parent, listing), listing.paths)
+
+
+def _listing(paths: Iterable[str], ignored: int) -> ClassListing:
+    names = PackedNames(sorted(paths, key=by_numbers))
+    return ClassListing(
+        classes=(), paths=names, labels=np.zeros(len(names), dtype=np.int32), ignored=ignored
+    )
+
+
+def _top_folder(tree: Tree) -> str:
+    """The innermost of folders that hold nothing but the next one, as archives wrap theirs."""
+    top = ""
+    while True:
+        folders, files = tree.entries(top)
+        parts = {name for names in PART_NAMES.values() for name in names}
+        if len(folders) != 1 or folders[0].lower() in parts or any(map(is_image, files)):
+            return top
+        top = join(top, folders[0])
+        if top.count("/") > 32:  # a link that points upwards; `files_below` says so
+            return ""
+
+
+def _part(tree: Tree, top: str, split: Split) -> str | None:
+    folders = {name.lower(): name for name in tree.entries(top)[0]}
+    return next((join(top, folders[name]) for name in PART_NAMES[split] if name in folders), None)
+
+
+def _is_divided(tree: Tree, top: str) -> bool:
+    return any(_part(tree, top, split) is not None for split in PART_NAMES)
+
+
+def _part_zips(tree: DiskTree, top: str) -> dict[Split, str]:
+    files = {name.lower(): join(top, name) for name in tree.entries(top)[1]}
+    found: dict[Split, str] = {}
+    for split, names in PART_NAMES.items():
+        zipped = next((files[f"{name}.zip"] for name in names if f"{name}.zip" in files), None)
+        if zipped is not None:
+            found[split] = zipped
+    return found
+
+
+def _no_part(tree: Tree, split: Split) -> UserError:
+    return UserError(
+        f"there are no pictures for {'training' if split == 'train' else 'evaluation'} in it",
+        where=tree.name,
+        todo=f"Expected {' or '.join(PART_NAMES[split])} in it as a folder or zip, or name the "
+        "folder that is meant.",
+    )

@@ -1,0 +1,348 @@
+"""Where images come from: a registered name, class folders, zips of them, or TFRecord shards.
+
+`data.path` may be
+- a registered name (`digits`; `register_source` adds others),
+- a folder of class folders, or a zip of one (one common top folder in it is tolerated),
+- a folder or zip that holds the parts `train` and `val` (or `validation`, `eval`, `test`) as
+  such folders; in a folder they may also be `train.zip` and `val.zip`,
+- a folder of shards named `train-00000-of-00008` and `validation-00000-of-00002`, before or
+  after which the name may have more,
+- one TFRecord file, or a glob of them.
+
+Classes are the names of the class folders, sorted by code point: `10` comes before `2`.
+"""
+
+import glob
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from jumar.data.images.class_folders import DiskTree, Tree, is_hidden, is_image, join, list_classes
+from jumar.data.images.digits import open_digits
+from jumar.data.images.image_folder import ImageFolder
+from jumar.data.images.image_shards import (
+    SHARD_NAME,
+    ImageShards,
+    check_none_missing,
+    check_one_set,
+)
+from jumar.data.images.image_zip import ImageZip, ZipTree
+from jumar.data.records.tfrecord_cache import is_record_file
+from jumar.data.samples import CorruptRecord, ImageSource
+from jumar.errors import UserError, nearest
+
+Split = Literal["train", "eval"]
+"""The part of a data set: what is learned from, and what is scored on."""
+SourceOpener = Callable[[Split], ImageSource]
+Notice = Callable[[str], None]
+"""Is told what a user should know and no program needs: files left out, files unpacked."""
+
+PART_NAMES: Mapping[Split, Sequence[str]] = {
+    "train": ("train",),
+    "eval": ("val", "validation", "eval", "test"),
+}
+"""Names of a part's folder, zip or shards in any case; the first that is there is taken."""
+RECORD_SUFFIXES = (".tfrecord", ".tfrecords", ".tfrec")
+
+_WORD = re.compile(r"[a-z]+")
+_registered: dict[str, SourceOpener] = {"digits": open_digits}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Contents:
+    """What was found at a path: parts, or one undivided set."""
+
+    parts: Mapping[Split, Callable[[], ImageSource]] = field(default_factory=dict)
+    whole: Callable[[], ImageSource] | None = None
+
+
+def register_source(name: str, opener: SourceOpener) -> None:
+    """Make `data.path=name` open a source of one's own.
+
+    Args:
+        name: A word that is no path.
+        opener: Called with the split; returns its source, which is pickled into workers.
+
+    Raises:
+        UserError: The name is taken by another opener, or looks like a path.
+    """
+    if not name or any(character in name for character in "/\\*?[~."):
+        raise UserError(
+            f"'{name}' cannot name a source", todo="Use one word without / \\ * ? [ ~ ."
+        )
+    if _registered.get(name, opener) is not opener:
+        raise UserError(f"a source named '{name}' is there already", todo="Choose another name.")
+    _registered[name] = opener
+
+
+def is_registered(name: str) -> bool:
+    """Whether `data.path=name` is a registered source."""
+    return name in _registered
+
+
+def open_source(path: str, split: Split, *, notice: Notice = lambda _: None) -> ImageSource:
+    """The images of one part of a data set.
+
+    A path without parts gives the same images for both splits, because it may be what the user
+    named for just this one; `check_pair` finds out when training and evaluation share them.
+
+    Args:
+        path: What `data.path` or `data.eval_path` says; `~` is expanded.
+        split: The part that is wanted.
+        notice: Is told which files were left out or must be unpacked first.
+
+    Raises:
+        UserError: Nothing is there, or nothing that fits, or what is there is damaged.
+    """
+    if path in _registered:
+        return _registered[path](split)
+    contents = _find(path, notice)
+    if split in contents.parts:
+        return contents.parts[split]()
+    if contents.whole is not None:
+        return contents.whole()
+    names = " or ".join(PART_NAMES[split])
+    raise UserError(
+        f"there are no images for {'training' if split == 'train' else 'evaluation'} in it",
+        where=path,
+        todo=f"Expected {names} in it as a folder, zip or shards"
+        + ("." if split == "train" else ", or set data.eval_path to where they are."),
+    )
+
+
+def splits_of(path: str) -> Sequence[Split]:
+    """The parts that a path holds; empty where it is one undivided set."""
+    if path in _registered:
+        return ("train", "eval")
+    parts = _find(path, lambda _: None).parts
+    return tuple(split for split in PART_NAMES if split in parts)
+
+
+def check_pair(train: ImageSource, evaluation: ImageSource) -> None:
+    """That two sources can serve as training and evaluation data of one model.
+
+    Raises:
+        UserError: Their classes differ, so that one label would mean two things; or they are
+            the same images, so that the score would be that of a memory.
+    """
+    if train.classes and evaluation.classes and tuple(train.classes) != tuple(evaluation.classes):
+        only_train = [name for name in train.classes if name not in set(evaluation.classes)]
+        only_eval = [name for name in evaluation.classes if name not in set(train.classes)]
+        raise UserError(
+            f"the classes of training ({len(train.classes)}) and evaluation "
+            f"({len(evaluation.classes)}) differ: only in training {_few(only_train)}, only in "
+            f"evaluation {_few(only_eval)}",
+            where="data.path and data.eval_path",
+            todo="Labels are positions in the sorted class names, so both need the same folders.",
+        )
+    if len(train) == len(evaluation) and len(train) and _ends(train) == _ends(evaluation):
+        raise UserError(
+            "evaluation would use the training images themselves",
+            where="data.eval_path",
+            todo="Set it to other images, or put train and val folders into data.path.",
+        )
+
+
+def _few(names: Sequence[str]) -> str:
+    return (", ".join(names[:3]) + (", ..." if len(names) > 3 else "")) or "none"
+
+
+def _ends(source: ImageSource) -> Sequence[str]:
+    """Where the first and the last image come from, however the path to them was written."""
+    origins: list[str] = []
+    for index in (0, len(source) - 1):
+        try:
+            origins.append(source.read(index).origin)
+        except CorruptRecord as error:
+            origins.append(error.fault.origin)
+    return [str(Path(origin).resolve()) for origin in origins]
+
+
+def _find(path: str, notice: Notice) -> _Contents:
+    if not path:
+        raise UserError(
+            "no path is given", where="data.path", todo=f"Name images, or one of: {_names()}."
+        )
+    if "://" in path:
+        raise UserError(
+            "only local paths can be read", where=path, todo="Copy the data to a local disk first."
+        )
+    try:
+        place = Path(path).expanduser()
+    except RuntimeError as error:
+        raise UserError(str(error), where=path) from error
+    if place.is_dir():
+        return _find_in_folder(place, notice)
+    if place.exists():
+        return _find_in_file(place, notice)
+    if glob.has_magic(path):
+        return _find_by_glob(str(place), notice)
+    close = nearest(path, _registered)
+    hint = f"Did you mean '{close}'? " if close else ""
+    raise UserError(
+        "there is no such file or folder",
+        where=path,
+        todo=f"{hint}Give a folder, a zip, TFRecord shards, or one of: {_names()}.",
+    )
+
+
+def _names() -> str:
+    return ", ".join(sorted(_registered))
+
+
+def _find_by_glob(pattern: str, notice: Notice) -> _Contents:
+    matches = [Path(match) for match in sorted(glob.glob(pattern, recursive=True))]  # noqa: PTH207 - absolute patterns
+    if not matches:
+        raise UserError("no file matches", where=pattern)
+    for match in matches:
+        if not match.is_file() or match.suffix.lower() == ".zip" or not is_record_file(match):
+            raise UserError(
+                f"matches '{match}', which is not a TFRecord file",
+                where=pattern,
+                todo="A glob takes TFRecord shards only; name a folder or a zip without one.",
+            )
+    check_one_set(matches)
+    return _Contents(whole=partial(ImageShards, matches, notice))
+
+
+def _find_in_file(path: Path, notice: Notice) -> _Contents:
+    if path.suffix.lower() == ".zip":
+        tree = ZipTree(path)
+        return _find_in_tree(tree, partial(_open_zip, tree, notice=notice))
+    if path.is_file() and not is_image(path.name) and is_record_file(path):
+        return _Contents(whole=partial(ImageShards, [path], notice))
+    raise UserError(
+        "this file is neither a zip nor TFRecord",
+        where=str(path),
+        todo="Give a folder of class folders, a zip of one, or TFRecord shards.",
+    )
+
+
+def _find_in_folder(path: Path, notice: Notice) -> _Contents:
+    tree = DiskTree(path)
+    _, files = tree.entries("")
+    if shards := [path / name for name in files if is_shard_name(name)]:
+        return _find_shards(shards, notice)
+    zips = {Path(name).stem.lower(): path / name for name in files if name.lower().endswith(".zip")}
+    parts: dict[Split, Callable[[], ImageSource]] = {}
+    top = _top_folder(tree)
+    for split, names in PART_NAMES.items():
+        folder = _part_folder(tree, top, names)
+        zipped = next((zips[name] for name in names if name in zips), None)
+        if folder and zipped:
+            raise UserError(
+                f"both '{folder}' and '{zipped.name}' are in it",
+                where=str(path),
+                todo="Remove one of them, or name the one that is meant in data.path or "
+                "data.eval_path.",
+            )
+        if folder:
+            parts[split] = partial(_open_part, path / folder, split, notice)
+        elif zipped:
+            parts[split] = partial(_open_part, zipped, split, notice)
+    if parts:
+        return _Contents(parts=parts)
+    return _Contents(whole=partial(_open_folder, tree, top, notice=notice))
+
+
+def _open_part(path: Path, split: Split, notice: Notice) -> ImageSource:
+    """A part that is a folder or zip of its own; nested parts must be those of the same split."""
+    contents = _find_in_folder(path, notice) if path.is_dir() else _find_in_file(path, notice)
+    opener = contents.parts.get(split, contents.whole)
+    if opener is None:
+        raise UserError(
+            f"what is in here is named as another part than {split}",
+            where=str(path),
+            todo="Move or rename it, so that folder and content are named as the same part.",
+        )
+    return opener()
+
+
+def _find_in_tree(tree: Tree, open_at: Callable[[str], ImageSource]) -> _Contents:
+    top = _top_folder(tree)
+    parts: dict[Split, Callable[[], ImageSource]] = {}
+    for split, names in PART_NAMES.items():
+        if folder := _part_folder(tree, top, names):
+            parts[split] = partial(open_at, folder)
+    return _Contents(parts=parts) if parts else _Contents(whole=partial(open_at, top))
+
+
+def _top_folder(tree: Tree) -> str:
+    """The only folder of a tree where that is no part or class but a wrapping around folders."""
+    folders, _ = tree.entries("")
+    parts = {name for names in PART_NAMES.values() for name in names}
+    if len(folders) != 1 or folders[0].lower() in parts:
+        return ""
+    inner, files = tree.entries(folders[0])
+    return folders[0] if inner and not any(is_image(name) for name in files) else ""
+
+
+def _part_folder(tree: Tree, top: str, names: Sequence[str]) -> str:
+    """The folder of a part: one with such a name that holds folders or shards.
+
+    A lone folder `train` with images in it is a class of vehicles. With a `val` beside it, it is
+    a part whose images lack class folders, which is an error to be told.
+    """
+    folders = {name.lower(): name for name in tree.entries(top)[0]}
+    divided = all(any(name in folders for name in known) for known in PART_NAMES.values())
+    for name in names:
+        if name in folders:
+            folder = join(top, folders[name])
+            inner, files = tree.entries(folder)
+            if divided or inner or any(is_shard_name(file) for file in files):
+                return folder
+    return ""
+
+
+def _open_folder(tree: DiskTree, root: str, *, notice: Notice) -> ImageSource:
+    source = ImageFolder(tree.root, list_classes(tree, root))
+    _tell_ignored(source.ignored, join(tree.name, root) if root else tree.name, notice)
+    return source
+
+
+def _open_zip(tree: ZipTree, root: str, *, notice: Notice) -> ImageSource:
+    source = ImageZip(tree, list_classes(tree, root))
+    _tell_ignored(source.ignored, tree.name, notice)
+    return source
+
+
+def _tell_ignored(count: int, where: str, notice: Notice) -> None:
+    if count:
+        notice(f"{where}: {count} files that are not images of a class are left out")
+
+
+def is_shard_name(name: str) -> bool:
+    """Whether a file counts as TFRecord, by its name."""
+    if is_hidden(name) or is_image(name) or name.lower().endswith(".zip"):
+        return False
+    stem = name.lower().removesuffix(".gz").removesuffix(".zlib")
+    return SHARD_NAME.match(name) is not None or stem.endswith(RECORD_SUFFIXES)
+
+
+def _find_shards(shards: Sequence[Path], notice: Notice) -> _Contents:
+    parts: dict[Split, Callable[[], ImageSource]] = {}
+    for split, names in PART_NAMES.items():
+        for name in names:
+            chosen = [path for path in shards if name in _WORD.findall(path.name.lower())]
+            if chosen:
+                parts[split] = partial(_open_shard_set, chosen, notice)
+                break
+    if parts:
+        return _Contents(parts=parts)
+    stems = sorted({match["stem"] for path in shards if (match := SHARD_NAME.match(path.name))})
+    if len(stems) > 1:
+        raise UserError(
+            f"shards of several sets are in it: {_few(stems)}",
+            where=str(shards[0].parent),
+            todo=f"Give a glob that takes one of them, for instance '{stems[0]}-*'.",
+        )
+    return _Contents(whole=partial(_open_shard_set, list(shards), notice))
+
+
+def _open_shard_set(paths: Sequence[Path], notice: Notice) -> ImageSource:
+    check_one_set(paths)
+    check_none_missing(paths)
+    return ImageShards(paths, notice)

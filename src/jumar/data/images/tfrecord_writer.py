@@ -1,0 +1,365 @@
+"""ImageNet-style TFRecord shards from any image source.
+
+Images are copied byte for byte: a CMYK JPEG stays one, and a PNG stays a PNG.
+"""
+
+import errno
+import fcntl
+import gzip
+import os
+import random
+import shutil
+import time
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+from typing import BinaryIO, Literal, cast
+
+from jumar.data.images.image_shards import BACKGROUND, LABELS_FILE, read_class_names
+from jumar.data.images.sources import Notice, Split, check_pair, open_source, splits_of
+from jumar.data.records.imagenet_example import example_of_record
+from jumar.data.records.tfrecord import frame
+from jumar.data.samples import CorruptRecord, ImageSource
+from jumar.errors import UserError
+
+Prefix = Literal["train", "validation"]
+Compression = Literal["none", "gzip"]
+Progress = Callable[[int, int], None]
+"""Called with the images written and their total, from the calling thread, twice a second."""
+
+PREFIXES: dict[Split, Prefix] = {"train": "train", "eval": "validation"}
+MOST_SHARDS = 99999
+_ORDER_SEED = 0
+_REPORT_S = 0.5
+_GZIP_LEVEL = 1
+_RECORD_OVERHEAD = 600
+_SIZE_SAMPLES = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """What was written of one part of a data set."""
+
+    prefix: Prefix
+    files: Sequence[Path]
+    images: int
+    bytes: int
+    classes: Sequence[str]
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Part:
+    source: ImageSource
+    prefix: Prefix
+    shards: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Manner:
+    """How all parts of one conversion are written."""
+
+    workers: int
+    label_offset: int
+    compression: Compression
+
+
+def convert_to_tfrecords(
+    path: str,
+    destination: Path,
+    *,
+    shards: int,
+    eval_shards: int | None = None,
+    workers: int = 1,
+    label_offset: int = 0,
+    compression: Compression = "none",
+    progress: Progress | None = None,
+    notice: Notice = lambda _: None,
+) -> Sequence[Summary]:
+    """Write every part of a data set as TFRecord shards; an undivided one as `train`.
+
+    Args:
+        path: What `jumar.data.images.sources.open_source` takes.
+        destination: Folder of the shards; made when it is not there.
+        shards: Number of training shards.
+        eval_shards: Number of validation shards; None for shards as large as those of training.
+        workers: Threads that read and write.
+        label_offset: 1 for labels from 1 with 0 as background, as ImageNet's are; otherwise 0.
+        compression: Of whole shards.
+        progress: Is told images written and their total over all parts.
+        notice: Is told what a user should know.
+
+    Raises:
+        UserError: As `write_tfrecords`, `open_source` and `check_pair`.
+    """
+    splits: Sequence[Split] = splits_of(path) or ("train",)
+    sources: dict[Split, ImageSource] = {
+        split: open_source(path, split, notice=notice) for split in splits
+    }
+    counts: dict[Split, int] = {"train": shards, "eval": eval_shards or shards}
+    if eval_shards is None and len(sources) == 2:
+        share = len(sources["eval"]) / max(1, len(sources["train"]))
+        counts["eval"] = max(1, round(shards * share))
+    parts = [
+        _Part(source=source, prefix=PREFIXES[split], shards=counts[split])
+        for split, source in sources.items()
+    ]
+    if len(parts) == 2:
+        check_pair(parts[0].source, parts[1].source)
+    manner = _Manner(workers=workers, label_offset=label_offset, compression=compression)
+    return _write_parts(parts, destination, manner, progress)
+
+
+def write_tfrecords(
+    source: ImageSource,
+    destination: Path,
+    *,
+    shards: int,
+    split_prefix: Prefix,
+    workers: int = 1,
+    label_offset: int = 0,
+    compression: Compression = "none",
+    progress: Progress | None = None,
+) -> Summary:
+    """Write an image source as `PREFIX-00000-of-0000N` shards and its classes as `labels.txt`.
+
+    The images are put into one fixed random order, so that every shard has images of every
+    class; which bytes are in which file depends on the source and `shards` alone. Shards are
+    written into a hidden folder in the destination and renamed when all are complete; after an
+    error or Ctrl-C that folder is gone, after a kill the next call clears it.
+
+    Args:
+        source: Read from several threads at once.
+        destination: Folder of the shards; made when it is not there.
+        shards: Number of files.
+        split_prefix: Begin of the file names.
+        workers: Threads; one shard is written by one of them.
+        label_offset: Added to the labels: 0 or 1. With 1, class 0 is named `background`.
+        compression: `gzip` packs whole files and adds `.gz` to their names.
+        progress: Is told images written and their total.
+
+    Raises:
+        UserError: An image cannot be read, shards of this part are there already, their
+            classes differ from those in `labels.txt`, or the disk is too small or full.
+    """
+    part = _Part(source=source, prefix=split_prefix, shards=shards)
+    manner = _Manner(workers=workers, label_offset=label_offset, compression=compression)
+    return _write_parts([part], destination, manner, progress)[0]
+
+
+def _write_parts(
+    parts: Sequence[_Part], destination: Path, manner: _Manner, progress: Progress | None
+) -> list[Summary]:
+    for part in parts:
+        _check_request(part, destination, manner.label_offset)
+    total, done = sum(len(part.source) for part in parts), 0
+    summaries: list[Summary] = []
+    try:
+        with _workplace(destination) as place:
+            _check_disk(parts, destination)
+            for part in parts:
+                job = _Job(part, manner, place, done, total)
+                summaries.append(job.run(progress, destination))
+                done += len(part.source)
+            _move(place, destination)
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        raise UserError(
+            "the disk is full" if full else f"cannot be written: {error.strerror}",
+            where=str(destination),
+            todo="Nothing was left there. Free some space or choose another folder.",
+        ) from error
+    return summaries
+
+
+class _Job:
+    """The threads that write one part, and how far they are."""
+
+    def __init__(self, part: _Part, manner: _Manner, place: Path, before: int, total: int) -> None:
+        self._part = part
+        self._manner = manner
+        self._place = place
+        self._before = before
+        self._total = total
+        self._names = _class_names(part.source, manner.label_offset)
+        self._stop = Event()
+        self._done = [0] * part.shards
+        self._order = list(range(len(part.source)))
+        random.Random(_ORDER_SEED).shuffle(self._order)
+
+    def run(self, progress: Progress | None, destination: Path) -> Summary:
+        """Write all shards; on an error or Ctrl-C stop the threads before passing it on."""
+        part, started = self._part, time.monotonic()
+        suffix = ".gz" if self._manner.compression == "gzip" else ""
+        names = [
+            f"{part.prefix}-{number:05}-of-{part.shards:05}{suffix}"
+            for number in range(part.shards)
+        ]
+        workers = max(1, min(self._manner.workers, part.shards))
+        with ThreadPoolExecutor(max_workers=workers) as pool:
+            running: set[Future[None]] = {
+                pool.submit(self._write_shard, number, self._place / name)
+                for number, name in enumerate(names)
+            }
+            try:
+                while running:
+                    finished, running = wait(running, _REPORT_S, FIRST_EXCEPTION)
+                    for future in finished:
+                        future.result()
+                    if progress:
+                        progress(self._before + sum(self._done), self._total)
+            except BaseException:
+                self._stop.set()
+                raise
+        if self._names:
+            lines = (f"{label}:{name}\n" for label, name in enumerate(self._names))
+            (self._place / LABELS_FILE).write_text(
+                "".join(lines), encoding="utf-8", errors="surrogateescape"
+            )
+        return Summary(
+            prefix=part.prefix,
+            files=[destination / name for name in names],
+            images=len(part.source),
+            bytes=sum((self._place / name).stat().st_size for name in names),
+            classes=part.source.classes,
+            seconds=time.monotonic() - started,
+        )
+
+    def _write_shard(self, number: int, path: Path) -> None:
+        begin, end = (len(self._order) * edge // self._part.shards for edge in (number, number + 1))
+        with path.open("xb", buffering=2**20) as file, self._packed(file) as stream:
+            for index in self._order[begin:end]:
+                if self._stop.is_set():
+                    return
+                payload = self._payload(index)
+                header, footer = frame(payload)
+                stream.write(header)
+                stream.write(payload)
+                stream.write(footer)
+                self._done[number] += 1
+
+    @contextmanager
+    def _packed(self, file: BinaryIO) -> Generator[BinaryIO, None, None]:
+        if self._manner.compression == "none":
+            yield file
+            return
+        # Neither name nor time go into the file: the same images shall give the same bytes.
+        with gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0) as packed:
+            yield cast(BinaryIO, packed)
+
+    def _payload(self, index: int) -> bytes:
+        try:
+            record = self._part.source.read(index)
+            return example_of_record(record, self._manner.label_offset, self._names)
+        except (CorruptRecord, ValueError) as error:
+            fault = error.fault if isinstance(error, CorruptRecord) else None
+            raise UserError(
+                fault.reason if fault else str(error),
+                where=fault.origin if fault else f"image {index}",
+                todo="Repair or remove this image. Nothing was written.",
+            ) from error
+
+
+def _check_request(part: _Part, destination: Path, label_offset: int) -> None:
+    source, prefix, shards = part.source, part.prefix, part.shards
+    if not 1 <= shards <= MOST_SHARDS:
+        raise UserError(f"{shards} shards", where="--shards", todo=f"Allowed: 1 to {MOST_SHARDS}.")
+    if shards > len(source):
+        raise UserError(
+            f"{len(source)} {prefix} images cannot fill {shards} shards",
+            where="--shards",
+            todo=f"At most {len(source)}; some hundred images a shard are usual.",
+        )
+    if label_offset not in (0, 1):
+        raise UserError(f"a label offset of {label_offset}", todo="Allowed: 0 or 1.")
+    if destination.exists() and not destination.is_dir():
+        raise UserError("is a file, not a folder", where=str(destination))
+    if destination.is_dir():
+        there = sorted(path.name for path in destination.glob(f"{prefix}-*-of-*"))
+        if there:
+            raise UserError(
+                f"{len(there)} {prefix} shards are there already, '{there[0]}' first",
+                where=str(destination),
+                todo="Remove them, or choose another folder.",
+            )
+    names, earlier = _class_names(source, label_offset), read_class_names(destination / LABELS_FILE)
+    if names and earlier and tuple(names) != earlier:
+        raise UserError(
+            f"the {len(earlier)} classes in it are not those of the images to be written "
+            f"({len(names)})",
+            where=str(destination / LABELS_FILE),
+            todo="Both parts need the same classes; choose another folder, or mend the folders.",
+        )
+
+
+def _class_names(source: ImageSource, label_offset: int) -> Sequence[str]:
+    names = [BACKGROUND] * label_offset + list(source.classes) if source.classes else []
+    for name in names:
+        if "\n" in name or "\r" in name:
+            raise UserError(f"the class name {name!r} has a line break", todo="Rename its folder.")
+    return names
+
+
+def _check_disk(parts: Sequence[_Part], destination: Path) -> None:
+    needed = 0
+    for part in parts:
+        sizes = [_RECORD_OVERHEAD]
+        for index in range(0, len(part.source), max(1, len(part.source) // _SIZE_SAMPLES)):
+            with suppress(CorruptRecord):
+                sizes.append(_RECORD_OVERHEAD + len(part.source.read(index).encoded))
+        needed += sum(sizes) * len(part.source) // len(sizes)
+    free = shutil.disk_usage(destination).free
+    if needed > free:
+        raise UserError(
+            f"about {needed / 2**30:,.1f} GiB are needed and {free / 2**30:,.1f} GiB are free",
+            where=str(destination),
+            todo="Free some space, or choose a folder on another disk.",
+        )
+
+
+@contextmanager
+def _workplace(destination: Path) -> Generator[Path, None, None]:
+    """An empty hidden folder in the destination that one process at a time has.
+
+    It is gone afterwards, with the destination where that was made for it and stayed empty.
+    """
+    made = not destination.exists()
+    destination.mkdir(parents=True, exist_ok=True)
+    place = destination / ".writing"
+    place.mkdir(exist_ok=True)
+    descriptor = os.open(place, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UserError(
+                "another process is writing shards there", where=str(destination)
+            ) from error
+        for left_over in place.iterdir():
+            left_over.unlink()
+        try:
+            yield place
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+            if made:
+                with suppress(OSError):
+                    destination.rmdir()
+    finally:
+        os.close(descriptor)
+
+
+def _move(place: Path, destination: Path) -> None:
+    moved: list[Path] = []
+    try:
+        for path in sorted(place.iterdir()):
+            target = destination / path.name
+            if not target.exists():
+                moved.append(target)
+            path.rename(target)
+    except BaseException:
+        for target in moved:
+            target.unlink(missing_ok=True)
+        raise

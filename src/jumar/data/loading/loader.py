@@ -1,0 +1,301 @@
+"""From sample sets to a stream of batches, in the main process or through workers.
+
+A run has one loader from its first step to its last: it does not stop at the end of an epoch,
+and starting in the middle costs nothing, because the keys of a step follow from its number.
+
+Workers ignore SIGINT and SIGTERM, which a terminal or a scheduler sends to every process: the
+main process decides when to stop, and needs the workers until then.
+"""
+
+import atexit
+import gc
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from multiprocessing.process import BaseProcess
+from typing import Any, NamedTuple
+
+import torch
+from torch.utils.data import DataLoader, Dataset, get_worker_info
+
+from jumar.data.loading.faults import FaultTally
+from jumar.data.loading.sampler import batch_keys, evaluation_keys, steps_per_epoch
+from jumar.data.loading.shared_batches import BatchPacker, BatchUnpacker, PackedBatch
+from jumar.data.samples import Batch, Fault, SampleKey, SampleSet
+from jumar.errors import UserError
+
+MOST_WORKERS = 16
+"""Of one rank, when chosen by us; more rarely help and each takes memory."""
+
+
+class _Parcel(NamedTuple):
+    """What a worker sends.
+
+    Attributes:
+        content: The batch.
+        faults: Met while it was made.
+        error: An error for the user as (what, where, todo). It travels as a value, because an
+            exception that is raised in a worker arrives as another one, whose message is a
+            traceback.
+    """
+
+    content: Batch | PackedBatch
+    faults: tuple[Fault, ...] = ()
+    error: tuple[str, str, str] | None = None
+
+
+_Running = tuple[Iterator[_Parcel], Sequence[BaseProcess]]
+
+
+def resolve_workers(requested: int, *, local_world: int, on_cpu: bool) -> int:
+    """The number of worker processes of a rank.
+
+    Args:
+        requested: What the settings say; -1 to choose.
+        local_world: Ranks on this machine, which share its cores.
+        on_cpu: Whether the model computes on the same cores. Then one worker for each 16 cores
+            is enough, and none is better than taking the only core.
+    """
+    if requested >= 0:
+        return requested
+    cores = max(1, _usable_cores() // max(1, local_world))
+    if on_cpu:
+        return 0 if cores == 1 else max(1, cores // 16)
+    return min(cores, MOST_WORKERS)
+
+
+def train_batches(
+    samples: SampleSet,
+    *,
+    seed: int,
+    first_step: int,
+    last_step: int,
+    batch_per_rank: int,
+    rank: int = 0,
+    world: int = 1,
+    workers: int = 0,
+    tally: FaultTally,
+    pin_memory: bool = False,
+    prefetch: int = 2,
+) -> Iterator[Batch]:
+    """The batches of the steps first_step to last_step - 1 of one rank.
+
+    Args:
+        samples: Training samples.
+        seed: Decides the order.
+        first_step: First step, counted from 0 over the whole run.
+        last_step: The step before which the stream ends.
+        batch_per_rank: Samples in a batch.
+        rank: This rank.
+        world: Number of ranks.
+        workers: Processes; 0 makes the batches in this one.
+        tally: Counts unreadable samples; a batch with too many is never delivered.
+        pin_memory: Whether batches are put into pinned memory for an accelerator.
+        prefetch: Batches made ahead by each worker.
+
+    Raises:
+        UserError: The set is smaller than a global batch, too many samples cannot be read, or a
+            worker was killed.
+    """
+    size = len(samples)
+    steps_per_epoch(size, batch_per_rank * world)  # raises now instead of in the middle
+    keys_of = partial(
+        batch_keys, seed, size=size, batch_per_rank=batch_per_rank, rank=rank, world=world
+    )
+    keys = _StepKeys(range(first_step, last_step), keys_of)
+    return _batches(samples, keys, workers, tally, pin_memory, prefetch)
+
+
+def eval_batches(
+    samples: SampleSet,
+    *,
+    batch: int,
+    rank: int = 0,
+    world: int = 1,
+    workers: int = 0,
+    tally: FaultTally,
+    pin_memory: bool = False,
+    prefetch: int = 2,
+) -> Iterator[Batch]:
+    """One rank's share of the samples, in batches of at most `batch`; over all ranks each once.
+
+    The arguments are those of `train_batches`. A batch of which nothing can be read is left out.
+
+    Raises:
+        UserError: Too many samples cannot be read, or a worker was killed.
+    """
+    keys = list(evaluation_keys(len(samples), batch, rank, world))
+    return _batches(samples, keys, workers, tally, pin_memory, prefetch)
+
+
+class _StepKeys:
+    """The keys of each step, made when they are asked for: a permutation is long."""
+
+    def __init__(self, steps: range, keys_of: Callable[[int], list[SampleKey]]) -> None:
+        self._steps = steps
+        self._keys_of = keys_of
+
+    def __iter__(self) -> Iterator[list[SampleKey]]:
+        return map(self._keys_of, self._steps)
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+
+class _Fetcher(Dataset[Any]):
+    """A sample set as torch's DataLoader wants it."""
+
+    def __init__(self, samples: SampleSet, prefetch: int) -> None:
+        self._samples = samples
+        self._prefetch = prefetch
+        self._packer: BatchPacker | None = None
+
+    def __getitem__(self, index: Any) -> Any:
+        raise NotImplementedError("samples are fetched by whole batches")
+
+    def __getitems__(self, keys: Sequence[SampleKey]) -> _Parcel:
+        try:
+            fetched = self._samples.fetch(keys)
+            return _Parcel(self._sendable(fetched.batch), tuple(fetched.faults))
+        except UserError as error:
+            return _Parcel({}, error=(error.what, error.where, error.todo))
+
+    def _sendable(self, batch: Batch) -> Batch | PackedBatch:
+        worker = get_worker_info()
+        if worker is None:
+            return batch
+        if self._packer is None:
+            # One buffer for each batch ahead, one for the batch that the receiver is copying.
+            self._packer = BatchPacker(worker.id, self._prefetch + 1)
+        return self._packer.pack(batch)
+
+
+def _batches(
+    samples: SampleSet,
+    keys: Iterable[list[SampleKey]],
+    workers: int,
+    tally: FaultTally,
+    pin_memory: bool,
+    prefetch: int,
+) -> Iterator[Batch]:
+    loader: DataLoader[Any] = DataLoader(
+        _Fetcher(samples, prefetch),
+        batch_sampler=keys,
+        num_workers=workers,
+        collate_fn=_as_it_is,
+        prefetch_factor=prefetch if workers else None,
+        worker_init_fn=_start_worker,
+        # Fork shares the index of a large source between workers; spawn would copy it to each.
+        multiprocessing_context="fork" if workers and sys.platform == "linux" else None,
+        # Without a generator of its own the loader would draw its base seed from torch's global
+        # one, and the model's dropout would depend on how often loaders were started.
+        generator=torch.Generator(),
+    )
+    unpacker = BatchUnpacker(pin_memory=pin_memory)
+    with _running(loader) as (parcels, processes):
+        while True:
+            try:
+                content, faults, error = next(parcels)
+            except StopIteration:
+                return
+            except RuntimeError as failure:
+                death = _worker_death(processes)
+                if death is None:
+                    raise
+                raise death from failure
+            if error is not None:
+                what, where, todo = error
+                raise UserError(what, where=where, todo=todo)
+            if isinstance(content, PackedBatch):
+                batch = unpacker.unpack(content)
+            elif pin_memory:
+                batch = {name: tensor.pin_memory() for name, tensor in content.items()}
+            else:
+                batch = content
+            tally.add(faults)
+            if batch:
+                yield batch
+
+
+@contextmanager
+def _running(loader: DataLoader[Any]) -> Generator[_Running, None, None]:
+    """A loader's iterator and its workers, which are gone when the block is left."""
+    others = set(multiprocessing.active_children())
+    with _signals_held():
+        parcels: Iterator[_Parcel] = iter(loader)
+    processes = [child for child in multiprocessing.active_children() if child not in others]
+
+    def stop() -> None:
+        shutdown = getattr(parcels, "_shutdown_workers", None)
+        if shutdown is not None:
+            shutdown()
+        for process in processes:
+            if process.is_alive():
+                process.kill()  # SIGTERM is ignored
+                process.join()
+
+    # If the interpreter ends while the block is open, multiprocessing would send the workers a
+    # SIGTERM and wait for ever; exit functions run in reverse order, so this one comes first.
+    atexit.register(stop)
+    try:
+        yield parcels, processes
+    finally:
+        stop()
+        atexit.unregister(stop)
+
+
+@contextmanager
+def _signals_held() -> Generator[None, None, None]:
+    """While workers start: no signal reaches them before they ignore it, and torch does not get
+    to raise its own error about a dead worker in whatever the main process is doing.
+    """
+    stopping = {signal.SIGINT, signal.SIGTERM}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, stopping)
+    on_child = signal.getsignal(signal.SIGCHLD)
+    try:
+        yield
+    finally:
+        if on_child is not None and signal.getsignal(signal.SIGCHLD) is not on_child:
+            signal.signal(signal.SIGCHLD, on_child)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _start_worker(_: int) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
+    # What the fork inherited is never garbage; looking through it would copy its pages.
+    gc.freeze()
+
+
+def _worker_death(processes: Sequence[BaseProcess]) -> UserError | None:
+    """Why a worker may have died; None where all live or left by themselves."""
+    ended = [process.exitcode for process in processes if process.exitcode not in (None, 0)]
+    if not ended:
+        return None
+    code = ended[0] or 0
+    name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+    likely = {
+        "SIGKILL": "Most likely the machine ran out of memory: take fewer workers or a smaller "
+        "batch (data.workers, data.batch_size), or look into the kernel's log.",
+        "SIGBUS": "Most likely shared memory is full: enlarge /dev/shm (docker run --shm-size) "
+        "or take fewer workers (data.workers).",
+    }
+    return UserError(
+        f"a worker process that prepares batches was ended by the system ({name})",
+        todo=likely.get(name, "Try data.workers=0, which prepares batches in the main process."),
+    )
+
+
+def _as_it_is(parcel: Any) -> Any:
+    return parcel
+
+
+def _usable_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,185 @@
+"""TFRecord files: framing, checksums, and an index for reading any record.
+
+A record is the length of its payload (u64, little-endian), the masked CRC-32C of those eight
+bytes, the payload, and the masked CRC-32C of the payload. Facts: TensorFlow,
+core/lib/io/record_writer.h and core/lib/hash/crc32c.h.
+"""
+
+import os
+from array import array
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import google_crc32c
+import numpy as np
+from numpy.typing import NDArray
+
+from jumar.data.records.offset_files import LARGEST_IMAGE, OffsetFiles, too_large
+from jumar.data.samples import CorruptRecord, Fault
+from jumar.errors import UserError
+
+HEADER_BYTES = 12
+FOOTER_BYTES = 4
+_MASK_DELTA = 0xA282EAD8
+_READ_AHEAD = 65536
+_SMALL_RECORD = 4096
+
+
+class RecordFileError(UserError):
+    """The framing of a TFRecord file is damaged, so that what follows cannot be found.
+
+    Attributes:
+        good: Index of the records before the damage.
+    """
+
+    def __init__(self, reason: str, *, where: str, good: "RecordIndex") -> None:
+        super().__init__(
+            f"{reason}; {len(good)} whole records come before it",
+            where=where,
+            todo="Copy or download this file again, or write it anew: the rest cannot be read.",
+        )
+        self.good = good
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordIndex:
+    """Where the payloads of a plain TFRecord file are."""
+
+    offsets: NDArray[np.int64]
+    """First byte of each payload."""
+    lengths: NDArray[np.int64]
+    """Bytes of each payload."""
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+
+def masked_crc(data: "bytes | NDArray[np.uint8]") -> int:
+    """The CRC-32C of some bytes, rotated and shifted as TFRecord stores it."""
+    return masked(google_crc32c.value(data))
+
+
+def masked(crc: int) -> int:
+    """A CRC-32C as TensorFlow stores it: data that holds its own checksum is a weak spot."""
+    return ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF
+
+
+def frame(payload: bytes) -> tuple[bytes, bytes]:
+    """The bytes before and after a payload in a TFRecord file."""
+    length = len(payload).to_bytes(8, "little")
+    header = length + masked_crc(length).to_bytes(4, "little")
+    return header, masked_crc(payload).to_bytes(4, "little")
+
+
+def header_length(header: bytes) -> int | None:
+    """The payload length that a 12-byte header states, or None where its checksum is wrong."""
+    length = header[:8]
+    if masked_crc(length) != int.from_bytes(header[8:], "little"):
+        return None
+    return int.from_bytes(length, "little")
+
+
+def index_records(path: Path, name: str = "") -> RecordIndex:
+    """Find every record of a plain TFRecord file by its headers, whose checksums are verified.
+
+    Args:
+        path: The uncompressed file.
+        name: What messages call it; its path when empty.
+
+    Raises:
+        RecordFileError: A header is damaged, or the file ends inside a record. TensorFlow's own
+            reader ends without a word where a header is cut.
+        UserError: The file cannot be read.
+    """
+    name = name or str(path)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return _scan(descriptor, os.fstat(descriptor).st_size, name)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise UserError(f"cannot be read: {error.strerror}", where=name) from error
+
+
+def index_many(paths: Sequence[Path], names: Sequence[str], threads: int = 8) -> list[RecordIndex]:
+    """`index_records` of several files, in several threads because the reads wait for the disk."""
+    with ThreadPoolExecutor(max_workers=max(1, min(threads, len(paths)))) as pool:
+        return list(pool.map(index_records, paths, names))
+
+
+def _scan(descriptor: int, size: int, name: str) -> RecordIndex:
+    offsets, lengths = array("q"), array("q")
+
+    def damaged(reason: str, at: int) -> RecordFileError:
+        return RecordFileError(reason, where=f"{name}, byte {at}", good=_index(offsets, lengths))
+
+    position = 0
+    block, block_start, ahead = b"", 0, HEADER_BYTES
+    while position < size:
+        at = position - block_start
+        if at + HEADER_BYTES > len(block):
+            block, block_start, at = os.pread(descriptor, ahead, position), position, 0
+            if len(block) < HEADER_BYTES:
+                raise damaged(
+                    f"the file ends inside a record header ({len(block)} of 12)", position
+                )
+        length = header_length(block[at : at + HEADER_BYTES])
+        if length is None:
+            raise damaged("the checksum of a record length does not match", position)
+        end = position + HEADER_BYTES + length + FOOTER_BYTES
+        if end > size:
+            raise damaged(
+                f"the file ends inside a record: {end - position} bytes announced, "
+                f"{size - position} there",
+                position,
+            )
+        offsets.append(position + HEADER_BYTES)
+        lengths.append(length)
+        # Reading ahead saves calls where many headers fit into a block and would read the whole
+        # file where none do.
+        ahead = _READ_AHEAD if length < _SMALL_RECORD else HEADER_BYTES
+        position = end
+    return _index(offsets, lengths)
+
+
+def _index(offsets: "array[int]", lengths: "array[int]") -> RecordIndex:
+    return RecordIndex(
+        offsets=np.array(offsets, dtype=np.int64), lengths=np.array(lengths, dtype=np.int64)
+    )
+
+
+def read_payload(files: OffsetFiles, which: int, offset: int, length: int, origin: str) -> bytes:
+    """The payload of one indexed record, its checksum verified.
+
+    Args:
+        files: The plain files.
+        which: Index of the file.
+        offset: First byte of the payload.
+        length: Bytes of the payload.
+        origin: What a fault names.
+
+    Raises:
+        CorruptRecord: The bytes cannot be read, are too many for an image, or do not have the
+            stored checksum.
+    """
+    if length > LARGEST_IMAGE:
+        raise CorruptRecord(Fault(origin=origin, reason=too_large(length)))
+    try:
+        data = files.read(which, offset, length + FOOTER_BYTES)
+    except OSError as error:
+        raise CorruptRecord(
+            Fault(origin=origin, reason=f"cannot be read: {error.strerror}")
+        ) from error
+    if len(data) < length + FOOTER_BYTES:
+        raise CorruptRecord(
+            Fault(origin=origin, reason="the file became shorter while it was being used")
+        )
+    payload = data[:length]
+    if masked_crc(payload) != int.from_bytes(data[length:], "little"):
+        raise CorruptRecord(
+            Fault(origin=origin, reason=f"the checksum of its {length} bytes does not match")
+        )
+    return payload

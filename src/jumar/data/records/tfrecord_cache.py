@@ -1,0 +1,223 @@
+"""Compressed TFRecord files, unpacked once so that any record can be read.
+
+A gzip or zlib stream can only be read from its start. The first opening of such a file unpacks
+it into a cache folder; every later one, in this process or another, reads it there.
+"""
+
+import errno
+import fcntl
+import hashlib
+import os
+import shutil
+import zlib
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from threading import Event
+from typing import BinaryIO
+
+from jumar.data.records.tfrecord import HEADER_BYTES, header_length
+from jumar.environment import CACHE_VARIABLE, cache_folder
+from jumar.errors import UserError
+
+MOST_EXPANSION = 100
+"""Unpacked bytes per packed byte above which a file is refused as a decompression bomb: encoded
+images hardly shrink, and DEFLATE reaches about 1000 on constant bytes."""
+ALWAYS_ALLOWED = 256 * 2**20
+"""Unpacked bytes up to which the expansion is not looked at."""
+KEPT_FREE = 256 * 2**20
+"""Bytes that unpacking leaves free on the disk of the cache."""
+_CHUNK = 2**20
+_GZIP_MAGIC = b"\x1f\x8b"
+_AUTO_DETECT = zlib.MAX_WBITS | 32
+
+
+def is_record_file(path: Path) -> bool:
+    """Whether a file begins like TFRecord, plain or compressed; an empty file does."""
+    return _packing(path) != "unknown"
+
+
+def plain_files(paths: Sequence[Path], notice: Callable[[str], None]) -> list[Path]:
+    """For each TFRecord file a plain one with the same records: itself, or one in the cache.
+
+    Args:
+        paths: TFRecord files, plain, gzip or zlib.
+        notice: Is told once, before the first file is unpacked.
+
+    Raises:
+        UserError: A file is no TFRecord, is damaged, expands beyond reason, or does not fit on
+            the disk of the cache.
+    """
+    packings = [_packing(path) for path in paths]
+    for path, packing in zip(paths, packings, strict=True):
+        if packing == "unknown":
+            raise UserError(
+                "this is not a TFRecord file, or its first record length is damaged",
+                where=f"{path}, byte 0",
+                todo="Expected a record header with a valid checksum, or gzip or zlib around one.",
+            )
+    packed = [path for path, packing in zip(paths, packings, strict=True) if packing == "packed"]
+    new = [path for path in packed if not _entry(path).exists()]
+    if new:
+        notice(f"unpacking {len(new)} compressed TFRecord files into {_folder()}, once")
+    stop = Event()
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        try:
+            made = list(pool.map(partial(_unpacked, stop=stop), packed))
+        except BaseException:
+            # The threads would otherwise finish all files before Ctrl-C or an error is heard.
+            stop.set()
+            raise
+    unpacked = dict(zip(packed, made, strict=True))
+    return [unpacked.get(path, path) for path in paths]
+
+
+def _packing(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEADER_BYTES)
+    except OSError as error:
+        raise UserError(f"cannot be read: {error.strerror}", where=str(path)) from error
+    # The checksum comes first: a plain record of 35,615 bytes begins with gzip's magic number.
+    if not head or (len(head) == HEADER_BYTES and header_length(head) is not None):
+        return "plain"
+    zlib_header = len(head) > 1 and head[0] & 15 == 8 and int.from_bytes(head[:2], "big") % 31 == 0
+    return "packed" if head.startswith(_GZIP_MAGIC) or zlib_header else "unknown"
+
+
+def _folder() -> Path:
+    return cache_folder() / "tfrecord"
+
+
+def _entry(path: Path) -> Path:
+    facts = path.stat()
+    place = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:24]
+    return _folder() / f"{place}-{facts.st_size:x}-{facts.st_mtime_ns:x}.tfrecord"
+
+
+def _unpacked(path: Path, stop: Event) -> Path:
+    entry = _entry(path)
+    if entry.exists():
+        return entry
+    try:
+        entry.parent.mkdir(parents=True, exist_ok=True)
+        with _sole_writer(entry) as target:
+            if target is not None:
+                _unpack(path, target, stop)
+                target.flush()
+                Path(target.name).rename(entry)
+                _forget_earlier(entry)
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        raise UserError(
+            "the disk is full" if full else f"failed: {error.strerror}",
+            where=f"unpacking {path} into {entry.parent}",
+            todo=f"Free some space, or set {CACHE_VARIABLE} to a folder on another disk.",
+        ) from error
+    return entry
+
+
+@contextmanager
+def _sole_writer(entry: Path) -> Generator[BinaryIO | None, None, None]:
+    """A locked file to write beside the entry, or None when another process has made the entry.
+
+    All ranks of a job open the same data at once; without the lock each would unpack its own
+    copy. The lock goes with the process, so a killed one leaves nothing that must be cleared.
+    """
+    partial = entry.with_suffix(".partial")
+    while True:
+        with partial.open("ab") as target:
+            fcntl.flock(target, fcntl.LOCK_EX)
+            ours = _is_at(target, partial)
+            if entry.exists():
+                if ours:
+                    partial.unlink()
+                yield None
+                return
+            if not ours:
+                # Whoever held the lock before failed and removed the file that is open here.
+                continue
+            try:
+                target.truncate(0)
+                yield target
+            finally:
+                if _is_at(target, partial):
+                    partial.unlink()
+            return
+
+
+def _is_at(file: BinaryIO, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _forget_earlier(entry: Path) -> None:
+    place = entry.name.partition("-")[0]
+    for other in entry.parent.glob(f"{place}-*.tfrecord"):
+        if other != entry:
+            with suppress(OSError):
+                other.unlink()
+
+
+def _unpack(path: Path, target: BinaryIO, stop: Event) -> None:
+    allowed = max(ALWAYS_ALLOWED, MOST_EXPANSION * path.stat().st_size)
+    written = 0
+    for piece in _inflate(path):
+        if stop.is_set():
+            raise CancelledError
+        head = piece[:HEADER_BYTES]
+        if not written and len(head) == HEADER_BYTES and header_length(head) is None:
+            raise UserError(
+                "what is packed in this file is not TFRecord, or its first length is damaged",
+                where=str(path),
+            )
+        written += len(piece)
+        if written > allowed:
+            raise UserError(
+                f"unpacks to more than {allowed / 2**20:,.0f} MiB, over {MOST_EXPANSION} times "
+                "its size: refused as a decompression bomb",
+                where=str(path),
+                todo="If the file is what it should be, unpack it yourself and give that path.",
+            )
+        if shutil.disk_usage(target.name).free < KEPT_FREE:
+            raise OSError(errno.ENOSPC, "the disk is full")
+        target.write(piece)
+
+
+def _inflate(path: Path) -> Iterator[bytes]:
+    """The unpacked bytes in pieces of at most a mebibyte; gzip members may follow each other."""
+    stream = zlib.decompressobj(_AUTO_DETECT)
+    unpacked = 0
+
+    def damaged(reason: str) -> UserError:
+        return UserError(
+            f"{reason} (after {unpacked} unpacked bytes)",
+            where=str(path),
+            todo="Copy or download this file again, or write it anew.",
+        )
+
+    with path.open("rb") as file:
+        waiting = b""
+        while True:
+            waiting = waiting or file.read(_CHUNK)
+            if stream.eof:
+                if not waiting:
+                    return
+                if not waiting.startswith(_GZIP_MAGIC[: len(waiting)]):
+                    raise damaged("something else follows the compressed data")
+                stream = zlib.decompressobj(_AUTO_DETECT)
+            try:
+                # Without input this gives what the last call held back for its limit.
+                piece = stream.decompress(waiting, _CHUNK)
+            except zlib.error as error:
+                raise damaged(f"the compressed data is damaged: {error}") from error
+            if not (waiting or piece or stream.eof):
+                raise damaged("the compressed data is cut short")
+            waiting = stream.unused_data if stream.eof else stream.unconsumed_tail
+            unpacked += len(piece)
+            if piece:
+                yield piece

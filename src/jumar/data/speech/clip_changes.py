@@ -1,0 +1,92 @@
+"""What training does to a clip: moved in time, background noise, and what the original lacks."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from jumar.data.speech.decoded_clips import Clip
+from jumar.data.speech.keyword_data import KeywordData
+from jumar.data.speech.wav import Samples, to_int16
+
+_NOISE = 4
+"""First word of the entropy of what is made here; 1 to 3 are those of samplers."""
+_NOISE_SECONDS = 60
+_NOISE_DEVIATION = 0.25
+
+
+def change_clip(
+    row: Samples,
+    clip: Clip | None,
+    noises: Sequence[Clip],
+    data: KeywordData,
+    random: np.random.Generator,
+) -> None:
+    """Write a clip as training hears it: moved in time, with background noise, clipped to -1..1.
+
+    Args:
+        row: float32 [samples], overwritten.
+        clip: int16 [samples]; None for silence, which is background noise alone.
+        noises: What the background is taken from.
+        data: Settings.
+        random: Of this sample in this epoch; the draws are the same whatever the settings are.
+    """
+    length = len(row)
+    furthest = min(int(data.time_shift_ms * data.sample_rate / 1_000), length)
+    # Numbers of Python: those of numpy would make float64 of all that they multiply.
+    move, present, loudness, gain, speed, place, which = random.random(7).tolist()
+    shift = int(move * 2 * furthest) - furthest
+    row[:] = 0
+    if clip is not None:
+        source = clip
+        if data.speed:
+            source = _at_speed(clip, 1 + data.speed * (2 * speed - 1))
+        scale = 2.0**-15 * 10 ** (data.gain_db * (2 * gain - 1) / 20)
+        to, start = max(shift, 0), max(-shift, 0)
+        moved = row[to : length - start]
+        moved[:] = source[start : length - to]
+        moved *= scale
+    if noises and present < data.background_frequency:
+        noise = noises[int(which * len(noises))]
+        begin = int(place * (len(noise) - length))
+        background = noise[begin : begin + length].astype(np.float32)
+        if clip is None or not data.background_snr_db:
+            background *= loudness * data.background_volume * 2.0**-15
+        else:
+            background *= _under_speech(row, background, loudness, data.background_snr_db)
+        row += background
+    np.clip(row, -1.0, 1.0, out=row)
+
+
+def _under_speech(speech: Samples, noise: Samples, share: float, ratios: Sequence[float]) -> float:
+    """The factor on noise for a ratio between the lowest and the highest of the settings."""
+    low, high = ratios
+    power = float(np.dot(noise, noise))
+    if not power:
+        return 0.0
+    ratio = 10 ** ((low + share * (high - low)) / 10)
+    return math.sqrt(float(np.dot(speech, speech)) / (power * ratio))
+
+
+def _at_speed(clip: Clip, speed: float) -> Samples:
+    """A clip played faster or slower, and so higher or lower, about its middle."""
+    places = np.arange(len(clip))
+    middle = len(clip) / 2
+    return np.interp((places - middle) * speed + middle, places, clip, left=0, right=0).astype(
+        np.float32
+    )
+
+
+def made_noises(rate: int) -> list[Clip]:
+    """A minute of white and one of pink noise, int16, the same at every call.
+
+    Their standard deviation is a quarter of the full scale.
+    """
+    random = np.random.default_rng((_NOISE, rate))
+    white = random.standard_normal(_NOISE_SECONDS * rate, dtype=np.float32)
+    spectrum = np.fft.rfft(white)
+    spectrum[0] = 0
+    # Power in proportion to 1/f: the amplitude falls with the root of the frequency.
+    spectrum[1:] /= np.sqrt(np.arange(1, len(spectrum)))
+    pink = np.fft.irfft(spectrum, len(white)).astype(np.float32)
+    return [to_int16(noise * (_NOISE_DEVIATION / noise.std())) for noise in (white, pink)]

@@ -1,0 +1,74 @@
+"""Clips of one length as int16, decoded once for all processes."""
+
+import mmap
+
+import google_crc32c
+import numpy as np
+from numpy.typing import NDArray
+
+from jumar.data.speech.speech_commands import Speech
+from jumar.data.speech.wav import Samples, read_wav, resample, to_int16
+
+Clip = NDArray[np.int16]
+
+
+def fit_clip(samples: Samples, length: int) -> Samples:
+    """The first `length` samples, zeros behind them where there are less."""
+    if len(samples) >= length:
+        return samples[:length]
+    return np.pad(samples, (0, length - len(samples)))
+
+
+class DecodedClips:
+    """Clips as int16 [samples], decoded when first wanted and kept for all processes.
+
+    The memory is anonymous and shared, so that workers forked later fill it for each other. A
+    clip counts as kept when its checksum is there and fits: another process may be writing it at
+    this very moment, and processors differ in the order in which they show what was written.
+
+    Args:
+        speech: The undecoded clips.
+        rate: Samples a second that are wanted.
+        samples: Length of a clip.
+        keep_bytes: How much memory may be taken; the first clips are kept.
+    """
+
+    def __init__(self, speech: Speech, *, rate: int, samples: int, keep_bytes: int) -> None:
+        self._speech, self._rate, self._samples = speech, rate, samples
+        self._kept = min(len(speech.word_of), keep_bytes // (2 * samples))
+        self._map()
+
+    def _map(self) -> None:
+        if self._kept:
+            clips, sums = (mmap.mmap(-1, self._kept * size) for size in (2 * self._samples, 8))
+            self._clips = np.frombuffer(clips, np.int16).reshape(self._kept, self._samples)
+            self._sums = np.frombuffer(sums, np.uint64)
+
+    def __getstate__(self) -> tuple[Speech, int, int, int]:
+        return self._speech, self._rate, self._samples, self._kept
+
+    def __setstate__(self, state: tuple[Speech, int, int, int]) -> None:
+        self._speech, self._rate, self._samples, self._kept = state
+        self._map()
+
+    def __getitem__(self, index: int) -> Clip:
+        """A clip, not to be changed. Raises `CorruptRecord` where it cannot be read."""
+        if index >= self._kept:
+            return self._decode(index)
+        row, known = self._clips[index], int(self._sums[index])
+        if known and known == _checksum(row):
+            return row
+        clip = self._decode(index)
+        row[:] = clip
+        self._sums[index] = _checksum(clip)
+        return clip
+
+    def _decode(self, index: int) -> Clip:
+        record = self._speech.source.read(index)
+        wave = read_wav(record.encoded, record.origin)
+        return to_int16(fit_clip(resample(wave, self._rate), self._samples))
+
+
+def _checksum(clip: Clip) -> int:
+    """Never 0, which is what fresh memory holds."""
+    return google_crc32c.value(clip) | 1 << 32

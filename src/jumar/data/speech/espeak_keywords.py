@@ -1,0 +1,356 @@
+"""A set of spoken words made with the speech synthesizer eSpeak NG, so that nothing is fetched.
+
+Each clip is one word by one voice (an accent and a variant) at one speed and one pitch; the same
+arguments give the same samples every time. Parts are divided by variant, never by clip: the
+numbered variants (f1 to f5, m1 to m8) are for training and the named ones for evaluation, so that
+evaluation hears voices that training never heard. Robots, whispers, demons and the Klatt voices
+are left out.
+
+Loudness, shifts and noise are left to training, which varies them in each epoch.
+"""
+
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from jumar.data.samples import CorruptRecord
+from jumar.data.speech.keyword_data import SPEECH_COMMANDS_WORDS
+from jumar.data.speech.wav import Samples, read_wav, resample, to_int16, write_wav
+from jumar.errors import UserError
+
+UNKNOWN_WORDS = (
+    "cat", "tree", "house", "seven", "happy", "wow", "marvin", "bird", "zero", "nine",
+)  # fmt: skip
+ACCENTS = (
+    "en-us", "en-gb", "en-gb-scotland", "en-gb-x-rp", "en-gb-x-gbclan", "en-gb-x-gbcwmd", "en-029",
+)  # fmt: skip
+SPEEDS = (110, 130, 150, 175, 200)
+PITCHES = (25, 40, 50, 60, 75)
+VARIANTS: Mapping[str, Sequence[str]] = {
+    "train": ("f1", "f2", "f3", "f4", "f5", "m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8"),
+    "val": (
+        "Alex", "Alicia", "Andrea", "Andy", "Annie", "Denis", "Diogo", "Gene", "Hugo", "Jacky",
+        "Lee", "Marco", "Mario", "Michael", "Mike", "adam", "anika", "announcer", "antonio",
+        "aunty", "belinda", "benjamin", "boris", "caleb", "david", "ed", "edward", "grandma",
+        "grandpa", "iven", "john", "linda", "max", "michel", "miguel", "norbert", "pablo", "paul",
+        "pedro", "quincy", "rob", "robert", "sandro", "shelby", "steph", "travis", "victor", "zac",
+    ),
+}  # fmt: skip
+
+RATE = 16_000
+UNKNOWN_SHARE = 2
+"""Unknown clips, in clips of a wanted word; training draws some of them for each epoch."""
+_AUDIBLE = 0.01
+_MARGIN = RATE // 100
+_DRAW = 5
+"""First word of the entropy, which no other use of a seed has."""
+_PROGRAM = "espeak-ng"
+_REQUEST_FILE = "espeak.json"
+_AT_ONCE = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeywordsRequest:
+    """What is to be spoken.
+
+    Attributes:
+        folder: Where; a part `train` and a part `val` are made in it.
+        words: The wanted words.
+        clips: Clips for training, those of unknown words included.
+        eval_clips: Clips for evaluation.
+        seed: Which voices, speeds and pitches are drawn.
+        workers: Processes of the synthesizer at a time.
+    """
+
+    folder: Path
+    words: Sequence[str] = SPEECH_COMMANDS_WORDS
+    clips: int = 6_000
+    eval_clips: int = 1_000
+    seed: int = 1
+    workers: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Utterance:
+    """One clip.
+
+    Attributes:
+        part: `train` or `val`.
+        word: What is said.
+        folder: Its folder in the part: the word, or one below `unknown`.
+    """
+
+    part: str
+    word: str
+    folder: str
+    accent: str
+    variant: str
+    speed: int
+    pitch: int
+
+    @property
+    def path(self) -> str:
+        """Its file in the set; what precedes `_nohash_` is the speaker, as in Speech Commands."""
+        name = f"{self.variant}_nohash_{self.accent}-s{self.speed}-p{self.pitch}.wav"
+        return f"{self.part}/{self.folder}/{name}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrittenPart:
+    """What a part holds now.
+
+    Attributes:
+        made: Clips that were spoken now; the others were there.
+        left_out: Clips that were longer than a second, or not audible.
+    """
+
+    part: str
+    clips: int
+    made: int
+    left_out: int
+
+
+def write_espeak_keywords(
+    request: KeywordsRequest, *, progress: Callable[[int, int], None] | None = None
+) -> list[WrittenPart]:
+    """Speak the clips that are not there yet; a call that was interrupted is simply made again.
+
+    Args:
+        request: What, and where.
+        progress: Is told how many clips are done, and of how many.
+
+    Raises:
+        UserError: eSpeak NG is missing or fails, the folder holds something else, or so many
+            different clips cannot be made.
+    """
+    utterances = plan_utterances(request)
+    program = _program()
+    _claim(request)
+    made: Counter[str] = Counter()
+    short_of: Counter[str] = Counter()
+    pool = ThreadPoolExecutor(max(1, request.workers))
+    try:
+        spoken = _in_order(pool, program, request.folder, utterances)
+        for done, (utterance, outcome) in enumerate(zip(utterances, spoken, strict=True), start=1):
+            made[utterance.part] += outcome == "made"
+            short_of[utterance.part] += outcome == "left out"
+            if progress is not None:
+                progress(done, len(utterances))
+    finally:
+        pool.shutdown(cancel_futures=True)
+    totals = Counter(utterance.part for utterance in utterances)
+    return [
+        WrittenPart(
+            part=part, clips=total - short_of[part], made=made[part], left_out=short_of[part]
+        )
+        for part, total in totals.items()
+    ]
+
+
+def plan_utterances(request: KeywordsRequest) -> list[Utterance]:
+    """Every clip of a set: as many of each wanted word, and twice as many of unknown ones.
+
+    Raises:
+        UserError: A word cannot be a folder's name, or there are not so many different clips.
+    """
+    for word in request.words:
+        if not word.isalpha() or word != word.lower() or word == "unknown":
+            raise UserError(
+                f"'{word}' cannot be a wanted word",
+                where="--words",
+                todo="Words are lower-case letters, separated by commas.",
+            )
+    if not request.words or len(set(request.words)) < len(request.words):
+        raise UserError("different words are needed", where="--words")
+    utterances: list[Utterance] = []
+    for number, (part, count) in enumerate((("train", request.clips), ("val", request.eval_clips))):
+        shares = len(request.words) + UNKNOWN_SHARE
+        if count < shares:
+            raise UserError(
+                f"{count} clips are less than one of each word",
+                where="--clips" if part == "train" else "--eval-clips",
+                todo=f"At least {shares}.",
+            )
+        each = count // shares
+        for word in request.words:
+            drawn = _draw((request.seed, number, zlib.crc32(word.encode())), part, [word], each)
+            utterances += [_utterance(part, word, grid) for grid in drawn]
+        others = [word for word in UNKNOWN_WORDS if word not in request.words]
+        rest = count - each * len(request.words)
+        for grid in _draw((request.seed, number), part, others, rest):
+            utterances.append(_utterance(part, f"unknown/{grid[0]}", grid))
+    return utterances
+
+
+_GridPoint = tuple[str, str, str, int, int]
+
+
+def _draw(key: Sequence[int], part: str, words: Sequence[str], count: int) -> list[_GridPoint]:
+    axes = (words, ACCENTS, VARIANTS[part], SPEEDS, PITCHES)
+    grid = list(itertools.product(*axes))
+    if count > len(grid):
+        raise UserError(
+            f"{count} clips of '{words[0]}' are asked for and {len(grid)} different ones can be "
+            f"made for {part}",
+            where="--clips" if part == "train" else "--eval-clips",
+        )
+    order = np.random.default_rng((_DRAW, *key)).permutation(len(grid))[:count]
+    return [grid[int(place)] for place in sorted(order)]
+
+
+def _utterance(part: str, folder: str, grid: _GridPoint) -> Utterance:
+    word, accent, variant, speed, pitch = grid
+    return Utterance(
+        part=part,
+        word=word,
+        folder=folder,
+        accent=accent,
+        variant=variant,
+        speed=speed,
+        pitch=pitch,
+    )
+
+
+def _program() -> str:
+    """The synthesizer's path, once it is known to have the variants."""
+    program = shutil.which(_PROGRAM)
+    if program is None:
+        raise UserError(
+            f"the speech synthesizer {_PROGRAM} is not installed",
+            todo="Debian and Ubuntu: apt install espeak-ng; Fedora and openEuler: "
+            "dnf install espeak-ng; macOS: brew install espeak-ng",
+        )
+    listed = subprocess.run(
+        [program, "--voices=variant"], capture_output=True, text=True, check=False
+    ).stdout.split()
+    missing = [
+        variant
+        for variant in itertools.chain.from_iterable(VARIANTS.values())
+        if f"!v/{variant}" not in listed
+    ]
+    if missing:
+        # A voice that it does not have is spoken by another one without a word.
+        raise UserError(
+            f"this {_PROGRAM} lacks the voice variants {', '.join(missing[:5])}",
+            where=program,
+            todo="eSpeak NG 1.51 or newer with its whole data is needed.",
+        )
+    return program
+
+
+def _claim(request: KeywordsRequest) -> None:
+    """Write down what the folder is for; a set of other words or voices must not mix with it."""
+    note = request.folder / _REQUEST_FILE
+    wanted = {
+        "words": list(request.words),
+        "clips": request.clips,
+        "eval_clips": request.eval_clips,
+        "seed": request.seed,
+    }
+    try:
+        request.folder.mkdir(parents=True, exist_ok=True)
+        if note.exists():
+            if json.loads(note.read_text(encoding="utf-8")) != wanted:
+                raise UserError(
+                    "the folder holds clips that were asked for with other options",
+                    where=str(request.folder),
+                    todo=f"Choose another folder; {note} says which options these were.",
+                )
+        elif any(request.folder.iterdir()):
+            raise UserError(
+                "the folder is not empty",
+                where=str(request.folder),
+                todo="Choose a new one.",
+            )
+        else:
+            _write(note, json.dumps(wanted, indent=1, ensure_ascii=False).encode())
+    except (OSError, ValueError) as error:
+        raise UserError(f"cannot be used: {error}", where=str(request.folder)) from error
+
+
+def _in_order(
+    pool: ThreadPoolExecutor, program: str, folder: Path, utterances: Sequence[Utterance]
+) -> Iterator[str]:
+    """What became of each clip; some are being spoken ahead."""
+    waiting: list[Future[str]] = []
+    for utterance in utterances:
+        waiting.append(pool.submit(_make, program, folder, utterance))
+        if len(waiting) >= _AT_ONCE:
+            yield waiting.pop(0).result()
+    for future in waiting:
+        yield future.result()
+
+
+def _make(program: str, folder: Path, utterance: Utterance) -> str:
+    path = folder / utterance.path
+    if path.exists():
+        return "there"
+    clip = placed(_spoken(program, utterance))
+    if clip is None:
+        return "left out"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write(path, write_wav(to_int16(clip), RATE))
+    except OSError as error:
+        raise UserError(f"cannot be written: {error.strerror}", where=str(path)) from error
+    return "made"
+
+
+def _spoken(program: str, utterance: Utterance) -> Samples:
+    voice = f"{utterance.accent}+{utterance.variant}"
+    options = ["-v", voice, "-s", str(utterance.speed), "-p", str(utterance.pitch), "-a", "100"]
+    done = subprocess.run(
+        [program, *options, "--stdout", utterance.word], capture_output=True, check=False
+    )
+    if done.returncode:
+        reason = done.stderr.decode(errors="replace").strip().splitlines()
+        raise UserError(
+            f"{_PROGRAM} fails with exit code {done.returncode}: {reason[-1] if reason else ''}",
+            where=f"{utterance.word}, voice {voice}",
+        )
+    try:
+        return resample(read_wav(done.stdout, f"{_PROGRAM} -v {voice}"), RATE)
+    except CorruptRecord as error:
+        raise UserError(error.fault.reason, where=error.fault.origin) from error
+
+
+def placed(samples: Samples) -> Samples | None:
+    """What is audible of a recording, in the middle of a second of silence.
+
+    Returns:
+        float32 [16000]; None where nothing is audible, or more than a second.
+    """
+    audible = np.flatnonzero(np.abs(samples) > _AUDIBLE)
+    if not len(audible):
+        return None
+    first, last = max(0, audible[0] - _MARGIN), audible[-1] + _MARGIN + 1
+    word = samples[first:last]
+    if len(word) > RATE:
+        return None
+    clip = np.zeros(RATE, dtype=np.float32)
+    start = (RATE - len(word)) // 2
+    clip[start : start + len(word)] = word
+    return clip
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write beside the place and rename, so that an interrupted call leaves no half of a clip."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_bytes(content)
+        beside.replace(path)
+    except OSError:
+        with suppress(OSError):
+            beside.unlink()
+        raise

@@ -1,0 +1,105 @@
+"""What is configured about spoken words: where the clips are, which are wanted, what is changed."""
+
+from dataclasses import dataclass
+
+from jumar.data.loading.loader_settings import LoaderSettings
+from jumar.data.speech.speech_commands import SILENCE, UNKNOWN
+from jumar.errors import UserError
+from jumar.settings import setting
+
+SPEECH_COMMANDS_WORDS = ("yes", "no", "up", "down", "left", "right", "on", "off", "stop", "go")
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeywordData(LoaderSettings):
+    """Where the clips are, which words are wanted, and how the clips are changed in training."""
+
+    path: str = setting("", "A folder or zip with a folder of WAV files for each word.")
+    eval_path: str = setting(
+        "",
+        "The same for evaluation; empty for a part of path, none to do without. What is not "
+        "divided into parts is taken whole.",
+    )
+    eval_part: str = setting(
+        "validation", "The part to score on.", choices=("validation", "testing")
+    )
+    words: tuple[str, ...] = setting(
+        SPEECH_COMMANDS_WORDS, "The wanted words; all others in the data are unknown words."
+    )
+    silence_percentage: float = setting(
+        10.0, "Clips without speech.", unit="% of the wanted clips", minimum=0
+    )
+    unknown_percentage: float = setting(
+        10.0, "Clips of unknown words.", unit="% of the wanted clips", minimum=0
+    )
+    sample_rate: int = setting(
+        16_000, "Clips of another rate are resampled.", unit="Hz", minimum=1_000, maximum=96_000
+    )
+    clip_ms: int = setting(
+        1_000, "Longer clips are cut, shorter ones padded.", unit="ms", minimum=10, maximum=60_000
+    )
+    time_shift_ms: float = setting(
+        100.0, "Clips are moved by up to this, to either side.", unit="ms", minimum=0
+    )
+    background_frequency: float = setting(
+        0.8, "Share of the clips with background noise.", minimum=0, maximum=1
+    )
+    background_volume: float = setting(
+        0.1, "Loudest background noise, of its full volume.", minimum=0, maximum=1
+    )
+    background_snr_db: tuple[float, ...] = setting(
+        (),
+        "Lowest and highest ratio of speech to background noise, instead of the volume, which "
+        "then serves for silence alone; empty for the original's.",
+        unit="dB",
+    )
+    gain_db: float = setting(
+        0.0, "Clips are made louder or softer by up to this; 0: not.", unit="dB", minimum=0
+    )
+    speed: float = setting(
+        0.0, "Clips are played faster or slower by up to this share; 0: not.", minimum=0, maximum=1
+    )
+    batch_size: int = setting(
+        100, "Training batch of one rank.", unit="samples per rank", minimum=1
+    )
+    cache_mb: int = setting(
+        2_000,
+        "Decoded clips of training, and as many of evaluation, kept by all workers together.",
+        unit="MB",
+        minimum=0,
+    )
+
+    def check(self) -> None:
+        """Rules across the fields.
+
+        Raises:
+            UserError: No words, a word twice or in upper case, or a wrong pair of ratios.
+        """
+        folded = [word.lower() for word in self.words]
+        if not folded or len(set(folded)) < len(folded) or folded != list(self.words):
+            raise UserError(
+                f"'{','.join(self.words)}' is no list of different words in lower case",
+                where="data.words",
+                todo="For instance: data.words=yes,no,stop",
+            )
+        if {SILENCE, UNKNOWN} & set(folded):
+            raise UserError(
+                f"{SILENCE} and {UNKNOWN} are labels already",
+                where="data.words",
+                todo="Name the wanted words alone.",
+            )
+        ratios = self.background_snr_db
+        if ratios and (len(ratios) != 2 or ratios[0] > ratios[1]):
+            raise UserError(
+                f"{ratios} are not a lowest and a highest ratio", where="data.background_snr_db"
+            )
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What the outputs of a network mean, in the original's order."""
+        return (SILENCE, UNKNOWN, *self.words)
+
+    @property
+    def clip_samples(self) -> int:
+        """Samples of a clip."""
+        return self.sample_rate * self.clip_ms // 1_000

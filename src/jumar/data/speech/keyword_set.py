@@ -1,0 +1,211 @@
+"""Spoken words as samples: clips, silence and unknown words, changed as the original changes them.
+
+Original: `AudioProcessor` in ARM-software/ML-KWS-for-MCU (input_data.py), which is TensorFlow's
+speech-commands example. What differs:
+
+- The original draws each training sample with replacement. Here an epoch has every clip of a
+  wanted word once, and the unknown words are drawn anew for each epoch; the original draws them
+  once for the whole run.
+- Without a folder of background noise the original trains without noise, and its silence is
+  zeros; here white and pink noise are made in its place.
+
+In evaluation nothing is changed, and silence is zeros, as in the original.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from jumar.data.loading.sampler import sample_random
+from jumar.data.samples import CorruptRecord, Fault, Fetched, SampleKey
+from jumar.data.speech.clip_changes import change_clip, made_noises
+from jumar.data.speech.decoded_clips import Clip, DecodedClips
+from jumar.data.speech.keyword_data import KeywordData
+from jumar.data.speech.speech_commands import Part, Speech, open_speech
+from jumar.data.speech.wav import Samples, read_wav, resample, to_int16
+from jumar.errors import UserError, nearest
+
+_UNKNOWN_CHOICE = 3
+"""First word of the entropy; 1 and 2 are the sampler's, 4 is that of made noises."""
+_EVALUATION_SEED = 59185
+
+
+class KeywordSet:
+    """Clips, silence and unknown words of one part as batches: a `SampleSet`.
+
+    A batch holds `audio`, float32 [N, clip_samples] in -1..1, and `label`, int64 [N]: 0 is
+    silence, 1 an unknown word. A clip that cannot be read is a fault; in training the next sample
+    takes its place, in evaluation it is left out.
+
+    Args:
+        speech: The clips of the part.
+        data: Settings.
+        seed: Together with a key, decides what is drawn.
+        training: Whether clips are changed and unknown words drawn anew for each epoch.
+        noises: Background noises, each longer than a clip; for training.
+    """
+
+    def __init__(
+        self,
+        speech: Speech,
+        data: KeywordData,
+        *,
+        seed: int,
+        training: bool,
+        noises: Sequence[Clip] = (),
+    ) -> None:
+        self.data, self.seed, self.training, self.noises = data, seed, training, noises
+        self.clips = DecodedClips(
+            speech,
+            rate=data.sample_rate,
+            samples=data.clip_samples,
+            keep_bytes=data.cache_mb * 1_000_000,
+        )
+        labels = {word: label for label, word in enumerate(data.labels)}
+        of_word = np.array([labels.get(word, 1) for word in speech.words], dtype=np.int64)
+        self._labels = of_word[speech.word_of]
+        self._wanted = np.flatnonzero(self._labels > 1)
+        self._others = np.flatnonzero(self._labels == 1)
+        self._silences = math.ceil(len(self._wanted) * data.silence_percentage / 100)
+        unknown = math.ceil(len(self._wanted) * data.unknown_percentage / 100)
+        self._unknowns = min(unknown, len(self._others))
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Samples of wanted words, of silence and of unknown words in an epoch."""
+        return len(self._wanted), self._silences, self._unknowns
+
+    def __len__(self) -> int:
+        return sum(self.counts)
+
+    def fetch(self, keys: Sequence[SampleKey]) -> Fetched:
+        """The batch of these keys, in their order.
+
+        Raises:
+            UserError: No sample of the whole set can be read.
+        """
+        audio = np.empty((len(keys), self.data.clip_samples), dtype=np.float32)
+        labels = np.empty(len(keys), dtype=np.int64)
+        faults: list[Fault] = []
+        count = 0
+        for key in keys:
+            label = self._fill(audio[count], key, faults)
+            if label is not None:
+                labels[count] = label
+                count += 1
+        batch = {
+            "audio": torch.from_numpy(audio[:count]),
+            "label": torch.from_numpy(labels[:count]),
+        }
+        return Fetched(batch=batch if count else {}, faults=faults)
+
+    def _fill(self, row: Samples, key: SampleKey, faults: list[Fault]) -> int | None:
+        """Write a sample and return its label; None where evaluation leaves it out."""
+        for step in range(len(self)):
+            here = SampleKey(key.epoch, (key.index + step) % len(self))
+            try:
+                return self._write(row, here)
+            except CorruptRecord as error:
+                faults.append(error.fault)
+            if not self.training:
+                return None
+        raise UserError(
+            f"none of the {len(self)} samples can be read, the last one because: "
+            f"{faults[-1].reason}",
+            where=faults[-1].origin,
+        )
+
+    def _write(self, row: Samples, key: SampleKey) -> int:
+        which = self._which(key)
+        clip = None if which is None else self.clips[which]
+        if self.training:
+            change_clip(row, clip, self.noises, self.data, sample_random(self.seed, key))
+        elif clip is None:
+            row[:] = 0
+        else:
+            row[:] = clip
+            row *= 2.0**-15
+        return 0 if which is None else int(self._labels[which])
+
+    def _which(self, key: SampleKey) -> int | None:
+        """The clip of a sample; None for silence."""
+        wanted, silences, _ = self.counts
+        if key.index < wanted:
+            return int(self._wanted[key.index])
+        if key.index < wanted + silences:
+            return None
+        seed, epoch = (self.seed, key.epoch) if self.training else (_EVALUATION_SEED, 0)
+        order = _unknown_order(seed, epoch, len(self._others))
+        return int(self._others[order[key.index - wanted - silences]])
+
+
+@lru_cache(maxsize=4)
+def _unknown_order(seed: int, epoch: int, size: int) -> NDArray[np.int64]:
+    """The unknown clips in the order in which an epoch takes them."""
+    return np.random.default_rng((_UNKNOWN_CHOICE, seed, epoch)).permutation(size)
+
+
+def _noises_of(speech: Speech, data: KeywordData, notice: Callable[[str], None]) -> list[Clip]:
+    if not speech.noises:
+        if data.background_frequency and data.background_volume:
+            notice("there is no folder of background noise: white and pink noise are made")
+        return made_noises(data.sample_rate)
+    noises: list[Clip] = []
+    for number in range(speech.noises):
+        try:
+            record = speech.read_noise(number)
+            wave = read_wav(record.encoded, record.origin)
+        except CorruptRecord as error:
+            raise UserError(error.fault.reason, where=error.fault.origin) from error
+        noise = to_int16(resample(wave, data.sample_rate))
+        if not len(noise):
+            raise UserError("it has no samples", where=record.origin)
+        repeats = math.ceil((data.clip_samples + 1) / len(noise))
+        noises.append(np.tile(noise, repeats))
+    return noises
+
+
+def open_keyword_sets(
+    data: KeywordData, *, seed: int, notice: Callable[[str], None] = lambda _: None
+) -> tuple[KeywordSet, KeywordSet | None]:
+    """The training and the evaluation set of the settings; None where `eval_path` is `none`.
+
+    Raises:
+        UserError: No data at the path, or it lacks a wanted word.
+    """
+    speech = open_speech(data.path, "training", notice=notice)
+    _check_words(speech, data, data.path)
+    noises = _noises_of(speech, data, notice)
+    train = KeywordSet(speech, data, seed=seed, training=True, noises=noises)
+    evaluation = None
+    if data.eval_path != "none":
+        path = data.eval_path or data.path
+        part: Part = "testing" if data.eval_part == "testing" else "validation"
+        scored = open_speech(path, part, whole=bool(data.eval_path), notice=notice)
+        _check_words(scored, data, path)
+        evaluation = KeywordSet(scored, data, seed=seed, training=False)
+    for name, found in (("training", train), (data.eval_part, evaluation)):
+        if found is not None:
+            wanted, silences, unknowns = found.counts
+            notice(
+                f"{name}: {wanted} clips of {len(data.words)} words, {silences} of silence, "
+                f"{unknowns} of unknown words"
+            )
+    return train, evaluation
+
+
+def _check_words(speech: Speech, data: KeywordData, where: str) -> None:
+    present = {speech.words[int(place)] for place in np.unique(speech.word_of)}
+    missing = [word for word in data.words if word not in present]
+    if missing:
+        close = nearest(missing[0], present)
+        hint = f"Did you mean '{close}'? " if close else ""
+        raise UserError(
+            f"there are no clips of {', '.join(missing)}",
+            where=where,
+            todo=f"{hint}Its words: {', '.join(sorted(present))}. Choose some: data.words=...",
+        )

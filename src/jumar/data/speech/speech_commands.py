@@ -1,0 +1,304 @@
+"""Spoken words in the layout of Speech Commands: one folder of WAV files a word.
+
+Data set: Warden, "Speech Commands: A Dataset for Limited-Vocabulary Speech Recognition",
+arXiv 1804.03209. The split by speaker is that of `which_set` in its example code, which
+ARM-software/ML-KWS-for-MCU uses unchanged (input_data.py).
+
+A path may be
+- a folder or a zip of such word folders, divided by the lists `validation_list.txt` and
+  `testing_list.txt` where they are in it, else by speaker;
+- a folder or zip with the parts `train` and `val` (or `validation`, `eval`) or `test` (or
+  `testing`) in it; in a folder they may also be `train.zip` and `val.zip`.
+
+Folders within a word's folder are searched too, so that the unknown words may lie in
+`unknown/WORD`. Clips are not put into TFRecord shards: they are small, equally long and decoded
+at most once into memory, so shards would save nothing; a zip is one file as well.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jumar.data.images.class_folders import ClassListing, DiskTree, PackedNames, Tree, join
+from jumar.data.images.image_folder import ImageFolder
+from jumar.data.images.image_zip import ImageZip, ZipTree
+from jumar.data.samples import CorruptRecord, ImageSource, Record
+from jumar.errors import UserError
+
+Part = Literal["training", "validation", "testing"]
+Notice = Callable[[str], None]
+
+SILENCE, UNKNOWN = "_silence_", "_unknown_"
+BACKGROUND_FOLDER = "_background_noise_"
+PARTS: Mapping[Part, Sequence[str]] = {
+    "training": ("train", "training"),
+    "validation": ("val", "validation", "eval"),
+    "testing": ("test", "testing"),
+}
+"""Names of the folder or zip of a part, in any case; the first that is there is taken."""
+LISTS: Mapping[Part, str] = {"validation": "validation_list.txt", "testing": "testing_list.txt"}
+
+_LARGEST_BUCKET = 2**27 - 1
+_MOST_DEPTH = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Speech:
+    """The clips of one part, undecoded.
+
+    Attributes:
+        source: Reads a clip or a noise by its index; the clips come first.
+        words: Names of the word folders in lower case, sorted.
+        word_of: For each clip the position of its word in `words`, int32 [clips].
+        noises: How many files of background noise follow the clips.
+        divided_by: What made the parts: `folders`, `lists`, `speakers`, or `nothing`.
+    """
+
+    source: ImageSource
+    words: Sequence[str]
+    word_of: NDArray[np.int32]
+    noises: int
+    divided_by: str
+
+    def read_noise(self, number: int) -> Record:
+        """A file of background noise. Raises `CorruptRecord` where it cannot be read."""
+        return self.source.read(len(self.word_of) + number)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Place:
+    """A folder of word folders in a tree."""
+
+    tree: DiskTree | ZipTree
+    root: str
+
+    @property
+    def name(self) -> str:
+        return join(self.tree.name, self.root) if self.root else self.tree.name
+
+
+def which_part(filename: str, *, validation: float = 10.0, testing: float = 10.0) -> Part:
+    """The part of a clip by its speaker, as the original's `which_set`.
+
+    Args:
+        filename: Name of the file; what precedes `_nohash_` in it names the speaker.
+        validation: Percentage of the speakers for validation.
+        testing: Percentage of the speakers for testing.
+    """
+    speaker = re.sub(r"_nohash_.*$", "", filename.rsplit("/", 1)[-1])
+    digest = hashlib.sha1(
+        speaker.encode("utf-8", "surrogateescape"), usedforsecurity=False
+    ).hexdigest()
+    percentage = (int(digest, 16) % (_LARGEST_BUCKET + 1)) * (100.0 / _LARGEST_BUCKET)
+    if percentage < validation:
+        return "validation"
+    return "testing" if percentage < testing + validation else "training"
+
+
+def open_speech(path: str, part: Part, *, whole: bool = False, notice: Notice) -> Speech:
+    """The clips of one part of a data set.
+
+    Args:
+        path: A folder or zip, see the module; `~` is expanded.
+        part: Which one.
+        whole: Take an undivided set as it is instead of dividing it by speaker.
+        notice: Is told which files were left out.
+
+    Raises:
+        UserError: Nothing is there, there is no such part in it, or the part has no clips.
+    """
+    top = _top(path)
+    parts = _part_places(top)
+    if parts:
+        if part not in parts:
+            raise UserError(
+                f"there is no part for {part} in it",
+                where=path,
+                todo=f"It has: {', '.join(parts)}. Set data.eval_part or data.eval_path.",
+            )
+        return _speech(parts[part], notice, lambda _: True, divided_by="folders", beside=top)
+    if whole:
+        return _speech(top, notice, lambda _: True, divided_by="nothing")
+    lists = _read_lists(top)
+    if lists:
+        return _speech(
+            top, notice, lambda name: lists.get(name, "training") == part, divided_by="lists"
+        )
+    return _speech(top, notice, lambda name: which_part(name) == part, divided_by="speakers")
+
+
+def _top(path: str) -> _Place:
+    if not path:
+        raise UserError(
+            "no speech data is given",
+            where="data.path",
+            todo="Set data.path to a folder or zip with a folder of WAV files for each word; "
+            "`jumar data keywords --to DIR` makes one with a speech synthesizer.",
+        )
+    place = Path(path).expanduser()
+    if place.is_dir():
+        return _unwrapped(DiskTree(place))
+    if place.is_file() and place.suffix.lower() == ".zip":
+        return _unwrapped(ZipTree(place))
+    if place.exists():
+        raise UserError(
+            "this is neither a folder nor a zip",
+            where=path,
+            todo="Unpack an archive of another kind first: tar -xf FILE -C FOLDER",
+        )
+    raise UserError("there is no such file or folder", where=path)
+
+
+def _unwrapped(tree: DiskTree | ZipTree) -> _Place:
+    """Below the only folder of a tree, where that holds folders alone."""
+    folders, files = tree.entries("")
+    if len(folders) == 1 and not files:
+        inner, clips = tree.entries(folders[0])
+        if inner and not any(map(_is_clip, clips)):
+            return _Place(tree=tree, root=folders[0])
+    return _Place(tree=tree, root="")
+
+
+def _part_places(top: _Place) -> Mapping[Part, _Place]:
+    """The parts of a set; empty where it is undivided."""
+    folders, files = top.tree.entries(top.root)
+    by_name = {name.lower(): name for name in folders}
+    zips = {Path(name).stem.lower(): name for name in files if name.lower().endswith(".zip")}
+    found: dict[Part, _Place] = {}
+    for part, names in PARTS.items():
+        for name in names:
+            if name in by_name and top.tree.entries(join(top.root, by_name[name]))[0]:
+                found[part] = replace(top, root=join(top.root, by_name[name]))
+            elif name in zips and isinstance(top.tree, DiskTree):
+                found[part] = _unwrapped(ZipTree(top.tree.root / top.root / zips[name]))
+            else:
+                continue
+            break
+    # A lone folder `test` or `train` may be a word.
+    return found if len(found) > 1 else {}
+
+
+def _is_clip(name: str) -> bool:
+    return name.lower().endswith((".wav", ".wave"))
+
+
+def _speech(
+    place: _Place,
+    notice: Notice,
+    belongs: Callable[[str], bool],
+    *,
+    divided_by: str,
+    beside: _Place | None = None,
+) -> Speech:
+    """The clips of a place whose path below it belongs to the part."""
+    tree, root = place.tree, place.root
+    folders, loose = tree.entries(root)
+    words = sorted({name.lower() for name in folders if name.lower() != BACKGROUND_FOLDER})
+    paths: list[str] = []
+    word_of: list[int] = []
+    ignored = sum(name not in (*LISTS.values(), "LICENSE", "README.md") for name in loose)
+    for folder in folders:
+        if folder.lower() == BACKGROUND_FOLDER:
+            continue
+        for path in _files_below(tree, join(root, folder)):
+            if not _is_clip(path):
+                ignored += 1
+            elif belongs(path[len(root) + 1 if root else 0 :]):
+                paths.append(path)
+                word_of.append(words.index(folder.lower()))
+    if not paths:
+        raise UserError(
+            "no WAV file of this part is in it",
+            where=place.name,
+            todo="Expected one folder for each word with WAV files in it.",
+        )
+    if ignored:
+        notice(f"{place.name}: {ignored} files that are not clips of a word are left out")
+    noise_tree, noises = _noise_paths(place, beside)
+    clips = _reader(tree, paths if noise_tree is not tree else [*paths, *noises])
+    source = (
+        clips if noise_tree is tree or not noises else _Joined(clips, _reader(noise_tree, noises))
+    )
+    return Speech(
+        source=source,
+        words=words,
+        word_of=np.array(word_of, dtype=np.int32),
+        noises=len(noises),
+        divided_by=divided_by,
+    )
+
+
+def _noise_paths(place: _Place, beside: _Place | None) -> tuple[DiskTree | ZipTree, list[str]]:
+    """The files of the folder of background noise: in the part, else beside the parts."""
+    for candidate in (place, beside):
+        if candidate is None:
+            continue
+        for folder in candidate.tree.entries(candidate.root)[0]:
+            if folder.lower() == BACKGROUND_FOLDER:
+                below = _files_below(candidate.tree, join(candidate.root, folder))
+                return candidate.tree, [path for path in below if _is_clip(path)]
+    return place.tree, []
+
+
+def _files_below(tree: Tree, folder: str, depth: int = 0) -> list[str]:
+    if depth > _MOST_DEPTH:
+        raise UserError(
+            f"folders are nested more than {_MOST_DEPTH} deep; does a link point upwards?",
+            where=join(tree.name, folder),
+        )
+    folders, files = tree.entries(folder)
+    found = [join(folder, name) for name in files]
+    for name in folders:
+        found += _files_below(tree, join(folder, name), depth + 1)
+    return found
+
+
+def _reader(tree: DiskTree | ZipTree, paths: Sequence[str]) -> ImageSource:
+    """Undecoded files of a tree by index; the readers of pictures serve for sounds as well."""
+    listing = ClassListing(
+        classes=(), paths=PackedNames(paths), labels=np.zeros(len(paths), np.int32), ignored=0
+    )
+    if isinstance(tree, ZipTree):
+        return ImageZip(tree, listing)
+    return ImageFolder(tree.root, listing)
+
+
+class _Joined:
+    """Two sources, one after the other."""
+
+    classes: Sequence[str] = ()
+
+    def __init__(self, first: ImageSource, second: ImageSource) -> None:
+        self._first, self._second = first, second
+
+    def __len__(self) -> int:
+        return len(self._first) + len(self._second)
+
+    def read(self, index: int) -> Record:
+        """One record. Raises `CorruptRecord` where the bytes cannot be had."""
+        if index < len(self._first):
+            return self._first.read(index)
+        return self._second.read(index - len(self._first))
+
+
+def _read_lists(top: _Place) -> Mapping[str, Part]:
+    """The part of each clip that a list names, by its path below the top; empty without lists."""
+    files = top.tree.entries(top.root)[1]
+    present: list[Part] = [part for part, name in LISTS.items() if name in files]
+    source = _reader(top.tree, [join(top.root, LISTS[part]) for part in present])
+    found: dict[str, Part] = {}
+    for index, part in enumerate(present):
+        try:
+            text = source.read(index).encoded.decode()
+        except (CorruptRecord, UnicodeDecodeError) as error:
+            raise UserError(
+                f"the list of the clips for {part} cannot be read: {error}", where=top.name
+            ) from error
+        found.update((line.strip(), part) for line in text.splitlines() if line.strip())
+    return found

@@ -1,0 +1,258 @@
+"""Capture: a few steady steps of a training, recorded by the profiler of the device.
+
+The loop holds a `Capture` whether or not anything is recorded. Without a recording its calls
+return at once and its marks are one shared context that does nothing; the benchmark
+`benchmarks/profile_overhead.py` measures what that costs.
+"""
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from torch.profiler import record_function
+
+from jumar.device import Device, Recorder, create_recorder, synchronize
+from jumar.errors import UserError
+from jumar.training.distribution import Ranks
+from jumar.training.profiling.ranges import ModuleRanges
+
+DATA: Final = "data"
+"""Waiting for a batch; `enumerate(DataLoader)`, which torch marks by itself, lies within it."""
+STEP: Final = "ProfilerStep#"
+"""With its number, the mark of a step in every profiler of torch."""
+FORWARD: Final = "forward"
+BACKWARD: Final = "backward"
+OPTIMIZER: Final = "optimizer"
+COMMUNICATION: Final = "communication"
+
+_NOTHING: Final[AbstractContextManager[object]] = nullcontext()
+
+
+class Marks:
+    """Names the parts of a step for a profiler.
+
+    Attributes:
+        on: Whether something is being recorded.
+    """
+
+    def __init__(self) -> None:
+        self.on = False
+
+    def __call__(self, name: str, detail: str = "") -> AbstractContextManager[object]:
+        """The range of a part; a context that does nothing where nothing is recorded."""
+        if not self.on:
+            return _NOTHING
+        return record_function(f"{name} {detail}" if detail else name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaptureSettings:
+    """Which steps are recorded.
+
+    Attributes:
+        steps: How many.
+        warm_up: How many before them are left out: in those kernels are chosen and memory is taken,
+            and in the last of them the profiler takes its own.
+        memory: Whether each allocation and release is recorded, too.
+        shapes: Whether the shapes and dtypes of ops are recorded. On a CPU torch's profiler leaves
+            a small record of every tensor for them; these lie between the tensors, so that glibc
+            does not find room for the next one in freed memory, and each op writes into memory
+            that is new to the process.
+    """
+
+    steps: int = 3
+    warm_up: int = 3
+    memory: bool = False
+    shapes: bool = True
+
+    def check(self) -> None:
+        """That there is something to record.
+
+        Raises:
+            UserError: There is not, or it would not fit into memory.
+        """
+        if not 1 <= self.steps <= MOST_STEPS:
+            raise UserError(
+                f"{self.steps} steps cannot be recorded",
+                where="--steps",
+                todo=f"Allowed: 1 to {MOST_STEPS}; a recorded step takes megabytes.",
+            )
+        if self.warm_up < 0:
+            raise UserError(f"{self.warm_up} steps of warm-up", where="--warm-up", todo="0 or more")
+
+
+def raw_folder(run: Path, ranks: Ranks) -> Path:
+    """Of a run on an NPU: what torch_npu's profiler left, from which `profile/` is made."""
+    return run / "profile-npu" / f"rank-{ranks.rank}"
+
+
+MOST_STEPS: Final = 200
+"""A step of a large network is some 10,000 events of 600 bytes, which are held at once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recorded:
+    """What was recorded, before it is turned into files.
+
+    Attributes:
+        recorder: The profiler, stopped.
+        first_step: Number of the first recorded step.
+        step_ms: Wall-clock time of each recorded step.
+        plain_step_ms: The same of the steps of the warm-up but the first and the last.
+    """
+
+    recorder: Recorder
+    first_step: int
+    step_ms: Sequence[float]
+    plain_step_ms: Sequence[float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CapturePlan:
+    """What a capture needs to record.
+
+    Attributes:
+        settings: Which steps.
+        ranges: Marks the layers while something is recorded.
+        device: Whose profiler is used.
+        folder: Where the profiler of an NPU leaves its files.
+        keep: Called once with what was recorded.
+    """
+
+    settings: CaptureSettings
+    ranges: ModuleRanges
+    device: Device
+    folder: Path
+    keep: Callable[[Recorded], None]
+
+
+class Capture:
+    """Records some steps of a loop and hands them on; without a plan it does nothing.
+
+    Attributes:
+        marks: For the parts of a step.
+    """
+
+    def __init__(self, plan: CapturePlan | None = None) -> None:
+        self.marks = Marks()
+        self._plan = plan
+        """Set back to None when there is nothing left to record."""
+        self._recorder: Recorder | None = None
+        self._range: AbstractContextManager[object] | None = None
+        self._first = 0
+        self._seen = 0
+        self._began = 0.0
+        self._step_ms: list[float] = []
+        self._plain_ms: list[float] = []
+        self.span = 0 if plan is None else plan.settings.warm_up + plan.settings.steps
+        """Steps until the last recorded one, which are slower than others."""
+        self.is_cut_short = plan is not None
+        """Whether it has yet to record all that it was to record."""
+
+    def check(self, left: int | None) -> None:
+        """That the run has the steps.
+
+        Args:
+            left: Steps that are left; None where a clock ends the run.
+
+        Raises:
+            UserError: It has fewer.
+        """
+        if left is not None and left < self.span:
+            raise UserError(
+                f"the run has {left} steps to go; the profile takes {self.span} with its warm-up",
+                where="--profile",
+                todo="Train for longer, or record a run that has ended: jumar profile RUN.",
+            )
+
+    @contextmanager
+    def around(self, step: int) -> Generator[None]:
+        """Around the loop, whose first step has this number: no profiler outlives it."""
+        try:
+            self.begin_step(step)
+            yield
+        finally:
+            self._stop()
+
+    def begin_step(self, step: int) -> None:
+        """Before the data of a step are asked for."""
+        plan = self._plan
+        if plan is None:
+            return
+        warm_up = plan.settings.warm_up
+        if self._recorder is None and self._seen >= warm_up - 1:
+            self._recorder = self._start(plan)
+        if self._seen == warm_up:
+            self._first = step
+        if self._seen >= warm_up and plan.device.kind != "npu":
+            # The recorder of an NPU makes these itself, and finds the steps of its tables by them.
+            self._range = record_function(f"{STEP}{step}")
+            self._range.__enter__()
+        self._began = time.perf_counter()
+
+    def end_step(self) -> None:
+        """After the update; the last step that is recorded is waited for and handed on."""
+        plan = self._plan
+        if plan is None:
+            return
+        self._seen += 1
+        last = self._seen == self.span
+        if last or self._seen <= plan.settings.warm_up:
+            synchronize(plan.device)
+        taken = 1000 * (time.perf_counter() - self._began)
+        if self._recorder is None:
+            self._plain_ms += [taken] if self._seen > 1 else []
+            return
+        if self._seen > plan.settings.warm_up:
+            self._step_ms.append(taken)
+        self._close_range()
+        self._recorder.step()
+        if last:
+            recorder = self._recorder
+            self._stop()
+            self.is_cut_short = False
+            plan.keep(
+                Recorded(
+                    recorder=recorder,
+                    first_step=self._first,
+                    step_ms=tuple(self._step_ms),
+                    plain_step_ms=tuple(self._plain_ms),
+                )
+            )
+
+    def _start(self, plan: CapturePlan) -> Recorder:
+        # Kineto prints a line of its own at start and stop.
+        os.environ.setdefault("KINETO_LOG_LEVEL", "99")
+        settings = plan.settings
+        if plan.device.kind == "npu":
+            shutil.rmtree(plan.folder, ignore_errors=True)  # of an earlier capture
+        recorder = create_recorder(
+            plan.device,
+            plan.folder,
+            steps=settings.steps,
+            warm_up=min(settings.warm_up, 1),
+            memory=settings.memory,
+            shapes=settings.shapes,
+        )
+        recorder.start()
+        plan.ranges.install()
+        self.marks.on = True
+        return recorder
+
+    def _stop(self) -> None:
+        if self._recorder is not None and self._plan is not None:
+            self.marks.on = False
+            self._plan.ranges.remove()
+            self._close_range()
+            self._recorder.stop()
+        self._plan, self._recorder = None, None
+
+    def _close_range(self) -> None:
+        if self._range is not None:
+            self._range.__exit__(None, None, None)
+            self._range = None

@@ -1,0 +1,260 @@
+"""What a capture leaves behind: the folder `profile` of a run."""
+
+import contextlib
+import gzip
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+import polars as pl
+
+import jumar.profiling
+from jumar.device import Device
+from jumar.errors import UserError
+from jumar.profiling.profile import STEPS_SCHEMA, Profile
+from jumar.profiling.views.step_split import step_split
+from jumar.profiling.writing import write_csv
+from jumar.training.distribution import Ranks
+from jumar.training.profiling.capture import DATA, STEP, CaptureSettings, Recorded, raw_folder
+from jumar.training.profiling.layers import Event, launched_layers, note_modules
+from jumar.training.profiling.memory import base_of, memory_tables
+from jumar.training.profiling.rates import cpu_rates
+from jumar.training.profiling.work import work_of
+from jumar.training.run_directory import write_json
+
+FOLDER: Final = "profile"
+"""Of a run."""
+TRACE: Final = "trace.json.gz"
+ENVIRONMENT: Final = "environment.json"
+CHIP: Final = "chip.json"
+MUCH_SLOWER: Final = 0.15
+"""Recorded steps that are longer by this share are pointed out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """Where a capture lies, and what recording cost.
+
+    Attributes:
+        folder: Its files.
+        ops: Rows of the op table.
+        in_layers: Share of the time of the ops that lies in ops whose layer is known.
+        step_ms: Median of the recorded steps.
+        plain_step_ms: Median of the steps before them; None where there were none to compare.
+        with_shapes: Whether shapes were recorded.
+    """
+
+    folder: Path
+    ops: int
+    in_layers: float
+    step_ms: float
+    plain_step_ms: float | None
+    with_shapes: bool
+
+    def line(self) -> str:
+        """What the console shows."""
+        plain = slower = ""
+        if self.plain_step_ms is not None:
+            plain = f" ({self.plain_step_ms:.1f} ms each before, without recording)"
+            share = self.step_ms / self.plain_step_ms - 1
+            if self.with_shapes and share > MUCH_SLOWER:
+                slower = (
+                    f"\nrecording made steps {100 * share:.0f} % longer; --no-shapes gives truer "
+                    "times, and neither shapes nor dtypes"
+                )
+        return (
+            f"profile: {self.folder}: {self.ops} ops, {100 * self.in_layers:.0f} % of their time "
+            f"in layers, {self.step_ms:.1f} ms a recorded step{plain}{slower}"
+        )
+
+
+def profile_folder(run: Path, ranks: Ranks) -> Path:
+    """Where the capture of a rank lies."""
+    return run / FOLDER if ranks.world == 1 else run / FOLDER / f"rank-{ranks.rank}"
+
+
+def write_profile(
+    recorded: Recorded,
+    run: Path,
+    *,
+    device: Device,
+    ranks: Ranks,
+    settings: CaptureSettings,
+    environment: Mapping[str, Any],
+) -> Kept:
+    """Turn what was recorded into tables and a trace, beside their place, and move them there.
+
+    Args:
+        recorded: The stopped profiler.
+        run: The run directory.
+        device: Where the steps ran.
+        ranks: Which rank recorded; each of several has a folder of its own.
+        settings: For the environment.
+        environment: Versions, machine and recipe.
+
+    Raises:
+        UserError: The files cannot be written.
+    """
+    final = profile_folder(run, ranks)
+    beside = final.with_name(f".{final.name}.{os.getpid()}")
+    try:
+        shutil.rmtree(beside, ignore_errors=True)
+        beside.mkdir(parents=True)
+        events, around = _events(recorded, run, beside, device, ranks)
+        note_modules(events)
+        _write_trace(beside / TRACE, events, around)
+        if device.kind == "cpu":
+            write_json(beside / CHIP, {"chips": [cpu_rates()]})
+        raw = raw_folder(run, ranks) if device.kind == "npu" else None
+        kept = _tables(recorded, beside, events, base_of(around), final=final, raw=raw)
+        record = {
+            "device": asdict(device),
+            "rank": ranks.rank,
+            "world": ranks.world,
+            "capture": {
+                **asdict(settings),
+                "first_step": recorded.first_step,
+                "step_ms": list(recorded.step_ms),
+                "plain_step_ms": list(recorded.plain_step_ms),
+            },
+            **environment,
+        }
+        write_json(beside / ENVIRONMENT, record)
+        _replace(beside, final)
+    except UserError:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise
+    except (OSError, RuntimeError, ValueError, pl.exceptions.PolarsError) as error:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise _unwritable(error, final) from error
+    return kept
+
+
+def _events(
+    recorded: Recorded, run: Path, folder: Path, device: Device, ranks: Ranks
+) -> tuple[list[Event], dict[str, Any]]:
+    """The events of the trace, and what stands beside them."""
+    if device.kind == "npu":
+        raw = raw_folder(run, ranks)
+        found = sorted(raw.glob("*/ASCEND_PROFILER_OUTPUT/trace_view.json"))
+        if not found:
+            raise ValueError(f"the profiler of the NPU left no trace_view.json in {raw}")
+        return json.loads(found[-1].read_text(encoding="utf-8")), {}
+    plain = folder / "trace.json"
+    recorded.recorder.export_chrome_trace(str(plain))
+    trace = json.loads(plain.read_text(encoding="utf-8"))
+    plain.unlink()
+    # It says where the file lay while it was written.
+    trace.pop("traceName", None)
+    return _within_steps(trace.pop("traceEvents")), trace
+
+
+def _within_steps(events: Sequence[Event]) -> list[Event]:
+    """The events without those of the step in which the profiler itself warmed up."""
+    first = min(event["ts"] for event in events if str(event.get("name")).startswith(STEP))
+    return [event for event in events if event.get("ph") == "M" or event.get("ts", first) >= first]
+
+
+def _write_trace(path: Path, events: Sequence[Event], around: Mapping[str, Any]) -> None:
+    with gzip.open(path, "wt", encoding="utf-8", compresslevel=6) as file:
+        file.write(json.dumps({**around, "traceEvents": events}, separators=(",", ":")))
+
+
+def _tables(
+    recorded: Recorded,
+    folder: Path,
+    events: Sequence[Event],
+    base_ns: int,
+    *,
+    final: Path,
+    raw: Path | None,
+) -> Kept:
+    """Write the tables that the readers make of the trace, with what the trace does not say."""
+    if raw is not None:
+        profile = _with_layers(jumar.profiling.read(raw), events)
+    else:
+        profile = _with_work(jumar.profiling.read(folder / TRACE), events)
+        memory = memory_tables(events, base_ns)
+        profile = replace(profile, statistics={**profile.statistics, **memory})
+    write_csv(replace(profile, steps=_steps(profile)), folder)
+    times = profile.ops.select(
+        pl.col("duration_ns").sum().alias("all"),
+        pl.col("duration_ns").filter(pl.col("module").is_not_null()).sum().alias("known"),
+    ).row(0)
+    return Kept(
+        folder=final,
+        ops=profile.ops.height,
+        in_layers=times[1] / times[0] if times[0] else 0.0,
+        step_ms=median(recorded.step_ms),
+        plain_step_ms=median(recorded.plain_step_ms) if recorded.plain_step_ms else None,
+        with_shapes=(profile.ops["input_shapes"] != "").any(),
+    )
+
+
+def _steps(profile: Profile) -> pl.DataFrame:
+    """The split of each step, with what it waited for its data."""
+    steps = step_split(profile)
+    waits = profile.host.filter(pl.col("layer") == "mark", pl.col("name") == DATA)
+    begins = waits.select("start_ns", pl.col("duration_ns").alias("data_ns")).sort("start_ns")
+    bounds = steps.select("rank", "step", "start_ns", "end_ns").sort("start_ns")
+    waited = (
+        begins.join_asof(bounds, on="start_ns", strategy="backward")
+        .filter(pl.col("start_ns") < pl.col("end_ns"))
+        .group_by("rank", "step")
+        .agg(pl.col("data_ns").sum())
+    )
+    kept = [name for name in STEPS_SCHEMA if name in steps.columns and name != "data_ns"]
+    return steps.select(kept).join(waited, on=["rank", "step"], how="left", maintain_order="left")
+
+
+def _with_work(profile: Profile, events: Sequence[Event]) -> Profile:
+    """The profile of a CPU with the outputs and operations of each op."""
+    if profile.kind != "cpu":
+        return profile
+    work = work_of(events)
+    told = [name for name in work.columns if name != "correlation"]
+    ops = profile.ops.drop(told).join(work, on="correlation", how="left", maintain_order="left")
+    return replace(profile, ops=ops.select(profile.ops.columns))
+
+
+def _with_layers(profile: Profile, events: Sequence[Event]) -> Profile:
+    """The profile of an NPU with the layer of each kernel."""
+    found = launched_layers(events)
+    known = pl.DataFrame(
+        {"start_ns": list(found), "module": list(found.values())},
+        schema={"start_ns": pl.Int64, "module": pl.String},
+    ).sort("start_ns")
+    ops = profile.ops.with_row_index("place").drop("module").sort("start_ns", nulls_last=True)
+    # The table and the trace round their times each for itself.
+    joined = ops.join_asof(known, on="start_ns", strategy="nearest", tolerance=2).sort("place")
+    return replace(profile, ops=joined.select(profile.ops.columns))
+
+
+def _replace(beside: Path, final: Path) -> None:
+    """Put the new folder in the place of an old one."""
+    old = final.with_name(f".{final.name}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    if final.exists():
+        final.replace(old)
+    try:
+        beside.replace(final)
+    except OSError:
+        with contextlib.suppress(OSError):
+            old.replace(final)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _unwritable(error: Exception, folder: Path) -> UserError:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return UserError(
+        f"the profile cannot be written: {reason}",
+        where=str(folder),
+        todo="Is the disk full? A profile takes about 1 MB a step, and 20 times that while it "
+        "is written.",
+    )

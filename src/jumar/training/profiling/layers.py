@@ -1,0 +1,148 @@
+"""Which layer an op belongs to: forward by ranges around the modules, backward by sequence number.
+
+An op of the forward pass lies within the range of its module. Autograd gives the node that an op
+leaves behind the number of the moment, and its profiler writes that number both at the op and at
+the node's backward; so whatever runs within a backward node belongs to the layer of the last op
+that began with the node's number.
+"""
+
+import bisect
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, Final, Generic, TypeVar
+
+from jumar.profiling.reading.exact import nanoseconds_of
+from jumar.training.profiling.ranges import RANGE
+
+MODULE: Final = "Module Hierarchy"
+"""The argument of an event that holds the path of its layer, where torch itself would put it."""
+
+_TO_NPU: Final = "async_npu"
+
+Event = dict[str, Any]
+Value = TypeVar("Value")
+
+
+class Layers:
+    """Which layer was at work at a moment, forward or backward.
+
+    Args:
+        events: Of a trace of torch.profiler or torch_npu's profiler.
+    """
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        slices = [event for event in events if event.get("ph") == "X"]
+        self._forward = Spans(
+            [
+                (event, str(event["name"]).removeprefix(RANGE))
+                for event in slices
+                if str(event.get("name", "")).startswith(RANGE)
+            ],
+            "",
+        )
+        made: dict[int, tuple[int, str]] = {}
+        nodes: list[tuple[Event, int]] = []
+        for event in slices:
+            number = _number(event)
+            if number is None:
+                continue
+            if event["args"].get("Fwd thread id"):
+                nodes.append((event, number))
+                continue
+            # Of all ops that began with this number, the last one left the node behind.
+            began = start_of(event)
+            if number not in made or began >= made[number][0]:
+                made[number] = (began, self._forward.at(event))
+        self._backward = Spans(
+            [(event, made[number][1]) for event, number in nodes if number in made], ""
+        )
+
+    def at(self, event: Event) -> str:
+        """The path of the layer at work when the event began; empty outside of all layers."""
+        return self._forward.at(event) or self._backward.at(event)
+
+
+def note_modules(events: Sequence[Event]) -> None:
+    """Write the path of its layer into the arguments of every op of a trace."""
+    layers = Layers(events)
+    for event in events:
+        if event.get("cat") == "cpu_op" and not str(event.get("name", "")).startswith(RANGE):
+            path = layers.at(event)
+            if path:
+                event.setdefault("args", {})[MODULE] = path
+
+
+def launched_layers(events: Sequence[Event]) -> dict[int, str]:
+    """The layer of each kernel of an NPU, by the nanosecond at which the kernel began.
+
+    Its table of kernels knows no calls; the flows of the trace lead from the op to the kernel.
+    """
+    layers = Layers(events)
+    flows = [event for event in events if event.get("cat") == _TO_NPU]
+    paths = {event.get("id"): layers.at(event) for event in flows if event.get("ph") == "s"}
+    found = {
+        start_of(event): paths.get(event.get("id"), "") for event in flows if event["ph"] == "f"
+    }
+    return {moment: path for moment, path in found.items() if path}
+
+
+def _number(event: Event) -> int | None:
+    """The number that ties an op to its backward node."""
+    number = event.get("args", {}).get("Sequence number")
+    return number if isinstance(number, int) and number >= 0 else None
+
+
+def start_of(event: Event) -> int:
+    """The nanosecond at which an event began, counted as its trace counts."""
+    return nanoseconds_of(event.get("ts")) or 0
+
+
+class Spans(Generic[Value]):
+    """Ranges of threads, of which the innermost around a moment is asked for.
+
+    Args:
+        spans: Events that last, each with what it stands for.
+        nothing: What stands outside of all of them.
+    """
+
+    def __init__(self, spans: Sequence[tuple[Event, Value]], nothing: Value) -> None:
+        grouped: dict[object, list[tuple[int, int, Value]]] = defaultdict(list)
+        for event, value in spans:
+            start = start_of(event)
+            end = start + (nanoseconds_of(event.get("dur")) or 0)
+            grouped[_thread(event)].append((start, end, value))
+        self._nothing = nothing
+        self._changes = {thread: _changes(found, nothing) for thread, found in grouped.items()}
+
+    def at(self, event: Event) -> Value:
+        """What the innermost range around the beginning of an event stands for."""
+        if _thread(event) not in self._changes:
+            return self._nothing
+        moments, values = self._changes[_thread(event)]
+        place = bisect.bisect_right(moments, start_of(event)) - 1
+        return values[place] if place >= 0 else self._nothing
+
+
+def _thread(event: Event) -> tuple[object, object]:
+    return event.get("pid"), event.get("tid")
+
+
+def _changes(spans: list[tuple[int, int, Value]], nothing: Value) -> tuple[list[int], list[Value]]:
+    """The moments at which the innermost range of a thread changes, and to what."""
+    moments: list[int] = []
+    values: list[Value] = []
+    open_: list[tuple[int, Value]] = []
+
+    def close(until: int | None) -> None:
+        while open_ and (until is None or open_[-1][0] <= until):
+            end, _ = open_.pop()
+            moments.append(end)
+            values.append(open_[-1][1] if open_ else nothing)
+
+    for start, end, value in sorted(spans, key=lambda span: (span[0], -span[1])):
+        close(start)
+        moments.append(start)
+        values.append(value)
+        open_.append((end, value))
+    close(None)
+    return moments, values

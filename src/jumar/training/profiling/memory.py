@@ -1,0 +1,134 @@
+"""Who allocated memory, and when, from the events that a profiler writes about its allocator."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import polars as pl
+
+from jumar.profiling.reading.exact import nanoseconds_of
+from jumar.training.profiling.layers import MODULE, Event, Spans, start_of
+
+EVENT: Final = "[memory]"
+COMPONENT: Final = "PyTorch"
+_DEVICES: Final = {0: "CPU", 1: "CUDA"}
+_ASK_FOR_OTHERS: Final = (
+    "aten::empty",
+    "aten::empty_like",
+    "aten::empty_strided",
+    "aten::new_empty",
+    "aten::new_empty_strided",
+    "aten::resize_",
+)
+"""Ops that only allocate; the op around them is the one that wanted the memory."""
+
+_RECORD: Final = {
+    "component": pl.String,
+    "timestamp_ns": pl.Int64,
+    "total_allocated_bytes": pl.Int64,
+    "total_reserved_bytes": pl.Int64,
+    "total_active_bytes": pl.Int64,
+    "device_type": pl.String,
+}
+_OPERATOR: Final = {
+    "name": pl.String,
+    "size_bytes": pl.Int64,
+    "allocation_time_ns": pl.Int64,
+    "release_time_ns": pl.Int64,
+    "duration_ns": pl.Int64,
+    "allocation_total_allocated_bytes": pl.Int64,
+    "allocation_total_reserved_bytes": pl.Int64,
+    "release_total_allocated_bytes": pl.Int64,
+    "release_total_reserved_bytes": pl.Int64,
+    "device_type": pl.String,
+    "module": pl.String,
+}
+
+
+def memory_tables(events: Sequence[Event], base_ns: int) -> dict[str, pl.DataFrame]:
+    """`memory_record` and `operator_memory`, as the reader gives those of torch_npu.
+
+    Args:
+        events: Of a trace of torch.profiler, in which memory was recorded or not.
+        base_ns: The moment from which its times count.
+
+    Returns:
+        The tables; empty where no memory was recorded.
+    """
+    moments = sorted(
+        (event for event in events if event.get("name") == EVENT and event.get("args")),
+        key=start_of,
+    )
+    if not moments:
+        return {}
+    return {
+        "memory_record": _over_time(moments, base_ns),
+        "operator_memory": _allocations(moments, events, base_ns),
+    }
+
+
+def _over_time(moments: Sequence[Event], base_ns: int) -> pl.DataFrame:
+    rows = [
+        (
+            COMPONENT,
+            start_of(event) + base_ns,
+            event["args"].get("Total Allocated"),
+            _reserved(event["args"]),
+            None,
+            _device(event["args"]),
+        )
+        for event in moments
+    ]
+    return pl.DataFrame(rows, schema=_RECORD, orient="row", strict=False)
+
+
+def _allocations(moments: Sequence[Event], events: Sequence[Event], base_ns: int) -> pl.DataFrame:
+    """A row an allocation with its release; what was there before is not known."""
+    ops = [event for event in events if event.get("cat") == "cpu_op"]
+    wanting = Spans([(op, op) for op in ops if op.get("name") not in _ASK_FOR_OTHERS], {})
+    asking = Spans([(op, op) for op in ops], {})
+    open_: dict[tuple[str, object], dict[str, Any]] = {}
+    rows: list[dict[str, Any]] = []
+    for event in moments:
+        facts = event["args"]
+        size, device = facts.get("Bytes"), _device(facts)
+        place = device, facts.get("Addr")
+        if not isinstance(size, int):
+            continue
+        moment = start_of(event) + base_ns
+        if size < 0:
+            row = open_.pop(place, None)
+            if row is not None:
+                row["release_time_ns"] = moment
+                row["duration_ns"] = moment - row["allocation_time_ns"]
+                row["release_total_allocated_bytes"] = facts.get("Total Allocated")
+                row["release_total_reserved_bytes"] = _reserved(facts)
+            continue
+        op = wanting.at(event) or asking.at(event)
+        open_[place] = {
+            **dict.fromkeys(_OPERATOR),
+            "name": str(op.get("name", "")),
+            "size_bytes": size,
+            "allocation_time_ns": moment,
+            "allocation_total_allocated_bytes": facts.get("Total Allocated"),
+            "allocation_total_reserved_bytes": _reserved(facts),
+            "device_type": device,
+            "module": op.get("args", {}).get(MODULE),
+        }
+        rows.append(open_[place])
+    return pl.DataFrame(rows, schema=_OPERATOR, orient="row", strict=False)
+
+
+def _reserved(facts: Mapping[str, Any]) -> object:
+    """On a CPU nothing is reserved, and 0 would say that less is reserved than allocated."""
+    return facts.get("Total Reserved") if facts.get("Device Type") != 0 else None
+
+
+def _device(facts: Mapping[str, Any]) -> str:
+    kind = _DEVICES.get(facts.get("Device Type", -1), "other")
+    number = facts.get("Device Id")
+    return f"{kind}:{number}" if isinstance(number, int) and number >= 0 else kind
+
+
+def base_of(around: Mapping[str, Any]) -> int:
+    """The moment from which the times of a trace count."""
+    return nanoseconds_of(around.get("baseTimeNanoseconds"), "ns") or 0

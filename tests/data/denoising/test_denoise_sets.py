@@ -1,0 +1,45 @@
+"""Settings to sets."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jumar.data.denoising.denoise_sets import DenoisingData, level_names, open_patches
+from jumar.data.denoising.noise import NoiseSettings
+from jumar.errors import UserError
+from jumar.settings import from_json, override, to_json
+from tests.data.photographs import photographs, scene
+
+
+def test_parts_become_patches_and_whole_pictures(tmp_path: Path) -> None:
+    photographs(tmp_path / "train", scene(), scene(seed=2))
+    photographs(tmp_path / "val", scene(seed=3))
+    data = DenoisingData(path=str(tmp_path), patches_per_image=5, eval_levels=(15.0, 25.0, 50.0))
+    patches, noisy = open_patches(data, seed=1)
+    assert noisy is not None
+    assert (len(patches), len(noisy)) == (10, 3)
+    assert open_patches(replace(data, eval_path="none"), seed=1)[1] is None
+
+
+def test_training_pictures_are_no_evaluation_pictures(tmp_path: Path) -> None:
+    photographs(tmp_path, scene())
+    with pytest.raises(UserError, match="the training images themselves"):
+        open_patches(DenoisingData(path=str(tmp_path)), seed=1)
+
+
+def test_levels_are_named_by_the_kind_of_noise() -> None:
+    data = DenoisingData(eval_levels=(15.0, 2.5))
+    assert level_names(data) == ["sigma 15", "sigma 2.5"]
+    assert level_names(replace(data, noise=NoiseSettings(kind="mixed")))[0] == "sigma 15"
+    assert level_names(replace(data, noise=NoiseSettings(kind="poisson")))[0] == "photons 15"
+    assert level_names(replace(data, noise=NoiseSettings(kind="camera")))[0] == "gain 15"
+
+
+def test_settings_go_to_json_and_back_and_are_checked() -> None:
+    data = override(DenoisingData(), ["noise.sigma=25", "eval_levels=15,25,50"])
+    assert data.noise.sigma == (25.0,)
+    assert from_json(DenoisingData(), to_json(data), where="test") == data
+    for wrong in ("noise.sigma=30,10", "noise.kind=fog", "eval_levels=", "scales=2"):
+        with pytest.raises(UserError):
+            override(DenoisingData(), [wrong])

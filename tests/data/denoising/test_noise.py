@@ -1,0 +1,89 @@
+"""How strong the noise is, against formulas; how it is stored."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jumar.data.denoising.noise import Level, NoiseSettings, add_noise, draw_level
+from jumar.errors import UserError
+
+GREY = 128
+FLAT = np.full((200, 200, 3), GREY, np.uint8)
+
+
+def random(seed: int = 1) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+@pytest.mark.parametrize(
+    ("level", "deviation"),
+    [
+        (Level("gaussian", 20.0), 20.0),
+        # A pixel of mean n photons varies by sqrt(n); a white one has `value` of them.
+        (Level("poisson", 100.0), 255 / 100 * np.sqrt(100 * GREY / 255)),
+        # sqrt(A D s / Nsat + D^2 (A CT1 + CT2)^2), arXiv 1904.10898
+        (
+            Level("camera", 16.0, 2.0),
+            255 * np.sqrt(16 * 2 * GREY / 255 / 7480 + 4 * (16 * 1.25e-4 + 1.11e-4) ** 2),
+        ),
+    ],
+)
+def test_noise_is_as_strong_as_its_formula_and_has_no_mean(level: Level, deviation: float) -> None:
+    noise = add_noise(FLAT, level, random(), "float") * 255 - GREY
+    assert noise.dtype == np.float32
+    assert noise.std() == pytest.approx(deviation, rel=0.01)
+    assert abs(noise.mean()) < 4 * deviation / np.sqrt(noise.size)
+
+
+def test_camera_noise_of_a_black_picture_is_finite_and_small() -> None:
+    black = np.zeros((50, 50), np.uint8)
+    noise = add_noise(black, Level("camera", 64.0, 4.0), random(), "float") * 255
+    assert 0 < noise.std() < 10
+
+
+def test_bytes_are_clipped_and_truncated_as_numpy_casts_them() -> None:
+    clean = random(3).integers(0, 256, (40, 40), dtype=np.uint8)
+    as_float = add_noise(clean, Level("gaussian", 60.0), random(), "float") * 255
+    as_bytes = add_noise(clean, Level("gaussian", 60.0), random(), "uint8")
+    assert as_bytes.dtype == np.uint8
+    assert as_float.min() < 0
+    assert as_float.max() > 255
+    # A value that float32 puts just below or above a whole level may fall to either side.
+    assert np.abs(as_bytes - np.floor(as_float.clip(0, 255))).max() <= 1
+    assert np.mean(as_bytes == np.floor(as_float.clip(0, 255))) > 0.999
+
+
+@given(st.floats(0, 80), st.integers(0, 99))
+def test_equal_seeds_give_equal_noise(sigma: float, seed: int) -> None:
+    clean = np.full((4, 5), 77, np.uint8)
+    first, second = (
+        add_noise(clean, Level("gaussian", sigma), random(seed), "float") for _ in range(2)
+    )
+    assert np.array_equal(first, second)
+
+
+def test_no_noise_leaves_the_picture() -> None:
+    clean = random().integers(0, 256, (9, 9), dtype=np.uint8)
+    assert np.array_equal(add_noise(clean, Level("gaussian", 0.0), random(), "uint8"), clean)
+
+
+def test_levels_are_uniform_within_their_range_or_the_one_number() -> None:
+    drawn = [draw_level(NoiseSettings(sigma=(10.0, 30.0)), random(seed)) for seed in range(400)]
+    values = np.array([level.value for level in drawn])
+    assert 10 <= values.min() < 11
+    assert 29 < values.max() <= 30
+    assert values.mean() == pytest.approx(20, abs=1)
+    assert draw_level(NoiseSettings(sigma=(25.0,)), random()) == Level("gaussian", 25.0)
+
+
+def test_a_mixture_is_half_gaussian_and_half_camera() -> None:
+    kinds = [draw_level(NoiseSettings(kind="mixed"), random(seed)).kind for seed in range(400)]
+    assert set(kinds) == {"gaussian", "camera"}
+    assert kinds.count("camera") == pytest.approx(200, abs=60)
+
+
+@pytest.mark.parametrize("sigma", [(), (30.0, 10.0), (1.0, 2.0, 3.0)])
+def test_what_is_no_range_is_refused(sigma: tuple[float, ...]) -> None:
+    with pytest.raises(UserError, match=r"noise\.sigma"):
+        NoiseSettings(sigma=sigma).check()

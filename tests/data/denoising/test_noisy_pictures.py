@@ -1,0 +1,99 @@
+"""Evaluation noise: where it comes from, and that nothing moves it."""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from jumar.data.denoising.noisy_pictures import NoisyPictures, name_seed
+from jumar.data.samples import SampleKey
+from jumar.errors import UserError
+from tests.data.photographs import photographs, scene
+
+
+def noisy(folder: Path, *, seeding: str = "index", **changed: object) -> NoisyPictures:
+    pictures = photographs(folder, scene(12, 16), scene(12, 16, 2), scene(16, 12, 3))
+    chosen = {"kind": "gaussian", "levels": [15.0, 25.0], "storage": "float", **changed}
+    return NoisyPictures(pictures, seeding=seeding, **chosen)
+
+
+def fetched(samples: NoisyPictures, index: int) -> dict[str, torch.Tensor]:
+    return dict(samples.fetch([SampleKey(0, index)]).batch)
+
+
+def test_every_picture_comes_at_every_level(tmp_path: Path) -> None:
+    samples = noisy(tmp_path)
+    assert len(samples) == 6
+    for index in range(6):
+        batch = fetched(samples, index)
+        clean = scene(*((16, 12) if index % 3 == 2 else (12, 16)), index % 3 + 1)
+        assert np.array_equal(batch["clean"][0].permute(1, 2, 0).numpy(), clean)
+        assert batch["level"].tolist() == [index // 3]
+        noise = batch["noisy"] - batch["clean"] / 255
+        assert noise.std().item() * 255 == pytest.approx((15, 25)[index // 3], rel=0.2)
+
+
+def test_nlrn_noise_is_seeded_by_the_hash_of_the_name_alone(tmp_path: Path) -> None:
+    # The recipe of the original's evaluation, with NumPy and hashlib.
+    seed = np.frombuffer(hashlib.sha256(b"1.png").digest(), dtype="uint32")
+    image = scene(12, 16, 2).astype(np.float32) / 255.0
+    reference = image + np.random.RandomState(seed).normal(0, 25 / 255.0, image.shape)
+    batch = fetched(noisy(tmp_path, seeding="file_hash"), 4)
+    found = batch["noisy"][0].permute(1, 2, 0).numpy()
+    assert np.abs(found - reference).max() < 1e-6
+    assert np.array_equal(name_seed("folder/1.png"), seed)
+
+
+def test_one_sequence_runs_through_all_pictures_in_any_order_of_asking(tmp_path: Path) -> None:
+    samples = noisy(tmp_path, seeding="sequence")
+    random = np.random.RandomState(0)
+    reference = [random.normal(0, 15, (12, 16, 3)) for _ in range(2)]
+    reference.append(random.normal(0, 15, (16, 12, 3)))
+    for index in (2, 0, 1, 2):
+        batch = fetched(samples, index)
+        noise = (batch["noisy"] * 255 - batch["clean"])[0].permute(1, 2, 0).numpy()
+        assert np.abs(noise - reference[index]).max() < 1e-4
+
+
+def test_bytes_are_clipped_and_truncated(tmp_path: Path) -> None:
+    batch = fetched(noisy(tmp_path, seeding="sequence", storage="uint8"), 0)
+    values = np.random.RandomState(0).normal(0, 15, (12, 16, 3)) + scene(12, 16)
+    reference = np.clip(values, 0, 255).astype(np.uint8)
+    found = batch["noisy"][0].permute(1, 2, 0).numpy()
+    assert np.mean(found == reference) > 0.999
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "poisson", "camera"])
+def test_noise_by_index_is_always_the_same(tmp_path: Path, kind: str) -> None:
+    first, second = (fetched(noisy(tmp_path, kind=kind), 4)["noisy"] for _ in range(2))
+    assert torch.equal(first, second)
+
+
+def test_pictures_of_one_size_fit_into_a_batch_and_others_are_told(tmp_path: Path) -> None:
+    samples = noisy(tmp_path)
+    batch = samples.fetch([SampleKey(0, 0), SampleKey(0, 4)]).batch
+    assert batch["level"].tolist() == [0, 1]
+    assert torch.equal(batch["noisy"][1:], fetched(samples, 4)["noisy"])
+    with pytest.raises(UserError, match="16 x 12"):
+        samples.fetch([SampleKey(0, 1), SampleKey(0, 2)])
+
+
+def test_an_unreadable_picture_is_left_out_and_named(tmp_path: Path) -> None:
+    samples = noisy(tmp_path)
+    (tmp_path / "1.png").write_bytes(b"no picture")
+    found = samples.fetch([SampleKey(0, 0), SampleKey(0, 1)])
+    assert len(found.batch["clean"]) == 1
+    assert found.faults[0].origin.endswith("1.png")
+    assert samples.fetch([SampleKey(0, 1)]).batch == {}
+
+
+def test_a_level_without_photons_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="photons"):
+        noisy(tmp_path, kind="poisson", levels=[10.0, 0.0])
+
+
+def test_seeding_by_name_is_for_gaussian_noise(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="gaussian, not camera"):
+        noisy(tmp_path, kind="camera", seeding="file_hash")

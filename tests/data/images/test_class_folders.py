@@ -1,0 +1,85 @@
+"""Which files are images of which class."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jumar.data.images.class_folders import DiskTree, PackedNames, list_classes
+from jumar.errors import UserError
+from tests.data.pictures import write_files
+
+TREE = {
+    "10/a.jpg": b"-",
+    "2/B.PNG": b"-",
+    "2/a.jpeg": b"-",
+    "2/more/z.webp": b"-",
+    "2/notes.txt": b"-",
+    "2/.hidden.jpg": b"-",
+    "readme.md": b"-",
+    "loose.jpg": b"-",
+    "__MACOSX/2/a.jpg": b"-",
+    ".git/2/a.jpg": b"-",
+}
+
+
+def test_classes_are_sorted_as_text_and_labels_follow(tmp_path: Path) -> None:
+    listing = list_classes(DiskTree(write_files(tmp_path, TREE)))
+    assert listing.classes == ("10", "2")
+    assert list(listing.paths) == ["10/a.jpg", "2/B.PNG", "2/a.jpeg", "2/more/z.webp"]
+    assert listing.labels.tolist() == [0, 1, 1, 1]
+
+
+def test_other_files_are_counted_and_hidden_ones_are_not(tmp_path: Path) -> None:
+    assert list_classes(DiskTree(write_files(tmp_path, TREE))).ignored == 3
+
+
+def test_empty_class_folders_are_named(tmp_path: Path) -> None:
+    write_files(tmp_path, {"cat/a.jpg": b"-", "dog/notes.txt": b"-"})
+    (tmp_path / "horse").mkdir()
+    with pytest.raises(UserError) as caught:
+        list_classes(DiskTree(tmp_path))
+    assert "2 of 3 class folders hold no image: 'dog', 'horse'" in str(caught.value)
+    assert caught.value.where == str(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [({"a.jpg": b"-"}, "lie directly in here"), ({"a.txt": b"-"}, "neither class folders nor")],
+)
+def test_a_folder_without_class_folders_is_an_error(
+    tmp_path: Path, files: dict[str, bytes], reason: str
+) -> None:
+    with pytest.raises(UserError, match=reason):
+        list_classes(DiskTree(write_files(tmp_path, files)))
+
+
+def test_linked_folders_are_followed_and_a_loop_is_an_error(tmp_path: Path) -> None:
+    write_files(tmp_path, {"elsewhere/a.jpg": b"-", "data/cat/b.jpg": b"-"})
+    (tmp_path / "data" / "dog").symlink_to(tmp_path / "elsewhere")
+    listing = list_classes(DiskTree(tmp_path / "data"))
+    assert list(listing.paths) == ["cat/b.jpg", "dog/a.jpg"]
+    for name in ("one", "two"):
+        (tmp_path / "elsewhere" / name).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UserError, match="symbolic link pointing upwards"):
+        list_classes(DiskTree(tmp_path / "data"))
+
+
+def test_a_name_that_is_no_utf8_is_kept(tmp_path: Path) -> None:
+    folder = tmp_path / "cat"
+    folder.mkdir()
+    (folder / os.fsdecode(b"\xff\xfe.jpg")).write_bytes(b"-")
+    (path,) = list_classes(DiskTree(tmp_path)).paths
+    assert (tmp_path / path).exists()
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8"), max_size=20)))
+def test_packed_names_are_the_names(names: list[str]) -> None:
+    packed = PackedNames(names)
+    assert list(packed) == names
+    assert len(packed) == len(names)
+    for index in (-1, len(names)):
+        with pytest.raises(IndexError):
+            packed[index]

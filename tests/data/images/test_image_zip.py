@@ -1,0 +1,169 @@
+"""Class folders in a zip: the same images as unpacked, and hostile zips."""
+
+import multiprocessing
+import os
+import pickle
+import struct
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from jumar.data.images import image_zip
+from jumar.data.images.class_folders import list_classes
+from jumar.data.images.image_zip import ImageZip, ZipTree
+from jumar.data.samples import CorruptRecord
+from jumar.errors import UserError
+from tests.data.pictures import MIXED, pets, write_zip
+
+
+def opened(path: Path) -> ImageZip:
+    tree = ZipTree(path)
+    return ImageZip(tree, list_classes(tree))
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_images_of_every_kind_come_byte_for_byte(tmp_path: Path, method: int) -> None:
+    files = {f"all/{name}": content for name, content in MIXED.items()}
+    source = opened(write_zip(tmp_path / "mixed.zip", files, method))
+    found = [source.read(index) for index in range(len(source))]
+    assert {record.origin.rpartition("/")[2]: record.encoded for record in found} == MIXED
+
+
+def test_a_real_zip_gives_what_zipfile_gives(shared: Path) -> None:
+    path = shared / "data" / "sign-digits-100px" / "val.zip"
+    source = opened(path)
+    assert len(source) == 300
+    assert list(source.classes) == [str(digit) for digit in range(10)]
+    with zipfile.ZipFile(path) as archive:
+        for index in range(300):
+            record = source.read(index)
+            name = record.origin.removeprefix(f"{path}, ")
+            assert record.encoded == archive.read(name)
+            assert source.classes[record.label] == name.partition("/")[0]
+
+
+def test_forked_workers_do_not_disturb_each_other(shared: Path) -> None:
+    source = opened(shared / "data" / "sign-digits-100px" / "val.zip")
+    source.read(0)
+    sizes = [len(source.read(index).encoded) for index in range(len(source))]
+
+    def reads_all() -> bool:
+        return all(
+            len(source.read(index).encoded) == sizes[index]
+            for _ in range(3)
+            for index in range(len(source))
+        )
+
+    context = multiprocessing.get_context("fork")
+    workers = [context.Process(target=lambda: os._exit(not reads_all())) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    assert reads_all()
+    for worker in workers:
+        worker.join(30)
+    assert [worker.exitcode for worker in workers] == [0, 0]
+
+
+def test_a_pickled_source_reads_the_same(tmp_path: Path) -> None:
+    source = opened(write_zip(tmp_path / "pets.zip", pets()))
+    copy = pickle.loads(pickle.dumps(source))
+    assert [copy.read(index) for index in range(4)] == [source.read(index) for index in range(4)]
+
+
+def test_backslashes_hidden_files_and_bytes_in_front_are_tolerated(tmp_path: Path) -> None:
+    path = tmp_path / "pets.zip"
+    content = pets()
+    write_zip(
+        path,
+        {
+            "cat\\0.jpg": content["cat/0.jpg"],
+            "horse/0.jpg": content["horse/0.jpg"],
+            "__MACOSX/cat/._0.jpg": b"-",
+            "cat/.DS_Store": b"-",
+            "../../etc/0.jpg": b"-",
+        },
+    )
+    path.write_bytes(b"#!/bin/sh\n" + path.read_bytes())
+    source = opened(path)
+    assert list(source.classes) == ["cat", "horse"]
+    assert source.read(0).encoded == content["cat/0.jpg"]
+    assert len(source) == 2
+
+
+def test_an_empty_class_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="1 of 3 class folders holds no image: 'dog'"):
+        opened(write_zip(tmp_path / "pets.zip", {**pets(), "dog/": b""}))
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(where=st.data())
+def test_a_flipped_bit_never_gives_other_bytes(tmp_path: Path, where: st.DataObject) -> None:
+    path = write_zip(tmp_path / "pets.zip", pets())
+    right = {
+        record.origin: record.encoded for index in range(4) if (record := opened(path).read(index))
+    }
+    content = bytearray(path.read_bytes())
+    bit = where.draw(st.integers(0, 8 * len(content) - 1))
+    content[bit // 8] ^= 1 << bit % 8
+    path.write_bytes(content)
+    try:
+        source = opened(path)
+    except UserError:
+        return
+    for index in range(len(source)):
+        try:
+            record = source.read(index)
+        except CorruptRecord:
+            continue
+        # A flipped bit in the directory may rename a file, which no checksum covers.
+        assert record.encoded in right.values()
+
+
+@pytest.mark.parametrize("content", [b"", b"no zip at all", b"PK\x03\x04 cut off"])
+def test_what_is_no_zip_is_an_error_of_the_user(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x.zip").write_bytes(content)
+    with pytest.raises(UserError, match="not a zip, or damaged"):
+        opened(tmp_path / "x.zip")
+
+
+def directory_entry(content: bytearray) -> int:
+    return content.index(b"PK\x01\x02")
+
+
+def test_an_encrypted_zip_is_refused_when_opened(tmp_path: Path) -> None:
+    path = write_zip(tmp_path / "secret.zip", pets())
+    content = bytearray(path.read_bytes())
+    content[directory_entry(content) + 8] |= 1
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=r"'cat/0\.jpg' is encrypted"):
+        opened(path)
+
+
+def test_a_stated_size_beyond_reason_takes_no_memory(tmp_path: Path) -> None:
+    path = write_zip(tmp_path / "large.zip", pets())
+    content = bytearray(path.read_bytes())
+    struct.pack_into("<I", content, directory_entry(content) + 24, 2**32 - 2)
+    path.write_bytes(content)
+    with pytest.raises(CorruptRecord, match="at most 256 MiB"):
+        opened(path).read(0)
+
+
+def test_a_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image_zip, "ALWAYS_ALLOWED", 2**16)
+    path = write_zip(tmp_path / "bomb.zip", {"cat/0.bmp": bytes(2**22)})
+    with pytest.raises(CorruptRecord, match="refused as a bomb"):
+        opened(path).read(0)
+
+
+def test_other_compressions_are_a_fault_that_names_the_method(tmp_path: Path) -> None:
+    path = write_zip(tmp_path / "lzma.zip", pets(), zipfile.ZIP_LZMA)
+    with pytest.raises(CorruptRecord, match="packed with method 14"):
+        opened(path).read(0)
+
+
+def test_an_empty_member_is_a_fault(tmp_path: Path) -> None:
+    with pytest.raises(CorruptRecord, match=r"pets\.zip, cat/0\.jpg: the file is empty"):
+        opened(write_zip(tmp_path / "pets.zip", {"cat/0.jpg": b""})).read(0)

@@ -1,0 +1,107 @@
+import zipfile
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from jumar.data.images.picture_set import FramedPictures, PictureData, open_picture_sets
+from jumar.data.pixels.resize import resize
+from jumar.data.samples import Record, SampleKey
+from jumar.errors import UserError
+
+
+def png(pixels: np.ndarray) -> bytes:
+    file = BytesIO()
+    Image.fromarray(pixels).save(file, "PNG")
+    return file.getvalue()
+
+
+def noise(height: int, width: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
+
+
+def folder_of(tmp_path: Path, count: int = 3) -> Path:
+    for number in range(count):
+        place = tmp_path / "pictures" / ("cat" if number % 2 == 0 else "dog") / f"{number}.png"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(png(noise(20, 30, number)))
+    return tmp_path / "pictures"
+
+
+def test_by_default_the_whole_picture_is_resized_as_the_original_does() -> None:
+    pixels = noise(40, 24)
+    record = Record(encoded=png(pixels), label=0, origin="x")
+    made = PictureData().preprocessing().train_image(record, 16, np.random.default_rng(1))
+    np.testing.assert_array_equal(made["image"], np.rint(resize(pixels, (16, 16))))
+
+
+def test_the_square_keeps_the_shape_of_things() -> None:
+    pixels = noise(40, 24)
+    record = Record(encoded=png(pixels), label=0, origin="x")
+    made = FramedPictures(frame="square", resize="legacy").eval_image(record, 24)
+    np.testing.assert_array_equal(made["image"], pixels[8:32])
+
+
+def test_values_lie_between_minus_one_and_one() -> None:
+    levels = torch.tensor([0, 255], dtype=torch.uint8).view(1, 1, 1, 2).expand(1, 3, 1, 2)
+    made = PictureData().preprocessing().on_device({"image": levels}, training=True)
+    assert made[0, 0, 0].tolist() == [-1.0, 1.0]
+
+
+def test_half_of_the_training_pictures_are_mirrored_where_asked_for_and_none_in_evaluation(
+    tmp_path: Path,
+) -> None:
+    path = str(folder_of(tmp_path, 1))
+    mirrored = 0
+    for flip in (False, True):
+        train, real = open_picture_sets(PictureData(path=path, image_size=16, flip=flip), seed=3)
+        assert real is not None
+        plain = real.fetch([SampleKey(0, 0)]).batch["image"]
+        for epoch in range(20):
+            found = train.fetch([SampleKey(epoch, 0)]).batch["image"]
+            same = torch.equal(found, plain)
+            assert same or (flip and torch.equal(found, plain.flip(3)))
+            mirrored += not same
+    assert 3 < mirrored < 17
+
+
+def test_generated_pictures_are_compared_with_the_training_pictures_by_default(
+    tmp_path: Path,
+) -> None:
+    path = str(folder_of(tmp_path))
+    train, real = open_picture_sets(PictureData(path=path), seed=1)
+    assert real is not None
+    assert len(train) == len(real) == 3
+    _, some = open_picture_sets(PictureData(path=path, eval_samples=2), seed=1)
+    assert some is not None
+    assert len(some) == 2
+    assert open_picture_sets(PictureData(path=path, eval_path="none"), seed=1)[1] is None
+
+
+def test_evaluation_numbers_the_pictures_and_leaves_unreadable_ones_out(tmp_path: Path) -> None:
+    path = folder_of(tmp_path, 5)
+    (path / "dog" / "1.png").write_bytes(b"no picture")
+    _, real = open_picture_sets(PictureData(path=str(path), image_size=16), seed=1)
+    assert real is not None
+    found = real.fetch([SampleKey(0, index) for index in range(5)])
+    assert found.batch["index"].tolist() == [0, 1, 2, 4]
+    assert len(found.batch["image"]) == 4
+    assert found.batch["image"].is_contiguous(memory_format=torch.channels_last)
+    assert [fault.origin.endswith("1.png") for fault in found.faults] == [True]
+    assert dict(real.fetch([SampleKey(0, 3)]).batch) == {}
+
+
+def test_a_pattern_chooses_pictures_in_folders_and_zips(tmp_path: Path) -> None:
+    path = folder_of(tmp_path)
+    packed = tmp_path / "pictures.zip"
+    with zipfile.ZipFile(packed, "w") as file:
+        for place in path.rglob("*.png"):
+            file.write(place, place.relative_to(path))
+    for where in (path, packed):
+        train, _ = open_picture_sets(PictureData(path=str(where), match="*cat/*"), seed=1)
+        assert len(train) == 2
+        with pytest.raises(UserError, match="none of the 3 pictures fits"):
+            open_picture_sets(PictureData(path=str(where), match="bird/*"), seed=1)

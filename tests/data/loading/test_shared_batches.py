@@ -1,0 +1,72 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jumar.data.loading.shared_batches import BatchPacker, BatchUnpacker
+
+DTYPES = [torch.uint8, torch.int64, torch.float32, torch.bfloat16, torch.bool, torch.float64]
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> dict[str, torch.Tensor]:
+    made: dict[str, torch.Tensor] = {}
+    for name in draw(st.lists(st.sampled_from("abcdef"), unique=True, max_size=4)):
+        shape = draw(st.lists(st.integers(0, 5), max_size=4))
+        values = torch.randint(0, 100, shape).to(draw(st.sampled_from(DTYPES)))
+        if values.ndim == 4 and draw(st.booleans()):
+            values = values.to(memory_format=torch.channels_last)
+        elif values.ndim >= 2 and draw(st.booleans()):
+            values = values.transpose(0, 1)
+        made[name] = values
+    return made
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(batches(), max_size=6))
+def test_every_batch_arrives_with_its_values_types_and_strides(
+    sent: list[dict[str, torch.Tensor]],
+) -> None:
+    packer, unpacker = BatchPacker(0, 2), BatchUnpacker(pin_memory=False)
+    arrived = [unpacker.unpack(packer.pack(batch)) for batch in sent]
+    for batch, copy in zip(sent, arrived, strict=True):
+        assert batch.keys() == copy.keys()
+        for name, tensor in batch.items():
+            assert tensor.dtype == copy[name].dtype
+            assert torch.equal(tensor, copy[name])
+            assert copy[name].stride() == torch.empty_like(tensor).stride()
+
+
+def test_a_strided_slice_arrives_dense() -> None:
+    packer, unpacker = BatchPacker(0, 1), BatchUnpacker(pin_memory=False)
+    values = torch.arange(40).reshape(4, 10)[:, ::3]
+    arrived = unpacker.unpack(packer.pack({"x": values}))["x"]
+    assert torch.equal(arrived, values)
+    assert arrived.is_contiguous()
+
+
+def test_a_buffer_is_sent_once_and_used_again() -> None:
+    packer = BatchPacker(0, 2)
+    sent = [packer.pack({"x": torch.full((100,), step)}) for step in range(6)]
+    assert [packed.memory is not None for packed in sent] == [True, True] + [False] * 4
+    assert [packed.buffer for packed in sent] == [(0, 0), (0, 1)] * 3
+
+
+def test_a_larger_batch_gets_a_larger_buffer() -> None:
+    packer, unpacker = BatchPacker(0, 1), BatchUnpacker(pin_memory=False)
+    for size in (10, 1000, 20, 1001, 5000):
+        values = torch.arange(size)
+        assert torch.equal(unpacker.unpack(packer.pack({"x": values}))["x"], values)
+
+
+def test_a_batch_that_arrived_is_not_changed_by_later_ones() -> None:
+    packer, unpacker = BatchPacker(0, 1), BatchUnpacker(pin_memory=False)
+    first = unpacker.unpack(packer.pack({"x": torch.zeros(50)}))["x"]
+    unpacker.unpack(packer.pack({"x": torch.ones(50)}))
+    assert first.eq(0).all()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_batch_is_pinned_when_asked() -> None:
+    packer, unpacker = BatchPacker(0, 1), BatchUnpacker(pin_memory=True)
+    assert unpacker.unpack(packer.pack({"x": torch.zeros(50)}))["x"].is_pinned()

@@ -1,0 +1,107 @@
+import colorsys
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jumar.data.pixels import color
+
+
+def pictures(count: int = 4, scale: float = 1.0, shift: float = 0.0) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(7)
+    return torch.rand(count, 3, 5, 6, generator=generator) * scale + shift
+
+
+CHANGES = {
+    "brightness": color.adjust_brightness,
+    "contrast": color.adjust_contrast,
+    "saturation": color.adjust_saturation,
+    "hue": color.adjust_hue,
+}
+NEUTRAL = {"brightness": 0.0, "contrast": 1.0, "saturation": 1.0, "hue": 0.0}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("scale", [1.0, 255.0])
+def test_the_neutral_amount_changes_nothing(name: str, scale: float) -> None:
+    images = pictures(scale=scale)
+    assert torch.allclose(CHANGES[name](images, NEUTRAL[name]), images, atol=1e-5 * scale)
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_an_amount_for_each_sample_equals_the_samples_one_by_one(name: str) -> None:
+    images, amounts = pictures(), torch.tensor([0.2, 0.7, 1.0, 1.6])
+    together = CHANGES[name](images, amounts)
+    for image, amount, changed in zip(images, amounts, together, strict=True):
+        assert torch.allclose(CHANGES[name](image, float(amount)), changed, atol=1e-6)
+
+
+@pytest.mark.parametrize("layout", [torch.channels_last, torch.contiguous_format])
+@pytest.mark.parametrize(("scale", "shift"), [(1.0, 0.0), (255.0, 0.0), (400.0, -60.0)])
+def test_all_changes_at_once_equal_one_after_the_other(
+    layout: torch.memory_format, scale: float, shift: float
+) -> None:
+    images = pictures(scale=scale, shift=shift).to(memory_format=layout)
+    before = images.clone()
+    amounts = {
+        "brightness": torch.tensor([-9.0, 0.0, 0.4, 5.0]),
+        "contrast": torch.tensor([0.6, 1.4, 1.0, 0.0]),
+        "saturation": torch.tensor([1.4, 0.6, 3.0, 1.0]),
+    }
+    slow = images
+    for name, amount in amounts.items():
+        slow = CHANGES[name](slow, amount)
+    assert torch.allclose(color.jitter(images, **amounts), slow, atol=1e-5 * scale + 1e-5)
+    assert torch.equal(images, before)
+    assert torch.allclose(color.jitter(images), images, atol=1e-6 * scale)
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_channels_last_memory_stays_so(name: str) -> None:
+    images = pictures().to(memory_format=torch.channels_last)
+    changed = CHANGES[name](images, torch.full((4,), 0.8))
+    assert torch.allclose(changed, CHANGES[name](images.contiguous(), 0.8), atol=1e-6)
+
+
+@settings(deadline=None)
+@given(st.tuples(*[st.integers(0, 255)] * 3))
+def test_hsv_equals_that_of_the_standard_library_and_comes_back(rgb: tuple[int, ...]) -> None:
+    unit = torch.tensor(rgb, dtype=torch.float32)[:, None, None] / 255
+    hsv = color.rgb_to_hsv(unit)
+    expected = torch.tensor(colorsys.rgb_to_hsv(*(value / 255 for value in rgb)))
+    assert torch.allclose(hsv[:, 0, 0], expected, atol=1e-5)
+    assert torch.allclose(color.hsv_to_rgb(hsv), unit, atol=1e-5)
+
+
+@pytest.mark.parametrize("factor", [0.0, 0.4, 1.0, 1.6, 5.0])
+@pytest.mark.parametrize(("scale", "shift"), [(1.0, 0.0), (300.0, -20.0), (2.0, -1.5)])
+def test_saturation_equals_the_long_way_through_hsv(
+    factor: float, scale: float, shift: float
+) -> None:
+    images = pictures(scale=scale, shift=shift)
+    hue, saturation, value = color.rgb_to_hsv(images).unbind(dim=-3)
+    scaled = (saturation * factor).clamp(0, 1)
+    slow = color.hsv_to_rgb(torch.stack([hue, scaled, value], dim=-3))
+    assert torch.allclose(color.adjust_saturation(images, factor), slow, atol=2e-5 * scale)
+
+
+def test_a_saturation_of_zero_is_grey() -> None:
+    grey = color.adjust_saturation(pictures(), 0.0)
+    assert torch.equal(grey[:, 0], grey[:, 1])
+    assert torch.equal(grey[:, 0], grey[:, 2])
+
+
+def test_contrast_keeps_the_mean_of_each_channel_of_each_picture() -> None:
+    images = pictures()
+    changed = color.adjust_contrast(images, 1.7)
+    assert torch.allclose(changed.mean(dim=(-2, -1)), images.mean(dim=(-2, -1)), atol=1e-6)
+
+
+def test_standardizing_a_constant_picture_gives_zeros() -> None:
+    assert torch.equal(color.standardize(torch.full((1, 3, 4, 4), 5.0)), torch.zeros(1, 3, 4, 4))
+
+
+def test_bytes_survive_the_way_to_floats_and_back() -> None:
+    levels = torch.arange(256, dtype=torch.uint8).reshape(1, 1, 16, 16)
+    assert torch.equal(color.to_uint8(color.to_float(levels)), levels)

@@ -1,0 +1,36 @@
+import math
+
+import pytest
+import torch
+
+from jumar.data.pixels.image_quality import psnr, ssim
+
+
+def noisy(amount: float) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(3)
+    clean = torch.rand(2, 3, 20, 24, generator=generator)
+    return clean, clean + amount * torch.randn(clean.shape, generator=generator)
+
+
+def test_a_picture_is_as_close_as_can_be_to_itself() -> None:
+    clean, _ = noisy(0.0)
+    assert psnr(clean, clean, peak=1).eq(math.inf).all()
+    assert torch.allclose(ssim(clean, clean, peak=1), torch.ones(2), atol=1e-5)
+
+
+def test_more_noise_is_further_away() -> None:
+    little, much = (noisy(amount) for amount in (0.05, 0.2))
+    assert (psnr(*little, peak=1) > psnr(*much, peak=1)).all()
+    assert (ssim(*little, peak=1) > ssim(*much, peak=1)).all()
+
+
+def test_a_difference_of_one_level_is_48_db() -> None:
+    images = torch.full((1, 3, 4, 4), 100, dtype=torch.uint8)
+    assert float(psnr(images, images + 1, peak=255)) == pytest.approx(20 * math.log10(255))
+    assert float(psnr(images + 1, images, peak=255)) == pytest.approx(20 * math.log10(255))
+
+
+def test_a_picture_smaller_than_the_window_is_refused() -> None:
+    small = torch.zeros(1, 3, 10, 30)
+    with pytest.raises(ValueError, match="11 pixels or more, not 30 x 10"):
+        ssim(small, small, peak=1)

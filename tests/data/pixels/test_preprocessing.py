@@ -1,0 +1,228 @@
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from jumar.data.pixels import color
+from jumar.data.pixels.decode import DecodeError, decode_image
+from jumar.data.pixels.preprocessing import (
+    ImagePreprocessing,
+    alexnet_preprocessing,
+    plain_preprocessing,
+    resnext_preprocessing,
+)
+from jumar.data.pixels.resize import resize, resize_fast
+from jumar.data.samples import Record
+from jumar.errors import UserError
+from jumar.settings import checked, from_json, override, to_json
+from tests.data.scenes import encode, jpeg, scene
+
+RECIPES = {
+    "alexnet": alexnet_preprocessing(),
+    "resnext": resnext_preprocessing(),
+    "plain": plain_preprocessing(),
+}
+
+
+def record(encoded: bytes) -> Record:
+    return Record(encoded=encoded, label=0, origin="test")
+
+
+def random(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_sample_is_bytes_of_the_asked_size_in_training_and_evaluation(name: str) -> None:
+    sample = record(jpeg(90, 120))
+    for arrays in (
+        RECIPES[name].train_image(sample, 48, random()),
+        RECIPES[name].eval_image(sample, 48),
+    ):
+        assert arrays["image"].shape == (48, 48, 3)
+        assert arrays["image"].dtype == np.uint8
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_the_same_randomness_gives_the_same_sample(name: str) -> None:
+    sample = record(jpeg(90, 120))
+    first = RECIPES[name].train_image(sample, 48, random(3))
+    RECIPES[name].train_image(record(jpeg(50, 60, seed=4)), 48, random(8))
+    again = RECIPES[name].train_image(sample, 48, random(3))
+    for key in first:
+        assert np.array_equal(first[key], again[key])
+
+
+def test_a_result_does_not_change_when_the_next_picture_is_decoded() -> None:
+    preprocessing = dataclasses.replace(plain_preprocessing(), eval_view="center")
+    pixels = scene(48, 48)
+    first = preprocessing.train_image(record(encode(pixels)), 48, random())["image"]
+    copy = first.copy()
+    preprocessing.train_image(record(jpeg(48, 48, seed=9)), 48, random())
+    assert np.array_equal(first, copy)
+
+
+def test_half_of_the_pictures_are_mirrored_and_none_without_flip() -> None:
+    sample = record(encode(scene(32, 32), "PNG"))
+    straight = plain_preprocessing()
+    mirroring = dataclasses.replace(straight, flip=True)
+    upright = straight.train_image(sample, 32, random())["image"]
+    mirrored = 0
+    for seed in range(200):
+        assert np.array_equal(straight.train_image(sample, 32, random(seed))["image"], upright)
+        image = mirroring.train_image(sample, 32, random(seed))["image"]
+        mirrored += not np.array_equal(image, upright)
+        assert np.array_equal(image, upright) or np.array_equal(image, upright[:, ::-1])
+    assert 70 < mirrored < 130
+
+
+def test_without_a_crop_the_whole_picture_is_squeezed() -> None:
+    pixels = scene(40, 70)
+    image = plain_preprocessing().train_image(record(encode(pixels, "PNG")), 32, random())["image"]
+    assert np.array_equal(image, resize_fast(pixels, (32, 32)))
+
+
+def test_legacy_training_resizes_as_the_originals() -> None:
+    pixels = scene(40, 70)
+    legacy = dataclasses.replace(plain_preprocessing(), resize="legacy")
+    image = legacy.train_image(record(encode(pixels, "PNG")), 32, random())["image"]
+    assert np.array_equal(image, np.rint(resize(pixels, (32, 32))).astype(np.uint8))
+
+
+@pytest.mark.parametrize("name", ["alexnet", "resnext"])
+def test_decoding_to_a_smaller_size_shows_the_same_window(name: str) -> None:
+    sample = record(encode(resize_fast(scene(80, 100), (800, 1000)), quality=90))
+    whole = record(encode(decode_image(sample.encoded, fast=True), "PNG"))
+    for seed in range(10):
+        quick = RECIPES[name].train_image(sample, 40, random(seed))["image"]
+        exact = RECIPES[name].train_image(whole, 40, random(seed))["image"]
+        assert np.abs(quick.astype(int) - exact).mean() < 4
+
+
+def test_the_window_contains_an_annotated_object() -> None:
+    pixels = np.zeros((100, 100, 3), np.uint8)
+    pixels[60:80, 20:40] = 255
+    sample = Record(encoded=encode(pixels, "PNG"), label=0, origin="", boxes=[(0.6, 0.2, 0.8, 0.4)])
+    strict = dataclasses.replace(
+        alexnet_preprocessing(), crop_object_covered=0.9, crop_attempts=500
+    )
+    for seed in range(40):
+        assert strict.train_image(sample, 40, random(seed))["image"].max() > 200
+
+
+def test_colour_changes_are_drawn_on_the_host_within_their_ranges() -> None:
+    sample = record(jpeg())
+    drawn = [RECIPES["resnext"].train_image(sample, 16, random(seed)) for seed in range(300)]
+    for name, low, high in (
+        ("brightness", -0.4, 0.4),
+        ("contrast", 0.4, 1.6),
+        ("saturation", 0.4, 1.6),
+    ):
+        values = np.array([arrays[name] for arrays in drawn])
+        assert values.dtype == np.float32
+        assert low <= values.min() < low + 0.05
+        assert high - 0.05 < values.max() <= high
+    assert set(RECIPES["alexnet"].train_image(sample, 16, random())) == {"image"}
+    assert set(RECIPES["resnext"].eval_image(sample, 16)) == {"image"}
+
+
+def batch_of(count: int, size: int, *, channels_last: bool) -> dict[str, torch.Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    image = torch.randint(
+        0, 256, (count, size, size + 3, 3), dtype=torch.uint8, generator=generator
+    )
+    image = image.permute(0, 3, 1, 2)
+    return {"image": image if channels_last else image.contiguous()}
+
+
+@pytest.mark.parametrize("channels_last", [True, False])
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
+def test_the_device_half_normalises_and_keeps_the_memory_format(
+    channels_last: bool, dtype: torch.dtype
+) -> None:
+    preprocessing = RECIPES["alexnet"]
+    batch = batch_of(3, 8, channels_last=channels_last)
+    batch["image"] = batch["image"].to(dtype)
+    before = batch["image"].clone()
+    made = preprocessing.on_device(batch, training=True)
+    mean = torch.tensor(preprocessing.mean)[:, None, None]
+    std = torch.tensor(preprocessing.std)[:, None, None]
+    assert made.dtype == torch.float32
+    assert torch.allclose(made, (batch["image"].float() - mean) / std, atol=1e-6)
+    assert made.stride() == batch["image"].stride()
+    assert torch.equal(batch["image"], before)
+
+
+def test_constants_that_an_evaluation_made_serve_a_training_with_gradients() -> None:
+    own = dataclasses.replace(alexnet_preprocessing(), mean=(1.5, 2.5, 3.5))
+    batch = batch_of(1, 8, channels_last=True)
+    with torch.inference_mode():
+        own.on_device(batch, training=False)
+    images = batch["image"].float().requires_grad_()
+    own.on_device({"image": images}, training=True).sum().backward()
+    assert images.grad is not None
+
+
+@pytest.mark.parametrize("channels_last", [True, False])
+def test_the_device_half_changes_colours_in_training_only(channels_last: bool) -> None:
+    preprocessing = RECIPES["resnext"]
+    batch = batch_of(3, 8, channels_last=channels_last)
+    batch |= {
+        "brightness": torch.tensor([-0.3, 0.0, 0.4]),
+        "contrast": torch.tensor([0.6, 1.0, 1.4]),
+        "saturation": torch.tensor([1.4, 1.0, 0.6]),
+    }
+    expected = color.adjust_brightness(batch["image"].float(), batch["brightness"])
+    expected = color.adjust_contrast(expected, batch["contrast"])
+    expected = color.adjust_saturation(expected, batch["saturation"]).clamp(0, 255)
+    mean = torch.tensor(preprocessing.mean)[:, None, None]
+    std = torch.tensor(preprocessing.std)[:, None, None]
+    trained = preprocessing.on_device(batch, training=True)
+    assert torch.allclose(trained, (expected - mean) / std, atol=1e-5)
+    evaluated = preprocessing.on_device(batch, training=False)
+    assert torch.allclose(evaluated, (batch["image"] - mean) / std, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("size", "side"), [(224, 256), (100, 114), (64, 73)], ids=["224", "100", "64"]
+)
+def test_the_central_view_is_cut_from_the_squeezed_picture(size: int, side: int) -> None:
+    pixels = scene(90, 130)
+    view = alexnet_preprocessing().eval_levels(record(encode(pixels, "PNG")), size)
+    start = (side - size) // 2
+    whole = resize(pixels, (side, side))
+    assert np.array_equal(view, whole[start : start + size, start : start + size])
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_settings_survive_json_and_the_command_line(name: str) -> None:
+    default = RECIPES[name]
+    assert from_json(ImagePreprocessing(), to_json(default), where="test") == default
+    assert override(default, ["crop_area=0.5,1.0"]).crop_area == (0.5, 1.0)
+    assert checked(default) is default
+
+
+@pytest.mark.parametrize(
+    ("assignment", "named"),
+    [
+        ("crop_area=0.5", "crop_area"),
+        ("crop_aspect=2,1", "crop_aspect"),
+        ("contrast=1,2,3", "contrast"),
+        ("mean=1,2", "mean"),
+        ("std=0,1,1", "std"),
+        ("crop=centre", "crop"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused_by_name(assignment: str, named: str) -> None:
+    with pytest.raises(UserError, match=named):
+        override(alexnet_preprocessing(), [assignment])
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_damaged_picture_is_a_decode_error(name: str) -> None:
+    damaged = record(jpeg()[:-300])
+    with pytest.raises(DecodeError):
+        RECIPES[name].train_image(damaged, 16, random())
+    with pytest.raises(DecodeError):
+        RECIPES[name].eval_image(damaged, 16)

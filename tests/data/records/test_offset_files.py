@@ -1,0 +1,84 @@
+"""Reading at offsets from threads, forks and pickled copies."""
+
+import multiprocessing
+import os
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from jumar.data.records import offset_files
+from jumar.data.records.offset_files import OffsetFiles, read_whole
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> list[Path]:
+    made = [tmp_path / str(number) for number in range(5)]
+    for number, path in enumerate(made):
+        path.write_bytes(bytes([number]) * 1000 + b"end")
+    return made
+
+
+def check(files: OffsetFiles, rounds: int) -> bool:
+    return all(
+        files.read(number % 5, number % 1000, 1) == bytes([number % 5]) for number in range(rounds)
+    )
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_threads_read_right_although_few_files_stay_open(
+    paths: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(offset_files, "MOST_OPEN", 2)
+    before = open_files()
+    files = OffsetFiles(paths)
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(check, [files] * 16, [500] * 16))
+    assert open_files() <= before + 2
+    del files
+    assert open_files() == before
+
+
+def test_forked_workers_read_right_from_files_opened_before(paths: list[Path]) -> None:
+    files = OffsetFiles(paths)
+    assert check(files, 10)
+    context = multiprocessing.get_context("fork")
+    workers = [
+        context.Process(target=lambda: os._exit(0 if check(files, 3000) else 1)) for _ in range(3)
+    ]
+    for worker in workers:
+        worker.start()
+    assert check(files, 3000)
+    for worker in workers:
+        worker.join(30)
+    assert [worker.exitcode for worker in workers] == [0, 0, 0]
+
+
+def test_a_pickled_copy_opens_its_own_files(paths: list[Path]) -> None:
+    files = OffsetFiles(paths)
+    check(files, 10)
+    assert len(pickle.dumps(files)) < 1000
+    assert check(pickle.loads(pickle.dumps(files)), 100)
+
+
+def test_the_end_of_a_file_shortens_what_is_read(paths: list[Path]) -> None:
+    files = OffsetFiles(paths)
+    assert files.read(1, 999, 100) == b"\x01end"
+    assert files.read(1, 5000, 100) == b""
+
+
+def test_a_named_pipe_is_refused_instead_of_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.jpg")
+    with pytest.raises(ValueError, match="not a regular file"):
+        read_whole(tmp_path / "pipe.jpg")
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "sparse").open("wb") as file:
+        file.truncate(300 * 2**20)
+    with pytest.raises(ValueError, match="at most 256 MiB"):
+        read_whole(tmp_path / "sparse")

@@ -1,0 +1,80 @@
+import os
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jumar.data.samples import CorruptRecord
+from jumar.data.speech.decoded_clips import DecodedClips, fit_clip
+from jumar.data.speech.speech_commands import open_speech
+from tests.data.tones import divided, in_folder, tone
+
+
+def clips(folder: Path, keep_bytes: int, *, rate: int = 16_000) -> DecodedClips:
+    speech = open_speech(str(folder), "training", notice=lambda _: None)
+    return DecodedClips(speech, rate=rate, samples=rate, keep_bytes=keep_bytes)
+
+
+@pytest.mark.parametrize("length", [0, 3, 5, 8])
+def test_a_clip_is_cut_or_padded_behind(length: int) -> None:
+    found = fit_clip(np.arange(1, length + 1, dtype=np.float32), 5)
+    assert found.tolist() == [*range(1, min(length, 5) + 1), *[0] * (5 - min(length, 5))]
+
+
+def test_kept_clips_are_those_that_are_decoded_anew(tmp_path: Path) -> None:
+    folder = divided(tmp_path)
+    all_kept, some_kept, none_kept = (clips(folder, size) for size in (10**7, 100_000, 0))
+    for _ in range(2):
+        for index in range(24):
+            np.testing.assert_array_equal(all_kept[index], none_kept[index])
+            np.testing.assert_array_equal(some_kept[index], none_kept[index])
+
+
+def test_a_kept_clip_needs_no_file_any_more_and_one_that_is_not_kept_does(tmp_path: Path) -> None:
+    folder = divided(tmp_path)
+    found = clips(folder, 3 * 32_000)
+    before = [found[index].copy() for index in range(4)]
+    for path in (folder / "train").rglob("*.wav"):
+        path.unlink()
+    for index in range(3):
+        np.testing.assert_array_equal(found[index], before[index])
+    with pytest.raises(CorruptRecord):
+        found[3]
+
+
+def test_processes_that_were_forked_keep_clips_for_each_other(tmp_path: Path) -> None:
+    folder = divided(tmp_path)
+    found = clips(folder, 10**7)
+    child = os.fork()
+    if not child:
+        found[5]
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    expected = clips(folder, 0)[5]
+    for path in (folder / "train").rglob("*.wav"):
+        path.unlink()
+    np.testing.assert_array_equal(found[5], expected)
+
+
+def test_a_clip_that_is_half_written_is_decoded_again(tmp_path: Path) -> None:
+    found = clips(divided(tmp_path), 10**7)
+    expected = found[2].copy()
+    found[2][8_000:] = 0
+    np.testing.assert_array_equal(found[2], expected)
+
+
+def test_the_clips_come_through_pickling(tmp_path: Path) -> None:
+    found = clips(divided(tmp_path), 10**7)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(found))[7], found[7])
+
+
+def test_clips_of_other_rates_are_resampled(tmp_path: Path) -> None:
+    files = {
+        f"train/low/{rate}_nohash_0.wav": tone("low", 0, rate=rate) for rate in (16_000, 22_050)
+    }
+    files |= {f"val/low/{name}": tone("low", 0) for name in ("a.wav",)}
+    found = clips(in_folder(tmp_path, files), 0)
+    one, other = (found[index].astype(np.float64) for index in range(2))
+    # All but the noise of the room, which is another one at another rate.
+    assert np.abs(one - other).std() < 100 < 0.1 * one.std()

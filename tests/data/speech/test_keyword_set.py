@@ -1,0 +1,184 @@
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from jumar.data.loading.faults import FaultTally
+from jumar.data.loading.loader import train_batches
+from jumar.data.samples import SampleKey
+from jumar.data.speech.keyword_data import KeywordData
+from jumar.data.speech.keyword_set import KeywordSet, open_keyword_sets
+from jumar.errors import UserError
+from jumar.settings import checked, override, setting
+from tests.data.tones import PITCHES, divided, in_folder, tone, tone_files
+
+WORDS = ("low", "middle", "high")
+DATA = KeywordData(words=WORDS, unknown_percentage=20, workers=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What a recipe holds the settings in."""
+
+    data: KeywordData = setting(DATA, "The clips.")
+
+
+def sets(folder: Path, *, seed: int = 1, **changes: object) -> tuple[KeywordSet, KeywordSet]:
+    data = replace(DATA, path=str(folder), **changes)
+    train, evaluation = open_keyword_sets(data, seed=seed)
+    assert evaluation is not None
+    return train, evaluation
+
+
+def everything(samples: KeywordSet, epoch: int = 0) -> dict[str, torch.Tensor]:
+    return dict(samples.fetch([SampleKey(epoch, index) for index in range(len(samples))]).batch)
+
+
+def pitches(audio: torch.Tensor) -> list[float]:
+    """The loudest frequency of each clip."""
+    return torch.fft.rfft(audio).abs().argmax(dim=1).float().tolist()
+
+
+def test_an_epoch_has_every_wanted_clip_and_the_shares_of_silence_and_unknown_words(
+    tmp_path: Path,
+) -> None:
+    train, evaluation = sets(divided(tmp_path))
+    assert train.counts == (18, 2, 4)
+    assert evaluation.counts == (9, 1, 2)
+    labels = everything(train)["label"].tolist()
+    assert labels[18:] == [0, 0, 1, 1, 1, 1]
+    assert np.bincount(labels).tolist() == [2, 4, 6, 6, 6]
+
+
+def test_labels_are_silence_unknown_and_the_words_in_their_order(tmp_path: Path) -> None:
+    _, evaluation = sets(divided(tmp_path), silence_percentage=0)
+    batch = everything(evaluation)
+    assert batch["audio"].shape == (11, 16_000)
+    assert batch["audio"].dtype == torch.float32
+    expected = {2: "low", 3: "middle", 4: "high", 1: "other"}
+    for label, pitch in zip(batch["label"].tolist(), pitches(batch["audio"]), strict=True):
+        assert pitch == pytest.approx(PITCHES[expected[label]], rel=0.05)
+
+
+def test_evaluation_changes_nothing_whatever_seed_and_epoch(tmp_path: Path) -> None:
+    folder = divided(tmp_path)
+    batches = [
+        everything(sets(folder, seed=seed, speed=0.3, gain_db=9)[1], epoch)
+        for seed, epoch in ((1, 0), (2, 0), (1, 5))
+    ]
+    for batch in batches[1:]:
+        assert torch.equal(batch["audio"], batches[0]["audio"])
+    silence = batches[0]["audio"][batches[0]["label"] == 0]
+    assert silence.abs().max() == 0
+
+
+def test_a_sample_is_a_pure_function_of_seed_epoch_and_index(tmp_path: Path) -> None:
+    folder = divided(tmp_path)
+    changes = {"speed": 0.1, "gain_db": 3.0, "background_snr_db": (5.0, 20.0)}
+    one = everything(sets(folder, **changes)[0], 3)
+    other, _ = sets(folder, **changes)
+    for index in reversed(range(len(other))):
+        alone = other.fetch([SampleKey(3, index)]).batch
+        assert torch.equal(alone["audio"][0], one["audio"][index])
+        assert alone["label"][0] == one["label"][index]
+    assert not torch.equal(everything(sets(folder, seed=2, **changes)[0], 3)["audio"], one["audio"])
+
+
+def test_unknown_words_are_drawn_anew_for_each_epoch(tmp_path: Path) -> None:
+    train, _ = sets(divided(tmp_path, train=20), background_frequency=0.0, time_shift_ms=0.0)
+    drawn = [
+        frozenset(pitches(everything(train, epoch)["audio"][-train.counts[2] :]))
+        for epoch in range(20)
+    ]
+    assert all(len(found) == train.counts[2] for found in drawn)
+    assert len(set(drawn)) > 10
+    assert len(frozenset().union(*drawn)) == 20
+
+
+def test_workers_give_the_batches_of_the_main_process(tmp_path: Path) -> None:
+    folder = divided(tmp_path)
+
+    def batches(workers: int) -> list[torch.Tensor]:
+        loader = train_batches(
+            sets(folder)[0],
+            seed=1,
+            first_step=0,
+            last_step=6,
+            batch_per_rank=8,
+            workers=workers,
+            tally=FaultTally(),
+        )
+        return [batch["audio"].clone() for batch in loader]
+
+    for one, other in zip(batches(0), batches(2), strict=True):
+        assert torch.equal(one, other)
+
+
+def damaged(folder: Path, names: Sequence[str]) -> Path:
+    for name in names:
+        path = next(folder.glob(name))
+        path.write_bytes(path.read_bytes()[:1000])
+    return folder
+
+
+def test_a_clip_that_cannot_be_read_is_replaced_in_training_and_left_out_in_evaluation(
+    tmp_path: Path,
+) -> None:
+    names = ("train/low/00000003_*.wav", "val/high/*.wav")
+    train, evaluation = sets(damaged(divided(tmp_path), names))
+    fetched = train.fetch([SampleKey(0, index) for index in range(len(train))])
+    assert len(fetched.batch["label"]) == len(train)
+    (fault,) = fetched.faults
+    assert fault.origin.endswith("train/low/00000003_nohash_0.wav")
+    assert "cut off" in fault.reason
+    scored = evaluation.fetch([SampleKey(0, index) for index in range(len(evaluation))])
+    assert (len(scored.faults), len(scored.batch["label"])) == (1, len(evaluation) - 1)
+
+
+def test_a_folder_of_noise_is_heard(tmp_path: Path) -> None:
+    folder = divided(tmp_path)
+    in_folder(folder, {"_background_noise_/hum.wav": tone("hum", 0, seconds=0.3)})
+    train, _ = sets(folder, background_frequency=1.0)
+    batch = everything(train)
+    silence = batch["audio"][batch["label"] == 0]
+    assert len(silence) == 2
+    # A hum shorter than a clip is repeated.
+    assert all(590 < pitch < 610 for pitch in pitches(silence))
+
+
+def test_settings_and_data_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    folder = divided(tmp_path)
+    with pytest.raises(UserError, match="no clips of lov"):
+        sets(folder, words=("lov", "high"))
+    for wrong in ("data.words=", "data.words=a,a", "data.words=Low", "data.words=_silence_"):
+        with pytest.raises(UserError, match=r"data\.words"):
+            override(Recipe(), [wrong])
+    with pytest.raises(UserError, match="background_snr_db"):
+        checked(replace(DATA, background_snr_db=(9.0, 1.0)))
+
+
+def test_evaluation_may_come_from_elsewhere(tmp_path: Path) -> None:
+    folder = divided(tmp_path / "a")
+    other = in_folder(tmp_path / "b", tone_files(WORDS, 5))
+    data = replace(DATA, path=str(folder), eval_path=str(other))
+    _, evaluation = open_keyword_sets(data, seed=1)
+    assert evaluation is not None
+    assert evaluation.counts == (15, 2, 0)
+    assert open_keyword_sets(replace(data, eval_path="none"), seed=1)[1] is None
+
+
+def test_the_real_arabic_commands_are_opened(shared: Path) -> None:
+    words = ["yes", "no", "up", "down", "left", "right", "start", "stop", "enable", "disable"]
+    data = KeywordData(path=str(shared / "data" / "keywords-ar"), words=tuple(words))
+    said: list[str] = []
+    train, evaluation = open_keyword_sets(data, seed=1, notice=said.append)
+    assert evaluation is not None
+    assert (train.counts, evaluation.counts) == ((720, 72, 72), (180, 18, 18))
+    fetched = train.fetch([SampleKey(0, index) for index in range(0, 864, 9)])
+    assert not fetched.faults
+    spoken = fetched.batch["audio"][fetched.batch["label"] > 0]
+    assert spoken.abs().amax(dim=1).min() > 0.01
+    assert "white and pink noise are made" in said[0]

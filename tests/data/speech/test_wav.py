@@ -1,0 +1,155 @@
+import contextlib
+import io
+import struct
+import wave
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.io import wavfile
+
+from jumar.data.samples import CorruptRecord
+from jumar.data.speech.wav import Wave, read_wav, resample, to_int16, write_wav
+
+SIXTEEN_BITS = st.lists(st.integers(-32768, 32767), max_size=50)
+
+
+def by_the_standard_library(frames: bytes, *, width: int, channels: int = 1) -> bytes:
+    buffer = io.BytesIO()
+    with wave.open(buffer, "wb") as file:
+        file.setnchannels(channels)
+        file.setsampwidth(width)
+        file.setframerate(8_000)
+        file.writeframes(frames)
+    return buffer.getvalue()
+
+
+def by_scipy(samples: np.ndarray) -> bytes:
+    buffer = io.BytesIO()
+    wavfile.write(buffer, 44_100, samples)
+    return buffer.getvalue()
+
+
+def reason(encoded: bytes) -> str:
+    with pytest.raises(CorruptRecord) as caught:
+        read_wav(encoded, "clip.wav")
+    assert caught.value.fault.origin == "clip.wav"
+    return caught.value.fault.reason
+
+
+@given(SIXTEEN_BITS, st.integers(1_000, 96_000))
+def test_sixteen_bits_come_back_as_they_were_written(numbers: list[int], rate: int) -> None:
+    samples = np.array(numbers, dtype=np.int16)
+    found = read_wav(write_wav(samples, rate), "clip")
+    assert found.rate == rate
+    assert found.samples.dtype == np.float32
+    np.testing.assert_array_equal(found.samples, samples / 32768)
+    np.testing.assert_array_equal(to_int16(found.samples), samples)
+
+
+@given(SIXTEEN_BITS)
+def test_the_standard_library_reads_what_is_written(numbers: list[int]) -> None:
+    samples = np.array(numbers, dtype="<i2")
+    with wave.open(io.BytesIO(write_wav(samples, 16_000))) as file:
+        assert (file.getnchannels(), file.getsampwidth(), file.getframerate()) == (1, 2, 16_000)
+        assert file.readframes(len(samples) + 1) == samples.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("width", "frames", "expected"),
+    [
+        (1, bytes([0, 128, 255]), [-1, 0, 127 / 128]),
+        (2, struct.pack("<3h", -32768, 0, 32767), [-1, 0, 32767 / 32768]),
+        (3, b"\x00\x00\x80\x00\x00\x00\xff\xff\x7f", [-1, 0, (2**23 - 1) / 2**23]),
+        (4, struct.pack("<3i", -(2**31), 0, 2**30), [-1, 0, 0.5]),
+    ],
+)
+def test_whole_numbers_of_every_width_are_divided_by_half_their_range(
+    width: int, frames: bytes, expected: list[float]
+) -> None:
+    found = read_wav(by_the_standard_library(frames, width=width), "clip")
+    np.testing.assert_allclose(found.samples, expected, rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int16, np.int32, np.float32, np.float64])
+def test_what_scipy_writes_is_read(kind: type) -> None:
+    values = np.linspace(-0.9, 0.9, 50)
+    scales = {np.uint8: (128, 128), np.int16: (2**15, 0), np.int32: (2**31, 0)}
+    factor, offset = scales.get(kind, (1, 0))
+    scaled = values * factor + offset
+    written = np.rint(scaled) if kind in scales else scaled
+    found = read_wav(by_scipy(written.astype(kind)), "clip")
+    assert found.rate == 44_100
+    np.testing.assert_allclose(found.samples, values, rtol=0, atol=0.51 / factor + 1e-7)
+
+
+def test_channels_are_averaged() -> None:
+    frames = struct.pack("<4h", 1000, 3000, -1000, 1000)
+    found = read_wav(by_the_standard_library(frames, width=2, channels=2), "clip")
+    np.testing.assert_allclose(found.samples * 32768, [2000, 0])
+
+
+@pytest.mark.parametrize("length", [0, 0x7FFFF000, 0x7FFFFFFF, 0xFFFFFFFF])
+def test_a_length_that_was_never_filled_in_means_the_rest(length: int) -> None:
+    whole = write_wav(np.arange(100, dtype=np.int16), 22_050)
+    piped = whole[:40] + struct.pack("<I", length) + whole[44:]
+    np.testing.assert_array_equal(read_wav(piped, "pipe").samples, read_wav(whole, "file").samples)
+
+
+def test_parts_before_the_samples_are_passed_over() -> None:
+    whole = write_wav(np.arange(9, dtype=np.int16), 16_000)
+    odd = whole[:36] + b"LIST" + struct.pack("<I", 3) + b"abc\0" + whole[36:]
+    assert len(read_wav(odd, "clip").samples) == 9
+
+
+def test_an_extensible_header_is_read() -> None:
+    form = struct.pack("<HHIIHHHHIH", 0xFFFE, 1, 16_000, 32_000, 2, 16, 22, 16, 4, 1) + bytes(14)
+    data = b"data" + struct.pack("<Ihh", 4, 16384, -16384)
+    body = b"WAVEfmt " + struct.pack("<I", len(form)) + form + data
+    found = read_wav(b"RIFF" + struct.pack("<I", len(body)) + body, "clip")
+    np.testing.assert_array_equal(found.samples, [0.5, -0.5])
+
+
+def test_a_clip_that_is_cut_off_is_refused() -> None:
+    whole = write_wav(np.arange(100, dtype=np.int16), 16_000)
+    for length in range(len(whole)):
+        assert reason(whole[:length])
+
+
+def test_the_reason_names_what_a_foreign_file_is() -> None:
+    whole = write_wav(np.zeros(4, np.int16), 16_000)
+    assert "FLAC" in reason(b"fLaC" + bytes(40))
+    assert "mu-law" in reason(whole[:20] + b"\x07\x00" + whole[22:])
+    assert "RF64" in reason(b"RF64" + whole[4:])
+    assert "empty" in reason(b"")
+    assert "not finite" in reason(by_scipy(np.array([0.0, np.nan], dtype=np.float32)))
+
+
+@given(st.data())
+def test_damage_never_does_anything_but_be_read_or_refused(data: st.DataObject) -> None:
+    whole = bytearray(write_wav(np.arange(20, dtype=np.int16), 16_000))
+    for _ in range(data.draw(st.integers(1, 6))):
+        whole[data.draw(st.integers(0, 47))] = data.draw(st.integers(0, 255))
+    with contextlib.suppress(CorruptRecord):
+        read_wav(bytes(whole), "clip")
+
+
+@pytest.mark.parametrize("rate", [8_000, 22_050, 44_100, 48_000])
+def test_a_tone_stays_the_tone_at_another_rate(rate: int) -> None:
+    times = np.arange(rate) / rate
+    wave_ = Wave(samples=np.sin(2 * np.pi * 440 * times).astype(np.float32), rate=rate)
+    found = resample(wave_, 16_000)
+    assert (found.dtype, len(found)) == (np.float32, 16_000)
+    expected = np.sin(2 * np.pi * 440 * np.arange(16_000) / 16_000)
+    np.testing.assert_allclose(found[200:-200], expected[200:-200], atol=5e-3)
+
+
+def test_a_real_clip_is_read_as_the_standard_library_reads_it(shared: Path) -> None:
+    path = shared / "data" / "pretrained" / "ml-kws" / "samples" / "yes_1000ms.wav"
+    with wave.open(str(path)) as file:
+        expected = np.frombuffer(file.readframes(file.getnframes()), "<i2") / 32768
+    found = read_wav(path.read_bytes(), str(path))
+    assert found.rate == 16_000
+    np.testing.assert_array_equal(found.samples, expected)

@@ -1,0 +1,301 @@
+import json
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import polars as pl
+import pytest
+import torch
+from torch import nn
+
+import jumar.profiling
+from jumar.device import open_device
+from jumar.errors import UserError
+from jumar.precision.policy import PrecisionPolicy
+from jumar.profiling.profile import Profile
+from jumar.tasks.task import Task
+from jumar.training.checkpoint import list_checkpoints
+from jumar.training.distribution import Ranks
+from jumar.training.profiling.capture import Capture, CapturePlan, CaptureSettings, Marks, Recorded
+from jumar.training.profiling.files import Kept, write_profile
+from jumar.training.profiling.ranges import ModuleRanges, named_layers
+from jumar.training.profiling.steps import record_steps
+from jumar.training.progress import Console
+from jumar.training.run_directory import RunDirectory
+from jumar.training.settings import Plan
+from jumar.training.signals import StopRequest
+from jumar.training.trainer import Trainer
+from tests.training.small_tasks import GanTask, PointTask, point_task, small_plan
+from tests.training.test_trainer import everything, same
+
+
+def capture_for(
+    task: Task,
+    run: Path,
+    *,
+    steps: int = 2,
+    warm_up: int = 2,
+    memory: bool = False,
+    shapes: bool = True,
+    kept: list[Kept] | None = None,
+) -> Capture:
+    """What writes `run/profile` on this CPU."""
+    settings = CaptureSettings(steps=steps, warm_up=warm_up, memory=memory, shapes=shapes)
+
+    def keep(recorded: Recorded) -> None:
+        found = write_profile(
+            recorded,
+            run,
+            device=open_device("cpu"),
+            ranks=Ranks(),
+            settings=settings,
+            environment={"recipe": "points"},
+        )
+        if kept is not None:
+            kept.append(found)
+
+    return Capture(
+        CapturePlan(
+            settings=settings,
+            ranges=ModuleRanges(named_layers(task.model, task.objectives)),
+            device=open_device("cpu"),
+            folder=run / "raw",
+            keep=keep,
+        )
+    )
+
+
+def trainer_with(task: Task, plan: Plan, path: Path, capture: Capture | None) -> Trainer:
+    path.mkdir(parents=True, exist_ok=True)
+    policy = PrecisionPolicy(plan.precision, device_type="cpu")
+    policy.install()
+    return Trainer(
+        task,
+        plan,
+        device=open_device("cpu"),
+        ranks=Ranks(),
+        run=RunDirectory(path),
+        console=Console(silent=True),
+        stop=StopRequest(),
+        policy=policy,
+        versions={},
+        capture=capture,
+    )
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Kept]:
+    """A run of ten steps of which the third and fourth were recorded."""
+    path = tmp_path_factory.mktemp("recorded")
+    task = point_task()
+    kept: list[Kept] = []
+    trainer_with(task, small_plan(), path, capture_for(task, path, kept=kept)).train()
+    return path, kept[0]
+
+
+@pytest.fixture(scope="module")
+def profile(recorded: tuple[Path, Kept]) -> Profile:
+    return jumar.profiling.read(recorded[0] / "profile")
+
+
+def test_the_folder_has_tables_trace_and_environment_and_nothing_half_written(
+    recorded: tuple[Path, Kept],
+) -> None:
+    path, kept = recorded
+    folder = path / "profile"
+    names = {file.name for file in folder.iterdir()}
+    assert {
+        "op_summary.csv",
+        "op_statistic.csv",
+        "step_trace_time.csv",
+        "trace.json.gz",
+        "environment.json",
+    } <= names
+    assert not [file for file in path.iterdir() if file.name.startswith(".profile")]
+    environment = json.loads((folder / "environment.json").read_text())
+    assert environment["capture"]["first_step"] == 2
+    assert len(environment["capture"]["step_ms"]) == 2
+    assert environment["recipe"] == "points"
+    assert kept.ops > 100
+    assert str(folder) in kept.line()
+
+
+def test_steps_carry_the_numbers_of_the_run(profile: Profile) -> None:
+    assert profile.steps["step"].to_list() == [2, 3]
+    assert set(profile.ops["step"].drop_nulls().unique()) == {2, 3}
+    assert profile.kind == "cpu"
+
+
+def test_ops_name_their_layer_forward_and_backward(profile: Profile) -> None:
+    def layers(*types: str) -> set[str | None]:
+        return set(profile.ops.filter(pl.col("type").is_in(types))["module"].to_list())
+
+    assert layers("addmm") == {"first", "last"}
+    assert layers("AddmmBackward0") == {"first", "last"}
+    assert layers("native_batch_norm", "native_batch_norm_backward") == {"norm"}
+    assert layers("_log_softmax") == {None}
+    mm = profile.ops.filter(pl.col("type") == "mm", pl.col("step") == 3)
+    # The first layer needs no gradient of its input.
+    assert sorted(mm["module"].to_list()) == ["first", "last", "last"]
+
+
+def test_types_and_shapes_are_in_the_table(profile: Profile) -> None:
+    row = profile.ops.filter(pl.col("type") == "addmm", pl.col("module") == "first").row(
+        0, named=True
+    )
+    assert row["input_shapes"].startswith("16;8,6;6,16")
+    assert row["input_types"].startswith("FLOAT;FLOAT;FLOAT")
+    assert row["core"] == "CPU"
+
+
+def test_each_step_marks_data_objective_forward_backward_and_optimizer(profile: Profile) -> None:
+    marks = profile.host.filter(pl.col("layer") == "mark")
+    for name in ("data", "objective points", "forward", "backward", "optimizer", "module:first"):
+        assert marks.filter(pl.col("name") == name).height == 2, name
+    steps = profile.steps.select("start_ns", "end_ns").rows()
+    inside = marks.filter(pl.col("name") == "optimizer").sort("start_ns")["start_ns"].to_list()
+    assert all(start <= at < end for (start, end), at in zip(steps, inside, strict=True))
+
+
+def test_both_objectives_of_a_gan_are_marked_and_its_layers_named(tmp_path: Path) -> None:
+    task = GanTask()
+    plan = small_plan(duration="4it", objectives=("discriminator", "generator"))
+    policy = PrecisionPolicy(plan.precision, device_type="cpu")
+    policy.install()
+    capture = capture_for(task, tmp_path, steps=2, warm_up=0)
+    record_steps(
+        task,
+        plan,
+        capture,
+        device=open_device("cpu"),
+        ranks=Ranks(),
+        policy=policy,
+        checkpoint=None,
+    )
+    found = jumar.profiling.read(tmp_path / "profile")
+    names = found.host.filter(pl.col("layer") == "mark")["name"].to_list()
+    assert names.count("objective discriminator") == 2
+    assert names.count("objective generator") == 1
+    backward = found.ops.filter(pl.col("type") == "AddmmBackward0")
+    assert set(backward["module"].to_list()) == {"g", "d"}
+    # The weights that were trained are not those of a run: nothing else is written.
+    assert [file.name for file in tmp_path.iterdir()] == ["profile"]
+
+
+def test_recording_changes_no_bit_of_a_run_nor_of_a_resumed_one(tmp_path: Path) -> None:
+    plain = trainer_with(point_task(), small_plan(), tmp_path / "plain", None)
+    plain.train()
+    task = point_task()
+    path = tmp_path / "recorded"
+    recorded = trainer_with(task, small_plan(), path, capture_for(task, path))
+    recorded.train()
+    assert same(everything(plain), everything(recorded))
+
+    other = point_task(seed=99)
+    resumed = trainer_with(other, small_plan(), path, capture_for(other, path, warm_up=1))
+    resumed.resume(next(c for c in list_checkpoints(path / "checkpoints") if c.step == 3))
+    resumed.train()
+    assert same(everything(plain), everything(resumed))
+    assert jumar.profiling.read(path / "profile").steps["step"].to_list() == [4, 5]
+
+
+def test_a_run_that_is_too_short_is_refused_before_it_begins(tmp_path: Path) -> None:
+    task = point_task()
+    trainer = trainer_with(task, small_plan(duration="3it"), tmp_path, capture_for(task, tmp_path))
+    with pytest.raises(UserError, match="the run has 3 steps to go; the profile takes 4"):
+        trainer.train()
+    assert list(tmp_path.iterdir()) == []
+
+
+class Failing(nn.Module):
+    """Raises in its third forward."""
+
+    def __init__(self, net: nn.Module) -> None:
+        super().__init__()
+        self.net = net
+        self.calls = 0
+
+    def forward(self, points: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        if self.calls == 3:
+            raise RuntimeError("as planned")
+        return self.net(points)
+
+
+def test_a_step_that_fails_leaves_no_hooks_no_profiler_and_no_files(tmp_path: Path) -> None:
+    task = PointTask(Failing(point_task().model))
+    plan = small_plan()
+    policy = PrecisionPolicy(plan.precision, device_type="cpu")
+    policy.install()
+    capture = capture_for(task, tmp_path, steps=2, warm_up=1)
+    with pytest.raises(RuntimeError, match="as planned"):
+        record_steps(
+            task,
+            plan,
+            capture,
+            device=open_device("cpu"),
+            ranks=Ranks(),
+            policy=policy,
+            checkpoint=None,
+        )
+    assert not any(module._forward_hooks for module in task.model.modules())
+    assert not torch.autograd._profiler_enabled()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_hooks_are_gone_after_the_recording(recorded: tuple[Path, Kept], tmp_path: Path) -> None:
+    task = point_task()
+    trainer_with(task, small_plan(), tmp_path, capture_for(task, tmp_path)).train()
+    modules = list(task.model.modules())
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in modules)
+
+
+@contextmanager
+def full_disk(limit: int) -> Iterator[None]:
+    """No file may grow beyond a limit, which the system reports as it does a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("limit", [1000, 200_000])
+def test_a_full_disk_is_named_and_leaves_an_earlier_profile_as_it_was(
+    tmp_path: Path, limit: int
+) -> None:
+    plan = small_plan()
+    policy = PrecisionPolicy(plan.precision, device_type="cpu")
+    policy.install()
+
+    def record() -> None:
+        task = point_task()
+        record_steps(
+            task,
+            plan,
+            capture_for(task, tmp_path, warm_up=0),
+            device=open_device("cpu"),
+            ranks=Ranks(),
+            policy=policy,
+            checkpoint=None,
+        )
+
+    record()
+    before = {file.name: file.read_bytes() for file in (tmp_path / "profile").iterdir()}
+    with full_disk(limit), pytest.raises(UserError, match="the profile cannot be written"):
+        record()
+    assert [file.name for file in tmp_path.iterdir()] == ["profile"]
+    assert before == {file.name: file.read_bytes() for file in (tmp_path / "profile").iterdir()}
+
+
+def test_a_mark_without_a_recording_is_one_shared_object() -> None:
+    marks = Marks()
+    assert marks("forward") is marks("objective", "points")
+
+
+@pytest.mark.parametrize("settings", [{"steps": 0}, {"steps": 100_000}, {"warm_up": -1}])
+def test_numbers_of_steps_that_cannot_be_recorded_are_refused(settings: dict[str, int]) -> None:
+    with pytest.raises(UserError, match="steps"):
+        CaptureSettings(**settings).check()

@@ -1,0 +1,116 @@
+"""Outputs and operations of recorded ops, against what the ops really gave and torch's counter."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from jumar.training.profiling.layers import Event
+from jumar.training.profiling.work import work_of
+
+
+def recorded(do: Callable[[], object], folder: Path) -> list[Event]:
+    """The events of torch.profiler, as a capture has them."""
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    with torch.profiler.profile(activities=activities, record_shapes=True) as profiler:
+        do()
+    file = folder / "trace.json"
+    profiler.export_chrome_trace(str(file))
+    events: list[Event] = json.loads(file.read_text())["traceEvents"]
+    return events
+
+
+def of_op(events: list[Event], name: str) -> dict[str, Any]:
+    """The one row of an op."""
+    (event,) = [one for one in events if one.get("name") == name]
+    number = event["args"]["External id"]
+    return work_of(events).row(by_predicate=pl.col("correlation") == number, named=True)
+
+
+def test_operations_of_a_step_are_those_that_torch_counts(tmp_path: Path) -> None:
+    net = nn.Sequential(
+        nn.Conv2d(3, 8, 3, stride=2, padding=1),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.Conv2d(8, 8, 3, padding=1),
+        nn.ConvTranspose2d(8, 6, 4, stride=2),
+        nn.Flatten(),
+        nn.Linear(6 * 18 * 18, 10),
+    )
+    picture = torch.ones(2, 3, 16, 16)
+
+    def step() -> None:
+        net(picture).sum().backward()
+
+    with FlopCounterMode(display=False) as counter:
+        step()
+    found = work_of(recorded(step, tmp_path))
+    assert found["flops"].sum() == counter.get_total_flops() > 0
+
+
+def test_work_is_counted_at_the_op_that_does_it(tmp_path: Path) -> None:
+    picture, weight = torch.ones(1, 3, 9, 9), torch.ones(4, 3, 3, 3)
+    events = recorded(lambda: torch.conv2d(picture, weight, stride=2), tmp_path)
+    outer = of_op(events, "aten::conv2d")
+    assert (outer["flops"], outer["output_shapes"]) == (0, None)
+    inner = [row for row in work_of(events).iter_rows(named=True) if row["flops"]]
+    assert [(row["output_shapes"], row["flops"]) for row in inner] == [
+        ("1,4,4,4", 2 * 4 * 4 * 4 * 3 * 3 * 3)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "do"),
+    [
+        ("aten::mul", lambda x: x * x.double()),
+        ("aten::sum", lambda x: x.sum(dim=(1, 2), keepdim=True)),
+        ("aten::mean", lambda x: x.mean(-1, dtype=torch.float64)),
+        ("aten::_to_copy", lambda x: x.to(torch.bfloat16)),
+        ("aten::topk", lambda x: x.topk(2, dim=1)),
+        ("aten::max_pool2d_with_indices", lambda x: nn.functional.max_pool2d(x, 2)),
+        ("aten::bmm", lambda x: torch.bmm(x, x.transpose(1, 2))),
+    ],
+)
+def test_outputs_are_those_that_the_op_gave(
+    name: str, do: Callable[[Tensor], Any], tmp_path: Path
+) -> None:
+    argument = torch.ones(2, 5, 6)
+    gave = do(argument)
+    outputs = gave if isinstance(gave, tuple) else (gave,)
+    row = of_op(recorded(lambda: do(argument), tmp_path), name)
+    shapes = [",".join(map(str, one.shape)) for one in outputs]
+    # Pooling gives its indices besides, which the caller does not see.
+    assert row["output_shapes"].split(";")[: len(shapes)] == shapes
+    words = {torch.float32: "FLOAT", torch.float64: "DOUBLE", torch.bfloat16: "BF16"}
+    assert row["output_types"].split(";")[0] == words[outputs[0].dtype]
+
+
+def test_looking_for_outputs_draws_no_random_number(tmp_path: Path) -> None:
+    events = recorded(lambda: nn.functional.dropout(torch.ones(64), 0.5), tmp_path)
+    before = torch.get_rng_state()
+    assert work_of(events).height
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"Input Dims": [[2]], "Input type": ["float"], "Concrete Inputs": [""]},
+        {"Input Dims": "2", "Input type": None},
+        {"Input Dims": [[-1]], "Input type": ["float"], "Concrete Inputs": ["["]},
+        {"Input Dims": [[2], []], "Input type": ["float"], "Concrete Inputs": [""]},
+        {"Input Dims": [[2], [2], []], "Input type": ["float", "float", "Scalar"]},
+    ],
+)
+@pytest.mark.parametrize("name", ["aten::add", "aten::no_such_op", "my::op", "aten::_"])
+def test_an_op_that_tells_too_little_has_no_row_and_makes_no_error(
+    name: str, args: dict[str, Any]
+) -> None:
+    event = {"ph": "X", "cat": "cpu_op", "name": name, "ts": 1, "dur": 1}
+    assert work_of([{**event, "args": {**args, "External id": 1}}]).height == 0

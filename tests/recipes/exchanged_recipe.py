@@ -9,14 +9,24 @@ from jumar.data.images.image_set import ImageData
 from jumar.data.pixels.preprocessing import plain_preprocessing
 from jumar.models.tf_layout import (
     TfNames,
+    TfOptimizer,
+    adam_state,
     batch_norm_variables,
     convolution_variables,
     dense_variables,
+    momentum_state,
 )
 from jumar.recipes.classification import ClassificationRecipe, Network
 from jumar.recipes.registry import register
 from jumar.settings import setting
+from jumar.training.schedules import ScheduleSettings
 from jumar.training.settings import TrainingSettings
+
+SLOTS: dict[str, tuple[TfOptimizer, ...]] = {
+    "none": (),
+    "momentum": (momentum_state(),),
+    "adam": (adam_state(),),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +35,7 @@ class ExchangedNetwork(Network):
 
     averages: str = setting("beside", "where the original keeps averages")
     averaged: str = setting("", "of which variables")
+    slots: str = setting("none", "which optimizer the original keeps the state of")
 
     def create(self, *, num_classes: int, image_size: int) -> nn.Module:
         net = nn.Sequential()
@@ -43,6 +54,7 @@ class ExchangedNetwork(Network):
             ],
             averages=cast(Literal["beside", "swapped"], self.averages),
             averaged=self.averaged,
+            optimizers=SLOTS[self.slots],
         )
 
 
@@ -58,6 +70,7 @@ def exchanged() -> ClassificationRecipe:
             workers=0,
             preprocessing=plain_preprocessing(),
         ),
+        schedule=ScheduleSettings(kind="constant"),
         training=TrainingSettings(duration="2it", evaluate_every="", ema_decay=0.5),
     )
 
@@ -67,3 +80,18 @@ def exchanged_swapped() -> ClassificationRecipe:
     """Averages of a part of the network, in the place of its weights."""
     one = exchanged()
     return replace(one, model=replace(one.model, averages="swapped", averaged="^net/"))
+
+
+@register("exchanged-adam")
+def exchanged_adam() -> ClassificationRecipe:
+    """The original saves the state of its Adam."""
+    one = exchanged()
+    rule = replace(one.optimizer, kind="adam", learning_rate=0.01)
+    return replace(one, model=replace(one.model, slots="adam"), optimizer=rule)
+
+
+@register("exchanged-momentum")
+def exchanged_momentum() -> ClassificationRecipe:
+    """The original saves the state of its momentum."""
+    one = exchanged()
+    return replace(one, model=replace(one.model, slots="momentum"))

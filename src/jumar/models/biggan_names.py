@@ -11,6 +11,7 @@ from jumar.models.tf_layout import (
     TfNames,
     TfVariable,
     Unchanged,
+    adam_state,
     batch_norm_variables,
     dense_variables,
 )
@@ -41,6 +42,11 @@ def tf_names(model: BigGan) -> TfNames:
         variables=_discriminator(norms=model.discriminator.norms) + _generator(),
         averages="swapped",
         averaged=r"^generator/",
+        # The original makes the discriminator's optimizer first.
+        optimizers=(
+            adam_state(trains="^discriminator/"),
+            adam_state(number=1, trains="^generator/"),
+        ),
         ignored=(r".*/Adam(_\d+)?$", r"(.*/)?beta[12]_power(_\d+)?$"),
     )
 

@@ -22,6 +22,7 @@ from jumar.models.tf_layout import (
     TfNames,
     TfVariable,
     Unchanged,
+    adam_state,
 )
 
 _SMALL_BLOCK = (64, 3, 3, 1, 1)
@@ -197,6 +198,7 @@ def tf_names(model: DSCNN) -> TfNames:
     return TfNames(
         variables=tf_variables(model),
         averages="none",
+        optimizers=(adam_state(),),
         renamings=(
             (r"^MobileNet/(conv_ds_\d+)/depthwise_conv/(\w+)$", rf"{TF_SCOPE}/\1/dw_conv/\2"),
             (r"^MobileNet/(conv_ds_\d+)/pointwise_conv/(\w+)$", rf"{TF_SCOPE}/\1/pw_conv/\2"),

@@ -18,6 +18,7 @@ from torch.utils.checkpoint import checkpoint
 from jumar.models.tf_layout import (
     TfNames,
     TfVariable,
+    adam_state,
     batch_norm_variables,
     convolution_variables,
 )
@@ -208,6 +209,7 @@ def tf_names(model: NLRN) -> TfNames:
     return TfNames(
         variables=tf_variables(model),
         averages="none",
+        optimizers=(adam_state(),),
         ignored=[r"/Adam(_1)?$", r"^beta[12]_power$", r"^global_step$"],
     )
 

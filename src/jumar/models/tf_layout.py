@@ -5,8 +5,9 @@ torch keeps [out, in, height, width] and [out, in]. Every layout below has both 
 that one list of variables serves the import, the export and the parity tests.
 """
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -110,6 +111,44 @@ class TfVariable:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TfOptimizer:
+    """Where the original's checkpoints keep the state of an optimizer.
+
+    Attributes:
+        slots: What is kept of each trained variable: from the name in an optimizer's state here
+            (`exp_avg`) to what TensorFlow appends to the variable's name (`/Adam`).
+        powers: Names of two scalars, beta1 and beta2 to the power of one more than the number of
+            updates; None where the rule needs none.
+        trains: Regular expression (`re.search`) of the `tf_name`s that it trains; empty for all.
+    """
+
+    slots: Mapping[str, str]
+    powers: tuple[str, str] | None = None
+    trains: str = ""
+
+
+def adam_state(name: str = "Adam", *, number: int = 0, trains: str = "") -> TfOptimizer:
+    """What `tf.train.AdamOptimizer` keeps.
+
+    Args:
+        name: The optimizer's, if it was given one.
+        number: How many other Adams the graph made before.
+        trains: See `TfOptimizer`.
+    """
+    end = f"_{number}" if number else ""
+    return TfOptimizer(
+        slots={"exp_avg": f"/{name}", "exp_avg_sq": f"/{name}_1"},
+        powers=(f"beta1_power{end}", f"beta2_power{end}"),
+        trains=trains,
+    )
+
+
+def momentum_state() -> TfOptimizer:
+    """What `tf.train.MomentumOptimizer` keeps."""
+    return TfOptimizer(slots={"momentum_buffer": "/Momentum"})
+
+
+@dataclass(frozen=True, kw_only=True)
 class TfNames:
     """How a network's weights are called in the checkpoints of its TensorFlow original.
 
@@ -129,6 +168,8 @@ class TfNames:
         ignored: Regular expressions (`re.search`) of names that hold nothing of the network:
             copies of the graph, counters of its own. Optimizer slots and the global step are
             known to the import (`weights/matching.py`).
+        optimizers: What its checkpoints keep of its optimizers; empty where the original saves
+            weights only.
     """
 
     variables: Sequence[TfVariable]
@@ -136,6 +177,13 @@ class TfNames:
     averaged: str = ""
     renamings: Sequence[tuple[str, str]] = ()
     ignored: Sequence[str] = ()
+    optimizers: Sequence[TfOptimizer] = ()
+
+    def optimizer_of(self, variable: TfVariable) -> TfOptimizer | None:
+        """The optimizer that trains a variable, if there is one and the variable is trained."""
+        return next(
+            (one for one in self.optimizers if re.search(one.trains, variable.tf_name)), None
+        )
 
 
 def convolution_variables(tf_name: str, name: str, *, bias: bool) -> list[TfVariable]:

@@ -19,6 +19,7 @@ from jumar.models.tf_layout import (
     TfNames,
     TfVariable,
     Unchanged,
+    adam_state,
     batch_norm_variables,
     convolution_variables,
 )
@@ -188,6 +189,7 @@ def tf_names(model: SpatialCNN | Temp3CNN, *, prefix: str = "") -> TfNames:
     return TfNames(
         variables=tf_variables(model, prefix=prefix),
         averages="none",
+        optimizers=(adam_state("AdamOptimizer"),),
         renamings=[(rf"^static_graph/({own}block\d+/.*)$", r"\1")],
         ignored=[
             *_NOT_OF_THE_NETWORK,

@@ -31,7 +31,7 @@ from torch import nn
 from jumar.data.images.image_set import ImageData
 from jumar.data.pixels.preprocessing import alexnet_preprocessing
 from jumar.models.alexnet import AlexNet, Initialization, tf_variables
-from jumar.models.tf_layout import TfNames
+from jumar.models.tf_layout import TfNames, momentum_state
 from jumar.precision.settings import PrecisionSettings
 from jumar.recipes.classification import ClassificationRecipe, Network
 from jumar.recipes.registry import register
@@ -68,7 +68,7 @@ class AlexNetModel(Network):
     def tf_names(self, network: nn.Module) -> TfNames:
         """Those of the original's graph."""
         assert isinstance(network, AlexNet)
-        return TfNames(variables=tf_variables(network))
+        return TfNames(variables=tf_variables(network), optimizers=(momentum_state(),))
 
 
 @register("alexnet")

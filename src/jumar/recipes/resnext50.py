@@ -33,7 +33,7 @@ from torch import nn
 from jumar.data.images.image_set import ImageData
 from jumar.data.pixels.preprocessing import resnext_preprocessing
 from jumar.models.resnext import ResNeXt50, decays, tf_variables
-from jumar.models.tf_layout import TfNames
+from jumar.models.tf_layout import TfNames, momentum_state
 from jumar.precision.settings import LossScaleSettings, PrecisionSettings
 from jumar.recipes.classification import ClassificationRecipe, Network
 from jumar.recipes.registry import register
@@ -61,7 +61,7 @@ class ResNeXt50Model(Network):
     def tf_names(self, network: nn.Module) -> TfNames:
         """Those of the original's graph, under `fp32_vars/`."""
         assert isinstance(network, ResNeXt50)
-        return TfNames(variables=tf_variables(network))
+        return TfNames(variables=tf_variables(network), optimizers=(momentum_state(),))
 
     def decays(self, name: str, parameter: nn.Parameter) -> bool:
         """All but batch norms."""

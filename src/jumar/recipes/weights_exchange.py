@@ -13,6 +13,7 @@ from jumar.models.unfilled import Unfilled
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import create_recipe, list_recipes
 from jumar.settings import override
+from jumar.training.slots import state_names
 from jumar.weights.tensor_types import TensorEntry
 
 Weights = Mapping[str, torch.Tensor]
@@ -44,6 +45,15 @@ class Network:
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Shapes of the weights."""
         return {name: tuple(tensor.shape) for name, tensor in self.weights.items()}
+
+    @property
+    def keeps_slots(self) -> bool:
+        """Whether the recipe's optimizers keep of each weight what the original's keep."""
+        if self.recipe is None or not self.names.optimizers:
+            return False
+        wanted = {tuple(one.slots) for one in self.names.optimizers}
+        kinds = {one.optimizer.kind for one in self.recipe.optimization().values()}
+        return wanted == {state_names(kind) for kind in kinds}
 
 
 def network_of(recipe: Recipe, name: str, *, initialized: bool = False) -> Network:

@@ -4,8 +4,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from jumar.errors import UserError
 from jumar.models.tf_layout import TfVariable
@@ -14,10 +16,12 @@ from jumar.recipes.registry import import_modules
 from jumar.recipes.starting import stored_recipe
 from jumar.recipes.weights_exchange import Network, Weights, network_named, network_of
 from jumar.settings import override
-from jumar.training.checkpoint import find_checkpoint, load_weights
+from jumar.training.checkpoint import Checkpoint, find_checkpoint, load_state, load_weights
 from jumar.training.run_directory import RunDirectory
+from jumar.training.slots import stored_powers, stored_slots
 from jumar.weights.bundle_writer import write_bundle
 from jumar.weights.matching import AVERAGE, GLOBAL_STEP, unnamed_weights
+from jumar.weights.slots import trained_variables
 from jumar.weights.tensor_files import SAFETENSORS, SafetensorsFile
 from jumar.weights.tensor_types import Array, shape_text
 
@@ -76,20 +80,28 @@ def export_weights(request: ExportRequest) -> list[str]:
     import_modules(request.imports)
     step = 0
     averages: Weights | None = None
+    slots: Mapping[str, Callable[[], Array]] = {}
     if request.source.suffix == SAFETENSORS:
         network, out = _of_file(request)
     else:
-        network, averages, step = _of_run(request)
+        network, averages, checkpoint = _of_run(request)
+        step = checkpoint.step
+        slots = place_slots(network, load_state(checkpoint))
         out = request.out or request.source / "tf1" / f"model.ckpt-{step}"
     placed = place_weights(network, averages)
     averaged = len(placed) - len(network.names.variables)
-    write_bundle(out, _Made({**placed, GLOBAL_STEP: lambda: np.array(step, dtype=np.int64)}))
+    counted = {GLOBAL_STEP: lambda: np.array(step, dtype=np.int64)}
+    write_bundle(out, _Made({**placed, **slots, **counted}))
     lines = [f"{len(network.names.variables)} weights of {network.name}, global step {step}"]
     if averaged:
         lines.append(f"  with averages ({averaged}): {_PLACES[network.names.averages]}")
     elif averages is not None:
         lines.append("  without the run's averages: the original's checkpoints have none")
     unnamed = unnamed_weights(network.names, network.weights)
+    if slots:
+        lines.append(f"  with the state of the optimizer ({len(slots)})")
+    elif network.names.optimizers and request.source.suffix != SAFETENSORS:
+        lines.append("  without the state of the optimizer, which is not of the original's kind")
     if unnamed:
         lines.append(f"  left out, without a TensorFlow name: {', '.join(unnamed)}")
     return [*lines, f"written: {out}"]
@@ -122,7 +134,39 @@ def place_weights(network: Network, averages: Weights | None) -> dict[str, Calla
     return placed
 
 
-def _of_run(request: ExportRequest) -> tuple[Network, Weights | None, int]:
+def place_slots(network: Network, state: Mapping[str, Any]) -> dict[str, Callable[[], Array]]:
+    """What the slots of the original's optimizers are made from; none where ours is another.
+
+    Args:
+        network: What was trained.
+        state: Of the checkpoint, as `TrainState.capture` or an import gives it. Written before
+            the names of parameters were stored, it has no slots to give.
+    """
+    if not network.keeps_slots:
+        return {}
+    kept: dict[str, Mapping[str, Tensor]] = dict(state.get("slots", {}))
+    powers: dict[str, Sequence[float]] = dict(state.get("powers", {}))
+    for objective, groups in state.get("parameters", {}).items():
+        kept |= stored_slots(state["optimizers"][objective], groups)
+        powers |= stored_powers(state["optimizers"][objective], groups)
+    placed: dict[str, Callable[[], Array]] = {}
+
+    def place(tf_name: str, variable: TfVariable, value: Tensor) -> None:
+        placed[tf_name] = lambda: variable.to_tensorflow(value)
+
+    for variable, optimizer in trained_variables(network.names, network.trained):
+        slots = kept.get(variable.name, {})
+        if not set(optimizer.slots) <= set(slots):
+            return {}
+        for key, suffix in optimizer.slots.items():
+            place(variable.tf_name + suffix, variable, slots[key])
+        if optimizer.powers and variable.name in powers:
+            for name, power in zip(optimizer.powers, powers[variable.name], strict=True):
+                placed[name] = lambda power=power: np.array(power, dtype=np.float32)
+    return placed
+
+
+def _of_run(request: ExportRequest) -> tuple[Network, Weights | None, Checkpoint]:
     run = RunDirectory(request.source)
     name, _, recipe = stored_recipe(run, request.imports)
     if request.recipe not in (None, name):
@@ -143,7 +187,7 @@ def _of_run(request: ExportRequest) -> tuple[Network, Weights | None, int]:
     if checkpoint.has_ema:
         path = checkpoint.model_file(ema=True)
         averages = _with_weights(network, load_weights(path), path).weights
-    return network, averages, checkpoint.step
+    return network, averages, checkpoint
 
 
 def _of_file(request: ExportRequest) -> tuple[Network, Path]:

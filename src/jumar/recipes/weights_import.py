@@ -7,8 +7,9 @@ something does not fit, unless a part was asked for.
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.torch import save
@@ -23,6 +24,7 @@ from jumar.training.checkpoint import write_checkpoint
 from jumar.training.run_directory import RunDirectory, write_json
 from jumar.weights.frozen_graph import FrozenConstants
 from jumar.weights.matching import GLOBAL_STEP, Match, Matching, match_names
+from jumar.weights.slots import SlotMatching, match_slots
 from jumar.weights.tensor_files import SAFETENSORS, TensorFile, open_tensorflow
 from jumar.weights.tensor_types import TensorEntry
 
@@ -87,6 +89,11 @@ def import_weights(request: ImportRequest) -> list[str]:
     if not matching.matches or not (complete or request.partial):
         raise _does_not_fit(request, matching)
     step = _global_step(file, entries)
+    slots = match_slots(network.names, matching.matches, entries, network.trained)
+    taken = not to_file and complete and slots.is_complete and network.keeps_slots
+    if taken:
+        ignored = [name for name in matching.ignored if name not in slots.sources]
+        matching = replace(matching, ignored=ignored)
     lines = [
         f"{request.file}: {len(matching.matches)} of {len(network.names.variables)} weights of "
         f"{request.recipe}, global step {step}",
@@ -104,7 +111,33 @@ def import_weights(request: ImportRequest) -> list[str]:
         kind = "averaged weights" if chosen is averages else "weights as trained"
         return [*lines, f"written: {request.to} ({kind})"]
     assert network.recipe is not None
-    return [*lines, *_write_run(request, network.recipe, step, plain, averages)]
+    state: dict[str, Any] = {}
+    if taken:
+        state = {"step": step, **_optimizer_state(file, slots)}
+        lines.append(
+            f"  with the state of the optimizer ({len(slots.sources)}): `jumar train --resume` "
+            "goes on from it"
+        )
+    return [*lines, *_write_run(request, network.recipe, step, plain, averages, state)]
+
+
+def _optimizer_state(file: TensorFile, slots: SlotMatching) -> dict[str, Any]:
+    names = {name for one in slots.found for name in one.powers or ()}
+    powers = {name: float(file.read(name).item()) for name in names}
+    return {
+        "slots": {
+            one.variable.name: {
+                key: one.variable.to_torch(file.read(name)).float()
+                for key, name in one.slots.items()
+            }
+            for one in slots.found
+        },
+        "powers": {
+            one.variable.name: [powers[name] for name in one.powers]
+            for one in slots.found
+            if one.powers
+        },
+    }
 
 
 def _is_complete(matching: Matching, *, leftover_counts: bool) -> bool:
@@ -178,9 +211,14 @@ def _write_safetensors(path: Path, weights: Weights) -> None:
 
 
 def _write_run(
-    request: ImportRequest, recipe: Recipe, step: int, plain: Weights, averages: Weights | None
+    request: ImportRequest,
+    recipe: Recipe,
+    step: int,
+    plain: Weights,
+    averages: Weights | None,
+    state: Mapping[str, Any],
 ) -> list[str]:
-    """A run directory as training leaves it, but for the state of an optimizer."""
+    """A run directory as training leaves it, with what is known of an optimizer's state."""
     lines: list[str] = []
     asked = recipe.training.ema_decay > 0
     if asked and averages is None:
@@ -195,7 +233,13 @@ def _write_run(
     try:
         beside.path.parent.mkdir(parents=True, exist_ok=True)
         write_checkpoint(
-            beside.checkpoints, step=step, epoch=0.0, model=plain, ema=averages, state={}, batch={}
+            beside.checkpoints,
+            step=step,
+            epoch=0.0,
+            model=plain,
+            ema=averages,
+            state=state,
+            batch={},
         )
         write_json(beside.environment, asdict(inspect_environment()))
         stored = {

@@ -23,6 +23,7 @@ from jumar.training.memory import keep_freed_memory
 from jumar.training.optimizers import create_optimizer, regularization
 from jumar.training.schedules import ScheduleSettings
 from jumar.training.settings import Plan
+from jumar.training.slots import load_slots, names_by_group
 
 
 @dataclass(kw_only=True)
@@ -91,7 +92,7 @@ class TrainState:
         task.model.to(device.torch)
         if plan.training.channels_last:
             task.model.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
-        self._parameters = list(task.model.parameters())
+        self._named = {parameter: name for name, parameter in task.model.named_parameters()}
         names = [objective.name for objective in task.objectives]
         if len(set(names)) != len(names):
             raise UserError(f"two objectives of the task have the same name: {', '.join(names)}")
@@ -135,7 +136,7 @@ class TrainState:
 
         `Module.zero_grad` walks the modules, which takes a millisecond at every step.
         """
-        for parameter in self._parameters:
+        for parameter in self._named:
             parameter.grad = None
 
     @property
@@ -160,6 +161,10 @@ class TrainState:
             "step": self.step,
             "elapsed_s": self.elapsed_s,
             "optimizers": {lane.objective.name: lane.optimizer.state_dict() for lane in self.lanes},
+            "parameters": {
+                lane.objective.name: names_by_group(lane.optimizer, self._named)
+                for lane in self.lanes
+            },
             "windows": {
                 lane.objective.name: {"sums": dict(lane.sums), "steps": lane.steps}
                 for lane in self.lanes
@@ -175,7 +180,7 @@ class TrainState:
         """
         where = str(checkpoint.path)
         state = load_state(checkpoint)
-        if "optimizers" not in state:
+        if "optimizers" not in state and "slots" not in state:
             raise UserError(
                 "holds imported weights and no state of the optimizer, so it cannot be resumed",
                 where=where,
@@ -183,6 +188,9 @@ class TrainState:
             )
         self.restore_weights(checkpoint)
         try:
+            if "optimizers" not in state:
+                self._go_on_from_elsewhere(state)
+                return
             for lane in self.lanes:
                 lane.optimizer.load_state_dict(state["optimizers"][lane.objective.name])
                 window = state["windows"][lane.objective.name]
@@ -196,6 +204,14 @@ class TrainState:
             self.elapsed_s = float(state["elapsed_s"])
         except (KeyError, ValueError, TypeError) as error:
             raise UserError(f"does not fit this recipe: {error}", where=where) from None
+
+    def _go_on_from_elsewhere(self, state: Mapping[str, Any]) -> None:
+        """Take the optimizers' state from an imported checkpoint; all else begins anew."""
+        for lane in self.lanes:
+            load_slots(
+                lane.optimizer, self._named, state["slots"], state["powers"], int(state["step"])
+            )
+        self.step = int(state["step"])
 
     def restore_weights(self, checkpoint: Checkpoint) -> None:
         """Take the weights and their averages from a checkpoint, to be scored.

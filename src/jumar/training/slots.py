@@ -1,0 +1,103 @@
+"""What an optimizer keeps of each parameter, by the parameter's name: for state from elsewhere.
+
+A run's own checkpoint holds the state of an optimizer by the order of its parameters, which only
+the same recipe has. State that comes from a TensorFlow checkpoint, or goes into one, is held by
+names.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+Slots = Mapping[str, Mapping[str, torch.Tensor]]
+"""By the name of a parameter, what is kept of it: `exp_avg` and `exp_avg_sq`, ..."""
+
+_STATE_NAMES = {"adam": ("exp_avg", "exp_avg_sq"), "momentum": ("momentum_buffer",)}
+_SMALLEST_POWER = 1e-30
+"""Below, float32 has lost how many factors a power had, and a correction by it is 1."""
+
+
+def state_names(kind: str) -> tuple[str, ...]:
+    """What an optimizer of this kind keeps of each parameter, where another's state can go on."""
+    return _STATE_NAMES.get(kind, ())
+
+
+def names_by_group(optimizer: Optimizer, named: Mapping[nn.Parameter, str]) -> list[list[str]]:
+    """The names of an optimizer's parameters, in the order of its `state_dict`."""
+    return [[named[parameter] for parameter in group["params"]] for group in optimizer.param_groups]
+
+
+def load_slots(
+    optimizer: Optimizer,
+    named: Mapping[nn.Parameter, str],
+    slots: Slots,
+    powers: Mapping[str, Sequence[float]],
+    step: int,
+) -> None:
+    """Let an optimizer go on from the state of another one of its kind.
+
+    Args:
+        optimizer: From `create_optimizer`.
+        named: The name of each of its parameters.
+        slots: What the other one kept.
+        powers: By parameter, beta1 and beta2 to the power of one more than the number of updates;
+            where they are unknown, or so small that they tell nothing, `step` is taken for that
+            number.
+        step: Finished steps.
+
+    Raises:
+        KeyError: A parameter has no slots.
+        ValueError: They have another shape.
+    """
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            name = named[parameter]
+            for key, value in slots[name].items():
+                if value.shape != parameter.shape:
+                    raise ValueError(
+                        f"'{key}' of '{name}' is {tuple(value.shape)} and not "
+                        f"{tuple(parameter.shape)}"
+                    )
+                kept = torch.empty_like(parameter, memory_format=torch.preserve_format)
+                optimizer.state[parameter][key] = kept.detach().copy_(value)
+        updates: torch.Tensor | None = group.get("updates")
+        if updates is not None and group["params"]:
+            _, power = powers.get(named[group["params"][0]], (0.0, 0.0))
+            updates.fill_(_updates(power, group["betas"][1], step))
+
+
+def stored_slots(
+    state: Mapping[str, Any], groups: Sequence[Sequence[str]]
+) -> dict[str, dict[str, torch.Tensor]]:
+    """The slots in a stored `state_dict`, by the names that were stored beside it."""
+    found: dict[str, dict[str, torch.Tensor]] = {}
+    for group, names in zip(state["param_groups"], groups, strict=True):
+        for index, name in zip(group["params"], names, strict=True):
+            kept = state["state"].get(index, {})
+            found[name] = {k: v for k, v in kept.items() if isinstance(v, torch.Tensor)}
+    return found
+
+
+def stored_powers(
+    state: Mapping[str, Any], groups: Sequence[Sequence[str]]
+) -> dict[str, tuple[float, float]]:
+    """By the names of parameters, beta1 and beta2 to the power of one more than the updates."""
+    found: dict[str, tuple[float, float]] = {}
+    for group, names in zip(state["param_groups"], groups, strict=True):
+        updates = group.get("updates")
+        if updates is None:
+            continue
+        beta1, beta2 = group["betas"]
+        power = float(updates) + 1.0
+        found |= dict.fromkeys(names, (beta1**power, beta2**power))
+    return found
+
+
+def _updates(power: float, beta: float, step: int) -> float:
+    if not _SMALLEST_POWER < power < 1.0 or not 0.0 < beta < 1.0:
+        return float(step)
+    return max(0.0, float(round(math.log(power) / math.log(beta) - 1.0)))

@@ -1,0 +1,94 @@
+"""The state of an optimizer in a TensorFlow checkpoint: where each trained variable's slots are."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from jumar.models.tf_layout import TfNames, TfOptimizer, TfVariable
+from jumar.weights.matching import AVERAGE, Match
+from jumar.weights.tensor_types import TensorEntry
+
+
+@dataclass(frozen=True, kw_only=True)
+class VariableSlots:
+    """The slots of one variable.
+
+    Attributes:
+        slots: From the name in an optimizer's state here to the file's.
+        powers: The file's names of beta1 and beta2 to the power of one more than the number of
+            updates; None where it has none.
+    """
+
+    variable: TfVariable
+    slots: Mapping[str, str]
+    powers: tuple[str, str] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlotMatching:
+    """What of an optimizer's state is in a file.
+
+    Attributes:
+        found: Of the variables that have all of their slots.
+        lacking: Trained variables that have not.
+    """
+
+    found: Sequence[VariableSlots]
+    lacking: Sequence[TfVariable]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether training can go on with it."""
+        return bool(self.found) and not self.lacking
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """The file's names of all that was found."""
+        slots = (name for one in self.found for name in one.slots.values())
+        powers = (name for one in self.found for name in one.powers or ())
+        return frozenset((*slots, *powers))
+
+
+def match_slots(
+    names: TfNames,
+    matches: Sequence[Match],
+    entries: Mapping[str, TensorEntry],
+    trained: AbstractSet[str],
+) -> SlotMatching:
+    """Find the slots of the variables that were found themselves.
+
+    Args:
+        names: How the network's weights are called in TensorFlow.
+        matches: Where each weight is in the file.
+        entries: What the file holds, by its names.
+        trained: Names of the weights that an optimizer changes.
+    """
+    found: list[VariableSlots] = []
+    lacking: list[TfVariable] = []
+    for match in matches:
+        if match.variable.name not in trained:
+            continue
+        optimizer = names.optimizer_of(match.variable)
+        owner = match.raw.removesuffix(AVERAGE)
+        slots = {} if optimizer is None else {k: owner + s for k, s in optimizer.slots.items()}
+        shape = entries[match.raw].shape
+        if optimizer is None or not all(
+            name in entries and entries[name].shape == shape for name in slots.values()
+        ):
+            lacking.append(match.variable)
+            continue
+        powers = optimizer.powers
+        if not all(name in entries and entries[name].elements == 1 for name in powers or ()):
+            powers = None
+        found.append(VariableSlots(variable=match.variable, slots=slots, powers=powers))
+    return SlotMatching(found=found, lacking=lacking)
+
+
+def trained_variables(
+    names: TfNames, trained: AbstractSet[str]
+) -> Iterator[tuple[TfVariable, TfOptimizer]]:
+    """The variables whose slots the original's checkpoints have, each with its optimizer."""
+    for variable in names.variables:
+        optimizer = names.optimizer_of(variable)
+        if optimizer is not None and variable.name in trained:
+            yield variable, optimizer

@@ -111,6 +111,19 @@ def test_slots_of_another_rule_than_the_recipes_are_left_out(
     assert "not of the original's kind" in done.out
 
 
+@pytest.mark.parametrize(("prefix", "step"), [("model.ckpt-120", 120), ("model.ckpt", 0)])
+def test_without_a_global_step_the_name_of_the_files_tells_it(
+    exported: Path, tmp_path: Path, prefix: str, step: int
+) -> None:
+    bundle = open_checkpoint(exported / "tf1")
+    values = {name: bundle.read(name) for name in bundle.names() if name != "global_step"}
+    write_bundle(tmp_path / prefix, values)
+    name = f"exchanged-{exported.name}"
+    done = weights("import", name, prefix, "--to", "back", cwd=tmp_path)
+    assert f"global step {step}\n" in done.out
+    assert find_checkpoint(tmp_path / "back" / "checkpoints", "last").step == step
+
+
 def test_a_file_of_weights_alone_takes_no_slots(exported: Path, tmp_path: Path) -> None:
     name = f"exchanged-{exported.name}"
     done = weights("import", name, exported / "tf1", "--to", "one.safetensors", cwd=tmp_path)

@@ -5,6 +5,7 @@ something does not fit, unless a part was asked for.
 """
 
 import os
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -25,6 +26,7 @@ from jumar.training.run_directory import RunDirectory, write_json
 from jumar.weights.frozen_graph import FrozenConstants
 from jumar.weights.matching import GLOBAL_STEP, Match, Matching, match_names
 from jumar.weights.slots import SlotMatching, match_slots
+from jumar.weights.tensor_bundle import TensorBundle
 from jumar.weights.tensor_files import SAFETENSORS, TensorFile, open_tensorflow
 from jumar.weights.tensor_types import TensorEntry
 
@@ -194,7 +196,9 @@ def _global_step(file: TensorFile, entries: Mapping[str, TensorEntry]) -> int:
         if entry is not None and entry.elements == 1 and entry.dtype in ("int32", "int64"):
             step = int(file.read(name).item())
             return step if 0 <= step < _LARGEST_STEP else 0
-    return 0
+    # Originals without the variable (ViDeNN) read the step from the name that Saver.save made.
+    named = re.search(r"-(\d{1,15})$", file.prefix.name) if isinstance(file, TensorBundle) else None
+    return int(named[1]) if named else 0
 
 
 def _write_safetensors(path: Path, weights: Weights) -> None:

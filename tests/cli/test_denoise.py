@@ -3,12 +3,14 @@
 import signal
 import sys
 import time
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from jumar.data.pixels.video import VideoReader, VideoWriter
 from tests.cli.command_line import start
 from tests.cli.in_process import here, settings
 from tests.data.photographs import png, scene
@@ -115,8 +117,22 @@ def test_a_clip_whose_frames_need_each_other_is_resumed_as_a_whole(
     command = ("denoise", runs / "previous", source, "--to", "clean")
     here(*command, cwd=tmp_path)
     (tmp_path / "clean/b/3.png").unlink()
-    assert "3 kept" in here(*command, "--resume", cwd=tmp_path).out
+    (tmp_path / "clean/b/1.png").write_bytes(b"mine")
+    done = here(*command, "--resume", cwd=tmp_path).out
+    assert "1 frame by" in done
+    assert "5 kept" in done
     assert pixels(tmp_path / "clean/b/3.png")[0, 0, 0] == 20
+    assert (tmp_path / "clean/b/1.png").read_bytes() == b"mine"
+
+
+def test_where_nothing_can_be_cleaned_that_is_an_error(runs: Path, tmp_path: Path) -> None:
+    (tmp_path / "noisy.png").write_bytes(b"no picture")
+    command = ("denoise", runs / "inverse", "noisy.png", "--to", "clean.png")
+    done = here(*command, "--skip-corrupt", "1", cwd=tmp_path, code=2)
+    assert "not one picture of it could be cleaned" in done.message
+    assert not (tmp_path / "clean.png").exists()
+    done = here(*command, "--skip-corrupt", "-1", cwd=tmp_path, code=2)
+    assert "--skip-corrupt: it cannot be -1" in done.message
 
 
 @pytest.mark.parametrize("recipe", ["inverse", "previous"])
@@ -140,7 +156,7 @@ def test_sizes_may_differ_unless_frames_belong_together(runs: Path, tmp_path: Pa
     source = write_files(tmp_path / "noisy", files)
     here("denoise", runs / "inverse", source, "--to", "clean", cwd=tmp_path)
     refused = here("denoise", runs / "previous", source, "--to", "clip", cwd=tmp_path, code=2)
-    assert "is 56 x 40 pixels, the frames before 12 x 12" in refused.message
+    assert "noisy/3.png: is 56 x 40 pixels, the frames before 12 x 12" in refused.message
 
 
 @pytest.mark.parametrize(
@@ -177,10 +193,6 @@ def test_a_run_of_another_kind_is_refused(tmp_path: Path) -> None:
 
 def test_a_video_becomes_a_video_or_frames(runs: Path, tmp_path: Path) -> None:
     pytest.importorskip("av", reason="needs PyAV, the extra 'video'")
-    from fractions import Fraction
-
-    from jumar.data.pixels.video import VideoReader, VideoWriter
-
     with VideoWriter(tmp_path / "noisy.mkv", Fraction(30)) as video:
         for seed in range(4):
             video.write(scene(seed=seed))
@@ -221,3 +233,24 @@ def test_ctrl_c_leaves_whole_pictures_and_says_how_to_go_on(runs: Path, tmp_path
     done = written(tmp_path / "clean")
     assert 3 <= len(done) < count
     assert all(pixels(tmp_path / "clean" / name).shape == (200, 200, 3) for name in done)
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 128 + signal.SIGTERM)]
+)
+def test_a_stopped_video_is_not_there_and_the_way_out_is_said(
+    runs: Path, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    pytest.importorskip("av", reason="needs PyAV, the extra 'video'")
+    with VideoWriter(tmp_path / "noisy.mkv", Fraction(25)) as video:
+        for _ in range(400):
+            video.write(scene())
+    command = ["denoise", runs / "inverse", tmp_path / "noisy.mkv", "--to", tmp_path / "clean.mkv"]
+    process = start(command, cwd=Path.cwd())
+    while process.poll() is None and not list(tmp_path.glob(".clean*.mkv")):
+        time.sleep(0.01)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == code, out + err
+    assert "a video is written whole or not at all" in out
+    assert not list(tmp_path.glob("*clean*"))

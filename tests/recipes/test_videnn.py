@@ -1,5 +1,6 @@
 """ViDeNN's recipes: the second stage on the first, whole clips, the contest's loss scale."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -132,6 +133,42 @@ def test_the_second_stage_says_what_it_needs(temporal_run: Path, tmp_path: Path)
     wrong = replace(recipe, spatial_run=str(temporal_run))
     with pytest.raises(UserError, match="one of 'videnn-temporal', not of ViDeNN's spatial"):
         wrong.build_task(lambda _line: None)
+
+
+def test_a_second_stage_is_resumed_after_the_first_one_was_moved(
+    spatial_run: Path, temporal_run: Path, tmp_path: Path
+) -> None:
+    run = Path(shutil.copytree(temporal_run, tmp_path / "run"))
+    moved = Path(shutil.copytree(spatial_run, tmp_path / "moved"))
+    longer = ("training.duration=3it", "spatial_run=")
+    for place, told in (("nowhere", "--set spatial_run=DIRECTORY"), (str(moved), "")):
+        request = TrainRequest(
+            recipe=None,
+            assignments=(longer[0], longer[1] + place),
+            run_dir=run,
+            resume=True,
+            device="cpu",
+        )
+        if told:
+            with pytest.raises(UserError, match=told):
+                train_recipe(request)
+        else:
+            assert train_recipe(request) == 0
+    assert [one.step for one in list_checkpoints(RunDirectory(run).checkpoints)][-1] == 3
+
+
+def test_a_first_stage_of_another_size_is_told_with_what_to_do(
+    spatial_run: Path, tmp_path: Path
+) -> None:
+    write_frames(tmp_path / "frames")
+    with pytest.raises(UserError, match=r"model.depth, model.width"):
+        train(
+            "videnn-temporal",
+            tmp_path / "run",
+            tmp_path / "frames",
+            f"spatial_run={spatial_run}",
+            "model.width=8",
+        )
 
 
 def test_the_loss_scale_of_the_contest_is_one_setting_away() -> None:

@@ -219,7 +219,7 @@ def test_a_prior_without_data_has_the_vqvae_of_its_run(first_stage: Path) -> Non
         ("vqvae-mnist", ("data.image_size=28",), "multiples of 8 px"),
         ("vqvae-mnist", ("model.width=6",), "multiple of 4"),
         ("vqvae-prior", (), "vqvae.run=RUN"),
-        ("vqvae-prior", ("vqvae.run=nowhere",), "nowhere"),
+        ("vqvae-prior", ("vqvae.run=nowhere",), "nowhere.*\\n.*--set vqvae.run=DIRECTORY"),
     ],
 )
 def test_what_does_not_fit_is_told_with_what_to_do(

@@ -94,7 +94,7 @@ def cut_out(images: Tensor, top: Tensor, left: Tensor) -> Tensor:
 
     Args:
         images: [N, C, H, W].
-        top: [N], from 0 to 1: where the middle of the hole is, from the top.
+        top: [N], from 0 to below 1: where the middle of the hole is, from the top.
         left: [N], the same from the left.
     """
     height, width = images.shape[2:]

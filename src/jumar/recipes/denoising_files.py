@@ -63,6 +63,7 @@ class _Frame:
     """A noisy picture and where its clean version goes, or why there is none."""
 
     place: Path
+    origin: str
     pixels: Pixels | None = None
     fault: Fault | None = None
 
@@ -77,14 +78,14 @@ class _Work:
 
     Attributes:
         clips: Frames that belong together.
-        total: Number of frames, None where a video does not say.
-        kept: Files that are there already and stay.
+        total: Number of frames to be written, None where a video does not say.
+        there: Files that are there already and stay.
         writer: Opens what takes the clean frames.
     """
 
     clips: Sequence[Clip]
     total: int | None
-    kept: int
+    there: frozenset[Path]
     writer: Callable[[], AbstractContextManager[Write]]
 
 
@@ -147,23 +148,37 @@ class _Denoising:
     def run(self, work: _Work, *, together: bool) -> int:
         """All clips of some work."""
         start = time.perf_counter()
-        with (
-            self._console.bar("frames", work.total) as bar,
-            work.writer() as write,
-            torch.inference_mode(),
-            self._trained.policy.forward(),
-        ):
-            for clip in work.clips:
-                for pixels, place in self._clean(clip, together=together):
-                    write(pixels, place)
-                    self._done += 1
-                    bar.show(self._done)
-                if self._stop:
-                    break
-            if self._stop and is_video(self._request.to.name):
-                # Leaving by an exception takes the beginning of the video away.
-                raise KeyboardInterrupt
+        try:
+            with (
+                self._console.bar("frames", work.total) as bar,
+                work.writer() as write,
+                torch.inference_mode(),
+                self._trained.policy.forward(),
+            ):
+                for clip in work.clips:
+                    for pixels, place in self._clean(clip, together=together):
+                        if place in work.there:
+                            continue
+                        write(pixels, place)
+                        self._done += 1
+                        bar.show(self._done)
+                    if self._stop:
+                        break
+                if self._stop and is_video(self._request.to.name):
+                    raise _VideoUnfinished
+        except _VideoUnfinished:
+            self._console.line(
+                f"stopped after {_frames(self._done)}: a video is written whole or not at all, so "
+                "there is none; a folder of pictures (--to DIRECTORY) keeps what is done"
+            )
+            return self._stop.exit_code
         say_unreadable(self._console, [str(fault) for fault in self._tally.faults])
+        if not self._done and not work.there and not self._stop:
+            raise UserError(
+                "not one picture of it could be cleaned",
+                where=str(self._request.source),
+                todo="Nothing was written. The lines above say why.",
+            )
         self._summarize(work, time.perf_counter() - start)
         return self._stop.exit_code if self._stop else 0
 
@@ -195,10 +210,10 @@ class _Denoising:
                     f"is {frame.pixels.shape[1]} x {frame.pixels.shape[0]} pixels, the frames "
                     f"before {shape[1]} x {shape[0]}: they are not of one clip"
                 )
-                self._tally.add([Fault(origin=str(frame.place), reason=reason)])
+                self._tally.add([Fault(origin=frame.origin, reason=reason)])
                 continue
             shape = frame.pixels.shape
-            waiting.append(_Frame(place=frame.place))
+            waiting.append(_Frame(place=frame.place, origin=frame.origin))
             yield self._tensor(frame.pixels, together=together)
 
     def _tensor(self, pixels: Pixels, *, together: bool) -> Tensor:
@@ -211,20 +226,29 @@ class _Denoising:
         return planes.unsqueeze(1) if one_by_one else planes.unsqueeze(0)
 
     def _summarize(self, work: _Work, seconds: float) -> None:
-        if not self._done and work.kept and not self._stop:
-            self._console.line(f"all {work.kept} are there already: {self._request.to}")
+        kept = len(work.there)
+        if not self._done and kept and not self._stop:
+            left = ", but for what could not be read" if self._tally.faults else ""
+            self._console.line(f"all {kept} are there already{left}: {self._request.to}")
             return
-        kept = f", {work.kept} kept" if work.kept else ""
+        kept = f", {kept} kept" if kept else ""
         weights = "averaged weights" if self._trained.weights == "ema" else "weights"
         said = "stopped after" if self._stop else ""
-        count = "1 frame" if self._done == 1 else f"{self._done} frames"
         self._console.line(
-            f"{said} {count} by the {weights} of step {self._trained.checkpoint.step}, "
-            f"{seconds:.1f} s, {self._done / max(seconds, 1e-9):.2f} frames/s{kept}: "
-            f"{self._request.to}".strip()
+            f"{said} {_frames(self._done)} by the {weights} of step "
+            f"{self._trained.checkpoint.step}, {seconds:.1f} s, "
+            f"{self._done / max(seconds, 1e-9):.2f} frames/s{kept}: {self._request.to}".strip()
         )
         if self._stop:
             self._console.line("go on with the same command and --resume")
+
+
+class _VideoUnfinished(Exception):
+    """Leaving the writer of a video by an exception takes its beginning away."""
+
+
+def _frames(count: int) -> str:
+    return "1 frame" if count == 1 else f"{count} frames"
 
 
 def _as_picture(clean: Tensor) -> NDArray[np.uint8]:
@@ -249,6 +273,12 @@ def _check_recipe(request: DenoiseRequest) -> None:
 def _check_places(request: DenoiseRequest) -> None:
     """What can be known before the network is loaded."""
     source, to = request.source, request.to
+    if request.skip_corrupt < 0:
+        raise UserError(
+            f"it cannot be {request.skip_corrupt}",
+            where="--skip-corrupt",
+            todo="Allowed: 0 or more.",
+        )
     if not source.exists():
         raise UserError(
             "there is no such file or folder",
@@ -296,9 +326,10 @@ def _video(request: DenoiseRequest) -> _Work:
             for number, frame in enumerate(reader.frames(), start=1):
                 place = request.to / f"{number:06d}.png"
                 if isinstance(frame, Fault):
-                    yield _Frame(place=place, fault=frame)
+                    yield _Frame(place=place, origin=frame.origin, fault=frame)
                 else:
-                    yield _Frame(place=place, pixels=frame)
+                    origin = f"{request.source}, frame {number}"
+                    yield _Frame(place=place, origin=origin, pixels=frame)
         finally:
             reader.close()
 
@@ -307,7 +338,7 @@ def _video(request: DenoiseRequest) -> _Work:
             return _video_frames(VideoWriter(request.to, reader.rate))
         return nullcontext(write_picture)
 
-    return _Work(clips=[clip], total=reader.count or None, kept=0, writer=writer)
+    return _Work(clips=[clip], total=reader.count or None, there=frozenset(), writer=writer)
 
 
 @contextmanager
@@ -329,7 +360,7 @@ def _pictures(request: DenoiseRequest, *, together: bool, console: Console) -> _
             "go on with the others: --resume",
         )
     if together:
-        # A frame needs its neighbours, so that a clip is done as a whole.
+        # A frame needs its neighbours, so that a clip is computed as a whole.
         waiting = [frames for frames in ranges if not all(there[index] for index in frames)]
     else:
         waiting = [[index for index in frames if not there[index]] for frames in ranges]
@@ -338,11 +369,10 @@ def _pictures(request: DenoiseRequest, *, together: bool, console: Console) -> _
         for index in frames:
             yield _read(pictures, index, places[index])
 
-    total = sum(len(frames) for frames in waiting)
     return _Work(
         clips=[lambda frames=frames: clip(frames) for frames in waiting],
-        total=total,
-        kept=len(places) - total,
+        total=there.count(False),
+        there=frozenset(place for place, known in zip(places, there, strict=True) if known),
         writer=lambda: nullcontext(write_picture),
     )
 
@@ -351,11 +381,12 @@ def _read(pictures: Pictures, index: int, place: Path) -> _Frame:
     try:
         record = pictures.read(index)
     except CorruptRecord as error:
-        return _Frame(place=place, fault=error.fault)
+        return _Frame(place=place, origin=error.fault.origin, fault=error.fault)
+    origin = record.origin
     try:
-        return _Frame(place=place, pixels=decode_image(record.encoded, fast=False))
+        return _Frame(place=place, origin=origin, pixels=decode_image(record.encoded, fast=False))
     except DecodeError as error:
-        return _Frame(place=place, fault=Fault(origin=record.origin, reason=str(error)))
+        return _Frame(place=place, origin=origin, fault=Fault(origin=origin, reason=str(error)))
 
 
 def _places(request: DenoiseRequest, pictures: Pictures) -> list[Path]:

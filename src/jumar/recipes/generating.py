@@ -89,8 +89,8 @@ def generate(request: GenerateRequest, say: Callable[[str], None] = print) -> No
     weights = "averaged weights" if trained.weights == "ema" else "weights"
     manner = f", {artist.manner}" if artist.manner else ""
     say(
-        f"{request.num} pictures by the {weights} of step {trained.checkpoint.step}, "
-        f"seed {request.seed}{manner}: {request.to / 'grid.png'}"
+        f"{request.num} {'picture' if request.num == 1 else 'pictures'} by the {weights} of step "
+        f"{trained.checkpoint.step}, seed {request.seed}{manner}: {request.to / 'grid.png'}"
     )
 
 

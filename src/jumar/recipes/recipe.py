@@ -27,7 +27,7 @@ class Recipe(ABC):
     """The sections that every recipe has; a family adds its model, data and optimizers."""
 
     data: LoaderSettings = setting(LoaderSettings(), "The samples.")
-    seed: int = setting(1, "seed of everything random", minimum=0)
+    seed: int = setting(1, "seed of everything random", minimum=0, maximum=2**63 - 1)
     training: TrainingSettings = setting(TrainingSettings(), "Length and shape of the run.")
     checkpoints: CheckpointSettings = setting(CheckpointSettings(), "What is saved.")
     precision: PrecisionSettings = setting(PrecisionSettings(), "Mode, op lists, loss scale.")

@@ -60,6 +60,9 @@ CHANGEABLE = (
     "data.eval_path",
     "data.eval_batch_size",
     "transfer.",
+    # Where a first stage was taken from: its weights are in the checkpoints of the second.
+    "spatial_run",
+    "vqvae.run",
 )
 """Fields that may differ when a run is resumed: they do not change what a finished step did."""
 

@@ -217,6 +217,12 @@ class TemporalRecipe(DenoisingRecipe):
                 todo="Train one with 'jumar train videnn-spatial', then add --set spatial_run=RUN.",
             )
         run = RunDirectory(Path(self.spatial_run).expanduser())
+        if not run.path.is_dir():
+            raise UserError(
+                f"there is no run directory '{run.path}', which has the spatial network",
+                where="spatial_run",
+                todo="If it was moved: --set spatial_run=DIRECTORY, here and with --resume.",
+            )
         name, _, recipe = stored_recipe(run)
         if not (isinstance(recipe, DenoisingRecipe) and isinstance(recipe.model, SpatialModel)):
             raise UserError(
@@ -230,7 +236,10 @@ class TemporalRecipe(DenoisingRecipe):
             run.checkpoints, "best" if scored else "last", ("psnr", True) if scored else None
         )
         path = checkpoint.model_file(ema=checkpoint.has_ema)
-        load_exactly(spatial, load_weights(path), str(path))
+        todo = (
+            "Repeat the fields model.depth, model.width and data.channels of that run with --set."
+        )
+        load_exactly(spatial, load_weights(path), str(path), todo=todo)
         return path
 
 

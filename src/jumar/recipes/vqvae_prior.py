@@ -183,6 +183,12 @@ class VQVAEPriorRecipe(Recipe, DrawsPictures):
                 "--set vqvae.run=RUN.",
             )
         run = RunDirectory(Path(self.vqvae.run).expanduser())
+        if not run.path.is_dir():
+            raise UserError(
+                f"there is no run directory '{run.path}', whose settings say what the VQ-VAE is",
+                where="vqvae.run",
+                todo="If it was moved: --set vqvae.run=DIRECTORY, here and with --resume.",
+            )
         name, _, recipe = stored_recipe(run)
         if not isinstance(recipe, VQVAERecipe):
             raise UserError(

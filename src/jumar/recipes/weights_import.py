@@ -4,6 +4,7 @@ Names are matched and shapes compared before any value is read, and nothing is w
 something does not fit, unless a part was asked for.
 """
 
+import contextlib
 import os
 import re
 import shutil
@@ -21,7 +22,7 @@ from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import import_modules
 from jumar.recipes.weights_exchange import Network, Weights, network_named
 from jumar.settings import to_json
-from jumar.training.checkpoint import write_checkpoint
+from jumar.training.checkpoint import NotWrittenError, write_checkpoint
 from jumar.training.run_directory import RunDirectory, write_json
 from jumar.weights.frozen_graph import FrozenConstants
 from jumar.weights.matching import GLOBAL_STEP, Match, Matching, match_names
@@ -66,7 +67,7 @@ def import_weights(request: ImportRequest) -> list[str]:
             `partial` was not asked for.
     """
     to_file = request.to.suffix == SAFETENSORS
-    if request.to.is_dir() or (request.to.exists() and not to_file):
+    if request.to.exists():
         raise UserError(
             f"'{request.to}' is there already",
             where="--to",
@@ -149,7 +150,10 @@ def _is_complete(matching: Matching, *, leftover_counts: bool) -> bool:
 
 def _does_not_fit(request: ImportRequest, matching: Matching) -> UserError:
     part = "only in part" if matching.matches else "not at all"
-    advice = "Nothing was written. Change the recipe with --set where a shape is wrong"
+    advice = (
+        "Nothing was written. Change the recipe with --set until its network is that of the file "
+        f"(jumar recipes show {request.recipe}, model and compat)"
+    )
     if matching.matches:
         advice += "; --partial takes over what fits and leaves the rest as it is initialised"
     return UserError(
@@ -211,7 +215,8 @@ def _write_safetensors(path: Path, weights: Weights) -> None:
     except (OSError, SafetensorError) as error:
         raise UserError(f"cannot be written: {error}", where=str(path)) from None
     finally:
-        beside.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            beside.unlink()
 
 
 def _write_run(
@@ -253,9 +258,12 @@ def _write_run(
         }
         write_json(beside.recipe, stored)
         beside.path.replace(request.to)
-    except OSError as error:
+    except (OSError, NotWrittenError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error.what)
         raise UserError(
-            f"the run cannot be written: {error.strerror}", where=str(request.to)
+            f"the run cannot be written: {reason}",
+            where=str(request.to),
+            todo="Free some space or name another place; nothing was left there.",
         ) from error
     finally:
         shutil.rmtree(beside.path, ignore_errors=True)

@@ -274,8 +274,18 @@ def _distributed(call: nn.Module, objective: Objective, device: Device) -> nn.Mo
         return DistributedDataParallel(call, device_ids=ids, broadcast_buffers=False)
 
 
-def load_exactly(model: nn.Module, tensors: Mapping[str, torch.Tensor], where: str) -> None:
-    """Load weights of the very same model; partial loading is transfer, not resume."""
+def load_exactly(
+    model: nn.Module,
+    tensors: Mapping[str, torch.Tensor],
+    where: str,
+    *,
+    todo: str = "To start from other weights use --set transfer.start_from=...",
+) -> None:
+    """Load weights of the very same model; partial loading is transfer, not resume.
+
+    Raises:
+        UserError: They are another model's; `todo` is the advice.
+    """
     own = model.state_dict()
     odd = sorted(set(own) ^ set(tensors))
     odd += [name for name in own if name in tensors and own[name].shape != tensors[name].shape]
@@ -284,7 +294,7 @@ def load_exactly(model: nn.Module, tensors: Mapping[str, torch.Tensor], where: s
             f"holds another model: it differs in '{odd[0]}'"
             + (" and others" if len(odd) > 1 else ""),
             where=where,
-            todo="To start from other weights use --set transfer.start_from=...",
+            todo=todo,
         )
     for name, tensor in tensors.items():
         own[name].copy_(tensor)

@@ -53,6 +53,14 @@ class TestWithPyAv:
             assert isinstance(found, np.ndarray)
             assert np.abs(found.astype(int) - frame).mean() < 8
 
+    def test_a_cut_file_ends_with_a_fault(self, tmp_path: Path) -> None:
+        whole = self.written(tmp_path / "clip.mkv", FRAMES * 4).read_bytes()
+        (tmp_path / "cut.mkv").write_bytes(whole[: len(whole) // 3])
+        *found, last = VideoReader(tmp_path / "cut.mkv").frames()
+        assert 0 < len(found) < 10
+        assert isinstance(last, Fault)
+        assert "says it has 20 frames" in last.reason
+
     def test_leaving_with_an_exception_leaves_no_file(self, tmp_path: Path) -> None:
         video = VideoWriter(tmp_path / "clip.mkv", RATE)
         video.write(FRAMES[0])

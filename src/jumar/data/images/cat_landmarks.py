@@ -66,7 +66,10 @@ class CatHeads:
                 points = parse_landmarks(file.read(_LARGEST_FILE).decode("ascii", "replace"))
             picture = EncodedImage(record.encoded)
         except OSError as error:
-            reason = f"no landmarks: {error.strerror or error}"
+            reason = (
+                f"no landmarks: {error.strerror or error} (data.frame=head needs the .cat files "
+                "of the Kaggle CAT data set; square and squeeze need none)"
+            )
             raise CorruptRecord(Fault(origin=str(place), reason=reason)) from error
         except DecodeError as error:
             raise CorruptRecord(Fault(origin=record.origin, reason=str(error))) from error

@@ -26,6 +26,9 @@ _WRITERS = {
 }
 """Codec and options by ending."""
 _RATE = Fraction(25)
+_DURATION_UNITS = 1_000_000
+_WHOLE_SHARE = 0.95
+"""Of the announced frames; headers of videos with changing rates count a little wrong."""
 _MOST_PIXELS = 89_000_000
 
 
@@ -67,6 +70,8 @@ class VideoReader:
         self._stream.thread_type = "AUTO"
         self.rate = Fraction(self._stream.average_rate or _RATE)
         self.count = int(self._stream.frames or 0)
+        duration: int | None = self._container.duration
+        self._announced = self.count or round((duration or 0) * self.rate / _DURATION_UNITS)
 
     def frames(self) -> Iterator[NDArray[np.uint8] | Fault]:
         """The frames as RGB [height, width, 3]; a fault in the place of what cannot be decoded.
@@ -79,6 +84,9 @@ class VideoReader:
             try:
                 packet = next(packets, None)
                 if packet is None:
+                    if number < _WHOLE_SHARE * self._announced - 1:
+                        reason = f"the file ends here, and says it has {self._announced} frames"
+                        yield Fault(origin=f"{self._path}, frame {number + 1}", reason=reason)
                     return
                 decoded = packet.decode()
             except self._errors as error:

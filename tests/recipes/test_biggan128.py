@@ -1,4 +1,6 @@
 import shutil
+import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from jumar.recipes.biggan128 import GenerationRecipe
 from jumar.recipes.generating import GenerateRequest, generate
 from jumar.recipes.registry import create_recipe
 from jumar.settings import override
+from tests.cli.command_line import start
 from tests.cli.in_process import here, settings
 
 SMALL = settings(
@@ -152,3 +155,28 @@ def test_a_folder_with_something_in_it_and_a_run_without_generator_are_refused(
     done = here("generate", "other", "--to", "new", cwd=tmp_path, code=2)
     assert "the recipe 'small' draws no pictures" in done.message
     assert not (tmp_path / "new").exists()
+
+
+def test_a_stopped_drawing_goes_on_with_the_same_pictures(tmp_path: Path, run: Path) -> None:
+    command = ["generate", run, "--seed", "3", "--batch", "1", "--device", "cpu", "--to"]
+    process = start([*command, tmp_path / "out", "--num", "400"], cwd=Path.cwd())
+    while process.poll() is None and not (tmp_path / "out/picture-000001.png").exists():
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "--resume" in out
+    made = len(list((tmp_path / "out").glob("picture-*.png")))
+    assert 2 <= made < 400
+    first = tmp_path / "out/picture-000000.png"
+    first.write_bytes(first.read_bytes() + b"mine")
+    more = ["--num", str(made + 2)]
+    assert "--resume" in here(*command, "out", *more, cwd=tmp_path, code=2).message
+    other = [*more, "--resume", "--truncation", "1"]
+    assert "another manner" in here(*command, "out", *other, cwd=tmp_path, code=2).message
+    here(*command, "out", *more, "--resume", cwd=tmp_path)
+    here(*command, "whole", *more, cwd=tmp_path)
+    whole = {path.name: path.read_bytes() for path in (tmp_path / "whole").iterdir()}
+    found = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    assert found.pop(first.name) == whole.pop(first.name) + b"mine"
+    assert found == whole

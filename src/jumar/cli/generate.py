@@ -17,6 +17,7 @@ def generate(
     checkpoint: str = "last",
     ema: bool = True,
     batch: int = 16,
+    resume: bool = False,
     set_: SetOption = (),
     device: str = "auto",
     import_: ImportOption = (),
@@ -45,6 +46,8 @@ def generate(
         Take the averaged weights where the checkpoint has them.
     batch
         Pictures made at once; fewer need less memory.
+    resume
+        Keep the pictures of a call that was stopped, and make the others.
     set_
         Change a field, for instance `--set precision.mode=must_keep_origin_dtype`.
     device
@@ -55,7 +58,7 @@ def generate(
     from jumar.recipes.generating import GenerateRequest
     from jumar.recipes.generating import generate as draw
 
-    draw(
+    return draw(
         GenerateRequest(
             run_dir=run,
             to=to,
@@ -66,9 +69,9 @@ def generate(
             which=checkpoint,
             use_ema=ema,
             batch=batch,
+            resume=resume,
             assignments=tuple(set_),
             imports=tuple(import_),
             device=device,
         )
     )
-    return 0

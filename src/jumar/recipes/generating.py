@@ -1,9 +1,10 @@
 """Draw pictures with a trained network: `jumar generate`."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,10 +14,15 @@ from jumar.errors import UserError
 from jumar.recipes.drawing import Artist, DrawingWish, DrawsPictures
 from jumar.recipes.trained import TrainedRequest, open_trained
 from jumar.tasks.sampling import BATCH
+from jumar.training.progress import Console
+from jumar.training.run_directory import read_json, write_json
+from jumar.training.signals import StopRequest, listening
 
 _MOST_IN_GRID = 256
 """Beyond, nobody sees single pictures, and the grid would not fit into memory some time."""
 _MOST_LINES = 8
+_UNFINISHED = "unfinished.json"
+"""Lies in the folder until all pictures do, and says which ones they are to be."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +31,7 @@ class GenerateRequest:
 
     Attributes:
         to: A folder that does not exist or is empty.
+        resume: Keep the pictures of a call that was stopped, and make the others.
         truncation: None for that of the training.
         interpolate: Pictures on each line from one picture to another; 0 for no lines.
         which: `last`, `best`, or a step.
@@ -40,12 +47,13 @@ class GenerateRequest:
     which: str = "last"
     use_ema: bool = True
     batch: int = BATCH
+    resume: bool = False
     assignments: tuple[str, ...] = ()
     imports: tuple[str, ...] = ()
     device: str = "auto"
 
 
-def generate(request: GenerateRequest, say: Callable[[str], None] = print) -> None:
+def generate(request: GenerateRequest, say: Callable[[str], None] = print) -> int:
     """Write pictures of a trained network, one file each, and a grid of them.
 
     Picture number n depends on the weights, the seed, n and, where the network has one, the
@@ -56,6 +64,9 @@ def generate(request: GenerateRequest, say: Callable[[str], None] = print) -> No
     Args:
         request: What and where.
         say: Takes lines for a person.
+
+    Returns:
+        The exit code: 0, or that of the signal that stopped it between two batches.
 
     Raises:
         UserError: Numbers that make no sense, a folder with something in it, a run whose network
@@ -82,8 +93,19 @@ def generate(request: GenerateRequest, say: Callable[[str], None] = print) -> No
             )
         wish = DrawingWish(seed=request.seed, truncation=request.truncation, batch=request.batch)
         artist = recipe.open_artist(trained, wish)
-        with torch.inference_mode():
-            _write(artist, request)
+        record = {
+            "run": str(request.run_dir.resolve()),
+            "step": trained.checkpoint.step,
+            "weights": trained.weights,
+            "seed": request.seed,
+            "manner": artist.manner,
+        }
+        _check_unfinished(request, record)
+        with torch.inference_mode(), listening() as stop:
+            done = _write(artist, request, record, stop)
+        if done < request.num:
+            say(f"stopped after {done} pictures; go on with the same command and --resume")
+            return stop.exit_code
     finally:
         trained.policy.close()
     weights = "averaged weights" if trained.weights == "ema" else "weights"
@@ -92,22 +114,53 @@ def generate(request: GenerateRequest, say: Callable[[str], None] = print) -> No
         f"{request.num} {'picture' if request.num == 1 else 'pictures'} by the {weights} of step "
         f"{trained.checkpoint.step}, seed {request.seed}{manner}: {request.to / 'grid.png'}"
     )
+    return 0
 
 
-def _write(artist: Artist, request: GenerateRequest) -> None:
+def _write(
+    artist: Artist, request: GenerateRequest, record: Mapping[str, Any], stop: StopRequest
+) -> int:
+    """All files; how many pictures are there in the end."""
     # Lines first: a network that has none is refused before anything is written.
     lines = artist.lines(_MOST_LINES, request.interpolate) if request.interpolate else None
+    write_json(request.to / _UNFINISHED, record)
     shown: list[Tensor] = []
-    for first in range(0, request.num, request.batch):
-        pictures = artist.draw(first, min(request.batch, request.num - first))
-        for number, picture in enumerate(pictures, start=first):
-            save_png(picture.permute(1, 2, 0), request.to / f"picture-{number:06d}.png")
-        shown.append(pictures[: max(0, _MOST_IN_GRID - first)])
+    with Console().bar("pictures", request.num) as bar:
+        for first in range(0, request.num, request.batch):
+            if stop:
+                return first
+            count = min(request.batch, request.num - first)
+            files = [request.to / f"picture-{first + n:06d}.png" for n in range(count)]
+            in_grid = max(0, _MOST_IN_GRID - first)
+            if in_grid or not all(file.exists() for file in files):
+                pictures = artist.draw(first, count)
+                for file, picture in zip(files, pictures, strict=True):
+                    if not file.exists():
+                        save_png(picture.permute(1, 2, 0), file)
+                shown.append(pictures[:in_grid])
+            bar.show(first + count)
     grid = torch.cat(shown)
     save_png(picture_grid(grid, columns=math.isqrt(len(grid))), request.to / "grid.png")
     if lines is not None:
         strip = picture_grid(lines, columns=request.interpolate)
         save_png(strip, request.to / "interpolation.png")
+    (request.to / _UNFINISHED).unlink()
+    return request.num
+
+
+def _check_unfinished(request: GenerateRequest, record: Mapping[str, Any]) -> None:
+    """That a call which goes on makes the pictures that the stopped one would have made."""
+    before = request.to / _UNFINISHED
+    if not before.exists():
+        return
+    earlier = read_json(before)
+    odd = next((name for name in record if earlier.get(name) != record[name]), "")
+    if odd:
+        raise UserError(
+            f"the pictures there have another {odd}: {earlier.get(odd)}, not {record[odd]}",
+            where=str(before),
+            todo="Give the options of the call that was stopped, or another folder.",
+        )
 
 
 def _check(request: GenerateRequest) -> None:
@@ -127,9 +180,12 @@ def _check(request: GenerateRequest) -> None:
             where="--truncation",
             todo="A number above 0; small ones give similar pictures of better quality.",
         )
-    if request.to.exists() and (not request.to.is_dir() or any(request.to.iterdir())):
+    there = request.to.exists() and (not request.to.is_dir() or any(request.to.iterdir()))
+    unfinished = (request.to / _UNFINISHED).exists()
+    if there and not (request.resume and unfinished):
         raise UserError(
             "there is something already",
             where=f"--to {request.to}",
-            todo="Give a folder that does not exist or is empty.",
+            todo="Give a folder that does not exist or is empty"
+            + ("; or go on with the call that was stopped: --resume" if unfinished else "."),
         )

@@ -118,7 +118,9 @@ def predict(
             except UserError as error:
                 left_out += 1
                 if left_out > request.skip_corrupt:
-                    raise
+                    more = "To leave out up to N such files: --skip-corrupt N"
+                    todo = f"{error.todo}\n  {more}" if error.todo else more
+                    raise UserError(error.what, where=error.where, todo=todo) from error
                 say(f"left out: {error}")
     finally:
         trained.policy.close()

@@ -152,7 +152,7 @@ def _does_not_fit(request: ImportRequest, matching: Matching) -> UserError:
     part = "only in part" if matching.matches else "not at all"
     advice = (
         "Nothing was written. Change the recipe with --set until its network is that of the file "
-        f"(jumar recipes show {request.recipe}, model and compat)"
+        f"(its fields: jumar recipes show {request.recipe})"
     )
     if matching.matches:
         advice += "; --partial takes over what fits and leaves the rest as it is initialised"

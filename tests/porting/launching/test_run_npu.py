@@ -32,8 +32,10 @@ if os.environ.get("DIES") == rank:
 if os.environ.get("WAIT"):
     import subprocess
     loader = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-    with open(os.path.join(out, "loader_" + rank), "w") as file:
+    beside = os.path.join(out, ".loader_" + rank)
+    with open(beside, "w") as file:
         file.write(str(loader.pid))
+    os.rename(beside, os.path.join(out, "loader_" + rank))
     time.sleep(60)
 """
 _HCCN = "".join(f"address_{n}=192.168.10{n}.101\nnetmask_{n}=255.255.255.0\n" for n in range(8))

@@ -8,7 +8,8 @@ import pytest
 from jumar.errors import UserError
 from jumar.porting.edits import Edit, FileReport, Finding, Language, Place, Text, TreeReport
 from jumar.porting.report import page as page_module
-from jumar.porting.report.page import render, save_page
+from jumar.porting.report.page import render
+from jumar.porting.report.saving import save_report
 from jumar.porting.report.words import ENGLISH
 from tests.porting.report.reports import hostile_report, ported_file, tree_report
 
@@ -244,11 +245,11 @@ def test_a_very_long_line_is_cut_around_its_changes() -> None:
 
 
 def test_a_page_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    save_page(tree_report(), tmp_path / "port.html", "zh")
+    save_report(tree_report(), tmp_path / "port.html", "zh")
     assert (tmp_path / "port.html").read_text(encoding="utf-8").endswith("</html>\n")
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match=r"port\.html"):
-        save_page(tree_report(), tmp_path / "file" / "port.html")
+        save_report(tree_report(), tmp_path / "file" / "port.html")
 
 
 def test_a_tree_without_files_is_a_page_that_says_so() -> None:

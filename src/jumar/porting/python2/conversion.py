@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from jumar.porting.edits import Confidence, Edit, Finding, Place, Text
 from jumar.porting.python2.names import python2_findings
+from jumar.porting.python2.rewrites import Change, Rewrite
 
 SOURCE = "Python: What's New In Python 3.0"
 
@@ -72,25 +73,6 @@ REASONS: dict[str, tuple[Text, Confidence]] = {
         "certain",
     ),
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Change:
-    """New text for a span of the source, in characters."""
-
-    start: int
-    end: int
-    text: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rewrite:
-    """One statement or expression with its changes."""
-
-    rule: str
-    start: int
-    end: int
-    changes: tuple[Change, ...]
 
 
 class _Lines:

@@ -14,7 +14,7 @@ from fissix.pgen2.parse import ParseError
 from fissix.pgen2.tokenize import TokenError
 from fissix.pytree import convert
 
-from jumar.porting.python2.conversion import Change, Rewrite
+from jumar.porting.python2.rewrites import Change, Rewrite
 
 Node = Any
 """A node or leaf of fissix, which has no types; nodes have a list of children, leaves a value."""

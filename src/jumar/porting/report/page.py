@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.resources import files
-from pathlib import Path
 from typing import get_args
 
 from jinja2 import Environment, StrictUndefined, Template
@@ -23,7 +22,6 @@ from jumar.porting.edits import (
 )
 from jumar.porting.report.aligning import Cell
 from jumar.porting.report.folding import Folded, Shown, side_by_side
-from jumar.porting.report.saving import save_text
 from jumar.porting.report.showing import code_and_prose, lines_of, one_line, visible
 from jumar.porting.report.words import words
 
@@ -109,15 +107,6 @@ def render(report: TreeReport, language: Language = "en") -> str:
         one_line=one_line,
         code_and_prose=code_and_prose,
     )
-
-
-def save_page(report: TreeReport, path: Path, language: Language = "en") -> None:
-    """Write the page beside its place and rename it.
-
-    Raises:
-        UserError: The file cannot be written.
-    """
-    save_text(path, render(report, language))
 
 
 def _by_rule(pair: tuple[str, Kept]) -> tuple[str, str, object]:

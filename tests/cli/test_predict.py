@@ -84,7 +84,13 @@ def test_a_clip_alone_and_among_others_gets_the_same_answer(run: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "expected"),
-    [(None, "No such file"), (b"RIFF", "no WAV file"), (b"", "empty"), ("folder", "no WAV files")],
+    [
+        (None, "No such file"),
+        (b"RIFF", "no WAV file"),
+        (b"", "empty"),
+        (write_wav(np.zeros(0, np.int16), 16_000), "no samples"),
+        ("folder", "no WAV files"),
+    ],
 )
 def test_what_cannot_be_heard_is_told(
     run: Path, tmp_path: Path, content: bytes | str | None, expected: str
@@ -111,6 +117,7 @@ def test_a_broken_clip_among_others_is_told_after_those_before_it_and_can_be_lef
     refused = here(*arguments, cwd=run.parent, code=2)
     assert "a.wav" in refused.out
     assert "c.wav" not in refused.out
+    assert "--skip-corrupt N" in refused.message
     tolerated = here(*arguments, "--skip-corrupt", "1", cwd=run.parent)
     assert "c.wav" in tolerated.out
     assert "left out: " in tolerated.err

@@ -207,6 +207,8 @@ class _Clips:
             wave = read_wav(_content(path), str(path))
         except CorruptRecord as error:
             raise UserError(error.fault.reason, where=error.fault.origin) from error
+        if not len(wave.samples):
+            raise UserError("there is no sound in it: it has no samples", where=str(path))
         samples, length = resample(wave, self._data.sample_rate), self._data.clip_samples
         step = max(1, length // _WINDOWS_A_CLIP)
         starts = list(range(0, max(1, len(samples) - length + step), step))

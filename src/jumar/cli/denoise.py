@@ -45,7 +45,8 @@ def denoise(
     import_
         Import a module of your own first (those of the run are imported anyway).
     """
-    from jumar.recipes.denoising_files import DenoiseRequest, denoise_files
+    from jumar.recipes.denoising_files import denoise_files
+    from jumar.recipes.denoising_work import DenoiseRequest
 
     return denoise_files(
         DenoiseRequest(

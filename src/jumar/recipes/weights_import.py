@@ -67,12 +67,7 @@ def import_weights(request: ImportRequest) -> list[str]:
             `partial` was not asked for.
     """
     to_file = request.to.suffix == SAFETENSORS
-    if request.to.exists():
-        raise UserError(
-            f"'{request.to}' is there already",
-            where="--to",
-            todo="Name a new run directory, or a file that ends in .safetensors.",
-        )
+    _check_place(request.to)
     import_modules(request.imports)
     file = open_tensorflow(request.file)
     entries = {name: file.entry(name) for name in file.names()}
@@ -141,6 +136,15 @@ def _optimizer_state(file: TensorFile, slots: SlotMatching) -> dict[str, Any]:
             if one.powers
         },
     }
+
+
+def _check_place(to: Path) -> None:
+    if to.exists():
+        raise UserError(
+            f"'{to}' is there already",
+            where="--to",
+            todo="Name a new run directory, or a file that ends in .safetensors.",
+        )
 
 
 def _is_complete(matching: Matching, *, leftover_counts: bool) -> bool:

@@ -8,7 +8,7 @@ from jumar.data.denoising.clean_pictures import Channels, CleanPictures
 from jumar.data.denoising.noise import Kind, NoiseSettings, storage_of
 from jumar.data.denoising.noisy_pictures import NoisyPictures, Seeding
 from jumar.data.denoising.patch_set import PatchSet
-from jumar.data.images.picture_tree import open_pictures
+from jumar.data.images.picture_tree import Pictures, open_pictures
 from jumar.data.images.sources import check_pair
 from jumar.data.loading.loader_settings import LoaderSettings
 from jumar.errors import UserError
@@ -100,14 +100,18 @@ def open_patches(
         return patches, None
     evaluation = open_pictures(data.eval_path or data.path, "eval", notice=notice)
     check_pair(train, evaluation)
-    noisy = NoisyPictures(
-        CleanPictures(evaluation, _channels(data)),
+    return patches, with_evaluation_noise(data, evaluation)
+
+
+def with_evaluation_noise(data: DenoisingData, pictures: Pictures) -> NoisyPictures:
+    """Whole pictures with the noise that the settings name for evaluation."""
+    return NoisyPictures(
+        CleanPictures(pictures, _channels(data)),
         kind=evaluation_kind(data),
         levels=data.eval_levels,
         storage=storage_of(data.noise),
         seeding=cast("Seeding", data.eval_seeding),
     )
-    return patches, noisy
 
 
 def evaluation_kind(data: DenoisingData) -> Kind:

@@ -16,9 +16,9 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from jumar.data.denoising.clean_pictures import Channels, CleanPictures, Pixels
-from jumar.data.denoising.denoise_sets import DenoisingData, evaluation_kind
+from jumar.data.denoising.denoise_sets import DenoisingData, with_evaluation_noise
 from jumar.data.denoising.noise import NoiseSettings, add_noise, draw_level, storage_of
-from jumar.data.denoising.noisy_pictures import NoisyPictures, Sample, Seeding, evaluation_batch
+from jumar.data.denoising.noisy_pictures import NoisyPictures, Sample, evaluation_batch
 from jumar.data.denoising.patch_set import TURNS, channels_first, mirrored, random_window, turned
 from jumar.data.images.picture_tree import Pictures, open_pictures
 from jumar.data.images.sources import check_pair
@@ -265,13 +265,7 @@ def open_triplets(
     )
     if data.eval_path == "none":
         return patches, None
-    noisy = NoisyPictures(
-        CleanPictures(eval_pictures, channels),
-        kind=evaluation_kind(data),
-        levels=data.eval_levels,
-        storage=storage_of(data.noise),
-        seeding=cast("Seeding", data.eval_seeding),
-    )
+    noisy = with_evaluation_noise(data, eval_pictures)
     return patches, NoisyTriplets(
         noisy, [triplet for clip in eval_clips for triplet in all_triplets(clip)]
     )

@@ -61,6 +61,25 @@ class TestWithPyAv:
         assert isinstance(last, Fault)
         assert "says it has 20 frames" in last.reason
 
+    def test_sound_that_lasts_longer_than_the_pictures_is_no_fault(self, tmp_path: Path) -> None:
+        av = pytest.importorskip("av")
+        with av.open(str(tmp_path / "clip.mkv"), "w") as container:
+            video = container.add_stream("ffv1", rate=25)
+            video.width, video.height, video.pix_fmt = 48, 32, "bgr0"
+            audio = container.add_stream("pcm_s16le", rate=16000, layout="mono")
+            for pixels in FRAMES:
+                frame = av.VideoFrame.from_ndarray(pixels, format="rgb24")
+                container.mux(video.encode(frame))
+            sound = av.AudioFrame.from_ndarray(
+                np.zeros((1, 32000), np.int16), format="s16", layout="mono"
+            )
+            sound.sample_rate = 16000
+            container.mux(audio.encode(sound))
+            container.mux(video.encode(None))
+            container.mux(audio.encode(None))
+        found = list(VideoReader(tmp_path / "clip.mkv").frames())
+        assert [np.array_equal(*pair) for pair in zip(found, FRAMES, strict=True)] == [True] * 5
+
     def test_leaving_with_an_exception_leaves_no_file(self, tmp_path: Path) -> None:
         video = VideoWriter(tmp_path / "clip.mkv", RATE)
         video.write(FRAMES[0])

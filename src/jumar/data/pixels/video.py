@@ -27,6 +27,7 @@ _WRITERS = {
 """Codec and options by ending."""
 _RATE = Fraction(25)
 _DURATION_UNITS = 1_000_000
+"""Of FFmpeg's AV_TIME_BASE, in a second."""
 _WHOLE_SHARE = 0.95
 """Of the announced frames; headers of videos with changing rates count a little wrong."""
 _MOST_PIXELS = 89_000_000
@@ -70,8 +71,10 @@ class VideoReader:
         self._stream.thread_type = "AUTO"
         self.rate = Fraction(self._stream.average_rate or _RATE)
         self.count = int(self._stream.frames or 0)
-        duration: int | None = self._container.duration
-        self._announced = self.count or round((duration or 0) * self.rate / _DURATION_UNITS)
+        # With sound besides, the file lasts as long as the longest of both.
+        alone = len(self._container.streams) == 1
+        duration: int = (self._container.duration if alone else None) or 0
+        self._announced = self.count or round(duration * self.rate / _DURATION_UNITS)
 
     def frames(self) -> Iterator[NDArray[np.uint8] | Fault]:
         """The frames as RGB [height, width, 3]; a fault in the place of what cannot be decoded.

@@ -101,7 +101,12 @@ def export_weights(request: ExportRequest) -> list[str]:
     if slots:
         lines.append(f"  with the state of the optimizer ({len(slots)})")
     elif network.names.optimizers and request.source.suffix != SAFETENSORS:
-        lines.append("  without the state of the optimizer, which is not of the original's kind")
+        why = (
+            "which this checkpoint does not name"
+            if network.keeps_slots
+            else "which is not of the original's kind"
+        )
+        lines.append(f"  without the state of the optimizer, {why}")
     if unnamed:
         lines.append(f"  left out, without a TensorFlow name: {', '.join(unnamed)}")
     return [*lines, f"written: {out}"]

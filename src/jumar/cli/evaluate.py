@@ -34,7 +34,7 @@ def evaluate(
     """
     from jumar.recipes.scoring import EvaluateRequest, evaluate_run
 
-    evaluate_run(
+    return evaluate_run(
         EvaluateRequest(
             run_dir=run,
             which=checkpoint,
@@ -44,4 +44,3 @@ def evaluate(
             device=device,
         )
     )
-    return 0

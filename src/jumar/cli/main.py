@@ -11,6 +11,7 @@ from cyclopts import App, CycloptsError
 from rich.console import Console
 
 from jumar import __version__
+from jumar.cli import ctrl_c
 from jumar.errors import EXIT_CODE, UserError
 
 app = App(
@@ -43,23 +44,30 @@ def run(arguments: Sequence[str] | None = None) -> None:
     outside of training leaves with 130; a reader of our output that went away with 141.
     """
     tokens = list(sys.argv[1:] if arguments is None else arguments)
-    try:
-        code = app(
-            tokens,
-            error_console=Console(stderr=True),
-            print_error=True,
-            exit_on_error=False,
-            result_action="return_value",
-        )
-    except UserError as error:
+    with ctrl_c.noting_ctrl_c() as interruptions:
+        try:
+            code = app(
+                tokens,
+                error_console=Console(stderr=True),
+                print_error=True,
+                exit_on_error=False,
+                result_action="return_value",
+            )
+        except KeyboardInterrupt:
+            code = ctrl_c.EXIT_CODE
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = 141
+        except Exception as error:
+            code = ctrl_c.EXIT_CODE if interruptions else _say(error)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _say(error: Exception) -> int:
+    """Print an error that the user can mend; one of the command line itself is printed already."""
+    if isinstance(error, UserError):
         sys.stdout.flush()
         sys.stderr.write(f"jumar: {error}\n")
-        code = EXIT_CODE
-    except CycloptsError:
-        code = EXIT_CODE
-    except KeyboardInterrupt:
-        code = 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 141
-    sys.exit(code if isinstance(code, int) else 0)
+    elif not isinstance(error, CycloptsError):
+        raise error
+    return EXIT_CODE

@@ -1,6 +1,7 @@
 """Score the checkpoints of a run: `jumar evaluate`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,11 +32,14 @@ from jumar.training.distribution import (
     disconnect,
     gather_texts,
 )
-from jumar.training.evaluation import Scores, evaluate, score_table, table_text
+from jumar.training.evaluation import Interrupted, Scores, evaluate, score_table, table_text
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory
 from jumar.training.settings import Plan
+from jumar.training.signals import StopRequest, listening
 from jumar.training.state import TrainState
+
+_Rows = list[tuple[Checkpoint, Mapping[str, float]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,8 +61,14 @@ class EvaluateRequest:
     device: str = "auto"
 
 
-def evaluate_run(request: EvaluateRequest) -> list[tuple[Checkpoint, Mapping[str, float]]]:
+def evaluate_run(request: EvaluateRequest) -> int:
     """Score the kept checkpoints of a run, or one of them, and print the table.
+
+    Asked to stop by a signal, it leaves in the middle of a checkpoint; the scores of those before
+    are printed and noted.
+
+    Returns:
+        0, or the exit code of the signal.
 
     Raises:
         UserError: There is no such run or checkpoint, or no data to score on.
@@ -88,19 +98,38 @@ def evaluate_run(request: EvaluateRequest) -> list[tuple[Checkpoint, Mapping[str
         )
         if not chosen:
             raise UserError(f"there is no checkpoint in '{run.checkpoints}'")
-        rows = _score(chosen, task, plan, policy, device, ranks, console)
+        with _listening_alone(ranks) as stop:
+            rows = _score(chosen, task, plan, policy, device, ranks, console, stop)
     finally:
         policy.close()
-    console.line(score_table(rows))
+    stopped = len(rows) < len(chosen)
+    if stopped:
+        console.line(f"stopped after {len(rows)} of {len(chosen)} checkpoints")
+    if rows:
+        console.line(score_table(rows))
     if ranks.is_first and not request.assignments:
-        try:
-            for checkpoint, metrics in rows:
-                note_metrics(checkpoint, metrics)
-        except UserError as error:
-            # For instance somebody else's run, which is there to be read.
-            console.line(f"not noted in the run: {error.where} {error.what}")
+        _note(rows, console)
     disconnect()
-    return rows
+    return stop.exit_code if stopped else 0
+
+
+def _note(rows: _Rows, console: Console) -> None:
+    try:
+        for checkpoint, metrics in rows:
+            note_metrics(checkpoint, metrics)
+    except UserError as error:
+        # For instance somebody else's run, which is there to be read.
+        console.line(f"not noted in the run: {error.where} {error.what}")
+
+
+@contextmanager
+def _listening_alone(ranks: Ranks) -> Generator[StopRequest]:
+    """Several ranks would leave at different batches, and wait for each other for ever."""
+    if ranks.world > 1:
+        yield StopRequest()
+        return
+    with listening() as stop:
+        yield stop
 
 
 def _score(
@@ -111,9 +140,10 @@ def _score(
     device: Device,
     ranks: Ranks,
     console: Console,
-) -> list[tuple[Checkpoint, Mapping[str, float]]]:
+    stop: StopRequest,
+) -> _Rows:
     state = TrainState(task, plan, device, Ranks(), policy)
-    rows: list[tuple[Checkpoint, Mapping[str, float]]] = []
+    rows: _Rows = []
     last: Scores | None = None
     tally = FaultTally(plan.skip_corrupt)
     workers = resolve_workers(
@@ -121,17 +151,21 @@ def _score(
     )
     for checkpoint in checkpoints:
         state.restore_weights(checkpoint)
-        with state.scored_weights():
-            last = evaluate(
-                task,
-                policy,
-                device=device,
-                ranks=ranks,
-                batch_size=plan.eval_batch_size,
-                workers=workers,
-                tally=tally,
-                console=console,
-            )
+        try:
+            with state.scored_weights():
+                last = evaluate(
+                    task,
+                    policy,
+                    device=device,
+                    ranks=ranks,
+                    batch_size=plan.eval_batch_size,
+                    workers=workers,
+                    tally=tally,
+                    console=console,
+                    stop=stop,
+                )
+        except Interrupted:
+            break
         rows.append((checkpoint, last.metrics))
     say_unreadable(console, gather_texts([str(fault) for fault in tally.faults], ranks))
     if last is not None:

@@ -356,6 +356,27 @@ def test_ctrl_c_leaves_one_traceback_and_no_process() -> None:
     assert not any(is_alive(pid) for pid in workers)
 
 
+def test_an_interruption_while_a_batch_is_taken_over_leaves_the_workers_silent() -> None:
+    """The worker hands over the memory's descriptor through a connection, which breaks off."""
+    body = """
+        import socket
+        from multiprocessing import connection
+        def interrupted(address):
+            with socket.socket(socket.AF_UNIX) as opened:
+                opened.connect(address)
+                raise KeyboardInterrupt
+        connection.SocketClient = interrupted
+        try:
+            next(train(Numbers(), last=10**6, workers=1))
+        except KeyboardInterrupt:
+            print("stopped")
+        """
+    done = subprocess.run(
+        script(body), env=environment(), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "stopped\n", "")
+
+
 def test_workers_leave_when_the_main_process_is_killed() -> None:
     body = """
         import multiprocessing

@@ -9,14 +9,15 @@ main process decides when to stop, and needs the workers until then.
 
 import atexit
 import gc
-import multiprocessing
 import os
 import signal
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
+from types import TracebackType
 from typing import Any, NamedTuple
 
 import torch
@@ -202,7 +203,7 @@ def _batches(
                 content, faults, error = next(parcels)
             except StopIteration:
                 return
-            except RuntimeError as failure:
+            except (RuntimeError, OSError, EOFError) as failure:
                 death = _worker_death(processes)
                 if death is None:
                     raise
@@ -224,10 +225,10 @@ def _batches(
 @contextmanager
 def _running(loader: DataLoader[Any]) -> Generator[_Running, None, None]:
     """A loader's iterator and its workers, which are gone when the block is left."""
-    others = set(multiprocessing.active_children())
     with _signals_held():
         parcels: Iterator[_Parcel] = iter(loader)
-    processes = [child for child in multiprocessing.active_children() if child not in others]
+    # Not multiprocessing.active_children(): it forgets a worker that has died already.
+    processes: Sequence[BaseProcess] = tuple(getattr(parcels, "_workers", ()))
 
     def stop() -> None:
         shutdown = getattr(parcels, "_shutdown_workers", None)
@@ -268,12 +269,27 @@ def _start_worker(_: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
+    sys.excepthook = _print_unless_the_receiver_left
     # What the fork inherited is never garbage; looking through it would copy its pages.
     gc.freeze()
 
 
+def _print_unless_the_receiver_left(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """What a thread of a worker does with an error that nobody catches.
+
+    The main process fetches a batch's memory through a connection. Interrupted while it does, it
+    leaves, and the serving thread would print its own traceback about that.
+    """
+    if not isinstance(error, ConnectionError | EOFError):
+        sys.__excepthook__(kind, error, trace)
+
+
 def _worker_death(processes: Sequence[BaseProcess]) -> UserError | None:
     """Why a worker may have died; None where all live or left by themselves."""
+    # A batch's memory that could not be taken over tells sooner than the exit status does.
+    wait([process.sentinel for process in processes], timeout=1)
     ended = [process.exitcode for process in processes if process.exitcode not in (None, 0)]
     if not ended:
         return None

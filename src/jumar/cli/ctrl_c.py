@@ -1,0 +1,51 @@
+"""Ctrl-C is not lost where a library swallows it or turns it into an error of its own."""
+
+import signal
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from threading import Timer, main_thread
+from types import FrameType
+
+EXIT_CODE = 128 + signal.SIGINT
+
+_AGAIN_S = 0.01
+
+
+@contextmanager
+def noting_ctrl_c() -> Generator[list[int]]:
+    """Within the block, keep in mind that SIGINT came, and raise it again where it was swallowed.
+
+    torch's C++, asked for a tensor's shape while safetensors reads a file, answers an interruption
+    with a ValueError. Python itself drops what is raised in a finalizer or a weak reference's
+    callback, after printing it.
+
+    Yields:
+        The signals that came; empty where SIGINT is ignored, as in a background job of a script.
+    """
+    interruptions: list[int] = []
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield interruptions
+        return
+    before = sys.unraisablehook
+
+    def on_interrupt(number: int, frame: FrameType | None) -> None:
+        interruptions.append(number)
+        signal.default_int_handler(number, frame)
+
+    def on_unraisable(dropped: "sys.UnraisableHookArgs") -> None:
+        if not issubclass(dropped.exc_type, KeyboardInterrupt):
+            before(dropped)
+            return
+        # Not at once, as it would be dropped again; as a signal, because that ends a sleep.
+        again = Timer(_AGAIN_S, signal.pthread_kill, (main_thread().ident, signal.SIGINT))
+        again.daemon = True
+        again.start()
+
+    signal.signal(signal.SIGINT, on_interrupt)
+    sys.unraisablehook = on_unraisable
+    try:
+        yield interruptions
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        sys.unraisablehook = before

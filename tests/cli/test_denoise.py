@@ -168,6 +168,7 @@ def test_sizes_may_differ_unless_frames_belong_together(runs: Path, tmp_path: Pa
         ("noisy", "noisy/clean", "would lie among the noisy ones"),
         ("noisy/1.png", "noisy/1.png", "would overwrite the noisy one"),
         ("noisy", "notes.txt", "a folder is needed"),
+        ("noisy", "clean.png", "do not go into one file"),
         ("noisy", "clean.mp4", "not put together to a video"),
         ("twins", "clean", "would both become '1.png'"),
     ],

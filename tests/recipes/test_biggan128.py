@@ -1,3 +1,4 @@
+import resource
 import shutil
 import signal
 import time
@@ -155,6 +156,31 @@ def test_a_folder_with_something_in_it_and_a_run_without_generator_are_refused(
     done = here("generate", "other", "--to", "new", cwd=tmp_path, code=2)
     assert "the recipe 'small' draws no pictures" in done.message
     assert not (tmp_path / "new").exists()
+
+
+def test_more_pictures_than_the_disk_holds_are_refused_after_the_first_ones(
+    tmp_path: Path, run: Path
+) -> None:
+    command = ["generate", run, "--batch", "2", "--device", "cpu", "--to", "out", "--num"]
+    done = here(*command, "1000000000000", cwd=tmp_path, code=2)
+    assert "999999999998 more pictures need about" in done.message
+    assert len(list((tmp_path / "out").glob("picture-*.png"))) == 2
+    here(*command, "3", "--resume", cwd=tmp_path)
+    assert len(list((tmp_path / "out").glob("picture-*.png"))) == 3
+
+
+def test_a_folder_in_which_nothing_could_be_written_is_gone_again(
+    tmp_path: Path, run: Path
+) -> None:
+    command = ["generate", run, "--num", "1", "--device", "cpu", "--to", "out"]
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        done = here(*command, cwd=tmp_path, code=2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert "cannot be written: File too large" in done.message
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_stopped_drawing_goes_on_with_the_same_pictures(tmp_path: Path, run: Path) -> None:

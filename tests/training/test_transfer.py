@@ -53,6 +53,14 @@ def test_a_file_of_which_nothing_fits_is_refused(tmp_path: Path) -> None:
         transfer_weights(net(2), TransferSettings(start_from=str(file)))
 
 
+def test_a_file_of_torch_save_is_refused_with_the_way_to_safetensors(tmp_path: Path) -> None:
+    file = tmp_path / "w.pth"
+    torch.save(net(2).state_dict(), file)
+    with pytest.raises(UserError, match=r"torch\.save") as refused:
+        transfer_weights(net(2), TransferSettings(start_from=str(file)))
+    assert "save_file(torch.load('FILE', weights_only=True)" in refused.value.todo
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"there is no '.*nothing'"):
         transfer_weights(net(2), TransferSettings(start_from=str(tmp_path / "nothing")))

@@ -83,6 +83,12 @@ def test_a_write_that_fails_leaves_the_checkpoint_before_it(tmp_path: Path) -> N
     assert len(list(tmp_path.iterdir())) == 3
 
 
+def test_a_first_write_that_fails_leaves_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="No space left"):
+        write_bundle(tmp_path / "tf1" / "m", Failing(a=np.float32(2), b=np.float32(2)))
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     "tensors",
     [{"": np.zeros(1)}, {"\0a": np.zeros(1)}, {"a": np.zeros(1, dtype="datetime64[s]")}],

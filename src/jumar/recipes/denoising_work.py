@@ -217,6 +217,12 @@ def _places(request: DenoiseRequest, pictures: Pictures) -> list[Path]:
     one_picture = request.source.is_file() and request.source.suffix.lower() != ".zip"
     if one_picture and request.to.suffix.lower() in WRITTEN_SUFFIXES and not request.to.is_dir():
         return [request.to]
+    if request.to.suffix.lower() in WRITTEN_SUFFIXES and not request.to.exists():
+        raise UserError(
+            "the pictures of a folder or zip do not go into one file",
+            where=f"--to {request.to}",
+            todo="Give a folder, whose name does not end as a picture's.",
+        )
     _check_folder(request.to)
     places: dict[Path, str] = {}
     for index in range(len(pictures)):

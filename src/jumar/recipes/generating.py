@@ -1,7 +1,9 @@
 """Draw pictures with a trained network: `jumar generate`."""
 
 import math
-from collections.abc import Callable, Mapping
+import shutil
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from jumar.recipes.drawing import Artist, DrawingWish, DrawsPictures
 from jumar.recipes.trained import TrainedRequest, open_trained
 from jumar.tasks.sampling import BATCH
 from jumar.training.progress import Console
+from jumar.training.rehearsal import size_text
 from jumar.training.run_directory import read_json, write_json
 from jumar.training.signals import StopRequest, listening
 
@@ -101,7 +104,7 @@ def generate(request: GenerateRequest, say: Callable[[str], None] = print) -> in
             "manner": artist.manner,
         }
         _check_unfinished(request, record)
-        with torch.inference_mode(), listening() as stop:
+        with torch.inference_mode(), listening() as stop, _no_empty_folder(request.to):
             done = _write(artist, request, record, stop)
         if done < request.num:
             say(f"stopped after {done} pictures; go on with the same command and --resume")
@@ -138,6 +141,8 @@ def _write(
                     if not file.exists():
                         save_png(picture.permute(1, 2, 0), file)
                 shown.append(pictures[:in_grid])
+                if first == 0:
+                    _check_disk(files, request)
             bar.show(first + count)
     grid = torch.cat(shown)
     save_png(picture_grid(grid, columns=math.isqrt(len(grid))), request.to / "grid.png")
@@ -146,6 +151,33 @@ def _write(
         save_png(strip, request.to / "interpolation.png")
     (request.to / _UNFINISHED).unlink()
     return request.num
+
+
+def _check_disk(files: Sequence[Path], request: GenerateRequest) -> None:
+    """That the other pictures will find room if they are as large as the first ones."""
+    there = sum(1 for _ in request.to.glob("picture-*.png"))
+    each = sum(file.stat().st_size for file in files) / len(files)
+    left = request.num - there
+    needed = each * left
+    free = shutil.disk_usage(request.to).free
+    if free < needed:
+        raise UserError(
+            f"{left} more pictures need about {size_text(needed)}, and {size_text(free)} are free",
+            where=f"--to {request.to}",
+            todo="Free some space and go on with --resume, or ask for fewer.",
+        )
+
+
+@contextmanager
+def _no_empty_folder(place: Path) -> Generator[None]:
+    """A folder that was made for pictures and got none is gone again."""
+    made = not place.exists()
+    try:
+        yield
+    finally:
+        if made:
+            with suppress(OSError):
+                place.rmdir()
 
 
 def _check_unfinished(request: GenerateRequest, record: Mapping[str, Any]) -> None:

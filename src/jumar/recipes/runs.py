@@ -282,6 +282,7 @@ def _trainer(
         policy=policy,
         versions=_versions(environment),
         capture=capture,
+        asked_device=session.request.device,
     )
 
 

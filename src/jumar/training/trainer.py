@@ -63,6 +63,7 @@ class Trainer:
         stop: Whether somebody asked to stop.
         versions: For the results.
         capture: What records some of its steps.
+        asked_device: What `--device` said, for the command that goes on.
 
     Attributes:
         unreadable: The samples of all ranks that were left out, once the run has ended.
@@ -81,11 +82,13 @@ class Trainer:
         policy: PrecisionPolicy,
         versions: Mapping[str, Any],
         capture: Capture | None = None,
+        asked_device: str = "auto",
     ) -> None:
         self.task, self.plan, self.device, self.ranks = task, plan, device, ranks
         self.run, self.console, self.stop = run, console, stop
         self.policy, self._versions = policy, versions
         self._capture = capture or Capture()
+        self._asked_device = asked_device
         self.steps_per_epoch = count_steps_per_epoch(
             len(task.train_data), plan.batch_size * ranks.world
         )
@@ -242,7 +245,10 @@ class Trainer:
         return UserError(error.what, where=error.where, todo=todo)
 
     def _how_to_go_on(self) -> str:
-        return f"Go on with: jumar train --resume --run-dir {shlex.quote(str(self.run))}"
+        command = ["jumar", "train", "--resume", "--run-dir", str(self.run)]
+        if self._asked_device != "auto":
+            command += ["--device", self._asked_device]
+        return f"Go on with: {shlex.join(command)}"
 
     def _loop(self, events: Events, batches: Iterator[Batch], batch: Batch | None) -> int:
         """Steps until the end (returns 0) or a stop (returns the exit code)."""

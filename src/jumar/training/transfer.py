@@ -19,6 +19,7 @@ from jumar.training.checkpoint import (
 from jumar.training.run_directory import RunDirectory
 from jumar.training.settings import TransferSettings
 from jumar.weights.checkpoint_paths import is_checkpoint
+from jumar.weights.torch_files import check_no_torch_file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,6 +120,7 @@ def weights_path(settings: TransferSettings) -> tuple[str, Path]:
             where="transfer.start_from",
             todo="Bring them in first: jumar weights import RECIPE FILE --to NAME.safetensors",
         )
+    check_no_torch_file(path)
     if path.is_file():
         return str(path), path
     if (path / MODEL).is_file():

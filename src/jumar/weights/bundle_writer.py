@@ -60,6 +60,7 @@ def write_bundle(prefix: Path, tensors: Mapping[str, Array]) -> None:
 
     index = _named(prefix, INDEX)
     beside: list[tuple[Path, Path]] = []
+    made = not prefix.parent.exists()
     try:
         prefix.parent.mkdir(parents=True, exist_ok=True)
         for path, write in (
@@ -83,6 +84,9 @@ def write_bundle(prefix: Path, tensors: Mapping[str, Array]) -> None:
         for written, _ in beside:
             with contextlib.suppress(OSError):
                 written.unlink(missing_ok=True)
+        if made:
+            with contextlib.suppress(OSError):
+                prefix.parent.rmdir()  # where nothing could be written
 
 
 def _named(prefix: Path, suffix: str) -> Path:

@@ -10,6 +10,7 @@ from jumar.errors import UserError
 from jumar.weights.frozen_graph import read_constants
 from jumar.weights.tensor_bundle import open_checkpoint
 from jumar.weights.tensor_types import Array, TensorEntry
+from jumar.weights.torch_files import check_no_torch_file
 
 SAFETENSORS = ".safetensors"
 FROZEN_GRAPH = ".pb"
@@ -91,8 +92,9 @@ def open_tensors(path: Path) -> TensorFile:
         path: The kind is known by the ending; anything else is looked for as a checkpoint.
 
     Raises:
-        UserError: There is no such file, or it is damaged.
+        UserError: There is no such file, it is damaged, or it is one of `torch.save`.
     """
+    check_no_torch_file(path)
     if path.suffix == SAFETENSORS and not path.is_dir():
         return SafetensorsFile(path)
     return open_tensorflow(path)
@@ -104,6 +106,7 @@ def open_tensorflow(path: Path) -> TensorFile:
     Raises:
         UserError: There is no such file, it is damaged, or it is another program's.
     """
+    check_no_torch_file(path)
     if path.suffix == FROZEN_GRAPH and not path.is_dir():
         return read_constants(path)
     if path.suffix == SAFETENSORS and path.is_file():

@@ -1,0 +1,29 @@
+"""Files of `torch.save`, which are not read: their pickle could run code."""
+
+import zipfile
+from pathlib import Path
+
+from jumar.errors import UserError
+
+
+def check_no_torch_file(path: Path) -> None:
+    """That a file was not written by `torch.save`.
+
+    Raises:
+        UserError: It was; says how to make a safetensors file of it.
+    """
+    try:
+        if not path.is_file() or not zipfile.is_zipfile(path):
+            return
+        with zipfile.ZipFile(path) as archive:
+            pickled = any(name.rpartition("/")[2] == "data.pkl" for name in archive.namelist())
+    except (OSError, zipfile.BadZipFile):
+        return
+    if pickled:
+        raise UserError(
+            "is a file of torch.save, whose reading could run code",
+            where=str(path),
+            todo="Make a dictionary of tensors of it yourself: "
+            "`from safetensors.torch import save_file; "
+            "save_file(torch.load('FILE', weights_only=True), 'NAME.safetensors')`.",
+        )

@@ -11,6 +11,7 @@ from jumar.errors import UserError
 from jumar.models.videnn import SpatialCNN, ViDeNN
 from jumar.recipes.registry import create_recipe
 from jumar.recipes.runs import TrainRequest, train_recipe
+from jumar.recipes.scoring import EvaluateRequest, evaluate_run
 from jumar.recipes.trained import TrainedRequest, open_trained
 from jumar.recipes.videnn import TemporalRecipe
 from jumar.settings import override
@@ -135,26 +136,43 @@ def test_the_second_stage_says_what_it_needs(temporal_run: Path, tmp_path: Path)
         wrong.build_task(lambda _line: None)
 
 
-def test_a_second_stage_is_resumed_after_the_first_one_was_moved(
+def resume(run: Path, *assignments: str) -> int:
+    return train_recipe(
+        TrainRequest(recipe=None, assignments=assignments, run_dir=run, resume=True, device="cpu")
+    )
+
+
+def test_a_second_stage_goes_on_and_is_scored_after_the_first_one_is_gone(
+    spatial_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = Path(shutil.copytree(spatial_run, tmp_path / "gone"))
+    write_frames(tmp_path / "frames")
+    run = train("videnn-temporal", tmp_path / "run", tmp_path / "frames", f"spatial_run={gone}")
+    shutil.rmtree(gone)
+    assert resume(run, "training.duration=3it") == 0
+    assert evaluate_run(EvaluateRequest(run_dir=run, device="cpu")) == 0
+    assert "       3  " in capsys.readouterr().out
+    spatial, both = weights(spatial_run), weights(run)
+    for name, value in spatial.items():
+        assert torch.equal(both[f"spatial.{name}"], value), name
+    recorded = RunDirectory(run).read_recipe()["settings"]
+    assert recorded["spatial_run"] == str(gone)
+
+
+def test_a_second_stage_that_kept_nothing_is_told_where_the_first_one_went(
     spatial_run: Path, temporal_run: Path, tmp_path: Path
 ) -> None:
+    """Runs of versions before, and those that were stopped before their first checkpoint."""
     run = Path(shutil.copytree(temporal_run, tmp_path / "run"))
     moved = Path(shutil.copytree(spatial_run, tmp_path / "moved"))
-    longer = ("training.duration=3it", "spatial_run=")
-    for place, told in (("nowhere", "--set spatial_run=DIRECTORY"), (str(moved), "")):
-        request = TrainRequest(
-            recipe=None,
-            assignments=(longer[0], longer[1] + place),
-            run_dir=run,
-            resume=True,
-            device="cpu",
-        )
-        if told:
-            with pytest.raises(UserError, match=told):
-                train_recipe(request)
-        else:
-            assert train_recipe(request) == 0
-    assert [one.step for one in list_checkpoints(RunDirectory(run).checkpoints)][-1] == 3
+    RunDirectory(run).first_stage.unlink()
+    with pytest.raises(UserError, match="--set spatial_run=DIRECTORY"):
+        resume(run, "training.duration=3it", "spatial_run=nowhere")
+    assert resume(run, "training.duration=3it", f"spatial_run={moved}") == 0
+    assert RunDirectory(run).first_stage.is_file()
+    shutil.rmtree(run / "checkpoints")
+    with pytest.raises(UserError, match="--set spatial_run=DIRECTORY"):
+        resume(run, "training.duration=4it", "spatial_run=nowhere")
 
 
 def test_a_first_stage_of_another_size_is_told_with_what_to_do(

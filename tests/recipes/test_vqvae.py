@@ -1,6 +1,7 @@
 """The VQ-VAE recipes from training to pictures, on the digits."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -153,6 +154,25 @@ def test_a_prior_draws_the_pictures_of_a_seed_in_any_number(
     assert five[:3] == three
     assert five != other
     assert sorted(path.name for path in (tmp_path / "three").iterdir())[0] == "grid.png"
+
+
+def test_a_prior_is_drawn_with_scored_and_trained_on_after_its_vqvae_is_gone(
+    first_stage: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(first_stage, tmp_path / "first")
+    settings = [*SMALL_PRIOR, "vqvae.run=first", "training.duration=2it"]
+    options = [part for setting in settings for part in ("--set", setting)]
+    options += ["--run-dir", "run", "--device", "cpu"]
+    here("train", "vqvae-prior", *options, cwd=tmp_path)
+    shutil.rmtree(tmp_path / "first")
+    (tmp_path / "run").rename(tmp_path / "moved")
+    here("generate", "moved", "--num", "2", "--to", "two", "--device", "cpu", cwd=tmp_path)
+    assert len(drawn(tmp_path / "two")) == 2
+    done = here("evaluate", "moved", "--device", "cpu", cwd=tmp_path)
+    assert "bits_per_code" in done.out
+    longer = ["--set", "training.duration=3it", "--device", "cpu"]
+    done = here("train", "--resume", "--run-dir", "moved", *longer, cwd=tmp_path)
+    assert "finished after step 3" in done.out
 
 
 @pytest.mark.parametrize(

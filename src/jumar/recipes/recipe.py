@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import nn
 
@@ -24,7 +25,14 @@ from jumar.training.settings import (
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe(ABC):
-    """The sections that every recipe has; a family adds its model, data and optimizers."""
+    """The sections that every recipe has; a family adds its model, data and optimizers.
+
+    Attributes:
+        first_stage_field: In a second stage, the field that names the run of the first one, or
+            the file in which a run keeps its settings.
+    """
+
+    first_stage_field: ClassVar[str] = ""
 
     data: LoaderSettings = setting(LoaderSettings(), "The samples.")
     seed: int = setting(1, "seed of everything random", minimum=0, maximum=2**63 - 1)

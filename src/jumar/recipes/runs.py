@@ -13,6 +13,7 @@ from jumar.device import (
 from jumar.environment import inspect_environment
 from jumar.errors import UserError
 from jumar.precision.policy import PrecisionPolicy
+from jumar.recipes.first_stage import keep_first_stage, with_kept_first_stage
 from jumar.recipes.profiling import create_capture
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import create_recipe, import_modules
@@ -138,7 +139,7 @@ def _resolve(request: TrainRequest, ranks: Ranks) -> tuple[RunDirectory, Recipe,
         place = "--run-dir names no run" if run is None else f"there is no run in '{run}'"
         raise UserError(f"--resume: {place}", todo="Name the run with --run-dir DIRECTORY.")
     if run is not None and run.exists:
-        name, imports, stored = stored_recipe(run, request.imports)
+        name, imports, stored = stored_recipe(run, request.imports, as_recorded=True)
         if request.recipe not in (None, name):
             raise UserError(
                 f"'{run}' holds a run of '{name}', not of '{request.recipe}'",
@@ -212,7 +213,7 @@ def _train_plan(session: _Session, plan: Plan, policy: PrecisionPolicy) -> int:
     say_first_line(
         console, run, plan_batch=plan.batch_size, device=session.device, ranks=ranks, policy=policy
     )
-    task = session.recipe.build_task(console.line)
+    task = with_kept_first_stage(session.recipe, run).build_task(console.line)
     checkpoint = _last_checkpoint(run)
     if checkpoint is None and plan.transfer.start_from:
         for line in transfer_weights(task.model, plan.transfer).lines():
@@ -229,6 +230,8 @@ def _train_plan(session: _Session, plan: Plan, policy: PrecisionPolicy) -> int:
     def begin() -> None:
         if ranks.is_first:
             write_json(run.recipe, recorded)
+            if checkpoint is None or not run.first_stage.is_file():
+                keep_first_stage(session.recipe, run)
             write_json(run.environment, environment)
             console.keep_log(run.log)
 

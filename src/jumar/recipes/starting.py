@@ -1,6 +1,8 @@
 """What training and evaluating a recipe begin with: its settings, device and precision."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from jumar.device import (
     Device,
@@ -11,22 +13,62 @@ from jumar.device import (
 )
 from jumar.errors import UserError
 from jumar.precision.policy import PrecisionPolicy
+from jumar.recipes.first_stage import with_kept_first_stage
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import create_recipe, import_modules
 from jumar.settings import from_json
 from jumar.training.distribution import Ranks
 from jumar.training.progress import Console
-from jumar.training.run_directory import RunDirectory
+from jumar.training.run_directory import RunDirectory, read_json
 
 
-def stored_recipe(run: RunDirectory, imports: Sequence[str] = ()) -> tuple[str, list[str], Recipe]:
+def stored_recipe(
+    run: RunDirectory, imports: Sequence[str] = (), *, as_recorded: bool = False
+) -> tuple[str, list[str], Recipe]:
     """Name, imported modules and settings of a run's recipe.
+
+    Args:
+        run: The run.
+        imports: More modules to import first.
+        as_recorded: A second stage names the run that it began with, and not the settings of it
+            that it keeps.
 
     Raises:
         UserError: There is no run, or its recipe cannot be made again.
     """
-    stored = run.read_recipe()
-    where = str(run.recipe)
+    name, modules, recipe = _recorded(run.read_recipe(), imports, where=str(run.recipe))
+    return name, modules, recipe if as_recorded else with_kept_first_stage(recipe, run)
+
+
+def open_first_stage(place: str, *, field: str) -> tuple[str, Recipe, RunDirectory | None]:
+    """Name and recipe of a first stage, and its run.
+
+    Args:
+        place: The run, or the file in which a second stage keeps its settings. Then there is no
+            run: the weights are in the checkpoints of the second stage.
+        field: Of the second stage's recipe, for messages.
+
+    Raises:
+        UserError: There is no such run.
+    """
+    path = Path(place).expanduser()
+    if path.is_file():
+        name, _, recipe = _recorded(read_json(path), (), where=place)
+        return name, recipe, None
+    if not path.is_dir():
+        raise UserError(
+            f"there is no run directory '{path}', with which the second stage begins",
+            where=field,
+            todo=f"If it was moved: --set {field}=DIRECTORY, here and with --resume.",
+        )
+    run = RunDirectory(path)
+    name, _, recipe = stored_recipe(run)
+    return name, recipe, run
+
+
+def _recorded(
+    stored: Mapping[str, Any], imports: Sequence[str], *, where: str
+) -> tuple[str, list[str], Recipe]:
     try:
         name, settings = str(stored["recipe"]), stored["settings"]
         modules = [str(module) for module in stored.get("imports", [])]

@@ -30,8 +30,7 @@ Choices where the sources disagree:
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-from typing import cast
+from typing import ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -45,13 +44,12 @@ from jumar.models.videnn import SpatialCNN, Temp3CNN, ViDeNN, joint_tf_names, tf
 from jumar.precision.settings import LossScaleSettings, PrecisionSettings
 from jumar.recipes.denoising import DenoisingNetwork, DenoisingRecipe
 from jumar.recipes.registry import register
-from jumar.recipes.starting import stored_recipe
+from jumar.recipes.starting import open_first_stage
 from jumar.settings import setting
 from jumar.tasks.denoising import Denoiser, DenoisingTask, Loss, Rounding
 from jumar.tasks.task import Task
 from jumar.training.checkpoint import find_checkpoint, load_weights
 from jumar.training.optimizers import OptimizerSettings
-from jumar.training.run_directory import RunDirectory
 from jumar.training.schedules import ScheduleSettings
 from jumar.training.settings import CheckpointSettings, TrainingSettings
 from jumar.training.state import load_exactly
@@ -154,6 +152,8 @@ class TemporalModel(ViDeNNModel):
 class TemporalRecipe(DenoisingRecipe):
     """The second stage: the network for three frames, on what the finished spatial one gives."""
 
+    first_stage_field: ClassVar[str] = "spatial_run"
+
     model: TemporalModel = setting(TemporalModel(), "Both networks.")
     data: ClipData = setting(ClipData(), "The clips and their noise.")
     spatial_run: str = setting(
@@ -209,27 +209,22 @@ class TemporalRecipe(DenoisingRecipe):
         except ValueError as error:
             raise UserError(str(error), where="model") from None
 
-    def _load_spatial(self, spatial: SpatialCNN) -> Path:
+    def _load_spatial(self, spatial: SpatialCNN) -> str:
         if not self.spatial_run:
             raise UserError(
                 "the second stage needs the spatial network of a finished run",
                 where="spatial_run",
                 todo="Train one with 'jumar train videnn-spatial', then add --set spatial_run=RUN.",
             )
-        run = RunDirectory(Path(self.spatial_run).expanduser())
-        if not run.path.is_dir():
-            raise UserError(
-                f"there is no run directory '{run.path}', which has the spatial network",
-                where="spatial_run",
-                todo="If it was moved: --set spatial_run=DIRECTORY, here and with --resume.",
-            )
-        name, _, recipe = stored_recipe(run)
+        name, recipe, run = open_first_stage(self.spatial_run, field="spatial_run")
         if not (isinstance(recipe, DenoisingRecipe) and isinstance(recipe.model, SpatialModel)):
             raise UserError(
                 f"the run is one of '{name}', not of ViDeNN's spatial network",
                 where=f"spatial_run={self.spatial_run}",
                 todo="Give a run of videnn-spatial.",
             )
+        if run is None:
+            return "as the run has it"
         results = run.read_results()
         scored = results is not None and "headline" in results
         checkpoint = find_checkpoint(
@@ -240,7 +235,7 @@ class TemporalRecipe(DenoisingRecipe):
             "Repeat the fields model.depth, model.width and data.channels of that run with --set."
         )
         load_exactly(spatial, load_weights(path), str(path), todo=todo)
-        return path
+        return str(path)
 
 
 CONTEST_LOSS_SCALE = LossScaleSettings(

@@ -22,8 +22,7 @@ Choices where the sources disagree:
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import cast
+from typing import ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -38,7 +37,7 @@ from jumar.models.tf_layout import TfNames
 from jumar.recipes.drawing import Artist, DrawingWish, DrawsPictures
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import register
-from jumar.recipes.starting import stored_recipe
+from jumar.recipes.starting import open_first_stage
 from jumar.recipes.trained import Trained
 from jumar.recipes.vqvae import VQVAERecipe, open_picture_sets
 from jumar.settings import setting
@@ -86,6 +85,8 @@ class PriorData(LoaderSettings):
 class VQVAEPriorRecipe(Recipe, DrawsPictures):
     """A prior over the codes of a VQ-VAE run."""
 
+    first_stage_field: ClassVar[str] = "vqvae.run"
+
     model: PixelCNNModel = setting(PixelCNNModel(), "The prior.")
     vqvae: FirstStage = setting(FirstStage(), "The VQ-VAE.")
     data: PriorData = setting(PriorData(), "The pictures.")
@@ -96,7 +97,8 @@ class VQVAEPriorRecipe(Recipe, DrawsPictures):
         """Take the VQ-VAE from its run and open the pictures; see `Recipe.build_task`."""
         run, first = self._first_stage()
         model = self._network(first)
-        _load_first_stage(model, run, self.vqvae.checkpoint)
+        if run is not None:
+            _load_first_stage(model, run, self.vqvae.checkpoint)
         pictures = self._pictures(first)
         if self.model.classes:
             train, evaluation = open_image_sets(
@@ -120,7 +122,7 @@ class VQVAEPriorRecipe(Recipe, DrawsPictures):
         """
         run, first = self._first_stage()
         model = self._network(first)
-        if list_checkpoints(run.checkpoints):
+        if run is not None and list_checkpoints(run.checkpoints):
             _load_first_stage(model, run, self.vqvae.checkpoint)
         return model
 
@@ -174,7 +176,7 @@ class VQVAEPriorRecipe(Recipe, DrawsPictures):
             skip_corrupt=mine.skip_corrupt,
         )
 
-    def _first_stage(self) -> tuple[RunDirectory, VQVAERecipe]:
+    def _first_stage(self) -> tuple[RunDirectory | None, VQVAERecipe]:
         if not self.vqvae.run:
             raise UserError(
                 "no VQ-VAE is named whose codes are to be learned",
@@ -182,14 +184,7 @@ class VQVAEPriorRecipe(Recipe, DrawsPictures):
                 todo="Train one, for instance with jumar train vqvae-mnist, and add "
                 "--set vqvae.run=RUN.",
             )
-        run = RunDirectory(Path(self.vqvae.run).expanduser())
-        if not run.path.is_dir():
-            raise UserError(
-                f"there is no run directory '{run.path}', whose settings say what the VQ-VAE is",
-                where="vqvae.run",
-                todo="If it was moved: --set vqvae.run=DIRECTORY, here and with --resume.",
-            )
-        name, _, recipe = stored_recipe(run)
+        name, recipe, run = open_first_stage(self.vqvae.run, field="vqvae.run")
         if not isinstance(recipe, VQVAERecipe):
             raise UserError(
                 f"the run is of the recipe '{name}', which is no VQ-VAE",

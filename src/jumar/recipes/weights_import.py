@@ -18,6 +18,7 @@ from safetensors.torch import save
 
 from jumar.environment import inspect_environment
 from jumar.errors import UserError
+from jumar.recipes.first_stage import keep_first_stage
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import import_modules
 from jumar.recipes.weights_exchange import Network, Weights, network_named
@@ -261,6 +262,7 @@ def _write_run(
             "settings": to_json(recipe),
         }
         write_json(beside.recipe, stored)
+        keep_first_stage(recipe, beside)
         beside.path.replace(request.to)
     except (OSError, NotWrittenError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error.what)

@@ -23,6 +23,7 @@ class RunDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.recipe = path / "recipe.json"
+        self.first_stage = path / "first_stage.json"
         self.environment = path / "environment.json"
         self.metrics = path / "metrics.jsonl"
         self.results = path / "results.json"

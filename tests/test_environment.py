@@ -74,9 +74,10 @@ def test_the_lines_of_the_doctor_name_every_version_place_and_device(here: Envir
 
 
 def test_it_takes_less_than_two_seconds() -> None:
-    start = time.perf_counter()
+    """Of the CPU: a neighbour that keeps it busy is not our slowness."""
+    start = time.process_time()
     inspect_environment()
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 def test_looking_imports_none_of_the_packages_that_it_names() -> None:

@@ -123,9 +123,9 @@ def test_starting_late_costs_no_more_than_starting_early() -> None:
     samples = Numbers(size=100_000)
 
     def seconds(first: int) -> float:
-        start = time.perf_counter()
+        start = time.process_time()
         next(train(samples, first=first, last=first + 1))
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     seconds(0)
     assert seconds(10**9) < 10 * seconds(25_000) + 0.05

@@ -6,6 +6,7 @@ import fcntl
 import json
 import math
 import os
+import shlex
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,6 +43,11 @@ class RunDirectory:
             return self.recipe.is_file()
         except OSError:
             return False  # in a folder that may not be searched, which `locked` will report
+
+    def resume_command(self, device: str) -> str:
+        """What to type to go on with the run, on the device that was asked for."""
+        where = [] if device == "auto" else ["--device", device]
+        return shlex.join(["jumar", "train", "--resume", "--run-dir", str(self.path), *where])
 
     def read_recipe(self) -> dict[str, Any]:
         """The content of `recipe.json`.

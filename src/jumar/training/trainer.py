@@ -5,7 +5,6 @@ lines, evaluation, checkpoints, stopping - happens in `_between_steps`.
 """
 
 import contextlib
-import shlex
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any
@@ -245,10 +244,7 @@ class Trainer:
         return UserError(error.what, where=error.where, todo=todo)
 
     def _how_to_go_on(self) -> str:
-        command = ["jumar", "train", "--resume", "--run-dir", str(self.run)]
-        if self._asked_device != "auto":
-            command += ["--device", self._asked_device]
-        return f"Go on with: {shlex.join(command)}"
+        return f"Go on with: {self.run.resume_command(self._asked_device)}"
 
     def _loop(self, events: Events, batches: Iterator[Batch], batch: Batch | None) -> int:
         """Steps until the end (returns 0) or a stop (returns the exit code)."""

@@ -3,10 +3,10 @@
 import ast
 import builtins
 import warnings
+from typing import Protocol
 
 from jumar.porting.npu.exports import NPU_INIT_NAMES
 from jumar.porting.script.names import canonical
-from jumar.porting.script.project import Project
 from jumar.porting.script.scopes import Binding, Scope, Scopes
 from jumar.porting.script.source import Lines
 
@@ -15,6 +15,22 @@ _LIBRARIES = ("npu_bridge", "tensorflow", "keras", "horovod", "torch", "torch_np
 would else hide from the rules what they have written themselves."""
 _MOST_ALIASES = 12
 """Names that stand for names: longer chains are loops."""
+
+
+class Surroundings(Protocol):
+    """What a script asks of the tree around it, which is `Project`: that one parses scripts."""
+
+    def find(self, dotted: str, importer: str) -> str | None:
+        """The path within the tree of an imported module."""
+        ...
+
+    def module(self, path: str) -> "Module | None":
+        """The parsed module at a path within the tree."""
+        ...
+
+    def member(self, path: str, name: str, seen: frozenset[tuple[str, str]] = frozenset()) -> str:
+        """What a name means that is taken from a module of the tree."""
+        ...
 
 
 class Module:
@@ -29,7 +45,7 @@ class Module:
         SyntaxError: Python 3 cannot parse it.
     """
 
-    def __init__(self, text: str, path: str, project: Project) -> None:
+    def __init__(self, text: str, path: str, project: Surroundings) -> None:
         self.text = text
         self.path = path
         self.project = project

@@ -2,12 +2,10 @@
 
 from collections import OrderedDict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from jumar.porting.python2.conversion import to_python3
+from jumar.porting.script.module import Module
 from jumar.porting.script.source import Unreadable, decode
-
-if TYPE_CHECKING:
-    from jumar.porting.script.module import Module
 
 _MOST_BYTES = 2_000_000
 """Of a module that is read to resolve an import of another; longer ones are data."""
@@ -72,7 +70,7 @@ class Project:
         # A folder without __init__.py is a package as well.
         return f"{path}/" if path and (self.root / path).is_dir() else None
 
-    def module(self, path: str) -> "Module | None":
+    def module(self, path: str) -> Module | None:
         """The parsed module at a path within the tree, or None if it cannot be read."""
         if path in self._modules:
             self._modules.move_to_end(path)
@@ -89,10 +87,7 @@ class Project:
             self._modules.popitem(last=False)
         return module
 
-    def _parsed(self, text: str, path: str) -> "Module | None":
-        from jumar.porting.python2.conversion import to_python3
-        from jumar.porting.script.module import Module
-
+    def _parsed(self, text: str, path: str) -> Module | None:
         try:
             return Module(text, path, self)
         except SyntaxError:

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -63,14 +64,33 @@ def imports(package: Path) -> Iterator[Import]:
                 yield Import(place, room, module)
 
 
-def _modules(node: ast.AST, rooms: set[str]) -> Iterator[str]:
-    names: list[str] = []
+def file_imports(package: Path) -> dict[str, set[str]]:
+    """The files of the package that each file imports, wherever in it; by dotted names."""
+    files = {
+        ".".join((package.name, *path.relative_to(package).with_suffix("").parts)): path
+        for path in package.rglob("*.py")
+    }
+    found: dict[str, set[str]] = {name: set() for name in files}
+    for name, path in files.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for imported in _names(node):
+                known = {imported, imported.rpartition(".")[0]} & set(files)
+                found[name] |= {max(known, key=len)} if known else set()
+    return found
+
+
+def _names(node: ast.AST) -> list[str]:
     if isinstance(node, ast.Import):
-        names = [alias.name for alias in node.names]
-    elif isinstance(node, ast.ImportFrom):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
         assert node.level == 0, f"line {node.lineno}: imports are absolute"
-        names = [f"{node.module}.{alias.name}" for alias in node.names]
-    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return [f"{node.module}.{alias.name}" for alias in node.names]
+    return []
+
+
+def _modules(node: ast.AST, rooms: set[str]) -> Iterator[str]:
+    names = _names(node)
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
         # Commands are loaded by name when they are called: "jumar.cli.train:train".
         names = re.findall(r"^jumar(?:\.\w+)+(?=:\w+$|$)", node.value)
     for name in names:
@@ -102,6 +122,19 @@ def test_every_room_stands_in_the_table_and_every_row_is_a_room() -> None:
 def test_imports_go_down_only() -> None:
     found = violations(PACKAGE, HOUSE)
     assert not found, "\n".join(found)
+
+
+def test_no_two_files_need_each_other() -> None:
+    TopologicalSorter(file_imports(PACKAGE)).prepare()
+
+
+def test_files_that_need_each_other_are_found(tmp_path: Path) -> None:
+    package = tmp_path / "jumar"
+    package.mkdir()
+    (package / "one.py").write_text("from jumar.two import name\n")
+    (package / "two.py").write_text("def late():\n    from jumar import one\n")
+    with pytest.raises(CycleError):
+        TopologicalSorter(file_imports(package)).prepare()
 
 
 @pytest.mark.parametrize("room", ["porting", "profiling"])

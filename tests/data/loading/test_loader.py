@@ -1,12 +1,5 @@
-import gc
-import multiprocessing
-import os
-import signal
-import subprocess
-import sys
-import textwrap
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -16,88 +9,20 @@ import torch
 
 from jumar.data.images.image_set import ImageData, ImageSet, open_image_sets
 from jumar.data.loading.faults import FaultTally
-from jumar.data.loading.loader import eval_batches, resolve_workers, train_batches
+from jumar.data.loading.loader import eval_batches, resolve_workers
 from jumar.data.pixels.preprocessing import resnext_preprocessing
-from jumar.data.samples import Batch, Fault, Fetched, SampleKey
+from jumar.data.samples import Batch
 from jumar.errors import UserError
+from tests.data.loading.numbers import Numbers, no_worker_is_left, train
 from tests.data.pictures import pets, write_zip
 from tests.data.scenes import MemorySource, jpeg
-
-ROOT = Path(__file__).resolve().parents[3]
 
 # A test with three workers on two cores is about order, not about speed.
 pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")
 
 
-class Numbers:
-    """A sample set whose samples say which they are; what some do is decided by their index."""
-
-    def __init__(
-        self,
-        size: int = 40,
-        *,
-        broken: Sequence[int] = (),
-        refused: int = -1,
-        deadly: int = -1,
-        slow_s: float = 0.0,
-    ) -> None:
-        self.size = size
-        self.broken = set(broken)
-        self.refused = refused
-        self.deadly = deadly
-        self.slow_s = slow_s
-
-    def __len__(self) -> int:
-        return self.size
-
-    def fetch(self, keys: Sequence[SampleKey]) -> Fetched:
-        time.sleep(self.slow_s)
-        indices = [key.index for key in keys]
-        if self.refused in indices:
-            raise UserError("refused", where="here", todo="Do something else.")
-        if self.deadly in indices:
-            os.kill(os.getpid(), signal.SIGKILL)
-        kept = [key for key in keys if key.index not in self.broken]
-        batch = {"index": torch.tensor([key.index for key in kept]), "key": torch.tensor(kept)}
-        faults = [
-            Fault(origin=f"number {index}", reason="broken")
-            for index in indices
-            if index in self.broken
-        ]
-        return Fetched(batch=batch if kept else {}, faults=faults)
-
-
-def train(
-    samples: Numbers | ImageSet,
-    *,
-    first: int = 0,
-    last: int = 10,
-    batch: int = 4,
-    rank: int = 0,
-    world: int = 1,
-    workers: int = 0,
-    tally: FaultTally | None = None,
-) -> Iterator[Batch]:
-    return train_batches(
-        samples,
-        seed=1,
-        first_step=first,
-        last_step=last,
-        batch_per_rank=batch,
-        rank=rank,
-        world=world,
-        workers=workers,
-        tally=tally or FaultTally(),
-    )
-
-
 def keys_of(batches: Iterator[Batch]) -> list[list[list[int]]]:
     return [batch["key"].tolist() for batch in batches]
-
-
-def no_worker_is_left() -> bool:
-    gc.collect()
-    return not multiprocessing.active_children()
 
 
 @pytest.mark.parametrize("workers", [0, 1, 3])
@@ -249,152 +174,6 @@ def test_a_defect_in_a_worker_keeps_its_traceback() -> None:
     with pytest.raises(TypeError, match="in fetch"):
         list(train(samples, workers=1))
     assert no_worker_is_left()
-
-
-def test_a_worker_that_the_system_kills_is_an_error_with_the_likely_reason() -> None:
-    handler = signal.getsignal(signal.SIGCHLD)
-    with pytest.raises(UserError, match="SIGKILL") as caught:
-        list(train(Numbers(deadly=5), workers=2))
-    assert "memory" in caught.value.todo
-    assert signal.getsignal(signal.SIGCHLD) is handler
-    assert no_worker_is_left()
-
-
-def test_closing_a_stream_ends_its_workers() -> None:
-    stream = train(Numbers(), last=10**6, workers=2)
-    next(stream)
-    assert len(multiprocessing.active_children()) == 2
-    stream.close()  # type: ignore[attr-defined]
-    assert no_worker_is_left()
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_workers_outlive_the_signals_that_stop_a_run(number: signal.Signals) -> None:
-    stream = train(Numbers(), last=200, workers=2)
-    next(stream)
-    for worker in multiprocessing.active_children():
-        assert worker.pid is not None
-        os.kill(worker.pid, number)
-    assert len(list(stream)) == 199
-
-
-def script(body: str) -> list[str]:
-    head = """
-        import os, sys, time
-        from jumar.data.loading.faults import FaultTally
-        from jumar.data.loading.loader import train_batches
-        from tests.data.loading.test_loader import Numbers, train
-        """
-    return [sys.executable, "-c", textwrap.dedent(head) + textwrap.dedent(body)]
-
-
-def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
-
-
-def test_an_interpreter_that_ends_with_an_open_stream_does_not_hang() -> None:
-    body = """
-        stream = train(Numbers(), last=10**6, workers=2)
-        next(stream)
-        print("leaving", flush=True)
-        """
-    done = subprocess.run(
-        script(body), env=environment(), capture_output=True, text=True, timeout=60, check=False
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "leaving\n", "")
-
-
-def test_full_shared_memory_is_an_error_that_says_what_to_enlarge() -> None:
-    body = """
-        import resource
-        from jumar.errors import UserError
-        resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))
-        try:
-            next(train(Numbers(), workers=1))
-        except UserError as error:
-            print(error)
-        """
-    done = subprocess.run(
-        script(body), env=environment(), capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.stdout.startswith("/dev/shm: shared memory has no room")
-    assert "--shm-size" in done.stdout
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_ctrl_c_leaves_one_traceback_and_no_process() -> None:
-    body = """
-        import multiprocessing
-        stream = train(Numbers(slow_s=0.02), last=10**6, workers=2)
-        next(stream)
-        print(*[child.pid for child in multiprocessing.active_children()], flush=True)
-        for batch in stream:
-            pass
-        """
-    child = subprocess.Popen(
-        script(body),
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    assert child.stdout is not None
-    workers = [int(pid) for pid in child.stdout.readline().split()]
-    os.killpg(child.pid, signal.SIGINT)
-    _, errors = child.communicate(timeout=60)
-    assert child.returncode == -signal.SIGINT
-    assert errors.count("Traceback") == 1
-    assert not any(is_alive(pid) for pid in workers)
-
-
-def test_an_interruption_while_a_batch_is_taken_over_leaves_the_workers_silent() -> None:
-    """The worker hands over the memory's descriptor through a connection, which breaks off."""
-    body = """
-        import socket
-        from multiprocessing import connection
-        def interrupted(address):
-            with socket.socket(socket.AF_UNIX) as opened:
-                opened.connect(address)
-                raise KeyboardInterrupt
-        connection.SocketClient = interrupted
-        try:
-            next(train(Numbers(), last=10**6, workers=1))
-        except KeyboardInterrupt:
-            print("stopped")
-        """
-    done = subprocess.run(
-        script(body), env=environment(), capture_output=True, text=True, timeout=60, check=False
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "stopped\n", "")
-
-
-def test_workers_leave_when_the_main_process_is_killed() -> None:
-    body = """
-        import multiprocessing
-        stream = train(Numbers(slow_s=0.02), last=10**6, workers=2)
-        next(stream)
-        print(*[child.pid for child in multiprocessing.active_children()], flush=True)
-        time.sleep(600)
-        """
-    child = subprocess.Popen(script(body), env=environment(), stdout=subprocess.PIPE, text=True)
-    assert child.stdout is not None
-    workers = [int(pid) for pid in child.stdout.readline().split()]
-    assert len(workers) == 2
-    child.kill()
-    child.wait()
-    deadline = time.monotonic() + 30
-    while any(is_alive(pid) for pid in workers) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not any(is_alive(pid) for pid in workers)
 
 
 def test_the_number_of_workers_follows_the_cores_unless_it_is_given() -> None:

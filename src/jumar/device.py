@@ -14,10 +14,8 @@ import importlib
 import importlib.metadata
 import importlib.util
 import os
-import platform
 import random
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +26,7 @@ import numpy
 import torch
 from torch import Tensor
 
+from jumar import host
 from jumar.errors import UserError, unknown_name
 
 Kind = Literal["cpu", "cuda", "npu"]
@@ -101,7 +100,7 @@ def open_device(request: str) -> Device:
     if kind == "auto":
         kind, note = _best_kind()
     if kind == "cpu":
-        return Device(kind="cpu", index=0, name=processor_name(), note=note)
+        return Device(kind="cpu", index=0, name=host.processor_name(), note=note)
     backend = _load_npu() if kind == "npu" else _load_cuda()
     index = _checked_index(kind, index, backend.device_count())
     backend.set_device(index)
@@ -119,7 +118,7 @@ def list_devices() -> list[Device]:
         for index in range(backend.device_count()):
             name = str(backend.get_device_name(index))
             found.append(Device(kind="npu" if kind == "npu" else "cuda", index=index, name=name))
-    return [*found, Device(kind="cpu", index=0, name=processor_name())]
+    return [*found, Device(kind="cpu", index=0, name=host.processor_name())]
 
 
 def npu_fault() -> UserError | None:
@@ -159,21 +158,6 @@ def npu_pairing_fault(torch_version: str, npu_version: str) -> UserError | None:
     )
 
 
-def processor_name() -> str:
-    """The model of the CPU, or its architecture where the system does not say."""
-    text = _system_text("/proc/cpuinfo")
-    model = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
-    return model[1].strip() if model else platform.processor() or platform.machine()
-
-
-def _system_text(path: str) -> str:
-    """What Linux says in a file, or nothing where there is no such file."""
-    try:
-        return Path(path).read_text()
-    except OSError:
-        return ""
-
-
 def synchronize(device: Device) -> None:
     """Wait until the device has done all that was given to it."""
     if device.kind != "cpu":
@@ -184,16 +168,7 @@ def synchronize(device: Device) -> None:
 def memory_peak_bytes(device: Device) -> int:
     """Most memory held at once: tensors on an accelerator, the whole process on a CPU."""
     if device.kind == "cpu":
-        import resource
-
-        # First, because ru_maxrss of a child begins at the memory of the process that started it:
-        # the runs of a sweep would show that of the sweep.
-        peak = re.search(r"VmHWM:\s+(\d+) kB", _system_text("/proc/self/status"))
-        if peak:
-            return int(peak[1]) * 1024
-        # Kibibytes on Linux, bytes on macOS.
-        unit = 1 if sys.platform == "darwin" else 1024
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+        return host.process_peak_bytes()
     backend = _backend(device)
     return int(backend.max_memory_allocated(device.index))
 
@@ -201,10 +176,7 @@ def memory_peak_bytes(device: Device) -> int:
 def reset_memory_peak(device: Device) -> None:
     """Start the measurement of `memory_peak_bytes` anew; on a CPU only where Linux allows it."""
     if device.kind == "cpu":
-        try:
-            Path("/proc/self/clear_refs").write_text("5")
-        except OSError:
-            return
+        host.reset_process_peak()
     else:
         backend = _backend(device)
         backend.reset_peak_memory_stats(device.index)
@@ -213,7 +185,7 @@ def reset_memory_peak(device: Device) -> None:
 def memory_free_bytes(device: Device) -> int:
     """Memory that can still be had; on a CPU within the container's limit."""
     if device.kind == "cpu":
-        return _host_memory()[0]
+        return host.memory_bytes()[0]
     backend = _backend(device)
     return int(backend.mem_get_info(device.index)[0])
 
@@ -221,7 +193,7 @@ def memory_free_bytes(device: Device) -> int:
 def memory_total_bytes(device: Device) -> int:
     """Memory of the device; on a CPU the container's limit where there is one."""
     if device.kind == "cpu":
-        return _host_memory()[1]
+        return host.memory_bytes()[1]
     backend = _backend(device)
     return int(backend.get_device_properties(device.index).total_memory)
 
@@ -448,55 +420,8 @@ def seed_everything(seed: int) -> None:
     torch.manual_seed(seed)
 
 
-def cgroup_values(*names: str) -> list[str]:
-    """What the control groups of this process say under any of these file names, one a group.
-
-    A container's limits stand in its own group or in one above it, so all of them are read.
-    """
-    try:
-        lines = Path("/proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        return []
-    values: list[str] = []
-    for line in lines:
-        _, controllers, group = line.split(":", 2)
-        root = Path("/sys/fs/cgroup", *([controllers] if controllers else []))
-        place = root / group.lstrip("/")
-        for folder in (place, *place.parents):
-            for name in names:
-                try:
-                    values.append((folder / name).read_text().strip())
-                except OSError:
-                    continue
-            if folder == root:
-                break
-    return values
-
-
 def _backend(device: Device) -> ModuleType:
     return torch.get_device_module(device.kind)
-
-
-def _host_memory() -> tuple[int, int]:
-    page = os.sysconf("SC_PAGE_SIZE")
-    total = page * os.sysconf("SC_PHYS_PAGES")
-    free = page * os.sysconf("SC_AVPHYS_PAGES")
-    try:
-        available = re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text())
-        free = int(available[1]) * 1024 if available else free
-    except OSError:
-        pass
-    # A group without a limit says `max`, or in version 1 a number beyond any machine.
-    limits = cgroup_values("memory.max", "memory.limit_in_bytes")
-    limit = min((int(text) for text in limits if text.isdigit()), default=total)
-    if limit < total:
-        total = limit
-        used = cgroup_values("memory.current", "memory.usage_in_bytes")
-        # The file cache counts as used, and goes as soon as somebody needs the memory.
-        cache = re.search(r"inactive_file (\d+)", " ".join(cgroup_values("memory.stat")))
-        taken = int(used[0]) - (int(cache[1]) if cache else 0) if used else 0
-        free = min(free, limit - max(taken, 0))
-    return max(free, 0), total
 
 
 def _parse(request: str) -> tuple[Literal["auto"] | Kind, int | None]:

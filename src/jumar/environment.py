@@ -23,7 +23,6 @@ from jumar.device import (
     NPU_PACKAGE,
     Device,
     accelerates_bf16,
-    cgroup_values,
     list_devices,
     memory_free_bytes,
     memory_total_bytes,
@@ -31,8 +30,8 @@ from jumar.device import (
     npu_nodes,
     npu_package_version,
     npu_pairing_fault,
-    processor_name,
 )
+from jumar.host import cgroup_values, processor_name
 
 T = TypeVar("T")
 

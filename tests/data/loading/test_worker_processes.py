@@ -29,6 +29,29 @@ def test_a_worker_that_the_system_kills_is_an_error_with_the_likely_reason() -> 
     assert no_worker_is_left()
 
 
+def test_a_worker_that_dies_while_its_batch_is_taken_over_is_told_as_such() -> None:
+    """The connection breaks off before there is an exit status."""
+    body = """
+        import multiprocessing, signal
+        from multiprocessing import connection
+        from jumar.errors import UserError
+        def broken(address):
+            (worker,) = multiprocessing.active_children()
+            os.kill(worker.pid, signal.SIGKILL)
+            raise ConnectionResetError
+        connection.SocketClient = broken
+        try:
+            next(train(Numbers(), last=10**6, workers=1))
+        except UserError as error:
+            print(error.what)
+        """
+    done = subprocess.run(
+        script(body), env=environment(), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert "was ended by the system (SIGKILL)" in done.stdout, done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_closing_a_stream_ends_its_workers() -> None:
     stream = train(Numbers(), last=10**6, workers=2)
     next(stream)

@@ -204,6 +204,8 @@ def _batches(
             except StopIteration:
                 return
             except (RuntimeError, OSError, EOFError) as failure:
+                if not isinstance(failure, RuntimeError):
+                    _await_the_dying(processes)
                 death = _worker_death(processes)
                 if death is None:
                     raise
@@ -286,10 +288,16 @@ def _print_unless_the_receiver_left(
         sys.__excepthook__(kind, error, trace)
 
 
+def _await_the_dying(processes: Sequence[BaseProcess]) -> None:
+    """A connection that breaks off tells of a death sooner than the exit status does."""
+    gone = wait([process.sentinel for process in processes], timeout=1) if processes else []
+    for process in processes:
+        if process.sentinel in gone:
+            process.join()  # its files are closed before it has an exit status
+
+
 def _worker_death(processes: Sequence[BaseProcess]) -> UserError | None:
     """Why a worker may have died; None where all live or left by themselves."""
-    # A batch's memory that could not be taken over tells sooner than the exit status does.
-    wait([process.sentinel for process in processes], timeout=1)
     ended = [process.exitcode for process in processes if process.exitcode not in (None, 0)]
     if not ended:
         return None

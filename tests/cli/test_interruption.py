@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from jumar.data.images.digits import open_digits
 from tests.cli.in_process import SMALL_RECIPE, here, settings, train
 from tests.cli.warm import Server, running
 
@@ -134,6 +135,29 @@ def test_ctrl_c_leaves_an_evaluation_with_the_scores_so_far(
     stopped = re.search(r"^stopped after (\d+) of 40 checkpoints$", out, re.MULTILINE)
     rows = re.findall(r"^ +\d+ .* \d\d:\d\d:\d\d$", out, re.MULTILINE)
     assert len(rows) == (int(stopped[1]) if stopped else 0)
+
+
+def test_an_evaluation_that_is_stopped_keeps_the_scores_of_finished_checkpoints(
+    server: Server, tmp_path: Path
+) -> None:
+    options = settings(
+        data__eval_path="stopping", training__duration="3it", checkpoints__every="1it"
+    )
+    source = ("--import", "tests.cli.stopping_source")
+    train("--run-dir", "run", *source, *options, cwd=tmp_path)
+    places = sorted((tmp_path / "run" / "checkpoints").glob("*/checkpoint.json"))
+    assert len(places) == 3
+    for place in places:
+        place.write_text(json.dumps({**json.loads(place.read_text()), "metrics": {}}))
+    samples = len(open_digits("eval"))
+    (tmp_path / "stop").write_text(str(samples + samples // 2))
+    child = server.start("evaluate", "run", "--device", "cpu", cwd=tmp_path)
+    out, err = child.communicate()
+    assert (child.returncode, err) == (130, ""), out + err
+    assert "stopped after 1 of 3 checkpoints\n" in out
+    assert re.findall(r"^ +(\d+) +\d.*:\d\d$", out, re.MULTILINE) == ["1"]
+    noted = [bool(json.loads(place.read_text())["metrics"]) for place in places]
+    assert noted == [True, False, False]
 
 
 RAISES = """

@@ -30,7 +30,7 @@ from jumar.recipes.denoising_work import (
     video_work,
 )
 from jumar.recipes.starting import say_unreadable, stored_recipe
-from jumar.recipes.trained import Trained, TrainedRequest, open_trained
+from jumar.recipes.trained import Trained, open_trained
 from jumar.tasks.denoising import picture_levels, unit_scale
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory
@@ -50,16 +50,7 @@ def denoise_files(request: DenoiseRequest) -> int:
     console = Console()
     check_places(request)
     _check_recipe(request)
-    trained = open_trained(
-        TrainedRequest(
-            run_dir=request.run_dir,
-            which=request.which,
-            use_ema=request.use_ema,
-            assignments=request.assignments,
-            imports=request.imports,
-            device=request.device,
-        )
-    )
+    trained = open_trained(request)
     try:
         recipe = trained.recipe
         assert isinstance(recipe, DenoisingRecipe)

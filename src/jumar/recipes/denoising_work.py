@@ -16,31 +16,25 @@ from jumar.data.pixels.picture_files import WRITTEN_SUFFIXES, write_picture
 from jumar.data.pixels.video import VideoReader, VideoWriter, check_written_video, is_video
 from jumar.data.samples import CorruptRecord, Fault
 from jumar.errors import UserError
+from jumar.recipes.trained import TrainedRequest
 from jumar.training.progress import Console
 
 
 @dataclass(frozen=True, kw_only=True)
-class DenoiseRequest:
-    """What `jumar denoise` was asked for.
+class DenoiseRequest(TrainedRequest):
+    """What `jumar denoise` was asked for, besides the weights.
 
     Attributes:
         source: A picture, a folder or zip with pictures anywhere in it, or a video.
         to: A picture for a picture, a video or a folder for a video, else a folder.
         resume: Keep the files that are there already and go on with the others.
         skip_corrupt: Unreadable frames to tolerate; they are left out.
-        which: `last`, `best`, or a step.
     """
 
-    run_dir: Path
     source: Path
     to: Path
     resume: bool = False
     skip_corrupt: int = 0
-    which: str = "last"
-    use_ema: bool = True
-    assignments: tuple[str, ...] = ()
-    imports: tuple[str, ...] = ()
-    device: str = "auto"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,31 +29,24 @@ _UNFINISHED = "unfinished.json"
 
 
 @dataclass(frozen=True, kw_only=True)
-class GenerateRequest:
-    """What `jumar generate` was asked for.
+class GenerateRequest(TrainedRequest):
+    """What `jumar generate` was asked for, besides the weights.
 
     Attributes:
         to: A folder that does not exist or is empty.
         resume: Keep the pictures of a call that was stopped, and make the others.
         truncation: None for that of the training.
         interpolate: Pictures on each line from one picture to another; 0 for no lines.
-        which: `last`, `best`, or a step.
         batch: Pictures made at once.
     """
 
-    run_dir: Path
     to: Path
     num: int = 64
     seed: int = 1
     truncation: float | None = None
     interpolate: int = 0
-    which: str = "last"
-    use_ema: bool = True
     batch: int = BATCH
     resume: bool = False
-    assignments: tuple[str, ...] = ()
-    imports: tuple[str, ...] = ()
-    device: str = "auto"
 
 
 def generate(request: GenerateRequest, say: Callable[[str], None] = print) -> int:
@@ -76,16 +69,7 @@ def generate(request: GenerateRequest, say: Callable[[str], None] = print) -> in
             draws no pictures, or a wish that it cannot fulfil.
     """
     _check(request)
-    trained = open_trained(
-        TrainedRequest(
-            run_dir=request.run_dir,
-            which=request.which,
-            use_ema=request.use_ema,
-            assignments=request.assignments,
-            imports=request.imports,
-            device=request.device,
-        )
-    )
+    trained = open_trained(request)
     try:
         recipe = trained.recipe
         if not isinstance(recipe, DrawsPictures):

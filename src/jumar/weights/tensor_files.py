@@ -94,8 +94,8 @@ def open_tensors(path: Path) -> TensorFile:
     Raises:
         UserError: There is no such file, it is damaged, or it is one of `torch.save`.
     """
-    check_no_torch_file(path)
     if path.suffix == SAFETENSORS and not path.is_dir():
+        check_no_torch_file(path)
         return SafetensorsFile(path)
     return open_tensorflow(path)
 

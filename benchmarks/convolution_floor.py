@@ -72,8 +72,8 @@ def main() -> None:
     runs: dict[tuple[str, str, str], Callable[[], object]] = {}
     for name, dtype in TYPES.items():
         for inputs, outputs in kinds:
-            layer = nn.Conv2d(inputs, outputs, 3, padding=1, bias=inputs == layers[0].in_channels)
             first = inputs == layers[0].in_channels
+            layer = nn.Conv2d(inputs, outputs, 3, padding=1, bias=first)
             for direction, run in directions(
                 layer, dtype, arguments.batch, arguments.size, first=first
             ).items():

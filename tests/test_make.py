@@ -1,4 +1,4 @@
-"""The Makefile and its set-up, in a clone whose path has a space in it."""
+"""The Makefile and its set-up, in a copy of the checkout whose path has a space in it."""
 
 import json
 import os
@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.checkout import CHECKOUT, copy_checkout
 from tests.documents import Command
 from tests.test_docs import STEPS
 
-CHECKOUT = Path(__file__).resolve().parents[1]
 TARGETS = ["demo", "test", "lint", "install", "clean"]
 DOCUMENTED = [
     step for step in STEPS if isinstance(step, Command) and list(step.words[:1]) == ["make"]
@@ -21,12 +21,8 @@ DOCUMENTED = [
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """A fresh clone of what is committed."""
-    if not (CHECKOUT / ".git").exists():
-        pytest.skip("needs a git checkout, which an unpacked sdist is not")
-    folder = tmp_path / "a folder with spaces" / "jumar"
-    subprocess.run(["git", "clone", "--quiet", CHECKOUT, folder], check=True)
-    return folder
+    """What a fresh clone holds."""
+    return copy_checkout(tmp_path / "a folder with spaces" / "jumar")
 
 
 def call(*command: str | Path, cwd: Path, **variables: str) -> "subprocess.CompletedProcess[str]":
@@ -144,6 +140,8 @@ def test_a_named_python_lends_its_torch_and_is_set_up_once(clone: Path) -> None:
 def test_ci_runs_make_test_in_the_checkout_and_requires_the_reference_data(
     clone: Path, tmp_path: Path
 ) -> None:
+    if not (clone / ".ci").exists():
+        pytest.skip("needs a checkout; an sdist has no CI")
     programs = tmp_path / "programs"
     programs.mkdir()
     (programs / "make").write_text(

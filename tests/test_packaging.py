@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -12,10 +11,7 @@ from pathlib import Path
 
 import pytest
 
-CHECKOUT = Path(__file__).resolve().parents[1]
-LEFT_OUT = shutil.ignore_patterns(
-    ".git", ".venv", "runs", "build", "dist", "node_modules", "__pycache__", ".*_cache"
-)
+from tests.checkout import CHECKOUT, copy_checkout
 
 pytestmark = pytest.mark.slow
 
@@ -36,8 +32,8 @@ def call(command: Sequence[str | Path], cwd: Path) -> str:
 def released(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The sdist, and the wheel built from it, by their kind."""
     folder = tmp_path_factory.mktemp("release")
-    shutil.copytree(CHECKOUT, folder / "source", ignore=LEFT_OUT)
-    call([sys.executable, "-m", "build", "--no-isolation", "--outdir", folder], folder / "source")
+    source = copy_checkout(folder / "source")
+    call([sys.executable, "-m", "build", "--no-isolation", "--outdir", folder], source)
     (wheel,) = folder.glob("*.whl")
     (sdist,) = folder.glob("*.tar.gz")
     return {"wheel": wheel, "sdist": sdist}
@@ -63,7 +59,14 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(
 def test_the_sdist_is_a_checkout_that_can_be_tested(released: dict[str, Path]) -> None:
     with tarfile.open(released["sdist"]) as sdist:
         packed = {member.name.partition("/")[2] for member in sdist.getmembers()}
-    needed = {"Makefile", "LICENSE", "pyproject.toml", "README.md", "scripts/install.py"}
+    needed = {
+        "Makefile",
+        ".gitignore",
+        "LICENSE",
+        "pyproject.toml",
+        "README.md",
+        "scripts/install.py",
+    }
     assert needed <= packed
     assert {"docs/architecture.md", "tests/conftest.py", "src/jumar/py.typed"} <= packed
 

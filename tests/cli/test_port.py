@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -55,6 +56,7 @@ def test_without_to_the_diff_is_shown_and_nothing_changes(tree: Path, tmp_path: 
     assert content(tmp_path) == before
 
 
+@pytest.mark.skipif(not shutil.which("git"), reason="needs git")
 def test_the_diff_is_a_patch_that_makes_the_ported_tree(tree: Path, tmp_path: Path) -> None:
     write_files(tree, {"dos.py": SESSION.replace("\n", "\r\n"), "end.py": SESSION.rstrip("\n")})
     diff = here("port", "tree", "--minimal", cwd=tmp_path).out.split("files: ")[0]
@@ -95,9 +97,17 @@ def test_the_second_run_changes_nothing(tree: Path, tmp_path: Path) -> None:
     assert "kept, though other than ours: run_npu.sh" in done.out
 
 
-def test_in_place_needs_git_or_force(tree: Path, tmp_path: Path) -> None:
+def test_in_place_needs_git_or_force(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = content(tmp_path)
+    if shutil.which("git"):
+        done = here("port", "tree", "--in-place", cwd=tmp_path, code=2)
+        assert "not under git" in done.message
+    monkeypatch.setenv("PATH", str(tmp_path / "no programs"))
     done = here("port", "tree", "--in-place", cwd=tmp_path, code=2)
-    assert "not under git" in done.message
+    assert "git is not installed" in done.message
+    assert content(tmp_path) == before
     here("port", "tree", "--in-place", "--force", "--minimal", "--quiet", cwd=tmp_path)
     assert "npu_config_proto" in (tree / "train.py").read_text()
     assert {path.name for path in tree.iterdir()} == {"train.py", "sub", "data.txt"}

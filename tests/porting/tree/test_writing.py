@@ -43,6 +43,8 @@ def tree(tmp_path: Path) -> Path:
 @pytest.fixture
 def repository(tree: Path) -> Path:
     """The same under git, committed."""
+    if not shutil.which("git"):
+        pytest.skip("needs git")
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "first"]):
         subprocess.run([*GIT, *words], cwd=tree, check=True)
     return tree
@@ -337,7 +339,10 @@ def test_in_place_does_not_run_what_the_repository_names(repository: Path) -> No
     assert not (repository / "ran").exists()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may make a file that cannot be replaced")
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not shutil.which("chattr"),
+    reason="needs root and chattr, for a file that cannot be replaced",
+)
 def test_what_was_changed_is_put_back_when_a_later_file_cannot_be(tree: Path) -> None:
     write_files(tree, {"z.py": SESSION})
     report = port(tree)

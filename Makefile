@@ -25,17 +25,23 @@ define ready
 "$$python" scripts/install.py $(1) $(CHOSEN)
 endef
 
+# The tests on this processor and, by fewer of its instructions, on others: kernels are chosen by
+# them, and round otherwise.
+PROCESSORS = default ONEDNN_MAX_CPU_ISA=AVX2 ONEDNN_MAX_CPU_ISA=AVX512_CORE ATEN_CPU_CAPABILITY=default
+run_tests = OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
+
 VARY = precision.mode=allow_mix_precision,must_keep_origin_dtype,allow_fp32_to_fp16,force_fp16
 
-.PHONY: help demo test lint install clean
+.PHONY: help demo test test-processors lint install clean
 .NOTPARALLEL:
 
 help:
-	@echo "make demo      train AlexNet on handwritten digits in every precision mode; table and report"
-	@echo "make test      run the tests            (ARGS=\"tests/test_settings.py -x\", WORKERS=2)"
-	@echo "make lint      format check, lint and types"
-	@echo "make install   fill .venv, and start nothing  (GOALS=\"run test lint\")"
-	@echo "make clean     remove .venv and what tools leave behind; runs/ stays"
+	@echo "make demo             train AlexNet on handwritten digits in every precision mode; table and report"
+	@echo "make test             run the tests            (ARGS=\"tests/test_settings.py -x\", WORKERS=2)"
+	@echo "make test-processors  run them as other processors would round; the same ARGS and WORKERS"
+	@echo "make lint             format check, lint and types"
+	@echo "make install          fill .venv, and start nothing  (GOALS=\"run test lint\")"
+	@echo "make clean            remove .venv and what tools leave behind; runs/ stays"
 	@echo ""
 	@echo "PYTHON=/path/to/python3 names another Python; its torch is used where it is 2.6 or newer."
 
@@ -45,7 +51,21 @@ demo:
 
 test:
 	$(call ready,run test)
-	OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
+	$(run_tests)
+
+test-processors:
+	$(call ready,run test)
+	@outcomes=; status=0; \
+	for processor in $(PROCESSORS); do \
+	  echo "== $$processor"; \
+	  outcome=passed; \
+	  (unset ONEDNN_MAX_CPU_ISA ATEN_CPU_CAPABILITY; \
+	  test $$processor = default || export $$processor; \
+	  $(run_tests)) || { outcome=FAILED; status=1; }; \
+	  outcomes="$$outcomes$$outcome  $$processor\n"; \
+	done; \
+	printf "$$outcomes"; \
+	exit $$status
 
 lint:
 	$(call ready,run lint)

@@ -13,7 +13,7 @@ from tests.checkout import CHECKOUT, copy_checkout
 from tests.documents import Command
 from tests.test_docs import STEPS
 
-TARGETS = ["demo", "test", "lint", "install", "clean"]
+TARGETS = ["demo", "test", "test-processors", "lint", "install", "clean"]
 DOCUMENTED = [
     step for step in STEPS if isinstance(step, Command) and list(step.words[:1]) == ["make"]
 ]
@@ -106,6 +106,36 @@ def test_an_environment_of_someone_else_is_left_alone(clone: Path) -> None:
     assert done.returncode == 2
     assert "was not made by this Makefile" in done.stdout
     assert kept.exists()
+
+
+def test_the_tests_run_on_every_processor_also_after_a_failure(clone: Path) -> None:
+    python = clone / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(
+        "#!/bin/sh\n"
+        'printf "%s" "$OMP_NUM_THREADS,$ONEDNN_MAX_CPU_ISA,$ATEN_CPU_CAPABILITY:"\n'
+        'printf " <%s>" "$@"; echo\n'
+        'test "$ONEDNN_MAX_CPU_ISA" != AVX2\n',
+        encoding="utf-8",
+    )
+    python.chmod(0o755)
+    # `true` stands for the Python that would fill the environment.
+    command = ("make", "test-processors", "SETUP=true", "WORKERS=3")
+    theirs = {"ONEDNN_MAX_CPU_ISA": "SSE41", "ATEN_CPU_CAPABILITY": "avx2"}
+
+    done = call(*command, "ARGS=tests/cli -m 'not slow'", cwd=clone, **theirs)
+    assert done.returncode == 2
+    *runs, first, second, third, fourth, _ = done.stdout.splitlines()
+    arguments = " <-m> <pytest> <-n> <3> <--dist> <loadfile> <tests/cli> <-m> <not slow>"
+    assert runs[1::2] == [
+        f"1,{variables}:{arguments}" for variables in (",", "AVX2,", "AVX512_CORE,", ",default")
+    ]
+    assert (first, second) == ("passed  default", "FAILED  ONEDNN_MAX_CPU_ISA=AVX2")
+    assert third == "passed  ONEDNN_MAX_CPU_ISA=AVX512_CORE"
+    assert fourth == "passed  ATEN_CPU_CAPABILITY=default"
+
+    python.write_text("#!/bin/sh\n", encoding="utf-8")
+    assert call(*command, cwd=clone).returncode == 0
 
 
 @pytest.mark.slow

@@ -139,8 +139,9 @@ class PrecisionPolicy:
 
 
 def _low_dtype(mode: Mode, device_type: str) -> torch.dtype | None:
-    # fp16 kernels of a CPU are 20 to 100 times slower than fp32. Where everything is rounded in
-    # fp32 arithmetic the region's dtype reaches no op, and bf16 only keeps torch from warning.
+    # CPUs without fp16 arithmetic emulate it in every kernel, those with it still in some, such as
+    # the backward of a convolution. Where everything is rounded in fp32 arithmetic the region's
+    # dtype reaches no op, and bf16 only keeps torch from warning.
     return torch.bfloat16 if mode.low is not None and device_type == "cpu" else mode.low
 
 
@@ -157,9 +158,7 @@ def _describe(settings: PrecisionSettings, device_type: str) -> PrecisionDescrip
             notes.append("rounded to fp16 in fp32 arithmetic; says nothing about speed")
         else:
             computed, substituted = "bfloat16", True
-            notes.append(
-                f"{mode.name} asks for fp16, whose kernels on a CPU are 20 to 100 times slower"
-            )
+            notes.append(f"{mode.name} asks for fp16, which many CPU kernels compute slowly")
     elif settings.emulate_fp16 and mode.fp16:
         notes.append(f"emulate_fp16 has no effect: fp16 is real on {device_type}")
     if computed == "bfloat16" and device_type == "cpu" and not cpu_accelerates_bf16():

@@ -48,7 +48,7 @@ for step in range(4):
     scaler.scale(loss).backward()
     scaler.step(optimizer)
     scaler.update()
-    print(f"loss {loss.item():.5f}")
+    print(loss.item())
 torch.save(model.state_dict(), "weights.pt")
 state = torch.load("weights.pt", map_location="cuda:0" if kind == "cuda" else "cpu")
 print("on", state["0.weight"].device.type)
@@ -96,4 +96,4 @@ def test_a_ported_script_trains_on_the_npu_as_the_original_on_the_cpu(tmp_path: 
 
     assert (place, ported_place) == ("on cpu", "on npu")
     assert len(losses) == 4
-    assert ported_losses == losses
+    assert list(map(float, ported_losses)) == pytest.approx(list(map(float, losses)), rel=1e-5)

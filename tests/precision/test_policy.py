@@ -143,9 +143,9 @@ def test_every_mode_trains_a_small_net_with_fp32_gradients(mode: str, emulate: b
     policy = policy_for(mode, emulate_fp16=emulate, loss_scale=FIXED)
     assert policy.loss_scale is not None
     policy.install()
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.5)
     losses: list[float] = []
-    for _ in range(8):
+    for _ in range(16):
         optimizer.zero_grad()
         with policy.forward():
             loss = F.cross_entropy(net(images), labels)
@@ -159,7 +159,7 @@ def test_every_mode_trains_a_small_net_with_fp32_gradients(mode: str, emulate: b
     assert all(p.grad is not None and p.grad.dtype == torch.float32 for p in net.parameters())
     assert net.norm.running_mean is not None
     assert net.norm.running_mean.dtype == torch.float32
-    assert losses[-1] < losses[0] - 0.05, losses
+    assert losses[-1] < 0.8 * losses[0], losses
 
 
 @pytest.mark.parametrize(

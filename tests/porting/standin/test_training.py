@@ -133,7 +133,7 @@ def keras_fit(optimizer, callbacks):
     model.compile(optimizer=optimizer, loss="mse")
     random = np.random.RandomState(0)
     inputs = random.randn(128, 3)
-    history = model.fit(inputs, inputs.sum(axis=1), epochs=6, batch_size=16, verbose=0,
+    history = model.fit(inputs, inputs.sum(axis=1), epochs=60, batch_size=16, verbose=0,
                         callbacks=callbacks)
     return [float(loss) for loss in history.history["loss"]]
 
@@ -236,9 +236,9 @@ def test_the_hook_broadcasts_trainable_variables_only(answers: dict[str, Any]) -
 
 
 def test_keras_fits_with_each_way_of_wrapping_its_optimizer(answers: dict[str, Any]) -> None:
-    assert answers["keras"][-1] < answers["keras"][0]
+    assert answers["keras"][-1] < 0.6 * answers["keras"][0]
     assert answers["keras session"]
-    assert answers["keras distributed"][-1] < answers["keras distributed"][0]
+    assert answers["keras distributed"][-1] < 0.6 * answers["keras distributed"][0]
 
 
 def test_loss_scales_and_keras_dropouts_are_recorded(

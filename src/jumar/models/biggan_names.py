@@ -8,6 +8,7 @@ from jumar.models.tf_layout import (
     ConvolutionKernel,
     DenseKernel,
     Layout,
+    TfCounting,
     TfNames,
     TfVariable,
     Unchanged,
@@ -47,6 +48,8 @@ def tf_names(model: BigGan) -> TfNames:
             adam_state(trains="^discriminator/"),
             adam_state(number=1, trains="^generator/"),
         ),
+        # Its loop counts the discriminator's updates from 1, in the names of the files alone.
+        counting=TfCounting(first_number=1),
         ignored=(r".*/Adam(_\d+)?$", r"(.*/)?beta[12]_power(_\d+)?$"),
     )
 

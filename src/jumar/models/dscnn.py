@@ -19,6 +19,7 @@ from jumar.models.tf_layout import (
     ConvolutionKernel,
     DenseKernel,
     Layout,
+    TfCounting,
     TfNames,
     TfVariable,
     Unchanged,
@@ -198,7 +199,9 @@ def tf_names(model: DSCNN) -> TfNames:
     return TfNames(
         variables=tf_variables(model),
         averages="none",
-        optimizers=(adam_state(),),
+        optimizers=(adam_state(scope="train"),),
+        # `create_train_op` counts, and the script's own `increment_global_step` does so again.
+        counting=TfCounting(global_step=2),
         renamings=(
             (r"^MobileNet/(conv_ds_\d+)/depthwise_conv/(\w+)$", rf"{TF_SCOPE}/\1/dw_conv/\2"),
             (r"^MobileNet/(conv_ds_\d+)/pointwise_conv/(\w+)$", rf"{TF_SCOPE}/\1/pw_conv/\2"),

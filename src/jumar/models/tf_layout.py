@@ -127,18 +127,23 @@ class TfOptimizer:
     trains: str = ""
 
 
-def adam_state(name: str = "Adam", *, number: int = 0, trains: str = "") -> TfOptimizer:
+def adam_state(
+    name: str = "Adam", *, number: int = 0, trains: str = "", scope: str = ""
+) -> TfOptimizer:
     """What `tf.train.AdamOptimizer` keeps.
 
     Args:
         name: The optimizer's, if it was given one.
         number: How many other Adams the graph made before.
         trains: See `TfOptimizer`.
+        scope: The name scope in which the original calls `minimize`: the powers lie in it, the
+            slots do not.
     """
     end = f"_{number}" if number else ""
+    begin = f"{scope}/" if scope else ""
     return TfOptimizer(
         slots={"exp_avg": f"/{name}", "exp_avg_sq": f"/{name}_1"},
-        powers=(f"beta1_power{end}", f"beta2_power{end}"),
+        powers=(f"{begin}beta1_power{end}", f"{begin}beta2_power{end}"),
         trains=trains,
     )
 
@@ -146,6 +151,20 @@ def adam_state(name: str = "Adam", *, number: int = 0, trains: str = "") -> TfOp
 def momentum_state() -> TfOptimizer:
     """What `tf.train.MomentumOptimizer` keeps."""
     return TfOptimizer(slots={"momentum_buffer": "/Momentum"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class TfCounting:
+    """How the original counts the steps of its training, where that is not one by one from zero.
+
+    Attributes:
+        global_step: What a step adds to the variable `global_step`.
+        first_number: The number that its saver would append to the file's name before the first
+            step; some loops count from 1.
+    """
+
+    global_step: int = 1
+    first_number: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,6 +189,7 @@ class TfNames:
             known to the import (`weights/matching.py`).
         optimizers: What its checkpoints keep of its optimizers; empty where the original saves
             weights only.
+        counting: How it counts steps.
     """
 
     variables: Sequence[TfVariable]
@@ -178,6 +198,7 @@ class TfNames:
     renamings: Sequence[tuple[str, str]] = ()
     ignored: Sequence[str] = ()
     optimizers: Sequence[TfOptimizer] = ()
+    counting: TfCounting = TfCounting()
 
     def optimizer_of(self, variable: TfVariable) -> TfOptimizer | None:
         """The optimizer that trains a variable, if there is one and the variable is trained."""

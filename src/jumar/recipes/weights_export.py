@@ -87,12 +87,16 @@ def export_weights(request: ExportRequest) -> list[str]:
         network, averages, checkpoint = _of_run(request)
         step = checkpoint.step
         slots = place_slots(network, load_state(checkpoint))
-        out = request.out or request.source / "tf1" / f"model.ckpt-{step}"
+        number = step + network.names.counting.first_number
+        out = request.out or request.source / "tf1" / f"model.ckpt-{number}"
     placed = place_weights(network, averages)
     averaged = len(placed) - len(network.names.variables)
-    counted = {GLOBAL_STEP: lambda: np.array(step, dtype=np.int64)}
+    global_step = step * network.names.counting.global_step
+    counted = {GLOBAL_STEP: lambda: np.array(global_step, dtype=np.int64)}
     write_bundle(out, _Made({**placed, **slots, **counted}))
-    lines = [f"{len(network.names.variables)} weights of {network.name}, global step {step}"]
+    lines = [f"{len(network.names.variables)} weights of {network.name}, step {step}"]
+    if global_step != step:
+        lines.append(f"  global_step {global_step}, as the original counts")
     if averaged:
         lines.append(f"  with averages ({averaged}): {_PLACES[network.names.averages]}")
     elif averages is not None:

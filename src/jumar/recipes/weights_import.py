@@ -6,7 +6,6 @@ something does not fit, unless a part was asked for.
 
 import contextlib
 import os
-import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -22,19 +21,16 @@ from jumar.recipes.first_stage import keep_first_stage
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import import_modules
 from jumar.recipes.weights_exchange import Network, Weights, network_named
+from jumar.recipes.weights_steps import finished_steps
 from jumar.settings import to_json
 from jumar.training.checkpoint import NotWrittenError, write_checkpoint
 from jumar.training.run_directory import RunDirectory, write_json
 from jumar.weights.frozen_graph import FrozenConstants
-from jumar.weights.matching import GLOBAL_STEP, Match, Matching, match_names
+from jumar.weights.matching import Match, Matching, match_names
 from jumar.weights.slots import SlotMatching, match_slots
-from jumar.weights.tensor_bundle import TensorBundle
 from jumar.weights.tensor_files import SAFETENSORS, TensorFile, open_tensorflow
-from jumar.weights.tensor_types import TensorEntry
 
 _SHOWN = 8
-_LARGEST_STEP = 2**53
-"""What JSON's readers keep exactly."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +83,8 @@ def import_weights(request: ImportRequest) -> list[str]:
     complete = _is_complete(matching, leftover_counts=not isinstance(file, FrozenConstants))
     if not matching.matches or not (complete or request.partial):
         raise _does_not_fit(request, matching)
-    step = _global_step(file, entries)
+    finished = finished_steps(file, entries, network)
+    step = finished.step
     slots = match_slots(network.names, matching.matches, entries, network.trained)
     taken = not to_file and complete and slots.is_complete and network.keeps_slots
     if taken:
@@ -95,7 +92,8 @@ def import_weights(request: ImportRequest) -> list[str]:
         matching = replace(matching, ignored=ignored)
     lines = [
         f"{request.file}: {len(matching.matches)} of {len(network.names.variables)} weights of "
-        f"{request.recipe}, global step {step}",
+        f"{request.recipe}, step {step}",
+        *([f"  {finished.remark}"] if finished.remark else []),
         *_listed(matching),
     ]
     plain = _filled(network, file, {match: match.raw for match in matching.matches})
@@ -197,17 +195,6 @@ def _filled(network: Network, file: TensorFile, sources: Mapping[Match, str]) ->
         taken = {match.variable.name for match in sources}
         return {name: weight for name, weight in weights.items() if name in taken}
     return weights
-
-
-def _global_step(file: TensorFile, entries: Mapping[str, TensorEntry]) -> int:
-    for name in (GLOBAL_STEP, *sorted(name for name in entries if name.endswith("/global_step"))):
-        entry = entries.get(name)
-        if entry is not None and entry.elements == 1 and entry.dtype in ("int32", "int64"):
-            step = int(file.read(name).item())
-            return step if 0 <= step < _LARGEST_STEP else 0
-    # Originals without the variable (ViDeNN) read the step from the name that Saver.save made.
-    named = re.search(r"-(\d{1,15})$", file.prefix.name) if isinstance(file, TensorBundle) else None
-    return int(named[1]) if named else 0
 
 
 def _write_safetensors(path: Path, weights: Weights) -> None:

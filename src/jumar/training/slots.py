@@ -5,7 +5,6 @@ the same recipe has. State that comes from a TensorFlow checkpoint, or goes into
 names.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,12 +12,12 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
+from jumar.weights.adam_powers import power_after, updates_made
+
 Slots = Mapping[str, Mapping[str, torch.Tensor]]
 """By the name of a parameter, what is kept of it: `exp_avg` and `exp_avg_sq`, ..."""
 
 _STATE_NAMES = {"adam": ("exp_avg", "exp_avg_sq"), "momentum": ("momentum_buffer",)}
-_SMALLEST_POWER = 1e-30
-"""Below, float32 has lost how many factors a power had, and a correction by it is 1."""
 
 
 def state_names(kind: str) -> tuple[str, ...]:
@@ -45,8 +44,8 @@ def load_slots(
         named: The name of each of its parameters.
         slots: What the other one kept.
         powers: By parameter, beta1 and beta2 to the power of one more than the number of updates;
-            where they are unknown, or so small that they tell nothing, `step` is taken for that
-            number.
+            where they are unknown or have underflowed, `step` is taken for that number: then a
+            correction by them is 1.
         step: Finished steps.
 
     Raises:
@@ -66,8 +65,8 @@ def load_slots(
                 optimizer.state[parameter][key] = kept.detach().copy_(value)
         updates: torch.Tensor | None = group.get("updates")
         if updates is not None and group["params"]:
-            _, power = powers.get(named[group["params"][0]], (0.0, 0.0))
-            updates.fill_(_updates(power, group["betas"][1], step))
+            told = updates_made(powers.get(named[group["params"][0]], (0.0, 0.0)), group["betas"])
+            updates.fill_(step if told is None else told)
 
 
 def stored_slots(
@@ -92,12 +91,6 @@ def stored_powers(
         if updates is None:
             continue
         beta1, beta2 = group["betas"]
-        power = float(updates) + 1.0
-        found |= dict.fromkeys(names, (beta1**power, beta2**power))
+        made = int(updates)
+        found |= dict.fromkeys(names, (power_after(beta1, made), power_after(beta2, made)))
     return found
-
-
-def _updates(power: float, beta: float, step: int) -> float:
-    if not _SMALLEST_POWER < power < 1.0 or not 0.0 < beta < 1.0:
-        return float(step)
-    return max(0.0, float(round(math.log(power) / math.log(beta) - 1.0)))

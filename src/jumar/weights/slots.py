@@ -77,11 +77,28 @@ def match_slots(
         ):
             lacking.append(match.variable)
             continue
-        powers = optimizer.powers
-        if not all(name in entries and entries[name].elements == 1 for name in powers or ()):
-            powers = None
+        powers = find_powers(optimizer, entries)
         found.append(VariableSlots(variable=match.variable, slots=slots, powers=powers))
     return SlotMatching(found=found, lacking=lacking)
+
+
+def find_powers(
+    optimizer: TfOptimizer, entries: Mapping[str, TensorEntry]
+) -> tuple[str, str] | None:
+    """The file's names of an optimizer's powers; None where it has none.
+
+    A name scope around `minimize` goes before their names, and scripts of one network differ in
+    it: where the original's name is not there, the only one that ends so is taken.
+    """
+    found: list[str] = []
+    for wanted in optimizer.powers or ():
+        last = wanted.rpartition("/")[2]
+        alike = [name for name in entries if name.rpartition("/")[2] == last]
+        name = wanted if wanted in entries else alike[0] if len(alike) == 1 else ""
+        if not name or entries[name].elements != 1:
+            return None
+        found.append(name)
+    return (found[0], found[1]) if found else None
 
 
 def trained_variables(

@@ -1,0 +1,76 @@
+"""How many updates TensorFlow's Adam has made, told by the powers that it saves.
+
+`AdamOptimizer` multiplies `beta1_power` and `beta2_power` by their beta at every update, in
+float32, beginning with the betas themselves: after t updates they are beta^(t + 1) as that chain of
+products rounds it. Unlike `global_step`, which every script counts in its own way, they count
+updates. 0.9^t has underflowed after 828 updates, 0.999^t after 87,000.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+_SMALLEST = float(np.finfo(np.float32).tiny)
+"""Below, TensorFlow flushes to zero or a product by 0.999 rounds to what it was."""
+_MOST_UPDATES = 1 << 20
+"""Nearer to 1 than 0.9999, a beta has powers for longer than a step needs them."""
+
+
+def power_after(beta: float, updates: int) -> float:
+    """What TensorFlow's power of a beta is after so many updates; 0 where it has underflowed."""
+    powers = _powers(beta)
+    if updates < len(powers):
+        return float(powers[updates])
+    power = float(np.float32(beta)) ** (updates + 1.0)
+    return power if power >= _SMALLEST else 0.0
+
+
+def updates_made(powers: Sequence[float], betas: Sequence[float]) -> int | None:
+    """How many updates an Adam has made.
+
+    Args:
+        powers: `beta1_power` and `beta2_power`.
+        betas: Of the optimizer.
+
+    Returns:
+        None where every power has underflowed, or one belongs to another beta.
+    """
+    told: set[int] = set()
+    for power, beta in zip(powers, betas, strict=True):
+        if power < _SMALLEST:
+            continue
+        updates = _updates(power, beta)
+        if updates is None:
+            return None
+        told.add(updates)
+    # Powers that were not multiplied but computed differ in their last digits.
+    return max(told) if told and max(told) - min(told) <= 1 else None
+
+
+def have_underflowed(powers: Sequence[float]) -> bool:
+    """Whether the powers no longer tell anything."""
+    return all(power < _SMALLEST for power in powers)
+
+
+def _updates(power: float, beta: float) -> int | None:
+    powers = _powers(beta)
+    if not len(powers) or not power <= 1.0:
+        return None
+    position = int(np.searchsorted(-powers, -power))
+    near = [index for index in (position - 1, position) if 0 <= index < len(powers)]
+    best = min(near, key=lambda index: abs(float(powers[index]) - power))
+    # Half a step in either direction belongs to a step.
+    away = abs(power / float(powers[best]) - 1.0)
+    return best if away < (1.0 - beta) / 2.0 else None
+
+
+@lru_cache(maxsize=8)
+def _powers(beta: float) -> NDArray[np.float32]:
+    """The powers after 0, 1, 2, ... updates, as far as they have not underflowed."""
+    if not 0.0 < beta < 1.0:
+        return np.empty(0, dtype=np.float32)
+    length = min(_MOST_UPDATES, int(np.log(_SMALLEST) / np.log(beta)) + 2)
+    powers = np.multiply.accumulate(np.full(length, beta, dtype=np.float32))
+    return powers[powers >= _SMALLEST]

@@ -83,7 +83,7 @@ def test_swapped_averages_take_the_place_of_the_weights_that_have_them(swapped: 
 
 def test_out_and_in_again_changes_no_bit_and_scores_the_same(beside: Path, tmp_path: Path) -> None:
     done = weights("import", "exchanged", beside / "tf1", "--to", "again", cwd=tmp_path)
-    assert "8 of 8 weights of exchanged, global step 2" in done.out
+    assert "8 of 8 weights of exchanged, step 2" in done.out
     assert "with averages: 6" in done.out
     for kind in ("model", "ema"):
         assert same(stored(beside, kind), stored(tmp_path / "again", kind)), kind

@@ -18,7 +18,7 @@ from jumar.training.optimizers import OptimizerSettings, create_optimizer
 from jumar.training.slots import load_slots, names_by_group
 from jumar.weights.bundle_writer import write_bundle
 from jumar.weights.tensor_bundle import open_checkpoint
-from tests.cli.in_process import here
+from tests.cli.in_process import Done, here
 from tests.recipes.test_weights_exchange import RECIPES, same, weights
 from tests.tensorflow115 import run_tensorflow, tensorflow_python
 
@@ -39,6 +39,14 @@ def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     done = weights("export", request.param, "--to", "tf1", cwd=place)
     assert "with the state of the optimizer" in done.out
     return place / request.param
+
+
+@pytest.fixture(scope="module")
+def adam_exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("adam-only")
+    train("adam", place, "adam")
+    weights("export", "adam", "--to", "tf1", cwd=place)
+    return place / "adam"
 
 
 def last(run: Path) -> dict[str, torch.Tensor]:
@@ -116,12 +124,62 @@ def test_without_a_global_step_the_name_of_the_files_tells_it(
     exported: Path, tmp_path: Path, prefix: str, step: int
 ) -> None:
     bundle = open_checkpoint(exported / "tf1")
-    values = {name: bundle.read(name) for name in bundle.names() if name != "global_step"}
+    values = {
+        name: bundle.read(name)
+        for name in bundle.names()
+        if name != "global_step" and "power" not in name
+    }
     write_bundle(tmp_path / prefix, values)
     name = f"exchanged-{exported.name}"
     done = weights("import", name, prefix, "--to", "back", cwd=tmp_path)
-    assert f"global step {step}\n" in done.out
+    assert f"step {step}\n" in done.out
     assert find_checkpoint(tmp_path / "back" / "checkpoints", "last").step == step
+
+
+def counted(
+    exported: Path, place: Path, global_step: int, powers: Sequence[float], scope: str = ""
+) -> Done:
+    """Import what the run exported, with other counters."""
+    bundle = open_checkpoint(exported / "tf1")
+    values = {name: bundle.read(name) for name in bundle.names() if "power" not in name}
+    values["global_step"] = np.array(global_step, np.int64)
+    for name, power in zip(("beta1_power", "beta2_power"), powers, strict=True):
+        values[scope + name] = np.array(power, np.float32)
+    write_bundle(place / "counted", values)
+    return weights("import", "exchanged-adam", "counted", "--to", "back", cwd=place)
+
+
+@pytest.mark.parametrize(
+    ("global_step", "powers", "step", "remark"),
+    [
+        pytest.param(10, (0.9**6, 0.999**6), 5, "where global_step says 10", id="counted twice"),
+        pytest.param(5, (0.9**6, 0.999**6), 5, "", id="counted once"),
+        pytest.param(5000, (0.0, 0.999**5001), 5000, "", id="beta1's has underflowed"),
+        pytest.param(200_000, (0.0, 0.0), 200_000, "have underflowed", id="both have"),
+        pytest.param(200_000, (1e-45, 1e-42), 200_000, "have underflowed", id="subnormal"),
+        pytest.param(7, (0.5**6, 0.999**6), 7, "of other betas", id="other beta1"),
+        pytest.param(7, (0.9**6, float("nan")), 7, "of other betas", id="not a number"),
+    ],
+)
+def test_steps_are_counted_by_the_powers_while_they_tell_them(
+    tmp_path: Path,
+    adam_exported: Path,
+    global_step: int,
+    powers: Sequence[float],
+    step: int,
+    remark: str,
+) -> None:
+    done = counted(adam_exported, tmp_path, global_step, powers)
+    assert f"step {step}\n" in done.out.splitlines(keepends=True)[0]
+    assert (" by " in done.out) == bool(remark)
+    assert remark in done.out
+    assert find_checkpoint(tmp_path / "back" / "checkpoints", "last").step == step
+
+
+def test_powers_are_found_in_another_name_scope(tmp_path: Path, adam_exported: Path) -> None:
+    done = counted(adam_exported, tmp_path, 10, (0.9**6, 0.999**6), scope="optimizer/")
+    assert "step 5 by Adam's powers" in done.out
+    assert "power" not in done.out.split("no weights", 1)[-1]
 
 
 def test_a_file_of_weights_alone_takes_no_slots(exported: Path, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Weights out of a run and into another: nothing is lost, and nothing happens by halves."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -283,3 +284,68 @@ def test_what_is_not_there_is_not_shown(tmp_path: Path) -> None:
         assert name in weights("show", name, cwd=tmp_path, code=2).message
     unknown = ("import", "nothing", "none", "--to", "x")
     assert "there is no checkpoint 'none'" in weights(*unknown, cwd=tmp_path, code=2).message
+
+
+@pytest.mark.parametrize(
+    "name", ["m.index", "m.data-00000-of-00001", "m.data-00001-of-00004", "m.meta", "checkpoint"]
+)
+def test_an_export_overwrites_no_file_of_another_checkpoint(
+    beside: Path, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).write_bytes(b"theirs")
+    done = weights("export", beside, "--to", "tf1", "--out", "m", cwd=tmp_path, code=2)
+    assert f"is there already: {name}" in done.message
+    assert "Nothing was written" in done.message
+    assert folder(tmp_path) == [name]
+    assert (tmp_path / name).read_bytes() == b"theirs"
+
+
+def test_an_export_stands_beside_files_of_other_names(beside: Path, tmp_path: Path) -> None:
+    for name in ("m2.index", "m.txt", "am.index", "m.data-1"):
+        (tmp_path / name).write_bytes(b"theirs")
+    weights("export", beside, "--to", "tf1", "--out", "m", cwd=tmp_path)
+    assert (tmp_path / "m2.index").read_bytes() == b"theirs"
+    open_checkpoint(tmp_path / "m")
+
+
+def test_an_export_into_the_run_is_made_again_but_takes_no_other_files_place(
+    beside: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(beside, run)
+    weights("export", run, "--to", "tf1", cwd=tmp_path)
+    before = folder(run / "tf1")
+    (run / "tf1" / "model.ckpt-2.meta").write_bytes(b"theirs")
+    done = weights("export", run, "--to", "tf1", cwd=tmp_path, code=2)
+    assert "is there already: model.ckpt-2.meta" in done.message
+    assert folder(run / "tf1") == sorted([*before, "model.ckpt-2.meta"])
+
+
+def test_a_checkpoint_without_its_values_is_listed_and_called_damaged(
+    beside: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(beside / "tf1", tmp_path / "tf1")
+    data = tmp_path / "tf1" / "model.ckpt-2.data-00000-of-00001"
+    whole = data.read_bytes()
+    data.write_bytes(whole[:-1])
+    cut = weights("show", "tf1", cwd=tmp_path, code=2)
+    assert "cut short" in cut.message
+    assert "global_step" in cut.out
+    data.unlink()
+    missing = weights("show", "tf1", cwd=tmp_path, code=2)
+    assert "data file is missing" in missing.message
+    assert data.name in missing.message
+    as_json = weights("show", "tf1", "--json", cwd=tmp_path, code=2)
+    assert len(json.loads(as_json.out)["tensors"]) == len(cut.out.splitlines()) - 1
+
+
+def test_a_flipped_bit_is_found_when_values_are_verified(beside: Path, tmp_path: Path) -> None:
+    shutil.copytree(beside / "tf1", tmp_path / "tf1")
+    weights("show", "tf1", "--verify", cwd=tmp_path)
+    data = tmp_path / "tf1" / "model.ckpt-2.data-00000-of-00001"
+    values = bytearray(data.read_bytes())
+    values[-1] ^= 1
+    data.write_bytes(values)
+    weights("show", "tf1", cwd=tmp_path)
+    done = weights("show", "tf1", "--verify", cwd=tmp_path, code=2)
+    assert "checksum" in done.message

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from jumar.plain_text import print_plain
+
 if TYPE_CHECKING:
     from jumar.environment import Environment
 
@@ -33,9 +35,9 @@ def doctor(*, json_: Annotated[bool, Parameter(name="--json", negative=())] = Fa
         )
     else:
         for line in environment_lines(environment):
-            print(line)
+            print_plain(line)
         for finding in findings:
-            print(f"{finding.level}: {finding.what}\n  {finding.todo}")
+            print_plain(f"{finding.level}: {finding.what}\n  {finding.todo}")
     return int(any(finding.level == "error" for finding in findings))
 
 

@@ -13,6 +13,7 @@ from rich.console import Console
 from jumar import __version__
 from jumar.cli import ctrl_c
 from jumar.errors import EXIT_CODE, UserError
+from jumar.plain_text import print_plain
 
 app = App(
     name="jumar",
@@ -67,7 +68,7 @@ def _say(error: Exception) -> int:
     """Print an error that the user can mend; one of the command line itself is printed already."""
     if isinstance(error, UserError):
         sys.stdout.flush()
-        sys.stderr.write(f"jumar: {error}\n")
+        print_plain(f"jumar: {error}", sys.stderr)
     elif not isinstance(error, CycloptsError):
         raise error
     return EXIT_CODE

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Parameter
 
 from jumar.errors import UserError
+from jumar.plain_text import print_plain
 
 if TYPE_CHECKING:
     from jumar.porting.edits import TreeReport
@@ -146,7 +147,7 @@ def port(
     defects = [file for file in ported.files if file.defect]
     for file in defects:
         said = file.note.in_language(lang) if file.note else ""
-        sys.stderr.write(f"jumar: {file.path}: {said}\n")
+        print_plain(f"jumar: {file.path}: {said}", sys.stderr)
     changes = bool(ported.count("ported") or added.files)
     return int(bool(defects) or (exit_code and changes))
 
@@ -204,7 +205,7 @@ def _print(
         next_command = shlex.join([*words, "--", added.entry])
     print_summary(ported, console, lang, next_command=next_command)
     for file in [file for file in ported.files if file.status == "unreadable"][:NAMES_SHOWN]:
-        print(f"{one_line(file.path)}: {file.note.in_language(lang) if file.note else ''}")
+        print_plain(f"{one_line(file.path)}: {file.note.in_language(lang) if file.note else ''}")
     english = lang == "en"
     lines = [
         ("added" if english else "新增", list(added.files)),
@@ -240,7 +241,7 @@ def render(file: Path, /, *, to: Reports = (), lang: Lang = "en") -> int:
     found = read_report(file)
     for each in to:
         save_report(found, each, lang)
-        print(f"{'已写入' if lang == 'zh' else 'written'}: {each}")
+        print_plain(f"{'已写入' if lang == 'zh' else 'written'}: {each}")
     if not to:
         sys.stdout.write(markdown(found, lang))
     return 0

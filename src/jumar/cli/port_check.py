@@ -9,6 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from jumar.errors import UserError
+from jumar.plain_text import plain_text
 
 ScriptToken = Annotated[str, Parameter(allow_leading_hyphen=True)]
 
@@ -107,7 +108,7 @@ def _print(lines: Iterable[str]) -> None:
     console = Console(file=sys.stdout, soft_wrap=True, highlight=False)
     styles = {"pass": "green", "FAIL": "bold red", "ignored option": "yellow"}
     for line in lines:
-        text = Text(line)
+        text = Text(plain_text(line, keep="\n\t"))
         for word, style in styles.items():
             if line.startswith(word):
                 text.stylize(style, 0, len(word))

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from jumar.plain_text import print_plain
+
 if TYPE_CHECKING:
     from jumar.porting.edits import Language, TreeReport
 
@@ -39,7 +41,7 @@ def lint(
     if json_:
         print(json.dumps(_as_json(report, lang), indent=2, ensure_ascii=False))
     else:
-        print("\n".join(_as_text(report, lang)))
+        print_plain("\n".join(_as_text(report, lang)))
     return 1 if any(file.findings for file in report.files) else 0
 
 

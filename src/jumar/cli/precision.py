@@ -7,6 +7,8 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from jumar.plain_text import print_plain
+
 app = App(
     name="precision", help="Precision modes, op lists, and a linter for modify_mixlist files."
 )
@@ -91,8 +93,8 @@ def lint(file: Path, /, *, mode: str = "allow_mix_precision", json_: JsonOption 
         print(json.dumps([asdict(finding) for finding in findings], indent=2))
     else:
         for finding in findings:
-            print(f"{file}: {finding}")
-        print(f"{len(findings)} findings" if findings else f"{file}: in order")
+            print_plain(f"{file}: {finding}")
+        print_plain(f"{len(findings)} findings" if findings else f"{file}: in order")
     return int(any(finding.severity == "error" for finding in findings))
 
 

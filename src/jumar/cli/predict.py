@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from jumar.cli.train import ImportOption, SetOption
+from jumar.plain_text import print_plain
 
 
 def predict(
@@ -64,7 +65,7 @@ def predict(
         run_dir=run, which=checkpoint, assignments=set_, imports=import_, device=device
     )
     request = PredictRequest(files=files, trained=trained, skip_corrupt=skip_corrupt)
-    predictions = predict_files(request, lambda line: print(line, file=sys.stderr))
+    predictions = predict_files(request, lambda line: print_plain(line, sys.stderr))
     if json_:
         rows = [
             {
@@ -81,5 +82,5 @@ def predict(
             f"{guess.label} {100 * guess.probability:.1f} %" for guess in found.guesses[:top]
         )
         begin = "" if found.start_s is None else f" from {found.start_s:.2f} s"
-        print(f"{found.path}{begin}: {guesses}")
+        print_plain(f"{found.path}{begin}: {guesses}")
     return 0

@@ -10,6 +10,7 @@ from cyclopts import App, Parameter
 
 from jumar.cli.profile_record import record
 from jumar.errors import EXIT_CODE, UserError
+from jumar.plain_text import print_plain
 
 if TYPE_CHECKING:
     import polars as pl
@@ -92,12 +93,12 @@ def show(
         from jumar.cli.profile_tables import write_tables
 
         for path in write_tables(csv, tables):
-            print(f"written: {path}", file=sys.stderr)
+            print_plain(f"written: {path}", sys.stderr)
     if page is not None:
         _write_page(profile, page)
     lacking = [name for name in asked if name in impossible]
     for name in lacking:
-        sys.stderr.write(f"jumar: the view '{name}' is impossible: it {impossible[name]}\n")
+        print_plain(f"jumar: the view '{name}' is impossible: it {impossible[name]}", sys.stderr)
     return EXIT_CODE if lacking else 0
 
 
@@ -172,7 +173,7 @@ def _write_page(profile: "Profile", path: Path) -> None:
     from jumar.profiling.page import page as render
 
     write_text(path, render(profile))
-    print(f"written: {path}", file=sys.stderr)
+    print_plain(f"written: {path}", sys.stderr)
 
 
 @app.command

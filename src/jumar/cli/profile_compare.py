@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from jumar.errors import EXIT_CODE, UserError
+from jumar.plain_text import print_plain
 
 if TYPE_CHECKING:
     import polars as pl
@@ -77,13 +78,13 @@ def compare(
         from jumar.cli.profile_tables import write_text
 
         write_text(csv, pairs[0].changes.write_csv())
-        print(f"written: {csv}", file=sys.stderr)
+        print_plain(f"written: {csv}", sys.stderr)
     if page is not None:
         from jumar.cli.profile_tables import write_text
         from jumar.profiling.page import page as render
 
         write_text(page, render(profile, compared=pairs[0], edits=edits[0]))
-        print(f"written: {page}", file=sys.stderr)
+        print_plain(f"written: {page}", sys.stderr)
     return _write_mixlist(mixlist, pairs[0], edits[0]) if mixlist is not None else 0
 
 
@@ -114,13 +115,13 @@ def _write_mixlist(path: Path, pair: "Comparison", edits: tuple["Edit", ...]) ->
             if pair.changes_dtypes
             else "no op changed its dtype, so this is no pair of precision modes"
         )
-        sys.stderr.write(f"jumar: {path} is not written: {why}\n")
+        print_plain(f"jumar: {path} is not written: {why}", sys.stderr)
         return EXIT_CODE
     from jumar.cli.profile_tables import write_text
     from jumar.profiling.comparison import as_mixlist
 
     write_text(path, as_mixlist(edits))
-    print(f"written: {path}", file=sys.stderr)
+    print_plain(f"written: {path}", sys.stderr)
     return 0
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jumar.errors import UserError
+from jumar.plain_text import plain_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,10 +32,7 @@ def shown(value: object, longest: int = _LONGEST) -> str:
             return ""
         # Adding 0 turns the "-0" of a rounding difference into "0".
         return f"{round(value, 3) + 0.0:.3f}".rstrip("0").rstrip(".")
-    text = "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
-        for letter in str(value)
-    )
+    text = plain_text(str(value))
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from jumar.plain_text import print_plain
+
 
 def report(directory: Path, /) -> int:
     """Write report.html for a run or a sweep: one page with table and curves, no network needed.
@@ -13,5 +15,5 @@ def report(directory: Path, /) -> int:
     """
     from jumar.experiments.reporting import write_report
 
-    print(f"report: {write_report(directory)}")
+    print_plain(f"report: {write_report(directory)}")
     return 0

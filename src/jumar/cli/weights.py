@@ -8,25 +8,37 @@ from cyclopts import App, Parameter
 
 from jumar.cli.recipes import JsonOption
 from jumar.cli.train import ImportOption, SetOption
+from jumar.plain_text import print_plain
 
 app = App(name="weights", help="Show weights; bring them in from TensorFlow, and out to it.")
 
 
 @app.command
-def show(file: Path, /, *, json_: JsonOption = False) -> int:
-    """List names, shapes and element types of the weights in a file; no value is read.
+def show(
+    file: Path,
+    /,
+    *,
+    verify: Annotated[bool, Parameter(negative=())] = False,
+    json_: JsonOption = False,
+) -> int:
+    """List names, shapes and element types of the weights in a file.
+
+    No value is read without --verify; but the data files of a checkpoint must be there, and as
+    long as its index needs them. Leaves with 2 where they are not, after what can be listed.
 
     Parameters
     ----------
     file
         A run or one of its checkpoints, a .safetensors file, a frozen .pb graph, or a TensorFlow
         checkpoint: its folder, its .index file or what comes before .index.
+    verify
+        Read every value, and compare its checksum where the file has one.
     json_
         Print JSON.
     """
     from jumar.recipes.weights_listing import list_weights
 
-    listing = list_weights(file)
+    listing = list_weights(file, verify=verify)
     if json_:
         tensors = [
             {"name": tensor.name, "shape": list(tensor.shape), "dtype": tensor.dtype}
@@ -35,7 +47,9 @@ def show(file: Path, /, *, json_: JsonOption = False) -> int:
         totals = {"numbers": listing.elements, "bytes": listing.bytes}
         print(json.dumps({"file": listing.source, **totals, "tensors": tensors}, indent=2))
     else:
-        print("\n".join(listing.lines()))
+        print_plain("\n".join(listing.lines()))
+    if listing.damage is not None:
+        raise listing.damage
     return 0
 
 
@@ -83,7 +97,7 @@ def import_weights(
         partial=partial,
         raw=raw,
     )
-    print("\n".join(bring_in(request)))
+    print_plain("\n".join(bring_in(request)))
     return 0
 
 
@@ -129,5 +143,5 @@ def export(
         assignments=set_,
         imports=import_,
     )
-    print("\n".join(export_weights(request)))
+    print_plain("\n".join(export_weights(request)))
     return 0

@@ -20,6 +20,7 @@ from jumar.training.checkpoint import Checkpoint, find_checkpoint, load_state, l
 from jumar.training.run_directory import RunDirectory
 from jumar.training.slots import stored_powers, stored_slots
 from jumar.weights.bundle_writer import write_bundle
+from jumar.weights.checkpoint_paths import check_free
 from jumar.weights.matching import AVERAGE, GLOBAL_STEP, unnamed_weights
 from jumar.weights.slots import trained_variables
 from jumar.weights.tensor_files import SAFETENSORS, SafetensorsFile
@@ -89,6 +90,7 @@ def export_weights(request: ExportRequest) -> list[str]:
         slots = place_slots(network, load_state(checkpoint))
         number = step + network.names.counting.first_number
         out = request.out or request.source / "tf1" / f"model.ckpt-{number}"
+    check_free(out, ours=request.out is None)
     placed = place_weights(network, averages)
     averaged = len(placed) - len(network.names.variables)
     global_step = step * network.names.counting.global_step

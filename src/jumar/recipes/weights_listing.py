@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jumar.errors import UserError
+from jumar.plain_text import plain_text
 from jumar.training.checkpoint import MODEL, find_checkpoint
 from jumar.training.run_directory import RunDirectory
+from jumar.weights.tensor_bundle import TensorBundle
 from jumar.weights.tensor_files import TensorFile, open_tensors
 from jumar.weights.tensor_types import TensorEntry, shape_text
 
@@ -18,10 +20,12 @@ class Listing:
     Attributes:
         source: The file, or what of a run was taken.
         tensors: In the order of the file.
+        damage: What is wrong with the values, which the names do not show.
     """
 
     source: str
     tensors: Sequence[TensorEntry]
+    damage: UserError | None = None
 
     @property
     def elements(self) -> int:
@@ -35,7 +39,10 @@ class Listing:
 
     def lines(self) -> list[str]:
         """The table that `jumar weights show` prints."""
-        rows = [(tensor.name, shape_text(tensor.shape), tensor.dtype) for tensor in self.tensors]
+        rows = [
+            (plain_text(tensor.name), shape_text(tensor.shape), tensor.dtype)
+            for tensor in self.tensors
+        ]
         widths = [max((len(row[column]) for row in rows), default=0) for column in (0, 1)]
         count = "1 tensor" if len(rows) == 1 else f"{len(rows)} tensors"
         return [
@@ -44,21 +51,35 @@ class Listing:
         ]
 
 
-def list_weights(path: Path) -> Listing:
+def list_weights(path: Path, *, verify: bool = False) -> Listing:
     """The tensors of a run, of one of its checkpoints, or of any file that holds weights.
 
     Args:
         path: A run (its newest checkpoint is taken), a checkpoint of it, a `.safetensors` file, a
             frozen `.pb` graph, or a TensorFlow checkpoint by any of its names.
+        verify: Read every value, and hold it against its checksum where the file has one.
 
     Raises:
-        UserError: There is nothing of the kind, or it is damaged.
+        UserError: There is nothing of the kind, or its names cannot be read.
     """
     try:
         file, source = _open(path)
     except OSError as error:
         raise UserError(f"cannot be read: {error.strerror}", where=str(path)) from error
-    return Listing(source=source, tensors=[file.entry(name) for name in file.names()])
+    entries = [file.entry(name) for name in file.names()]
+    return Listing(source=source, tensors=entries, damage=_damage(file, verify=verify))
+
+
+def _damage(file: TensorFile, *, verify: bool) -> UserError | None:
+    """Why the values cannot be read, though the names can."""
+    try:
+        if isinstance(file, TensorBundle):
+            file.check_data()
+        for name in file.names() if verify else ():
+            file.read(name)
+    except UserError as error:
+        return error
+    return None
 
 
 def _open(path: Path) -> tuple[TensorFile, str]:

@@ -20,6 +20,7 @@ from rich.progress import (
 )
 
 from jumar.errors import UserError
+from jumar.plain_text import plain_text
 
 REFRESH_SECONDS = 0.5
 """A bar that is redrawn at every step can cost more than the step."""
@@ -76,6 +77,7 @@ class Console:
         """Print a line, above the live display if there is one."""
         if self._silent:
             return
+        text = plain_text(text, keep="\n\t")
         if self._log is not None:
             # A full disk ends the run where something is lost by it; these lines are on the screen.
             with contextlib.suppress(OSError):

@@ -18,11 +18,10 @@ from jumar.data.records.tfrecord import masked
 from jumar.data.records.wire import encode_varint
 from jumar.errors import UserError
 from jumar.weights.bundle_entries import HEADER_KEY, BundleEntry, encode_entry, encode_header
-from jumar.weights.checkpoint_paths import INDEX, STATE, state_text
+from jumar.weights.checkpoint_paths import STATE, state_text, written_names
 from jumar.weights.index_table import build_table
 from jumar.weights.tensor_types import BOOL, ELEMENT_TYPES, STRING, Array, ElementType
 
-_DATA = ".data-00000-of-00001"
 _BY_DTYPE = {
     **{kind.stored: kind for kind in ELEMENT_TYPES.values() if kind.in_numpy},
     np.dtype(np.bool_): ELEMENT_TYPES[BOOL],
@@ -34,7 +33,7 @@ def write_bundle(prefix: Path, tensors: Mapping[str, Array]) -> None:
 
     Args:
         prefix: What the files' names begin with, for instance `exported/model.ckpt-120`. A
-            checkpoint of that name is replaced.
+            checkpoint of that name is replaced; `check_free` refuses that.
         tensors: Values by TensorFlow's names; they are asked for one at a time. Strings are
             arrays of bytes objects.
 
@@ -58,13 +57,13 @@ def write_bundle(prefix: Path, tensors: Mapping[str, Array]) -> None:
     def write_state(file: BinaryIO) -> None:
         file.write(state_text(prefix.name))
 
-    index = _named(prefix, INDEX)
+    data, index = (prefix.with_name(name) for name in written_names(prefix.name))
     beside: list[tuple[Path, Path]] = []
     made = not prefix.parent.exists()
     try:
         prefix.parent.mkdir(parents=True, exist_ok=True)
         for path, write in (
-            (_named(prefix, _DATA), write_data),
+            (data, write_data),
             (index, write_index),
             (prefix.with_name(STATE), write_state),
         ):
@@ -87,10 +86,6 @@ def write_bundle(prefix: Path, tensors: Mapping[str, Array]) -> None:
         if made:
             with contextlib.suppress(OSError):
                 prefix.parent.rmdir()  # where nothing could be written
-
-
-def _named(prefix: Path, suffix: str) -> Path:
-    return prefix.with_name(prefix.name + suffix)
 
 
 def _beside(path: Path) -> Path:

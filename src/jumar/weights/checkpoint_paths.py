@@ -41,6 +41,49 @@ def find_prefix(path: Path) -> Path:
         raise UserError(f"cannot be read: {error.strerror}", where=str(path)) from error
 
 
+def check_free(prefix: Path, *, ours: bool = False) -> None:
+    """That no checkpoint would be written over.
+
+    Args:
+        prefix: What the names of the new files begin with.
+        ours: The folder holds nothing but our exports: what one of them wrote may be replaced.
+
+    Raises:
+        UserError: A file of that prefix is there, or a `checkpoint` file that names others; also
+            those that would be left beside the new ones, such as a graph in `.meta`.
+    """
+    try:
+        names = sorted(path.name for path in _listed(prefix.parent))
+    except OSError as error:
+        raise UserError(f"cannot be read: {error.strerror}", where=str(prefix.parent)) from error
+    parts = [name for name in names if _prefix_of(name) == prefix.name]
+    if ours:
+        parts = [name for name in parts if name not in written_names(prefix.name)]
+    elif STATE in names:
+        parts.append(STATE)
+    if parts:
+        raise UserError(
+            f"a checkpoint is there already: {', '.join(parts)}",
+            where=str(prefix),
+            todo="Nothing was written. Name a prefix in a new folder with --out, or remove these "
+            "files first.",
+        )
+
+
+def written_names(name: str) -> tuple[str, str]:
+    """The files that a checkpoint written here consists of: its data, its index."""
+    return f"{name}.data-00000-of-00001", f"{name}{INDEX}"
+
+
+def _listed(folder: Path) -> list[Path]:
+    return list(folder.iterdir()) if folder.is_dir() else []
+
+
+def _prefix_of(name: str) -> str:
+    named = _PART.fullmatch(name)
+    return named[1] if named else ""
+
+
 def state_text(name: str) -> bytes:
     """The content of the `checkpoint` file beside a checkpoint of that name."""
     quoted = "".join(f"\\{letter}" if letter in '"\\' else letter for letter in name)

@@ -92,6 +92,35 @@ class TensorBundle:
                 todo=_COPY_AGAIN,
             ) from None
 
+    def check_data(self) -> None:
+        """That the data files are there and as long as the index needs them; reads none.
+
+        Raises:
+            UserError: One is missing or cut short.
+        """
+        ends: dict[int, tuple[int, str]] = {}
+        for key, entry in (*self._variables.items(), *self._parts.items()):
+            name = key if isinstance(key, str) else "a part of a variable"
+            if entry.size and entry.offset + entry.size > ends.get(entry.shard, (0, ""))[0]:
+                ends[entry.shard] = entry.offset + entry.size, name
+        for number, (end, name) in sorted(ends.items()):
+            try:
+                held = len(self._shard(name, number))
+            except ValueError as error:
+                raise UserError(
+                    f"cannot be read: {name}: {error}", where=str(self._index), todo=_COPY_AGAIN
+                ) from None
+            if held < end:
+                raise UserError(
+                    f"is cut short: it has {held:,} bytes, and '{name}' ends at byte {end:,}",
+                    where=str(self._shard_path(number)),
+                    todo=_COPY_AGAIN,
+                )
+
+    def _shard_path(self, number: int) -> Path:
+        suffix = f".data-{number:05d}-of-{self._shard_count:05d}"
+        return self.prefix.with_name(self.prefix.name + suffix)
+
     def _variable(self, name: str) -> BundleEntry:
         found = self._variables.get(name)
         if found is None:
@@ -162,8 +191,7 @@ class TensorBundle:
         if number not in self._shards:
             if number >= self._shard_count:
                 raise ValueError(f"it is in data file {number} of {self._shard_count}")
-            suffix = f".data-{number:05d}-of-{self._shard_count:05d}"
-            path = self.prefix.with_name(self.prefix.name + suffix)
+            path = self._shard_path(number)
             try:
                 size = path.stat().st_size
                 self._shards[number] = (

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jumar.data.records.wire import DELIMITED, VARINT, fields, varint
+from jumar.plain_text import plain_text
 
 Array = NDArray[Any]
 
@@ -142,8 +143,7 @@ def decode_shape(data: bytes, begin: int, end: int) -> tuple[int, ...]:
 
 def printable(name: bytes) -> str:
     """A tensor's name as text; what a terminal would obey instead of showing it is escaped."""
-    text = name.decode("utf-8", "backslashreplace")
-    return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
+    return plain_text(name.decode("utf-8", "backslashreplace"))
 
 
 def shape_text(shape: "tuple[int, ...] | list[int]") -> str:

@@ -13,6 +13,8 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Literal
 
+from jumar.plain_text import plain_text
+
 OUTPUT_LIMIT = 64 * 2**20
 """Bytes of output after which a program is ended: more is no log."""
 
@@ -67,7 +69,7 @@ class _Output:
         """The last lines; what is still written by a process that got away is not waited for."""
         self._thread.join(timeout=2.0)
         text = b"".join(list(self._chunks)).decode("utf-8", errors="replace")
-        return tuple(_plain(line) for line in text.replace("\r", "\n").splitlines())
+        return tuple(plain_text(line, keep="\t") for line in text.replace("\r", "\n").splitlines())
 
 
 def supervise(
@@ -168,8 +170,3 @@ def _leaving_on_signals() -> Generator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _plain(line: str) -> str:
-    """A line without control characters, which would act on the terminal of the reader."""
-    return "".join(sign if sign.isprintable() or sign == "\t" else "?" for sign in line)

@@ -4,6 +4,8 @@ import json
 from itertools import groupby
 from typing import Any
 
+from jumar.plain_text import plain_text
+
 LONGEST = 200
 """Letters of a text; names of kernels and lists of shapes have thousands."""
 
@@ -12,10 +14,7 @@ def plain(value: object, longest: int = LONGEST) -> str:
     """A text in one line; what would move or hide other letters is spelt out."""
     text = "" if value is None else str(value)
     shown = text[: longest + 1]
-    shown = "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
-        for letter in shown
-    )
+    shown = plain_text(shown)
     return shown if len(text) <= longest else f"{shown[: longest - 1]}…"
 
 

@@ -1,0 +1,77 @@
+"""What foreign files hold cannot command the terminal on which it is printed."""
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.numpy import save_file
+
+from jumar.plain_text import plain_text, print_plain
+from jumar.weights.bundle_writer import write_bundle
+from tests.cli.in_process import here
+
+HOSTILE = "conv\x1b[2J\x9b31m\u202egnp\u2028x"
+SPELT = "conv\\x1b[2J\\x9b31m\\u202egnp\\u2028x"
+
+
+def test_what_a_terminal_would_obey_is_spelt_out() -> None:
+    assert plain_text(HOSTILE) == SPELT
+    assert plain_text("a\r\n\tb\x7f\udc80\u200b") == "a\\r\\n\\tb\\x7f\\udc80\\u200b"
+
+
+@pytest.mark.parametrize(
+    "text", ["ünïcode", "权重/第一层", "全角\u3000空格", "a\u00a0b", "🙂", "\\x1b"]
+)
+def test_what_can_be_seen_stays(text: str) -> None:
+    assert plain_text(text) == text
+
+
+def test_lines_stay_lines_where_they_are_printed() -> None:
+    out = io.StringIO()
+    print_plain(f"one\n\t{HOSTILE}", out)
+    assert out.getvalue() == f"one\n\t{SPELT}\n"
+
+
+@given(text=st.text())
+def test_nothing_is_left_that_moves_or_hides_other_letters(text: str) -> None:
+    shown = plain_text(text, keep="\n")
+    assert all(letter.isprintable() or letter == "\n" or letter.isspace() for letter in shown)
+    assert not set(shown) & {chr(code) for code in (*range(10), *range(11, 32), *range(127, 160))}
+
+
+def assert_clean(text: str) -> None:
+    assert "\x1b" not in text
+    assert "\x9b" not in text
+    assert "\u202e" not in text
+    assert "\\x1b[2J" in text
+
+
+def test_names_in_weights_are_spelt_out_in_tables_and_errors(tmp_path: Path) -> None:
+    values = np.zeros((2, 2), np.float32)
+    save_file({HOSTILE: values}, tmp_path / "one.safetensors")
+    write_bundle(tmp_path / "two", {HOSTILE: values})
+    for file in ("one.safetensors", "two"):
+        assert_clean(here("weights", "show", file, cwd=tmp_path).out)
+    (tmp_path / "two.data-00000-of-00001").unlink()
+    assert_clean(here("weights", "show", "two", cwd=tmp_path, code=2).err)
+    options = ["--to", "tf1", "--recipe", "vqvae-mnist", "--out", "three"]
+    done = here("weights", "export", "one.safetensors", *options, cwd=tmp_path, code=2)
+    assert_clean(done.err)
+
+
+def test_names_of_files_are_spelt_out_in_errors(tmp_path: Path) -> None:
+    assert_clean(here("weights", "show", HOSTILE, cwd=tmp_path, code=2).err)
+    assert_clean(here("evaluate", HOSTILE, cwd=tmp_path, code=2).err)
+
+
+def test_names_of_files_are_spelt_out_where_they_are_reported(tmp_path: Path) -> None:
+    script = tmp_path / f"{HOSTILE}.py"
+    script.write_text("from npu_bridge.npu_init import *\nx = NPURunConfig(no_such=1)\n")
+    assert_clean(here("port", "lint", str(script), cwd=tmp_path, code=1).out)
+    lists = tmp_path / f"{HOSTILE}.json"
+    lists.write_text('{"black-list": {"to-add": ["Conv2D\\u001b[2J"]}}')
+    done = here("precision", "lint", str(lists), cwd=tmp_path, code=1)
+    assert_clean(done.out)

@@ -253,6 +253,11 @@ def test_free_memory_is_part_of_all_memory() -> None:
         RuntimeError("alloc device memory failed, runtime result = 207001[FUNC:ReportCallError]"),
         RuntimeError("CUDNN_STATUS_ALLOC_FAILED"),
         RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried"),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: not enough memory: you tried"),
+        RuntimeError("Storage size calculation overflowed with sizes=[4000000000, 4000000000]"),
+        RuntimeError("Caught _ArrayMemoryError in DataLoader worker process 0.\nOriginal"),
+        RuntimeError("unable to mmap 512 bytes from file </torch_1>: Cannot allocate memory (12)"),
+        ValueError("Maximum allowed dimension exceeded"),
     ],
 )
 def test_memory_that_ran_out_is_recognised_on_every_device(error: BaseException) -> None:

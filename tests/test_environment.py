@@ -26,7 +26,6 @@ from jumar.environment import (
     check,
     inspect_environment,
     npu_driver_version,
-    usable_cores,
 )
 
 
@@ -112,20 +111,6 @@ def test_what_cannot_be_found_is_none_and_the_rest_is_still_there(
     assert all(storage.free_bytes is None for storage in found.storage)
     assert found.versions["torch"] == torch.__version__
     assert isinstance(check(found), list)
-
-
-def test_usable_cores_are_those_of_the_affinity_or_fewer() -> None:
-    assert 1 <= usable_cores() <= (os.cpu_count() or 1)
-
-
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs Linux")
-def test_cores_that_the_process_may_not_use_are_not_counted() -> None:
-    allowed = os.sched_getaffinity(0)
-    try:
-        os.sched_setaffinity(0, {min(allowed)})
-        assert usable_cores() == 1
-    finally:
-        os.sched_setaffinity(0, allowed)
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,14 @@
 
 import os
 import platform
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jumar import host
+from jumar.errors import UserError
 
 MIB = 2**20
 
@@ -66,3 +69,41 @@ def test_limits_of_the_first_version_are_found_below_their_controller(
     }
     system(tmp_path, files, monkeypatch)
     assert host.memory_bytes() == (0, 512 * MIB)
+
+
+def test_usable_cores_are_those_of_the_affinity_or_fewer() -> None:
+    assert 1 <= host.usable_cores() <= (os.cpu_count() or 1)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs Linux")
+def test_cores_that_the_process_may_not_use_are_not_counted() -> None:
+    allowed = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(allowed)})
+        assert host.usable_cores() == 1
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+@pytest.mark.parametrize("what", ["processes", "threads"])
+def test_as_many_as_cores_and_memory_bear_are_taken_and_no_more(
+    what: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system(tmp_path, {}, monkeypatch)  # or the limit would change with what else runs
+    most = min(64, host.PER_CORE * host.usable_cores())
+    assert host.checked_count(most, what, "--jobs") == most
+    with pytest.raises(UserError, match=rf"--jobs: 100000 {what}") as refused:
+        host.checked_count(100_000, what, "--jobs")
+    number = int(re.findall(r"At most (\d+) here", str(refused.value))[0])
+    assert host.checked_count(number, what, "--jobs") == number
+    with pytest.raises(UserError):
+        host.checked_count(number + 1, what, "--jobs")
+
+
+def test_processes_need_memory_each_and_threads_do_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system(tmp_path, {"proc/meminfo": "MemAvailable:  262144 kB\n"}, monkeypatch)
+    with pytest.raises(UserError, match="At most 4 here: 64 MiB of free memory for each"):
+        host.checked_count(5, "processes", "data.workers")
+    assert host.checked_count(5, "threads", "threads.intra_op") == 5

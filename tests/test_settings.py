@@ -1,3 +1,4 @@
+import math
 from dataclasses import dataclass
 
 import pytest
@@ -61,6 +62,12 @@ def test_assignments_change_fields_and_the_last_one_wins() -> None:
         ("count=many", "a whole number"),
         ("count=1.5", "a whole number"),
         ("inner.rate=nan", "a number"),
+        ("inner.rate=1e400", "a number"),
+        ("inner.rate=10**400", "a number"),
+        ("inner.rate=0**-1", "a number"),
+        ("inner.rate=-8**0.5", "a number"),
+        ("count=3000000000", "Allowed: .* to 2147483647"),
+        (f"count={'9' * 5000}", r"a whole number, not '9{40}\.\.\.'"),
         ("inner.rate=2", "Allowed: 0 to 1"),
         ("inner.kind=gren", "Did you mean 'green'"),
         ("inner.sizes=1,0", "1 or more"),
@@ -92,6 +99,18 @@ def test_a_value_as_shown_is_a_value_as_set(count: int, sizes: tuple[int, ...]) 
     settings = Outer(count=count, inner=Inner(sizes=sizes))
     texts = {row.path: value_text(row.value) for row in describe(settings)}
     assert override(Outer(), [f"{path}={text}" for path, text in texts.items()]) == settings
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 10**400])
+def test_a_json_number_that_is_not_finite_is_refused_where_no_limit_is_declared(
+    value: float,
+) -> None:
+    @dataclass(frozen=True)
+    class Free:
+        rate: float = setting(0.1, "a rate")
+
+    with pytest.raises(UserError, match=r"'rate' cannot be -?(nan|inf)\n  Allowed: finite numbers"):
+        checked(from_json(Free(), {"rate": value}, where="recipe.json"))
 
 
 def test_a_json_field_that_is_unknown_or_of_another_type_is_named() -> None:

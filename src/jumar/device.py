@@ -42,9 +42,13 @@ _BACKENDS: Mapping[Kind, str] = {"cpu": "gloo", "cuda": "nccl", "npu": "hccl"}
 # The last two come from CANN below torch_npu's own allocator: its error code, and what its runtime
 # returns, which is only a number unless the words before it are read too.
 _OUT_OF_MEMORY = re.compile(
-    r"out of memory|DefaultCPUAllocator: can't allocate memory|CU(BLAS|DNN)_STATUS_ALLOC_FAILED"
-    r"|\bEL0004\b|(result = |error code is )207001\b"
+    r"out of memory|DefaultCPUAllocator: (can't allocate|not enough) memory"
+    r"|CU(BLAS|DNN)_STATUS_ALLOC_FAILED|\bEL0004\b|(result = |error code is )207001\b"
+    # Bytes beyond 63 bits, a worker's MemoryError as the loader repeats it, and shared memory.
+    r"|Storage size calculation overflowed|numel: integer multiplication overflow"
+    r"|Unable to allocate .* for an array|Caught \w*MemoryError|Cannot allocate memory"
 )
+_TOO_LARGE_FOR_NUMPY = re.compile("array is too big|Maximum allowed dimension exceeded")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,6 +250,8 @@ def is_out_of_memory(error: BaseException) -> bool:
     """
     if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
         return True
+    if isinstance(error, ValueError):
+        return bool(_TOO_LARGE_FOR_NUMPY.search(str(error)))
     return isinstance(error, RuntimeError) and bool(_OUT_OF_MEMORY.search(str(error)))
 
 
@@ -395,14 +401,15 @@ def set_threads(intra_op: int | None = None, inter_op: int | None = None) -> Non
     """Set the CPU threads within one operator and between operators; None leaves them alone.
 
     Raises:
-        UserError: The inter-op pool of this process already runs with another size.
+        UserError: More than this machine bears, or the inter-op pool of this process already runs
+            with another size.
     """
     if intra_op is not None:
-        torch.set_num_threads(intra_op)
+        torch.set_num_threads(host.checked_count(intra_op, "threads", "threads.intra_op"))
     if inter_op is None or inter_op == torch.get_num_interop_threads():
         return
     try:
-        torch.set_num_interop_threads(inter_op)
+        torch.set_num_interop_threads(host.checked_count(inter_op, "threads", "threads.inter_op"))
     except RuntimeError as error:
         raise UserError(
             f"the inter-op threads of this process are fixed at {torch.get_num_interop_threads()}, "

@@ -5,7 +5,6 @@ found out is None.
 """
 
 import importlib.metadata
-import math
 import os
 import platform
 import re
@@ -31,7 +30,7 @@ from jumar.device import (
     npu_package_version,
     npu_pairing_fault,
 )
-from jumar.host import cgroup_values, processor_name
+from jumar.host import processor_name, usable_cores
 
 T = TypeVar("T")
 
@@ -199,20 +198,6 @@ def check(environment: Environment) -> list[Finding]:
             findings.append(Finding("note", what, package.how_to_get))
     order = ("error", "warning", "note")
     return sorted(findings, key=lambda finding: order.index(finding.level))
-
-
-def usable_cores() -> int:
-    """Cores that this process may use: its affinity, and the container's share of time."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
-    quotas = [text.split() for text in cgroup_values("cpu.max")]
-    periods = cgroup_values("cpu.cfs_period_us")
-    quotas += [list(pair) for pair in zip(cgroup_values("cpu.cfs_quota_us"), periods, strict=False)]
-    for quota in quotas:
-        # `max` and -1 mean no limit.
-        if len(quota) == 2 and all(text.isdigit() for text in quota):
-            cores = min(cores, math.ceil(int(quota[0]) / int(quota[1])))
-    return max(cores, 1)
 
 
 def cann_version(home: Path) -> str | None:

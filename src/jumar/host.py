@@ -3,14 +3,25 @@
 Read from what Linux says in files; elsewhere as much of it as Python knows.
 """
 
+import math
 import os
 import platform
 import re
 import sys
 from pathlib import Path
+from typing import Literal
+
+from jumar.errors import UserError
 
 SYSTEM = Path("/")
 """Below it lie `proc` and `sys`."""
+PER_CORE = 4
+"""Processes or threads that may share a core: some wait for files while others compute; beyond,
+they only take each other's turns and memory."""
+PROCESSES_ANYWHERE, THREADS_ANYWHERE = 64, 256
+"""As many as any machine bears, so that a run of a server can be evaluated on a laptop."""
+LEAST_BYTES_EACH = 64 << 20
+"""What a process of Python with torch takes for itself, besides what it shares with its parent."""
 
 
 def processor_name() -> str:
@@ -59,6 +70,48 @@ def memory_bytes() -> tuple[int, int]:
         taken = int(used[0]) - (int(cache[1]) if cache else 0) if used else 0
         free = min(free, limit - max(taken, 0))
     return max(free, 0), total
+
+
+def usable_cores() -> int:
+    """Cores that this process may use: its affinity, and the container's share of time."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    quotas = [text.split() for text in cgroup_values("cpu.max")]
+    periods = cgroup_values("cpu.cfs_period_us")
+    quotas += [list(pair) for pair in zip(cgroup_values("cpu.cfs_quota_us"), periods, strict=False)]
+    for quota in quotas:
+        # `max` and -1 mean no limit.
+        if len(quota) == 2 and all(text.isdigit() for text in quota):
+            cores = min(cores, math.ceil(int(quota[0]) / int(quota[1])))
+    return max(cores, 1)
+
+
+def checked_count(count: int, what: Literal["processes", "threads"], where: str) -> int:
+    """The same number of processes or threads, where this machine can bear it.
+
+    100,000 of them take a machine's memory before the first one has done anything.
+
+    Args:
+        count: How many are asked for.
+        what: Processes have memory of their own, threads share it.
+        where: The option or field, for the message.
+
+    Raises:
+        UserError: More than cores and memory allow, with the number that they do.
+    """
+    anywhere = PROCESSES_ANYWHERE if what == "processes" else THREADS_ANYWHERE
+    most = max(anywhere, PER_CORE * usable_cores())
+    limit = f"{PER_CORE} for each usable core, and {anywhere} on any machine"
+    fitting = max(1, memory_bytes()[0] // LEAST_BYTES_EACH)
+    if what == "processes" and fitting < most:
+        most, limit = fitting, f"{LEAST_BYTES_EACH >> 20} MiB of free memory for each"
+    if count > most:
+        raise UserError(
+            f"{count} {what} are more than this machine bears",
+            where=where,
+            todo=f"At most {most} here: {limit}.",
+        )
+    return count
 
 
 def cgroup_values(*names: str) -> list[str]:

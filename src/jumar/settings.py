@@ -8,6 +8,7 @@ value, what is allowed, and the nearest name.
 
 import dataclasses
 import math
+import sys
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,11 @@ from functools import cache
 from typing import Any, TypeVar
 
 from jumar.errors import UserError, nearest, unknown_name
+
+LARGEST_WHOLE = 2**31 - 1
+"""Of a field that declares no maximum: beyond, nothing here has so many, and sizes overflow."""
+_LONGEST_NUMBER = 40
+"""Digits of a number that a message repeats."""
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -38,7 +44,8 @@ def setting(
         unit: For instance `px`, `epochs`, `samples per rank`.
         choices: The allowed strings, of a tuple those of each item; empty for any.
         minimum: Smallest allowed number.
-        maximum: Largest allowed number.
+        maximum: Largest allowed number; None for `LARGEST_WHOLE` of whole numbers, and for no
+            limit of others, which must be finite.
     """
     metadata = {
         "meaning": meaning,
@@ -208,10 +215,10 @@ def _parse(kind: Any, text: str, path: str, where: str) -> Any:
     elif kind in (int, float):
         try:
             return int(text.replace("_", ""), 10) if kind is int else _finite_float(text)
-        except ValueError:
-            pass
+        except (ValueError, ArithmeticError, TypeError):
+            pass  # ArithmeticError: 0**-1 and 10**999; TypeError: (-8)**0.5 is complex
     raise UserError(
-        f"'{path}' takes {_type_name(kind)}, not '{text}'",
+        f"'{path}' takes {_type_name(kind)}, not '{_short(text)}'",
         where=where,
         todo=f"For instance: {path}={_example(kind)}",
     )
@@ -240,12 +247,12 @@ def _from_json_value(kind: Any, value: Any, path: str, where: str) -> Any:
         items = typing.cast("list[Any]", value)
         return tuple(_from_json_value(inner, item, path, where) for item in items)
     if kind is float and isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
+        return float(value) if abs(value) <= sys.float_info.max else math.inf
     if kind is int and isinstance(value, int) and not isinstance(value, bool):
         return value
     if kind in (bool, str) and isinstance(value, kind):
         return value
-    raise UserError(f"'{path}' takes {_type_name(kind)}, not {value!r}", where=where)
+    raise UserError(f"'{path}' takes {_type_name(kind)}, not {_short(repr(value))}", where=where)
 
 
 def _check(settings: Any, prefix: str, where: str) -> None:
@@ -267,29 +274,59 @@ def _check(settings: Any, prefix: str, where: str) -> None:
                 where=where,
                 todo=f"{hint}Allowed: {', '.join(choices)}.",
             )
-        low, high = field.metadata.get("minimum"), field.metadata.get("maximum")
         for number in parts:
-            if isinstance(number, (int, float)) and (
-                (low is not None and number < low) or (high is not None and number > high)
-            ):
-                raise UserError(
-                    f"'{path}' cannot be {number}", where=where, todo=f"Allowed: {_allowed(field)}."
-                )
+            if not isinstance(number, (int, float)):
+                continue
+            declared = (field.metadata.get("minimum"), field.metadata.get("maximum"))
+            # Declared limits are said as they stand; the general one only where it is passed.
+            for limits in (declared, _general_limits(number, *declared)):
+                if not _is_within(number, *limits):
+                    raise UserError(
+                        f"'{path}' cannot be {_short(str(number))}",
+                        where=where,
+                        todo=f"Allowed: {_range(*limits) or 'finite numbers'}.",
+                    )
     rule = getattr(settings, "check", None)
     if callable(rule):
         rule()
+
+
+def _general_limits(
+    number: float, low: float | None, high: float | None
+) -> tuple[float | None, float | None]:
+    """The limits of a field, with those of every whole number where it declares none."""
+    if not isinstance(number, int):
+        return low, high
+    return -LARGEST_WHOLE if low is None else low, LARGEST_WHOLE if high is None else high
+
+
+def _is_within(number: float, low: float | None, high: float | None) -> bool:
+    if isinstance(number, float) and not math.isfinite(number):
+        return False  # NaN is neither below a minimum nor above a maximum
+    return (low is None or number >= low) and (high is None or number <= high)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_NUMBER else f"{text[:_LONGEST_NUMBER]}..."
 
 
 def _allowed(field: "dataclasses.Field[Any]") -> str:
     choices = field.metadata.get("choices", ())
     if choices:
         return ", ".join(choices)
-    low, high = field.metadata.get("minimum"), field.metadata.get("maximum")
+    return _range(field.metadata.get("minimum"), field.metadata.get("maximum"))
+
+
+def _range(low: float | None, high: float | None) -> str:
     if low is not None and high is not None:
-        return f"{low:g} to {high:g}"
+        return f"{_number(low)} to {_number(high)}"
     if low is not None:
-        return f"{low:g} or more"
-    return f"{high:g} or less" if high is not None else ""
+        return f"{_number(low)} or more"
+    return f"{_number(high)} or less" if high is not None else ""
+
+
+def _number(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:g}"
 
 
 @cache

@@ -1,3 +1,4 @@
+import re
 from fractions import Fraction
 
 import pytest
@@ -99,3 +100,19 @@ def test_due_after_every_n_steps_and_after_the_last_and_never_at_zero(
     due = [finished for finished in range(total + 1) if is_due(finished, every, total)]
     expected = set(range(every, total + 1, every)) if every else set()
     assert due == sorted(expected | {total})
+
+
+@pytest.mark.parametrize("text", [f"{10**20}ep", f"{2**53 + 1}it", f"{'9' * 5000}it", f"{10**12}h"])
+def test_a_duration_that_cannot_be_counted_is_refused_with_one_that_can(text: str) -> None:
+    with pytest.raises(UserError) as refused:
+        parse_duration(text, "training.duration")
+    assert len(str(refused.value)) < 300
+    (longest,) = re.findall(r"At most (\S+)\.$", str(refused.value))
+    assert parse_duration(longest).amount > 0
+
+
+def test_epochs_that_together_have_too_many_steps_are_refused_with_those_that_fit() -> None:
+    with pytest.raises(UserError) as refused:
+        parse_duration(f"{10**9}ep").steps(10**9, None)
+    longest = re.findall(r"At most (\S+) here", str(refused.value))[0]
+    assert parse_duration(longest).steps(10**9, None) == 9007199 * 10**9

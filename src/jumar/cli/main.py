@@ -11,7 +11,7 @@ from cyclopts import App, CycloptsError
 from rich.console import Console
 
 from jumar import __version__
-from jumar.cli import ctrl_c
+from jumar.cli import ctrl_c, last_resort
 from jumar.errors import EXIT_CODE, UserError
 from jumar.plain_text import print_plain
 
@@ -42,7 +42,9 @@ def run(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave the process with its exit code.
 
     Errors that the user can mend are printed without a traceback, with exit code 2; Ctrl-C
-    outside of training leaves with 130; a reader of our output that went away with 141.
+    outside of training leaves with 130; a reader of our output that went away with 141. What the
+    system refuses (a path, memory, a full disk) is such an error too; a defect keeps its traceback
+    under one line that says what happened, with exit code 1.
     """
     tokens = list(sys.argv[1:] if arguments is None else arguments)
     with ctrl_c.noting_ctrl_c() as interruptions:
@@ -60,15 +62,18 @@ def run(arguments: Sequence[str] | None = None) -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = 141
         except Exception as error:
-            code = ctrl_c.EXIT_CODE if interruptions else _say(error)
+            code = ctrl_c.EXIT_CODE if interruptions else _say(error, tokens)
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _say(error: Exception) -> int:
+def _say(error: Exception, tokens: Sequence[str]) -> int:
     """Print an error that the user can mend; one of the command line itself is printed already."""
-    if isinstance(error, UserError):
-        sys.stdout.flush()
-        print_plain(f"jumar: {error}", sys.stderr)
-    elif not isinstance(error, CycloptsError):
+    if isinstance(error, CycloptsError):
+        return EXIT_CODE
+    told = error if isinstance(error, UserError) else last_resort.mendable(error, tokens)
+    sys.stdout.flush()
+    if told is None:
+        sys.stderr.write(f"{last_resort.headline(error, tokens)}\n")
         raise error
+    print_plain(f"jumar: {told}", sys.stderr)
     return EXIT_CODE

@@ -10,8 +10,13 @@ from jumar.errors import UserError
 
 EXAMPLES = "Write for instance 500it (steps), 3ep (epochs), 10% (of all steps), 90s, 30min or 2h."
 
+_MOST_DIGITS = 40
 _FORM = re.compile(r"([0-9][0-9_]*(?:\.[0-9]+)?)\s*(it|ep|%|s|min|h)", re.ASCII)
 _SECONDS = {"s": 1, "min": 60, "h": 3600}
+MOST_STEPS = 2**53
+"""Beyond, a schedule, which computes in floats, cannot tell one step from the next."""
+_MOST = {"it": MOST_STEPS, "ep": 10**9, "%": 10**9, "s": 10**11, "min": 10**9, "h": 10**9}
+"""Of each unit: centuries of training, and for a schedule many times the length of its run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +49,8 @@ class Duration:
             The number of steps, or None for a length on the clock.
 
         Raises:
-            UserError: A share of the whole where the whole has no number of steps.
+            UserError: A share of the whole where the whole has no number of steps, or more steps
+                than can be counted.
         """
         if self.unit in _SECONDS:
             return None
@@ -59,6 +65,11 @@ class Duration:
             )
         else:
             exact = self.amount * total_steps / 100
+        if exact > MOST_STEPS:
+            raise UserError(
+                f"'{self}' is {int(exact)} steps, more than can be counted",
+                todo=f"At most {MOST_STEPS // steps_per_epoch}ep here.",
+            )
         return max(int(exact), 1 if exact > 0 else 0)
 
 
@@ -76,7 +87,13 @@ def parse_duration(text: str, field: str = "") -> Duration:
     found = _FORM.fullmatch(text.strip())
     if found is None:
         raise UserError(f"'{text}' is not a duration", where=field, todo=EXAMPLES)
-    amount = Fraction(found[1].replace("_", ""))
+    most = _MOST[found[2]]
+    digits = found[1].replace("_", "")
+    # By its length first: Python reads no number of more than 4,300 digits.
+    if len(digits) > _MOST_DIGITS or Fraction(digits) > most:
+        short = text if len(text) <= _MOST_DIGITS else f"{text[:_MOST_DIGITS]}..."
+        raise UserError(f"'{short}' is too long", where=field, todo=f"At most {most}{found[2]}.")
+    amount = Fraction(digits)
     if found[2] == "it" and amount.denominator != 1:
         raise UserError(f"'{text}' is not a whole number of steps", where=field, todo=EXAMPLES)
     return Duration(amount=amount, unit=found[2])

@@ -9,7 +9,6 @@ main process decides when to stop, and needs the workers until then.
 
 import atexit
 import gc
-import os
 import signal
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -28,6 +27,7 @@ from jumar.data.loading.sampler import batch_keys, evaluation_keys, steps_per_ep
 from jumar.data.loading.shared_batches import BatchPacker, BatchUnpacker, PackedBatch
 from jumar.data.samples import Batch, Fault, SampleKey, SampleSet
 from jumar.errors import UserError
+from jumar.host import checked_count, usable_cores
 
 MOST_WORKERS = 16
 """Of one rank, when chosen by us; more rarely help and each takes memory."""
@@ -60,10 +60,16 @@ def resolve_workers(requested: int, *, local_world: int, on_cpu: bool) -> int:
         local_world: Ranks on this machine, which share its cores.
         on_cpu: Whether the model computes on the same cores. Then one worker for each 16 cores
             is enough, and none is better than taking the only core.
+
+    Raises:
+        UserError: More than this machine bears.
     """
     if requested >= 0:
+        checked_count(
+            requested * max(1, local_world), "processes", "data.workers of all ranks here"
+        )
         return requested
-    cores = max(1, _usable_cores() // max(1, local_world))
+    cores = max(1, usable_cores() // max(1, local_world))
     if on_cpu:
         return 0 if cores == 1 else max(1, cores // 16)
     return min(cores, MOST_WORKERS)
@@ -317,9 +323,3 @@ def _worker_death(processes: Sequence[BaseProcess]) -> UserError | None:
 
 def _as_it_is(parcel: Any) -> Any:
     return parcel
-
-
-def _usable_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

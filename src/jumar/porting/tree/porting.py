@@ -1,7 +1,6 @@
 """A whole tree through the rules: in processes where it is large, in the order of its paths."""
 
 import ast
-import os
 import re
 import warnings
 from dataclasses import replace
@@ -9,6 +8,7 @@ from pathlib import Path
 
 from jumar import __version__
 from jumar.errors import UserError, nearest
+from jumar.host import usable_cores
 from jumar.porting.edits import FileReport, Finding, Place, Text, TreeReport
 from jumar.porting.options import PortOptions
 from jumar.porting.python2.conversion import to_python3
@@ -50,7 +50,7 @@ def port_tree(root: Path, options: PortOptions, *, jobs: int | None = None) -> T
     # forked from this one have them loaded.
     rule_index(options.source, options.minimal)
     port = ScriptPort(base if base.is_dir() else base.parent, options)
-    wanted = jobs or _processors()
+    wanted = jobs or usable_cores()
     small = sum(scripts.values()) <= SMALL_TREE and (jobs is None or jobs == 1)
     if small:
         reports = {path: port(path) for path in scripts}
@@ -160,10 +160,6 @@ def _no_script(root: Path, entries: tuple[Entry, ...]) -> UserError:
         where=str(root),
         todo=todo,
     )
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _read(place: Path) -> bytes:

@@ -1,0 +1,86 @@
+"""Errors that nobody caught: which of them the user can mend, and what is said of the others."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import jumar
+from jumar import paths
+from jumar.errors import UserError
+
+_PACKAGE = Path(jumar.__file__).resolve().parent
+
+_LESS_MEMORY = {
+    "generate": "Lower --batch, or take a --device with more memory.",
+    "denoise": "Denoise in tiles: --set model.tile=256, or smaller; or take smaller pictures.",
+    "predict": "Take smaller pictures or shorter clips, or a --device with more memory.",
+    "data": "Lower --workers, or take smaller pictures.",
+    "port": "Lower --jobs.",
+    "profile": "Name fewer files at once.",
+    "weights": "The file is larger than this machine's memory.",
+}
+_LESS_TRAINING = (
+    "Lower data.batch_size (or keep it and set training.micro_batch_size), data.image_size, "
+    "data.workers, or the size of the network (fields of `model`)."
+)
+
+
+def mendable(error: Exception, tokens: Sequence[str] = ()) -> UserError | None:
+    """What the user is told of an error from the system; None for a defect of ours.
+
+    Args:
+        error: What was raised.
+        tokens: The command line, from which the fields to lower are read.
+    """
+    if _is_out_of_memory(error):
+        return _out_of_memory(error, tokens)
+    if not isinstance(error, OSError):
+        return None
+    name = error.filename2 or error.filename
+    if isinstance(name, bytes):
+        name = name.decode(errors="surrogateescape")
+    if isinstance(name, str):
+        # A path of the user's is the user's to mend. A file that is missing inside the package or
+        # among the installed packages is a broken installation or a defect, whose traceback says
+        # who looked for it.
+        return None if _is_installed(Path(name)) else paths.unreadable(name, error)
+    # Without a path most errors are defects (a closed file, a connection of our own); what disk
+    # and limits refuse is not, and a write to an open file names no path.
+    if not paths.is_of_the_machine(error):
+        return None
+    return UserError(f"the system refuses: {paths.reason(error)}", todo=paths.remedy(error, Path()))
+
+
+def headline(error: BaseException, tokens: Sequence[str] = ()) -> str:
+    """One line for a defect, before its traceback."""
+    said = (str(error).strip() or "no message").splitlines()[0][:300]
+    whose = "a defect of jumar"
+    if any(each.split("=")[0] == "--import" for each in tokens):
+        whose += ", or of a module named by --import"
+    name = type(error).__name__
+    return f"jumar: internal error: {name}: {said} ({whose}; please report it with what follows)"
+
+
+def _is_installed(path: Path) -> bool:
+    place = path.absolute()
+    return place.is_relative_to(_PACKAGE) or "site-packages" in place.parts
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == 12):
+        return True
+    if "torch" not in sys.modules:
+        return False  # commands without torch stay without it
+    from jumar.device import is_out_of_memory
+
+    return is_out_of_memory(error)
+
+
+def _out_of_memory(error: Exception, tokens: Sequence[str]) -> UserError:
+    said = (str(error).strip() or "").splitlines()
+    detail = f": {said[-1].strip()[:200]}" if said else ""
+    given = [token for token in tokens if "=" in token and token.split("=")[0].count(".") >= 1]
+    todo = _LESS_MEMORY.get(tokens[0] if tokens else "", _LESS_TRAINING)
+    if given:
+        todo += f"\n  Given were: {', '.join(given)}"
+    return UserError(f"there is not enough memory{detail}", todo=todo)

@@ -1,0 +1,195 @@
+"""Paths that users give: the one place where they are looked at, opened and made.
+
+Python's own checks answer a folder that may not be entered with an exception in one release and
+with False in another, a circle of links with False, and a name of 300 characters with an exception.
+Here a check says True or False only where the file system knows; everything else is a `UserError`
+with the path and the system's reason.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+from jumar.errors import UserError, nearest
+
+Kind = Literal["file", "folder", "file or folder"]
+
+_ABSENT = (errno.ENOENT, errno.ENOTDIR)
+
+_REMEDIES = {
+    errno.ENOSPC: "Free some space on that disk, or choose another.",
+    errno.EDQUOT: "Your quota on that disk is used up: delete something, or choose another disk.",
+    errno.EROFS: "Choose a place on a disk that may be written to.",
+    errno.EFBIG: "The file would be larger than the file system or `ulimit -f` allows.",
+    errno.EIO: "The disk or the network behind it fails; the kernel's log (dmesg) says more.",
+    errno.EMFILE: "Allow this process more open files: ulimit -n 4096",
+    errno.ENFILE: "The whole system has too many files open: close other programs.",
+    errno.ELOOP: "Links there lead in a circle; `ls -l` shows where they point.",
+    errno.EISDIR: "It is a folder: name a file.",
+    errno.EAGAIN: "The system starts no more processes or threads: see ulimit -u, take fewer.",
+}
+_OF_THE_MACHINE = {*_REMEDIES, errno.ENAMETOOLONG, errno.ENOMEM} - {errno.EISDIR}
+"""Errors with which the system refuses a program without a defect, even where it names no file."""
+
+
+def exists(path: Path) -> bool:
+    """Whether there is anything, links followed.
+
+    Raises:
+        UserError: The file system does not say: no permission, a name too long, a circle of links.
+    """
+    return _mode(path) is not None
+
+
+def is_file(path: Path) -> bool:
+    """Whether it is a regular file, links followed; raises as `exists`."""
+    mode = _mode(path)
+    return mode is not None and stat.S_ISREG(mode)
+
+
+def is_folder(path: Path) -> bool:
+    """Whether it is a folder, links followed; raises as `exists`."""
+    mode = _mode(path)
+    return mode is not None and stat.S_ISDIR(mode)
+
+
+def open_to_read(path: Path) -> BinaryIO:
+    """Open a file's bytes.
+
+    Raises:
+        UserError: It cannot be opened, or is no regular file: a pipe that nobody writes to would
+            be waited for without end.
+    """
+    mode = _mode(path)
+    if mode is None:
+        raise missing(path, "file")
+    if not stat.S_ISREG(mode):
+        raise UserError(f"it is {_kind_of(mode)}, not a file", where=str(path))
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder with the folders above it; one that is there already is kept.
+
+    Raises:
+        UserError: It cannot be made, or something else is there.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+def missing(path: Path, kind: Kind = "file or folder") -> UserError:
+    """The error for a path at which nothing is, with the nearest name that is there."""
+    return UserError(f"there is no such {kind}", where=str(path), todo=_nearest_to(path))
+
+
+def unreadable(path: Path | str, error: OSError) -> UserError:
+    """The error for a path that cannot be looked at or read, with the system's reason."""
+    if error.errno in _ABSENT:
+        return missing(Path(path))
+    return _refused("cannot be read", Path(path), error)
+
+
+def unwritable(path: Path | str, error: OSError, *, todo: str = "") -> UserError:
+    """The error for a path that cannot be written, with the system's reason.
+
+    Args:
+        path: What was to be written.
+        error: What the system said.
+        todo: What to do, in place of what follows from the reason.
+    """
+    return _refused("cannot be written", Path(path), error, todo)
+
+
+def reason(error: BaseException) -> str:
+    """What the system said, without number and path."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error) or type(error).__name__
+
+
+def remedy(error: BaseException, path: Path) -> str:
+    """What can be done about a path that the system refuses; empty where nothing is known."""
+    number = error.errno if isinstance(error, OSError) else None
+    if number in (errno.EACCES, errno.EPERM):
+        return _locked_part(path)
+    if number == errno.ENAMETOOLONG:
+        longest = max((len(os.fsencode(part)) for part in path.parts), default=0)
+        return f"Its longest name has {longest} bytes; most file systems take 255, and 4095 in all."
+    if number == errno.ENOENT:
+        return "The file system there takes no new files, or a folder of the path was deleted."
+    if number in (errno.ENOTDIR, errno.EEXIST):
+        part = next((each for each in (path, *path.parents) if _is_other_than_a_folder(each)), path)
+        return f"{part} is no folder."
+    return _REMEDIES.get(number or 0, "")
+
+
+def is_of_the_machine(error: OSError) -> bool:
+    """Whether disk, limits or links made the system refuse, whatever the program did."""
+    return error.errno in _OF_THE_MACHINE
+
+
+def _refused(what: str, path: Path, error: OSError, todo: str = "") -> UserError:
+    return UserError(f"{what}: {reason(error)}", where=str(path), todo=todo or remedy(error, path))
+
+
+def _mode(path: Path) -> int | None:
+    """The mode of what a path leads to, or None where nothing is."""
+    try:
+        return path.stat().st_mode
+    except OSError as error:
+        if error.errno in _ABSENT:
+            return None
+        raise unreadable(path, error) from error
+    except ValueError as error:  # a null character
+        raise UserError(f"is no path: {error}", where=repr(str(path))) from error
+
+
+def _kind_of(mode: int) -> str:
+    kinds: list[tuple[Callable[[int], bool], str]] = [
+        (stat.S_ISDIR, "a folder"),
+        (stat.S_ISFIFO, "a pipe"),
+        (stat.S_ISSOCK, "a socket"),
+    ]
+    return next((name for is_kind, name in kinds if is_kind(mode)), "a device")
+
+
+def _nearest_to(path: Path) -> str:
+    """Where the path ends to be, and what is called nearly so there."""
+    try:
+        if path.is_symlink():
+            return f"It is a link to {path.readlink()}, which does not exist."
+        parent = next((each for each in path.parents if os.path.lexists(each)), Path())
+        names = [each.name for each in parent.iterdir()]
+    except NotADirectoryError:
+        return f"{parent} is a file, so nothing can be below it."
+    except (OSError, ValueError):
+        return ""
+    wanted = path.parts[len(parent.parts)] if len(path.parts) > len(parent.parts) else path.name
+    close = nearest(wanted, names)
+    missing_folder = f"There is no {parent / wanted}. " if parent / wanted != path else ""
+    return f"{missing_folder}Did you mean {parent / close}?" if close else missing_folder.strip()
+
+
+def _locked_part(path: Path) -> str:
+    """Which part of a path keeps this user out."""
+    for folder in reversed(path.absolute().parents):
+        if not os.access(folder, os.X_OK):
+            return f"This user may not enter {folder}."
+    there = next((each for each in (path, *path.parents) if os.path.lexists(each)), path)
+    return f"See who may read and write: ls -ld {there}"
+
+
+def _is_other_than_a_folder(path: Path) -> bool:
+    try:
+        return not stat.S_ISDIR(path.stat().st_mode)
+    except OSError:
+        return False

@@ -20,6 +20,7 @@ PER_CORE = 4
 they only take each other's turns and memory."""
 PROCESSES_ANYWHERE, THREADS_ANYWHERE = 64, 256
 """As many as any machine bears, so that a run of a server can be evaluated on a laptop."""
+_ALWAYS_FITS = 1 << 30
 LEAST_BYTES_EACH = 64 << 20
 """What a process of Python with torch takes for itself, besides what it shares with its parent."""
 
@@ -112,6 +113,36 @@ def checked_count(count: int, what: Literal["processes", "threads"], where: str)
             todo=f"At most {most} here: {limit}.",
         )
     return count
+
+
+def check_fits(count: int, bytes_each: int, what: str, field: str) -> None:
+    """Refuse what is larger than the free memory, instead of being ended by the system for it.
+
+    Linux promises more memory than there is, and ends the process when it is used.
+
+    Args:
+        count: How many are wanted at once.
+        bytes_each: Bytes of one.
+        what: Their name, in the plural.
+        field: The option or field to lower, for the message.
+
+    Raises:
+        UserError: They do not fit, with the number that would.
+    """
+    needed = count * bytes_each
+    if needed < _ALWAYS_FITS:
+        return  # what is free is read from files, and this is asked for each batch
+    free = memory_bytes()[0]
+    if needed > free:
+        fitting = free // bytes_each
+        raise UserError(
+            f"{count} {what} of {bytes_each / 2**20:.4g} MiB do not fit into the "
+            f"{free / 2**30:.1f} GiB of free memory",
+            where=field,
+            todo=f"At most {fitting} fit, better half of that."
+            if fitting
+            else "Not even one fits: make them smaller.",
+        )
 
 
 def cgroup_values(*names: str) -> list[str]:

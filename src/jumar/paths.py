@@ -11,11 +11,9 @@ import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import BinaryIO
 
 from jumar.errors import UserError, nearest
-
-Kind = Literal["file", "folder", "file or folder"]
 
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 
@@ -74,6 +72,37 @@ def open_to_read(path: Path) -> BinaryIO:
         raise unreadable(path, error) from error
 
 
+def read_text(path: Path) -> str:
+    """A file's UTF-8 text.
+
+    Raises:
+        UserError: It cannot be read, or is no such text.
+    """
+    with open_to_read(path) as file:
+        try:
+            return file.read().decode("utf-8")
+        except OSError as error:
+            raise unreadable(path, error) from error
+        except UnicodeDecodeError as error:
+            raise UserError(f"is not UTF-8 text: {error}", where=str(path)) from error
+
+
+def expanded(path: Path | str) -> Path:
+    """A path with `~` and `~name` as the home directory.
+
+    Raises:
+        UserError: There is no such user.
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise UserError(
+            "there is no such user, whose home directory it would be",
+            where=str(path),
+            todo=f"For a name that begins with ~, write ./{path}",
+        ) from error
+
+
 def make_folder(path: Path) -> None:
     """Make a folder with the folders above it; one that is there already is kept.
 
@@ -86,27 +115,47 @@ def make_folder(path: Path) -> None:
         raise unwritable(path, error) from error
 
 
-def missing(path: Path, kind: Kind = "file or folder") -> UserError:
-    """The error for a path at which nothing is, with the nearest name that is there."""
-    return UserError(f"there is no such {kind}", where=str(path), todo=_nearest_to(path))
+def missing(
+    path: Path, kind: str = "file or folder", *, where: str = "", more: str = ""
+) -> UserError:
+    """The error for a path at which nothing is, with the nearest name that is there.
+
+    Args:
+        path: Where nothing is.
+        kind: What was looked for, such as `run directory`.
+        where: The option or field that the path comes from, where that says more than the path.
+        more: What to do besides, as a sentence.
+    """
+    mode = _mode(path)
+    if mode is not None:  # a pipe or a device, or a file where a folder is looked for
+        return UserError(f"it is {_kind_of(mode)}, not a {kind}", where=str(path), todo=more)
+    what = f"there is no such {kind}"
+    return UserError(
+        f"{what}: {path}" if where else what,
+        where=where or str(path),
+        todo=_joined(_nearest_to(path), more),
+    )
 
 
-def unreadable(path: Path | str, error: OSError) -> UserError:
-    """The error for a path that cannot be looked at or read, with the system's reason."""
-    if error.errno in _ABSENT:
-        return missing(Path(path))
-    return _refused("cannot be read", Path(path), error)
+def unreadable(path: Path | str, error: BaseException, *, more: str = "") -> UserError:
+    """The error for a path that cannot be read, with the system's reason and `more` to do."""
+    if isinstance(error, OSError) and error.errno in _ABSENT:
+        return missing(Path(path), more=more)
+    return _refused("cannot be read", Path(path), error, more)
 
 
-def unwritable(path: Path | str, error: OSError, *, todo: str = "") -> UserError:
+def unwritable(
+    path: Path | str, error: BaseException, *, what: str = "cannot be written", more: str = ""
+) -> UserError:
     """The error for a path that cannot be written, with the system's reason.
 
     Args:
         path: What was to be written.
-        error: What the system said.
-        todo: What to do, in place of what follows from the reason.
+        error: What was raised.
+        what: What cannot be done.
+        more: What to do or to know besides what follows from the reason, as a sentence.
     """
-    return _refused("cannot be written", Path(path), error, todo)
+    return _refused(what, Path(path), error, more)
 
 
 def reason(error: BaseException) -> str:
@@ -137,8 +186,14 @@ def is_of_the_machine(error: OSError) -> bool:
     return error.errno in _OF_THE_MACHINE
 
 
-def _refused(what: str, path: Path, error: OSError, todo: str = "") -> UserError:
-    return UserError(f"{what}: {reason(error)}", where=str(path), todo=todo or remedy(error, path))
+def _refused(what: str, path: Path, error: BaseException, more: str = "") -> UserError:
+    return UserError(
+        f"{what}: {reason(error)}", where=str(path), todo=_joined(remedy(error, path), more)
+    )
+
+
+def _joined(*sentences: str) -> str:
+    return " ".join(filter(None, sentences))
 
 
 def _mode(path: Path) -> int | None:
@@ -148,13 +203,14 @@ def _mode(path: Path) -> int | None:
     except OSError as error:
         if error.errno in _ABSENT:
             return None
-        raise unreadable(path, error) from error
+        raise _refused("cannot be reached", path, error) from error
     except ValueError as error:  # a null character
         raise UserError(f"is no path: {error}", where=repr(str(path))) from error
 
 
 def _kind_of(mode: int) -> str:
     kinds: list[tuple[Callable[[int], bool], str]] = [
+        (stat.S_ISREG, "a file"),
         (stat.S_ISDIR, "a folder"),
         (stat.S_ISFIFO, "a pipe"),
         (stat.S_ISSOCK, "a socket"),
@@ -164,10 +220,10 @@ def _kind_of(mode: int) -> str:
 
 def _nearest_to(path: Path) -> str:
     """Where the path ends to be, and what is called nearly so there."""
+    parent = next((each for each in path.parents if os.path.lexists(each)), Path())
     try:
         if path.is_symlink():
             return f"It is a link to {path.readlink()}, which does not exist."
-        parent = next((each for each in path.parents if os.path.lexists(each)), Path())
         names = [each.name for each in parent.iterdir()]
     except NotADirectoryError:
         return f"{parent} is a file, so nothing can be below it."

@@ -20,6 +20,8 @@ from jumar.errors import UserError, nearest, unknown_name
 
 LARGEST_WHOLE = 2**31 - 1
 """Of a field that declares no maximum: beyond, nothing here has so many, and sizes overflow."""
+LARGEST_SIDE = 2**16
+"""The same of a field in px, which is squared: a picture of that side has 13 GB."""
 _LONGEST_NUMBER = 40
 """Digits of a number that a message repeats."""
 
@@ -44,8 +46,8 @@ def setting(
         unit: For instance `px`, `epochs`, `samples per rank`.
         choices: The allowed strings, of a tuple those of each item; empty for any.
         minimum: Smallest allowed number.
-        maximum: Largest allowed number; None for `LARGEST_WHOLE` of whole numbers, and for no
-            limit of others, which must be finite.
+        maximum: Largest allowed number; None for `LARGEST_WHOLE` or `LARGEST_SIDE` of whole
+            numbers, and for no limit of others, which must be finite.
     """
     metadata = {
         "meaning": meaning,
@@ -279,7 +281,10 @@ def _check(settings: Any, prefix: str, where: str) -> None:
                 continue
             declared = (field.metadata.get("minimum"), field.metadata.get("maximum"))
             # Declared limits are said as they stand; the general one only where it is passed.
-            for limits in (declared, _general_limits(number, *declared)):
+            for limits in (
+                declared,
+                _general_limits(number, *declared, field.metadata.get("unit", "")),
+            ):
                 if not _is_within(number, *limits):
                     raise UserError(
                         f"'{path}' cannot be {_short(str(number))}",
@@ -292,12 +297,13 @@ def _check(settings: Any, prefix: str, where: str) -> None:
 
 
 def _general_limits(
-    number: float, low: float | None, high: float | None
+    number: float, low: float | None, high: float | None, unit: str
 ) -> tuple[float | None, float | None]:
     """The limits of a field, with those of every whole number where it declares none."""
     if not isinstance(number, int):
         return low, high
-    return -LARGEST_WHOLE if low is None else low, LARGEST_WHOLE if high is None else high
+    largest = LARGEST_SIDE if unit == "px" else LARGEST_WHOLE
+    return -largest if low is None else low, largest if high is None else high
 
 
 def _is_within(number: float, low: float | None, high: float | None) -> bool:

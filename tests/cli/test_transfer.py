@@ -90,7 +90,7 @@ def test_averaged_weights_are_taken_where_there_are_some(tmp_path: Path) -> None
 
 
 MISTAKES = {
-    "nothing there": (["transfer.start_from=nowhere"], "there is no 'nowhere'"),
+    "nothing there": (["transfer.start_from=nowhere"], "there is no such file or folder: nowhere"),
     "a pattern that matches nothing": (
         ["transfer.start_from=first", "transfer.restore_exclude=dense"],
         "'dense' matches no weight",

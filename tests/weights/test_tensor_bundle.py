@@ -164,7 +164,7 @@ def test_a_folder_with_one_index_needs_no_checkpoint_file(model: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("none", None, "there is no checkpoint"),
+        ("none", None, "there is no such checkpoint"),
         ("none.index", None, "there is no '.*none.index'"),
         ("checkpoint", b"nothing", "names no model_checkpoint_path"),
         ("checkpoint", b'model_checkpoint_path: "gone"', "names 'gone'"),

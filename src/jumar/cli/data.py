@@ -1,10 +1,12 @@
 """`jumar data tfrecord` and `jumar data keywords`."""
 
-import os
 from pathlib import Path
 from typing import Literal
 
 from cyclopts import App
+
+from jumar.errors import UserError
+from jumar.host import checked_count, usable_cores
 
 app = App(name="data", help="Prepare data sets.")
 
@@ -53,7 +55,7 @@ def tfrecord(
             to,
             shards=shards,
             eval_shards=eval_shards,
-            workers=workers or os.cpu_count() or 1,
+            workers=_checked_workers(workers, "threads"),
             label_offset=label_offset,
             compression=compression,
             progress=bar.show_of,
@@ -113,7 +115,7 @@ def keywords(
         clips=clips,
         eval_clips=max(-(-clips // 6), fewest) if eval_clips is None else eval_clips,
         seed=seed,
-        workers=workers or os.cpu_count() or 1,
+        workers=_checked_workers(workers, "processes"),
     )
     with console.bar("clips", None) as bar:
         parts = write_espeak_keywords(request, progress=bar.show_of)
@@ -121,3 +123,11 @@ def keywords(
         longer = f"; {part.left_out} longer than a second left out" if part.left_out else ""
         console.line(f"{part.part}: {part.clips} clips, {part.made} of them made now{longer}: {to}")
     return 0
+
+
+def _checked_workers(asked: int | None, what: Literal["processes", "threads"]) -> int:
+    if asked is None:
+        return usable_cores()
+    if asked < 1:
+        raise UserError(f"{asked} {what}", where="--workers", todo="1 or more.")
+    return checked_count(asked, what, "--workers")

@@ -3,11 +3,14 @@
 Commands are loaded when they are called, so that `jumar --help` does not wait for torch.
 """
 
+import math
 import os
+import re
 import sys
 from collections.abc import Sequence
+from typing import Any
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, Parameter
 from rich.console import Console
 
 from jumar import __version__
@@ -15,8 +18,25 @@ from jumar.cli import ctrl_c, last_resort
 from jumar.errors import EXIT_CODE, UserError
 from jumar.plain_text import print_plain
 
+_LARGEST_WHOLE = 2**63 - 1
+
+
+def _check_number(_: Any, value: Any) -> None:
+    """Hold every number of the command line against what files and tensors can hold.
+
+    Raises:
+        ValueError: NaN, infinity or more than 63 bits; the command line names the option.
+    """
+    for number in value if isinstance(value, tuple) else (value,):
+        if isinstance(number, float) and not math.isfinite(number):
+            raise ValueError(f"{number} is no finite number.")
+        if isinstance(number, int) and abs(number) > _LARGEST_WHOLE:
+            raise ValueError(f"At most {_LARGEST_WHOLE}.")
+
+
 app = App(
     name="jumar",
+    default_parameter=Parameter(validator=_check_number),
     help="Bring deep-learning models up onto Ascend NPUs; the same commands on CPU, CUDA and NPU.",
     version=__version__,
 )
@@ -49,6 +69,7 @@ def run(arguments: Sequence[str] | None = None) -> None:
     tokens = list(sys.argv[1:] if arguments is None else arguments)
     with ctrl_c.noting_ctrl_c() as interruptions:
         try:
+            _check_for_emptiness(tokens)
             code = app(
                 tokens,
                 error_console=Console(stderr=True),
@@ -64,6 +85,26 @@ def run(arguments: Sequence[str] | None = None) -> None:
         except Exception as error:
             code = ctrl_c.EXIT_CODE if interruptions else _say(error, tokens)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _check_for_emptiness(tokens: Sequence[str]) -> None:
+    """Refuse an empty argument: as a path it would be the present folder.
+
+    Arguments behind `--` belong to somebody else's script.
+
+    Raises:
+        UserError: One is empty, as an unset variable of a shell leaves it.
+    """
+    ours = tokens[: tokens.index("--")] if "--" in tokens else tokens
+    for place, token in enumerate(ours):
+        if not token or re.fullmatch(r"--[\w-]+=", token):
+            before = ours[place - 1] if place and not token else token
+            raise UserError(
+                "an argument is empty",
+                where=f"after {before}" if before else "the first one",
+                todo="Is a variable of the shell not set? To leave an option at its default, "
+                "omit it.",
+            )
 
 
 def _say(error: Exception, tokens: Sequence[str]) -> int:

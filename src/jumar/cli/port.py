@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Parameter
 
 from jumar.errors import UserError
+from jumar.host import checked_count
+from jumar.paths import is_folder
 from jumar.plain_text import print_plain
 
 if TYPE_CHECKING:
@@ -159,6 +161,7 @@ def _check(to: Path | None, in_place: bool, force: bool, jobs: int | None) -> No
         raise UserError("--force without --in-place", todo="Leave it away, or add --in-place.")
     if jobs is not None and jobs < 1:
         raise UserError(f"{jobs} processes", where="--jobs", todo="Give 1 or more.")
+    checked_count(jobs or 1, "processes", "--jobs")
 
 
 def _write(
@@ -200,7 +203,7 @@ def _print(
     next_command = ""
     if written is None and ported.count("ported"):
         next_command = command_to_write(ported)
-    elif to and to.is_dir() and added.entry and "torch" not in ported.options:
+    elif to and is_folder(to) and added.entry and "torch" not in ported.options:
         words = ["jumar", "port", "check", str(to), "--against", ported.root]
         next_command = shlex.join([*words, "--", added.entry])
     print_summary(ported, console, lang, next_command=next_command)

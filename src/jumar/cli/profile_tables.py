@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jumar.errors import UserError
+from jumar.paths import unwritable
 from jumar.plain_text import plain_text
 
 if TYPE_CHECKING:
@@ -172,8 +172,4 @@ def write_text(path: Path, text: str) -> None:
             beside.unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise UserError(
-            f"cannot write: {error.strerror or error}",
-            where=str(path),
-            todo="Choose another place.",
-        ) from error
+        raise unwritable(path, error) from error

@@ -2,12 +2,15 @@
 
 import hashlib
 import itertools
+import math
 import re
 from collections.abc import Sequence
 
 from jumar.errors import UserError
 
 _OPTION = "--vary"
+MOST_RUNS = 10_000
+"""Of one sweep: a table and a folder of more serve nobody, and each is a process of its own."""
 _LONGEST_NAME = 120
 """File systems allow 255 bytes a name; files are written beside their place under longer ones."""
 
@@ -27,7 +30,8 @@ def parse_vary(vary: Sequence[str], *, where: str = _OPTION) -> list[list[str]]:
         nothing is varied.
 
     Raises:
-        UserError: No `=`, an empty or repeated value, or the same field twice.
+        UserError: No `=`, an empty or repeated value, the same field twice, or too many
+            combinations.
     """
     axes: list[list[str]] = []
     seen: set[str] = set()
@@ -41,6 +45,13 @@ def parse_vary(vary: Sequence[str], *, where: str = _OPTION) -> list[list[str]]:
             )
         seen.add(field)
         axes.append([f"{field}={value}" for value in values])
+    count = math.prod(map(len, axes))
+    if count > MOST_RUNS:  # before they are made: a million combinations take gigabytes
+        raise UserError(
+            f"{count} combinations are too many",
+            where=where,
+            todo=f"At most {MOST_RUNS}: vary fewer fields or fewer values.",
+        )
     return [list(combination) for combination in itertools.product(*axes)]
 
 

@@ -18,6 +18,7 @@ from jumar.experiments.table_forms import (
     to_json,
     to_markdown,
 )
+from jumar.paths import exists, is_file, missing
 from jumar.report.content import Chart, Curve, Page, PageTable, Point
 from jumar.report.page import save_page
 from jumar.report.saving import save_text
@@ -43,7 +44,9 @@ def write_report(directory: Path) -> Path:
     Raises:
         UserError: The directory is neither, or cannot be written to.
     """
-    if (directory / FILE).is_file():
+    if not exists(directory):
+        raise missing(directory, "run or sweep directory")
+    if is_file(directory / FILE):
         return save_sweep_report(directory)[1][-1]
     run = read_run(directory)
     if run.state == "not run":

@@ -27,6 +27,7 @@ from jumar.experiments.sweep_plan import (
 )
 from jumar.experiments.table import Table, reason_of
 from jumar.experiments.table_forms import to_text
+from jumar.paths import exists, is_file
 from jumar.training.run_directory import RunDirectory
 
 
@@ -130,7 +131,7 @@ def _run_waiting(
             recipe_name=plan.recipe,
             assignments=planned.assignments,
             directory=directory / planned.name,
-            is_resumed=(directory / planned.name / "recipe.json").is_file(),
+            is_resumed=is_file(directory / planned.name / "recipe.json"),
         )
         # Without this, a sweep killed in this run would leave the end of an earlier try.
         save_plan(plan.with_exit_code(planned.name, None), directory)
@@ -199,12 +200,12 @@ def _seed_of(settings: Mapping[str, Any], repeats: int) -> int:
 
 def _refuse_foreign(directory: Path, recipe_name: str) -> None:
     """Refuse a directory that is something else, before anything is written into it."""
-    if (directory / "recipe.json").exists():
+    if exists(directory / "recipe.json"):
         raise UserError(
             f"'{directory}' is the directory of a single run",
             todo="Name another directory for the sweep.",
         )
-    if (directory / FILE).exists() and (earlier := read_plan(directory).recipe) != recipe_name:
+    if exists(directory / FILE) and (earlier := read_plan(directory).recipe) != recipe_name:
         raise UserError(
             f"'{directory}' holds a sweep of the recipe '{earlier}', not of '{recipe_name}'",
             todo="Name another directory for this sweep.",
@@ -264,7 +265,7 @@ def _shown(flat: Mapping[str, Any], name: str) -> str:
 
 def _with_earlier_ends(plan: SweepPlan, directory: Path) -> SweepPlan:
     """The plan with the exit codes of an earlier start of the same sweep."""
-    if not (directory / FILE).exists():
+    if not exists(directory / FILE):
         return plan
     codes = {run.name: run.exit_code for run in read_plan(directory).runs}
     runs = (replace(run, exit_code=codes.get(run.name)) for run in plan.runs)

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from jumar.errors import UserError
-from jumar.experiments.grid import field_of, parse_vary, run_name
+from jumar.experiments.grid import MOST_RUNS, field_of, parse_vary, run_name
 from jumar.experiments.run_reading import read_run
 from jumar.experiments.table import Combination, baseline_index
+from jumar.paths import is_file
 from jumar.training.run_directory import read_json, write_json
 
 FILE = "sweep.json"
@@ -70,7 +71,7 @@ def plan_sweep(
             repeats of a sweep that varies the seed.
     """
     combinations = parse_vary(vary)
-    _check(vary, common, repeats)
+    _check(vary, common, repeats, len(combinations))
     baseline_index(combinations, baseline)
     runs: list[PlannedRun] = []
     for repeat in range(repeats):
@@ -105,7 +106,7 @@ def read_plan(directory: Path) -> SweepPlan:
         UserError: There is none, or it is damaged.
     """
     path = directory / FILE
-    if not path.is_file():
+    if not is_file(path):
         raise UserError(
             f"'{directory}' is not a sweep directory: it has no {FILE}",
             todo="Name the directory that `jumar sweep` wrote.",
@@ -168,9 +169,15 @@ def exit_text(exit_code: int | None) -> str:
     return f"its process ended with exit code {exit_code} and no results"
 
 
-def _check(vary: Sequence[str], common: Sequence[str], repeats: int) -> None:
+def _check(vary: Sequence[str], common: Sequence[str], repeats: int, combinations: int) -> None:
     if repeats < 1:
         raise UserError(f"cannot be {repeats}", where="--repeats", todo="Allowed: 1 or more.")
+    if repeats * combinations > MOST_RUNS:
+        raise UserError(
+            f"cannot be {repeats}: {combinations} combinations make {repeats * combinations} runs",
+            where="--repeats",
+            todo=f"At most {MOST_RUNS // combinations}, which is {MOST_RUNS} runs or fewer.",
+        )
     varied = [field_of(item) for item in vary]
     both = [name for name in varied if name in {field_of(item) for item in common}]
     if both:

@@ -17,6 +17,7 @@ from typing import Literal, cast
 import torch
 
 from jumar.errors import UserError, nearest
+from jumar.paths import read_text
 from jumar.precision.json_places import ITEM, JsonError, Leaf, read_leaves
 from jumar.precision.modes import find_mode
 from jumar.precision.oplist import (
@@ -123,14 +124,13 @@ def load_mixlist(path: str | Path) -> dict[str, ListName]:
 
 def _examine(path: Path) -> tuple[dict[str, ListName], list[Finding]]:
     try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        text = read_text(path)
+    except UserError as error:
+        known = f"Lists that come with the package: {', '.join(shipped_mixlists())}."
         raise UserError(
-            f"the mixlist cannot be read: {reason}",
+            f"the mixlist cannot be read: {error.what}",
             where=str(path),
-            todo="Check precision.modify_mixlist. Lists that come with the package: "
-            f"{', '.join(shipped_mixlists())}.",
+            todo=f"{error.todo} {known}".strip(),
         ) from None
     lists = default_lists()
     try:

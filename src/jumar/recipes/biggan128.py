@@ -30,7 +30,6 @@ Choices where the sources disagree or the original is odd:
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import cast
 
 from torch import Tensor, nn
@@ -43,6 +42,7 @@ from jumar.models.differentiable_augmentation import CHANGES
 from jumar.models.inception import FidInception
 from jumar.models.spectral_norm import as_matrix
 from jumar.models.tf_layout import TfNames
+from jumar.paths import expanded
 from jumar.precision.settings import LossScaleSettings, PrecisionSettings
 from jumar.recipes.drawing import Artist, DrawingWish, DrawsPictures
 from jumar.recipes.recipe import Recipe
@@ -189,7 +189,7 @@ class GenerationRecipe(Recipe, DrawsPictures):
 
     def _inception(self) -> FidInception | None:
         path = self.data.inception_weights
-        return open_inception(Path(path).expanduser()) if path else None
+        return open_inception(expanded(path)) if path else None
 
     def build_model(self) -> BigGan:
         """Both networks."""

@@ -16,6 +16,7 @@ from jumar.data.pixels.picture_files import WRITTEN_SUFFIXES, write_picture
 from jumar.data.pixels.video import VideoReader, VideoWriter, check_written_video, is_video
 from jumar.data.samples import CorruptRecord, Fault
 from jumar.errors import UserError
+from jumar.paths import exists, is_file, is_folder, missing
 from jumar.recipes.trained import TrainedRequest
 from jumar.training.progress import Console
 
@@ -81,19 +82,15 @@ def check_places(request: DenoiseRequest) -> None:
             where="--skip-corrupt",
             todo="Allowed: 0 or more.",
         )
-    if not source.exists():
-        raise UserError(
-            "there is no such file or folder",
-            where=str(source),
-            todo="Give a picture, a folder or zip with pictures, or a video.",
-        )
-    if source.is_dir() and to.resolve().is_relative_to(source.resolve()):
+    if not exists(source):
+        raise missing(source, more="Give a picture, a folder or zip with pictures, or a video.")
+    if is_folder(source) and to.resolve().is_relative_to(source.resolve()):
         raise UserError(
             "the clean pictures would lie among the noisy ones",
             where=f"--to {to}",
             todo=f"Give a folder outside of '{source}'.",
         )
-    if source.is_file() and to.resolve() == source.resolve():
+    if is_file(source) and to.resolve() == source.resolve():
         raise UserError(
             "it would overwrite the noisy one", where=f"--to {to}", todo="Give another name."
         )
@@ -105,7 +102,7 @@ def check_places(request: DenoiseRequest) -> None:
                 todo="Give a folder.",
             )
         check_written_video(to)
-        if to.exists():
+        if exists(to):
             raise _in_the_way(to, "Give another name, or remove it.")
 
 
@@ -125,7 +122,7 @@ def video_work(request: DenoiseRequest) -> Work:
                 where="--resume",
                 todo="Leave it out, and give a folder that is empty.",
             )
-        if request.to.is_dir() and any(request.to.iterdir()):
+        if is_folder(request.to) and any(request.to.iterdir()):
             raise _in_the_way(request.to, "Give a folder that does not exist or is empty.")
 
     def clip() -> Iterator[Frame]:
@@ -169,7 +166,7 @@ def picture_work(request: DenoiseRequest, *, together: bool, console: Console) -
     pictures = open_all_pictures(request.source, notice=console.line)
     places = _places(request, pictures)
     ranges = clips_of(pictures) if together else [range(len(pictures))]
-    there = [place.exists() for place in places]
+    there = [exists(place) for place in places]
     if any(there) and not request.resume:
         raise _in_the_way(
             places[there.index(True)],
@@ -208,10 +205,10 @@ def _read(pictures: Pictures, index: int, place: Path) -> Frame:
 
 def _places(request: DenoiseRequest, pictures: Pictures) -> list[Path]:
     """Where each clean picture goes: by the noisy one's name, as PNG."""
-    one_picture = request.source.is_file() and request.source.suffix.lower() != ".zip"
-    if one_picture and request.to.suffix.lower() in WRITTEN_SUFFIXES and not request.to.is_dir():
+    one_picture = is_file(request.source) and request.source.suffix.lower() != ".zip"
+    if one_picture and request.to.suffix.lower() in WRITTEN_SUFFIXES and not is_folder(request.to):
         return [request.to]
-    if request.to.suffix.lower() in WRITTEN_SUFFIXES and not request.to.exists():
+    if request.to.suffix.lower() in WRITTEN_SUFFIXES and not exists(request.to):
         raise UserError(
             "the pictures of a folder or zip do not go into one file",
             where=f"--to {request.to}",
@@ -233,7 +230,7 @@ def _places(request: DenoiseRequest, pictures: Pictures) -> list[Path]:
 
 
 def _check_folder(to: Path) -> None:
-    if to.exists() and not to.is_dir():
+    if exists(to) and not is_folder(to):
         raise UserError(
             "a folder is needed, and this is a file", where=f"--to {to}", todo="Give another name."
         )

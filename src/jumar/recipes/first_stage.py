@@ -7,6 +7,7 @@ was moved, or was trained anew with other settings.
 from functools import reduce
 from pathlib import Path
 
+from jumar.paths import expanded, is_file, is_folder
 from jumar.recipes.recipe import Recipe
 from jumar.settings import override
 from jumar.training.checkpoint import list_checkpoints
@@ -26,7 +27,7 @@ def keep_first_stage(recipe: Recipe, run: RunDirectory) -> None:
     place = _place(recipe)
     if place is None:
         return
-    if place.is_dir():
+    if is_folder(place):
         write_json(run.first_stage, RunDirectory(place).read_recipe())
     elif place.resolve() != run.first_stage.resolve():
         write_json(run.first_stage, read_json(place))
@@ -39,7 +40,7 @@ def with_kept_first_stage(recipe: Recipe, run: RunDirectory) -> Recipe:
         recipe: As the run has it.
         run: Without a checkpoint it lacks the first stage's weights; the recipe stays as it is.
     """
-    if _place(recipe) is None or not run.first_stage.is_file():
+    if _place(recipe) is None or not is_file(run.first_stage):
         return recipe
     if not list_checkpoints(run.checkpoints):
         return recipe
@@ -50,4 +51,4 @@ def _place(recipe: Recipe) -> Path | None:
     if not recipe.first_stage_field:
         return None
     value: str = reduce(getattr, recipe.first_stage_field.split("."), recipe)  # pyright: ignore[reportAssignmentType]
-    return Path(value).expanduser() if value else None
+    return expanded(value) if value else None

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from jumar.data.pixels.picture_grid import picture_grid, save_png
 from jumar.errors import UserError
+from jumar.paths import exists, is_folder
 from jumar.recipes.drawing import Artist, DrawingWish, DrawsPictures
 from jumar.recipes.trained import TrainedRequest, open_trained
 from jumar.tasks.sampling import BATCH
@@ -24,6 +25,9 @@ from jumar.training.signals import StopRequest, listening
 _MOST_IN_GRID = 256
 """Beyond, nobody sees single pictures, and the grid would not fit into memory some time."""
 _MOST_LINES = 8
+_MOST_ON_A_LINE = 1_000
+_MOST_PICTURES = 1_000_000
+"""Their names have six digits."""
 _UNFINISHED = "unfinished.json"
 """Lies in the folder until all pictures do, and says which ones they are to be."""
 
@@ -119,10 +123,10 @@ def _write(
             count = min(request.batch, request.num - first)
             files = [request.to / f"picture-{first + n:06d}.png" for n in range(count)]
             in_grid = max(0, _MOST_IN_GRID - first)
-            if in_grid or not all(file.exists() for file in files):
+            if in_grid or not all(exists(file) for file in files):
                 pictures = artist.draw(first, count)
                 for file, picture in zip(files, pictures, strict=True):
-                    if not file.exists():
+                    if not exists(file):
                         save_png(picture.permute(1, 2, 0), file)
                 shown.append(pictures[:in_grid])
                 if first == 0:
@@ -155,7 +159,7 @@ def _check_disk(files: Sequence[Path], request: GenerateRequest) -> None:
 @contextmanager
 def _no_empty_folder(place: Path) -> Generator[None]:
     """A folder that was made for pictures and got none is gone again."""
-    made = not place.exists()
+    made = not exists(place)
     try:
         yield
     finally:
@@ -167,7 +171,7 @@ def _no_empty_folder(place: Path) -> Generator[None]:
 def _check_unfinished(request: GenerateRequest, record: Mapping[str, Any]) -> None:
     """That a call which goes on makes the pictures that the stopped one would have made."""
     before = request.to / _UNFINISHED
-    if not before.exists():
+    if not exists(before):
         return
     earlier = read_json(before)
     odd = next((name for name in record if earlier.get(name) != record[name]), "")
@@ -182,6 +186,18 @@ def _check_unfinished(request: GenerateRequest, record: Mapping[str, Any]) -> No
 def _check(request: GenerateRequest) -> None:
     if request.num < 1:
         raise UserError(f"{request.num} pictures cannot be made", where="--num", todo="1 or more.")
+    if request.num > _MOST_PICTURES:
+        raise UserError(
+            f"{request.num} pictures are too many for one folder",
+            where="--num",
+            todo=f"At most {_MOST_PICTURES}; another --seed gives others, into another folder.",
+        )
+    if request.interpolate > _MOST_ON_A_LINE:
+        raise UserError(
+            f"{request.interpolate} pictures do not fit on a line",
+            where="--interpolate",
+            todo=f"At most {_MOST_ON_A_LINE}.",
+        )
     if request.batch < 1:
         raise UserError(f"a batch of {request.batch} is none", where="--batch", todo="1 or more.")
     if request.interpolate == 1 or request.interpolate < 0:
@@ -196,8 +212,8 @@ def _check(request: GenerateRequest) -> None:
             where="--truncation",
             todo="A number above 0; small ones give similar pictures of better quality.",
         )
-    there = request.to.exists() and (not request.to.is_dir() or any(request.to.iterdir()))
-    unfinished = (request.to / _UNFINISHED).exists()
+    there = exists(request.to) and (not is_folder(request.to) or any(request.to.iterdir()))
+    unfinished = exists(request.to / _UNFINISHED)
     if there and not (request.resume and unfinished):
         raise UserError(
             "there is something already",

@@ -17,6 +17,7 @@ from jumar.data.speech.decoded_clips import fit_clip
 from jumar.data.speech.wav import read_wav, resample
 from jumar.device import Device
 from jumar.errors import UserError
+from jumar.paths import exists, is_folder, missing, unreadable
 from jumar.recipes.classification import ClassificationRecipe
 from jumar.recipes.ds_cnn import KeywordRecipe
 from jumar.recipes.trained import Trained, TrainedRequest, open_trained
@@ -168,7 +169,9 @@ def _reader(trained: Trained, run_dir: Path) -> _Reader:
 def _expanded(files: Sequence[Path], reader: _Reader) -> Iterator[Path]:
     """The files, and those with a fitting ending below the folders."""
     for path in files:
-        if not path.is_dir():
+        if not exists(path):  # not one of the files that cannot be read, which may be left out
+            raise missing(path)
+        if not is_folder(path):
             yield path
             continue
         found = sorted(
@@ -187,7 +190,7 @@ def _content(path: Path) -> bytes:
     try:
         return read_whole(path)
     except OSError as error:
-        raise UserError(f"cannot be read: {error.strerror}", where=str(path)) from error
+        raise unreadable(path, error) from error
     except ValueError as error:
         raise UserError(str(error), where=str(path)) from error
 

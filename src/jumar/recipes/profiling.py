@@ -8,6 +8,7 @@ from typing import Any
 from jumar.device import Device, open_device
 from jumar.environment import inspect_environment
 from jumar.errors import UserError
+from jumar.paths import is_folder
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import create_recipe, import_modules
 from jumar.recipes.starting import policy_in_force, prepare, say_first_line, stored_recipe
@@ -160,7 +161,7 @@ def _chosen(request: ProfileRequest, ranks: Ranks) -> _Chosen:
             checkpoint=checkpoints[-1] if checkpoints else None,
             begins_run=not run.exists,
         )
-    if place.is_dir():
+    if is_folder(place):
         raise UserError(
             f"'{place}' is not a run directory: it has no recipe.json",
             todo=f"To read a profile that lies there: jumar profile show {place}",

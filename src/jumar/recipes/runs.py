@@ -12,6 +12,7 @@ from jumar.device import (
 )
 from jumar.environment import inspect_environment
 from jumar.errors import UserError
+from jumar.paths import exists, is_file, is_folder, missing
 from jumar.precision.policy import PrecisionPolicy
 from jumar.recipes.first_stage import keep_first_stage, with_kept_first_stage
 from jumar.recipes.profiling import create_capture
@@ -135,6 +136,8 @@ def train_recipe(request: TrainRequest) -> int:
 def _resolve(request: TrainRequest, ranks: Ranks) -> tuple[RunDirectory, Recipe, str, list[str]]:
     """The run directory and the recipe, checked against what is stored there."""
     run = RunDirectory(request.run_dir) if request.run_dir else None
+    if request.resume and run is not None and not exists(run.path):
+        raise missing(run.path, "run directory", where="--resume")
     if request.resume and (run is None or not run.exists):
         place = "--run-dir names no run" if run is None else f"there is no run in '{run}'"
         raise UserError(f"--resume: {place}", todo="Name the run with --run-dir DIRECTORY.")
@@ -157,7 +160,7 @@ def _resolve(request: TrainRequest, ranks: Ranks) -> tuple[RunDirectory, Recipe,
     if run is None:
         path = next_run_path(Path("runs"), request.recipe) if ranks.is_first else Path()
         run = RunDirectory(path)
-    if run.path.exists() and not run.path.is_dir():
+    if exists(run.path) and not is_folder(run.path):
         raise UserError(f"'{run}' is a file", where="--run-dir")
     return run, recipe, request.recipe, list(request.imports)
 
@@ -230,7 +233,7 @@ def _train_plan(session: _Session, plan: Plan, policy: PrecisionPolicy) -> int:
     def begin() -> None:
         if ranks.is_first:
             write_json(run.recipe, recorded)
-            if checkpoint is None or not run.first_stage.is_file():
+            if checkpoint is None or not is_file(run.first_stage):
                 keep_first_stage(session.recipe, run)
             write_json(run.environment, environment)
             console.keep_log(run.log)

@@ -1,7 +1,6 @@
 """What training and evaluating a recipe begin with: its settings, device and precision."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from jumar.device import (
@@ -12,6 +11,7 @@ from jumar.device import (
     set_threads,
 )
 from jumar.errors import UserError
+from jumar.paths import expanded, is_file, is_folder, missing
 from jumar.precision.policy import PrecisionPolicy
 from jumar.recipes.first_stage import with_kept_first_stage
 from jumar.recipes.recipe import Recipe
@@ -51,15 +51,16 @@ def open_first_stage(place: str, *, field: str) -> tuple[str, Recipe, RunDirecto
     Raises:
         UserError: There is no such run.
     """
-    path = Path(place).expanduser()
-    if path.is_file():
+    path = expanded(place)
+    if is_file(path):
         name, _, recipe = _recorded(read_json(path), (), where=place)
         return name, recipe, None
-    if not path.is_dir():
-        raise UserError(
-            f"there is no run directory '{path}', with which the second stage begins",
+    if not is_folder(path):
+        raise missing(
+            path,
+            "run directory, with which the second stage begins",
             where=field,
-            todo=f"If it was moved: --set {field}=DIRECTORY, here and with --resume.",
+            more=f"If it was moved: --set {field}=DIRECTORY, here and with --resume.",
         )
     run = RunDirectory(path)
     name, _, recipe = stored_recipe(run)

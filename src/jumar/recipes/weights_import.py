@@ -17,6 +17,7 @@ from safetensors.torch import save
 
 from jumar.environment import inspect_environment
 from jumar.errors import UserError
+from jumar.paths import exists, unwritable
 from jumar.recipes.first_stage import keep_first_stage
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import import_modules
@@ -138,7 +139,7 @@ def _optimizer_state(file: TensorFile, slots: SlotMatching) -> dict[str, Any]:
 
 
 def _check_place(to: Path) -> None:
-    if to.exists():
+    if exists(to):
         raise UserError(
             f"'{to}' is there already",
             where="--to",
@@ -205,7 +206,7 @@ def _write_safetensors(path: Path, weights: Weights) -> None:
         beside.write_bytes(save({name: weight.clone() for name, weight in weights.items()}))
         beside.replace(path)
     except (OSError, SafetensorError) as error:
-        raise UserError(f"cannot be written: {error}", where=str(path)) from None
+        raise unwritable(path, error) from error
     finally:
         with contextlib.suppress(OSError):
             beside.unlink()
@@ -252,11 +253,8 @@ def _write_run(
         keep_first_stage(recipe, beside)
         beside.path.replace(request.to)
     except (OSError, NotWrittenError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error.what)
-        raise UserError(
-            f"the run cannot be written: {reason}",
-            where=str(request.to),
-            todo="Free some space or name another place; nothing was left there.",
+        raise unwritable(
+            request.to, error, what="the run cannot be written", more="Nothing was left there."
         ) from error
     finally:
         shutil.rmtree(beside.path, ignore_errors=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jumar.errors import UserError
+from jumar.paths import exists, is_file, is_folder, missing, unreadable
 from jumar.plain_text import plain_text
 from jumar.training.checkpoint import MODEL, find_checkpoint
 from jumar.training.run_directory import RunDirectory
@@ -65,7 +66,7 @@ def list_weights(path: Path, *, verify: bool = False) -> Listing:
     try:
         file, source = _open(path)
     except OSError as error:
-        raise UserError(f"cannot be read: {error.strerror}", where=str(path)) from error
+        raise unreadable(path, error) from error
     entries = [file.entry(name) for name in file.names()]
     return Listing(source=source, tensors=entries, damage=_damage(file, verify=verify))
 
@@ -86,8 +87,8 @@ def _open(path: Path) -> tuple[TensorFile, str]:
     run = RunDirectory(path)
     if run.exists:
         path = find_checkpoint(run.checkpoints, "last").model_file(ema=False)
-    elif (path / MODEL).is_file():
+    elif is_file(path / MODEL):
         path = path / MODEL
-    elif not path.exists() and not path.parent.is_dir():
-        raise UserError(f"there is no '{path}'")
+    elif not exists(path) and not is_folder(path.parent):
+        raise missing(path)
     return open_tensors(path), str(path)

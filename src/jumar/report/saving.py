@@ -4,7 +4,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from jumar.errors import UserError
+from jumar.paths import unwritable
 
 
 def save_text(path: Path, text: str) -> None:
@@ -21,8 +21,4 @@ def save_text(path: Path, text: str) -> None:
     except OSError as error:
         with suppress(OSError):
             beside.unlink()
-        raise UserError(
-            f"cannot be written: {error.strerror}",
-            where=str(path),
-            todo="Check that the disk is not full and that the folder may be written to.",
-        ) from error
+        raise unwritable(path, error) from error

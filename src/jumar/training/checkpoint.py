@@ -20,6 +20,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from jumar.errors import UserError
+from jumar.paths import is_file, is_folder
 from jumar.training.run_directory import read_json, write_json
 
 MODEL = "model.safetensors"
@@ -142,7 +143,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
             metrics={
                 k: float("nan") if v is None else float(v) for k, v in record["metrics"].items()
             },
-            has_ema=(path / EMA).is_file(),
+            has_ema=is_file(path / EMA),
             batch={k: int(v) for k, v in record["batch"].items()},
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -151,7 +152,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
 
 def list_checkpoints(directory: Path) -> list[Checkpoint]:
     """The checkpoints of a run, oldest first."""
-    if not directory.is_dir():
+    if not is_folder(directory):
         return []
     found = [path for path in directory.iterdir() if _NAME.match(path.name)]
     return [read_checkpoint(path) for path in sorted(found, key=lambda path: int(path.name[5:]))]
@@ -227,7 +228,7 @@ def drop_checkpoints(
 
 def remove_leftovers(directory: Path) -> None:
     """Remove what a killed process left half-written."""
-    if directory.is_dir():
+    if is_folder(directory):
         for path in directory.glob(".step-*"):
             shutil.rmtree(path, ignore_errors=True)
 

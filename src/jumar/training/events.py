@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Protocol, cast
 
 from jumar.errors import UserError
+from jumar.paths import unwritable
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory, finite
 from jumar.training.state import TrainState, Window
@@ -283,11 +284,11 @@ class Events:
 
 
 def _unwritable(error: OSError, where: str) -> UserError:
-    return UserError(
-        f"the log of the training cannot be written: {error.strerror}",
-        where=where,
-        todo="Free some space, or choose another --run-dir. Checkpoints that are there are "
-        "unharmed.",
+    return unwritable(
+        where,
+        error,
+        what="the log of the training cannot be written",
+        more="Checkpoints that are there are unharmed.",
     )
 
 

@@ -19,7 +19,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from jumar.errors import UserError
+from jumar.paths import unwritable
 from jumar.plain_text import plain_text
 
 REFRESH_SECONDS = 0.5
@@ -70,7 +70,7 @@ class Console:
             self._log.writelines(line + "\n" for line in self._early)
             self._log.flush()
         except OSError as error:
-            raise UserError(f"cannot be written: {error.strerror}", where=str(path)) from error
+            raise unwritable(path, error) from error
         self._early.clear()
 
     def line(self, text: str) -> None:

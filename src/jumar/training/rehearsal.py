@@ -11,6 +11,7 @@ import torch
 from jumar.data.samples import Batch
 from jumar.device import Device, is_out_of_memory, memory_peak_bytes, synchronize
 from jumar.errors import UserError
+from jumar.paths import exists, is_folder
 from jumar.training.distribution import Ranks, maximum_over_ranks
 from jumar.training.settings import Plan
 from jumar.training.state import TrainState
@@ -131,9 +132,9 @@ def check_disk(directory: Path, needed: int) -> None:
         UserError: They do not, or nothing can be written there.
     """
     place = directory.absolute()
-    while not place.exists():
+    while not exists(place):
         place = place.parent
-    if not place.is_dir() or not os.access(place, os.W_OK):
+    if not is_folder(place) or not os.access(place, os.W_OK):
         raise UserError(
             "nothing can be written there", where=str(place), todo="Choose another --run-dir."
         )

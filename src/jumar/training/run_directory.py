@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO, cast
 
 from jumar.errors import UserError
+from jumar.paths import exists, is_file, missing, read_text, unwritable
 
 _held_here: set[Path] = set()
 """Locks of this process, which the system would grant it once more and then drop both."""
@@ -55,8 +56,8 @@ class RunDirectory:
         Raises:
             UserError: There is no run here, or the file is damaged.
         """
-        if not self.path.is_dir():
-            raise UserError(f"there is no run directory '{self.path}'")
+        if not exists(self.path):
+            raise missing(self.path, "run directory")
         if not self.recipe.is_file():
             raise UserError(
                 f"'{self.path}' is not a run directory: it has no recipe.json",
@@ -66,11 +67,11 @@ class RunDirectory:
 
     def read_results(self) -> dict[str, Any] | None:
         """The content of `results.json`, or None before the first end of the run."""
-        return read_json(self.results) if self.results.is_file() else None
+        return read_json(self.results) if is_file(self.results) else None
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """The records of `metrics.jsonl`; half a last line, as a crash leaves it, is left out."""
-        if not self.metrics.is_file():
+        if not is_file(self.metrics):
             return []
         records: list[dict[str, Any]] = []
         for line in self.metrics.read_text(encoding="utf-8").splitlines():
@@ -86,7 +87,7 @@ class RunDirectory:
         Reads from the end only as far as there are such records, so that the cost does not grow
         with the length of the run.
         """
-        if not self.metrics.is_file():
+        if not is_file(self.metrics):
             return
         with self.metrics.open("r+b") as file:
             end = file.seek(0, os.SEEK_END)
@@ -110,15 +111,16 @@ class RunDirectory:
         if lock.resolve() in _held_here:
             raise self._held_by_another(None)
         try:
-            made = [path for path in (self.path, *self.path.parents) if not path.exists()]
+            made = [path for path in (self.path, *self.path.parents) if not exists(path)]
             self.path.mkdir(parents=True, exist_ok=True)
             file = lock.open("w")
         except OSError as error:
             _remove_folders(made)
-            raise UserError(
-                f"nothing can be written there: {error.strerror}",
-                where=str(self.path),
-                todo="Choose another --run-dir.",
+            raise unwritable(
+                self.path,
+                error,
+                what="nothing can be written there",
+                more="Choose another --run-dir.",
             ) from error
         with file:
             try:
@@ -161,8 +163,8 @@ def read_json(path: Path) -> dict[str, Any]:
         UserError: The file cannot be read or is not a JSON object.
     """
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        data = json.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
         raise UserError(f"cannot be read: {error}", where=str(path)) from None
     if not isinstance(data, dict):
         raise UserError("is not a JSON object", where=str(path))
@@ -179,9 +181,7 @@ def write_json(path: Path, data: Mapping[str, Any]) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             beside.unlink(missing_ok=True)
-        raise UserError(
-            f"cannot be written: {error.strerror}", where=str(path), todo="Is the disk full?"
-        ) from error
+        raise unwritable(path, error) from error
 
 
 def finite(value: Any) -> Any:
@@ -198,7 +198,7 @@ def finite(value: Any) -> Any:
 def next_run_path(root: Path, recipe: str) -> Path:
     """`root/recipe-N` with the first N that is free."""
     number = 1
-    while (root / f"{recipe}-{number}").exists():
+    while exists(root / f"{recipe}-{number}"):
         number += 1
     return root / f"{recipe}-{number}"
 

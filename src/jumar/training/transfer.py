@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from jumar.errors import UserError
+from jumar.paths import expanded, is_file, is_folder, missing
 from jumar.training.checkpoint import (
     MODEL,
     Checkpoint,
@@ -112,8 +113,8 @@ def take_over(
 
 def weights_path(settings: TransferSettings) -> tuple[str, Path]:
     """The weights file behind `transfer.start_from`: a file, a checkpoint, or a run's newest."""
-    path = Path(settings.start_from).expanduser()
-    ours = RunDirectory(path).exists or (path / MODEL).is_file()
+    path = expanded(settings.start_from)
+    ours = RunDirectory(path).exists or is_file(path / MODEL)
     if not ours and (is_checkpoint(path) or path.suffix == ".pb"):
         raise UserError(
             f"'{path}' holds TensorFlow's weights",
@@ -121,14 +122,14 @@ def weights_path(settings: TransferSettings) -> tuple[str, Path]:
             todo="Bring them in first: jumar weights import RECIPE FILE --to NAME.safetensors",
         )
     check_no_torch_file(path)
-    if path.is_file():
+    if is_file(path):
         return str(path), path
-    if (path / MODEL).is_file():
+    if is_file(path / MODEL):
         checkpoint: Checkpoint = read_checkpoint(path)
-    elif path.is_dir():
+    elif is_folder(path):
         checkpoint = find_checkpoint(RunDirectory(path).checkpoints, "last")
     else:
-        raise UserError(f"there is no '{path}'", where="transfer.start_from")
+        raise missing(path, where="transfer.start_from")
     return str(checkpoint.path), checkpoint.model_file(ema=settings.use_ema)
 
 

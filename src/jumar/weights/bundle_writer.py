@@ -16,7 +16,7 @@ import numpy as np
 
 from jumar.data.records.tfrecord import masked
 from jumar.data.records.wire import encode_varint
-from jumar.errors import UserError
+from jumar.paths import exists, unwritable
 from jumar.weights.bundle_entries import HEADER_KEY, BundleEntry, encode_entry, encode_header
 from jumar.weights.checkpoint_paths import STATE, state_text, written_names
 from jumar.weights.index_table import build_table
@@ -59,7 +59,7 @@ def write_bundle(prefix: Path, tensors: Mapping[str, Array]) -> None:
 
     data, index = (prefix.with_name(name) for name in written_names(prefix.name))
     beside: list[tuple[Path, Path]] = []
-    made = not prefix.parent.exists()
+    made = not exists(prefix.parent)
     try:
         prefix.parent.mkdir(parents=True, exist_ok=True)
         for path, write in (
@@ -74,11 +74,7 @@ def write_bundle(prefix: Path, tensors: Mapping[str, Array]) -> None:
         for written, path in beside:
             written.replace(path)
     except OSError as error:
-        raise UserError(
-            f"the checkpoint cannot be written: {error.strerror}",
-            where=str(prefix),
-            todo="Free some space or choose another place.",
-        ) from error
+        raise unwritable(prefix, error, what="the checkpoint cannot be written") from error
     finally:
         for written, _ in beside:
             with contextlib.suppress(OSError):

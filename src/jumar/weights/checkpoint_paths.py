@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from jumar.errors import UserError
+from jumar.paths import expanded, is_file, is_folder, missing, unreadable
 from jumar.weights.index_table import MAGIC
 
 INDEX = ".index"
@@ -20,7 +21,7 @@ def is_checkpoint(path: Path) -> bool:
     try:
         find_prefix(path)
     except UserError:
-        return path.is_file() and _has_magic(path)
+        return is_file(path) and _has_magic(path)
     return True
 
 
@@ -35,10 +36,10 @@ def find_prefix(path: Path) -> Path:
         UserError: There is no such checkpoint, several, or one in the format of 2016 and before.
     """
     try:
-        return _find(path.expanduser())
+        return _find(expanded(path))
     except OSError as error:
         # A name that is too long, in the `checkpoint` file too, or a folder that is not ours.
-        raise UserError(f"cannot be read: {error.strerror}", where=str(path)) from error
+        raise unreadable(path, error) from error
 
 
 def check_free(prefix: Path, *, ours: bool = False) -> None:
@@ -92,27 +93,25 @@ def state_text(name: str) -> bytes:
 
 
 def _find(path: Path) -> Path:
-    if path.is_dir():
+    if is_folder(path):
         return _in_folder(path)
-    if _index(path).is_file():
+    if is_file(_index(path)):
         return path
     named = _PART.fullmatch(path.name)
     if named is not None:
         prefix = path.with_name(named[1])
-        if _index(prefix).is_file():
+        if is_file(_index(prefix)):
             return prefix
         raise UserError(
             f"there is no '{_index(prefix)}'",
             todo="A checkpoint is several files: NAME.index and NAME.data-00000-of-00001 ...",
         )
-    if path.is_file():
+    if is_file(path):
         if path.name == STATE:
             return _newest(path)
         raise _other_file(path)
-    raise UserError(
-        f"there is no checkpoint '{path}'",
-        todo="Name its folder, its .index file, or what comes before '.index'.",
-    )
+    more = "Name its folder, its .index file, or what comes before '.index'."
+    raise missing(path, "checkpoint", more=more)
 
 
 def _index(prefix: Path) -> Path:
@@ -121,10 +120,10 @@ def _index(prefix: Path) -> Path:
 
 def _in_folder(folder: Path) -> Path:
     state = folder / STATE
-    if state.is_file():
+    if is_file(state):
         return _newest(state)
     saved_model = folder / "variables" / "variables"
-    if _index(saved_model).is_file():
+    if is_file(_index(saved_model)):
         return saved_model
     found = sorted(folder.glob(f"*{INDEX}"))
     if len(found) == 1:
@@ -148,16 +147,16 @@ def _newest(state: Path) -> Path:
         with state.open("rb") as file:
             text = file.read(_STATE_BYTES)
     except OSError as error:
-        raise UserError(f"cannot be read: {error.strerror}", where=str(state)) from error
+        raise unreadable(state, error) from error
     named = _NEWEST.search(text)
     if named is None:
         raise UserError("names no model_checkpoint_path", where=str(state))
     name = _ESCAPE.sub(_unescaped, named[1]).decode("utf-8", "replace").replace("\0", "")
     written = Path(name)
     for prefix in (state.parent / written, state.parent / written.name):
-        if prefix.name and _index(prefix).is_file():
+        if prefix.name and is_file(_index(prefix)):
             return prefix
-        if prefix.name and prefix.is_file():
+        if prefix.name and is_file(prefix):
             raise _other_file(prefix)
     raise UserError(
         f"names '{name}', of which there is no {INDEX} file",

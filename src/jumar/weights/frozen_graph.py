@@ -15,6 +15,7 @@ import numpy as np
 
 from jumar.data.records.wire import DELIMITED, VARINT, fields, varint
 from jumar.errors import UserError, nearest
+from jumar.paths import is_file, missing, unreadable
 from jumar.weights.tensor_types import (
     BFLOAT16,
     HALF,
@@ -162,6 +163,8 @@ def read_constants(path: Path) -> FrozenConstants:
         UserError: The file cannot be read or is not a frozen graph.
     """
     try:
+        if not is_file(path):
+            raise missing(path, "file")
         size = path.stat().st_size
         if size >= _LARGEST_MESSAGE:
             raise UserError(
@@ -170,7 +173,7 @@ def read_constants(path: Path) -> FrozenConstants:
             )
         data = path.read_bytes()
     except OSError as error:
-        raise UserError(f"cannot be read: {error.strerror}", where=str(path)) from error
+        raise unreadable(path, error) from error
     return FrozenConstants(data, str(path))
 
 

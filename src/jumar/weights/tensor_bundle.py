@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from jumar.data.records.tfrecord import masked, masked_crc
 from jumar.data.records.wire import varint
 from jumar.errors import UserError, nearest
+from jumar.paths import unreadable
 from jumar.weights.bundle_entries import (
     HEADER_KEY,
     BundleEntry,
@@ -204,7 +205,7 @@ class TensorBundle:
                     todo=f"Copy all files that begin with {self.prefix.name}.",
                 ) from None
             except OSError as error:
-                raise UserError(f"cannot be read: {error.strerror}", where=str(path)) from error
+                raise unreadable(path, error) from error
         return self._shards[number]
 
 
@@ -223,7 +224,7 @@ def open_checkpoint(path: Path) -> TensorBundle:
             raise UserError("is too large for the index of a checkpoint", where=str(index))
         data = index.read_bytes()
     except OSError as error:
-        raise UserError(f"cannot be read: {error.strerror}", where=str(index)) from error
+        raise unreadable(index, error) from error
     return TensorBundle(prefix, data)
 
 

@@ -7,6 +7,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from jumar.errors import UserError
+from jumar.paths import is_file, is_folder, missing
 from jumar.weights.frozen_graph import read_constants
 from jumar.weights.tensor_bundle import open_checkpoint
 from jumar.weights.tensor_types import Array, TensorEntry
@@ -94,7 +95,9 @@ def open_tensors(path: Path) -> TensorFile:
     Raises:
         UserError: There is no such file, it is damaged, or it is one of `torch.save`.
     """
-    if path.suffix == SAFETENSORS and not path.is_dir():
+    if path.suffix == SAFETENSORS and not is_folder(path):
+        if not is_file(path):
+            raise missing(path, "file")
         check_no_torch_file(path)
         return SafetensorsFile(path)
     return open_tensorflow(path)
@@ -107,9 +110,9 @@ def open_tensorflow(path: Path) -> TensorFile:
         UserError: There is no such file, it is damaged, or it is another program's.
     """
     check_no_torch_file(path)
-    if path.suffix == FROZEN_GRAPH and not path.is_dir():
+    if path.suffix == FROZEN_GRAPH and not is_folder(path):
         return read_constants(path)
-    if path.suffix == SAFETENSORS and path.is_file():
+    if path.suffix == SAFETENSORS and is_file(path):
         raise UserError(
             "is no TensorFlow file but weights of jumar's own kind",
             where=str(path),

@@ -4,6 +4,7 @@ import zipfile
 from pathlib import Path
 
 from jumar.errors import UserError
+from jumar.paths import is_file
 
 
 def check_no_torch_file(path: Path) -> None:
@@ -13,7 +14,7 @@ def check_no_torch_file(path: Path) -> None:
         UserError: It was; says how to make a safetensors file of it.
     """
     try:
-        if not path.is_file() or not zipfile.is_zipfile(path):
+        if not is_file(path) or not zipfile.is_zipfile(path):
             return
         with zipfile.ZipFile(path) as archive:
             pickled = any(name.rpartition("/")[2] == "data.pkl" for name in archive.namelist())

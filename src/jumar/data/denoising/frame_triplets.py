@@ -19,12 +19,20 @@ from jumar.data.denoising.clean_pictures import Channels, CleanPictures, Pixels
 from jumar.data.denoising.denoise_sets import DenoisingData, with_evaluation_noise
 from jumar.data.denoising.noise import NoiseSettings, add_noise, draw_level, storage_of
 from jumar.data.denoising.noisy_pictures import NoisyPictures, Sample, evaluation_batch
-from jumar.data.denoising.patch_set import TURNS, channels_first, mirrored, random_window, turned
+from jumar.data.denoising.patch_set import (
+    PATCH_FIELDS,
+    TURNS,
+    channels_first,
+    mirrored,
+    random_window,
+    turned,
+)
 from jumar.data.images.picture_tree import Pictures, open_pictures
 from jumar.data.images.sources import check_pair
 from jumar.data.loading.sampler import sample_random
 from jumar.data.samples import CorruptRecord, Fault, Fetched, SampleKey
 from jumar.errors import UserError
+from jumar.host import check_fits
 from jumar.settings import setting
 
 
@@ -103,6 +111,7 @@ class TripletPatches:
         channels = 3 if self.frames.channels == "colour" else 1
         storage = storage_of(self.noise)
         side, inner = self.patch_size + 2 * self.margin, slice(self.margin, -self.margin or None)
+        check_fits(len(keys), 13 * side * side * channels, "patches", PATCH_FIELDS)
         clean = np.empty((len(keys), self.patch_size, self.patch_size, channels), np.uint8)
         noisy = np.empty(
             (len(keys), side, side, 3 * channels), np.uint8 if storage == "uint8" else np.float32

@@ -24,9 +24,12 @@ from jumar.data.denoising.noise import NoiseSettings, add_noise, draw_level, sto
 from jumar.data.loading.sampler import sample_random
 from jumar.data.samples import CorruptRecord, Fault, Fetched, SampleKey
 from jumar.errors import UserError
+from jumar.host import check_fits
 
 TURNS = 8
 """Four rotations, each also upside down."""
+PATCH_FIELDS = "data.batch_size, data.patch_size"
+"""What a batch that is too large for memory is blamed on."""
 
 
 class PatchSet:
@@ -81,6 +84,7 @@ class PatchSet:
         channels = 3 if self.pictures.channels == "colour" else 1
         storage = storage_of(self.noise)
         shape = (len(keys), side, side, channels)
+        check_fits(len(keys), 5 * side * side * channels, "patches", PATCH_FIELDS)
         clean = np.empty(shape, np.uint8)
         noisy = np.empty(shape, np.uint8 if storage == "uint8" else np.float32)
         for row, key in enumerate(keys):

@@ -12,6 +12,7 @@ from jumar.data.images.picture_tree import Pictures
 from jumar.data.pixels.decode import DecodeError, EncodedImage
 from jumar.data.samples import CorruptRecord, Fault, Record
 from jumar.errors import UserError
+from jumar.paths import is_folder
 
 SUFFIX = ".cat"
 HEAD_MARGIN = 1.3
@@ -37,7 +38,7 @@ class CatHeads:
     classes: Sequence[str] = ()
 
     def __init__(self, pictures: Pictures, folder: Path) -> None:
-        if not folder.is_dir():
+        if not is_folder(folder):
             raise UserError(
                 "landmarks are read from a folder of pictures only",
                 where=str(folder),

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jumar.errors import UserError
+from jumar.paths import unreadable
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp")
 _HIDDEN = ("__MACOSX",)
@@ -50,9 +51,7 @@ class DiskTree:
                     if not is_hidden(entry.name):
                         (folders if entry.is_dir() else files).append(entry.name)
         except OSError as error:
-            raise UserError(
-                f"cannot be read: {error.strerror}", where=str(self.root / folder)
-            ) from error
+            raise unreadable(self.root / folder, error) from error
         return sorted(folders), sorted(files)
 
 

@@ -23,6 +23,7 @@ from jumar.data.samples import (
     SampleKey,
 )
 from jumar.errors import UserError
+from jumar.host import check_fits
 from jumar.settings import setting
 
 
@@ -264,5 +265,6 @@ class _Batch:
 
 
 def _allocated(count: int, array: NDArray[np.generic]) -> Tensor:
+    check_fits(count, array.nbytes, "pictures", "data.batch_size, data.image_size")
     kind = torch.from_numpy(np.empty(0, array.dtype)).dtype
     return torch.empty((count, *array.shape), dtype=kind)

@@ -13,6 +13,7 @@ from jumar.data.records.tfrecord import HEADER_BYTES, index_many, read_payload
 from jumar.data.records.tfrecord_cache import plain_files
 from jumar.data.samples import Record
 from jumar.errors import UserError
+from jumar.paths import unreadable
 
 LABELS_FILE = "labels.txt"
 BACKGROUND = "background"
@@ -94,7 +95,7 @@ def read_class_names(path: Path) -> tuple[str, ...]:
     except FileNotFoundError:
         return ()
     except OSError as error:
-        raise UserError(f"cannot be read: {error.strerror}", where=str(path)) from error
+        raise unreadable(path, error) from error
     lines = text.split("\n")
     while lines and not lines[-1].strip():
         lines.pop()

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -18,6 +17,7 @@ from jumar.data.pixels.preprocessing import Arrays, ImagePreprocessing
 from jumar.data.pixels.resize import mirror, resize, resize_fast
 from jumar.data.samples import Fetched, ImageSource, Record, SampleKey
 from jumar.errors import UserError
+from jumar.paths import expanded
 from jumar.settings import setting
 
 FRAMES = ("squeeze", "square", "head")
@@ -188,7 +188,7 @@ def _opened(
     pictures = open_pictures(path, "eval" if split == "eval" else "train", notice=notice)
     source: Pictures | CatHeads = pictures
     if data.frame == "head":
-        source = CatHeads(pictures, Path(path).expanduser())
+        source = CatHeads(pictures, expanded(path))
     if not data.match:
         return source
     fits = [i for i in range(len(source)) if fnmatchcase(source.path(i), data.match)]

@@ -35,6 +35,7 @@ from jumar.data.images.sources import (
 from jumar.data.records.imagenet_example import picture_of_example
 from jumar.data.samples import ImageSource, Record
 from jumar.errors import UserError
+from jumar.paths import exists, is_file, is_folder, missing
 
 _DIGITS = re.compile("([0-9]+)")
 
@@ -114,9 +115,9 @@ def open_pictures(path: str, split: Split, *, notice: Notice = lambda _: None) -
         UserError: Nothing is there, or no picture, or what is there is damaged.
     """
     place = None if is_registered(path) else _local(path)
-    if place is not None and place.is_dir() and not _has_shards(place):
+    if place is not None and is_folder(place) and not _has_shards(place):
         return _from_folder(place, split, notice)
-    if place is not None and place.is_file():
+    if place is not None and is_file(place):
         if place.suffix.lower() == ".zip":
             return _from_zip(place, split, notice)
         if is_image(place.name):
@@ -135,16 +136,18 @@ def open_all_pictures(path: Path, *, notice: Notice = lambda _: None) -> Picture
     Raises:
         UserError: Nothing is there, or no picture, or it cannot be read.
     """
-    if path.is_dir():
+    if is_folder(path):
         tree = DiskTree(path)
         return _opened(tree, "", lambda names: ImageFolder(path, names), notice)
-    if path.is_file() and path.suffix.lower() == ".zip":
+    if is_file(path) and path.suffix.lower() == ".zip":
         packed = ZipTree(path)
         return _opened(packed, "", lambda names: ImageZip(packed, names), notice)
-    if path.is_file() and is_image(path.name):
+    if is_file(path) and is_image(path.name):
         return _one_picture(path)
+    if not exists(path):
+        raise missing(path)
     raise UserError(
-        "neither a folder, a zip nor a picture" if path.exists() else "there is no such file",
+        "neither a folder, a zip nor a picture",
         where=str(path),
         todo=f"Give a folder or zip with pictures ({', '.join(IMAGE_SUFFIXES)}), or one of them.",
     )

@@ -33,6 +33,7 @@ from jumar.data.images.image_zip import ImageZip, ZipTree
 from jumar.data.records.tfrecord_cache import is_record_file
 from jumar.data.samples import CorruptRecord, ImageSource
 from jumar.errors import UserError, nearest
+from jumar.paths import exists, expanded, is_file, is_folder, missing
 
 Split = Literal["train", "eval"]
 """The part of a data set: what is learned from, and what is scored on."""
@@ -170,23 +171,17 @@ def _find(path: str, notice: Notice) -> _Contents:
         raise UserError(
             "only local paths can be read", where=path, todo="Copy the data to a local disk first."
         )
-    try:
-        place = Path(path).expanduser()
-    except RuntimeError as error:
-        raise UserError(str(error), where=path) from error
-    if place.is_dir():
+    place = expanded(path)
+    if is_folder(place):
         return _find_in_folder(place, notice)
-    if place.exists():
+    if exists(place):
         return _find_in_file(place, notice)
     if glob.has_magic(path):
         return _find_by_glob(str(place), notice)
     close = nearest(path, _registered)
-    hint = f"Did you mean '{close}'? " if close else ""
-    raise UserError(
-        "there is no such file or folder",
-        where=path,
-        todo=f"{hint}Give a folder, a zip, TFRecord shards, or one of: {_names()}.",
-    )
+    hint = f"Did you mean the source '{close}'? " if close else ""
+    more = f"{hint}Give a folder, a zip, TFRecord shards, or one of: {_names()}."
+    raise missing(place, more=more)
 
 
 def _names() -> str:
@@ -198,7 +193,7 @@ def _find_by_glob(pattern: str, notice: Notice) -> _Contents:
     if not matches:
         raise UserError("no file matches", where=pattern)
     for match in matches:
-        if not match.is_file() or match.suffix.lower() == ".zip" or not is_record_file(match):
+        if not is_file(match) or match.suffix.lower() == ".zip" or not is_record_file(match):
             raise UserError(
                 f"matches '{match}', which is not a TFRecord file",
                 where=pattern,
@@ -212,7 +207,7 @@ def _find_in_file(path: Path, notice: Notice) -> _Contents:
     if path.suffix.lower() == ".zip":
         tree = ZipTree(path)
         return _find_in_tree(tree, partial(_open_zip, tree, notice=notice))
-    if path.is_file() and not is_image(path.name) and is_record_file(path):
+    if is_file(path) and not is_image(path.name) and is_record_file(path):
         return _Contents(whole=partial(ImageShards, [path], notice))
     raise UserError(
         "this file is neither a zip nor TFRecord",
@@ -250,7 +245,7 @@ def _find_in_folder(path: Path, notice: Notice) -> _Contents:
 
 def _open_part(path: Path, split: Split, notice: Notice) -> ImageSource:
     """A part that is a folder or zip of its own; nested parts must be those of the same split."""
-    contents = _find_in_folder(path, notice) if path.is_dir() else _find_in_file(path, notice)
+    contents = _find_in_folder(path, notice) if is_folder(path) else _find_in_file(path, notice)
     opener = contents.parts.get(split, contents.whole)
     if opener is None:
         raise UserError(

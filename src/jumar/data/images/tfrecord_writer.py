@@ -3,7 +3,6 @@
 Images are copied byte for byte: a CMYK JPEG stays one, and a PNG stays a PNG.
 """
 
-import errno
 import fcntl
 import gzip
 import os
@@ -24,6 +23,7 @@ from jumar.data.records.imagenet_example import example_of_record
 from jumar.data.records.tfrecord import frame
 from jumar.data.samples import CorruptRecord, ImageSource
 from jumar.errors import UserError
+from jumar.paths import exists, is_folder, unwritable
 
 Prefix = Literal["train", "validation"]
 Compression = Literal["none", "gzip"]
@@ -166,12 +166,7 @@ def _write_parts(
                 done += len(part.source)
             _move(place, destination)
     except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        raise UserError(
-            "the disk is full" if full else f"cannot be written: {error.strerror}",
-            where=str(destination),
-            todo="Nothing was left there. Free some space or choose another folder.",
-        ) from error
+        raise unwritable(destination, error, more="Nothing was left there.") from error
     return summaries
 
 
@@ -275,9 +270,9 @@ def _check_request(part: _Part, destination: Path, label_offset: int) -> None:
         )
     if label_offset not in (0, 1):
         raise UserError(f"a label offset of {label_offset}", todo="Allowed: 0 or 1.")
-    if destination.exists() and not destination.is_dir():
+    if exists(destination) and not is_folder(destination):
         raise UserError("is a file, not a folder", where=str(destination))
-    if destination.is_dir():
+    if is_folder(destination):
         there = sorted(path.name for path in destination.glob(f"{prefix}-*-of-*"))
         if there:
             raise UserError(
@@ -326,7 +321,7 @@ def _workplace(destination: Path) -> Generator[Path, None, None]:
 
     It is gone afterwards, with the destination where that was made for it and stayed empty.
     """
-    made = not destination.exists()
+    made = not exists(destination)
     destination.mkdir(parents=True, exist_ok=True)
     place = destination / ".writing"
     place.mkdir(exist_ok=True)
@@ -356,7 +351,7 @@ def _move(place: Path, destination: Path) -> None:
     try:
         for path in sorted(place.iterdir()):
             target = destination / path.name
-            if not target.exists():
+            if not exists(target):
                 moved.append(target)
             path.rename(target)
     except BaseException:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from jumar.errors import UserError
+from jumar.paths import unwritable
 
 WRITTEN_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp")
 _QUALITY = 95
@@ -41,11 +42,7 @@ def write_picture(pixels: NDArray[np.uint8], path: Path) -> None:
         Image.fromarray(pixels).save(beside, format=kind, **options)
         beside.replace(path)
     except OSError as error:
-        raise UserError(
-            f"cannot be written: {error.strerror or error}",
-            where=str(path),
-            todo="Check that the disk is not full and that the folder may be written to.",
-        ) from error
+        raise unwritable(path, error) from error
     finally:
         with suppress(OSError):
             beside.unlink()

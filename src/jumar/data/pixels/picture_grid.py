@@ -15,7 +15,7 @@ import torch
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
-from jumar.errors import UserError
+from jumar.paths import unwritable
 
 _GAP = 2
 _WHITE = 255
@@ -106,11 +106,7 @@ def save_png(image: Tensor, path: Path) -> None:
     except OSError as error:
         with suppress(OSError):
             beside.unlink()
-        raise UserError(
-            f"cannot be written: {error.strerror or error}",
-            where=str(path),
-            todo="Check that the disk is not full and that the folder may be written to.",
-        ) from error
+        raise unwritable(path, error) from error
 
 
 def _as_colour(image: Tensor) -> Tensor:

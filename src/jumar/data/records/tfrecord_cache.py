@@ -21,6 +21,7 @@ from typing import BinaryIO
 from jumar.data.records.tfrecord import HEADER_BYTES, header_length
 from jumar.environment import CACHE_VARIABLE, cache_folder
 from jumar.errors import UserError
+from jumar.paths import exists, unreadable
 
 MOST_EXPANSION = 100
 """Unpacked bytes per packed byte above which a file is refused as a decompression bomb: encoded
@@ -59,7 +60,7 @@ def plain_files(paths: Sequence[Path], notice: Callable[[str], None]) -> list[Pa
                 todo="Expected a record header with a valid checksum, or gzip or zlib around one.",
             )
     packed = [path for path, packing in zip(paths, packings, strict=True) if packing == "packed"]
-    new = [path for path in packed if not _entry(path).exists()]
+    new = [path for path in packed if not exists(_entry(path))]
     if new:
         notice(f"unpacking {len(new)} compressed TFRecord files into {_folder()}, once")
     stop = Event()
@@ -79,7 +80,7 @@ def _packing(path: Path) -> str:
         with path.open("rb") as file:
             head = file.read(HEADER_BYTES)
     except OSError as error:
-        raise UserError(f"cannot be read: {error.strerror}", where=str(path)) from error
+        raise unreadable(path, error) from error
     # The checksum comes first: a plain record of 35,615 bytes begins with gzip's magic number.
     if not head or (len(head) == HEADER_BYTES and header_length(head) is not None):
         return "plain"

@@ -28,6 +28,7 @@ from jumar.data.samples import CorruptRecord
 from jumar.data.speech.keyword_data import SPEECH_COMMANDS_WORDS
 from jumar.data.speech.wav import Samples, read_wav, resample, to_int16, write_wav
 from jumar.errors import UserError
+from jumar.paths import exists, unwritable
 
 UNKNOWN_WORDS = (
     "cat", "tree", "house", "seven", "happy", "wow", "marvin", "bird", "zero", "nine",
@@ -260,7 +261,7 @@ def _claim(request: KeywordsRequest) -> None:
     }
     try:
         request.folder.mkdir(parents=True, exist_ok=True)
-        if note.exists():
+        if exists(note):
             if json.loads(note.read_text(encoding="utf-8")) != wanted:
                 raise UserError(
                     "the folder holds clips that were asked for with other options",
@@ -294,7 +295,7 @@ def _in_order(
 
 def _make(program: str, folder: Path, utterance: Utterance) -> str:
     path = folder / utterance.path
-    if path.exists():
+    if exists(path):
         return "there"
     clip = placed(_spoken(program, utterance))
     if clip is None:
@@ -303,7 +304,7 @@ def _make(program: str, folder: Path, utterance: Utterance) -> str:
         path.parent.mkdir(parents=True, exist_ok=True)
         _write(path, write_wav(to_int16(clip), RATE))
     except OSError as error:
-        raise UserError(f"cannot be written: {error.strerror}", where=str(path)) from error
+        raise unwritable(path, error) from error
     return "made"
 
 

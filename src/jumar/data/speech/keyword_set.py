@@ -28,6 +28,7 @@ from jumar.data.speech.keyword_data import KeywordData
 from jumar.data.speech.speech_commands import Part, Speech, open_speech
 from jumar.data.speech.wav import Samples, read_wav, resample, to_int16
 from jumar.errors import UserError, nearest
+from jumar.host import check_fits
 
 _UNKNOWN_CHOICE = 3
 """First word of the entropy; 1 and 2 are the sampler's, 4 is that of made noises."""
@@ -88,6 +89,7 @@ class KeywordSet:
         Raises:
             UserError: No sample of the whole set can be read.
         """
+        check_fits(len(keys), 4 * self.data.clip_samples, "clips", "data.batch_size")
         audio = np.empty((len(keys), self.data.clip_samples), dtype=np.float32)
         labels = np.empty(len(keys), dtype=np.int64)
         faults: list[Fault] = []

@@ -30,6 +30,7 @@ from jumar.data.images.image_folder import ImageFolder
 from jumar.data.images.image_zip import ImageZip, ZipTree
 from jumar.data.samples import CorruptRecord, ImageSource, Record
 from jumar.errors import UserError
+from jumar.paths import exists, expanded, is_file, is_folder, missing
 
 Part = Literal["training", "validation", "testing"]
 Notice = Callable[[str], None]
@@ -141,18 +142,18 @@ def _top(path: str) -> _Place:
             todo="Set data.path to a folder or zip with a folder of WAV files for each word; "
             "`jumar data keywords --to DIR` makes one with a speech synthesizer.",
         )
-    place = Path(path).expanduser()
-    if place.is_dir():
+    place = expanded(path)
+    if is_folder(place):
         return _unwrapped(DiskTree(place))
-    if place.is_file() and place.suffix.lower() == ".zip":
+    if is_file(place) and place.suffix.lower() == ".zip":
         return _unwrapped(ZipTree(place))
-    if place.exists():
+    if exists(place):
         raise UserError(
             "this is neither a folder nor a zip",
             where=path,
             todo="Unpack an archive of another kind first: tar -xf FILE -C FOLDER",
         )
-    raise UserError("there is no such file or folder", where=path)
+    raise missing(place)
 
 
 def _unwrapped(tree: DiskTree | ZipTree) -> _Place:

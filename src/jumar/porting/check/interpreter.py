@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jumar.errors import UserError
+from jumar.paths import exists, is_file, is_folder
 from jumar.porting.check.supervision import supervise
 
 VARIABLE = "JUMAR_TF115_PYTHON"
@@ -96,7 +97,7 @@ def _clean(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _fitting(path: Path, *, where: str) -> Interpreter:
-    if not path.is_file():
+    if not is_file(path):
         raise UserError(f"'{path}' is not there", where=where, todo=_commands("python3.7"))
     found = probe(path)
     if found is None:
@@ -128,9 +129,9 @@ def _of_3_7(paths: Iterable[Path]) -> list[Interpreter]:
 def _made(folder: Path, bases: Iterable[Path]) -> Interpreter:
     """The virtual environment in a folder; a new one with the pins where there is none."""
     inside = folder / "bin" / "python"
-    if inside.is_file():
+    if is_file(inside):
         return _fitting(inside, where="--make-env")
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if exists(folder) and (not is_folder(folder) or any(folder.iterdir())):
         raise UserError(
             f"'{folder}' is there and is no virtual environment",
             where="--make-env",

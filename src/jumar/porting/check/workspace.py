@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jumar.errors import UserError
+from jumar.paths import exists, is_file, is_folder, missing
 
 COPIED_FILE_BYTES = 8 * 2**20
 """Files above are links to the original: they are data or weights, which a script reads."""
@@ -82,7 +83,9 @@ def find_script(tree: Path, script: str, *, module: bool = False) -> Path:
     Raises:
         UserError: There is no such tree, script or module.
     """
-    if not tree.is_dir():
+    if not is_folder(tree):
+        if not exists(tree):
+            raise missing(tree, "folder")
         raise UserError(f"'{tree}' is no folder", todo="Name the folder of the project.")
     source = tree.resolve()
     return _module_inside(source, script) if module else _script_inside(source, script)
@@ -92,7 +95,7 @@ def _script_inside(source: Path, script: str) -> Path:
     """The script's path relative to the tree; it may also be typed with the tree before it."""
     for typed in (source / script, Path.cwd() / script):
         path = Path(os.path.normpath(typed))
-        if path.is_file() and source in path.parents:
+        if is_file(path) and source in path.parents:
             return path.relative_to(source)
     known = sorted(str(path.relative_to(source)) for path in source.glob("*.py"))[:12]
     raise UserError(
@@ -106,7 +109,7 @@ def _script_inside(source: Path, script: str) -> Path:
 def _module_inside(source: Path, name: str) -> Path:
     path = Path(*name.split("."))
     for inside in (path.with_suffix(".py"), path / "__main__.py"):
-        if (source / inside).is_file():
+        if is_file(source / inside):
             return inside
     raise UserError(
         f"there is no module '{name}' in '{source}'",

@@ -6,7 +6,7 @@ Nothing is changed and nothing is run.
 import os
 from pathlib import Path
 
-from jumar.errors import UserError
+from jumar.paths import is_file, is_folder, missing
 from jumar.porting.edits import FileReport, Finding, Text, TreeReport
 from jumar.porting.lint.blocks import find_blocks, lint_blocks
 from jumar.porting.lint.calls import lint_calls
@@ -67,12 +67,12 @@ def lint_tree(root: Path) -> TreeReport:
     Raises:
         UserError: There is nothing at the path.
     """
-    if root.is_file():
+    if is_file(root):
         folder, paths, closed = root.parent, [root.name], []
-    elif root.is_dir():
+    elif is_folder(root):
         folder, (paths, closed) = root, _scripts(root)
     else:
-        raise UserError(f"there is no '{root}'", todo="Give a Python file or a folder.")
+        raise missing(root, more="Give a Python file or a folder.")
     project = Project(folder)
     files = [_lint_file(folder, path, project) for path in paths] + closed
     return TreeReport(root=str(root), files=tuple(sorted(files, key=lambda file: file.path)))

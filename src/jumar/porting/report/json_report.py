@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from jumar.errors import UserError
+from jumar.paths import read_text
 from jumar.porting.edits import (
     Confidence,
     Edit,
@@ -94,9 +95,7 @@ def read_report(path: Path) -> TreeReport:
     """
     again = "Give a file that `jumar port ... --report FILE.json` wrote."
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"cannot be read: {error.strerror}", where=str(path), todo=again) from error
+        value = json.loads(read_text(path))
     except (ValueError, RecursionError) as error:
         # ValueError covers bytes that are not UTF-8, broken JSON and numbers of absurd length.
         reason = str(error) if isinstance(error, ValueError) else "nested too deeply"

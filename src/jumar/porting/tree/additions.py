@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from jumar.errors import UserError, unknown_name
+from jumar.paths import read_text
 from jumar.porting.edits import TreeReport
 from jumar.porting.launching import ADDED_NAMES, added_files
 from jumar.porting.options import PortOptions, mixlist_name
@@ -117,12 +118,8 @@ def _read_mixlist(options: PortOptions) -> str:
     place = Path(options.mixlist)
     where = f"--mixlist {place}"
     try:
-        text = place.read_text(encoding="utf-8")
+        text = read_text(place)
         lists = json.loads(text)
-    except OSError as error:
-        raise UserError(
-            f"cannot be read: {error.strerror}", where=where, todo="Check the path."
-        ) from error
     except (ValueError, RecursionError) as error:
         raise UserError(
             f"is no JSON: {error}", where=where, todo="Look at it: jumar precision check FILE"

@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from jumar import __version__
-from jumar.errors import UserError, nearest
+from jumar.errors import UserError
 from jumar.host import usable_cores
+from jumar.paths import exists, is_file, is_folder, missing
 from jumar.porting.edits import FileReport, Finding, Place, Text, TreeReport
 from jumar.porting.options import PortOptions
 from jumar.porting.python2.conversion import to_python3
@@ -49,7 +50,7 @@ def port_tree(root: Path, options: PortOptions, *, jobs: int | None = None) -> T
     # A defect of the rules themselves shows here, not once in every script; and processes that are
     # forked from this one have them loaded.
     rule_index(options.source, options.minimal)
-    port = ScriptPort(base if base.is_dir() else base.parent, options)
+    port = ScriptPort(base if is_folder(base) else base.parent, options)
     wanted = jobs or usable_cores()
     small = sum(scripts.values()) <= SMALL_TREE and (jobs is None or jobs == 1)
     if small:
@@ -79,7 +80,7 @@ def tree_entries(root: Path) -> tuple[Path, tuple[Entry, ...]]:
         UserError: There is no such path.
     """
     base = _base(root)
-    return base if base.is_dir() else base.parent, walk(base)
+    return base if is_folder(base) else base.parent, walk(base)
 
 
 class ScriptPort:
@@ -128,17 +129,10 @@ class ScriptPort:
 
 
 def _base(root: Path) -> Path:
-    try:
-        base = root.resolve(strict=True)
-    except (OSError, RuntimeError, ValueError) as error:
-        names = [each.name for each in root.parent.iterdir()] if root.parent.is_dir() else []
-        close = nearest(root.name, names)
-        raise UserError(
-            "there is no such file or folder",
-            where=str(root),
-            todo=f"Did you mean '{root.with_name(close)}'?" if close else "Check the path.",
-        ) from error
-    if not base.is_dir() and not base.is_file():
+    if not exists(root):
+        raise missing(root)
+    base = root.resolve(strict=True)
+    if not is_folder(base) and not is_file(base):
         raise UserError(
             "is neither a folder nor a file", where=str(root), todo="Give a script or its folder."
         )
@@ -151,12 +145,12 @@ def _no_script(root: Path, entries: tuple[Entry, ...]) -> UserError:
     if notebooks:
         name = notebooks[0]
         todo = f"Convert the notebook first: jupyter nbconvert --to script {name}"
-    elif root.is_file() and root.with_suffix(".py").is_file():
+    elif is_file(root) and is_file(root.with_suffix(".py")):
         todo = f"Did you mean '{root.with_suffix('.py')}'?"
     elif len(entries) == 1 and entries[0].note:
         return UserError(entries[0].note.en, where=str(root), todo=todo)
     return UserError(
-        "holds no Python script" if root.is_dir() else "is no Python script",
+        "holds no Python script" if is_folder(root) else "is no Python script",
         where=str(root),
         todo=todo,
     )
@@ -258,7 +252,7 @@ def _not_a_script(base: Path, entry: Entry, options: PortOptions) -> FileReport:
     report = FileReport(path=entry.shown, status=status, note=entry.note)
     if entry.kind != "file" or not entry.path.endswith(".ipynb") or entry.size > LARGEST_SCRIPT:
         return report
-    place = base / entry.path if base.is_dir() else base
+    place = base / entry.path if is_folder(base) else base
     try:
         content = place.read_bytes()
     except OSError:

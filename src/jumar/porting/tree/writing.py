@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from jumar.errors import UserError
+from jumar.paths import exists, is_file, is_folder, unwritable
 from jumar.porting.edits import FileReport, TreeReport
 from jumar.porting.script.source import Unreadable, decode
 from jumar.porting.tree.porting import tree_entries
@@ -50,7 +51,7 @@ def write_tree(
         raise _changed(base / missing[0])
     out = Path(os.path.realpath(out))
     _check_place(root.resolve(), out)
-    if root.is_file() and out.suffix == root.suffix:
+    if is_file(root) and out.suffix == root.suffix:
         return _write_script(ported, base, entries[0], out, added)
     with _beside(out) as place:
         taken: dict[str, Entry] = {}
@@ -123,12 +124,12 @@ def _check_place(root: Path, out: Path) -> None:
         raise UserError(
             "lies within the original", where=str(out), todo="Give a folder outside of it."
         )
-    if out in root.parents and out.exists():
+    if out in root.parents and exists(out):
         raise UserError("holds the original", where=str(out), todo="Give a new folder.")
-    if out.exists() and not out.is_dir():
+    if exists(out) and not is_folder(out):
         raise UserError("is there already", where=str(out), todo="Give a new name.")
     try:
-        filled = out.is_dir() and any(out.iterdir())
+        filled = is_folder(out) and any(out.iterdir())
     except OSError as error:
         raise _unwritable(out, error) from error
     if filled:
@@ -159,7 +160,7 @@ def _beside(out: Path) -> Generator[Path]:
 
 def _make_parents(folder: Path) -> list[Path]:
     made: list[Path] = []
-    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    missing = [each for each in (folder, *folder.parents) if not exists(each)]
     try:
         for each in reversed(missing):
             each.mkdir()
@@ -276,8 +277,4 @@ def _in_the_way(taken: str, path: str) -> UserError:
 
 
 def _unwritable(place: Path, error: OSError) -> UserError:
-    return UserError(
-        f"cannot be written: {error.strerror or error}",
-        where=str(place),
-        todo="Check that the disk is not full and that the folder may be written to.",
-    )
+    return unwritable(place, error)

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from jumar.errors import UserError
+from jumar.paths import open_to_read
 from jumar.profiling.profile import Profile
 
 _TABLE = Path(__file__).with_name("chips.json")
@@ -70,12 +71,8 @@ class Chip:
 def read_chips(path: Path | None = None) -> tuple[Chip, ...]:
     """The chips of a file; of ours without one."""
     path = path or _TABLE
-    try:
-        with path.open("rb") as file:
-            text = file.read(_LARGEST_FILE)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise UserError(f"cannot read the chip table: {reason}", where=str(path)) from error
+    with open_to_read(path) as file:
+        text = file.read(_LARGEST_FILE)
     return _chips(text, str(path))
 
 

@@ -16,6 +16,7 @@ import polars as pl
 import jumar.profiling
 from jumar.device import Device
 from jumar.errors import UserError
+from jumar.paths import unwritable
 from jumar.profiling.profile import STEPS_SCHEMA, Profile
 from jumar.profiling.views.step_split import step_split
 from jumar.profiling.writing import write_csv
@@ -251,10 +252,9 @@ def _replace(beside: Path, final: Path) -> None:
 
 
 def _unwritable(error: Exception, folder: Path) -> UserError:
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return UserError(
-        f"the profile cannot be written: {reason}",
-        where=str(folder),
-        todo="Is the disk full? A profile takes about 1 MB a step, and 20 times that while it "
-        "is written.",
+    return unwritable(
+        folder,
+        error,
+        what="the profile cannot be written",
+        more="A profile takes about 1 MB a step, and 20 times that while it is written.",
     )

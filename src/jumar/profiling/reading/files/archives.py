@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from jumar.errors import UserError
+from jumar.paths import is_file
 from jumar.profiling.reading.files.finding import ENDINGS, MOST_FILES
 from jumar.profiling.reading.files.opening import ZIP
 
@@ -41,7 +42,7 @@ def unpacked(path: Path, shown: str) -> Generator[Path, None, None]:
 
 
 def _is_zip(path: Path) -> bool:
-    if not path.is_file():
+    if not is_file(path):
         return False
     with path.open("rb") as file:
         return file.read(len(ZIP)) == ZIP

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from jumar.errors import UserError
+from jumar.paths import is_file, is_folder, missing
 from jumar.profiling.reading.files.recognition import recognised
 from jumar.profiling.reading.part import Source
 
@@ -23,14 +24,11 @@ def sources_of(path: Path, shown: str) -> list[Source]:
     Raises:
         UserError: Nothing is there.
     """
-    if path.is_file():
+    if is_file(path):
         return [_source(path, shown)]
-    if not path.is_dir():
-        raise UserError(
-            "there is no such file or folder",
-            where=shown,
-            todo="Name a profile: a folder of torch_npu or msprof, a CSV, JSON, .db or zip file.",
-        )
+    if not is_folder(path):
+        more = "Name a profile: a folder of torch_npu or msprof, a CSV, JSON, .db or zip file."
+        raise missing(path, more=more)
     found: list[Source] = []
     for file in _files(path):
         relative = file.relative_to(path).as_posix()

@@ -103,6 +103,14 @@ def expanded(path: Path | str) -> Path:
         ) from error
 
 
+def resolved(path: Path) -> Path:
+    """A path without links, as far as they lead anywhere; a circle of them is left as it is.
+
+    `Path.resolve` ends in a RuntimeError there before Python 3.13.
+    """
+    return Path(os.path.realpath(path))
+
+
 def make_folder(path: Path) -> None:
     """Make a folder with the folders above it; one that is there already is kept.
 
@@ -245,7 +253,4 @@ def _locked_part(path: Path) -> str:
 
 
 def _is_other_than_a_folder(path: Path) -> bool:
-    try:
-        return not stat.S_ISDIR(path.stat().st_mode)
-    except OSError:
-        return False
+    return os.path.lexists(path) and not os.path.isdir(path)  # noqa: PTH112 - never raises

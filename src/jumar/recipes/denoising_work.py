@@ -16,7 +16,7 @@ from jumar.data.pixels.picture_files import WRITTEN_SUFFIXES, write_picture
 from jumar.data.pixels.video import VideoReader, VideoWriter, check_written_video, is_video
 from jumar.data.samples import CorruptRecord, Fault
 from jumar.errors import UserError
-from jumar.paths import exists, is_file, is_folder, missing
+from jumar.paths import exists, is_file, is_folder, missing, resolved
 from jumar.recipes.trained import TrainedRequest
 from jumar.training.progress import Console
 
@@ -84,13 +84,13 @@ def check_places(request: DenoiseRequest) -> None:
         )
     if not exists(source):
         raise missing(source, more="Give a picture, a folder or zip with pictures, or a video.")
-    if is_folder(source) and to.resolve().is_relative_to(source.resolve()):
+    if is_folder(source) and resolved(to).is_relative_to(resolved(source)):
         raise UserError(
             "the clean pictures would lie among the noisy ones",
             where=f"--to {to}",
             todo=f"Give a folder outside of '{source}'.",
         )
-    if is_file(source) and to.resolve() == source.resolve():
+    if is_file(source) and resolved(to) == resolved(source):
         raise UserError(
             "it would overwrite the noisy one", where=f"--to {to}", todo="Give another name."
         )

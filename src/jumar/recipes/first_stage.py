@@ -7,7 +7,7 @@ was moved, or was trained anew with other settings.
 from functools import reduce
 from pathlib import Path
 
-from jumar.paths import expanded, is_file, is_folder
+from jumar.paths import expanded, is_file, is_folder, resolved
 from jumar.recipes.recipe import Recipe
 from jumar.settings import override
 from jumar.training.checkpoint import list_checkpoints
@@ -29,7 +29,7 @@ def keep_first_stage(recipe: Recipe, run: RunDirectory) -> None:
         return
     if is_folder(place):
         write_json(run.first_stage, RunDirectory(place).read_recipe())
-    elif place.resolve() != run.first_stage.resolve():
+    elif resolved(place) != resolved(run.first_stage):
         write_json(run.first_stage, read_json(place))
 
 

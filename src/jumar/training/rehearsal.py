@@ -138,7 +138,14 @@ def check_disk(directory: Path, needed: int) -> None:
         raise UserError(
             "nothing can be written there", where=str(place), todo="Choose another --run-dir."
         )
-    free = shutil.disk_usage(place).free
+    disk = shutil.disk_usage(place)
+    if not disk.total:  # /proc and the like
+        raise UserError(
+            "nothing can be written there: it is no disk",
+            where=str(place),
+            todo="Choose another --run-dir.",
+        )
+    free = disk.free
     if free < needed:
         raise UserError(
             f"{size_text(needed)} are needed for checkpoints and {size_text(free)} are free",

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO, cast
 
 from jumar.errors import UserError
-from jumar.paths import exists, is_file, missing, read_text, unwritable
+from jumar.paths import exists, is_file, missing, read_text, resolved, unwritable
 
 _held_here: set[Path] = set()
 """Locks of this process, which the system would grant it once more and then drop both."""
@@ -108,7 +108,7 @@ class RunDirectory:
         """
         lock = self.path / ".lock"
         made: list[Path] = []
-        if lock.resolve() in _held_here:
+        if resolved(lock) in _held_here:
             raise self._held_by_another(None)
         try:
             made = [path for path in (self.path, *self.path.parents) if not exists(path)]
@@ -133,11 +133,11 @@ class RunDirectory:
             # before holds a file that no third process will find.
             if not _is_at(file, lock):
                 raise self._held_by_another(None)
-            _held_here.add(lock.resolve())
+            _held_here.add(resolved(lock))
             try:
                 yield
             finally:
-                _held_here.discard(lock.resolve())
+                _held_here.discard(resolved(lock))
                 if not self.exists:
                     with contextlib.suppress(OSError):
                         lock.unlink(missing_ok=True)

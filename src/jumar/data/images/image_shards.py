@@ -92,7 +92,7 @@ def read_class_names(path: Path) -> tuple[str, ...]:
     """
     try:
         text = path.read_text(encoding="utf-8", errors="surrogateescape")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return ()
     except OSError as error:
         raise unreadable(path, error) from error

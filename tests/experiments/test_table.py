@@ -55,6 +55,26 @@ def test_the_baseline_is_the_mode_that_keeps_the_dtype_else_the_first() -> None:
     assert baseline_index([[]]) == 0
 
 
+def test_where_the_other_repeats_have_no_result_repeats_are_not_recommended(runs: Runs) -> None:
+    waiting = {"state": "interrupted", "metrics": {}}
+    runs.add(ORIGIN, seeds=[scored(96.0, 0.25), waiting, waiting])
+    runs.add(FORCED, seeds=[scored(95.0, 0.25), waiting, waiting])
+    told = " ".join(runs.table().explanations)
+    assert "One result of 3 seeds so far" in told
+    assert "--repeats" not in told
+
+
+def test_one_result_without_a_standard_error_says_how_many_runs_have_none(runs: Runs) -> None:
+    psnr = {"headline": {"name": "psnr", "unit": "dB", "higher_is_better": True}}
+    waiting = {"state": "interrupted", "metrics": {}}
+    measured = {"metrics": {"psnr": 30.0, "loss": 0.25}, **psnr}
+    runs.add(ORIGIN, seeds=[measured, waiting, waiting])
+    runs.add(FORCED, seeds=[measured, waiting, waiting])
+    assert runs.table().rows[1].headline.reason == (
+        "one of the baseline's 3 runs has a result, which gives no tolerance"
+    )
+
+
 def test_a_wanted_baseline_is_the_first_combination_that_has_it() -> None:
     combinations = [[ORIGIN, "t=1"], [ORIGIN, "t=2"], [FORCED, "t=1"], [FORCED, "t=2"]]
     assert baseline_index(combinations, ["t=2"]) == 1

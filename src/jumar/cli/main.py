@@ -14,7 +14,7 @@ from cyclopts import App, CycloptsError, Parameter
 from rich.console import Console
 
 from jumar import __version__
-from jumar.cli import ctrl_c, last_resort
+from jumar.cli import ctrl_c, last_resort, several_ranks
 from jumar.errors import EXIT_CODE, UserError
 from jumar.plain_text import print_plain
 
@@ -70,13 +70,7 @@ def run(arguments: Sequence[str] | None = None) -> None:
     with ctrl_c.noting_ctrl_c() as interruptions:
         try:
             _check_for_emptiness(tokens)
-            code = app(
-                tokens,
-                error_console=Console(stderr=True),
-                print_error=True,
-                exit_on_error=False,
-                result_action="return_value",
-            )
+            code = _called(tokens) if several_ranks.takes_part(app.parse_commands(tokens)[0]) else 0
         except KeyboardInterrupt:
             code = ctrl_c.EXIT_CODE
         except BrokenPipeError:
@@ -105,6 +99,16 @@ def _check_for_emptiness(tokens: Sequence[str]) -> None:
                 todo="Is a variable of the shell not set? To leave an option at its default, "
                 "omit it.",
             )
+
+
+def _called(tokens: Sequence[str]) -> object:
+    return app(
+        list(tokens),
+        error_console=Console(stderr=True),
+        print_error=True,
+        exit_on_error=False,
+        result_action="return_value",
+    )
 
 
 def _say(error: Exception, tokens: Sequence[str]) -> int:

@@ -192,6 +192,12 @@ class _Finished:
         values = [v for run in runs if (v := getattr(run.results, name)) is not None]
         return statistics.median(values) if values else None
 
+    def no_tolerance(self) -> str:
+        """Why one result has no tolerance."""
+        if (planned := len(self.combination.runs)) == 1:
+            return "one seed of the baseline gives no tolerance: use --repeats"
+        return f"one of the baseline's {planned} runs has a result, which gives no tolerance"
+
     def reason(self) -> str:
         """Why there is no number at all, from the first run that says so."""
         return next((reason_of(run, end) for run, end in self.ended()), "")
@@ -223,6 +229,7 @@ def _row(
             entry.reason(),
             lambda: _loss_tolerance(entry, baseline, headline, loss_name),
             is_baseline=is_baseline,
+            no_tolerance=baseline.no_tolerance(),
         ),
         headline=_compared(
             entry.headlines(headline),
@@ -230,6 +237,7 @@ def _row(
             entry.reason(),
             lambda: _headline_tolerance(entry, baseline, headline),
             is_baseline=is_baseline,
+            no_tolerance=baseline.no_tolerance(),
         ),
         batch_time_ms=entry.median("step_ms_median"),
         speed_up=_speed_up(entry, baseline),
@@ -247,6 +255,7 @@ def _compared(
     tolerance_of: Callable[[], Tolerance | None],
     *,
     is_baseline: bool,
+    no_tolerance: str,
 ) -> Compared:
     if not values:
         return Compared(reason=reason or "not measured, or not a finite number")
@@ -258,8 +267,7 @@ def _compared(
         return Compared(value=mean, deviation=deviation, reason="the baseline is not available")
     tolerance = tolerance_of()
     if tolerance is None:
-        why = "one seed of the baseline gives no tolerance: use --repeats"
-        return Compared(value=mean, deviation=deviation, reason=why)
+        return Compared(value=mean, deviation=deviation, reason=no_tolerance)
     relation = tolerance.relation(mean, statistics.fmean(baseline))
     return Compared(
         value=mean,
@@ -376,10 +384,10 @@ def _explanations(
                 f"Equal {loss_name}: within the same relative interval as the count of wrong "
                 f"samples (± {half:.2g} at the baseline's)."
             )
-        told.append(
-            "One seed each: how much results change with the seed is not known; --repeats 3 "
-            "measures it."
-        )
+        planned = len(baseline.combination.runs)
+        known = "One seed each" if planned == 1 else f"One result of {planned} seeds so far"
+        more = "--repeats 3 measures it" if planned == 1 else "a second one measures it"
+        told.append(f"{known}: how much results change with the seed is not known; {more}.")
     told.append(
         "Batch time: median of the steps. Speed-up: samples per second by the batch time, "
         "against the baseline."

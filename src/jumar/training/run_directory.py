@@ -45,10 +45,15 @@ class RunDirectory:
         except OSError:
             return False  # in a folder that may not be searched, which `locked` will report
 
-    def resume_command(self, device: str) -> str:
-        """What to type to go on with the run, on the device that was asked for."""
+    def resume_command(self, device: str, launcher: Sequence[str] = ("jumar",)) -> str:
+        """What to type to go on with the run, on the device that was asked for.
+
+        Args:
+            device: As it was asked for.
+            launcher: What comes before `train`, such as `torchrun ... -m jumar`.
+        """
         where = [] if device == "auto" else ["--device", device]
-        return shlex.join(["jumar", "train", "--resume", "--run-dir", str(self.path), *where])
+        return shlex.join([*launcher, "train", "--resume", "--run-dir", str(self.path), *where])
 
     def read_recipe(self) -> dict[str, Any]:
         """The content of `recipe.json`.

@@ -24,6 +24,7 @@ from jumar.training.distribution import Agreement, Ranks, gather_texts, share_bu
 from jumar.training.durations import parse_duration
 from jumar.training.evaluation import Interrupted, Scores, evaluate
 from jumar.training.events import EvaluationRecord, Events, create_events, train_record
+from jumar.training.going_on import how_to_go_on
 from jumar.training.guard import Guard, NonFiniteLoss
 from jumar.training.illustrations import keep_illustrations
 from jumar.training.keeping import Keeper
@@ -244,7 +245,7 @@ class Trainer:
         return UserError(error.what, where=error.where, todo=todo)
 
     def _how_to_go_on(self) -> str:
-        return f"Go on with: {self.run.resume_command(self._asked_device)}"
+        return how_to_go_on(self.run, self._asked_device, self.ranks)
 
     def _loop(self, events: Events, batches: Iterator[Batch], batch: Batch | None) -> int:
         """Steps until the end (returns 0) or a stop (returns the exit code)."""

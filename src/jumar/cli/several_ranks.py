@@ -1,0 +1,64 @@
+"""What a command does in each process of torchrun.
+
+Decided here for all commands: a few divide their work among the ranks, the others would do it
+once a rank, into the same files. Those work in the first rank alone.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+
+from jumar.errors import UserError
+
+_DIVIDED = {("train",), ("evaluate",), ("profile",)}
+"""Commands whose ranks work together; `profile` without a subcommand records a training."""
+
+_REFUSED = {
+    ("sweep",): UserError(
+        "a sweep starts a process of its own for each run, and these know nothing of torchrun",
+        todo="Start it without torchrun: jumar sweep ... Runs on several ranks are started one by "
+        "one: torchrun --nproc-per-node N -m jumar train ..., and `jumar report` shows each.",
+    ),
+}
+"""Commands that would not do on one rank what was asked of several."""
+
+_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+
+
+def takes_part(command: Sequence[str]) -> bool:
+    """Whether this process has a part in a command.
+
+    Outside of torchrun every process has. Where the first rank works alone, torchrun's variables
+    are removed from the environment, so that neither it nor a process that it starts waits for
+    ranks that have left.
+
+    The other ranks are to leave with 0 even where the command is refused: when one fails, torchrun
+    ends the first one too, maybe before it has said why.
+
+    Args:
+        command: The names of command and subcommand.
+
+    Raises:
+        UserError: In the first rank, of a command that several ranks cannot do; or the variables
+            of torchrun contradict each other.
+    """
+    name = tuple(command)
+    # Schedulers set RANK and WORLD_SIZE for whole machines too; LOCAL_RANK is of a launcher only.
+    if not name or name in _DIVIDED or "LOCAL_RANK" not in os.environ:
+        return True
+    from jumar.training.distribution import announced_ranks
+
+    ranks = announced_ranks()
+    if ranks.world == 1:
+        return True
+    if not ranks.is_first:
+        return False
+    if name in _REFUSED:
+        raise _REFUSED[name]
+    sys.stderr.write(
+        f"jumar: '{' '.join(name)}' does not divide its work; rank 0 of {ranks.world} does it "
+        "alone\n"
+    )
+    for variable in _VARIABLES:
+        os.environ.pop(variable, None)
+    return True

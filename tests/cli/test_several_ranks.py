@@ -1,0 +1,150 @@
+"""Commands under torchrun: the ranks work together, or the first one works alone."""
+
+import json
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jumar.cli.several_ranks import takes_part
+from jumar.training.distribution import Ranks
+from jumar.training.going_on import how_to_go_on
+from jumar.training.run_directory import RunDirectory
+from tests.cli.command_line import environment
+from tests.cli.in_process import here, settings
+from tests.data.photographs import png
+from tests.data.pictures import write_files
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+LAUNCHER = "torch.distributed.run"
+TORCHELASTIC = ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")
+
+
+def start(arguments: list[str], cwd: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", LAUNCHER, *arguments],
+        cwd=cwd,
+        env={**environment(), "PYTHONPATH": f"{CHECKOUT}:{CHECKOUT / 'src'}"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def on_two_ranks(*arguments: str | Path, cwd: Path) -> tuple[int, str, str]:
+    """Exit code and output of `torchrun --nproc-per-node 2 -m jumar ...`."""
+    launched = ["--standalone", "--nproc-per-node", "2", "-m", "jumar", *map(str, arguments)]
+    process = start(launched, cwd)
+    out, err = process.communicate(timeout=120)
+    return process.returncode, out, err
+
+
+@pytest.mark.slow
+def test_pictures_are_cleaned_once_by_the_first_rank(tmp_path: Path) -> None:
+    inverse = ("inverse", "--import", "tests.cli.small_denoisers", "--device", "cpu")
+    here("train", *inverse, "--run-dir", "run", cwd=tmp_path)
+    flat = {f"{n}.png": png(np.full((8, 8, 3), n, np.uint8)) for n in range(20)}
+    source = write_files(tmp_path / "noisy", flat)
+    command = ("denoise", "run", source, "--to", "clean", *inverse[1:])
+    code, out, err = on_two_ranks(*command, cwd=tmp_path)
+    assert code == 0, out + err
+    assert out.count("20 frames by") == 1
+    assert err.count("rank 0 of 2 does it alone") == 1
+    assert len(list((tmp_path / "clean").iterdir())) == 20
+
+
+@pytest.mark.slow
+def test_a_sweep_is_refused_once_and_with_the_reason(tmp_path: Path) -> None:
+    command = ("sweep", "alexnet-demo", "--vary", "seed=1,2", "--to", "swept")
+    code, out, err = on_two_ranks(*command, cwd=tmp_path)
+    assert code != 0
+    assert (out + err).count("a sweep starts a process of its own for each run") == 1
+    assert "exitcode  : 2" in err
+    assert not (tmp_path / "swept").exists()
+
+
+@pytest.mark.slow
+def test_the_line_of_a_stopped_training_goes_on_with_its_ranks(tmp_path: Path) -> None:
+    options = settings(training__log_every="1it", training__duration="400it", data__batch_size=2)
+    small = ["train", "alexnet-demo", "--device", "cpu", "--run-dir", "run", *options]
+    process = start(["--standalone", "--nproc-per-node", "2", "-m", "jumar", *small], tmp_path)
+    assert process.stdout is not None
+    line = next(line for line in process.stdout if line.startswith("step: "))
+    assert line
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=120)
+    printed = next(line for line in out.splitlines() if "Go on with: " in line)
+    words = shlex.split(printed.partition("Go on with: ")[2])
+    assert words[0] == "torchrun"
+    stopped = json.loads((tmp_path / "run" / "results.json").read_text())["steps"]
+    again = start([*words[1:], "--set", f"training.duration={stopped + 2}it"], tmp_path)
+    out, err = again.communicate(timeout=120)
+    assert again.returncode == 0, out + err
+    assert f"going on from step {stopped}" in out
+    assert f"finished after step {stopped + 2}" in out
+
+
+@pytest.mark.parametrize(
+    ("ranks", "variables", "words"),
+    [
+        (Ranks(), {}, "Go on with: jumar train"),
+        (
+            Ranks(world=2, local_world=2),
+            {"TORCHELASTIC_RUN_ID": "none"},
+            "Go on with: torchrun --nproc-per-node 2 -m jumar train",
+        ),
+        (
+            Ranks(world=4, local_world=2),
+            {"MASTER_ADDR": "node0", "MASTER_PORT": "29500"},
+            "Go on on every machine with: torchrun --nnodes 2 --nproc-per-node 2 --node-rank "
+            "NODE_RANK --master-addr node0 --master-port 29500 -m jumar train",
+        ),
+        (Ranks(world=4, local_world=2), {}, "--master-addr ADDRESS --master-port PORT"),
+    ],
+)
+def test_the_line_names_what_the_environment_tells_of_the_ranks(
+    monkeypatch: pytest.MonkeyPatch, ranks: Ranks, variables: dict[str, str], words: str
+) -> None:
+    for name in TORCHELASTIC:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    line = how_to_go_on(RunDirectory(Path("run")), "auto", ranks)
+    assert words in line
+    assert line.endswith("train --resume --run-dir run")
+
+
+@pytest.mark.parametrize(
+    ("command", "first", "second"),
+    [
+        (("train",), True, True),
+        (("evaluate",), True, True),
+        (("profile",), True, True),
+        (("profile", "show"), True, False),
+        (("predict",), True, False),
+        (("weights", "export"), True, False),
+        ((), True, True),
+    ],
+)
+def test_only_what_divides_its_work_is_done_by_the_second_rank(
+    monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], first: bool, second: bool
+) -> None:
+    for rank, expected in ((1, second), (0, first)):
+        for name in ("RANK", "LOCAL_RANK"):
+            monkeypatch.setenv(name, str(rank))
+        for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"):
+            monkeypatch.setenv(name, "2")
+        assert takes_part(command) is expected
+
+
+def test_a_scheduler_that_numbers_machines_starts_no_ranks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("LOCAL_RANK", raising=False)
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert takes_part(("data", "tfrecord"))

@@ -121,6 +121,7 @@ def test_pictures_depend_on_their_number_and_the_seed_alone(tmp_path: Path, run:
         assert few.size == (128, 128)
         assert few.tobytes() == more.tobytes()
     assert sorted(path.name for path in (tmp_path / "more").iterdir()) == [
+        "drawing.json",
         "grid.png",
         "interpolation.png",
         *(f"picture-{number:06d}.png" for number in range(3)),
@@ -135,6 +136,7 @@ def test_pictures_depend_on_their_number_and_the_seed_alone(tmp_path: Path, run:
         (["--interpolate", "1"], "no two ends"),
         (["--truncation", "0"], "nothing is left"),
         (["--batch", "0"], "a batch of 0"),
+        (["--num", "1", "--interpolate", "5"], "--num asks for one"),
     ],
 )
 def test_numbers_without_sense_are_refused_and_nothing_is_written(
@@ -206,3 +208,45 @@ def test_a_stopped_drawing_goes_on_with_the_same_pictures(tmp_path: Path, run: P
     found = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     assert found.pop(first.name) == whole.pop(first.name) + b"mine"
     assert found == whole
+
+
+def test_a_finished_drawing_is_there_already_and_a_larger_number_adds_to_it(
+    tmp_path: Path, run: Path
+) -> None:
+    command = ["generate", run, "--seed", "3", "--batch", "2", "--device", "cpu", "--to"]
+    here(*command, "whole", "--num", "5", cwd=tmp_path)
+    here(*command, "out", "--num", "3", cwd=tmp_path)
+    refused = here(*command, "out", "--num", "3", cwd=tmp_path, code=2)
+    assert "3 pictures are there. Give another place, or keep them" in refused.message
+    for num in ("3", "2"):
+        done = here(*command, "out", "--num", num, "--resume", cwd=tmp_path)
+        assert f"all {num} are there already: out" in done.out
+    here(*command, "out", "--num", "5", "--resume", cwd=tmp_path)
+    whole = {path.name: path.read_bytes() for path in (tmp_path / "whole").iterdir()}
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == whole
+    (tmp_path / "out" / "picture-000004.png").unlink()
+    here(*command, "out", "--num", "5", "--resume", cwd=tmp_path)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == whole
+
+
+def test_a_number_below_what_a_stopped_drawing_has_does_not_close_it(
+    tmp_path: Path, run: Path
+) -> None:
+    command = ["generate", run, "--seed", "3", "--batch", "2", "--device", "cpu", "--to"]
+    here(*command, "whole", "--num", "6", cwd=tmp_path)
+    stopped = ["--num", "1000000000000"]  # ends after its first batch, which a full disk does too
+    here(*command, "out", *stopped, cwd=tmp_path, code=2)
+    here(*command, "out", "--num", "1", "--resume", cwd=tmp_path)
+    here(*command, "out", "--num", "6", "--resume", cwd=tmp_path)
+    whole = {path.name: path.read_bytes() for path in (tmp_path / "whole").iterdir()}
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == whole
+
+
+def test_lines_are_drawn_between_the_pictures_that_are_asked_for_and_added_later(
+    tmp_path: Path, run: Path
+) -> None:
+    command = ["generate", run, "--device", "cpu", "--to", "out"]
+    for num, lines in (("3", 1), ("4", 2), ("20", 8)):
+        here(*command, "--num", num, "--interpolate", "2", "--resume", cwd=tmp_path)
+        strip = Image.open(tmp_path / "out" / "interpolation.png")
+        assert strip.height == lines * 128 + (lines - 1) * 2

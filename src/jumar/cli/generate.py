@@ -29,7 +29,7 @@ def generate(
     run
         The run directory.
     to
-        A folder for the pictures; it must not exist or be empty.
+        A folder for the pictures; it must not exist or be empty, but for --resume.
     num
         How many pictures.
     seed
@@ -38,8 +38,8 @@ def generate(
         Draw the latent numbers below this many standard deviations only; small values give better
         and more similar pictures. By default as in training. Not for vqvae-prior.
     interpolate
-        Draw lines from one picture to another as well, with so many pictures each. Not for
-        vqvae-prior.
+        Draw lines from picture 0 to 1, from 2 to 3 and so on as well, eight at most, with so many
+        pictures each. Not for vqvae-prior.
     checkpoint
         last, best, or a number of steps.
     ema
@@ -47,7 +47,7 @@ def generate(
     batch
         Pictures made at once; fewer need less memory.
     resume
-        Keep the pictures of a call that was stopped, and make the others.
+        Keep the pictures of an earlier call, and make the others; a larger --num adds to them.
     set_
         Change a field, for instance `--set precision.mode=must_keep_origin_dtype`.
     device

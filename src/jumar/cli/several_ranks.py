@@ -13,7 +13,7 @@ from jumar.errors import UserError
 _DIVIDED = {("train",), ("evaluate",), ("profile",)}
 """Commands whose ranks work together; `profile` without a subcommand records a training."""
 
-_REFUSED = {
+_REFUSED: dict[tuple[str, ...], UserError] = {
     ("sweep",): UserError(
         "a sweep starts a process of its own for each run, and these know nothing of torchrun",
         todo="Start it without torchrun: jumar sweep ... Runs on several ranks are started one by "

@@ -28,8 +28,9 @@ _MOST_LINES = 8
 _MOST_ON_A_LINE = 1_000
 _MOST_PICTURES = 1_000_000
 """Their names have six digits."""
-_UNFINISHED = "unfinished.json"
-"""Lies in the folder until all pictures do, and says which ones they are to be."""
+_GRID, _LINES = "grid.png", "interpolation.png"
+_RECORD = "drawing.json"
+"""Lies beside the pictures and says which ones they are, so that more of them can be drawn."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +38,8 @@ class GenerateRequest(TrainedRequest):
     """What `jumar generate` was asked for, besides the weights.
 
     Attributes:
-        to: A folder that does not exist or is empty.
-        resume: Keep the pictures of a call that was stopped, and make the others.
+        to: A folder that does not exist or is empty, or with `resume` one of an earlier call.
+        resume: Keep the pictures of an earlier call, and make the others.
         truncation: None for that of the training.
         interpolate: Pictures on each line from one picture to another; 0 for no lines.
         batch: Pictures made at once.
@@ -59,7 +60,7 @@ def generate(request: GenerateRequest, say: Callable[[str], None] = print) -> in
     Picture number n depends on the weights, the seed, n and, where the network has one, the
     truncation alone, not on how many are made. `picture-000000.png` and so on, `grid.png` with the
     first 256 at most, and, where asked for, `interpolation.png`, whose lines go from picture 0 to
-    1, from 2 to 3 and so on.
+    1, from 2 to 3 and so on, as far as there are such pictures.
 
     Args:
         request: What and where.
@@ -91,10 +92,15 @@ def generate(request: GenerateRequest, say: Callable[[str], None] = print) -> in
             "seed": request.seed,
             "manner": artist.manner,
         }
-        _check_unfinished(request, record)
+        earlier = _earlier(request, record)
+        if earlier.has_all(request):
+            say(f"all {request.num} are there already: {request.to}")
+            return 0
+        # The grid of a folder with more pictures than are asked for now is that of all of them.
+        total = max(request.num, earlier.finished)
         with torch.inference_mode(), listening() as stop, _no_empty_folder(request.to):
-            done = _write(artist, request, record, stop)
-        if done < request.num:
+            done = _write(artist, request, record, earlier, total, stop)
+        if done < total:
             say(f"stopped after {done} pictures; go on with the same command and --resume")
             return stop.exit_code
     finally:
@@ -108,20 +114,48 @@ def generate(request: GenerateRequest, say: Callable[[str], None] = print) -> in
     return 0
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Earlier:
+    """What an earlier call has left in the folder.
+
+    Attributes:
+        finished: With how many pictures it came to its end; 0 where it did not.
+        steps: Pictures a line of its `interpolation.png`; 0 without one.
+    """
+
+    finished: int = 0
+    steps: int = 0
+
+    def has_all(self, request: GenerateRequest) -> bool:
+        """Whether nothing is left to be made, nor anything that was lost since."""
+        if self.finished < request.num or request.interpolate not in (0, self.steps):
+            return False
+        names = [_name(number) for number in range(request.num)]
+        names += [_GRID, _LINES] if request.interpolate else [_GRID]
+        return all((request.to / name).exists() for name in names)
+
+
 def _write(
-    artist: Artist, request: GenerateRequest, record: Mapping[str, Any], stop: StopRequest
+    artist: Artist,
+    request: GenerateRequest,
+    record: Mapping[str, Any],
+    earlier: _Earlier,
+    total: int,
+    stop: StopRequest,
 ) -> int:
     """All files; how many pictures are there in the end."""
     # Lines first: a network that has none is refused before anything is written.
-    lines = artist.lines(_MOST_LINES, request.interpolate) if request.interpolate else None
-    write_json(request.to / _UNFINISHED, record)
+    lines = None
+    if request.interpolate:
+        lines = artist.lines(min(_MOST_LINES, request.num // 2), request.interpolate)
+    write_json(request.to / _RECORD, {**record, "finished": earlier.finished})
     shown: list[Tensor] = []
-    with Console().bar("pictures", request.num) as bar:
-        for first in range(0, request.num, request.batch):
+    with Console().bar("pictures", total) as bar:
+        for first in range(0, total, request.batch):
             if stop:
                 return first
-            count = min(request.batch, request.num - first)
-            files = [request.to / f"picture-{first + n:06d}.png" for n in range(count)]
+            count = min(request.batch, total - first)
+            files = [request.to / _name(first + n) for n in range(count)]
             in_grid = max(0, _MOST_IN_GRID - first)
             if in_grid or not all(exists(file) for file in files):
                 pictures = artist.draw(first, count)
@@ -133,19 +167,26 @@ def _write(
                     _check_disk(files, request)
             bar.show(first + count)
     grid = torch.cat(shown)
-    save_png(picture_grid(grid, columns=math.isqrt(len(grid))), request.to / "grid.png")
+    save_png(picture_grid(grid, columns=math.isqrt(len(grid))), request.to / _GRID)
     if lines is not None:
-        strip = picture_grid(lines, columns=request.interpolate)
-        save_png(strip, request.to / "interpolation.png")
-    (request.to / _UNFINISHED).unlink()
-    return request.num
+        save_png(picture_grid(lines, columns=request.interpolate), request.to / _LINES)
+    steps = request.interpolate or earlier.steps
+    write_json(request.to / _RECORD, {**record, "finished": total, "interpolate": steps})
+    return total
+
+
+def _name(number: int) -> str:
+    return f"picture-{number:06d}.png"
+
+
+def _count(folder: Path) -> int:
+    return sum(1 for _ in folder.glob("picture-*.png"))
 
 
 def _check_disk(files: Sequence[Path], request: GenerateRequest) -> None:
     """That the other pictures will find room if they are as large as the first ones."""
-    there = sum(1 for _ in request.to.glob("picture-*.png"))
     each = sum(file.stat().st_size for file in files) / len(files)
-    left = request.num - there
+    left = request.num - _count(request.to)
     needed = each * left
     free = shutil.disk_usage(request.to).free
     if free < needed:
@@ -168,19 +209,23 @@ def _no_empty_folder(place: Path) -> Generator[None]:
                 place.rmdir()
 
 
-def _check_unfinished(request: GenerateRequest, record: Mapping[str, Any]) -> None:
-    """That a call which goes on makes the pictures that the stopped one would have made."""
-    before = request.to / _UNFINISHED
-    if not exists(before):
-        return
-    earlier = read_json(before)
+def _earlier(request: GenerateRequest, record: Mapping[str, Any]) -> _Earlier:
+    """What is there already; an error where those are not pictures that this call would make."""
+    place = request.to / _RECORD
+    if not exists(place):
+        return _Earlier()
+    earlier = read_json(place)
     odd = next((name for name in record if earlier.get(name) != record[name]), "")
     if odd:
         raise UserError(
             f"the pictures there have another {odd}: {earlier.get(odd)}, not {record[odd]}",
-            where=str(before),
-            todo="Give the options of the call that was stopped, or another folder.",
+            where=str(place),
+            todo="Give the options of the call that made them, or another folder.",
         )
+    finished, steps = earlier.get("finished", 0), earlier.get("interpolate", 0)
+    if not (isinstance(finished, int) and isinstance(steps, int)):
+        raise UserError("its numbers are none", where=str(place), todo="Give another folder.")
+    return _Earlier(finished=finished, steps=steps)
 
 
 def _check(request: GenerateRequest) -> None:
@@ -212,12 +257,20 @@ def _check(request: GenerateRequest) -> None:
             where="--truncation",
             todo="A number above 0; small ones give similar pictures of better quality.",
         )
+    if request.interpolate and request.num < 2:
+        raise UserError(
+            "a line goes from one picture to another, and --num asks for one",
+            where="--interpolate",
+            todo="Set --num to 2 or more, or leave out --interpolate.",
+        )
     there = exists(request.to) and (not is_folder(request.to) or any(request.to.iterdir()))
-    unfinished = exists(request.to / _UNFINISHED)
-    if there and not (request.resume and unfinished):
+    is_drawing = exists(request.to / _RECORD)
+    if there and not (request.resume and is_drawing):
         raise UserError(
             "there is something already",
             where=f"--to {request.to}",
-            todo="Give a folder that does not exist or is empty"
-            + ("; or go on with the call that was stopped: --resume" if unfinished else "."),
+            todo=f"{_count(request.to)} pictures are there. Give another place, or keep them "
+            "and go on with the others: --resume"
+            if is_drawing
+            else "Give a folder that does not exist or is empty.",
         )

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from jumar.data.speech.wav import read_wav, to_int16, write_wav
 from tests.cli.in_process import here, settings
@@ -38,7 +39,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def answers(run: Path, *files: Path) -> list[dict[str, object]]:
     done = here("predict", run, *files, "--json", "--device", "cpu", cwd=run.parent)
-    return json.loads(done.out)
+    told = json.loads(done.out)
+    assert told["errors"] == []
+    return told["results"]
 
 
 def write(path: Path, encoded: bytes) -> Path:
@@ -125,6 +128,24 @@ def test_a_broken_clip_among_others_is_told_after_those_before_it_and_can_be_lef
     assert "left out: " in tolerated.err
 
 
+def test_json_has_the_answers_and_the_errors_of_all_files(run: Path, tmp_path: Path) -> None:
+    good = next((run.parent / "set").rglob("*.wav"))
+    clips = [tmp_path / name for name in ("a.wav", "b.wav", "c.wav")]
+    for clip in (clips[0], clips[2]):
+        write(clip, good.read_bytes())
+    write(clips[1], b"no sound")
+    (tmp_path / "empty").mkdir()
+    command = ("predict", run, *clips, tmp_path / "empty", "--json", "--device", "cpu")
+    refused = here(*command, cwd=tmp_path, code=2)
+    told = json.loads(refused.out)
+    assert [answer["file"] for answer in told["results"]] == [str(clips[0]), str(clips[2])]
+    assert [error["file"] for error in told["errors"]] == [str(clips[1]), str(tmp_path / "empty")]
+    assert "no WAV file" in told["errors"][0]["error"]
+    assert "2 of 4 files cannot be read" in refused.message
+    tolerated = here(*command, "--skip-corrupt", "2", cwd=tmp_path)
+    assert json.loads(tolerated.out) == told
+
+
 def test_no_guesses_are_no_answer(run: Path) -> None:
     done = here("predict", run, "x.wav", "--top", "0", cwd=run.parent, code=2)
     assert "--top" in done.message
@@ -143,9 +164,16 @@ def test_pictures_get_the_numbers_of_their_classes(tmp_path: Path) -> None:
     options = settings(data__path=folder, training__duration="1it")
     train("--run-dir", "run", *options, cwd=tmp_path)
     done = here("predict", "run", folder / "val", "--json", "--device", "cpu", cwd=tmp_path)
-    found = json.loads(done.out)
+    found = json.loads(done.out)["results"]
     assert len(found) == 8
     assert all(set(answer["probabilities"]) == {"class 0", "class 1"} for answer in found)
+    pages = [Image.new("RGB", (64, 64), color) for color in ("red", "green", "blue")]
+    for name, what in (("a.gif", "2 of 3 frames"), ("b.tif", "2 of 3 pages")):
+        (tmp_path / "more").mkdir(exist_ok=True)
+        pages[0].save(tmp_path / "more" / name, save_all=True, append_images=pages[1:])
+        done = here("predict", "run", "more", "--device", "cpu", cwd=tmp_path)
+        assert f"more/{name}: class " in done.out
+        assert f"more/{name}: the first one is looked at, {what} left out" in done.err
 
 
 def test_a_published_network_says_of_a_recording_what_it_says_in_tensorflow(

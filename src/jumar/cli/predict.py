@@ -3,12 +3,16 @@
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from jumar.cli.train import ImportOption, SetOption
+from jumar.errors import EXIT_CODE
 from jumar.plain_text import print_plain
+
+if TYPE_CHECKING:
+    from jumar.recipes.predicting import PredictRequest
 
 
 def predict(
@@ -42,7 +46,9 @@ def predict(
     top
         How many guesses are printed for each file.
     json_
-        Print one JSON list with the probabilities of all labels instead.
+        Print one JSON object instead: `results` with the probabilities of all labels, and
+        `errors` with the files that cannot be read; exit code 2 where these are more than
+        --skip-corrupt.
     set_
         Change a field, for instance `--set precision.mode=...`.
     device
@@ -65,22 +71,39 @@ def predict(
         run_dir=run, which=checkpoint, assignments=set_, imports=import_, device=device
     )
     request = PredictRequest(files=files, trained=trained, skip_corrupt=skip_corrupt)
-    predictions = predict_files(request, lambda line: print_plain(line, sys.stderr))
     if json_:
-        rows = [
-            {
-                "file": str(found.path),
-                "start_s": found.start_s,
-                "probabilities": {guess.label: guess.probability for guess in found.guesses},
-            }
-            for found in predictions
-        ]
-        print(json.dumps(rows, indent=1, ensure_ascii=False))
-        return 0
-    for found in predictions:
+        return _print_json(request)
+    for found in predict_files(request, _say):
         guesses = "   ".join(
             f"{guess.label} {100 * guess.probability:.1f} %" for guess in found.guesses[:top]
         )
         begin = "" if found.start_s is None else f" from {found.start_s:.2f} s"
         print_plain(f"{found.path}{begin}: {guesses}")
     return 0
+
+
+def _print_json(request: "PredictRequest") -> int:
+    """All answers and all errors as one JSON object; 2 where more files fail than are tolerated."""
+    from jumar.recipes.predicting import Prediction, answers
+
+    results: list[dict[str, Any]] = []
+    errors: list[dict[str, str]] = []
+    for found in answers(request, _say):
+        if isinstance(found, Prediction):
+            probabilities = {guess.label: guess.probability for guess in found.guesses}
+            row = {"file": str(found.path), "start_s": found.start_s}
+            results.append({**row, "probabilities": probabilities})
+        else:
+            errors.append({"file": str(found.path), "error": found.error.what})
+    print(json.dumps({"results": results, "errors": errors}, indent=1, ensure_ascii=False))
+    if len(errors) > request.skip_corrupt:
+        _say(
+            f"jumar: {len(errors)} of {len(results) + len(errors)} files cannot be read; 'errors' "
+            "of the output names them\n  To leave out up to N such files: --skip-corrupt N"
+        )
+        return EXIT_CODE
+    return 0
+
+
+def _say(line: str) -> None:
+    print_plain(line, sys.stderr)

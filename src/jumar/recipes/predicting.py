@@ -11,6 +11,7 @@ from torch import nn
 
 from jumar.data.images.class_folders import IMAGE_SUFFIXES, is_hidden
 from jumar.data.pixels.decode import DecodeError
+from jumar.data.pixels.whole_picture import pages_left_out
 from jumar.data.records.offset_files import read_whole
 from jumar.data.samples import Batch, CorruptRecord, Record
 from jumar.data.speech.decoded_clips import fit_clip
@@ -48,6 +49,18 @@ class Prediction:
     path: Path
     guesses: Sequence[Guess]
     start_s: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unreadable:
+    """A file, or a folder without fitting files, about which nothing can be said.
+
+    Attributes:
+        error: Why.
+    """
+
+    path: Path
+    error: UserError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,32 +110,57 @@ def predict(
 ) -> Iterator[Prediction]:
     """What the network of a run says about files, one after the other.
 
-    A clip is heard as in evaluation: cut to the length of the training's clips, or padded with
-    zeros behind it. A longer one is heard through a window of that length, moved by a quarter of
-    it, and the window in which one of the words is most probable is given.
-
     Args:
         request: Which files and which run.
-        say: Takes a line for each file that is left out.
+        say: Takes lines for a person: files that are left out, frames that are not looked at.
 
     Raises:
         UserError: There is no such run or file, the run's recipe does not classify, or more files
             cannot be read than are tolerated.
     """
-    trained = open_trained(request.trained)
     left_out = 0
+    for answer in answers(request, say):
+        if isinstance(answer, Prediction):
+            yield answer
+            continue
+        error = answer.error
+        if not exists(answer.path):  # a misspelt name is no damaged file that may be left out
+            raise error
+        left_out += 1
+        if left_out > request.skip_corrupt:
+            more = "To leave out up to N such files: --skip-corrupt N"
+            todo = f"{error.todo}\n  {more}" if error.todo else more
+            raise UserError(error.what, where=error.where, todo=todo) from error
+        say(f"left out: {error}")
+
+
+def answers(
+    request: PredictRequest, say: Callable[[str], None] = lambda _: None
+) -> Iterator[Prediction | Unreadable]:
+    """What the network of a run says about each file, or why it says nothing.
+
+    A clip is heard as in evaluation: cut to the length of the training's clips, or padded with
+    zeros behind it. A longer one is heard through a window of that length, moved by a quarter of
+    it, and the window in which one of the words is most probable is given. Of a picture with
+    several frames or pages the first one is looked at.
+
+    Args:
+        request: Which files and which run.
+        say: Takes a line for each file of which only a part is looked at.
+
+    Raises:
+        UserError: There is no such run, or its recipe does not classify.
+    """
+    trained = open_trained(request.trained)
     try:
-        reader = _reader(trained, request.trained.run_dir)
-        for path in list(_expanded(request.files, reader)):
+        reader = _reader(trained, request.trained.run_dir, say)
+        for path, error in list(_expanded(request.files, reader)):
             try:
+                if error is not None:
+                    raise error
                 yield _predict(trained, reader, path)
-            except UserError as error:
-                left_out += 1
-                if left_out > request.skip_corrupt:
-                    more = "To leave out up to N such files: --skip-corrupt N"
-                    todo = f"{error.todo}\n  {more}" if error.todo else more
-                    raise UserError(error.what, where=error.where, todo=todo) from error
-                say(f"left out: {error}")
+            except UserError as failure:
+                yield Unreadable(path=path, error=failure)
     finally:
         trained.policy.close()
 
@@ -153,12 +191,12 @@ def _to(device: Device, batch: Batch, rows: slice) -> Batch:
     return {name: tensor[rows].to(device.torch) for name, tensor in batch.items()}
 
 
-def _reader(trained: Trained, run_dir: Path) -> _Reader:
+def _reader(trained: Trained, run_dir: Path, say: Callable[[str], None]) -> _Reader:
     recipe = trained.recipe
     if isinstance(recipe, KeywordRecipe):
         return _Clips(recipe, trained.device)
     if isinstance(recipe, ClassificationRecipe):
-        return _Pictures(recipe)
+        return _Pictures(recipe, say)
     raise UserError(
         f"the recipe '{trained.name}' does not say what something is",
         where=str(run_dir),
@@ -166,13 +204,15 @@ def _reader(trained: Trained, run_dir: Path) -> _Reader:
     )
 
 
-def _expanded(files: Sequence[Path], reader: _Reader) -> Iterator[Path]:
-    """The files, and those with a fitting ending below the folders."""
+def _expanded(files: Sequence[Path], reader: _Reader) -> Iterator[tuple[Path, UserError | None]]:
+    """The files, and those with a fitting ending below the folders; an error of one without any."""
     for path in files:
-        if not exists(path):  # not one of the files that cannot be read, which may be left out
-            raise missing(path)
-        if not is_folder(path):
-            yield path
+        try:
+            if not is_folder(path):
+                yield path, None if exists(path) else missing(path)
+                continue
+        except UserError as error:
+            yield path, error
             continue
         found = sorted(
             inner
@@ -180,10 +220,9 @@ def _expanded(files: Sequence[Path], reader: _Reader) -> Iterator[Path]:
             if inner.suffix.lower() in reader.suffixes and not is_hidden(inner.name)
         )
         if not found:
-            raise UserError(
-                f"there are no {reader.kind} in it ({', '.join(reader.suffixes)})", where=str(path)
-            )
-        yield from found
+            what = f"there are no {reader.kind} in it ({', '.join(reader.suffixes)})"
+            yield path, UserError(what, where=str(path))
+        yield from ((inner, None) for inner in found)
 
 
 def _content(path: Path) -> bytes:
@@ -236,11 +275,14 @@ class _Pictures:
     suffixes: Sequence[str] = IMAGE_SUFFIXES
     kind = "pictures"
 
-    def __init__(self, recipe: ClassificationRecipe) -> None:
+    def __init__(self, recipe: ClassificationRecipe, say: Callable[[str], None]) -> None:
         self._data = recipe.data
+        self._say = say
 
     def read(self, path: Path) -> tuple[Batch, Sequence[float]]:
         record = Record(encoded=_content(path), label=0, origin=str(path))
+        if left_out := pages_left_out(record.encoded):
+            self._say(f"{path}: the first one is looked at, {left_out} left out")
         try:
             arrays: Mapping[str, np.ndarray] = self._data.preprocessing.eval_image(
                 record, self._data.image_size

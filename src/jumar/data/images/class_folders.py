@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from jumar.errors import UserError
 from jumar.paths import unreadable
 
-IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp")
+IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".gif")
 _HIDDEN = ("__MACOSX",)
 _NAMED_AT_MOST = 5
 

@@ -28,7 +28,7 @@ few bytes cannot ask for gigabytes; just under the limit at which Pillow warns."
 _FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 """What Pillow may open. EPS is left out: Pillow hands it to Ghostscript, an interpreter."""
 
-_ORIENTATION = 0x0112
+_ORIENTATION, _TILE_WIDTH, _TILE_HEIGHT = 0x0112, 0x0142, 0x0143
 _SOI, _SOS, _APP1, _APP14 = 0xD8, 0xDA, 0xE1, 0xEE
 
 _thread = threading.local()
@@ -47,6 +47,7 @@ class EncodedImage:
     Attributes:
         height: Rows as displayed, the EXIF orientation applied.
         width: Columns as displayed.
+        orientation: By its EXIF, 1 to 8; how the stored pixels are turned to be displayed.
 
     Raises:
         DecodeError: The header cannot be read, or the picture is larger than `MAX_PIXELS`.
@@ -54,14 +55,14 @@ class EncodedImage:
 
     def __init__(self, encoded: bytes) -> None:
         self._encoded = encoded
-        self._orientation = 1
+        self.orientation = 1
         self._colorspace = ""
         self._adobe = False
         if not encoded:
             raise DecodeError("no bytes")
         stored = self._read_jpeg_header() or self._read_header()
         _check_size(*stored)
-        turned = self._orientation >= 5
+        turned = self.orientation >= 5
         self.height, self.width = stored[::-1] if turned else stored
 
     def decode(
@@ -88,7 +89,7 @@ class EncodedImage:
                 pixels = self._decode_any()
         else:
             pixels = self._decode_any()
-        return _upright(pixels, self._orientation)
+        return upright(pixels, self.orientation)
 
     def _read_jpeg_header(self) -> tuple[int, int] | None:
         if not self._encoded.startswith(b"\xff\xd8"):
@@ -102,17 +103,18 @@ class EncodedImage:
             if marker == _APP14 and self._encoded.startswith(b"Adobe", start):
                 self._adobe = True
             elif marker == _APP1 and self._encoded.startswith(b"Exif\0\0", start):
-                self._orientation = _orientation(self._encoded[start:end])
+                self.orientation = _orientation(self._encoded[start:end])
         return int(height), int(width)
 
     def _read_header(self) -> tuple[int, int]:
         try:
-            with _opened(self._encoded) as image:
+            with opened(self._encoded) as image:
                 if image.format == "TIFF":
                     # Pillow turns a TIFF itself when it loads the pixels, and drops the tag then.
                     _check_size(image.height, image.width)
+                    _check_size(*_tile_of(image))
                     image.load()
-                self._orientation = _valid_orientation(image.getexif().get(_ORIENTATION))
+                self.orientation = _valid_orientation(image.getexif().get(_ORIENTATION))
                 return image.height, image.width
         except Exception as error:
             raise DecodeError(_reason(error)) from error
@@ -124,7 +126,7 @@ class EncodedImage:
         if ink and not self._adobe:
             raise ValueError("four-colour JPEG without an Adobe marker")
         least = at_least or (0, 0)
-        if self._orientation >= 5:
+        if self.orientation >= 5:
             least = least[::-1]
         scaling: dict[str, Any] = {}
         if at_least is not None:
@@ -145,7 +147,7 @@ class EncodedImage:
 
     def _decode_any(self) -> NDArray[np.uint8]:
         try:
-            with _opened(self._encoded) as image:
+            with opened(self._encoded) as image:
                 return _rgb(image)
         except Exception as error:
             raise DecodeError(_reason(error)) from error
@@ -165,7 +167,8 @@ def decode_image(encoded: bytes, *, fast: bool) -> NDArray[np.uint8]:
 
 
 @contextmanager
-def _opened(encoded: bytes) -> Generator[Image.Image, None, None]:
+def opened(encoded: bytes) -> Generator[Image.Image, None, None]:
+    """A picture as Pillow opens it, without its pixels; only of the formats that are decoded."""
     with warnings.catch_warnings():
         # The size is checked by us; damaged metadata are nothing to print for every epoch.
         warnings.simplefilter("ignore")
@@ -176,6 +179,13 @@ def _opened(encoded: bytes) -> Generator[Image.Image, None, None]:
 def _check_size(height: int, width: int) -> None:
     if height * width > MAX_PIXELS:
         raise DecodeError(f"{width} x {height} pixels are more than the {MAX_PIXELS:,} allowed")
+
+
+def _tile_of(image: Image.Image) -> tuple[int, int]:
+    """Height and width of a TIFF's tiles: a small picture may say that they are of gigabytes."""
+    tags: Any = image.getexif()
+    sides = [tags.get(tag) for tag in (_TILE_HEIGHT, _TILE_WIDTH)]
+    return tuple(side if isinstance(side, int) else 0 for side in sides)  # pyright: ignore[reportReturnType]
 
 
 def _rgb(image: Image.Image) -> NDArray[np.uint8]:
@@ -199,12 +209,12 @@ def _from_inverted_inks(inks: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return (wide[..., :3] * wide[..., 3:] // 255).astype(np.uint8)
 
 
-def _upright(pixels: NDArray[np.uint8], orientation: int) -> NDArray[np.uint8]:
-    """Apply an EXIF orientation (1 to 8)."""
+def upright(pixels: NDArray[Any], orientation: int) -> NDArray[Any]:
+    """Pixels [height, width, ...] as displayed, by an EXIF orientation (1 to 8)."""
     if orientation == 1:
         return pixels
     if orientation >= 5:
-        pixels = pixels.transpose(1, 0, 2)
+        pixels = pixels.swapaxes(0, 1)
     if orientation in (3, 4, 7, 8):
         pixels = pixels[::-1]
     if orientation in (2, 3, 6, 7):

@@ -3,11 +3,14 @@
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from jumar.data.pixels.deep_png import encode_deep_png
+from jumar.data.pixels.whole_picture import Levels, WholePicture
 from jumar.errors import UserError
 from jumar.paths import unwritable
 
@@ -16,11 +19,30 @@ _QUALITY = 95
 _FORMATS = {".jpg": "JPEG", ".jpeg": "JPEG", ".png": "PNG", ".bmp": "BMP", ".webp": "WEBP"}
 
 
-def write_picture(pixels: NDArray[np.uint8], path: Path) -> None:
+_ALPHA = ("PNG", "WEBP")
+_PROFILE_AND_EXIF = ("JPEG", "PNG", "WEBP")
+
+
+def not_kept_in(picture: WholePicture, path: Path) -> list[str]:
+    """What a file of this ending cannot hold of a picture, for a person."""
+    kind = _format_of(path)
+    lost: list[str] = []
+    if picture.pixels.dtype != np.uint8 and kind != "PNG":
+        lost.append(f"8 of 16 bits ({kind} has no more)")
+    if picture.alpha is not None and kind not in _ALPHA:
+        lost.append(f"transparency ({kind} has none)")
+    if kind not in _PROFILE_AND_EXIF:
+        lost += [f"the colour profile ({kind} has none)"] if picture.profile else []
+        lost += [f"the EXIF data ({kind} has none)"] if picture.exif else []
+    return lost
+
+
+def write_picture(picture: WholePicture | Levels, path: Path) -> None:
     """Write a picture beside its place and rename it, so that no reader sees half of one.
 
     Args:
-        pixels: [height, width, 3] for RGB or [height, width] for grey.
+        picture: What is written as far as the format has it (see `not_kept_in`), or only its
+            pixels.
         path: The file; its ending decides the format (JPEG with quality 95, WebP without loss),
             and its folder is made where it is missing.
 
@@ -28,6 +50,22 @@ def write_picture(pixels: NDArray[np.uint8], path: Path) -> None:
         UserError: The ending is none of `WRITTEN_SUFFIXES`, the folder cannot be written to, or
             the disk is full.
     """
+    if not isinstance(picture, WholePicture):
+        picture = WholePicture(pixels=picture)
+    kind = _format_of(path)
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _save(picture, beside, kind)
+        beside.replace(path)
+    except OSError as error:
+        raise unwritable(path, error) from error
+    finally:
+        with suppress(OSError):
+            beside.unlink()
+
+
+def _format_of(path: Path) -> str:
     kind = _FORMATS.get(path.suffix.lower())
     if kind is None:
         raise UserError(
@@ -35,14 +73,36 @@ def write_picture(pixels: NDArray[np.uint8], path: Path) -> None:
             where=str(path),
             todo=f"Known: {', '.join(WRITTEN_SUFFIXES)}.",
         )
-    options = {"JPEG": {"quality": _QUALITY}, "WEBP": {"lossless": True}}.get(kind, {})
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(pixels).save(beside, format=kind, **options)
-        beside.replace(path)
-    except OSError as error:
-        raise unwritable(path, error) from error
-    finally:
-        with suppress(OSError):
-            beside.unlink()
+    return kind
+
+
+def _save(picture: WholePicture, path: Path, kind: str) -> None:
+    levels: Levels = picture.pixels
+    if levels.ndim == 2:
+        levels = levels[..., None]
+    if picture.alpha is not None and kind in _ALPHA:
+        levels = np.concatenate([levels, picture.alpha[..., None]], axis=2)
+    if levels.dtype == np.uint16 and kind == "PNG":
+        path.write_bytes(
+            encode_deep_png(levels.astype(np.uint16), profile=picture.profile, exif=picture.exif)
+        )
+        return
+    pixels = _eight_bits(levels)
+    options: dict[str, Any] = {"JPEG": {"quality": _QUALITY}, "WEBP": {"lossless": True}}.get(
+        kind, {}
+    )
+    if kind == "WEBP" and picture.alpha is not None:
+        options["exact"] = True  # also what is transparent keeps its colour
+    if kind in _PROFILE_AND_EXIF:
+        if picture.profile:
+            options["icc_profile"] = picture.profile
+        if picture.exif:
+            options["exif"] = picture.exif
+    image = Image.fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels)
+    image.save(path, format=kind, **options)
+
+
+def _eight_bits(levels: Levels) -> NDArray[np.uint8]:
+    if levels.dtype == np.uint8:
+        return levels.astype(np.uint8, copy=False)
+    return np.rint(levels / 257).astype(np.uint8)

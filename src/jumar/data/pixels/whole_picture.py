@@ -1,0 +1,178 @@
+"""A picture with all that its file holds besides bytes of red, green and blue.
+
+Training sees pictures as `decode_image` gives them. Whoever hands a picture back to its owner
+keeps the transparency, 16 bits, the colour profile and the EXIF data, or says what is lost.
+"""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from jumar.data.pixels.decode import DecodeError, EncodedImage, opened, upright
+
+Levels = NDArray[np.uint8] | NDArray[np.uint16]
+
+_ORIENTATION = 0x0112
+_DEEP_COLOURS = {"RGB;16B", "RGB;16L", "RGB;16N", "RGBA;16B", "RGBA;16L", "RGBA;16N"}
+"""Pillow's names of 16 bits for red, green, blue (and alpha), of which it takes the high bytes."""
+_WITH_ALPHA = ("RGBA", "LA", "PA", "La", "RGBa")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WholePicture:
+    """A decoded picture, upright.
+
+    Attributes:
+        pixels: [height, width, 3] for RGB or [height, width] for grey; uint8, or uint16 of 16 bits.
+        alpha: How opaque each pixel is, [height, width] of the same type; None where all are.
+        profile: Colour profile (ICC) of the pixels; may be empty.
+        exif: EXIF data without the orientation, which the pixels have; may be empty.
+        lost: What the file holds and this does not, for a person.
+    """
+
+    pixels: Levels
+    alpha: Levels | None = None
+    profile: bytes = b""
+    exif: bytes = b""
+    lost: tuple[str, ...] = ()
+
+    def with_pixels(self, pixels: Levels) -> "WholePicture":
+        """The same with other pixels of the same size, and without a profile that does not fit."""
+        if self.profile and profile_is_grey(self.profile) != (pixels.ndim == 2):
+            kind = "grey levels" if pixels.ndim == 3 else "colours"
+            lost = (*self.lost, f"the colour profile (one of {kind})")
+            return replace(self, pixels=pixels, profile=b"", lost=lost)
+        return replace(self, pixels=pixels)
+
+
+def decode_whole(encoded: bytes) -> WholePicture:
+    """A picture, always as RGB, with its transparency, depth, profile and EXIF data.
+
+    Of several frames or pages the first one is taken.
+
+    Args:
+        encoded: The bytes of the file.
+
+    Raises:
+        DecodeError: The picture is damaged, too large or of an unsupported kind; says which.
+    """
+    picture = EncodedImage(encoded)
+    alpha: Levels | None = None
+    try:
+        with opened(encoded) as image:
+            lost = [pages] if (pages := pages_of(image)) else []
+            exif = _exif_without_orientation(image)
+            profile = image.info.get("icc_profile") or b""
+            ink = image.mode == "CMYK"
+            # Pillow forgets them when it has loaded the pixels.
+            raw_modes = set(_raw_modes(image))
+            deep = _deep_values(image, raw_modes, encoded)
+            if deep is None:
+                alpha = _alpha(image)
+                lost += ["8 of 16 bits"] if any(";16" in name for name in raw_modes) else []
+            else:
+                lost += ["the transparent colour"] if "transparency" in image.info else []
+    except DecodeError:
+        raise
+    except Exception as error:
+        raise DecodeError(str(error) or type(error).__name__) from error
+    if ink:
+        lost.append("inks (CMYK become RGB) and their colour profile")
+        profile = b""
+    if deep is None:
+        pixels: Levels = picture.decode(fast=False)
+    else:
+        pixels = upright(deep[..., :3], picture.orientation)
+        alpha = deep[..., 3] if deep.shape[2] == 4 else None
+    if alpha is not None:
+        alpha = upright(alpha, picture.orientation)
+    return WholePicture(pixels=pixels, alpha=alpha, profile=profile, exif=exif, lost=tuple(lost))
+
+
+def pages_left_out(encoded: bytes) -> str:
+    """What to say of a file of several frames or pages, of which the first one is taken."""
+    try:
+        with opened(encoded) as image:
+            return pages_of(image)
+    except Exception:  # whoever decodes the picture says what is wrong with it
+        return ""
+
+
+def pages_of(image: Image.Image) -> str:
+    """The frames or pages after the first one, for a person; empty where there is one."""
+    count = int(getattr(image, "n_frames", 1))
+    if count == 1:
+        return ""
+    kind = "page" if image.format == "TIFF" else "frame"
+    return f"{count - 1} of {count} {kind}s" if count > 2 else f"the second {kind}"
+
+
+def profile_is_grey(profile: bytes) -> bool:
+    """Whether a colour profile is one of grey levels; its header says so."""
+    return profile[16:20] == b"GRAY"
+
+
+def _raw_modes(image: Any) -> Iterator[str]:
+    """How the file holds its levels, in Pillow's words."""
+    for tile in image.tile:
+        arguments: Any = tile[3]
+        yield str(arguments if isinstance(arguments, str) else arguments[0])
+
+
+def _deep_values(
+    image: Image.Image, raw_modes: set[str], encoded: bytes
+) -> NDArray[np.uint16] | None:
+    """The pixels of 16 bits as uint16 [height, width, 3 or 4] as stored; None of all others.
+
+    Pillow has no mode for colours of 16 bits and takes the high byte of each. Asked to take the
+    other byte order, it takes the low bytes.
+    """
+    if image.mode.startswith("I"):
+        values = np.asarray(image)
+        if values.size and (values.min() < 0 or values.max() > 0xFFFF):
+            raise DecodeError("32-bit integer pixels are not supported")
+        return np.repeat(values.astype(np.uint16)[:, :, None], 3, axis=2)
+    if len(raw_modes) != 1 or not raw_modes <= _DEEP_COLOURS:
+        return None
+    high = np.asarray(image, dtype=np.uint16)
+    with opened(encoded) as again:
+        _swap_bytes(again)
+        low = np.asarray(again, dtype=np.uint16)
+    return (high << 8 | low).astype(np.uint16, copy=False)
+
+
+def _swap_bytes(image: Any) -> None:
+    native = "L" if sys.byteorder == "little" else "B"
+    swapped: list[Any] = []
+    for codec, extents, offset, arguments in image.tile:
+        name = arguments if isinstance(arguments, str) else arguments[0]
+        order = name[-1] if name[-1] != "N" else native
+        other = name[:-1] + ("B" if order == "L" else "L")
+        more = other if isinstance(arguments, str) else (other, *arguments[1:])
+        swapped.append(type(image.tile[0])(codec, extents, offset, more))
+    image.tile = swapped
+
+
+def _alpha(image: Image.Image) -> NDArray[np.uint8] | None:
+    if image.mode not in _WITH_ALPHA and "transparency" not in image.info:
+        return None
+    return np.array(image.convert("RGBA").getchannel("A"))
+
+
+def _exif_without_orientation(image: Image.Image) -> bytes:
+    """The EXIF data of a JPEG, PNG or WebP; a TIFF's tags say how it is stored."""
+    encoded = image.info.get("exif")
+    if not encoded or image.format == "TIFF":
+        return b""
+    try:
+        tags = Image.Exif()
+        tags.load(encoded)
+        tags.pop(_ORIENTATION, None)
+        return tags.tobytes()
+    except Exception:  # damaged, so there is nothing to keep
+        return b""

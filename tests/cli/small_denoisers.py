@@ -44,6 +44,22 @@ class Previous(DenoisingRecipe):
             yield 1 - model(frame if before is None else before)
             before = frame
 
+    def frames_before(self) -> int:
+        """One."""
+        return 1
+
+
+class Brightest(DenoisingRecipe):
+    """Gives each pixel the highest level that it has had so far, for which a clip is needed."""
+
+    def denoise_frames(self, model: nn.Module, frames: Iterator[Tensor]) -> Iterator[Tensor]:
+        """One frame is kept."""
+        highest: Tensor | None = None
+        for frame in frames:
+            level = 1 - model(frame)
+            highest = level if highest is None else torch.maximum(highest, level)
+            yield highest
+
 
 SMALL = {
     "model": InverseNetwork(),
@@ -63,3 +79,9 @@ def inverse() -> DenoisingRecipe:
 def previous() -> Previous:
     """Frames that belong together."""
     return Previous(**SMALL)
+
+
+@register("brightest")
+def brightest() -> Brightest:
+    """Frames that need all before them."""
+    return Brightest(**SMALL)

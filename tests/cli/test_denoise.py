@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from jumar.data.pixels.picture_files import write_picture
 from jumar.data.pixels.video import VideoReader, VideoWriter
+from jumar.data.pixels.whole_picture import WholePicture, decode_whole
 from tests.cli.command_line import start
 from tests.cli.in_process import here, settings
 from tests.data.photographs import png, scene
@@ -27,6 +29,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("inverse", "inverse", []),
         ("grey", "inverse", settings(data__channels="grey")),
         ("previous", "previous", []),
+        ("brightest", "brightest", []),
     ):
         here("train", recipe, *RECIPES, "--run-dir", name, *fields, cwd=folder)
     return folder
@@ -170,14 +173,12 @@ def test_sizes_may_differ_unless_frames_belong_together(runs: Path, tmp_path: Pa
         ("noisy", "notes.txt", "a folder is needed"),
         ("noisy", "clean.png", "do not go into one file"),
         ("noisy", "clean.mp4", "not put together to a video"),
-        ("twins", "clean", "would both become '1.png'"),
     ],
 )
 def test_a_wrong_place_is_told_before_anything_is_written(
     runs: Path, tmp_path: Path, source: str, to: str, message: str
 ) -> None:
     write_files(tmp_path / "noisy", frames(10))
-    write_files(tmp_path / "twins", {"1.png": png(scene()), "1.bmp": png(scene())})
     write_files(tmp_path, {"notes.txt": b"-", "empty/notes.txt": b"-"})
     before = written(tmp_path)
     done = here("denoise", runs / "inverse", source, "--to", to, cwd=tmp_path, code=2)
@@ -202,10 +203,17 @@ def test_a_video_becomes_a_video_or_frames(runs: Path, tmp_path: Path) -> None:
     assert reader.rate == 30
     for seed, frame in enumerate(reader.frames()):
         assert np.array_equal(frame, 255 - scene(seed=seed))
+    again = here(
+        "denoise", runs / "inverse", "noisy.mkv", "--to", "clean.mkv", cwd=tmp_path, code=2
+    )
+    assert "there is something already" in again.message
     command = ("denoise", runs / "inverse", "noisy.mkv", "--to", "frames")
     here(*command, cwd=tmp_path)
     assert written(tmp_path / "frames") == [f"{number:06d}.png" for number in range(1, 5)]
     assert "there is something already" in here(*command, cwd=tmp_path, code=2).message
+    for to in ("clean.mkv", "frames"):
+        done = here("denoise", runs / "inverse", "noisy.mkv", "--to", to, "--resume", cwd=tmp_path)
+        assert "there already" in done.out
 
 
 def test_without_pyav_a_video_is_refused_with_the_way_out(
@@ -236,22 +244,173 @@ def test_ctrl_c_leaves_whole_pictures_and_says_how_to_go_on(runs: Path, tmp_path
     assert all(pixels(tmp_path / "clean" / name).shape == (200, 200, 3) for name in done)
 
 
+def noisy_video(path: Path, count: int, bits: int = 8) -> list[np.ndarray]:
+    """A video of different frames."""
+    random = np.random.default_rng(3)
+    kind = np.uint8 if bits == 8 else np.uint16
+    frames = [random.integers(0, 2**bits, (32, 48, 3)).astype(kind) for _ in range(count)]
+    with VideoWriter(path, Fraction(25), bits=bits) as video:
+        for frame in frames:
+            video.write(frame)
+    return frames
+
+
+def frames_of(path: Path) -> list[np.ndarray]:
+    found = list(VideoReader(path).frames())
+    assert all(isinstance(frame, np.ndarray) for frame in found)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("recipe", "name", "bits"),
+    [
+        ("inverse", "clean.mkv", 8),
+        ("inverse", "clean.mp4", 10),
+        ("previous", "clean.mkv", 10),
+        ("brightest", "clean.mp4", 8),
+    ],
+)
+def test_a_video_that_was_stopped_goes_on_and_equals_one_that_was_not(
+    runs: Path, tmp_path: Path, recipe: str, name: str, bits: int
+) -> None:
+    """An unreadable frame ends it as a signal does, but always at the same frame."""
+    pytest.importorskip("av", reason="needs PyAV, the extra 'video'")
+    noisy_video(tmp_path / "noisy.mkv", 12, bits)
+    whole = (tmp_path / "noisy.mkv").read_bytes()
+    command = ("denoise", runs / recipe, "noisy.mkv", "--to")
+    here(*command, f"whole-{name}", cwd=tmp_path)
+    (tmp_path / "noisy.mkv").write_bytes(damaged(tmp_path / "noisy.mkv"))
+    here(*command, name, cwd=tmp_path, code=2)
+    assert not (tmp_path / name).exists()
+    again = here(*command, name, cwd=tmp_path, code=2)
+    assert "go on with --resume" in again.message.lower()
+    refused = here("denoise", runs / "grey", *command[2:], name, "--resume", cwd=tmp_path, code=2)
+    assert "another run" in refused.message
+    (tmp_path / "noisy.mkv").write_bytes(whole)
+    done = here(*command, name, "--resume", cwd=tmp_path)
+    assert " kept" in done.out
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        [name, "noisy.mkv", f"whole-{name}"]
+    )
+    expected, found = (frames_of(tmp_path / file) for file in (f"whole-{name}", name))
+    assert len(found) == 12
+    assert all(map(np.array_equal, found, expected))
+
+
+def damaged(video: Path) -> bytes:
+    """The same length, unreadable from the seventh frame on."""
+    import av
+
+    with av.open(str(video)) as container:
+        starts = [packet.pos for packet in container.demux() if packet.pos is not None]
+    whole = video.read_bytes()
+    return whole[: starts[6]].ljust(len(whole), b"\0")
+
+
+def test_a_stopped_folder_of_frames_goes_on(runs: Path, tmp_path: Path) -> None:
+    pytest.importorskip("av", reason="needs PyAV, the extra 'video'")
+    for recipe in ("inverse", "previous", "brightest"):
+        noisy_video(tmp_path / "noisy.mkv", 6)
+        command = ("denoise", runs / recipe, "noisy.mkv", "--to", recipe)
+        here(*command, cwd=tmp_path)
+        expected = {
+            name: (tmp_path / recipe / name).read_bytes() for name in written(tmp_path / recipe)
+        }
+        for name in ("000003.png", "000005.png"):
+            (tmp_path / recipe / name).unlink()
+        done = here(*command, "--resume", cwd=tmp_path)
+        assert "2 frames by" in done.out
+        found = {
+            name: (tmp_path / recipe / name).read_bytes() for name in written(tmp_path / recipe)
+        }
+        assert found == expected
+
+
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 128 + signal.SIGTERM)]
 )
-def test_a_stopped_video_is_not_there_and_the_way_out_is_said(
+def test_a_signal_stops_a_video_after_a_frame_and_says_how_to_go_on(
     runs: Path, tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
     pytest.importorskip("av", reason="needs PyAV, the extra 'video'")
     with VideoWriter(tmp_path / "noisy.mkv", Fraction(25)) as video:
         for _ in range(400):
             video.write(scene())
-    command = ["denoise", runs / "inverse", tmp_path / "noisy.mkv", "--to", tmp_path / "clean.mkv"]
+    command = ["denoise", runs / "inverse", tmp_path / "noisy.mkv", "--to", tmp_path / "clean.mp4"]
     process = start(command, cwd=Path.cwd())
     while process.poll() is None and not list(tmp_path.glob(".clean*.mkv")):
         time.sleep(0.01)
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
     assert process.returncode == code, out + err
-    assert "a video is written whole or not at all" in out
-    assert not list(tmp_path.glob("*clean*"))
+    assert "stopped after" in out
+    assert "go on with the same command and --resume" in out
+    assert not (tmp_path / "clean.mp4").exists()
+    here(*command, "--resume", cwd=Path.cwd())
+    assert len(frames_of(tmp_path / "clean.mp4")) == 400
+
+
+def test_ten_bits_of_a_video_stay_ten_bits(runs: Path, tmp_path: Path) -> None:
+    pytest.importorskip("av", reason="needs PyAV, the extra 'video'")
+    frames = noisy_video(tmp_path / "noisy.mkv", 3, bits=10)
+    for to in ("clean.mkv", "clean.mp4", "frames"):
+        done = here("denoise", runs / "inverse", "noisy.mkv", "--to", to, cwd=tmp_path)
+        assert "not kept" not in done.out
+    assert all(map(np.array_equal, frames_of(tmp_path / "clean.mkv"), [1023 - f for f in frames]))
+    assert VideoReader(tmp_path / "clean.mp4").bits == 10
+    found = decode_whole((tmp_path / "frames/000001.png").read_bytes()).pixels
+    assert np.array_equal(found, np.rint((1023 - frames[0].astype(float)) / 1023 * 65535))
+    noisy_video(tmp_path / "deep.mkv", 3, bits=12)
+    done = here("denoise", runs / "inverse", "deep.mkv", "--to", "deep.mp4", cwd=tmp_path)
+    assert "not kept: 2 of 12 bits: deep.mkv" in done.out
+
+
+def test_transparency_and_sixteen_bits_stay_and_what_is_lost_is_said_once_a_kind(
+    runs: Path, tmp_path: Path
+) -> None:
+    random = np.random.default_rng(5)
+    deep = random.integers(0, 2**16, (40, 56, 3), dtype=np.uint16)
+    alpha = random.integers(0, 2**8, (40, 56), dtype=np.uint8)
+    write_picture(WholePicture(pixels=deep), tmp_path / "noisy/deep.png")
+    write_picture(WholePicture(pixels=scene(), alpha=alpha), tmp_path / "noisy/cut-out.png")
+    done = here("denoise", runs / "inverse", "noisy", "--to", "clean", cwd=tmp_path)
+    assert "not kept" not in done.out
+    found = decode_whole((tmp_path / "clean/deep.png").read_bytes())
+    assert np.array_equal(found.pixels, 65535 - deep)
+    found = decode_whole((tmp_path / "clean/cut-out.png").read_bytes())
+    assert np.array_equal(found.pixels, 255 - scene())
+    assert np.array_equal(found.alpha, alpha)
+    for name, what in (("cut-out", "transparency"), ("deep", "8 of 16 bits")):
+        to = f"{name}.jpg"
+        done = here("denoise", runs / "inverse", f"noisy/{name}.png", "--to", to, cwd=tmp_path)
+        assert f"not kept: {what} (JPEG has" in done.out
+        assert f"noisy/{name}.png" in done.out
+    grey = np.repeat(deep[..., :1], 3, axis=2)
+    write_picture(WholePicture(pixels=grey), tmp_path / "grey.png")
+    here("denoise", runs / "grey", "grey.png", "--to", "one.png", cwd=tmp_path)
+    with Image.open(tmp_path / "one.png") as image:
+        assert np.array_equal(np.asarray(image), 65535 - grey[..., 0])
+
+
+def test_pages_and_frames_after_the_first_are_counted(runs: Path, tmp_path: Path) -> None:
+    (tmp_path / "noisy").mkdir()
+    pages = [Image.fromarray(scene(seed=seed)) for seed in range(3)]
+    for name in ("a.tif", "b.tif", "c.tif", "d.tif"):
+        pages[0].save(tmp_path / "noisy" / name, save_all=True, append_images=pages[1:])
+    done = here("denoise", runs / "inverse", "noisy", "--to", "clean", cwd=tmp_path)
+    assert "not kept: 2 of 3 pages: noisy/a.tif, noisy/b.tif, noisy/c.tif and 1 more" in done.out
+    assert np.array_equal(pixels(tmp_path / "clean/a.png"), 255 - scene(seed=0))
+
+
+def test_pictures_that_differ_in_their_ending_alone_keep_it(runs: Path, tmp_path: Path) -> None:
+    names = ["1.bmp", "1.png", "1.png.png", "2.png", "a/1.png"]
+    source = write_files(tmp_path / "noisy", {name: png(scene()) for name in names})
+    done = here("denoise", runs / "inverse", source, "--to", "clean", cwd=tmp_path)
+    assert written(tmp_path / "clean") == [
+        "1.bmp.png",
+        "1.png.png",
+        "1.png.png.png",
+        "2.png",
+        "a/1.png",
+    ]
+    assert "keep it: 1.bmp.png, 1.png.png, 1.png.png.png" in done.out

@@ -125,6 +125,10 @@ class DenoisingRecipe(Recipe):
         """Whether the frames of a clip belong together; so where `denoise_frames` is overridden."""
         return type(self).denoise_frames is not DenoisingRecipe.denoise_frames
 
+    def frames_before(self) -> int | None:
+        """On how many frames before it a clean frame depends; None for all of its clip."""
+        return None if self.looks_at_neighbours() else 0
+
     def optimization(self) -> Mapping[str, Optimization]:
         """The one objective's optimizer and schedule."""
         return {"denoising": Optimization(optimizer=self.optimizer, schedule=self.schedule)}

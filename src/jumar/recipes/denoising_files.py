@@ -7,27 +7,28 @@ network keeps. A finished frame is on the disk before the next one is read.
 import time
 from collections import deque
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from jumar.data.denoising.clean_pictures import Pixels, grey
 from jumar.data.loading.faults import FaultTally
 from jumar.data.pixels.video import is_video
+from jumar.data.pixels.whole_picture import Levels
 from jumar.data.samples import Fault
 from jumar.errors import UserError
 from jumar.recipes.denoising import DenoisingRecipe
+from jumar.recipes.denoising_video import check_unfinished, video_work
 from jumar.recipes.denoising_work import (
     Clip,
     DenoiseRequest,
     Frame,
+    Losses,
     Work,
     check_places,
     picture_work,
-    video_work,
 )
 from jumar.recipes.starting import say_unreadable, stored_recipe
 from jumar.recipes.trained import Trained, open_trained
@@ -49,18 +50,28 @@ def denoise_files(request: DenoiseRequest) -> int:
     """
     console = Console()
     check_places(request)
+    check_unfinished(request)
     _check_recipe(request)
+    if is_video(request.to.name) and request.to.exists():
+        console.line(f"all of it is there already: {request.to}")
+        return 0
     trained = open_trained(request)
     try:
         recipe = trained.recipe
         assert isinstance(recipe, DenoisingRecipe)
-        together = recipe.looks_at_neighbours()
+        together, losses = recipe.looks_at_neighbours(), Losses()
         if is_video(request.source.name):
-            work = video_work(request)
+            before = recipe.frames_before()
+            work = video_work(request, trained, losses, frames_before=before)
         else:
-            work = picture_work(request, together=together, console=console)
-        with listening() as stop:
-            return _Denoising(request, trained, recipe, console, stop).run(work, together=together)
+            work = picture_work(request, losses, together=together, console=console)
+        try:
+            with listening() as stop:
+                return _Denoising(request, trained, recipe, console, stop).run(
+                    work, together=together
+                )
+        finally:
+            losses.say(console)
     finally:
         trained.policy.close()
 
@@ -87,32 +98,26 @@ class _Denoising:
     def run(self, work: Work, *, together: bool) -> int:
         """All clips of some work."""
         start = time.perf_counter()
-        try:
-            with (
-                self._console.bar("frames", work.total) as bar,
-                work.writer() as write,
-                torch.inference_mode(),
-                self._trained.policy.forward(),
-            ):
-                for clip in work.clips:
-                    for pixels, place in self._clean(clip, together=together):
-                        if place in work.there:
-                            continue
-                        write(pixels, place)
-                        self._done += 1
-                        bar.show(self._done)
-                    if self._stop:
-                        break
-                if self._stop and is_video(self._request.to.name):
-                    raise _VideoUnfinished
-        except _VideoUnfinished:
-            self._console.line(
-                f"stopped after {_frames(self._done)}: a video is written whole or not at all, so "
-                "there is none; a folder of pictures (--to DIRECTORY) keeps what is done"
-            )
-            return self._stop.exit_code
+        with (
+            suppress(_VideoUnfinished),
+            self._console.bar("frames", work.total) as bar,
+            work.writer() as write,
+            torch.inference_mode(),
+            self._trained.policy.forward(),
+        ):
+            for clip in work.clips:
+                for clean, frame in self._clean(clip, together=together):
+                    if frame.place in work.there:
+                        continue
+                    write(_levels(clean, frame.written_peak), frame)
+                    self._done += 1
+                    bar.show(self._done)
+                if self._stop:
+                    break
+            if self._stop and is_video(self._request.to.name):
+                raise _VideoUnfinished
         say_unreadable(self._console, [str(fault) for fault in self._tally.faults])
-        if not self._done and not work.there and not self._stop:
+        if not self._done and not work.kept and not self._stop:
             raise UserError(
                 "not one picture of it could be cleaned",
                 where=str(self._request.source),
@@ -121,7 +126,7 @@ class _Denoising:
         self._summarize(work, time.perf_counter() - start)
         return self._stop.exit_code if self._stop else 0
 
-    def _clean(self, clip: Clip, *, together: bool) -> Iterator[tuple[NDArray[np.uint8], Path]]:
+    def _clean(self, clip: Clip, *, together: bool) -> Iterator[tuple[Tensor, Frame]]:
         waiting: deque[Frame] = deque()
         noisy = self._noisy(clip, waiting, together=together)
         for clean in self._recipe.denoise_frames(self._trained.model, noisy):
@@ -134,7 +139,7 @@ class _Denoising:
                     where=str(frame.place),
                     todo="Try --set precision.mode=must_keep_origin_dtype, or another checkpoint.",
                 )
-            yield _as_picture(clean), frame.place
+            yield clean, frame
 
     def _noisy(self, clip: Clip, waiting: deque[Frame], *, together: bool) -> Iterator[Tensor]:
         shape: tuple[int, ...] = ()
@@ -152,20 +157,24 @@ class _Denoising:
                 self._tally.add([Fault(origin=frame.origin, reason=reason)])
                 continue
             shape = frame.pixels.shape
-            waiting.append(Frame(place=frame.place, origin=frame.origin))
-            yield self._tensor(frame.pixels, together=together)
+            waiting.append(replace(frame, pixels=None))
+            yield self._tensor(frame.pixels, frame.peak, together=together)
 
-    def _tensor(self, pixels: Pixels, *, together: bool) -> Tensor:
+    def _tensor(self, pixels: Levels, peak: int, *, together: bool) -> Tensor:
         """A picture for the network; a grey network takes the colours one by one."""
         one_by_one = self._recipe.data.channels == "grey"
         if one_by_one and not together and (pixels == pixels[..., :1]).all():
-            pixels = grey(pixels)
-        tensor = torch.from_numpy(np.ascontiguousarray(pixels)).to(self._trained.device.torch)
+            pixels = pixels[..., :1]
+        if pixels.dtype == np.uint16:
+            tensor = torch.from_numpy(pixels.astype(np.float32) / peak)
+        else:
+            tensor = torch.from_numpy(np.ascontiguousarray(pixels))
+        tensor = tensor.to(self._trained.device.torch)
         planes = unit_scale(tensor.permute(2, 0, 1))
         return planes.unsqueeze(1) if one_by_one else planes.unsqueeze(0)
 
     def _summarize(self, work: Work, seconds: float) -> None:
-        kept = len(work.there)
+        kept = work.kept
         if not self._done and kept and not self._stop:
             left = ", but for what could not be read" if self._tally.faults else ""
             self._console.line(f"all {kept} are there already{left}: {self._request.to}")
@@ -183,18 +192,21 @@ class _Denoising:
 
 
 class _VideoUnfinished(Exception):
-    """Leaving the writer of a video by an exception takes its beginning away."""
+    """Leaving the writer of a video by an exception keeps its beginning to go on with."""
 
 
 def _frames(count: int) -> str:
     return "1 frame" if count == 1 else f"{count} frames"
 
 
-def _as_picture(clean: Tensor) -> NDArray[np.uint8]:
-    """[height, width, 3], or [height, width] of a grey picture."""
-    levels = picture_levels(clean)
-    planes = levels[:, 0] if levels.shape[1] == 1 else levels[0]
-    pixels = planes.permute(1, 2, 0).cpu().numpy()
+def _levels(clean: Tensor, peak: int) -> Levels:
+    """[height, width, 3], or [height, width] of a grey picture; uint16 where white is above 255."""
+    planes = clean[:, 0] if clean.shape[1] == 1 else clean[0]
+    if peak == 255:
+        levels: Levels = picture_levels(planes).cpu().numpy()
+    else:
+        levels = (planes.float().clamp(0, 1) * peak).round().cpu().numpy().astype(np.uint16)
+    pixels = levels.transpose(1, 2, 0)
     return np.ascontiguousarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels)
 
 

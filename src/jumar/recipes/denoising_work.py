@@ -1,24 +1,27 @@
 """What `jumar denoise` has to do: which frames belong together, and where their clean ones go."""
 
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import numpy as np
-from numpy.typing import NDArray
 
-from jumar.data.denoising.clean_pictures import Pixels
 from jumar.data.denoising.frame_triplets import clips_of
 from jumar.data.images.picture_tree import Pictures, open_all_pictures
-from jumar.data.pixels.decode import DecodeError, decode_image
-from jumar.data.pixels.picture_files import WRITTEN_SUFFIXES, write_picture
-from jumar.data.pixels.video import VideoReader, VideoWriter, check_written_video, is_video
+from jumar.data.pixels.decode import DecodeError
+from jumar.data.pixels.picture_files import WRITTEN_SUFFIXES, not_kept_in, write_picture
+from jumar.data.pixels.video import check_written_video, is_video
+from jumar.data.pixels.whole_picture import Levels, WholePicture, decode_whole
 from jumar.data.samples import CorruptRecord, Fault
 from jumar.errors import UserError
 from jumar.paths import exists, is_file, is_folder, missing, resolved
 from jumar.recipes.trained import TrainedRequest
 from jumar.training.progress import Console
+
+_NAMED_AT_MOST = 3
+_DEEP_PEAK = 65535
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,16 +43,44 @@ class DenoiseRequest(TrainedRequest):
 
 @dataclass(frozen=True, kw_only=True)
 class Frame:
-    """A noisy picture and where its clean version goes, or why there is none."""
+    """A noisy picture and where its clean version goes, or why there is none.
+
+    Attributes:
+        pixels: RGB [height, width, 3], levels from 0 to `peak`.
+        written_peak: The level of white in the clean version.
+        picture: What more its file holds, which the clean version keeps.
+    """
 
     place: Path
     origin: str
-    pixels: Pixels | None = None
+    pixels: Levels | None = None
+    peak: int = 255
+    written_peak: int = 255
+    picture: WholePicture | None = None
     fault: Fault | None = None
 
 
+class Losses:
+    """What noisy pictures hold and clean ones do not, with the names of the pictures."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, list[str]] = {}
+
+    def add(self, what: Iterable[str], name: str) -> None:
+        """Note what one picture loses."""
+        for loss in what:
+            self._names.setdefault(loss, []).append(name)
+
+    def say(self, console: Console) -> None:
+        """A line for each kind of loss, with the first pictures that have it."""
+        for loss, names in self._names.items():
+            more = f" and {len(names) - _NAMED_AT_MOST} more" if len(names) > _NAMED_AT_MOST else ""
+            console.line(f"not kept: {loss}: {', '.join(names[:_NAMED_AT_MOST])}{more}")
+        self._names.clear()
+
+
 Clip = Callable[[], Iterator[Frame]]
-Write = Callable[[NDArray[np.uint8], Path], None]
+Write = Callable[[Levels, Frame], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,13 +90,16 @@ class Work:
     Attributes:
         clips: Frames that belong together.
         total: Number of frames to be written, None where a video does not say.
-        there: Files that are there already and stay.
+        there: Places of clean frames that are there already and stay; those of a video become
+            known while it is read.
+        kept: How many these are.
         writer: Opens what takes the clean frames.
     """
 
     clips: Sequence[Clip]
     total: int | None
-    there: frozenset[Path]
+    there: Set[Path]
+    kept: int
     writer: Callable[[], AbstractContextManager[Write]]
 
 
@@ -102,61 +136,18 @@ def check_places(request: DenoiseRequest) -> None:
                 todo="Give a folder.",
             )
         check_written_video(to)
-        if exists(to):
-            raise _in_the_way(to, "Give another name, or remove it.")
+        if exists(to) and not request.resume:
+            raise in_the_way(to, "Give another name, or remove it.")
 
 
-def video_work(request: DenoiseRequest) -> Work:
-    """The frames of a video, into pictures or another video.
-
-    Raises:
-        UserError: It cannot be read, or something is in the way.
-    """
-    reader = VideoReader(request.source)
-    to_video = is_video(request.to.name)
-    if not to_video:
-        _check_folder(request.to)
-        if request.resume:
-            raise UserError(
-                "a video is cleaned from its beginning",
-                where="--resume",
-                todo="Leave it out, and give a folder that is empty.",
-            )
-        if is_folder(request.to) and any(request.to.iterdir()):
-            raise _in_the_way(request.to, "Give a folder that does not exist or is empty.")
-
-    def clip() -> Iterator[Frame]:
-        try:
-            for number, frame in enumerate(reader.frames(), start=1):
-                place = request.to / f"{number:06d}.png"
-                if isinstance(frame, Fault):
-                    yield Frame(place=place, origin=frame.origin, fault=frame)
-                else:
-                    origin = f"{request.source}, frame {number}"
-                    yield Frame(place=place, origin=origin, pixels=frame)
-        finally:
-            reader.close()
-
-    def writer() -> AbstractContextManager[Write]:
-        if to_video:
-            return _video_frames(VideoWriter(request.to, reader.rate))
-        return nullcontext(write_picture)
-
-    return Work(clips=[clip], total=reader.count or None, there=frozenset(), writer=writer)
-
-
-@contextmanager
-def _video_frames(video: VideoWriter) -> Generator[Write]:
-    """A video as something that takes frames; their names do not matter to it."""
-    with video:
-        yield lambda pixels, _place: video.write(pixels)
-
-
-def picture_work(request: DenoiseRequest, *, together: bool, console: Console) -> Work:
+def picture_work(
+    request: DenoiseRequest, losses: Losses, *, together: bool, console: Console
+) -> Work:
     """A picture, or all of a folder or zip that are not there yet.
 
     Args:
         request: What was asked for.
+        losses: Is told what clean pictures do not keep.
         together: Frames of a clip need their neighbours.
         console: Takes lines for a person.
 
@@ -164,11 +155,11 @@ def picture_work(request: DenoiseRequest, *, together: bool, console: Console) -
         UserError: There is nothing to be read, or something is in the way.
     """
     pictures = open_all_pictures(request.source, notice=console.line)
-    places = _places(request, pictures)
+    places = _places(request, pictures, console)
     ranges = clips_of(pictures) if together else [range(len(pictures))]
     there = [exists(place) for place in places]
     if any(there) and not request.resume:
-        raise _in_the_way(
+        raise in_the_way(
             places[there.index(True)],
             f"{sum(there)} of {len(places)} files are there. Give another place, or keep them and "
             "go on with the others: --resume",
@@ -186,9 +177,25 @@ def picture_work(request: DenoiseRequest, *, together: bool, console: Console) -
     return Work(
         clips=[lambda frames=frames: clip(frames) for frames in waiting],
         total=there.count(False),
-        there=frozenset(place for place, known in zip(places, there, strict=True) if known),
-        writer=lambda: nullcontext(write_picture),
+        there={place for place, known in zip(places, there, strict=True) if known},
+        kept=sum(there),
+        writer=lambda: nullcontext(
+            lambda levels, frame: write_clean_picture(levels, frame, losses)
+        ),
     )
+
+
+def write_clean_picture(levels: Levels, frame: Frame, losses: Losses) -> None:
+    """Write a clean frame as a picture, with what its noisy version holds besides colours.
+
+    Args:
+        levels: [height, width, 3], or [height, width] of a grey picture.
+        frame: Where it goes, and the noisy version.
+        losses: Is told what the clean picture does not keep.
+    """
+    clean = (frame.picture or WholePicture(pixels=levels)).with_pixels(levels)
+    write_picture(clean, frame.place)
+    losses.add((*clean.lost, *not_kept_in(clean, frame.place)), frame.origin)
 
 
 def _read(pictures: Pictures, index: int, place: Path) -> Frame:
@@ -198,12 +205,17 @@ def _read(pictures: Pictures, index: int, place: Path) -> Frame:
         return Frame(place=place, origin=error.fault.origin, fault=error.fault)
     origin = record.origin
     try:
-        return Frame(place=place, origin=origin, pixels=decode_image(record.encoded, fast=False))
+        picture = decode_whole(record.encoded)
     except DecodeError as error:
         return Frame(place=place, origin=origin, fault=Fault(origin=origin, reason=str(error)))
+    pixels = picture.pixels
+    peak = 255 if pixels.dtype == np.uint8 else _DEEP_PEAK
+    return Frame(
+        place=place, origin=origin, pixels=pixels, peak=peak, written_peak=peak, picture=picture
+    )
 
 
-def _places(request: DenoiseRequest, pictures: Pictures) -> list[Path]:
+def _places(request: DenoiseRequest, pictures: Pictures, console: Console) -> list[Path]:
     """Where each clean picture goes: by the noisy one's name, as PNG."""
     one_picture = is_file(request.source) and request.source.suffix.lower() != ".zip"
     if one_picture and request.to.suffix.lower() in WRITTEN_SUFFIXES and not is_folder(request.to):
@@ -214,27 +226,47 @@ def _places(request: DenoiseRequest, pictures: Pictures) -> list[Path]:
             where=f"--to {request.to}",
             todo="Give a folder, whose name does not end as a picture's.",
         )
-    _check_folder(request.to)
-    places: dict[Path, str] = {}
-    for index in range(len(pictures)):
-        path = pictures.path(index)
-        place = request.to / PurePosixPath(path).with_suffix(".png")
-        if place in places:
-            raise UserError(
-                f"'{places[place]}' and '{path}' would both become '{place.name}'",
-                where=str(request.source),
-                todo="Rename one of them.",
-            )
-        places[place] = path
-    return list(places)
+    check_folder(request.to)
+    names = [pictures.path(index) for index in range(len(pictures))]
+    short = [str(PurePosixPath(name).with_suffix(".png")) for name in names]
+    chosen = distinct_names(names, short)
+    if longer := [new for new, usual in zip(chosen, short, strict=True) if new != usual]:
+        shown = ", ".join(longer[:_NAMED_AT_MOST])
+        more = f" and {len(longer) - _NAMED_AT_MOST} more" if len(longer) > _NAMED_AT_MOST else ""
+        console.line(f"pictures that differ in their ending alone keep it: {shown}{more}")
+    return [request.to / name for name in chosen]
 
 
-def _check_folder(to: Path) -> None:
+def distinct_names(names: Sequence[str], short: Sequence[str]) -> list[str]:
+    """A name ending in .png for each picture: the short one where no other picture has it too.
+
+    Args:
+        names: Of the pictures, all different.
+        short: The same with .png in the place of their ending.
+    """
+    chosen = list(short)
+    while True:
+        count = Counter(chosen)
+        shared = [n for n, name in enumerate(chosen) if count[name] > 1]
+        # Long names are all different, so each round leaves fewer short ones.
+        if not shared:
+            return chosen
+        for index in shared:
+            chosen[index] = f"{names[index]}.png"
+
+
+def check_folder(to: Path) -> None:
+    """That pictures can go into this folder.
+
+    Raises:
+        UserError: It is a file.
+    """
     if exists(to) and not is_folder(to):
         raise UserError(
             "a folder is needed, and this is a file", where=f"--to {to}", todo="Give another name."
         )
 
 
-def _in_the_way(place: Path, todo: str) -> UserError:
+def in_the_way(place: Path, todo: str) -> UserError:
+    """The error for what is there already."""
     return UserError("there is something already", where=str(place), todo=todo)

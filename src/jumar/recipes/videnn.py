@@ -201,6 +201,10 @@ class TemporalRecipe(DenoisingRecipe):
         if before is not None and middle is not None:
             yield temporal(torch.cat([before, middle, middle], dim=1))
 
+    def frames_before(self) -> int:
+        """Each frame needs the one before it."""
+        return 1
+
     def _both(self, *, margin: int) -> ViDeNN:
         try:
             return self.model.create_both(

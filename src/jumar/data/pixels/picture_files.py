@@ -77,15 +77,13 @@ def _format_of(path: Path) -> str:
 
 
 def _save(picture: WholePicture, path: Path, kind: str) -> None:
-    levels: Levels = picture.pixels
+    levels: NDArray[Any] = picture.pixels
     if levels.ndim == 2:
         levels = levels[..., None]
     if picture.alpha is not None and kind in _ALPHA:
         levels = np.concatenate([levels, picture.alpha[..., None]], axis=2)
     if levels.dtype == np.uint16 and kind == "PNG":
-        path.write_bytes(
-            encode_deep_png(levels.astype(np.uint16), profile=picture.profile, exif=picture.exif)
-        )
+        path.write_bytes(encode_deep_png(levels, profile=picture.profile, exif=picture.exif))
         return
     pixels = _eight_bits(levels)
     options: dict[str, Any] = {"JPEG": {"quality": _QUALITY}, "WEBP": {"lossless": True}}.get(
@@ -102,7 +100,7 @@ def _save(picture: WholePicture, path: Path, kind: str) -> None:
     image.save(path, format=kind, **options)
 
 
-def _eight_bits(levels: Levels) -> NDArray[np.uint8]:
+def _eight_bits(levels: NDArray[Any]) -> NDArray[np.uint8]:
     if levels.dtype == np.uint8:
-        return levels.astype(np.uint8, copy=False)
+        return levels
     return np.rint(levels / 257).astype(np.uint8)

@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jumar.data.pixels.whole_picture import Levels
 from jumar.data.samples import Fault
 from jumar.errors import UserError
 
@@ -19,12 +19,16 @@ VIDEO_SUFFIXES = (".mp4", ".mkv", ".webm", ".avi", ".mov", ".m4v", ".mpg", ".mpe
 _READ_FORMATS = "mov,matroska,avi,mpeg,mpegvideo,yuv4mpegpipe"
 """Containers that hold their own frames. Playlists, which name other files or hosts, are not
 opened, whatever the file is called."""
-_WRITERS = {
-    ".mkv": ("ffv1", {}),
-    ".mp4": ("libx264", {"crf": "12"}),
-    ".mov": ("libx264", {"crf": "12"}),
+_WRITERS: dict[str, tuple[str, dict[str, str], tuple[int, ...]]] = {
+    ".mkv": ("ffv1", {}, (8, 10, 12, 16)),
+    ".mp4": ("libx264", {"crf": "12"}, (8, 10)),
+    ".mov": ("libx264", {"crf": "12"}, (8, 10)),
 }
-"""Codec and options by ending."""
+"""Codec, options and the bits a level can have, by ending."""
+_EXACT = {"gbrp10le": 10, "gbrp12le": 12, "gbrp16le": 16}
+"""What a deep .mkv is written in, and its bits: read back without a conversion."""
+_HDR_TRANSFERS = (16, 18)
+"""PQ and HLG, by ISO/IEC 23091-2."""
 _RATE = Fraction(25)
 _DURATION_UNITS = 1_000_000
 """Of FFmpeg's AV_TIME_BASE, in a second."""
@@ -47,6 +51,9 @@ class VideoReader:
     Attributes:
         rate: Frames per second, 25 where the file does not say.
         count: Frames that the file announces; 0 where it does not.
+        bits: Of a level in the file.
+        peak: The level of white in the frames: 255, or above for more than 8 bits.
+        lost: What the file holds and its frames do not, for a person.
 
     Raises:
         UserError: PyAV is missing, or the file is no video.
@@ -71,15 +78,20 @@ class VideoReader:
         self._stream.thread_type = "AUTO"
         self.rate = Fraction(self._stream.average_rate or _RATE)
         self.count = int(self._stream.frames or 0)
+        self.bits, has_alpha = self._format()
+        self._exact = _EXACT.get(self._stream.codec_context.pix_fmt or "")
+        self.peak = 255 if self.bits == 8 else 2 ** (self._exact or 16) - 1
+        self.lost = self._not_in_frames(has_alpha)
         # With sound besides, the file lasts as long as the longest of both.
         alone = len(self._container.streams) == 1
         duration: int = (self._container.duration if alone else None) or 0
         self._announced = self.count or round(duration * self.rate / _DURATION_UNITS)
 
-    def frames(self) -> Iterator[NDArray[np.uint8] | Fault]:
+    def frames(self) -> Iterator[Levels | Fault]:
         """The frames as RGB [height, width, 3]; a fault in the place of what cannot be decoded.
 
-        Those after it are whole again from the next complete frame on.
+        They are uint8, or uint16 from 0 to `peak` where the file has more than 8 bits. Those after
+        a fault are whole again from the next complete frame on.
         """
         number = 0
         packets: Iterator[Any] = iter(self._container.demux(self._stream))
@@ -103,7 +115,29 @@ class VideoReader:
                     origin = f"{self._path}, frame {number}"
                     yield Fault(origin=origin, reason=f"{frame.width} x {frame.height} pixels")
                     continue
-                yield frame.to_ndarray(format="rgb24")
+                yield self._pixels(frame)
+
+    def _format(self) -> tuple[int, bool]:
+        """Bits of a level, and whether there is transparency."""
+        described: Any = self._stream.codec_context.format
+        components: list[Any] = list(described.components) if described is not None else []
+        bits = max((int(component.bits) for component in components), default=8)
+        return max(bits, 8), any(component.is_alpha for component in components)
+
+    def _not_in_frames(self, has_alpha: bool) -> tuple[str, ...]:
+        lost: list[str] = []
+        others = {stream.type for stream in self._container.streams} - {"video"}
+        lost += ["sound"] if "audio" in others else []
+        lost += ["subtitles"] if "subtitle" in others else []
+        lost += ["transparency"] if has_alpha else []
+        if self._stream.codec_context.color_trc in _HDR_TRANSFERS:
+            lost.append("the mark that its colours are HDR")
+        return tuple(lost)
+
+    def _pixels(self, frame: Any) -> Levels:
+        if self.bits == 8:
+            return frame.to_ndarray(format="rgb24")
+        return frame.to_ndarray(format=frame.format.name if self._exact else "rgb48le")
 
     def close(self) -> None:
         """Close the file."""
@@ -120,14 +154,19 @@ class VideoWriter:
     Args:
         path: The file.
         rate: Frames per second.
+        bits: Wanted of a level.
+
+    Attributes:
+        bits: Of a level in the file: as wanted or more, or as many as the codec has.
 
     Raises:
         UserError: PyAV is missing, or the ending is none of those.
     """
 
-    def __init__(self, path: Path, rate: Fraction) -> None:
+    def __init__(self, path: Path, rate: Fraction, *, bits: int = 8) -> None:
         av = _pyav(path)
         check_written_video(path)
+        self.bits = written_bits(path, bits)
         self._path = path
         self._beside = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
         self._av = av
@@ -143,8 +182,11 @@ class VideoWriter:
     def __enter__(self) -> "VideoWriter":
         return self
 
-    def write(self, pixels: NDArray[np.uint8]) -> None:
+    def write(self, pixels: Levels) -> None:
         """Add a frame [height, width, 3] or [height, width]; all of one size.
+
+        Args:
+            pixels: uint8, or uint16 from 0 to 2 ** bits - 1 where the file has more than 8 bits.
 
         Raises:
             UserError: The size is another one, or the file cannot be written.
@@ -162,7 +204,8 @@ class VideoWriter:
                 where=str(self._path),
                 todo="Write a folder of pictures instead.",
             )
-        frame = self._av.VideoFrame.from_ndarray(np.ascontiguousarray(pixels), format="rgb24")
+        kind = "rgb24" if self.bits == 8 else f"gbrp{self.bits}le"
+        frame = self._av.VideoFrame.from_ndarray(np.ascontiguousarray(pixels), format=kind)
         self._encode(frame)
 
     def __exit__(
@@ -184,11 +227,15 @@ class VideoWriter:
                 self._beside.unlink()
 
     def _new_stream(self, height: int, width: int) -> Any:
-        codec, options = _WRITERS[self._path.suffix.lower()]
+        codec, options, _ = _WRITERS[self._path.suffix.lower()]
         stream = self._container.add_stream(codec, rate=self._rate, options=options)
         stream.width, stream.height = width, height
         even = height % 2 == 0 and width % 2 == 0
-        stream.pix_fmt = "bgr0" if codec == "ffv1" else "yuv420p" if even else "yuv444p"
+        deep = "" if self.bits == 8 else f"{self.bits}le"
+        if codec == "ffv1":
+            stream.pix_fmt = f"gbrp{deep}" if deep else "bgr0"
+        else:
+            stream.pix_fmt = f"yuv{420 if even else 444}p{deep}"
         return stream
 
     def _encode(self, frame: Any) -> None:
@@ -206,6 +253,12 @@ class VideoWriter:
 
     def _cannot(self, error: Exception) -> UserError:
         return UserError(f"cannot be written: {_reason(error)}", where=str(self._path))
+
+
+def written_bits(path: Path, wanted: int) -> int:
+    """Bits of a level in a video of this ending: as wanted or the next more, or the most it has."""
+    available = _WRITERS[path.suffix.lower()][2]
+    return next((bits for bits in available if bits >= wanted), available[-1])
 
 
 def check_written_video(path: Path) -> None:

@@ -15,7 +15,7 @@ from PIL import Image
 
 from jumar.data.pixels.decode import DecodeError, EncodedImage, opened, upright
 
-Levels = NDArray[np.uint8] | NDArray[np.uint16]
+Levels = NDArray[np.uint8 | np.uint16]
 
 _ORIENTATION = 0x0112
 _DEEP_COLOURS = {"RGB;16B", "RGB;16L", "RGB;16N", "RGBA;16B", "RGBA;16L", "RGBA;16N"}

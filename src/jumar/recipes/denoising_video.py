@@ -1,0 +1,254 @@
+"""Videos of `jumar denoise`: their frames into pictures or another video, which can go on.
+
+Clean frames go into a lossless video beside the one that is wanted. It becomes that one at the
+end: by its new name where that is lossless too, and else by encoding it at once. So a stopped call
+goes on with the frames that it had, and gives what one that was never stopped gives: an encoder
+that loses something would see the frames before and after the stop as two videos.
+"""
+
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from jumar.data.pixels.video import VideoReader, VideoWriter, is_video, written_bits
+from jumar.data.pixels.whole_picture import Levels
+from jumar.data.samples import Fault
+from jumar.errors import UserError
+from jumar.recipes.denoising_work import (
+    DenoiseRequest,
+    Frame,
+    Losses,
+    Work,
+    Write,
+    check_folder,
+    in_the_way,
+    write_clean_picture,
+)
+from jumar.recipes.trained import Trained
+from jumar.training.run_directory import read_json, write_json
+
+_DEEP_PEAK = 65535
+
+
+def unfinished_video(to: Path) -> Path:
+    """Where the clean frames are until all of them are there; a JSON file beside it says whose."""
+    return to.with_name(f"{to.name}.unfinished.mkv")
+
+
+def check_unfinished(request: DenoiseRequest) -> None:
+    """That nothing unfinished is in the way of a call that does not go on with it.
+
+    Raises:
+        UserError: Something is.
+    """
+    place = unfinished_video(request.to)
+    if is_video(request.to.name) and place.exists() and not request.resume:
+        raise in_the_way(
+            place, "It has the frames of a call that was stopped. Go on with --resume, or remove it"
+        )
+
+
+def video_work(
+    request: DenoiseRequest, trained: Trained, losses: Losses, *, frames_before: int | None
+) -> Work:
+    """The frames of a video, into pictures or another video.
+
+    Args:
+        request: What was asked for.
+        trained: The network, by which an unfinished video is known again.
+        losses: Is told what the video holds and the clean one will not.
+        frames_before: On how many frames before it a clean frame depends; None for all.
+
+    Raises:
+        UserError: It cannot be read, or something is in the way.
+    """
+    reader = VideoReader(request.source)
+    losses.add(reader.lost, str(request.source))
+    if not is_video(request.to.name):
+        return _into_pictures(request, reader, losses, frames_before)
+    bits = written_bits(request.to, reader.bits)
+    if bits < reader.bits:
+        losses.add([f"{reader.bits - bits} of {reader.bits} bits"], str(request.source))
+    record: dict[str, Any] = {
+        "run": str(request.run_dir.resolve()),
+        "step": trained.checkpoint.step,
+        "weights": trained.weights,
+        "settings": list(request.assignments),
+        "source": str(request.source.resolve()),
+        "bytes": request.source.stat().st_size,
+    }
+    kept = _kept_frames(request, record)
+    there: set[Path] = set()
+
+    def clip() -> Iterator[Frame]:
+        readable = 0
+        for place, frame in _numbered(request, reader):
+            if isinstance(frame, Fault):
+                yield Frame(place=place, origin=frame.origin, fault=frame)
+                continue
+            readable += 1
+            if readable <= kept:
+                there.add(place)
+                if frames_before is not None and readable <= kept - frames_before:
+                    continue
+            yield _frame(request, reader, place, frame, written_peak=2**bits - 1)
+
+    return Work(
+        clips=[clip],
+        total=max(reader.count - kept, 0) or None,
+        there=there,
+        kept=kept,
+        writer=lambda: _into_video(request, reader, record, kept, bits),
+    )
+
+
+def _into_pictures(
+    request: DenoiseRequest, reader: VideoReader, losses: Losses, frames_before: int | None
+) -> Work:
+    check_folder(request.to)
+    names = {path.name for path in request.to.iterdir()} if request.to.is_dir() else set[str]()
+    if names and not request.resume:
+        raise in_the_way(
+            request.to,
+            "Give a folder that does not exist or is empty, or keep the pictures that are there "
+            "and go on with the others: --resume",
+        )
+    there = {request.to / name for name in names}
+    missing = next(n for n in range(1, len(names) + 2) if _name(n) not in names)
+
+    def clip() -> Iterator[Frame]:
+        for number, (place, frame) in enumerate(_numbered(request, reader), start=1):
+            if isinstance(frame, Fault):
+                yield Frame(place=place, origin=frame.origin, fault=frame)
+                continue
+            needed = frames_before is None or (frames_before and number >= missing - frames_before)
+            if needed or place not in there:
+                peak = 255 if reader.bits == 8 else _DEEP_PEAK
+                yield _frame(request, reader, place, frame, written_peak=peak)
+
+    def writer() -> AbstractContextManager[Write]:
+        return nullcontext(lambda levels, frame: write_clean_picture(levels, frame, losses))
+
+    kept = sum(name == _name(n) for n, name in enumerate(sorted(names), start=1))
+    return Work(clips=[clip], total=reader.count or None, there=there, kept=kept, writer=writer)
+
+
+def _name(number: int) -> str:
+    return f"{number:06d}.png"
+
+
+def _numbered(
+    request: DenoiseRequest, reader: VideoReader
+) -> Iterator[tuple[Path, Levels | Fault]]:
+    """The frames, each with the place that its picture would have."""
+    try:
+        for number, frame in enumerate(reader.frames(), start=1):
+            yield request.to / _name(number), frame
+    finally:
+        reader.close()
+
+
+def _frame(
+    request: DenoiseRequest, reader: VideoReader, place: Path, pixels: Levels, *, written_peak: int
+) -> Frame:
+    origin = f"{request.source}, frame {int(place.stem)}"
+    return Frame(
+        place=place, origin=origin, pixels=pixels, peak=reader.peak, written_peak=written_peak
+    )
+
+
+def _record_of(to: Path) -> Path:
+    return unfinished_video(to).with_suffix(".json")
+
+
+def _kept_frames(request: DenoiseRequest, record: Mapping[str, Any]) -> int:
+    """How many frames an earlier call has left; an error where this call would make others."""
+    place = unfinished_video(request.to)
+    if not place.exists():
+        return 0
+    if not _record_of(request.to).exists():
+        raise UserError(
+            "nothing says which frames these are",
+            where=str(place),
+            todo=f"Remove it; '{_record_of(request.to).name}' is missing beside it.",
+        )
+    earlier = read_json(_record_of(request.to))
+    odd = next((name for name in record if earlier.get(name) != record[name]), "")
+    frames = earlier.get("frames")
+    if odd or not isinstance(frames, int):
+        odd = odd or "frames"
+        raise UserError(
+            f"the frames there have another {odd}: {earlier.get(odd)}, not {record.get(odd)}",
+            where=str(_record_of(request.to)),
+            todo="Give the options of the call that was stopped, or remove both files.",
+        )
+    return frames
+
+
+@contextmanager
+def _into_video(
+    request: DenoiseRequest, reader: VideoReader, record: Mapping[str, Any], kept: int, bits: int
+) -> Generator[Write]:
+    """Takes frames after those that are kept; left with an exception, it keeps these as well."""
+    place, count = unfinished_video(request.to), kept
+    failure: BaseException | None = None
+    with VideoWriter(place, reader.rate, bits=bits) as video:
+        if kept:
+            for frame in _frames_of(place, kept):
+                video.write(frame)
+
+        def write(levels: Levels, _frame: Frame) -> None:
+            nonlocal count
+            video.write(levels)
+            count += 1
+
+        try:
+            yield write
+        except BaseException as error:
+            if count == kept:
+                raise
+            failure = error
+    if not count:
+        return
+    write_json(_record_of(request.to), {**record, "frames": count})
+    if failure is not None:
+        raise failure
+    _finish(request.to, reader, bits, count)
+
+
+def _finish(to: Path, reader: VideoReader, bits: int, count: int) -> None:
+    """Make the lossless video the one that was asked for."""
+    place = unfinished_video(to)
+    if to.suffix.lower() == place.suffix:
+        place.replace(to)
+    else:
+        with VideoWriter(to, reader.rate, bits=bits) as video:
+            for frame in _frames_of(place, count):
+                video.write(frame)
+    for path in (place, _record_of(to)):
+        with suppress(OSError):
+            path.unlink()
+
+
+def _frames_of(place: Path, count: int) -> Iterator[Levels]:
+    """The first frames of a lossless video of ours, whose levels are as they were written."""
+    reader = VideoReader(place)
+    number = 0
+    try:
+        for frame in islice(reader.frames(), count):
+            if isinstance(frame, Fault):
+                raise _damaged(place, frame.reason)
+            number += 1
+            yield frame
+    finally:
+        reader.close()
+    if number < count:
+        raise _damaged(place, f"it has {number} of {count} frames")
+
+
+def _damaged(place: Path, reason: str) -> UserError:
+    return UserError(
+        f"it is damaged: {reason}", where=str(place), todo="Remove it and begin again."
+    )

@@ -1,14 +1,15 @@
 """`jumar data tfrecord` and `jumar data keywords`."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
+from jumar.cli.options import OPTIONS
 from jumar.errors import UserError
 from jumar.host import checked_count, usable_cores
 
-app = App(name="data", help="Prepare data sets.")
+app = App(name="data", help="Prepare data sets.", group_parameters=OPTIONS)
 
 
 @app.command
@@ -25,25 +26,25 @@ def tfrecord(
 ) -> int:
     """Write ImageNet-style TFRecord shards from class folders or zips of them.
 
-    The folder is written whole or not at all; the same source and number of shards give the same
-    bytes.
+    The folder is written completely or not at all. The same source and number of shards always
+    give the same bytes.
 
     Parameters
     ----------
     source
-        A folder or zip of class folders, or a folder with train and val in it.
+        A folder or zip of class folders, or a folder that contains train and val.
     to
-        Folder of the shards.
+        Folder for the shards.
     shards
         Number of training shards.
     eval_shards
-        Number of validation shards; by default in proportion to the images.
+        Number of validation shards; by default in proportion to the number of images.
     workers
-        Threads; by default one a processor.
+        Number of threads; by default one per processor.
     label_offset
-        Added to the labels: 1 leaves label 0 to the background, as ImageNet's shards do.
+        Added to all labels: 1 reserves label 0 for the background, as in ImageNet's shards.
     compression
-        none or gzip.
+        Compression of the shards.
     """
     from jumar.data.images.tfrecord_writer import convert_to_tfrecords
     from jumar.training.progress import Console
@@ -73,31 +74,34 @@ def tfrecord(
 def keywords(
     *,
     to: Path,
-    words: str = "yes,no,up,down,left,right,on,off,stop,go",
+    words: Annotated[
+        str, Parameter(metavar="WORD,WORD,...")
+    ] = "yes,no,up,down,left,right,on,off,stop,go",
     clips: int = 6_000,
     eval_clips: int | None = None,
     seed: int = 1,
     workers: int | None = None,
 ) -> int:
-    """Make a set of spoken words with the speech synthesizer eSpeak NG.
+    """Create a data set of spoken words with the speech synthesizer eSpeak NG.
 
-    The voices of evaluation are none of those of training. A call that was interrupted goes on
-    where it was; the same options give the same clips.
+    Training and evaluation share no voices. An interrupted command continues where it stopped; the
+    same options always give the same clips.
 
     Parameters
     ----------
     to
-        Folder of the set; train and val are made in it.
+        Folder for the data set; train and val are created in it.
     words
-        The wanted words, separated by commas. Ten other words are spoken as unknown ones.
+        The keywords, separated by commas. Ten other words serve as unknown words.
     clips
-        Clips for training, those of unknown words included.
+        Number of training clips, including those of unknown words.
     eval_clips
-        Clips for evaluation; by default a sixth of those for training, and enough for all words.
+        Number of evaluation clips; by default a sixth of the training clips, and at least one for
+        each word.
     seed
-        Which voices, speeds and pitches are drawn.
+        Random seed for voices, speeds and pitches.
     workers
-        Processes of the synthesizer at a time; by default one a processor.
+        Number of synthesizer processes; by default one per processor.
     """
     from jumar.data.speech.espeak_keywords import (
         UNKNOWN_SHARE,

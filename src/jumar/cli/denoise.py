@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from jumar.cli.train import ImportOption, SetOption
+from jumar.cli.options import CheckpointOption, DeviceOption, EmaOption, ImportOption, SetOption
 
 
 def denoise(
@@ -13,33 +13,33 @@ def denoise(
     to: Path,
     resume: bool = False,
     skip_corrupt: int = 0,
-    checkpoint: str = "last",
-    ema: bool = True,
+    checkpoint: CheckpointOption = "last",
+    ema: EmaOption = True,
     set_: SetOption = (),
-    device: str = "auto",
+    device: DeviceOption = "auto",
     import_: ImportOption = (),
 ) -> int:
-    """Take the noise from pictures, frames or a video with the network of a run.
+    """Denoise images, frames or a video with the network of a run.
 
     Parameters
     ----------
     run
         The run directory.
     source
-        A picture, a folder or zip with pictures anywhere in it, or a video (needs PyAV).
+        An image, a folder or zip with images at any depth, or a video (needs PyAV).
     to
-        A folder, where the pictures keep their names and become PNG; or a file: a picture for a
-        picture, a video (.mkv, .mp4, .mov; without sound) for a video.
+        A folder, for PNG files under the names of the sources; or a file: an image for an image, a
+        video (.mkv, .mp4, .mov; without sound) for a video.
     resume
-        Keep the clean pictures that are there already, and go on with the others.
+        Keep the images that are denoised already, and denoise the rest.
     skip_corrupt
-        Leave out up to this many frames that cannot be read.
+        Skip up to this many unreadable frames.
     checkpoint
-        last, best, or a number of steps.
+        last, best, or the number of steps of a checkpoint.
     ema
-        Take the averaged weights where the checkpoint has them.
+        Use the averaged (EMA) weights where the checkpoint has them.
     set_
-        Change a field, for instance `--set model.tile=256` where memory is short.
+        Change a field, for example `--set model.tile=256` to use less memory.
     device
         auto, cpu, cuda, npu, or one of several as in `npu:1`.
     import_

@@ -2,20 +2,19 @@
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from cyclopts import Parameter
-
+from jumar.cli.options import JsonFlag
 from jumar.plain_text import print_plain
 
 if TYPE_CHECKING:
     from jumar.environment import Environment
 
 
-def doctor(*, json_: Annotated[bool, Parameter(name="--json", negative=())] = False) -> int:
-    """Say what this machine has for training, what is missing and how to get it.
+def doctor(*, json_: JsonFlag = False) -> int:
+    """Show what this machine has for training, what is missing and how to get it.
 
-    Exit code 1 where something would stop a run.
+    The exit code is 1 if something would stop a run.
 
     Parameters
     ----------

@@ -2,33 +2,33 @@
 
 from pathlib import Path
 
-from jumar.cli.train import ImportOption, SetOption
+from jumar.cli.options import CheckpointOption, DeviceOption, ImportOption, SetOption
 
 
 def evaluate(
     run: Path,
     /,
     *,
-    checkpoint: str = "all",
+    checkpoint: CheckpointOption = "all",
     set_: SetOption = (),
-    device: str = "auto",
+    device: DeviceOption = "auto",
     skip_corrupt: int | None = None,
     import_: ImportOption = (),
 ) -> int:
-    """Score the kept checkpoints of a run and print the table.
+    """Evaluate the checkpoints of a run and print the results table.
 
     Parameters
     ----------
     run
         The run directory.
     checkpoint
-        all, last, best, or a number of steps.
+        all, last, best, or the number of steps of a checkpoint.
     set_
-        Change a field for this evaluation, for instance `--set data.eval_path=OTHER`.
+        Change a field for this evaluation, for example `--set data.eval_path=OTHER`.
     device
         auto, cpu, cuda, npu, or one of several as in `npu:1`.
     skip_corrupt
-        Leave out up to this many unreadable samples; by default as many as in training.
+        Skip up to this many unreadable samples; by default as many as in training.
     import_
         Import a module of your own first (those of the run are imported anyway).
     """

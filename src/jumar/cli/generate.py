@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from jumar.cli.train import ImportOption, SetOption
+from jumar.cli.options import CheckpointOption, DeviceOption, EmaOption, ImportOption, SetOption
 
 
 def generate(
@@ -14,42 +14,42 @@ def generate(
     seed: int = 1,
     truncation: float | None = None,
     interpolate: int = 0,
-    checkpoint: str = "last",
-    ema: bool = True,
+    checkpoint: CheckpointOption = "last",
+    ema: EmaOption = True,
     batch: int = 16,
     resume: bool = False,
     set_: SetOption = (),
-    device: str = "auto",
+    device: DeviceOption = "auto",
     import_: ImportOption = (),
 ) -> int:
-    """Draw pictures with the network of a run: one file each and a grid of them.
+    """Generate images with the network of a run, as one file each and a grid of all.
 
     Parameters
     ----------
     run
         The run directory.
     to
-        A folder for the pictures; it must not exist or be empty, but for --resume.
+        Folder for the images; it must be empty or not exist yet, except with --resume.
     num
-        How many pictures.
+        Number of images.
     seed
-        Another seed gives other pictures; picture n of a seed is always the same.
+        Random seed; image n of a seed is always the same.
     truncation
-        Draw the latent numbers below this many standard deviations only; small values give better
-        and more similar pictures. By default as in training. Not for vqvae-prior.
+        Truncate the latent distribution at this many standard deviations; small values give
+        better but less varied images. By default as in training. Not for vqvae-prior.
     interpolate
-        Draw lines from picture 0 to 1, from 2 to 3 and so on as well, eight at most, with so many
-        pictures each. Not for vqvae-prior.
+        Also generate interpolations from image 0 to 1, from 2 to 3 and so on, at most eight, with
+        this many images each. Not for vqvae-prior.
     checkpoint
-        last, best, or a number of steps.
+        last, best, or the number of steps of a checkpoint.
     ema
-        Take the averaged weights where the checkpoint has them.
+        Use the averaged (EMA) weights where the checkpoint has them.
     batch
-        Pictures made at once; fewer need less memory.
+        Images generated at once; fewer need less memory.
     resume
-        Keep the pictures of an earlier call, and make the others; a larger --num adds to them.
+        Keep the images of an earlier call and generate the rest; a larger --num adds to them.
     set_
-        Change a field, for instance `--set precision.mode=must_keep_origin_dtype`.
+        Change a field, for example `--set precision.mode=must_keep_origin_dtype`.
     device
         auto, cpu, cuda, npu, or one of several as in `npu:1`.
     import_

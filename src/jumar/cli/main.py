@@ -3,59 +3,57 @@
 Commands are loaded when they are called, so that `jumar --help` does not wait for torch.
 """
 
-import math
 import os
 import re
 import sys
 from collections.abc import Sequence
-from typing import Any
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError
 from rich.console import Console
 
 from jumar import __version__
 from jumar.cli import ctrl_c, last_resort, several_ranks
+from jumar.cli.options import EVERY_OPTION, OPTIONS
 from jumar.errors import EXIT_CODE, UserError
 from jumar.plain_text import print_plain
 
-_LARGEST_WHOLE = 2**63 - 1
-
-
-def _check_number(_: Any, value: Any) -> None:
-    """Hold every number of the command line against what files and tensors can hold.
-
-    Raises:
-        ValueError: NaN, infinity or more than 63 bits; the command line names the option.
-    """
-    for number in value if isinstance(value, tuple) else (value,):
-        if isinstance(number, float) and not math.isfinite(number):
-            raise ValueError(f"{number} is no finite number.")
-        if isinstance(number, int) and abs(number) > _LARGEST_WHOLE:
-            raise ValueError(f"At most {_LARGEST_WHOLE}.")
-
-
 app = App(
     name="jumar",
-    default_parameter=Parameter(validator=_check_number),
     help="Bring deep-learning models up onto Ascend NPUs; the same commands on CPU, CUDA and NPU.",
     version=__version__,
+    default_parameter=EVERY_OPTION,
+    group_parameters=OPTIONS,
 )
-app.command("jumar.cli.train:train", help="Train a recipe, or go on with a run.")
-app.command("jumar.cli.evaluate:evaluate", help="Score the kept checkpoints of a run.")
-app.command("jumar.cli.generate:generate", help="Draw pictures with a trained generator.")
-app.command("jumar.cli.denoise:denoise", help="Take noise from pictures, frames or a video.")
-app.command("jumar.cli.predict:predict", help="Say what clips or pictures are.")
-app.command("jumar.cli.sweep:sweep", help="Train in every combination of some fields; compare.")
+app.command(
+    "jumar.cli.train:train",
+    help="Train a recipe, or resume a run.",
+    usage="Usage: jumar train [OPTIONS] [RECIPE]",
+)
+app.command("jumar.cli.evaluate:evaluate", help="Evaluate the checkpoints of a run.")
+app.command("jumar.cli.generate:generate", help="Generate images with a trained generator.")
+app.command("jumar.cli.denoise:denoise", help="Denoise images, frames or a video.")
+app.command(
+    "jumar.cli.predict:predict",
+    help="Classify audio clips or images.",
+    usage="Usage: jumar predict [OPTIONS] RUN FILES...",
+)
+app.command(
+    "jumar.cli.sweep:sweep", help="Train every combination of some fields and compare them."
+)
 app.command("jumar.cli.report:report", help="Write report.html for a run or a sweep.")
 app.command("jumar.cli.recipes:app", name="recipes", help="List and show recipes.")
 app.command("jumar.cli.weights:app", name="weights", help="Show, import and export weights.")
 app.command("jumar.cli.data:app", name="data", help="Prepare data sets.")
-app.command("jumar.cli.precision:app", name="precision", help="Check op lists; show modes and ops.")
 app.command(
-    "jumar.cli.profile:app", name="profile", help="Record and read profiles; say what to do."
+    "jumar.cli.precision:app",
+    name="precision",
+    help="Show precision modes and op lists; lint op lists.",
 )
-app.command("jumar.cli.port:app", name="port", help="Rewrite scripts for the NPU; check and lint.")
-app.command("jumar.cli.doctor:doctor", help="Say what this machine has and lacks.")
+app.command("jumar.cli.profile:app", name="profile", help="Record, show and compare profiles.")
+app.command("jumar.cli.port:app", name="port", help="Port scripts to the NPU; check and lint them.")
+app.command(
+    "jumar.cli.doctor:doctor", help="Show what this machine has for training and what is missing."
+)
 
 
 def run(arguments: Sequence[str] | None = None) -> None:
@@ -70,6 +68,7 @@ def run(arguments: Sequence[str] | None = None) -> None:
     with ctrl_c.noting_ctrl_c() as interruptions:
         try:
             _check_for_emptiness(tokens)
+            document_in_full(tokens)
             code = _called(tokens) if several_ranks.takes_part(app.parse_commands(tokens)[0]) else 0
         except KeyboardInterrupt:
             code = ctrl_c.EXIT_CODE
@@ -109,6 +108,13 @@ def _called(tokens: Sequence[str]) -> object:
         exit_on_error=False,
         result_action="return_value",
     )
+
+
+def document_in_full(tokens: Sequence[str]) -> None:
+    """Let a command's own help page show its docstring; one line stands in the list of commands."""
+    command = app.parse_commands(tokens)[1][-1]
+    if command.default_command is not None:
+        command.help = None
 
 
 def _say(error: Exception, tokens: Sequence[str]) -> int:

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import App, Group, Parameter
 
+from jumar.cli.options import OPTIONS, JsonFlag
 from jumar.errors import UserError
 from jumar.host import checked_count
 from jumar.paths import is_folder
@@ -21,15 +22,24 @@ if TYPE_CHECKING:
 
 app = App(
     name="port",
-    help="Rewrite TensorFlow 1.15 and PyTorch scripts for Ascend NPUs; check and lint them.",
+    help="Port TensorFlow 1.15 and PyTorch scripts to Ascend NPUs; check and lint them.",
+    usage="Usage: jumar port [OPTIONS] PATH\n       jumar port COMMAND",
+    group_parameters=OPTIONS,
 )
-app.command("jumar.cli.port_check:check", help="Run ported scripts on a CPU, beside the original.")
-app.command("jumar.cli.port_lint:lint", help="Look for wrong NPU options in scripts.")
+app.command(
+    "jumar.cli.port_check:check",
+    help="Run a ported script on a CPU and compare it with the original.",
+    usage="Usage: jumar port check [OPTIONS] PORTED -- SCRIPT [ARGUMENTS...]",
+)
+app.command("jumar.cli.port_lint:lint", help="Check scripts for wrong NPU options.")
 
-Flag = Annotated[bool, Parameter(negative=())]
-JsonFlag = Annotated[bool, Parameter(name="--json", negative=())]
-Reports = Annotated[tuple[Path, ...], Parameter(negative=(), consume_multiple=False)]
+Reports = tuple[Path, ...]
 Lang = Literal["en", "zh"]
+Framework = Literal["tensorflow", "torch"]
+
+_PORTED = Parameter(group=Group("What is ported", sort_key=1))
+_TRAINING = Parameter(group=Group("How the ported scripts train", sort_key=2))
+_WRITTEN = Parameter(group=Group("Where the port is written", sort_key=3))
 
 NAMES_SHOWN = 10
 
@@ -39,80 +49,82 @@ def port(
     path: Path,
     /,
     *,
-    to: Path | None = None,
-    in_place: Flag = False,
-    force: Flag = False,
-    from_: Annotated[Literal["tensorflow", "torch"], Parameter(name="--from")] = "tensorflow",
-    minimal: Flag = False,
-    precision: str | None = None,
-    mixlist: Path | None = None,
-    loss_scale: str | None = None,
-    devices: int = 1,
-    profiling: Flag = False,
-    overflow_dump: Flag = False,
-    auto_tune: Flag = False,
-    iterations_per_loop: int = 1,
-    modelarts: Flag = False,
-    entry: str = "",
+    to: Annotated[Path | None, _WRITTEN] = None,
+    in_place: Annotated[bool, _WRITTEN] = False,
+    force: Annotated[bool, _WRITTEN] = False,
+    from_: Annotated[Framework, Parameter(name="--from"), _PORTED] = "tensorflow",
+    minimal: Annotated[bool, _PORTED] = False,
+    precision: Annotated[str | None, Parameter(metavar="MODE"), _TRAINING] = None,
+    mixlist: Annotated[Path | None, _TRAINING] = None,
+    loss_scale: Annotated[str | None, Parameter(metavar="SCALE"), _TRAINING] = None,
+    devices: Annotated[int, _TRAINING] = 1,
+    profiling: Annotated[bool, _TRAINING] = False,
+    overflow_dump: Annotated[bool, _TRAINING] = False,
+    auto_tune: Annotated[bool, _TRAINING] = False,
+    iterations_per_loop: Annotated[int, _TRAINING] = 1,
+    modelarts: Annotated[bool, _PORTED] = False,
+    entry: Annotated[str, Parameter(metavar="SCRIPT"), _PORTED] = "",
     report: Reports = (),
     lang: Lang = "en",
     jobs: int | None = None,
     json_: JsonFlag = False,
-    quiet: Flag = False,
-    exit_code: Flag = False,
+    quiet: bool = False,
+    exit_code: bool = False,
 ) -> int:
-    """Show what porting to the NPU changes in a script or a tree; with --to or --in-place, do it.
+    """Port a script or a project to the NPU: show the changes, or write them (--to, --in-place).
 
-    Everything that is not rewritten stays byte for byte. Links are never followed; .git is not
-    copied.
+    What is not rewritten stays byte for byte the same. Symbolic links are never followed; .git is
+    not copied.
 
     Parameters
     ----------
     path
         A script, or the folder of a project.
     to
-        Write the ported tree to this folder, with copies of all other files; for a script, to
-        this file or into this folder.
+        Write the ported project to this folder, with copies of all other files; a single script to
+        this file or folder.
     in_place
-        Change the scripts themselves, if git could give them back.
+        Change the scripts themselves, provided that git can restore them.
     force
-        With --in-place, also where git could not.
+        With --in-place, even if git cannot restore them.
     from_
-        What the scripts use: tensorflow (1.15) or torch.
+        The framework of the scripts; tensorflow means 1.15.
     minimal
-        Only what a script needs to run on the NPU.
+        Only change what keeps a script from running on the NPU.
     precision
-        A precision mode, such as allow_mix_precision.
+        Precision mode, such as allow_mix_precision.
     mixlist
-        An op list (JSON) for the mixed precision modes; it is copied beside the scripts.
+        modify_mixlist file (JSON) for the mixed precision modes; it is copied beside the scripts.
     loss_scale
-        fixed:1024, or exponential:2**32,1000,2,0.5.
+        fixed:SCALE, such as fixed:1024; or exponential:SCALE,STEPS,OVERFLOWS,FACTOR, such as
+        exponential:2**32,1000,2,0.5: doubled after STEPS steps without overflow, multiplied by
+        FACTOR after OVERFLOWS overflows.
     devices
-        How many NPUs; above 1 with rank table and launch script.
+        Number of NPUs; above 1 a rank table and a launch script are added.
     profiling
-        Profile the training.
+        Turn on profiling.
     overflow_dump
-        Dump operators that overflow.
+        Turn on the overflow dump: ops that overflow are written to files.
     auto_tune
-        Tune the operators.
+        Turn on auto-tuning of operators.
     iterations_per_loop
-        Training steps for each session run.
+        Number of training steps per session run.
     modelarts
-        Arguments and copies for training jobs on ModelArts.
+        Add the arguments and file transfers of training jobs on ModelArts.
     entry
-        The script that starts training, for launch scripts; by default it is looked for.
+        The script that starts training, for launch scripts; by default it is detected.
     report
-        Also write a report: .md, .json or .html; may be given several times.
+        Also write a report, as .md, .json or .html; may be repeated.
     lang
-        Language of summary and reports: en or zh.
+        Language of summary and reports.
     jobs
-        Processes; by default one a processor.
+        Number of processes; by default one per processor.
     json_
-        Print the report as JSON instead of diff and summary.
+        Print the report as JSON instead of the diff and the summary.
     quiet
-        Print nothing but errors.
+        Print errors only.
     exit_code
-        Leave with 1 where something is or would be changed.
+        Exit with 1 if anything is or would be changed.
     """
     from jumar.porting.options import PortOptions, parse_loss_scale, precision_mode
     from jumar.porting.report.json_report import dumps
@@ -224,16 +236,16 @@ def _print(
 
 @app.command(name="report")
 def render(file: Path, /, *, to: Reports = (), lang: Lang = "en") -> int:
-    """Write a report again, from its JSON: as Markdown or as a page, in the other language.
+    """Convert a JSON report to Markdown or HTML, in either language.
 
     Parameters
     ----------
     file
-        A report that `jumar port --report FILE.json` wrote.
+        A report written by `jumar port --report FILE.json`.
     to
-        Where to: .md, .json or .html; may be given several times. Without, Markdown is printed.
+        File to write, as .md, .json or .html; may be repeated. By default Markdown is printed.
     lang
-        Language of the report: en or zh.
+        Language of the report.
     """
     from jumar.porting.report.json_report import read_report
     from jumar.porting.report.markdown import markdown
@@ -253,18 +265,18 @@ def render(file: Path, /, *, to: Reports = (), lang: Lang = "en") -> int:
 @app.command
 def rules(
     *,
-    from_: Annotated[Literal["tensorflow", "torch"] | None, Parameter(name="--from")] = None,
+    from_: Annotated[Framework | None, Parameter(name="--from")] = None,
     lang: Lang = "en",
     json_: JsonFlag = False,
 ) -> int:
-    """List the rules by which scripts are rewritten.
+    """List the rules that rewrite scripts.
 
     Parameters
     ----------
     from_
-        Only those for tensorflow, or for torch.
+        Only the rules for this framework.
     lang
-        Language of the titles: en or zh.
+        Language of the titles.
     json_
         Print JSON.
     """

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from jumar.cli.options import JsonFlag
 from jumar.errors import UserError
 from jumar.plain_text import plain_text
 
@@ -24,15 +25,15 @@ def check(
     steps: int = 5,
     seed: int = 1,
     tolerance: float = 1e-5,
-    timeout: str = "10min",
-    json: bool = False,
+    timeout: Annotated[str, Parameter(metavar="DURATION")] = "10min",
+    json_: JsonFlag = False,
     report: Path | None = None,
 ) -> int:
-    """Run a ported script on a CPU with TensorFlow 1.15, stage by stage, beside its original.
+    """Run a ported script on a CPU with TensorFlow 1.15, stage by stage, next to the original.
 
     The script and its arguments come last, behind `--`:
-    `jumar port check OUT --against ORIGINAL -- train.py --batch_size 2`. Exit code 1 where a
-    stage fails.
+    `jumar port check OUT --against ORIGINAL -- train.py --batch_size 2`. The exit code is 1
+    if a stage fails.
 
     Parameters
     ----------
@@ -42,24 +43,24 @@ def check(
         The script, relative to the folder, with its arguments; `NAME=value` before it sets an
         environment variable.
     against
-        The folder of the original: compare the losses of each step.
+        The folder of the original, to compare the losses of each step.
     python
         A Python 3.7 with TensorFlow 1.15; by default the one of JUMAR_TF115_PYTHON, else
         `python3.7`, else pyenv's.
     make_env
-        Make a virtual environment with TensorFlow 1.15 in this folder, or use the one there.
+        Create a virtual environment with TensorFlow 1.15 in this folder, or use the one in it.
     steps
-        Training steps to run.
+        Number of training steps to run.
     seed
-        The seed of everything random on both sides.
+        Random seed of both sides.
     tolerance
-        The largest relative difference of two losses that are taken for equal.
+        Largest relative difference of two losses that count as equal.
     timeout
-        How long each side may run, such as 90s, 10min or 1h.
-    json
+        Time limit of each side, such as 90s, 10min or 1h.
+    json_
         Print the report as JSON.
     report
-        Also write the report to this file, as JSON where it ends in .json, else as Markdown.
+        Also write the report to this file, as JSON if it ends in .json, else as Markdown.
     """
     from jumar.porting.check.checking import CheckRequest, run_check
     from jumar.porting.check.durations import seconds_of
@@ -93,7 +94,7 @@ def check(
     result = run_check(request, say=_say)
     if report is not None:
         write_report(result, report)
-    if json:
+    if json_:
         sys.stdout.write(as_json(result))
     else:
         _print(as_lines(result))

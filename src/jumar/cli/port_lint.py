@@ -3,10 +3,9 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
-from cyclopts import Parameter
-
+from jumar.cli.options import JsonFlag
 from jumar.plain_text import print_plain
 
 if TYPE_CHECKING:
@@ -19,12 +18,12 @@ def lint(
     path: Path,
     /,
     *,
-    json_: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    json_: JsonFlag = False,
     lang: Literal["en", "zh"] = "en",
 ) -> int:
-    """Look for wrong NpuOptimizer options, NPURunConfig arguments and npu_bridge names.
+    """Check for wrong NpuOptimizer options, NPURunConfig arguments and npu_bridge names.
 
-    Nothing is changed and nothing is run. Leaves with 1 when something was found.
+    Nothing is changed or executed. The exit code is 1 if there are findings.
 
     Parameters
     ----------

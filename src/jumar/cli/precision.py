@@ -3,21 +3,22 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
+from jumar.cli.options import OPTIONS, JsonFlag, ModeOption
 from jumar.plain_text import print_plain
 
 app = App(
-    name="precision", help="Precision modes, op lists, and a linter for modify_mixlist files."
+    name="precision",
+    help="Show precision modes and op lists; lint modify_mixlist files.",
+    group_parameters=OPTIONS,
 )
-JsonOption = Annotated[bool, Parameter(name="--json", negative=())]
 
 
 @app.command
-def modes(*, json_: JsonOption = False) -> int:
-    """Show every precision mode: what it means on Ascend, and on NPU, CUDA and CPU here.
+def modes(*, json_: JsonFlag = False) -> int:
+    """Show every precision mode: its meaning on Ascend, and what it does here on NPU, CUDA and CPU.
 
     Parameters
     ----------
@@ -40,16 +41,19 @@ def modes(*, json_: JsonOption = False) -> int:
 
 @app.command
 def ops(
-    *, mode: str = "allow_mix_precision", mixlist: Path | None = None, json_: JsonOption = False
+    *,
+    mode: ModeOption = "allow_mix_precision",
+    mixlist: Path | None = None,
+    json_: JsonFlag = False,
 ) -> int:
-    """Show the op list: each op, its list, what the mode does to it, its CANN op types.
+    """Show the op lists: each op's list, what the mode does to it, and its CANN op types.
 
     Parameters
     ----------
     mode
-        The precision mode.
+        Precision mode.
     mixlist
-        A modify_mixlist file to apply first.
+        modify_mixlist file to apply first (JSON).
     json_
         Print JSON.
     """
@@ -72,15 +76,17 @@ def ops(
 
 
 @app.command
-def lint(file: Path, /, *, mode: str = "allow_mix_precision", json_: JsonOption = False) -> int:
-    """Check a modify_mixlist file; exit code 1 where it would be refused.
+def lint(
+    file: Path, /, *, mode: ModeOption = "allow_mix_precision", json_: JsonFlag = False
+) -> int:
+    """Lint a modify_mixlist file; the exit code is 1 if CANN or jumar would reject it.
 
     Parameters
     ----------
     file
-        The JSON file in CANN's form.
+        modify_mixlist file in CANN's format (JSON).
     mode
-        The precision mode with which it is to be used.
+        Precision mode that it will be used with.
     json_
         Print JSON.
     """

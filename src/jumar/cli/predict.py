@@ -3,11 +3,9 @@
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from cyclopts import Parameter
-
-from jumar.cli.train import ImportOption, SetOption
+from jumar.cli.options import CheckpointOption, DeviceOption, ImportOption, JsonFlag, SetOption
 from jumar.errors import EXIT_CODE
 from jumar.plain_text import print_plain
 
@@ -19,42 +17,41 @@ def predict(
     run: Path,
     /,
     *files: Path,
-    checkpoint: str = "last",
+    checkpoint: CheckpointOption = "last",
     top: int = 3,
-    json_: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    json_: JsonFlag = False,
     set_: SetOption = (),
-    device: str = "auto",
+    device: DeviceOption = "auto",
     skip_corrupt: int = 0,
     import_: ImportOption = (),
 ) -> int:
-    """Say which word a clip is, or which class a picture is of.
+    """Classify audio clips by word, or images by class.
 
-    Clips of any length and rate are taken: shorter ones than the training's are padded with
-    silence behind them; a longer one is heard through a moving window, and what is printed is the
-    window in which a word is most probable. Of a picture the number of the class is printed, since
-    a run does not keep the names.
+    Clips may have any length and sample rate: those shorter than the training clips are padded with
+    silence at the end; over a longer one a window is moved, and the window with the most probable
+    word is printed. For images the class number is printed, since a run does not store class names.
 
     Parameters
     ----------
     run
         The run directory.
     files
-        WAV files for a run of keyword spotting, pictures for one of image classification; or
-        folders, in which all such files are taken.
+        WAV files for a keyword spotting run, images for an image classification run; or folders,
+        of which all such files are used.
     checkpoint
-        last, best, or a number of steps.
+        last, best, or the number of steps of a checkpoint.
     top
-        How many guesses are printed for each file.
+        Number of guesses to print for each file.
     json_
         Print one JSON object instead: `results` with the probabilities of all labels, and
-        `errors` with the files that cannot be read; exit code 2 where these are more than
+        `errors` with the files that cannot be read; exit code 2 if there are more of these than
         --skip-corrupt.
     set_
-        Change a field, for instance `--set precision.mode=...`.
+        Change a field, for example `--set precision.mode=force_fp16`.
     device
         auto, cpu, cuda, npu, or one of several as in `npu:1`.
     skip_corrupt
-        Leave out up to this many files that cannot be read.
+        Skip up to this many unreadable files.
     import_
         Import a module of your own first (those of the run are imported anyway).
     """

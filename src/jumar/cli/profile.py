@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
+from jumar.cli.options import OPTIONS, JsonFlag
 from jumar.cli.profile_record import record
 from jumar.errors import EXIT_CODE, UserError
 from jumar.plain_text import print_plain
@@ -20,17 +21,19 @@ if TYPE_CHECKING:
 
 app = App(
     name="profile",
-    help="Record steps; show, compare and limit profiles of any device and Ascend release.",
+    help="Record, show, compare and gate profiles of any device and Ascend release.",
+    usage="Usage: jumar profile [OPTIONS] RECIPE|RUN\n       jumar profile COMMAND",
+    group_parameters=OPTIONS,
 )
 app.default(record)
 app.command(
     "jumar.cli.profile_compare:compare",
     name="compare",
     help="Explain the change of step time between profiles, op by op.",
+    usage="Usage: jumar profile compare [OPTIONS] BEFORE AFTER [MORE...]",
 )
 
-JsonFlag = Annotated[bool, Parameter(name="--json", negative=())]
-Views = Annotated[tuple[str, ...], Parameter(negative=(), consume_multiple=False)]
+Views = Annotated[tuple[str, ...], Parameter(metavar="VIEW")]
 
 FIRST_VIEWS = ("todo", "steps", "types", "ops", "aicpu-time")
 """What is shown without --view."""
@@ -39,7 +42,7 @@ _WITH_RATES = frozenset({"todo", "roofline", "cores"})
 """Views that hold ops against the chip table."""
 
 
-@app.command
+@app.command(usage="Usage: jumar profile show [OPTIONS] PATHS...")
 def show(
     *paths: Path,
     view: Views = (),
@@ -49,26 +52,27 @@ def show(
     page: Path | None = None,
     chip: Path | None = None,
 ) -> int:
-    """Show what a profile says: what to do, where steps go, the largest ops.
+    """Show a profile: what to do about it, where the time of a step goes, the most expensive ops.
 
-    Leaves with 2 where a view that was asked for is impossible, and names what it lacks.
+    The exit code is 2 if the profile lacks the data for a requested view.
 
     Parameters
     ----------
     paths
-        Folders or files of one capture: torch_npu, msprof, MindSpore, torch.profiler, or ours.
+        Folders or files of one capture by torch_npu, msprof, MindSpore, torch.profiler or jumar.
     view
-        Show this instead; may be repeated. `all` shows all that are possible.
+        A view to show instead of the usual ones; may be repeated. `all` stands for every view that
+        the profile has data for.
     top
-        Rows of a ranking; 0 for all.
+        Number of rows of a ranking; 0 for all.
     csv
-        Also write each view as VIEW.csv into this folder.
+        Also write each view to this folder as VIEW.csv.
     json_
         Print JSON.
     page
-        Also write one HTML page, which needs no network.
+        Also write this self-contained HTML page.
     chip
-        A chip table of your own for the roofline (JSON).
+        Your own chip table for the roofline (JSON).
     """
     from jumar.profiling import read
     from jumar.profiling.views import VIEWS, Options, find_view
@@ -176,7 +180,7 @@ def _write_page(profile: "Profile", path: Path) -> None:
     print_plain(f"written: {path}", sys.stderr)
 
 
-@app.command
+@app.command(usage="Usage: jumar profile gate [OPTIONS] PATHS...")
 def gate(
     *paths: Path,
     max_step_ms: float | None = None,
@@ -188,26 +192,26 @@ def gate(
     max_rank_spread: float | None = None,
     json_: JsonFlag = False,
 ) -> int:
-    """Hold a profile against limits: leaves with 1 where one is passed, 2 where one is unknown.
+    """Check a profile against limits; the exit code is 1 if one is exceeded, 2 if one is unknown.
 
     Parameters
     ----------
     paths
         Folders or files of one capture.
     max_step_ms
-        Average step of the slowest rank, without warm-up. [ms]
+        Average step time of the slowest rank, without warm-up. [ms]
     max_aicpu_share
-        Time of ops on the AI CPU. [% of computing]
+        Time of ops on the AI CPU. [% of compute time]
     max_cast_share
-        Time of casts. [% of computing]
+        Time of casts. [% of compute time]
     max_format_share
-        Time of TransData, Transpose and their like. [% of computing]
+        Time of TransData, Transpose and similar ops. [% of compute time]
     max_free_share
-        Time in which the device is free. [% of steps]
+        Time in which the device is idle. [% of step time]
     max_uncovered_share
-        Time of communication that nothing computes beside. [% of steps]
+        Communication not overlapped by computation. [% of step time]
     max_rank_spread
-        By how much the slowest rank computes longer than the median one. [%]
+        How much longer than the median rank the slowest rank computes. [%]
     json_
         Print JSON.
     """

@@ -3,10 +3,9 @@
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from cyclopts import Parameter
-
+from jumar.cli.options import JsonFlag
 from jumar.errors import EXIT_CODE, UserError
 from jumar.plain_text import print_plain
 
@@ -17,12 +16,11 @@ if TYPE_CHECKING:
     from jumar.profiling.comparison import Comparison, Edit, Side
     from jumar.profiling.profile import Profile
 
-JsonFlag = Annotated[bool, Parameter(name="--json", negative=())]
-
 
 def compare(
     before: Path,
     after: Path,
+    /,
     *more: Path,
     top: int = 15,
     mixlist: Path | None = None,
@@ -32,9 +30,9 @@ def compare(
 ) -> int:
     """Explain why a step takes longer or shorter than before, op by op.
 
-    The parts add up to the difference exactly. With more than two profiles, each is held against
-    the first. Leaves with 2 where edits of modify_mixlist were asked for and the profiles tell no
-    dtypes, or none would win time.
+    The parts add up exactly to the difference. With more than two profiles, each is compared with
+    the first. The exit code is 2 if --mixlist was given and the profiles have no dtypes, or no
+    edit would save time.
 
     Parameters
     ----------
@@ -45,15 +43,15 @@ def compare(
     more
         Further profiles.
     top
-        How many groups of ops are shown; 0 for all.
+        Number of groups of ops to show; 0 for all.
     mixlist
-        Write the proposed edits into this file, for `--set precision.modify_mixlist=FILE`.
+        Write the proposed edits to this file, for `--set precision.modify_mixlist=FILE`.
     csv
-        Also write all groups of ops into this file.
+        Also write all groups of ops to this CSV file.
     json_
         Print JSON.
     page
-        Also write one HTML page of the second profile with the comparison.
+        Also write an HTML page of the second profile with the comparison.
     """
     from jumar.profiling import read
     from jumar.profiling.comparison import compare_sides

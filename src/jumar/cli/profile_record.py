@@ -1,49 +1,52 @@
 """`jumar profile RECIPE|RUN`: record some steps."""
 
 from pathlib import Path
+from typing import Annotated
 
-from jumar.cli.train import ImportOption, SetOption
+from cyclopts import Parameter
+
+from jumar.cli.options import DeviceOption, ImportOption, SetOption
 
 
 def record(
-    what: str,
+    what: Annotated[str, Parameter(name="RECIPE|RUN")],
     /,
     *,
     steps: int = 3,
     warm_up: int = 3,
     memory: bool = False,
-    shapes: bool = True,
+    shapes: Annotated[bool, Parameter(negative="--no-shapes")] = True,
     set_: SetOption = (),
     run_dir: Path | None = None,
-    device: str = "auto",
+    device: DeviceOption = "auto",
     import_: ImportOption = (),
 ) -> int:
     """Record a few steps of a recipe or a run into `profile/` of the run directory.
 
-    A run goes on from its newest checkpoint for as long as it is recorded; nothing of it but
-    `profile/` changes, so a run that has ended can be recorded too.
+    A run resumes from its newest checkpoint for the recorded steps only; nothing but its `profile/`
+    changes, so finished runs can be recorded too.
 
     Parameters
     ----------
     what
         Name of a recipe, or a run directory.
     steps
-        How many steps are recorded.
+        Number of steps to record.
     warm_up
-        How many steps before them are left out.
+        Number of steps to run before recording.
     memory
-        Record who allocates memory, too: the trace grows by half.
+        Also record what allocates memory; the trace grows by half.
     shapes
-        Record the shapes and dtypes of ops. --no-shapes gives truer times where large tensors are
-        made on a CPU.
+        Record the shapes and dtypes of ops. --no-shapes gives more accurate times on a CPU where
+        tensors are large.
     set_
-        Change a field, for instance `--set precision.mode=allow_mix_precision`; may be repeated.
+        Change a field, for example `--set precision.mode=allow_mix_precision`; may be repeated.
     run_dir
-        Where `profile/` goes; by default into the run, or the next free `runs/RECIPE-N`.
+        Directory for `profile/`; by default the run, or the next free `runs/RECIPE-N`.
     device
         auto, cpu, cuda, npu, or one of several as in `npu:1`.
     import_
-        Import a module of your own first, which registers recipes, networks or data sources.
+        First import a module of your own that registers recipes, networks or data sources.
     """
     from jumar.recipes.profiling import ProfileRequest, profile_recipe
     from jumar.training.profiling.capture import CaptureSettings

@@ -1,18 +1,18 @@
 """`jumar recipes list` and `jumar recipes show`."""
 
 import json
-from typing import Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
-from jumar.cli.train import ImportOption, SetOption
+from jumar.cli.options import OPTIONS, ImportOption, JsonFlag, SetOption
 
-app = App(name="recipes", help="What can be trained, and with what settings.")
-JsonOption = Annotated[bool, Parameter(name="--json", negative=())]
+app = App(
+    name="recipes", help="What can be trained, and with what settings.", group_parameters=OPTIONS
+)
 
 
 @app.command(name="list")
-def list_(*, json_: JsonOption = False, import_: ImportOption = ()) -> int:
+def list_(*, json_: JsonFlag = False, import_: ImportOption = ()) -> int:
     """List the recipes.
 
     Parameters
@@ -20,7 +20,7 @@ def list_(*, json_: JsonOption = False, import_: ImportOption = ()) -> int:
     json_
         Print JSON.
     import_
-        Import a module of your own first.
+        First import a module of your own that registers recipes.
     """
     from jumar.recipes.registry import import_modules, list_recipes
 
@@ -37,20 +37,20 @@ def list_(*, json_: JsonOption = False, import_: ImportOption = ()) -> int:
 
 @app.command
 def show(
-    name: str, /, *, set_: SetOption = (), json_: JsonOption = False, import_: ImportOption = ()
+    name: str, /, *, set_: SetOption = (), json_: JsonFlag = False, import_: ImportOption = ()
 ) -> int:
     """Show every field of a recipe with its value, meaning and unit.
 
     Parameters
     ----------
     name
-        The recipe.
+        Name of the recipe.
     set_
-        Change a field first.
+        Change a field first, for example `--set data.batch_size=64`; may be repeated.
     json_
         Print JSON.
     import_
-        Import a module of your own first.
+        First import a module of your own that registers recipes.
     """
     from jumar.recipes.registry import create_recipe, import_modules, recipe_text
     from jumar.settings import describe, override, to_json, value_text

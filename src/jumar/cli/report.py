@@ -6,12 +6,12 @@ from jumar.plain_text import print_plain
 
 
 def report(directory: Path, /) -> int:
-    """Write report.html for a run or a sweep: one page with table and curves, no network needed.
+    """Write report.html for a run or a sweep: one self-contained page with table and curves.
 
     Parameters
     ----------
     directory
-        A run directory or a sweep's.
+        A run directory or a sweep directory.
     """
     from jumar.experiments.reporting import write_report
 

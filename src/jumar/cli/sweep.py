@@ -6,48 +6,49 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from jumar.cli.train import ImportOption, SetOption
+from jumar.cli.options import DeviceOption, ImportOption, SetOption
 
-RepeatedOption = Annotated[tuple[str, ...], Parameter(negative=(), consume_multiple=False)]
+VaryOption = Annotated[tuple[str, ...], Parameter(metavar="FIELD=VALUE,VALUE,...")]
+BaselineOption = Annotated[tuple[str, ...], Parameter(metavar="FIELD=VALUE")]
 
 
 def sweep(
     recipe: str,
     /,
     *,
-    vary: RepeatedOption = (),
+    vary: VaryOption = (),
     set_: SetOption = (),
-    baseline: RepeatedOption = (),
+    baseline: BaselineOption = (),
     repeats: int = 1,
     to: Path | None = None,
-    device: str = "auto",
+    device: DeviceOption = "auto",
     import_: ImportOption = (),
 ) -> int:
-    """Train a recipe in every combination of some fields and print the comparison.
+    """Train a recipe with every combination of some fields and print a comparison.
 
-    A combination that does not train is a row of the table; exit code 1 where none does.
-
-    Finished runs are not run again, so the same command goes on after an interruption.
+    A combination that fails still gets its row in the table; the exit code is 1 if all fail.
+    Finished runs are not repeated, so the same command continues after an interruption.
 
     Parameters
     ----------
     recipe
-        The recipe.
+        Name of the recipe.
     vary
-        A field and its values, for instance `--vary threads.intra_op=1,2`; may be repeated.
+        A field and its values, for example `--vary threads.intra_op=1,2`; may be repeated.
     set_
-        Change a field for all runs.
+        Change a field in all runs; may be repeated.
     baseline
-        The combination to compare with, for instance `--baseline precision.mode=force_fp16`;
-        by default the first in `must_keep_origin_dtype`, else the first.
+        The combination to compare with, for example `--baseline precision.mode=force_fp16`; by
+        default the first with `must_keep_origin_dtype`, else the first.
     repeats
-        Runs of each combination, with successive seeds; their spread says what counts as equal.
+        Number of runs of each combination, with successive seeds; differences within their spread
+        count as equal.
     to
-        Where everything goes; by default `runs/RECIPE-sweep`.
+        Folder for the runs and the table; by default `runs/RECIPE-sweep`.
     device
         auto, cpu, cuda, npu, or one of several as in `npu:1`.
     import_
-        Import a module of your own first.
+        First import a module of your own that registers recipes, networks or data sources.
     """
     from jumar.experiments.child_process import run_child
     from jumar.experiments.sweep import RunRequest, run_sweep

@@ -2,14 +2,8 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
-
-SetOption = Annotated[tuple[str, ...], Parameter(name="--set", negative=(), consume_multiple=False)]
-ImportOption = Annotated[
-    tuple[str, ...], Parameter(name="--import", negative=(), consume_multiple=False)
-]
+from jumar.cli.options import DeviceOption, ImportOption, SetOption
 
 
 def train(
@@ -18,41 +12,41 @@ def train(
     *,
     set_: SetOption = (),
     run_dir: Path | None = None,
-    device: str = "auto",
-    resume: Annotated[bool, Parameter(negative=())] = False,
-    dry_run: Annotated[bool, Parameter(negative=())] = False,
+    device: DeviceOption = "auto",
+    resume: bool = False,
+    dry_run: bool = False,
     skip_corrupt: int | None = None,
-    emulate_fp16: Annotated[bool, Parameter(negative=())] = False,
-    profile: Annotated[bool, Parameter(negative=())] = False,
+    emulate_fp16: bool = False,
+    profile: bool = False,
     import_: ImportOption = (),
 ) -> int:
-    """Train a recipe, or go on with a run.
+    """Train a recipe, or resume a run.
 
-    The same command with the same --run-dir goes on where it stopped.
+    The same command with the same --run-dir resumes from its newest checkpoint.
 
     Parameters
     ----------
     recipe
-        Name of the recipe; `jumar recipes list` shows them. Not needed with --resume.
+        Name of the recipe; `jumar recipes list` lists them. Not needed with --resume.
     set_
-        Change a field, for instance `--set optimizer.learning_rate=0.1`; may be repeated.
+        Change a field, for example `--set optimizer.learning_rate=0.1`; may be repeated.
     run_dir
-        Where everything goes; by default the next free `runs/RECIPE-N`.
+        Run directory to write to; by default the next free `runs/RECIPE-N`.
     device
         auto, cpu, cuda, npu, or one of several as in `npu:1`.
     resume
-        Go on with the run in --run-dir; an error if there is none.
+        Resume the run in --run-dir; an error if there is none.
     dry_run
-        Check data, recipe, weights, disk space and one step, and stop.
+        Check data, recipe, weights and disk space, run one step, and stop.
     skip_corrupt
-        Tolerate up to this many unreadable samples (`data.skip_corrupt`).
+        Skip up to this many unreadable samples (`data.skip_corrupt`).
     emulate_fp16
-        On a CPU, round to the range and precision of float16 (`precision.emulate_fp16`).
+        On a CPU, round values to float16 (`precision.emulate_fp16`).
     profile
-        Record three steps after three others into `profile/` of the run, and train on;
-        `jumar profile show RUN/profile` reads it.
+        After three warm-up steps, record three steps into `profile/` of the run, then continue
+        training; `jumar profile show RUN/profile` shows them.
     import_
-        Import a module of your own first, which registers recipes, networks or data sources.
+        First import a module of your own that registers recipes, networks or data sources.
     """
     from jumar.recipes.runs import TrainRequest, train_recipe
 

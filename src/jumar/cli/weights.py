@@ -6,33 +6,31 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from jumar.cli.recipes import JsonOption
+from jumar.cli.options import OPTIONS, CheckpointOption, ImportOption, JsonFlag, SetOption
 from jumar.cli.train import ImportOption, SetOption
 from jumar.plain_text import print_plain
 
-app = App(name="weights", help="Show weights; bring them in from TensorFlow, and out to it.")
+app = App(
+    name="weights",
+    help="Show weights; import them from TensorFlow and export them to it.",
+    group_parameters=OPTIONS,
+)
 
 
 @app.command
-def show(
-    file: Path,
-    /,
-    *,
-    verify: Annotated[bool, Parameter(negative=())] = False,
-    json_: JsonOption = False,
-) -> int:
-    """List names, shapes and element types of the weights in a file.
+def show(file: Path, /, *, verify: bool = False, json_: JsonFlag = False) -> int:
+    """List names, shapes and dtypes of the weights in a file.
 
-    No value is read without --verify; but the data files of a checkpoint must be there, and as
-    long as its index needs them. Leaves with 2 where they are not, after what can be listed.
+    Reads no values without --verify, but checks that the data files of a checkpoint exist and are
+    as long as its index requires; if not, exits with 2 after listing what it can.
 
     Parameters
     ----------
     file
         A run or one of its checkpoints, a .safetensors file, a frozen .pb graph, or a TensorFlow
-        checkpoint: its folder, its .index file or what comes before .index.
+        checkpoint, given as its folder, its .index file or its prefix.
     verify
-        Read every value, and compare its checksum where the file has one.
+        Read every value and compare it with its checksum where the file has one.
     json_
         Print JSON.
     """
@@ -61,29 +59,29 @@ def import_weights(
     *,
     to: Path,
     set_: SetOption = (),
-    partial: Annotated[bool, Parameter(negative=())] = False,
-    raw: Annotated[bool, Parameter(negative=())] = False,
+    partial: bool = False,
+    raw: bool = False,
     import_: ImportOption = (),
 ) -> int:
-    """Bring the weights of a TensorFlow file into the network of a recipe.
+    """Import the weights of a TensorFlow file into the network of a recipe.
 
     Parameters
     ----------
     recipe
-        Name of the recipe, or `bert`, whose names are translated without a network.
+        Name of the recipe, or `bert`, which needs no network: only its names are translated.
     file
-        A checkpoint (format V2) by any of its names, or a frozen .pb graph.
+        A checkpoint in format V2 (folder, .index file or prefix), or a frozen .pb graph.
     to
-        A .safetensors file, or a new run directory for `jumar evaluate`, `jumar generate` and
-        the like, and for `--set transfer.start_from=`.
+        A .safetensors file; or a new run directory for `jumar evaluate`, `jumar generate` and so
+        on, and for `--set transfer.start_from=RUN`.
     set_
-        Change a field of the recipe, for instance `--set model.num_classes=1000`.
+        Change a field of the recipe, for example `--set model.num_classes=1000`.
     partial
-        Take over what fits; by default nothing is written unless everything does.
+        Import the weights that fit; by default nothing is written unless all of them fit.
     raw
-        Into a .safetensors file, write the weights as trained where the file has averages.
+        Write the raw weights instead of the moving averages to a .safetensors file.
     import_
-        Import a module of your own first.
+        First import a module of your own that registers recipes or networks.
     """
     from jumar.recipes.weights_import import ImportRequest
     from jumar.recipes.weights_import import import_weights as bring_in
@@ -108,29 +106,29 @@ def export(
     *,
     to: Literal["tf1"],
     out: Path | None = None,
-    checkpoint: str = "last",
-    recipe: str | None = None,
+    checkpoint: CheckpointOption = "last",
+    recipe: Annotated[str | None, Parameter(metavar="RECIPE")] = None,
     set_: SetOption = (),
     import_: ImportOption = (),
 ) -> int:
-    """Write the weights of a run as a checkpoint that TensorFlow 1.15 restores.
+    """Write the weights of a run as a checkpoint for TensorFlow 1.15.
 
     Parameters
     ----------
     run
         The run directory; or a .safetensors file, with --recipe and --out.
     to
-        tf1: a TensorFlow checkpoint in format V2, with the original's names.
+        tf1: a TensorFlow checkpoint in format V2, with the original model's variable names.
     out
-        What the names of the files begin with; by default `tf1/model.ckpt-STEP` in the run.
+        Prefix of the files; by default `tf1/model.ckpt-STEP` in the run.
     checkpoint
-        last, best, or a number of steps.
+        last, best, or the number of steps of a checkpoint.
     recipe
-        What a .safetensors file belongs to.
+        The recipe whose network the .safetensors file belongs to.
     set_
-        Change a field of the recipe.
+        Change a field of the recipe; may be repeated.
     import_
-        Import a module of your own first.
+        First import a module of your own that registers recipes or networks.
     """
     from jumar.recipes.weights_export import ExportRequest, export_weights
 

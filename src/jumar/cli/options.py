@@ -1,0 +1,47 @@
+"""Options that several commands share, and how help pages show an option's default."""
+
+import math
+from typing import Annotated, Any
+
+from cyclopts import Group, Parameter
+
+SetOption = Annotated[tuple[str, ...], Parameter(name="--set", metavar="FIELD=VALUE")]
+ImportOption = Annotated[tuple[str, ...], Parameter(name="--import", metavar="MODULE")]
+ModeOption = Annotated[str, Parameter(metavar="MODE")]
+DeviceOption = Annotated[str, Parameter(metavar="DEVICE")]
+EmaOption = Annotated[bool, Parameter(negative="--no-ema")]
+CheckpointOption = Annotated[str, Parameter(metavar="CHECKPOINT")]
+JsonFlag = Annotated[bool, Parameter(name="--json")]
+
+OPTIONS = Group("Options")
+_LARGEST_WHOLE = 2**63 - 1
+
+
+def shown_default(value: object) -> str | None:
+    """An option's default as its help page shows it, or None where there is nothing to say.
+
+    A flag that is off, a list without entries and an empty text are what everybody expects of an
+    option that was not given.
+    """
+    if value is None or value is False or value in ((), ""):
+        return None
+    return "on" if value is True else str(value)
+
+
+def check_number(_: Any, value: Any) -> None:
+    """Hold every number of the command line against what files and tensors can hold.
+
+    Raises:
+        ValueError: NaN, infinity or more than 63 bits; the command line names the option.
+    """
+    for number in value if isinstance(value, tuple) else (value,):
+        if isinstance(number, float) and not math.isfinite(number):
+            raise ValueError(f"{number} is no finite number.")
+        if isinstance(number, int) and abs(number) > _LARGEST_WHOLE:
+            raise ValueError(f"At most {_LARGEST_WHOLE}.")
+
+
+EVERY_OPTION = Parameter(
+    negative=(), consume_multiple=False, show_default=shown_default, validator=check_number
+)
+"""What holds for all options: no `--no-` or `--empty-` form unless an option names one."""

@@ -126,6 +126,47 @@ def test_ending_the_supervisor_ends_the_program(tmp_path: Path, number: signal.S
     assert not alive(child)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_while_the_program_is_started_ends_it_too(number: signal.Signals):
+    """The signal comes in the last line of Popen, when the program runs and nobody knows it yet."""
+    supervisor = f"""
+import os, subprocess, sys
+from pathlib import Path
+from jumar.porting.check.supervision import supervise
+
+def trace(frame, event, argument):
+    if frame.f_code is not subprocess.Popen.__init__.__code__:
+        return None
+    if event == "return":
+        print(frame.f_locals["self"].pid, flush=True)
+        os.kill(os.getpid(), {int(number)})
+    return trace
+
+sys.settrace(trace)
+supervise(["sleep", "60"], folder=Path("/"), environment=dict(os.environ), timeout_s=60)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", supervisor],
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        timeout=20,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert not alive(int(done.stdout))
+
+
+def test_signals_that_are_ignored_stay_ignored(tmp_path: Path):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        program = "import os, signal, time; os.kill(os.getppid(), signal.SIGHUP); time.sleep(0.3)"
+        assert run(tmp_path, program).how == "exited"
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_control_characters_do_not_reach_the_terminal(tmp_path: Path):
     ended = run(tmp_path, r"print('a\x1b[31mb\x07c'); print('10%\r20%')")
     assert ended.tail == ("a?[31mb?c", "10%", "20%")

@@ -163,6 +163,35 @@ def test_results_are_taken_back_while_training(place):
     assert process.wait(timeout=20) == 128 + signal.SIGTERM
 
 
+def test_a_signal_while_the_script_is_started_is_passed_on(place):
+    """The signal comes in the last line of Popen, when the script runs and nobody knows it yet."""
+    starter = """
+import os, runpy, signal, subprocess, sys
+
+def trace(frame, event, argument):
+    if frame.f_code is not subprocess.Popen.__init__.__code__:
+        return None
+    if event == "return":
+        sys.settrace(None)
+        os.kill(os.getpid(), signal.SIGTERM)
+    return trace
+
+sys.argv = sys.argv[1:]
+sys.settrace(trace)
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+    arguments = command(place, f"--train_url={place / 'out'}", "--epochs=99")
+    done = subprocess.run(
+        [arguments[0], "-c", starter, *arguments[1:]],
+        env=environment(place),
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert done.returncode == 128 + signal.SIGTERM, done.stderr
+
+
 def test_one_zip_is_unpacked_and_results_are_packed(place):
     with zipfile.ZipFile(place / "cats.zip", "w") as archive:
         archive.writestr("cats/1.txt", "cat")

@@ -206,6 +206,34 @@ def test_a_signal_ends_the_loaders_too(tree):
     assert all(gone(pid) for pid in loaders(tree))
 
 
+def before_commands(tree: Path, condition: str, action: str) -> str:
+    """A file for BASH_ENV: run `action` before each command that `condition` names."""
+    hook = tree.parent / "hook.sh"
+    hook.write_text(
+        f"set -o functrace\ntrap 'case $BASH_COMMAND in {condition}) {action};; esac' DEBUG\n"
+    )
+    return str(hook)
+
+
+def test_the_log_that_is_shown_exists_before_its_process_starts(tree):
+    action = '[ -e "$logs/rank_$((first_rank + $1)).log" ] || echo late >> "$OUT/late"'
+    done = run(tree, "-n", "2", BASH_ENV=before_commands(tree, '"rank_process "*', action))
+    assert done.returncode == 0, done.stderr
+    assert "rank 0 speaks" in done.stdout
+    assert not (tree.parent / "out" / "late").exists()
+
+
+@pytest.mark.parametrize("moment", ['"set +m"', '"note_process"', "newest=*!"])
+def test_a_signal_right_after_a_start_ends_the_process_too(tree, moment):
+    # Long enough for the process to have loaders of its own.
+    action = 'while [ ! -e "$OUT/loader_0" ]; do sleep 0.05; done; kill -TERM $$'
+    more = {"WAIT": "1", "BASH_ENV": before_commands(tree, moment, action)}
+    done = run(tree, "-n", "2", **more)
+    assert done.returncode == 143
+    assert loaders(tree)
+    assert all(gone(pid) for pid in loaders(tree))
+
+
 def test_control_c_in_a_terminal_ends_everything(tree):
     child, terminal = pty.fork()
     if child == 0:

@@ -7,7 +7,7 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -96,7 +96,7 @@ def supervise(
         OSError: The program cannot be started.
     """
     begin = time.monotonic()
-    with _leaving_on_signals():
+    with _leaving_on_signals() as leave_from_now_on:
         process = subprocess.Popen(
             list(command),
             cwd=folder,
@@ -106,15 +106,16 @@ def supervise(
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-        try:
-            assert process.stdout is not None
-            output = _Output(process.stdout)
-            how = _wait(process, output, begin + timeout_s)
-            seconds = time.monotonic() - begin
-        finally:
-            _end_group(process)
-    tail = output.finish()
-    process.stdout.close()
+        assert process.stdout is not None
+        with process.stdout as pipe:
+            try:
+                leave_from_now_on()
+                output = _Output(pipe)
+                how = _wait(process, output, begin + timeout_s)
+                seconds = time.monotonic() - begin
+            finally:
+                _end_group(process)
+            tail = output.finish()
     code = process.returncode
     if how == "exited" and code < 0:
         how, code = "signal", -code
@@ -155,18 +156,45 @@ def _end_group(process: "subprocess.Popen[bytes]") -> None:
 
 
 @contextlib.contextmanager
-def _leaving_on_signals() -> Generator[None]:
-    """Turn SIGTERM and SIGHUP into an exception, so that the program's group is ended too."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+def _leaving_on_signals() -> Generator[Callable[[], None]]:
+    """Turn SIGTERM and SIGHUP into an exception, so that the program's group is ended too.
 
-    def leave(number: int, _frame: FrameType | None) -> None:
+    A signal that arrives while the program is being started would leave it running without anybody
+    who knows it: its session is its own, so no terminal ends it either. Until the function that is
+    yielded is called, signals, Ctrl-C among them, are therefore kept, and that call raises them.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: None
+        return
+    kept: list[int] = []
+    is_kept = True
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    # What is ignored stays so: SIGHUP under nohup, SIGINT in a background job of a script.
+    before = {
+        number: signal.getsignal(number)
+        for number in numbers
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        if is_kept:
+            kept.append(number)
+            return
+        handler = before[signal.Signals(number)]
+        if number == signal.SIGINT and callable(handler):
+            handler(number, frame)
         raise SystemExit(128 + number)
 
-    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    def leave_from_now_on() -> None:
+        nonlocal is_kept
+        is_kept = False
+        if kept:
+            on_signal(kept[0], None)
+
+    for number in before:
+        signal.signal(number, on_signal)
     try:
-        yield
+        yield leave_from_now_on
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -344,14 +344,21 @@ def script_arguments(script: Path, rest: list[str], data: str, train: str) -> li
 
 def run(command: list[str], folder: Path) -> int:
     """Run the script; what ends this process is passed on to it."""
-    process = subprocess.Popen(command, cwd=str(folder))
+    # Before the script is there: a signal between the two would leave it running alone.
+    process: subprocess.Popen[bytes] | None = None
+    early: list[int] = []
 
     def pass_on(number: int, _frame: Any) -> None:
-        if process.poll() is None:
+        if process is None:
+            early.append(number)
+        elif process.poll() is None:
             process.send_signal(number)
 
     signal.signal(signal.SIGTERM, pass_on)
     signal.signal(signal.SIGINT, pass_on)
+    process = subprocess.Popen(command, cwd=str(folder))
+    for number in early:
+        process.send_signal(number)
     code = process.wait()
     return 128 - code if code < 0 else code
 

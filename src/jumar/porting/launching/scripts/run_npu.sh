@@ -122,6 +122,7 @@ fi
 
 pids=()
 ended=()
+newest=""
 
 # What one process of its own does: INDEX, then the arguments of the script.
 rank_process() {
@@ -143,13 +144,21 @@ rank_process() {
 }
 
 start() {
+    local log="$logs/rank_$((first_rank + $1)).log"
+    # At once: `tail` gives up on a log that a slow process has not created yet.
+    : >"$log"
     # Every process leads a group of its own, so that its loaders end with it. Not for longer: in
     # this mode Ctrl-C would go to a `sleep` of this script alone.
     set -m
-    rank_process "$@" </dev/null >"$logs/rank_$((first_rank + $1)).log" 2>&1 &
+    rank_process "$@" </dev/null >"$log" 2>&1 &
     set +m
-    pids+=("$!")
+    note_process
+}
+
+note_process() {
     ended+=(0)
+    pids+=("$!")
+    newest=$!
 }
 
 signal_all() {
@@ -188,6 +197,8 @@ show_the_rest() {
 interrupted() {
     trap '' INT TERM HUP
     printf '\nrun_npu.sh: stopping the processes\n' >&2
+    # The signal may have come between the start of a process and the next line.
+    if [ "${#pids[@]}" -lt "$count" ] && [ "${!-}" != "$newest" ]; then note_process; fi
     stop_all "$1"
     exit "$2"
 }

@@ -28,6 +28,7 @@ from torch import Tensor
 
 from jumar import host
 from jumar.errors import UserError, unknown_name
+from jumar.wording import counted
 
 Kind = Literal["cpu", "cuda", "npu"]
 
@@ -469,11 +470,11 @@ def _checked_index(kind: Kind, asked: int | None, count: int) -> int:
         )
     index = asked if asked is not None else int(os.environ.get("LOCAL_RANK", "0"))
     if index >= count:
-        have = f"{count} {kind} device{'' if count == 1 else 's'} visible here"
+        have = f"{counted(count, f'{kind} device')} visible here"
         raise UserError(
             f"there is no {kind}:{index}; {have}, counted from 0",
             where="--device",
-            todo=f"Start at most {count} ranks (torchrun --nproc-per-node {count})."
+            todo=f"Start at most {counted(count, 'rank')} (torchrun --nproc-per-node {count})."
             if several
             else f"Write --device {kind}:N with N up to {count - 1}.",
         )

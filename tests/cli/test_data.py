@@ -220,7 +220,7 @@ def test_an_unreadable_picture_in_the_first_batch_leaves_nothing(
     for file in (folder / "train" / "cat").iterdir():
         file.write_bytes(BROKEN)
     done = on(folder, cwd=tmp_path, code=2, data__batch_size=12)
-    assert "6 samples cannot be read, more than the 0 allowed" in done.err
+    assert "6 unreadable samples, more than the 0 allowed" in done.err
     assert nothing_left(tmp_path)
 
 
@@ -261,7 +261,7 @@ def test_corrupt_pictures_stop_the_run_or_are_counted_and_listed(
     assert "--skip-corrupt N" in done.err
     shutil.rmtree(tmp_path / "run", ignore_errors=True)
     done = on(folder, *EPOCH, "--skip-corrupt", "3", cwd=tmp_path, **options)
-    assert "2 samples could not be read and were left out:" in done.out
+    assert "skipped 2 unreadable samples:" in done.out
     listed = results(tmp_path / "run")["unreadable_samples"]
     assert isinstance(listed, list)
     assert [line.partition(": ")[0] for line in listed] == [str(file) for file in broken]
@@ -279,7 +279,7 @@ def test_more_unreadable_samples_than_allowed_end_the_last_evaluation_not_the_le
     for file in (folder / "val" / "cat").iterdir():
         file.write_bytes(BROKEN)
     done = on(folder, *EPOCH, "--skip-corrupt", "1", cwd=tmp_path, code=2)
-    assert "2 samples cannot be read, more than the 1 allowed" in done.err
+    assert "2 unreadable samples, more than the 1 allowed" in done.err
     assert "learned until step 3 is saved" in done.err
     on_again = here("train", "--resume", "--run-dir", "run", "--skip-corrupt", "2", cwd=tmp_path)
     assert "evaluation at step 3" in on_again.out
@@ -303,7 +303,10 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
         "training images themselves",
     ),
     "an object store": ({"data__path": "s3://bucket/x"}, "only local paths can be read"),
-    "a batch larger than the set": ({"data__batch_size": 13}, "does not fit into the 12 samples"),
+    "a batch larger than the set": (
+        {"data__batch_size": 13},
+        "larger than the training set of 12 samples",
+    ),
     "no length": ({"training__duration": "0it"}, "a run of 0it does nothing"),
 }
 

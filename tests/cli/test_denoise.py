@@ -62,7 +62,7 @@ def test_pictures_of_a_tree_keep_their_names_and_become_png(
     done = here("denoise", runs / "inverse", source, "--to", "clean", cwd=tmp_path)
     assert written(tmp_path / "clean") == ["a/10.png", "a/2.png"]
     assert np.array_equal(pixels(tmp_path / "clean/a/2.png"), 255 - scene())
-    assert "1 files that are not pictures are left out" in done.out
+    assert "skipped 1 non-image file" in done.out
     assert "2 frames by the weights of step 1" in done.out
 
 

@@ -251,7 +251,7 @@ def test_another_device_or_torch_or_skipped_steps_are_noted(runs: Runs) -> None:
         ],
     )
     assert runs.table().rows[1].notes == (
-        "12 of 200 steps skipped by the loss scale",
+        "steps skipped by the loss scale: 12 of 200",
         "ran on cuda: H100, the baseline on cpu: AMD EPYC",
         "torch 2.6.0, the baseline torch 2.13.0",
     )

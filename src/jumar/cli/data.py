@@ -8,6 +8,7 @@ from cyclopts import App, Parameter
 from jumar.cli.options import OPTIONS
 from jumar.errors import UserError
 from jumar.host import checked_count, usable_cores
+from jumar.wording import counted
 
 app = App(name="data", help="Prepare data sets.", group_parameters=OPTIONS)
 
@@ -64,8 +65,10 @@ def tfrecord(
         )
     for part in written:
         console.line(
-            f"{part.prefix}: {part.images} images of {len(part.classes)} classes in "
-            f"{len(part.files)} shards, {part.bytes / 1e6:.1f} MB, {part.seconds:.1f} s: {to}"
+            f"{part.prefix}: {counted(part.images, 'image')} of "
+            f"{counted(len(part.classes), 'class')} in "
+            f"{counted(len(part.files), 'shard')}, {part.bytes / 1e6:.1f} MB, {part.seconds:.1f} "
+            f"s: {to}"
         )
     return 0
 
@@ -125,7 +128,9 @@ def keywords(
         parts = write_espeak_keywords(request, progress=bar.show_of)
     for part in parts:
         longer = f"; {part.left_out} longer than a second left out" if part.left_out else ""
-        console.line(f"{part.part}: {part.clips} clips, {part.made} of them made now{longer}: {to}")
+        console.line(
+            f"{part.part}: {counted(part.clips, 'clip')}, {part.made} of them new{longer}: {to}"
+        )
     return 0
 
 

@@ -8,6 +8,7 @@ from cyclopts import App
 
 from jumar.cli.options import OPTIONS, JsonFlag, ModeOption
 from jumar.plain_text import print_plain
+from jumar.wording import counted
 
 app = App(
     name="precision",
@@ -100,7 +101,7 @@ def lint(
     else:
         for finding in findings:
             print_plain(f"{file}: {finding}")
-        print_plain(f"{len(findings)} findings" if findings else f"{file}: in order")
+        print_plain(counted(len(findings), "finding") if findings else f"{file}: in order")
     return int(any(finding.severity == "error" for finding in findings))
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jumar.cli.options import JsonFlag
 from jumar.errors import EXIT_CODE, UserError
 from jumar.plain_text import print_plain
+from jumar.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -218,7 +219,7 @@ def _print_heads(pair: "Comparison", console: "Console") -> None:
     ratio = pair.before_ns / max(pair.after_ns, 1)
     console.print(
         f"change {_ms(pair.delta_ns, pair.steps):+.3f} ms a step, {ratio:.2f} times as fast; "
-        f"{pair.steps} step{'s' if pair.steps > 1 else ''} of each",
+        f"{counted(pair.steps, 'step')} of each",
         soft_wrap=True,
     )
     for note in pair.notes:

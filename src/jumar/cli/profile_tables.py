@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from jumar.paths import unwritable
 from jumar.plain_text import plain_text
+from jumar.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -95,7 +96,7 @@ def head(profile: "Profile") -> list[str]:
     chip = f", {shown(profile.chip)}" if profile.chip else ""
     lines = [
         f"{shown(profile.source, 200)}: {profile.producer}, {profile.kind}{chip}; "
-        f"{profile.ops.height} ops{of}, {profile.host.height} host calls"
+        f"{counted(profile.ops.height, 'op')}{of}, {counted(profile.host.height, 'host call')}"
     ]
     for gap in profile.missing:
         needed = f" (needed for {', '.join(gap.needed_for)})" if gap.needed_for else ""

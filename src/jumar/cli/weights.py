@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 
 from jumar.cli.options import OPTIONS, CheckpointOption, ImportOption, JsonFlag, SetOption
-from jumar.cli.train import ImportOption, SetOption
 from jumar.plain_text import print_plain
 
 app = App(

@@ -14,6 +14,7 @@ from typing import Any, Literal, cast
 
 from jumar.experiments.picture_reading import RunPicture, read_pictures
 from jumar.training.run_directory import RunDirectory
+from jumar.wording import counted
 
 State = Literal["finished", "interrupted", "failed", "unfinished", "not run"]
 
@@ -348,7 +349,7 @@ def _records(path: Path, faults: list[str]) -> Iterator[dict[str, Any]]:
     except OSError as error:
         faults.append(f"{path.name} cannot be read: {error.strerror}")
     if damaged:
-        faults.append(f"{damaged} damaged line{'s' if damaged > 1 else ''} in {path.name}")
+        faults.append(f"{counted(damaged, 'damaged line')} in {path.name}")
 
 
 def _section(data: Mapping[str, Any], name: str) -> dict[str, Any]:

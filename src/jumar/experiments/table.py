@@ -333,7 +333,7 @@ def _notes(entry: _Finished, baseline: _Finished) -> list[str]:
     for result in results:
         if result.skipped_steps:
             share = f" of {result.steps}" if result.steps else ""
-            notes.append(f"{result.skipped_steps}{share} steps skipped by the loss scale")
+            notes.append(f"steps skipped by the loss scale: {result.skipped_steps}{share}")
     devices = {run.results.device for run in baseline.runs if run.results.device}
     other = sorted({r.device for r in results if r.device} - devices) if devices else []
     if other:

@@ -36,6 +36,7 @@ from jumar.tasks.denoising import picture_levels, unit_scale
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory
 from jumar.training.signals import StopRequest, listening
+from jumar.wording import counted
 
 
 def denoise_files(request: DenoiseRequest) -> int:
@@ -196,7 +197,7 @@ class _VideoUnfinished(Exception):
 
 
 def _frames(count: int) -> str:
-    return "1 frame" if count == 1 else f"{count} frames"
+    return counted(count, "frame")
 
 
 def _levels(clean: Tensor, peak: int) -> Levels:

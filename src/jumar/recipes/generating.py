@@ -21,6 +21,7 @@ from jumar.training.progress import Console
 from jumar.training.rehearsal import size_text
 from jumar.training.run_directory import read_json, write_json
 from jumar.training.signals import StopRequest, listening
+from jumar.wording import counted
 
 _MOST_IN_GRID = 256
 """Beyond, nobody sees single pictures, and the grid would not fit into memory some time."""
@@ -101,7 +102,10 @@ def generate(request: GenerateRequest, say: Callable[[str], None] = print) -> in
         with torch.inference_mode(), listening() as stop, _no_empty_folder(request.to):
             done = _write(artist, request, record, earlier, total, stop)
         if done < total:
-            say(f"stopped after {done} pictures; go on with the same command and --resume")
+            say(
+                f"stopped after {counted(done, 'picture')}; resume with the same command and "
+                "--resume"
+            )
             return stop.exit_code
     finally:
         trained.policy.close()
@@ -191,7 +195,8 @@ def _check_disk(files: Sequence[Path], request: GenerateRequest) -> None:
     free = shutil.disk_usage(request.to).free
     if free < needed:
         raise UserError(
-            f"{left} more pictures need about {size_text(needed)}, and {size_text(free)} are free",
+            f"{counted(left, 'more picture')} take about {size_text(needed)}, and "
+            f"{size_text(free)} are free",
             where=f"--to {request.to}",
             todo="Free some space and go on with --resume, or ask for fewer.",
         )

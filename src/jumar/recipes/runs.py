@@ -48,6 +48,7 @@ from jumar.training.settings import Plan
 from jumar.training.signals import StopRequest, listening
 from jumar.training.trainer import Trainer
 from jumar.training.transfer import transfer_weights
+from jumar.wording import counted
 
 CHANGEABLE = (
     "training.duration",
@@ -303,7 +304,7 @@ def _finished(run: RunDirectory, recipe: Recipe) -> str | None:
     scores = ", ".join(
         f"{key} {value:.3f}" for key, value in results["metrics"].items() if value is not None
     )
-    return f"'{run}' is finished: {results['steps']} steps; {scores or 'not evaluated'}"
+    return f"'{run}' is finished: {counted(results['steps'], 'step')}; {scores or 'not evaluated'}"
 
 
 def _last_checkpoint(run: RunDirectory) -> Checkpoint | None:

@@ -38,6 +38,7 @@ from jumar.training.run_directory import RunDirectory
 from jumar.training.settings import Plan
 from jumar.training.signals import StopRequest, listening
 from jumar.training.state import TrainState
+from jumar.wording import counted
 
 _Rows = list[tuple[Checkpoint, Mapping[str, float]]]
 
@@ -169,7 +170,7 @@ def _score(
         rows.append((checkpoint, last.metrics))
     say_unreadable(console, gather_texts([str(fault) for fault in tally.faults], ranks))
     if last is not None:
-        console.line(f"evaluation data: {last.samples} samples")
+        console.line(f"evaluation data: {counted(last.samples, 'sample')}")
         for table in last.tables:
             console.line(table_text(table))
     return rows

@@ -20,6 +20,7 @@ from jumar.settings import from_json
 from jumar.training.distribution import Ranks
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory, read_json
+from jumar.wording import counted
 
 
 def stored_recipe(
@@ -108,7 +109,7 @@ def say_first_line(
     described = policy.description
     note = f" ({described.note})" if described.note else ""
     passed_over = f"; {device.note}" if device.note else ""
-    count = "1 rank" if ranks.world == 1 else f"{ranks.world} ranks"
+    count = counted(ranks.world, "rank")
     console.line(
         f"device: {device.kind} ({device.name}{passed_over}) · "
         f"precision: {described.mode} computed in {described.computed}{note} · "
@@ -119,7 +120,7 @@ def say_first_line(
 def say_unreadable(console: Console, samples: Sequence[str]) -> None:
     """Count and name the samples that were left out."""
     if samples:
-        count = "1 sample" if len(samples) == 1 else f"{len(samples)} samples"
-        console.line(f"{count} could not be read and were left out:")
+        count = counted(len(samples), "unreadable sample")
+        console.line(f"skipped {count}:")
     for sample in samples:
         console.line(f"  {sample}")

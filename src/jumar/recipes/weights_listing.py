@@ -12,6 +12,7 @@ from jumar.training.run_directory import RunDirectory
 from jumar.weights.tensor_bundle import TensorBundle
 from jumar.weights.tensor_files import TensorFile, open_tensors
 from jumar.weights.tensor_types import TensorEntry, shape_text
+from jumar.wording import counted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,10 +46,10 @@ class Listing:
             for tensor in self.tensors
         ]
         widths = [max((len(row[column]) for row in rows), default=0) for column in (0, 1)]
-        count = "1 tensor" if len(rows) == 1 else f"{len(rows)} tensors"
+        count = counted(len(rows), "tensor")
         return [
             *(f"{name:<{widths[0]}}  {shape:>{widths[1]}}  {kind}" for name, shape, kind in rows),
-            f"{count}, {self.elements:,} numbers, {self.bytes / 1e6:.1f} MB: {self.source}",
+            f"{count}, {self.elements:,} elements, {self.bytes / 1e6:.1f} MB: {self.source}",
         ]
 
 

@@ -16,6 +16,7 @@ from jumar.training.distribution import Ranks, share_buffers, wait_for_ranks
 from jumar.training.run_directory import RunDirectory
 from jumar.training.settings import Plan
 from jumar.training.state import TrainState
+from jumar.wording import counted
 
 
 class Keeper:
@@ -62,7 +63,8 @@ class Keeper:
         """
         if total_steps is not None and checkpoint.step > total_steps:
             raise UserError(
-                f"{checkpoint.step} steps are finished, more than the {total_steps} of "
+                f"this run has done {counted(checkpoint.step, 'step')}, more than the "
+                f"{total_steps} of "
                 f"{self._plan.training.duration}",
                 where="training.duration",
                 todo="Give a longer one to go on, or choose another --run-dir.",

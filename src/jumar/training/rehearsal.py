@@ -16,6 +16,7 @@ from jumar.training.distribution import Ranks, maximum_over_ranks
 from jumar.training.settings import Plan
 from jumar.training.state import TrainState
 from jumar.training.step import Stepper
+from jumar.wording import counted
 
 ONE_SLOT = ("momentum", "sgd", "adagrad")
 """Optimizers that keep at most one tensor of a parameter's size; the others keep two."""
@@ -97,7 +98,8 @@ def announcement(
     memory = "" if found.memory_bytes is None else f" · memory: {size_text(found.memory_bytes)}"
     lines = [
         f"first batch: {describe_batch(batch)}{memory}",
-        f"{samples} samples, {steps_per_epoch} steps per epoch · checkpoints: {checkpoints}",
+        f"{counted(samples, 'sample')}, {counted(steps_per_epoch, 'step')} per epoch · "
+        f"checkpoints: {checkpoints}",
     ]
     each = f"about {1000 * found.step_s:.0f} ms each without the update"
     if total_steps is None:

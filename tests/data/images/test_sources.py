@@ -224,7 +224,7 @@ def test_files_that_are_left_out_are_said(tmp_path: Path) -> None:
     write_zip(tmp_path / "pets.zip", {**pets(), "cat/notes.txt": b"-", "readme": b"-"})
     said: list[str] = []
     open_source(str(tmp_path / "pets.zip"), "train", notice=said.append)
-    assert said == [f"{tmp_path / 'pets.zip'}: 2 files that are not images of a class are left out"]
+    assert said == [f"{tmp_path / 'pets.zip'}: skipped 2 files outside of the classes"]
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def test_one_more_than_allowed_stops_and_lists_all() -> None:
     tally.add([fault(0), fault(1)])
     with pytest.raises(UserError) as caught:
         tally.add([fault(2)])
-    assert "3 samples cannot be read, more than the 2 allowed" in str(caught.value)
+    assert "3 unreadable samples, more than the 2 allowed" in str(caught.value)
     for number in range(3):
         assert f"train.zip, {number}.jpg: cut short" in str(caught.value)
 

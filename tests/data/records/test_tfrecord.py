@@ -110,7 +110,7 @@ def test_the_error_of_a_damaged_length_names_file_byte_and_what_to_do(tmp_path: 
     with pytest.raises(RecordFileError) as caught:
         index_records(path)
     assert str(caught.value).startswith(f"{path}, byte 21: the checksum of a record length")
-    assert "1 whole records come before it" in str(caught.value)
+    assert "after 1 intact record" in str(caught.value)
     assert "Copy or download" in caught.value.todo
 
 

@@ -114,9 +114,7 @@ def test_files_that_are_no_clips_are_left_out_and_said(tmp_path: Path) -> None:
     files = tone_files(("low",), 12) | {"low/notes.txt": b"x", "more.csv": b"y", "README.md": b"z"}
     said: list[str] = []
     open_speech(str(in_folder(tmp_path, files)), "training", notice=said.append)
-    assert [line.split(": ")[1] for line in said] == [
-        "2 files that are not clips of a word are left out"
-    ]
+    assert [line.split(": ")[1] for line in said] == ["skipped 2 files outside of the words"]
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ from jumar.data.samples import CorruptRecord, Fault, Fetched, SampleKey
 from jumar.errors import UserError
 from jumar.host import check_fits
 from jumar.settings import setting
+from jumar.wording import counted
 
 
 class Triplet(NamedTuple):
@@ -256,7 +257,7 @@ def open_triplets(
     triplets = [triplet for clip in clips for triplet in inner_triplets(clip)]
     if not triplets:
         raise UserError(
-            f"there are {len(pictures)} frames, and no three of one clip to learn from",
+            f"among {counted(len(pictures), 'frame')} no three belong to one clip",
             where=data.path,
             todo="Give a folder of clips, each with three frames or more besides the "
             f"{data.holdout_frames} of data.holdout_frames.",

@@ -25,6 +25,7 @@ from jumar.data.samples import (
 from jumar.errors import UserError
 from jumar.host import check_fits
 from jumar.settings import setting
+from jumar.wording import counted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,8 +219,9 @@ def check_classes(source: ImageSource, num_classes: int, label_offset: int, *, w
     needed = len(source.classes) + label_offset
     if needed > num_classes:
         raise UserError(
-            f"the data have {len(source.classes)} classes (label offset {label_offset}), the "
-            f"model has {num_classes} outputs",
+            f"the data have {counted(len(source.classes), 'class')} (label offset "
+            f"{label_offset}), the "
+            f"model has {counted(num_classes, 'output')}",
             where=where,
             todo=f"Set model.num_classes={needed}, or 0 to take the number from the data.",
         )

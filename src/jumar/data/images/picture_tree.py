@@ -36,6 +36,7 @@ from jumar.data.records.imagenet_example import picture_of_example
 from jumar.data.samples import ImageSource, Record
 from jumar.errors import UserError
 from jumar.paths import exists, is_file, is_folder, missing
+from jumar.wording import counted
 
 _DIGITS = re.compile("([0-9]+)")
 
@@ -229,7 +230,7 @@ def _opened(
             "in it, or TFRecord shards.",
         )
     if ignored:
-        notice(f"{where}: {ignored} files that are not pictures are left out")
+        notice(f"{where}: skipped {counted(ignored, 'non-image file')}")
     listing = _listing(pictures, ignored)
     return Pictures(source(listing), listing.paths)
 

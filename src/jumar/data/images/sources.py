@@ -34,6 +34,7 @@ from jumar.data.records.tfrecord_cache import is_record_file
 from jumar.data.samples import CorruptRecord, ImageSource
 from jumar.errors import UserError, nearest
 from jumar.paths import exists, expanded, is_file, is_folder, missing
+from jumar.wording import counted
 
 Split = Literal["train", "eval"]
 """The part of a data set: what is learned from, and what is scored on."""
@@ -306,7 +307,7 @@ def _open_zip(tree: ZipTree, root: str, *, notice: Notice) -> ImageSource:
 
 def _tell_ignored(count: int, where: str, notice: Notice) -> None:
     if count:
-        notice(f"{where}: {count} files that are not images of a class are left out")
+        notice(f"{where}: skipped {counted(count, 'file')} outside of the classes")
 
 
 def is_shard_name(name: str) -> bool:

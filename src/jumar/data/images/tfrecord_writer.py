@@ -24,6 +24,7 @@ from jumar.data.records.tfrecord import frame
 from jumar.data.samples import CorruptRecord, ImageSource
 from jumar.errors import UserError
 from jumar.paths import exists, is_folder, unwritable
+from jumar.wording import counted
 
 Prefix = Literal["train", "validation"]
 Compression = Literal["none", "gzip"]
@@ -264,7 +265,7 @@ def _check_request(part: _Part, destination: Path, label_offset: int) -> None:
         raise UserError(f"{shards} shards", where="--shards", todo=f"Allowed: 1 to {MOST_SHARDS}.")
     if shards > len(source):
         raise UserError(
-            f"{len(source)} {prefix} images cannot fill {shards} shards",
+            f"{counted(len(source), f'{prefix} image')} cannot fill {counted(shards, 'shard')}",
             where="--shards",
             todo=f"At most {len(source)}; some hundred images a shard are usual.",
         )
@@ -276,17 +277,17 @@ def _check_request(part: _Part, destination: Path, label_offset: int) -> None:
         there = sorted(path.name for path in destination.glob(f"{prefix}-*-of-*"))
         if there:
             raise UserError(
-                f"{len(there)} {prefix} shards are there already, '{there[0]}' first",
+                f"already contains {counted(len(there), f'{prefix} shard')}, such as '{there[0]}'",
                 where=str(destination),
                 todo="Remove them, or choose another folder.",
             )
     names, earlier = _class_names(source, label_offset), read_class_names(destination / LABELS_FILE)
     if names and earlier and tuple(names) != earlier:
         raise UserError(
-            f"the {len(earlier)} classes in it are not those of the images to be written "
-            f"({len(names)})",
+            f"lists {counted(len(earlier), 'class')} other than the {len(names)} of the images to "
+            "be written",
             where=str(destination / LABELS_FILE),
-            todo="Both parts need the same classes; choose another folder, or mend the folders.",
+            todo="Both parts need the same classes; choose another folder, or correct theirs.",
         )
 
 

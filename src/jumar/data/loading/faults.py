@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from jumar.data.samples import Fault
 from jumar.errors import UserError
+from jumar.wording import counted
 
 _SHOWN = 20
 
@@ -46,7 +47,7 @@ class FaultTally:
         if len(found) > _SHOWN:
             lines.append(f"... and {len(found) - _SHOWN} more")
         raise UserError(
-            f"{len(found)} samples cannot be read, more than the {self.allowed} allowed",
+            f"{counted(len(found), 'unreadable sample')}, more than the {self.allowed} allowed",
             todo="\n  ".join(
                 [*lines, "Repair or remove them, or allow more of them: --skip-corrupt N"]
             ),

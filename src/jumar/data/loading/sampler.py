@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from jumar.data.samples import SampleKey
 from jumar.errors import UserError
+from jumar.wording import counted
 
 _ORDER, _AUGMENTATION = 1, 2
 """First word of the entropy, so that no two uses of one seed draw the same numbers."""
@@ -38,9 +39,9 @@ def steps_per_epoch(size: int, global_batch: int) -> int:
     """
     if size < global_batch:
         raise UserError(
-            f"a batch of {global_batch} samples over all ranks does not fit into the "
-            f"{size} samples of the training set",
-            todo=f"Take a batch size that gives at most {size} over all ranks.",
+            f"a batch of {counted(global_batch, 'sample')} over all ranks is larger than the "
+            f"training set of {counted(size, 'sample')}",
+            todo=f"Choose a batch size of at most {size} over all ranks.",
         )
     return size // global_batch
 

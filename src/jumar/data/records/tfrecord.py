@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from jumar.data.records.offset_files import LARGEST_IMAGE, OffsetFiles, too_large
 from jumar.data.samples import CorruptRecord, Fault
 from jumar.errors import UserError
+from jumar.wording import counted
 
 HEADER_BYTES = 12
 FOOTER_BYTES = 4
@@ -36,7 +37,7 @@ class RecordFileError(UserError):
 
     def __init__(self, reason: str, *, where: str, good: "RecordIndex") -> None:
         super().__init__(
-            f"{reason}; {len(good)} whole records come before it",
+            f"{reason}, after {counted(len(good), 'intact record')}",
             where=where,
             todo="Copy or download this file again, or write it anew: the rest cannot be read.",
         )

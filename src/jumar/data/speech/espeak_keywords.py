@@ -29,6 +29,7 @@ from jumar.data.speech.keyword_data import SPEECH_COMMANDS_WORDS
 from jumar.data.speech.wav import Samples, read_wav, resample, to_int16, write_wav
 from jumar.errors import UserError
 from jumar.paths import exists, unwritable
+from jumar.wording import counted
 
 UNKNOWN_WORDS = (
     "cat", "tree", "house", "seven", "happy", "wow", "marvin", "bird", "zero", "nine",
@@ -202,7 +203,8 @@ def _draw(key: Sequence[int], part: str, words: Sequence[str], count: int) -> li
     grid = list(itertools.product(*axes))
     if count > len(grid):
         raise UserError(
-            f"{count} clips of '{words[0]}' are asked for and {len(grid)} different ones can be "
+            f"{counted(count, 'clip')} of '{words[0]}' requested and {len(grid)} different ones "
+            "can be "
             f"made for {part}",
             where="--clips" if part == "train" else "--eval-clips",
         )

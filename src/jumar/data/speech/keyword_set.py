@@ -29,6 +29,7 @@ from jumar.data.speech.speech_commands import Part, Speech, open_speech
 from jumar.data.speech.wav import Samples, read_wav, resample, to_int16
 from jumar.errors import UserError, nearest
 from jumar.host import check_fits
+from jumar.wording import counted
 
 _UNKNOWN_CHOICE = 3
 """First word of the entropy; 1 and 2 are the sampler's, 4 is that of made noises."""
@@ -194,7 +195,8 @@ def open_keyword_sets(
         if found is not None:
             wanted, silences, unknowns = found.counts
             notice(
-                f"{name}: {wanted} clips of {len(data.words)} words, {silences} of silence, "
+                f"{name}: {counted(wanted, 'clip')} of {counted(len(data.words), 'word')}, "
+                f"{silences} of silence, "
                 f"{unknowns} of unknown words"
             )
     return train, evaluation

@@ -31,6 +31,7 @@ from jumar.data.images.image_zip import ImageZip, ZipTree
 from jumar.data.samples import CorruptRecord, ImageSource, Record
 from jumar.errors import UserError
 from jumar.paths import exists, expanded, is_file, is_folder, missing
+from jumar.wording import counted
 
 Part = Literal["training", "validation", "testing"]
 Notice = Callable[[str], None]
@@ -220,7 +221,7 @@ def _speech(
             todo="Expected one folder for each word with WAV files in it.",
         )
     if ignored:
-        notice(f"{place.name}: {ignored} files that are not clips of a word are left out")
+        notice(f"{place.name}: skipped {counted(ignored, 'file')} outside of the words")
     noise_tree, noises = _noise_paths(place, beside)
     clips = _reader(tree, paths if noise_tree is not tree else [*paths, *noises])
     source = (

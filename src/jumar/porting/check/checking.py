@@ -15,6 +15,7 @@ from jumar.porting.check.record import Record, RunStage
 from jumar.porting.check.result import CheckResult, Stage
 from jumar.porting.check.side import Command, Side, SideRequest, run_side
 from jumar.porting.check.supervision import supervise
+from jumar.wording import counted
 
 _COMPILER = Path(__file__).resolve().parent / "runner37" / "compiles.py"
 _RUN_STAGES: tuple[tuple[RunStage, str], ...] = (
@@ -136,11 +137,11 @@ def _parses(request: CheckRequest, folder: Path) -> Stage:
     )
     ours = {path: text for path, text in errors.items() if path not in known}
     count = sum(1 for _ in _scripts(request.ported))
-    reason = "1 file" if count == 1 else f"{count} files"
+    reason = counted(count, "file")
     if known and not ours:
         reason += f", {len(errors)} of which parse on neither side: {', '.join(sorted(errors)[:3])}"
     if ours:
-        reason = f"{len(ours)} of {count} files do not compile: " + "; ".join(
+        reason = f"files that do not compile: {len(ours)} of {count}: " + "; ".join(
             f"{path}:{text}" for path, text in sorted(ours.items())[:3]
         )
     return Stage(
@@ -206,7 +207,7 @@ def _run_stages(request: CheckRequest, record: Record) -> list[Stage]:
 
 def _said(key: RunStage, record: Record) -> str:
     if key == "graph" and record.num_ops:
-        return f"{record.num_ops} operations"
+        return counted(record.num_ops, "operation")
     if key == "step" and record.losses:
         losses = record.losses[0].losses
         return ", ".join(f"{name} = {value:.7g}" for name, value in losses) or "no loss was found"
@@ -224,7 +225,7 @@ def _failed(request: CheckRequest, record: Record, name: str, seconds: float) ->
 
 
 def _all_steps(request: CheckRequest, record: Record, before: list[Stage]) -> Stage:
-    name = f"runs {request.steps} steps"
+    name = f"runs {counted(request.steps, 'step')}"
     if before[-1].status != "passed":
         return Stage(name=name, status="not reached", seconds=0.0)
     seconds = max(0.0, record.ended.seconds - record.reached.get("step", 0.0))
@@ -237,11 +238,12 @@ def _all_steps(request: CheckRequest, record: Record, before: list[Stage]) -> St
 
 def _steps_done(record: Record, asked: int) -> str:
     done = len(record.losses)
-    return f"{done} steps" if done >= asked else f"the script's end came after {done} steps"
+    steps = counted(done, "step")
+    return steps if done >= asked else f"the script ended after {steps}"
 
 
 def _follows(request: CheckRequest) -> str:
-    return f"follows the original's losses for {request.steps} steps"
+    return f"follows the original's losses for {counted(request.steps, 'step')}"
 
 
 def _follow(request: CheckRequest, original: Record, port: Record, comparison: Comparison) -> Stage:
@@ -250,7 +252,7 @@ def _follow(request: CheckRequest, original: Record, port: Record, comparison: C
     for who, record in (("the original", original), ("the port", port)):
         if not record.finished:
             done = len(record.losses)
-            reason = f"{who} stops after {done} steps: {reason_of(record, **limits)}"
+            reason = f"{who} stops after {counted(done, 'step')}: {reason_of(record, **limits)}"
             return Stage(
                 name=name,
                 status="failed",

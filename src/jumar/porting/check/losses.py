@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jumar.porting.check.record import StepLosses
+from jumar.wording import counted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +69,8 @@ def compare(
     for ours, theirs in zip(port, original, strict=False):
         if len(ours.losses) != len(theirs.losses):
             mismatch = (
-                f"step {ours.step} has {_count(len(theirs.losses))} in the original and "
-                f"{_count(len(ours.losses))} in the port"
+                f"step {ours.step} has {counted(len(theirs.losses), 'loss')} in the original and "
+                f"{counted(len(ours.losses), 'loss')} in the port"
             )
             break
         for index, (their, our) in enumerate(zip(theirs.losses, ours.losses, strict=True)):
@@ -77,7 +78,7 @@ def compare(
                 LossPair(step=ours.step, index=index, name=our[0], original=their[1], port=our[1])
             )
     if not mismatch and len(original) != len(port):
-        mismatch = f"the original ran {len(original)} steps and the port {len(port)}"
+        mismatch = f"the original ran {counted(len(original), 'step')} and the port {len(port)}"
     return Comparison(
         pairs=tuple(pairs),
         tolerance=tolerance,
@@ -85,7 +86,3 @@ def compare(
         num_port=len(port),
         mismatch=mismatch,
     )
-
-
-def _count(number: int) -> str:
-    return f"{number} loss" if number == 1 else f"{number} losses"

@@ -4,6 +4,7 @@ import signal
 from pathlib import PurePath
 
 from jumar.porting.check.record import Record, ScriptError
+from jumar.wording import counted
 
 _PACKAGES = {
     "PIL": "pillow",
@@ -36,7 +37,7 @@ def reason_of(record: Record, *, python: str, timeout: str) -> str:
         return f"the script left by sys.exit({record.exit_code})"
     if record.finished == "script":
         done = len(record.losses)
-        return f"the script came to its end after {done} training steps"
+        return f"the script came to its end after {counted(done, 'training step')}"
     return f"the process left with exit code {ended.code} and no error"
 
 

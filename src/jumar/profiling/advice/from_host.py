@@ -5,6 +5,7 @@ import polars as pl
 from jumar.profiling.advice.finding import Case, Finding, ms
 from jumar.profiling.views.host_calls import Cause
 from jumar.profiling.views.intervals import difference, intersection, length, spans
+from jumar.wording import counted
 
 _CHANGES = {
     "data": (
@@ -81,7 +82,8 @@ def _finding(
         "launching": f"The host launches too slowly: the device is free {free} a step meanwhile",
     }[cause.kind]
     evidence = [
-        f"{calls:g} calls a step, the longest {ms(longest)}; the device is free in {free} of it"
+        f"{counted(float(calls), 'call')} a step, the longest {ms(longest)}; the device is free "
+        f"in {free} of it"
     ]
     if beside and cause.kind != "launching":
         evidence.append(

@@ -10,6 +10,7 @@ from jumar.profiling.views.intervals import spans
 from jumar.profiling.views.op_costs import family
 from jumar.profiling.views.roofline import limits, the_chip
 from jumar.profiling.views.view import Impossible
+from jumar.wording import counted
 
 _SHOWN = 3
 _REACHABLE = 0.7
@@ -102,7 +103,8 @@ def casts(case: Case) -> list[Finding]:
     return [
         Finding(
             key="casts",
-            what=f"{count / case.steps:g} casts a step take {_share(case, kinds):.1f} % of compute",
+            what=f"{counted(count / case.steps, 'cast')} a step take {_share(case, kinds):.1f} % "
+            "of compute",
             claims=spans(case.of(kinds)),
             alone=True,
             evidence=tuple(_largest(case, kinds, "input_types", "output_types", "input_shapes")),
@@ -180,7 +182,9 @@ def low_clock(case: Case) -> list[Finding]:
             what=f"The cores' clock drops from {full:.0f} to {lowest:.0f} MHz",
             claims=carved(ops, 1 - pl.col("mhz") / full),
             alone=True,
-            evidence=(f"{ops.height / case.steps:g} ops a step ran below {1 - DROP:.0%} of it",),
+            evidence=(
+                f"{counted(ops.height / case.steps, 'op')} a step ran below {1 - DROP:.0%} of it",
+            ),
             change="Look at temperature and power (npu-smi info -t temp, -t power; nvidia-smi -q "
             "-d PERFORMANCE) and at the limits that are set.",
             view="frequency",

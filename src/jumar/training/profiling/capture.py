@@ -20,6 +20,7 @@ from jumar.device import Device, Recorder, create_recorder, synchronize
 from jumar.errors import UserError
 from jumar.training.distribution import Ranks
 from jumar.training.profiling.ranges import ModuleRanges
+from jumar.wording import counted
 
 DATA: Final = "data"
 """Waiting for a batch; `enumerate(DataLoader)`, which torch marks by itself, lies within it."""
@@ -165,7 +166,8 @@ class Capture:
         """
         if left is not None and left < self.span:
             raise UserError(
-                f"the run has {left} steps to go; the profile takes {self.span} with its warm-up",
+                f"the run has {counted(left, 'step')} left; the profile needs {self.span} "
+                "including warm-up",
                 where="--profile",
                 todo="Train for longer, or record a run that has ended: jumar profile RUN.",
             )

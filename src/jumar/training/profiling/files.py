@@ -27,6 +27,7 @@ from jumar.training.profiling.memory import base_of, memory_tables
 from jumar.training.profiling.rates import cpu_rates
 from jumar.training.profiling.work import work_of
 from jumar.training.run_directory import write_json
+from jumar.wording import counted
 
 FOLDER: Final = "profile"
 """Of a run."""
@@ -69,7 +70,8 @@ class Kept:
                     "times, and neither shapes nor dtypes"
                 )
         return (
-            f"profile: {self.folder}: {self.ops} ops, {100 * self.in_layers:.0f} % of their time "
+            f"profile: {self.folder}: {counted(self.ops, 'op')}, {100 * self.in_layers:.0f} % of "
+            "their time "
             f"in layers, {self.step_ms:.1f} ms a recorded step{plain}{slower}"
         )
 

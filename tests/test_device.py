@@ -86,7 +86,7 @@ def test_a_device_knows_its_names(kind: str, index: int, backend: str, text: str
     ["gpu", "", "cuda:", "cuda:x", "npu:-1", "npu:²", "auto:1", "cpu:0", "npu:1:2", "ascend"],
 )
 def test_a_request_of_another_form_names_the_known_ones(request_: str) -> None:
-    with pytest.raises(UserError, match="auto, cpu, cuda, cuda:0, npu, npu:0"):
+    with pytest.raises(UserError, match="auto, cpu, cuda, cuda:N, npu, npu:N"):
         open_device(request_)
 
 

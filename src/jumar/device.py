@@ -20,17 +20,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Protocol
 
 import numpy
 import torch
 from torch import Tensor
 
 from jumar import host
-from jumar.errors import UserError, unknown_name
+from jumar.device_names import Kind, parse_device
+from jumar.errors import UserError
 from jumar.wording import counted
-
-Kind = Literal["cpu", "cuda", "npu"]
 
 NPU_PACKAGE = "torch_npu"
 CANN_VARIABLE = "ASCEND_HOME_PATH"
@@ -100,7 +99,7 @@ def open_device(request: str) -> Device:
     Raises:
         UserError: The device is not there; says what to install or check.
     """
-    kind, index = _parse(request)
+    kind, index = parse_device(request)
     note = ""
     if kind == "auto":
         kind, note = _best_kind()
@@ -430,17 +429,6 @@ def seed_everything(seed: int) -> None:
 
 def _backend(device: Device) -> ModuleType:
     return torch.get_device_module(device.kind)
-
-
-def _parse(request: str) -> tuple[Literal["auto"] | Kind, int | None]:
-    found = re.fullmatch(r"(auto|cpu|(cuda|npu)(?::([0-9]+))?)", request.strip().lower())
-    if found is not None:
-        kind = found[2] or found[1]
-        index = int(found[3]) if found[3] else None
-        return cast("Literal['auto'] | Kind", kind), index
-    raise unknown_name(
-        "device", request, ("auto", "cpu", "cuda", "cuda:0", "npu", "npu:0"), where="--device"
-    )
 
 
 def _best_kind() -> tuple[Kind, str]:

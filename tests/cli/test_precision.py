@@ -112,7 +112,11 @@ def test_emulated_fp16_overflows_where_bf16_does_not_and_says_that_the_loss_scal
 
 
 MISTAKES = {
-    "an unknown op": ({"black-list": {"to-add": ["Conv2DD"]}}, MIXED, "did you mean 'Conv2D'"),
+    "an unknown op": (
+        {"black-list": {"to-add": ["Conv2DD"]}},
+        MIXED,
+        "did you mean the CANN op type 'Conv2D'",
+    ),
     "no such file": (None, MIXED, "the mixlist cannot be read"),
     "a mode that ignores it": ({}, "force_fp16", "'modify_mixlist' has no effect"),
 }

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from jumar.errors import UserError
 from jumar.precision.mixlist import lint_mixlist, load_mixlist
 from jumar.precision.oplist import default_lists
+from jumar.precision.optypes import op_groups
 
 MIXED = "allow_mix_precision"
 
@@ -145,7 +146,49 @@ def test_removing_from_a_list_it_is_not_on_changes_nothing_and_is_mentioned(writ
 def test_a_misspelt_name_is_refused_with_the_nearest(write: Any, name: str, close: str) -> None:
     (finding,) = [f for f in lint_mixlist(write(black(name)), MIXED) if f.severity == "error"]
     assert finding.what == f"unknown op '{name}'"
-    assert finding.todo == f"did you mean '{close}'?"
+    assert f"'{close}'" in finding.todo
+
+
+@pytest.mark.parametrize(
+    ("name", "op_type", "aten"),
+    [
+        ("Conv2d", "Conv2D", "conv2d"),
+        ("nn.Conv2d", "Conv2D", "conv2d"),
+        ("torch.nn.Conv2d", "Conv2D", "conv2d"),
+        ("nn.BatchNorm2d", "BatchNorm", "batch_norm"),
+        ("ReLU", "Relu", "relu"),
+        ("LSTM", "DynamicRNN", "lstm"),
+        ("F.softmax", "Softmax", "softmax"),
+        ("torch.matmul", "MatMul", "matmul"),
+        ("tf.nn.Conv2D", "Conv2D", "conv2d"),
+        ("nn.Linear", "MatMul", "linear"),
+    ],
+)
+def test_a_name_of_a_framework_is_answered_with_op_type_and_aten_operator(
+    write: Any, name: str, op_type: str, aten: str
+) -> None:
+    (finding,) = lint_mixlist(write(black(name)), MIXED)
+    assert f"the CANN op type '{op_type}' or the aten operator '{aten}'" in str(finding)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"black-list": {"to-add": ["Conv2d"]}, "white-list": {"to-add": ["Conv2d"]}},
+        {"black_list": {"to-add": ["Add", "Mul", "Sub"]}},
+        {"black-list": {"to-append": ["Add", "Mul", "Sub"]}},
+        {"black-list": {"to-add": [1, 1]}},
+    ],
+)
+def test_one_fault_is_one_finding(write: Any, content: object) -> None:
+    assert len(lint_mixlist(write(content), MIXED)) == 1
+
+
+@pytest.mark.parametrize("list_name", LISTS)
+def test_no_two_findings_read_the_same(write: Any, list_name: str) -> None:
+    names = sorted({name for group in op_groups() for name in group.types})
+    findings = [str(found) for found in lint_mixlist(write({list_name: {"to-add": names}}), MIXED)]
+    assert len(set(findings)) == len(findings)
 
 
 def test_findings_name_the_line(write: Any) -> None:

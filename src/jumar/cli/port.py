@@ -16,7 +16,7 @@ from jumar.paths import is_folder
 from jumar.plain_text import print_plain
 
 if TYPE_CHECKING:
-    from jumar.porting.edits import TreeReport
+    from jumar.porting.edits import FileReport, TreeReport
     from jumar.porting.tree.additions import Additions
     from jumar.porting.tree.writing import Written
 
@@ -219,7 +219,7 @@ def _print(
         words = ["jumar", "port", "check", str(to), "--against", ported.root]
         next_command = shlex.join([*words, "--", added.entry])
     print_summary(ported, console, lang, next_command=next_command)
-    for file in [file for file in ported.files if file.status == "unreadable"][:NAMES_SHOWN]:
+    for file in _unreadable(ported)[:NAMES_SHOWN]:
         print_plain(f"{one_line(file.path)}: {file.note.in_language(lang) if file.note else ''}")
     english = lang == "en"
     lines = [
@@ -232,6 +232,11 @@ def _print(
         if names:
             shown = ", ".join(map(one_line, names[:NAMES_SHOWN]))
             print(f"{said}: {shown}{', …' if len(names) > NAMES_SHOWN else ''}")
+
+
+def _unreadable(ported: "TreeReport") -> list["FileReport"]:
+    """Scripts that could not be read; defects of ours are printed as errors already."""
+    return [file for file in ported.files if file.status == "unreadable" and not file.defect]
 
 
 @app.command(name="report")

@@ -9,6 +9,8 @@ CANN, which never looks at names, an unknown name is refused: of the published l
 seventeen has an entry that does nothing.
 """
 
+import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,12 +36,15 @@ from jumar.precision.optypes import (
     find_overload,
     groups_by_type,
     op_groups,
+    types_of,
 )
 from jumar.precision.shipped_mixlists import find_mixlist, shipped_mixlists
 
 _LISTS: dict[str, ListName] = {"black-list": "black", "white-list": "white", "gray-list": "gray"}
 _CHANGES = ("to-add", "to-remove")
 _SAFEST: tuple[ListName, ...] = ("black", "gray", "white")
+
+_NAMESPACES = re.compile(r"^(?:(?:aten|torch|tf|keras|layers|nn|functional|F|raw_ops)(?:::|\.))+")
 
 _SHARED_BY_KIND = ("matmul", "convolution", "_convolution", "_convolution.deprecated")
 """Ops that only pass on to others which have kernels of their own. Where the op types that share
@@ -138,8 +143,11 @@ def _examine(path: Path) -> tuple[dict[str, ListName], list[Finding]]:
     except JsonError as error:
         return lists, [Finding(severity="error", line=error.line, what=error.what, todo=error.todo)]
     for entry in entries:
-        findings.extend(_check_combination(entry))
-        findings.extend(_resolve(entry))
+        resolved = _resolve(entry)
+        # Of an unknown op it does not matter on which lists it is.
+        if all(finding.severity == "warning" for finding in resolved):
+            findings.extend(_check_combination(entry))
+        findings.extend(resolved)
     if not any(finding.severity == "error" for finding in findings):
         findings.extend(_apply(entries, lists))
     return lists, findings
@@ -152,7 +160,9 @@ def _entries(leaves: Iterable[Leaf]) -> tuple[list[_Entry], list[Finding]]:
     for leaf in leaves:
         wrong = _wrong_form(leaf)
         if wrong is not None:
-            findings.append(wrong)
+            # An unknown key has as many leaves as it holds names, and is still one fault.
+            if all(wrong.what != finding.what for finding in findings):
+                findings.append(wrong)
             continue
         if leaf.path[2:] != (ITEM,):
             continue
@@ -178,7 +188,7 @@ def _wrong_form(leaf: Leaf) -> Finding | None:
     elif (len(path) == 2 and leaf.value != []) or (len(path) > 2 and path[2] != ITEM):
         what = f"'{path[1]}' must be an array of op types"
     elif len(path) > 3 or (len(path) == 3 and not isinstance(leaf.value, str)):
-        what = f"'{path[1]}' holds something that is not the name of an op"
+        what = f"'{path[1]}' holds {json.dumps(leaf.value)}, which is not the name of an op"
     if not what:
         return None
     return Finding(severity="error", line=leaf.line, what=what, todo=todo)
@@ -219,8 +229,8 @@ def _resolve(entry: _Entry) -> list[Finding]:
         if _is_aten(bare):
             what = f"'{entry.name}' cannot be on a list: it writes in place, gives a view, or runs "
             return [_warn(entry, what + "in the backward")]
-        close = _nearest_name(bare)
-        todo = f"did you mean '{close}'?" if close else "see docs/precision.md for the known names"
+        close = _nearest_names(entry.name)
+        todo = f"did you mean {close}?" if close else "see docs/precision.md for the known names"
         what = f"unknown op '{entry.name}'"
         return [Finding(severity="error", line=entry.line, what=what, todo=todo)]
     if entry.name in group.backward:
@@ -295,9 +305,8 @@ def _remarks(entry: _Entry, target: ListName) -> list[Finding]:
     if target == "white":
         missing = [op for op in entry.ops if op in NO_LOW_KERNEL]
         if missing:
-            findings.append(
-                _warn(entry, f"no low-precision kernel for {', '.join(missing)}: stays in fp32")
-            )
+            what = f"'{entry.name}' stays in fp32: no low-precision kernel for {', '.join(missing)}"
+            findings.append(_warn(entry, what))
     if target == "gray" and all(_is_composite(op) for op in entry.ops):
         findings.append(
             _warn(
@@ -368,11 +377,31 @@ def _is_composite(op: str) -> bool:
     )
 
 
-def _nearest_name(name: str) -> str:
-    known = [*groups_by_type(), *listed_ops(), *{op.partition(".")[0] for op in listed_ops()}]
+def _nearest_names(name: str) -> str:
+    """The closest CANN op type and the aten operator that goes with it; empty when none is close.
+
+    Whoever writes `nn.Conv2d` may mean either, and CANN reads op types alone.
+    """
+    types = {_folded(known): known for known in groups_by_type()}
+    packets = {_folded(op.partition(".")[0]): op.partition(".")[0] for op in listed_ops()}
+    folded = _folded(_NAMESPACES.sub("", name))
     # Published lists have `matmulv2` for MatMulV2, to which aten's `matmul` is closer by letters.
-    same_letters = {other.lower(): other for other in known}.get(name.lower(), "")
-    return same_letters or nearest(name, known)
+    close = (
+        folded if folded in types or folded in packets else nearest(folded, {**types, **packets})
+    )
+    kind, packet = types.get(close, ""), packets.get(close, "")
+    if kind and not packet:
+        ops = [op for op in groups_by_type()[kind].ops if op in listed_ops()]
+        packet = ops[0].partition(".")[0] if ops else ""
+    if packet and not kind:
+        overloads = (op for op in listed_ops() if op.partition(".")[0] == packet)
+        kind = next((types_of(op)[0] for op in overloads if types_of(op)), "")
+    suggested = [(kind, "CANN op type"), (packet, "aten operator")]
+    return " or ".join(f"the {what} '{known}'" for known, what in suggested if known)
+
+
+def _folded(name: str) -> str:
+    return name.replace("_", "").lower()
 
 
 def _said(names: Iterable[str]) -> str:

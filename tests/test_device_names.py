@@ -1,0 +1,68 @@
+import pytest
+
+from jumar.device_names import parse_device
+from jumar.errors import UserError
+
+
+@pytest.mark.parametrize(
+    ("request_", "parsed"),
+    [
+        ("auto", ("auto", None)),
+        ("cpu", ("cpu", None)),
+        ("cuda", ("cuda", None)),
+        ("CUDA:1", ("cuda", 1)),
+        (" npu:7 ", ("npu", 7)),
+    ],
+)
+def test_kind_and_number_of_a_device_are_read(
+    request_: str, parsed: tuple[str, int | None]
+) -> None:
+    assert parse_device(request_) == parsed
+
+
+@pytest.mark.parametrize(
+    ("request_", "hint"),
+    [
+        ("gpu", "Did you mean 'cuda'?"),
+        ("GPU", "Did you mean 'cuda'?"),
+        ("gpu:1", "Did you mean 'cuda:1'?"),
+        ("/device:GPU:0", "Did you mean 'cuda:0'?"),
+        ("/gpu:0", "Did you mean 'cuda:0'?"),
+        ("gpu0", "Did you mean 'cuda:0'?"),
+        ("cuda1", "Did you mean 'cuda:1'?"),
+        ("cuda-1", "Did you mean 'cuda:1'?"),
+        ("nvidia", "Did you mean 'cuda'?"),
+        ("rocm", "Did you mean 'cuda'?"),
+        ("cdua", "Did you mean 'cuda'?"),
+        ("cud", "Did you mean 'cuda'?"),
+        ("cuda:x", "as in 'cuda:0'"),
+        ("cuda:", "as in 'cuda:0'"),
+        ("npu:all", "as in 'npu:0'"),
+        ("npu0", "Did you mean 'npu:0'?"),
+        ("nup", "Did you mean 'npu'?"),
+        ("ascend", "Did you mean 'npu'?"),
+        ("Ascend910", "Did you mean 'npu'?"),
+        ("Ascend910B", "Did you mean 'npu'?"),
+        ("ascend:2", "Did you mean 'npu:2'?"),
+        ("davinci3", "Did you mean 'npu'?"),
+        ("cpu:0", "Did you mean 'cpu'?"),
+        ("mps", "mps devices are not supported."),
+        ("xpu", "xpu devices are not supported."),
+        ("tpu", "tpu devices are not supported."),
+        ("XLA:0", "xla devices are not supported."),
+    ],
+)
+def test_another_name_of_a_device_is_answered_with_ours(request_: str, hint: str) -> None:
+    with pytest.raises(UserError) as caught:
+        parse_device(request_)
+    assert caught.value.what == f"unknown device '{request_}'"
+    assert caught.value.todo == f"{caught.value.todo.partition('Known')[0]}" + (
+        "Known: auto, cpu, cuda, cuda:N, npu, npu:N."
+    )
+    assert hint in caught.value.todo
+
+
+@pytest.mark.parametrize("request_", ["", "0", "1", "toaster", "..", "a\nb"])
+def test_what_is_like_no_device_is_answered_with_the_known_ones(request_: str) -> None:
+    with pytest.raises(UserError, match=r"  Known: auto"):
+        parse_device(request_)

@@ -116,8 +116,12 @@ def test_a_json_number_that_is_not_finite_is_refused_where_no_limit_is_declared(
 def test_a_json_field_that_is_unknown_or_of_another_type_is_named() -> None:
     with pytest.raises(UserError, match=r"unknown field 'inner\.ratee'"):
         from_json(Outer(), {"inner": {"ratee": 1}}, where="recipe.json")
-    with pytest.raises(UserError, match="'count' takes a whole number, not True"):
+    with pytest.raises(UserError, match="'count' takes a whole number, not true"):
         from_json(Outer(), {"count": True}, where="recipe.json")
+    with pytest.raises(UserError, match="'count' takes a whole number, not null"):
+        from_json(Outer(), {"count": None}, where="recipe.json")
+    with pytest.raises(UserError, match="'inner' must be an object, not null"):
+        from_json(Outer(), {"inner": None}, where="recipe.json")
 
 
 def test_a_default_out_of_range_is_found() -> None:

@@ -7,6 +7,7 @@ value, what is allowed, and the nearest name.
 """
 
 import dataclasses
+import json
 import math
 import sys
 import types
@@ -164,7 +165,7 @@ def from_json(like: S, data: Mapping[str, Any], *, where: str, path: str = "") -
         current = getattr(like, name)
         if dataclasses.is_dataclass(current):
             if not isinstance(value, Mapping):
-                raise UserError(f"'{full}' must be an object, not {value!r}", where=where)
+                raise UserError(f"'{full}' must be an object, not {json.dumps(value)}", where=where)
             changes[name] = from_json(
                 current, typing.cast("Mapping[str, Any]", value), where=where, path=f"{full}."
             )
@@ -254,7 +255,9 @@ def _from_json_value(kind: Any, value: Any, path: str, where: str) -> Any:
         return value
     if kind in (bool, str) and isinstance(value, kind):
         return value
-    raise UserError(f"'{path}' takes {_type_name(kind)}, not {_short(repr(value))}", where=where)
+    raise UserError(
+        f"'{path}' takes {_type_name(kind)}, not {_short(json.dumps(value))}", where=where
+    )
 
 
 def _check(settings: Any, prefix: str, where: str) -> None:

@@ -133,7 +133,7 @@ def test_a_clip_that_cannot_be_read_is_replaced_in_training_and_left_out_in_eval
     assert len(fetched.batch["label"]) == len(train)
     (fault,) = fetched.faults
     assert fault.origin.endswith("train/low/00000003_nohash_0.wav")
-    assert "cut off" in fault.reason
+    assert "truncated" in fault.reason
     scored = evaluation.fetch([SampleKey(0, index) for index in range(len(evaluation))])
     assert (len(scored.faults), len(scored.batch["label"])) == (1, len(evaluation) - 1)
 

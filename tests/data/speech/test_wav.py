@@ -118,6 +118,19 @@ def test_a_clip_that_is_cut_off_is_refused() -> None:
         assert reason(whole[:length])
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [(b"fmt ", "'fmt'"), (b"LIST", "'LIST'"), (b"\x00\xff\x1b[", "unnamed"), (b"a'b\n", "unnamed")],
+)
+def test_a_damaged_chunk_is_named_as_text(name: bytes, said: str) -> None:
+    chunk = name + struct.pack("<I", 1000) + bytes(16)
+    text = reason(b"RIFF" + struct.pack("<I", 4 + len(chunk)) + b"WAVE" + chunk)
+    assert said in text
+    assert "b'" not in text
+    assert "\\x" not in text
+    assert text.isprintable()
+
+
 def test_the_reason_names_what_a_foreign_file_is() -> None:
     whole = write_wav(np.zeros(4, np.int16), 16_000)
     assert "FLAC" in reason(b"fLaC" + bytes(40))

@@ -117,7 +117,7 @@ class EncodedImage:
                 self.orientation = _valid_orientation(image.getexif().get(_ORIENTATION))
                 return image.height, image.width
         except Exception as error:
-            raise DecodeError(_reason(error)) from error
+            raise DecodeError(reason_of(error)) from error
 
     def _decode_jpeg(
         self, fast: bool, at_least: tuple[int, int] | None, reuse: bool
@@ -150,7 +150,7 @@ class EncodedImage:
             with opened(self._encoded) as image:
                 return _rgb(image)
         except Exception as error:
-            raise DecodeError(_reason(error)) from error
+            raise DecodeError(reason_of(error)) from error
 
 
 def decode_image(encoded: bytes, *, fast: bool) -> NDArray[np.uint8]:
@@ -260,6 +260,7 @@ def _buffer(size: int) -> NDArray[np.uint8]:
     return held
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
+    """What Pillow says of a damaged picture, without the Python objects that it names."""
     text = str(error) or type(error).__name__
     return "not a picture of a known format" if "cannot identify image file" in text else text

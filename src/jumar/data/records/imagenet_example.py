@@ -11,6 +11,7 @@ from typing import cast
 
 from PIL import Image
 
+from jumar.data.pixels.decode import reason_of
 from jumar.data.records.example import (
     BytesFeature,
     Feature,
@@ -118,7 +119,7 @@ def _header(record: Record) -> tuple[int, int, str, int, str]:
     # Pillow's readers let the errors of struct, zlib and others through for damaged headers.
     except Exception as error:
         raise CorruptRecord(
-            Fault(origin=record.origin, reason=f"not an image that can be read: {error}")
+            Fault(origin=record.origin, reason=f"unreadable image: {reason_of(error)}")
         ) from error
 
 

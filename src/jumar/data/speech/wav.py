@@ -130,58 +130,64 @@ def _chunks(encoded: bytes) -> tuple[_Format, memoryview]:
         start, left = place + 8, len(encoded) - place - 8
         if name == b"data":
             if form is None:
-                raise ValueError("its samples come before the description of their format")
+                raise ValueError("its samples come before its format chunk")
             return form, memoryview(encoded)[start : start + _data_bytes(length, left, form)]
         if length > left:
             raise ValueError(
-                f"its part {name!r} states {length} bytes and {left} are left: it is cut off"
+                f"its {_chunk_name(name)} states {length} bytes, {left} are left: it is truncated"
             )
         if name == b"fmt ":
             form = _format(encoded[start : start + length])
         place = start + length + length % 2
-    raise ValueError("it has no samples: the file is cut off or damaged")
+    raise ValueError("it has no samples: the file is truncated or damaged")
+
+
+def _chunk_name(name: bytes) -> str:
+    """A chunk by its four letters; of a damaged file they may be anything."""
+    text = name.decode("latin-1").strip()
+    return f"chunk '{text}'" if text.isascii() and text.isalnum() else "unnamed chunk"
 
 
 def _foreign(encoded: bytes) -> str:
     if not encoded:
         return "the file is empty"
     if encoded[:4] in (b"RIFX", b"RF64", b"BW64"):
-        return f"{encoded[:4].decode()} files are not read; convert it to a plain WAV file"
+        return f"{encoded[:4].decode()} files are not supported; convert it to a plain WAV file"
     known = {b"OggS": "Ogg", b"fLaC": "FLAC", b"ID3": "MP3", b"FORM": "AIFF"}
     for magic, name in known.items():
         if encoded.startswith(magic):
-            return f"this is {name} and no WAV file; convert it"
-    return "no WAV file: it does not begin with RIFF and WAVE"
+            return f"this is a file in {name} format, not WAV; convert it"
+    return "not a WAV file: it does not begin with RIFF and WAVE"
 
 
 def _data_bytes(length: int, left: int, form: _Format) -> int:
     if length >= _UNFILLED_FROM or (length == 0 and left >= form.frame_bytes):
         return left - left % form.frame_bytes
     if length > left:
-        raise ValueError(f"it states {length} bytes of samples and has {left}: it is cut off")
+        raise ValueError(f"it states {length} bytes of samples and has {left}: it is truncated")
     if length % form.frame_bytes:
         raise ValueError(
-            f"{length} bytes of samples are not a whole number of {form.frame_bytes} bytes each"
+            f"{length} bytes of samples are not a multiple of {form.frame_bytes} bytes per frame"
         )
     return length
 
 
 def _format(chunk: bytes) -> _Format:
     if len(chunk) < _FIXED_FORMAT.size:
-        raise ValueError(f"its format takes {len(chunk)} bytes; at least 16 are needed")
+        raise ValueError(f"its format chunk has {len(chunk)} bytes; at least 16 are needed")
     coding, channels, rate, _, frame, bits = _FIXED_FORMAT.unpack_from(chunk)
     if coding == _EXTENSIBLE:
         if len(chunk) < _SUBFORMAT + 2:
-            raise ValueError("its extensible format is cut off")
+            raise ValueError("its extensible format chunk is truncated")
         (coding,) = struct.unpack_from("<H", chunk, _SUBFORMAT)
     if coding not in (_PCM, _FLOAT):
         name = _OTHER_CODINGS.get(coding, f"format {coding}")
-        raise ValueError(f"it is coded as {name}; PCM and float are read, convert it")
+        raise ValueError(f"its encoding is {name}; only PCM and float are supported, convert it")
     if bits not in ((8, 16, 24, 32) if coding == _PCM else (32, 64)):
         kind = "PCM" if coding == _PCM else "float"
-        raise ValueError(f"{kind} of {bits} bits is not read")
+        raise ValueError(f"{bits}-bit {kind} is not supported")
     if not 1 <= channels <= _MOST_CHANNELS or rate not in _RATES:
-        raise ValueError(f"{channels} channels at {rate} samples a second make no sense")
+        raise ValueError(f"implausible format: {channels} channels at {rate} samples a second")
     form = _Format(coding=coding, channels=channels, rate=rate, bits=bits)
     if frame != form.frame_bytes:
         raise ValueError(

@@ -33,7 +33,11 @@ def test_classes_are_sorted_as_text_and_labels_follow(tmp_path: Path) -> None:
 
 
 def test_other_files_are_counted_and_hidden_ones_are_not(tmp_path: Path) -> None:
-    assert list_classes(DiskTree(write_files(tmp_path, TREE))).ignored == 3
+    assert list_classes(DiskTree(write_files(tmp_path, TREE))).ignored == {
+        ".txt": 1,
+        ".md": 1,
+        ".jpg": 1,
+    }
 
 
 def test_empty_class_folders_are_named(tmp_path: Path) -> None:
@@ -41,7 +45,7 @@ def test_empty_class_folders_are_named(tmp_path: Path) -> None:
     (tmp_path / "horse").mkdir()
     with pytest.raises(UserError) as caught:
         list_classes(DiskTree(tmp_path))
-    assert "2 of 3 class folders hold no image: 'dog', 'horse'" in str(caught.value)
+    assert "2 of 3 class folders hold no image: 'dog' (with 1 .txt), 'horse'" in str(caught.value)
     assert caught.value.where == str(tmp_path)
 
 
@@ -54,6 +58,24 @@ def test_a_folder_without_class_folders_is_an_error(
 ) -> None:
     with pytest.raises(UserError, match=reason):
         list_classes(DiskTree(write_files(tmp_path, files)))
+
+
+def test_a_folder_whose_files_have_other_endings_says_which(tmp_path: Path) -> None:
+    files = dict.fromkeys(("a.tif", "b.TIF", "c.gif", "readme"), b"-")
+    with pytest.raises(UserError, match=r"only 2 \.tif, 1 \.gif, 1 without ending"):
+        list_classes(DiskTree(write_files(tmp_path, files)))
+
+
+def test_a_class_that_links_to_nowhere_is_an_error_and_a_lost_picture_a_file(
+    tmp_path: Path,
+) -> None:
+    write_files(tmp_path, {"cat/a.jpg": b"-"})
+    (tmp_path / "cat" / "lost.jpg").symlink_to("nowhere.jpg")
+    assert list(list_classes(DiskTree(tmp_path)).paths) == ["cat/a.jpg", "cat/lost.jpg"]
+    (tmp_path / "dog").symlink_to("/nowhere/dog")
+    with pytest.raises(UserError, match="links to '/nowhere/dog', which is not there") as caught:
+        list_classes(DiskTree(tmp_path))
+    assert caught.value.where == str(tmp_path / "dog")
 
 
 def test_linked_folders_are_followed_and_a_loop_is_an_error(tmp_path: Path) -> None:

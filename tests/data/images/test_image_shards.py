@@ -52,12 +52,12 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
 def test_records_come_in_the_order_of_the_shards_with_stored_labels(tmp_path: Path, pack) -> None:
     source = opened(
-        tmp_path, [features(7), features(1)], [], [features(1000)], [features(0)], pack=pack
+        tmp_path, [features(7), features(1)], [features(1000)], [features(0)], pack=pack
     )
     records = [source.read(index) for index in range(len(source))]
     assert [record.label for record in records] == [7, 1, 1000, 0]
     assert [record.encoded for record in records][2] == b"picture 1000"
-    assert records[1].origin.startswith(str(tmp_path / "train-00000-of-00004"))
+    assert records[1].origin.startswith(str(tmp_path / "train-00000-of-00003"))
     assert "byte " in records[1].origin
 
 
@@ -126,9 +126,12 @@ def test_a_damaged_frame_is_an_error_when_the_shards_are_opened(tmp_path: Path) 
     assert caught.value.where == f"{path}, byte 0"
 
 
-def test_shards_without_a_record_are_an_error(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no record in 2 TFRecord files"):
-        opened(tmp_path, [], [])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+def test_shards_without_a_record_are_an_error_that_names_them(tmp_path: Path, pack) -> None:
+    with pytest.raises(UserError, match=r"1 of 3 shards holds no record: 'train-00001-of-00003"):
+        opened(tmp_path, [features()], [], [features()], pack=pack)
+    with pytest.raises(UserError, match=r"7 of 7 shards hold no record.* and 2 more"):
+        opened(tmp_path, *[[]] * 7, pack=pack)
 
 
 def test_a_pickled_source_reads_the_same(tmp_path: Path) -> None:
@@ -171,6 +174,25 @@ def test_a_missing_shard_is_named() -> None:
     with pytest.raises(UserError, match=r"3 of 4 shards are there.*'train-00002-of-00004'"):
         check_none_missing(paths)
     check_none_missing([*paths, Path("/data/train-00002-of-00004"), Path("/data/other")])
+
+
+def test_every_missing_shard_is_counted_and_the_first_five_are_named() -> None:
+    with pytest.raises(UserError) as caught:
+        check_none_missing([Path("a-00003-of-00009.gz")])
+    assert "1 of 9 shards are there; 'a-00000-of-00009.gz', " in str(caught.value)
+    assert "'a-00005-of-00009.gz' and 3 more are missing" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("names", "reason"),
+    [
+        (["train-00000-of-00001", "train-00007-of-00001"], "shard 7 of 1"),
+        (["train-00000-of-00001", "train-000000-of-00001"], "shard 0 is there twice"),
+    ],
+)
+def test_a_shard_that_no_set_can_have_is_an_error(names: list[str], reason: str) -> None:
+    with pytest.raises(UserError, match=reason):
+        check_none_missing([Path(name) for name in names])
 
 
 def test_a_total_beyond_reason_costs_nothing() -> None:

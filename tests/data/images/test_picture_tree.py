@@ -50,7 +50,9 @@ def test_a_folder_tree_and_its_zip_give_the_same_pictures_by_path(
         assert [record.encoded for record in records] == [TREE[name] for name in IN_ORDER]
         assert {record.label for record in records} == {0}
         assert tuple(pictures.classes) == ()
-    assert [line.rpartition(": ")[2] for line in said] == ["skipped 2 non-image files"] * 2
+    assert [line.partition(": ")[2] for line in said] == [
+        "skipped 2 non-image files: 1 .txt, 1 .cat"
+    ] * 2
 
 
 @pytest.mark.parametrize("wrapping", ["", "BSR/", "BSR/BSDS500/data/images/"])

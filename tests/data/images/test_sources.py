@@ -224,7 +224,45 @@ def test_files_that_are_left_out_are_said(tmp_path: Path) -> None:
     write_zip(tmp_path / "pets.zip", {**pets(), "cat/notes.txt": b"-", "readme": b"-"})
     said: list[str] = []
     open_source(str(tmp_path / "pets.zip"), "train", notice=said.append)
-    assert said == [f"{tmp_path / 'pets.zip'}: skipped 2 files outside of the classes"]
+    assert said == [
+        f"{tmp_path / 'pets.zip'}: skipped 2 files outside of the classes: 1 without ending, 1 .txt"
+    ]
+
+
+def test_classes_that_differ_in_case_alone_are_said(tmp_path: Path) -> None:
+    write_files(tmp_path, {f"{name}/a.jpg": picture() for name in ("Cat", "cat", "dog")})
+    said: list[str] = []
+    open_source(str(tmp_path), "train", notice=said.append)
+    assert said == [f"{tmp_path}: Cat and cat differ in case alone and are taken as classes"]
+
+
+def test_what_lies_beside_shards_is_said(tmp_path: Path) -> None:
+    write_tfrecords(open_digits("train"), tmp_path, shards=1, split_prefix="train")
+    write_files(tmp_path, {"cat/a.jpg": picture(), "readme.md": b"-"})
+    said: list[str] = []
+    open_source(str(tmp_path), "train", notice=said.append)
+    assert said == [f"{tmp_path}: shards are in it, so cat beside them are left out"]
+
+
+def test_a_glob_that_leaves_shards_out_says_so_and_one_that_misses_a_shard_is_refused(
+    tmp_path: Path,
+) -> None:
+    write_tfrecords(open_digits("train"), tmp_path, shards=4, split_prefix="train")
+    (tmp_path / "train-00002-of-00004").unlink()
+    with pytest.raises(UserError, match="; 'train-00002-of-00004' is missing"):
+        open_source(f"{tmp_path}/train-*", "train")
+    with pytest.raises(UserError, match="; 'train-00002-of-00004' is missing"):
+        open_source(f"{tmp_path}/train-0000[123]-of-00004", "train")
+    said: list[str] = []
+    open_source(f"{tmp_path}/train-0000[01]-of-00004", "train", notice=said.append)
+    open_source(f"{tmp_path}/train-00003-of-00004", "train", notice=said.append)
+    assert ["2 of 4 shards" in said[0], "1 of 4 shards" in said[1]] == [True, True]
+
+
+def test_a_zip_that_holds_a_picture_twice_is_refused(tmp_path: Path) -> None:
+    write_zip(tmp_path / "pets.zip", {"cat/a.jpg": picture(), "cat\\a.jpg": picture("L")})
+    with pytest.raises(UserError, match=r"'cat/a\.jpg' is in it twice"):
+        open_source(str(tmp_path / "pets.zip"), "train")
 
 
 @pytest.mark.parametrize(

@@ -239,6 +239,21 @@ def test_shards_that_are_there_are_not_overwritten(tmp_path: Path) -> None:
     assert contents(tmp_path / "to") == before
 
 
+@pytest.mark.parametrize("inside", [".", "shards", "train/shards", "link"])
+def test_shards_are_not_written_into_the_images_they_are_made_of(
+    tmp_path: Path, inside: str
+) -> None:
+    source = write_files(
+        tmp_path / "pets", {f"train/{name}": data for name, data in pets().items()}
+    )
+    (tmp_path / "pets" / "link").symlink_to("train")
+    before = sorted(source.rglob("*"))
+    with pytest.raises(UserError, match="into the data they are made of"):
+        convert_to_tfrecords(str(source), source / inside, shards=1)
+    assert sorted(source.rglob("*")) == before
+    convert_to_tfrecords(str(source), tmp_path / "pets-shards", shards=1)
+
+
 def test_parts_with_other_classes_do_not_go_into_one_folder(tmp_path: Path) -> None:
     record = Record(encoded=picture(), label=0, origin="a.jpg")
     write_tfrecords(Listed([record], ["cat"]), tmp_path, shards=1, split_prefix="train")

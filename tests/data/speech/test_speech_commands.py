@@ -67,6 +67,11 @@ def test_the_lists_of_a_set_come_before_the_speakers(tmp_path: Path) -> None:
     assert clips(opened(folder, "testing")) == [("high", "00000002_nohash_0.wav")]
     training = opened(folder, "training")
     assert (len(training.word_of), training.divided_by) == (10, "lists")
+    with (folder / "validation_list.txt").open("a") as file:
+        file.write("low/lost_nohash_0.wav\n")
+    said: list[str] = []
+    open_speech(str(folder), "validation", notice=said.append)
+    assert any("1 clips that validation_list.txt names are missing: low/lost" in s for s in said)
 
 
 def parts_as(kind: str, root: Path) -> Path:

@@ -1,6 +1,7 @@
 """Class folders: which files below a folder, on disk or in a zip, are images of which class."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +42,9 @@ class DiskTree:
         """Names of the folders and of the files in a folder, hidden ones left out, sorted.
 
         Raises:
-            UserError: The folder cannot be read.
+            UserError: The folder cannot be read, or a link in it that may be one of a folder leads
+                nowhere: a class on a disk that is not mounted would vanish. A link with the ending
+                of a file is a file that cannot be read.
         """
         folders: list[str] = []
         files: list[str] = []
@@ -49,10 +52,21 @@ class DiskTree:
             with os.scandir(self.root / folder) as found:
                 for entry in found:
                     if not is_hidden(entry.name):
-                        (folders if entry.is_dir() else files).append(entry.name)
+                        (folders if self._is_folder(entry) else files).append(entry.name)
         except OSError as error:
             raise unreadable(self.root / folder, error) from error
         return sorted(folders), sorted(files)
+
+    @staticmethod
+    def _is_folder(entry: os.DirEntry[str]) -> bool:
+        is_lost = entry.is_symlink() and not os.path.exists(entry.path)  # noqa: PTH110 - hot
+        if is_lost and not os.path.splitext(entry.name)[1]:  # noqa: PTH122
+            raise UserError(
+                f"links to '{os.readlink(entry.path)}', which is not there",  # noqa: PTH115
+                where=entry.path,
+                todo="Mount or restore what it links to, or remove the link.",
+            )
+        return entry.is_dir()
 
 
 class PackedNames:
@@ -92,8 +106,9 @@ class ClassListing:
     paths: PackedNames
     """Paths from the root of the tree."""
     labels: NDArray[np.int32]
-    ignored: int
-    """Files that are not images, or lie beside the class folders; hidden ones not counted."""
+    ignored: Counter[str]
+    """How many files of each ending are not images, or lie beside the class folders; hidden ones
+    are not counted."""
 
 
 def is_hidden(name: str) -> bool:
@@ -104,6 +119,17 @@ def is_hidden(name: str) -> bool:
 def is_image(name: str) -> bool:
     """Whether a file counts as an image, by its suffix in any case."""
     return name.lower().endswith(IMAGE_SUFFIXES)
+
+
+def ending_of(path: str) -> str:
+    """The ending of a file's name in lower case; `without ending` where it has none."""
+    return os.path.splitext(path)[1].lower() or "without ending"  # noqa: PTH122 - a million names
+
+
+def by_ending(counts: Counter[str]) -> str:
+    """`3 .txt, 1 .tif`: which files were left out, the most frequent ending first."""
+    named = [f"{count} {ending}" for ending, count in counts.most_common(_NAMED_AT_MOST)]
+    return ", ".join(named + (["..."] if len(counts) > _NAMED_AT_MOST else []))
 
 
 def join(folder: str, name: str) -> str:
@@ -124,18 +150,19 @@ def list_classes(tree: Tree, root: str = "") -> ClassListing:
     paths: list[str] = []
     labels: list[int] = []
     empty: list[str] = []
-    ignored = len(loose)
+    ignored = Counter(map(ending_of, loose))
     for label, name in enumerate(folders):
-        before = len(paths)
+        before, others = len(paths), Counter[str]()
         for path in files_below(tree, join(root, name)):
             if is_image(path):
                 paths.append(path)
             else:
-                ignored += 1
+                others[ending_of(path)] += 1
+        ignored += others
         count = len(paths) - before
         labels.extend([label] * count)
         if not count:
-            empty.append(name)
+            empty.append(f"'{name}'" + (f" (with {by_ending(others)})" if others else ""))
     if empty:
         raise _empty_classes(empty, len(folders), where)
     return ClassListing(
@@ -173,15 +200,16 @@ def _no_classes(loose: Sequence[str], where: str) -> UserError:
             where=where,
             todo="Put the images of each class into a folder with the name of the class.",
         )
+    held = f", only {by_ending(Counter(map(ending_of, loose)))}" if loose else ""
     return UserError(
-        "neither class folders nor TFRecord shards are in here",
+        f"neither class folders nor TFRecord shards are in here{held}",
         where=where,
         todo=f"Expected one folder per class with images ({suffixes}), or train-*-of-* shards.",
     )
 
 
 def _empty_classes(empty: Sequence[str], total: int, where: str) -> UserError:
-    named = ", ".join(f"'{name}'" for name in empty[:_NAMED_AT_MOST])
+    named = ", ".join(empty[:_NAMED_AT_MOST])
     more = f" and {len(empty) - _NAMED_AT_MOST} more" if len(empty) > _NAMED_AT_MOST else ""
     verb = "holds" if len(empty) == 1 else "hold"
     return UserError(

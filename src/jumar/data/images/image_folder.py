@@ -13,14 +13,12 @@ class ImageFolder:
 
     Attributes:
         classes: Names of the class folders in label order.
-        ignored: Number of files that were left out because they are not images.
     """
 
     def __init__(self, root: Path, listing: ClassListing) -> None:
         self._root = str(root)
         self._listing = listing
         self.classes: Sequence[str] = listing.classes
-        self.ignored = listing.ignored
 
     def __len__(self) -> int:
         return len(self._listing.labels)

@@ -3,6 +3,9 @@
 import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +24,7 @@ BACKGROUND = "background"
 SHARD_NAME = re.compile(
     r"^(?P<stem>.*?)-(?P<number>\d{5,9})-of-(?P<total>\d{5,9})(?P<suffix>\D.*)?$"
 )
+_NAMED_AT_MOST = 5
 _NUMBERED_LINE = re.compile(r"^(\d{1,9}):(.*)$")
 
 
@@ -39,7 +43,7 @@ class ImageShards:
             notice: Is told what takes a while.
 
         Raises:
-            UserError: A shard is unreadable or damaged, or none holds a record.
+            UserError: A shard is unreadable, damaged, or without a record.
         """
         plain = plain_files(paths, notice)
         self._names = [
@@ -50,12 +54,8 @@ class ImageShards:
         self._ends = np.cumsum([len(index) for index in indexes], dtype=np.int64)
         self._offsets = np.concatenate([index.offsets for index in indexes])
         self._lengths = np.concatenate([index.lengths for index in indexes])
-        if not len(self._offsets):
-            raise UserError(
-                f"no record in {len(paths)} TFRecord files",
-                where=str(paths[0]),
-                todo="Write the shards anew: jumar data tfrecord SRC --to DEST.",
-            )
+        if empty := [path for path, index in zip(paths, indexes, strict=True) if not index]:
+            raise _without_records(empty, len(paths))
         self._files = OffsetFiles(plain)
         self.classes: Sequence[str] = read_class_names(paths[0].parent / LABELS_FILE)
 
@@ -140,20 +140,99 @@ def check_none_missing(paths: Sequence[Path]) -> None:
     """That all the shards that a set's names announce are there.
 
     Raises:
-        UserError: Names the first that is missing.
+        UserError: Names those that are missing.
     """
-    sets: defaultdict[tuple[Path, str, int, str], set[int]] = defaultdict(set)
+    for gap in shard_gaps(paths):
+        raise gap.error
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardGap:
+    """Shards of one set that its names announce and that are not among some paths.
+
+    Attributes:
+        folder: Of the set.
+        names: The missing files, at most 100,000 of them: a total may be anything.
+        present: How many are among the paths.
+        total: How many the set has.
+    """
+
+    folder: Path
+    names: Sequence[str]
+    present: int
+    total: int
+
+    def matching(self, pattern: str) -> "ShardGap | None":
+        """The part of the gap that a glob would have filled; None where there is none."""
+        wanted = [name for name in self.names if fnmatchcase(str(self.folder / name), pattern)]
+        total = self.present + len(wanted)
+        return replace(self, names=wanted, total=total) if wanted else None
+
+    @property
+    def error(self) -> UserError:
+        """What to do where they should be there."""
+        return UserError(
+            self.text,
+            where=str(self.folder),
+            todo="Copy the missing shards, or write the set anew. To train on those that are "
+            "there, name them by a glob that the missing ones do not match.",
+        )
+
+    @property
+    def text(self) -> str:
+        """How many there are, and which are missing."""
+        count = self.total - self.present
+        verb = "is" if count == 1 else "are"
+        return (
+            f"{self.present} of {self.total} shards are there; "
+            f"{_first_few(self.names, count)} {verb} missing"
+        )
+
+
+def shard_gaps(paths: Sequence[Path]) -> list[ShardGap]:
+    """What is missing of each set of shards, by the totals in their names.
+
+    Raises:
+        UserError: A shard's number is not below the total, or one number is there twice.
+    """
+    sets: defaultdict[tuple[Path, str, int, str], dict[int, Path]] = defaultdict(dict)
     for path in paths:
         if match := SHARD_NAME.match(path.name):
             key = (path.parent, match["stem"], int(match["total"]), match["suffix"] or "")
-            sets[key].add(int(match["number"]))
+            number, total = int(match["number"]), int(match["total"])
+            if number >= total:
+                raise UserError(
+                    f"shard {number} of {total}, which are numbered from 0",
+                    where=str(path),
+                    todo="Remove it if it was left over, or give it back its own name.",
+                )
+            if number in sets[key]:
+                raise UserError(
+                    f"shard {number} is there twice: '{sets[key][number].name}' and '{path.name}'",
+                    where=str(path.parent),
+                    todo="Remove the one that was left over.",
+                )
+            sets[key][number] = path
+    gaps: list[ShardGap] = []
     for (folder, stem, total, suffix), numbers in sets.items():
-        # One number more than there are files is enough to find one that is missing.
-        missing = next(number for number in range(len(numbers) + 1) if number not in numbers)
-        if missing < total:
-            raise UserError(
-                f"{len(numbers)} of {total} shards are there; the first that is missing is "
-                f"'{stem}-{missing:05}-of-{total:05}{suffix}'",
-                where=str(folder),
-                todo="Copy the missing shards, or write the set anew.",
-            )
+        missing = (number for number in range(total) if number not in numbers)
+        names = [f"{stem}-{number:05}-of-{total:05}{suffix}" for number in islice(missing, 100_000)]
+        if names:
+            gaps.append(ShardGap(folder=folder, names=names, present=len(numbers), total=total))
+    return gaps
+
+
+def _first_few(names: Sequence[str], count: int) -> str:
+    named = ", ".join(f"'{name}'" for name in names[:_NAMED_AT_MOST])
+    return named + (f" and {count - _NAMED_AT_MOST} more" if count > _NAMED_AT_MOST else "")
+
+
+def _without_records(empty: Sequence[Path], total: int) -> UserError:
+    verb = "holds" if len(empty) == 1 else "hold"
+    named = _first_few([path.name for path in empty], len(empty))
+    return UserError(
+        f"{len(empty)} of {total} shards {verb} no record: {named}",
+        where=str(empty[0].parent),
+        todo="Copy them again, or write the set anew: jumar data tfrecord SRC --to DEST. If they "
+        "never held a record, name the others by a glob.",
+    )

@@ -26,7 +26,8 @@ class ZipTree:
     """The folders and files of a zip, with where each member's data is.
 
     Raises:
-        UserError: The file cannot be read, is no zip, or has encrypted members.
+        UserError: The file cannot be read, is no zip, has encrypted members, or has two of one
+            name.
     """
 
     def __init__(self, path: Path) -> None:
@@ -51,7 +52,12 @@ class ZipTree:
             self._add_folders(folders)
             if folders is not parts:
                 self._files["/".join(folders)].append(parts[-1])
-                self.members["/".join(parts)] = info
+                if self.members.setdefault("/".join(parts), info) is not info:
+                    raise UserError(
+                        f"'{'/'.join(parts)}' is in it twice",
+                        where=self.name,
+                        todo="Unpack the zip, see which one is meant, and zip the folder anew.",
+                    )
 
     def _add_folders(self, parts: Sequence[str]) -> None:
         for depth, part in enumerate(parts):
@@ -73,7 +79,6 @@ class ImageZip:
 
     Attributes:
         classes: Names of the class folders in label order.
-        ignored: Number of files that were left out because they are not images.
     """
 
     def __init__(self, tree: ZipTree, listing: ClassListing) -> None:
@@ -81,7 +86,6 @@ class ImageZip:
         self._file = OffsetFiles([tree.path])
         self._listing = listing
         self.classes: Sequence[str] = listing.classes
-        self.ignored = listing.ignored
         members = [tree.members[path] for path in listing.paths]
         self._places = np.array(
             [

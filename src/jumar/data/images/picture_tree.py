@@ -6,6 +6,7 @@ folders or zips named `train` and `val` (or `validation`, `eval`, `test`).
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from jumar.data.images.class_folders import (
     DiskTree,
     PackedNames,
     Tree,
+    by_ending,
+    ending_of,
     files_below,
     is_image,
     join,
@@ -215,32 +218,34 @@ def _opened(
     tree: Tree, root: str, source: Callable[[ClassListing], ImageSource], notice: Notice
 ) -> Pictures:
     pictures: list[str] = []
-    ignored = 0
+    ignored = Counter[str]()
     for path in files_below(tree, root):
         if is_image(path):
             pictures.append(path)
         else:
-            ignored += 1
+            ignored[ending_of(path)] += 1
     where = join(tree.name, root) if root else tree.name
     if not pictures:
         raise UserError(
-            "there are no pictures in it",
+            "there are no pictures in it"
+            + (f", only {by_ending(ignored)}" if ignored else ", and no other files"),
             where=where,
             todo=f"Give a folder or a zip with pictures ({', '.join(IMAGE_SUFFIXES)}) anywhere "
             "in it, or TFRecord shards.",
         )
     if ignored:
-        notice(f"{where}: skipped {counted(ignored, 'non-image file')}")
+        count, kinds = ignored.total(), by_ending(ignored)
+        notice(f"{where}: skipped {counted(count, 'non-image file')}: {kinds}")
     listing = _listing(pictures, ignored)
     return Pictures(source(listing), listing.paths)
 
 
 def _one_picture(path: Path) -> Pictures:
-    listing = _listing([path.name], ignored=0)
+    listing = _listing([path.name], ignored=Counter())
     return Pictures(ImageFolder(path.parent, listing), listing.paths)
 
 
-def _listing(paths: Iterable[str], ignored: int) -> ClassListing:
+def _listing(paths: Iterable[str], ignored: Counter[str]) -> ClassListing:
     names = PackedNames(sorted(paths, key=by_numbers))
     return ClassListing(
         classes=(), paths=names, labels=np.zeros(len(names), dtype=np.int32), ignored=ignored

@@ -14,13 +14,23 @@ Classes are the names of the class folders, sorted by code point: `10` comes bef
 
 import glob
 import re
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from jumar.data.images.class_folders import DiskTree, Tree, is_hidden, is_image, join, list_classes
+from jumar.data.images.class_folders import (
+    ClassListing,
+    DiskTree,
+    Tree,
+    by_ending,
+    is_hidden,
+    is_image,
+    join,
+    list_classes,
+)
 from jumar.data.images.digits import open_digits
 from jumar.data.images.image_folder import ImageFolder
 from jumar.data.images.image_shards import (
@@ -28,6 +38,7 @@ from jumar.data.images.image_shards import (
     ImageShards,
     check_none_missing,
     check_one_set,
+    shard_gaps,
 )
 from jumar.data.images.image_zip import ImageZip, ZipTree
 from jumar.data.records.tfrecord_cache import is_record_file
@@ -201,7 +212,7 @@ def _find_by_glob(pattern: str, notice: Notice) -> _Contents:
                 todo="A glob takes TFRecord shards only; name a folder or a zip without one.",
             )
     check_one_set(matches)
-    return _Contents(whole=partial(ImageShards, matches, notice))
+    return _Contents(whole=partial(_open_chosen_shards, matches, pattern, notice))
 
 
 def _find_in_file(path: Path, notice: Notice) -> _Contents:
@@ -209,7 +220,7 @@ def _find_in_file(path: Path, notice: Notice) -> _Contents:
         tree = ZipTree(path)
         return _find_in_tree(tree, partial(_open_zip, tree, notice=notice))
     if is_file(path) and not is_image(path.name) and is_record_file(path):
-        return _Contents(whole=partial(ImageShards, [path], notice))
+        return _Contents(whole=partial(_open_chosen_shards, [path], str(path), notice))
     raise UserError(
         "this file is neither a zip nor TFRecord",
         where=str(path),
@@ -219,8 +230,11 @@ def _find_in_file(path: Path, notice: Notice) -> _Contents:
 
 def _find_in_folder(path: Path, notice: Notice) -> _Contents:
     tree = DiskTree(path)
-    _, files = tree.entries("")
+    folders, files = tree.entries("")
     if shards := [path / name for name in files if is_shard_name(name)]:
+        beside = [*folders] + [name for name in files if is_image(name) or name.endswith(".zip")]
+        if beside:
+            notice(f"{path}: shards are in it, so {_few(beside)} beside them are left out")
         return _find_shards(shards, notice)
     zips = {Path(name).stem.lower(): path / name for name in files if name.lower().endswith(".zip")}
     parts: dict[Split, Callable[[], ImageSource]] = {}
@@ -294,20 +308,27 @@ def _part_folder(tree: Tree, top: str, names: Sequence[str]) -> str:
 
 
 def _open_folder(tree: DiskTree, root: str, *, notice: Notice) -> ImageSource:
-    source = ImageFolder(tree.root, list_classes(tree, root))
-    _tell_ignored(source.ignored, join(tree.name, root) if root else tree.name, notice)
-    return source
+    listing = list_classes(tree, root)
+    _tell_doubts(listing, join(tree.name, root) if root else tree.name, notice)
+    return ImageFolder(tree.root, listing)
 
 
 def _open_zip(tree: ZipTree, root: str, *, notice: Notice) -> ImageSource:
-    source = ImageZip(tree, list_classes(tree, root))
-    _tell_ignored(source.ignored, tree.name, notice)
-    return source
+    listing = list_classes(tree, root)
+    _tell_doubts(listing, tree.name, notice)
+    return ImageZip(tree, listing)
 
 
-def _tell_ignored(count: int, where: str, notice: Notice) -> None:
-    if count:
-        notice(f"{where}: skipped {counted(count, 'file')} outside of the classes")
+def _tell_doubts(listing: ClassListing, where: str, notice: Notice) -> None:
+    if listing.ignored:
+        count, kinds = listing.ignored.total(), by_ending(listing.ignored)
+        notice(f"{where}: skipped {counted(count, 'file')} outside of the classes: {kinds}")
+    alike: defaultdict[str, list[str]] = defaultdict(list)
+    for name in listing.classes:
+        alike[name.casefold()].append(name)
+    for names in alike.values():
+        if len(names) > 1:
+            notice(f"{where}: {' and '.join(names)} differ in case alone and are taken as classes")
 
 
 def is_shard_name(name: str) -> bool:
@@ -336,6 +357,18 @@ def _find_shards(shards: Sequence[Path], notice: Notice) -> _Contents:
             todo=f"Give a glob that takes one of them, for instance '{stems[0]}-*'.",
         )
     return _Contents(whole=partial(_open_shard_set, list(shards), notice))
+
+
+def _open_chosen_shards(paths: Sequence[Path], pattern: str, notice: Notice) -> ImageSource:
+    """Shards that were named one by one or by a glob, which may leave some of a set out.
+
+    A missing shard that the glob would have matched is an error.
+    """
+    for gap in shard_gaps(paths):
+        if wanted := gap.matching(pattern):
+            raise wanted.error
+        notice(f"{gap.folder}: {gap.present} of {gap.total} shards were named and are taken")
+    return ImageShards(paths, notice)
 
 
 def _open_shard_set(paths: Sequence[Path], notice: Notice) -> ImageSource:

@@ -18,7 +18,14 @@ from threading import Event
 from typing import BinaryIO, Literal, cast
 
 from jumar.data.images.image_shards import BACKGROUND, LABELS_FILE, read_class_names
-from jumar.data.images.sources import Notice, Split, check_pair, open_source, splits_of
+from jumar.data.images.sources import (
+    Notice,
+    Split,
+    check_pair,
+    is_registered,
+    open_source,
+    splits_of,
+)
 from jumar.data.records.imagenet_example import example_of_record
 from jumar.data.records.tfrecord import frame
 from jumar.data.samples import CorruptRecord, ImageSource
@@ -94,8 +101,10 @@ def convert_to_tfrecords(
         notice: Is told what a user should know.
 
     Raises:
-        UserError: As `write_tfrecords`, `open_source` and `check_pair`.
+        UserError: The destination lies in the source, or as `write_tfrecords`, `open_source` and
+            `check_pair`.
     """
+    _refuse_own_source(path, destination)
     splits: Sequence[Split] = splits_of(path) or ("train",)
     sources: dict[Split, ImageSource] = {
         split: open_source(path, split, notice=notice) for split in splits
@@ -169,6 +178,22 @@ def _write_parts(
     except OSError as error:
         raise unwritable(destination, error, more="Nothing was left there.") from error
     return summaries
+
+
+def _refuse_own_source(path: str, destination: Path) -> None:
+    """Shards among the images they are made of would be taken in place of them from then on."""
+    if is_registered(path):
+        return
+    source, target = Path(path).expanduser().resolve(), destination.expanduser().resolve()
+    folder = source if source.is_dir() else source.parent
+    # Beside a zip shards are apart; beside the shards of a glob they would be a second set.
+    apart = source.suffix.lower() == ".zip" and source.is_file()
+    if not apart and (target == folder or (source.is_dir() and folder in target.parents)):
+        raise UserError(
+            "the shards would be written into the data they are made of",
+            where=str(destination),
+            todo=f"Choose a folder outside of {folder}, for instance {folder}-shards.",
+        )
 
 
 class _Job:

@@ -17,6 +17,7 @@ at most once into memory, so shards would save nothing; a zip is one file as wel
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,7 +26,15 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from jumar.data.images.class_folders import ClassListing, DiskTree, PackedNames, Tree, join
+from jumar.data.images.class_folders import (
+    ClassListing,
+    DiskTree,
+    PackedNames,
+    Tree,
+    by_ending,
+    ending_of,
+    join,
+)
 from jumar.data.images.image_folder import ImageFolder
 from jumar.data.images.image_zip import ImageZip, ZipTree
 from jumar.data.samples import CorruptRecord, ImageSource, Record
@@ -129,9 +138,17 @@ def open_speech(path: str, part: Part, *, whole: bool = False, notice: Notice) -
         return _speech(top, notice, lambda _: True, divided_by="nothing")
     lists = _read_lists(top)
     if lists:
-        return _speech(
-            top, notice, lambda name: lists.get(name, "training") == part, divided_by="lists"
-        )
+        lost = {name for name, of in lists.items() if of == part}
+
+        def listed(name: str) -> bool:
+            lost.discard(name)
+            return lists.get(name, "training") == part
+
+        speech = _speech(top, notice, listed, divided_by="lists")
+        if lost:
+            few = ", ".join(sorted(lost)[:3]) + (", ..." if len(lost) > 3 else "")
+            notice(f"{top.name}: {len(lost)} clips that {LISTS[part]} names are missing: {few}")
+        return speech
     return _speech(top, notice, lambda name: which_part(name) == part, divided_by="speakers")
 
 
@@ -204,13 +221,14 @@ def _speech(
     words = sorted({name.lower() for name in folders if name.lower() != BACKGROUND_FOLDER})
     paths: list[str] = []
     word_of: list[int] = []
-    ignored = sum(name not in (*LISTS.values(), "LICENSE", "README.md") for name in loose)
+    known = (*LISTS.values(), "LICENSE", "README.md")
+    ignored = Counter(ending_of(name) for name in loose if name not in known)
     for folder in folders:
         if folder.lower() == BACKGROUND_FOLDER:
             continue
         for path in _files_below(tree, join(root, folder)):
             if not _is_clip(path):
-                ignored += 1
+                ignored[ending_of(path)] += 1
             elif belongs(path[len(root) + 1 if root else 0 :]):
                 paths.append(path)
                 word_of.append(words.index(folder.lower()))
@@ -221,7 +239,8 @@ def _speech(
             todo="Expected one folder for each word with WAV files in it.",
         )
     if ignored:
-        notice(f"{place.name}: skipped {counted(ignored, 'file')} outside of the words")
+        count, kinds = ignored.total(), by_ending(ignored)
+        notice(f"{place.name}: skipped {counted(count, 'file')} outside of the words: {kinds}")
     noise_tree, noises = _noise_paths(place, beside)
     clips = _reader(tree, paths if noise_tree is not tree else [*paths, *noises])
     source = (
@@ -264,7 +283,10 @@ def _files_below(tree: Tree, folder: str, depth: int = 0) -> list[str]:
 def _reader(tree: DiskTree | ZipTree, paths: Sequence[str]) -> ImageSource:
     """Undecoded files of a tree by index; the readers of pictures serve for sounds as well."""
     listing = ClassListing(
-        classes=(), paths=PackedNames(paths), labels=np.zeros(len(paths), np.int32), ignored=0
+        classes=(),
+        paths=PackedNames(paths),
+        labels=np.zeros(len(paths), np.int32),
+        ignored=Counter(),
     )
     if isinstance(tree, ZipTree):
         return ImageZip(tree, listing)

@@ -276,6 +276,71 @@ def test_repeats_run_with_successive_seeds_and_give_the_tolerance(case: Case) ->
     assert "n = 3 seeds" in found.table.explanations[0]
 
 
+@pytest.mark.parametrize(
+    ("vary", "changes", "lost"),
+    [
+        ("precision.mode=must_keep_origin_dtype,allow_mix_precision", {}, "force_fp16"),
+        ("optimizer.learning_rate=0.1,0.2", {}, "must_keep.*; .*allow_mix.*; .*force_fp16"),
+        (MODES, {"repeats": 1}, "seed=1"),
+    ],
+)
+def test_a_sweep_that_would_drop_runs_of_another_from_its_table_is_refused(
+    case: Case, vary: str, changes: dict[str, Any], lost: str
+) -> None:
+    case.run(repeats=2)
+    before = {path.name: path.read_bytes() for path in case.directory.glob("*.*") if path.is_file()}
+    with pytest.raises(UserError, match=f"would lose them.*{lost}") as caught:
+        case.run([vary], **{"repeats": 2, **changes})
+    assert "another directory" in caught.value.todo
+    assert case.trainer.names == []
+    after = {path.name: path.read_bytes() for path in case.directory.glob("*.*") if path.is_file()}
+    assert after == before
+
+
+def test_a_value_that_never_ran_may_be_corrected(case: Case) -> None:
+    case.trainer.special["momentum=5"] = lambda _: 2
+    case.run(["optimizer.momentum=0.5,5.0"])
+    found = case.run(["optimizer.momentum=0.5,0.8"])
+    assert [row.num_finished for row in found.table.rows] == [1, 1]
+
+
+@pytest.mark.parametrize("name", ["table.md", "table.csv", "table.json", "report.html"])
+def test_files_of_somebody_else_are_not_overwritten(case: Case, name: str) -> None:
+    case.directory.mkdir()
+    (case.directory / name).write_text("mine")
+    with pytest.raises(UserError, match=f"'{name}' is in it"):
+        case.run()
+    assert [path.read_text() for path in case.directory.iterdir()] == ["mine"]
+
+
+def test_a_sweep_whose_plan_was_deleted_goes_on(case: Case) -> None:
+    case.run()
+    (case.directory / "sweep.json").unlink()
+    assert case.run().table.rows[0].num_finished == 1
+    assert case.trainer.names == []
+
+
+@pytest.mark.parametrize(
+    ("vary", "first", "second"),
+    [
+        (
+            "precision.mode=allow_mix_precision,force_fp16,mixed_float16",
+            "precision.mode=allow_mix_precision",
+            "precision.mode=mixed_float16",
+        ),
+        ("precision.mode=fp16,force_fp16", "precision.mode=fp16", "precision.mode=force_fp16"),
+        ("optimizer.momentum=0.1,1e-1", "optimizer.momentum=0.1", "optimizer.momentum=1e-1"),
+        ("threads.intra_op=1,2,01", "threads.intra_op=1", "threads.intra_op=01"),
+    ],
+)
+def test_one_run_under_two_names_is_refused_and_both_are_named(
+    case: Case, vary: str, first: str, second: str
+) -> None:
+    with pytest.raises(UserError, match=f"'{first}' and '{second}' are the same settings"):
+        case.run([vary])
+    assert not case.directory.exists()
+
+
 def test_repeats_of_a_recipe_without_a_seed_are_refused(case: Case) -> None:
     case.settings = {name: value for name, value in SETTINGS.items() if name != "seed"}
     case.trainer.finish = lambda request, **changes: 0  # type: ignore[method-assign]

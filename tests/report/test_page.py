@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from jumar.errors import UserError
 from jumar.report.content import Chart, Curve, Page, PageTable, Point
 from jumar.report.page import render, save_page
 from tests.report.page_reading import PageReader
@@ -101,6 +102,15 @@ def test_a_page_without_charts_and_tables_is_a_page() -> None:
     read = PageReader(render(Page(title="nothing yet")))
     assert read.texts["h1"] == ["nothing yet"]
     assert "Curves" not in read.texts.get("h2", [])
+
+
+def test_a_page_of_somebody_else_is_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text("<p>mine, not written by jumar</p>")
+    with pytest.raises(UserError, match="jumar has not written") as caught:
+        save_page(page(), path)
+    assert caught.value.where == str(path)
+    assert path.read_text() == "<p>mine, not written by jumar</p>"
 
 
 def test_a_page_is_saved_with_nothing_left_beside_it(tmp_path: Path) -> None:

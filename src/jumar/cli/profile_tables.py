@@ -100,7 +100,7 @@ def head(profile: "Profile") -> list[str]:
     ]
     for gap in profile.missing:
         needed = f" (needed for {', '.join(gap.needed_for)})" if gap.needed_for else ""
-        lines.append(f"missing: {shown(gap.file, 200)}: {shown(gap.what, 200)}{needed}")
+        lines.append(f"missing: {shown(gap.file, 200)}: {shown(gap.what, 300)}{needed}")
     return lines
 
 

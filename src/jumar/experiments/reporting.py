@@ -24,6 +24,9 @@ from jumar.report.page import save_page
 from jumar.report.saving import save_text
 
 PAGE = "report.html"
+_FORMS = {"table.md": to_markdown, "table.csv": to_csv, "table.json": to_json}
+SWEEP_FILES = (*_FORMS, PAGE)
+"""What is written into a sweep directory anew after each run."""
 _MOST_ROWS, _MOST_COLUMNS = 100, 50
 """Of a table of scores: a thousand classes against each other fill 10 MB."""
 
@@ -69,11 +72,10 @@ def save_sweep_report(directory: Path) -> tuple[Table, tuple[Path, ...]]:
     plan = read_plan(directory)
     combinations = combinations_of(plan, directory)
     table = build_table(plan.recipe, combinations, plan.baseline)
-    forms = {"table.md": to_markdown, "table.csv": to_csv, "table.json": to_json}
-    for name, form in forms.items():
+    for name, form in _FORMS.items():
         save_text(directory / name, form(table))
     page = save_page(_page_of_sweep(plan, combinations, table), directory / PAGE)
-    return table, (*(directory / name for name in forms), page)
+    return table, (*(directory / name for name in _FORMS), page)
 
 
 def _page_of_sweep(plan: SweepPlan, combinations: Sequence[Combination], table: Table) -> Page:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from jumar.errors import UserError
-from jumar.experiments.reporting import save_sweep_report
+from jumar.experiments.reporting import SWEEP_FILES, save_sweep_report
 from jumar.experiments.run_reading import Run, flattened, read_run
 from jumar.experiments.sweep_plan import (
     FILE,
@@ -28,6 +28,7 @@ from jumar.experiments.sweep_plan import (
 from jumar.experiments.table import Table, reason_of
 from jumar.experiments.table_forms import to_text
 from jumar.paths import exists, is_file
+from jumar.precision.modes import find_mode
 from jumar.training.run_directory import RunDirectory
 
 
@@ -108,7 +109,7 @@ def run_sweep(
         repeats=repeats,
         first_seed=_seed_of(base, repeats),
     )
-    _refuse_foreign(directory, recipe_name)
+    _refuse_foreign(directory, plan)
     waiting = _waiting(plan, directory, resolve, say)
     with RunDirectory(directory).locked():
         return _run_waiting(_with_earlier_ends(plan, directory), waiting, directory, start, say)
@@ -198,17 +199,43 @@ def _seed_of(settings: Mapping[str, Any], repeats: int) -> int:
     return 0
 
 
-def _refuse_foreign(directory: Path, recipe_name: str) -> None:
-    """Refuse a directory that is something else, before anything is written into it."""
+def _refuse_foreign(directory: Path, plan: SweepPlan) -> None:
+    """Refuse a directory that is something else, before anything is written into it.
+
+    The table is written anew from the plan: runs that only an earlier plan has would be gone from
+    it, and files of the table's names may be anybody's where no run of the plan is there.
+    """
     if exists(directory / "recipe.json"):
         raise UserError(
             f"'{directory}' is the directory of a single run",
             todo="Name another directory for the sweep.",
         )
-    if exists(directory / FILE) and (earlier := read_plan(directory).recipe) != recipe_name:
+    if not exists(directory / FILE):
+        theirs = [name for name in SWEEP_FILES if exists(directory / name)]
+        if theirs and not any(exists(directory / run.name) for run in plan.runs):
+            raise UserError(
+                f"'{theirs[0]}' is in it, which no sweep here has written",
+                where=str(directory),
+                todo="Name another directory for the sweep, or move the file away.",
+            )
+        return
+    earlier = read_plan(directory)
+    if earlier.recipe != plan.recipe:
         raise UserError(
-            f"'{directory}' holds a sweep of the recipe '{earlier}', not of '{recipe_name}'",
+            f"'{directory}' holds a sweep of the recipe '{earlier.recipe}', not of '{plan.recipe}'",
             todo="Name another directory for this sweep.",
+        )
+    planned = {run.name for run in plan.runs}
+    lost = [run.name for run in earlier.runs if run.name not in planned]
+    lost = [name for name in lost if exists(directory / name)]
+    if lost:
+        more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
+        raise UserError(
+            f"it holds a sweep with {len(lost)} runs that this one does not have and whose table "
+            f"would lose them: {'; '.join(lost[:3])}{more}",
+            where=str(directory),
+            todo="Name another directory for this sweep, or add values to --vary and --repeats "
+            "without leaving any out.",
         )
 
 
@@ -219,9 +246,10 @@ def _waiting(
     say: Callable[[str], None],
 ) -> list[PlannedRun]:
     """The runs to start; every run is checked before the first one starts."""
+    resolved = {planned: resolve(planned.assignments) for planned in plan.runs}
+    _refuse_equal(resolved)
     waiting: list[PlannedRun] = []
-    for planned in plan.runs:
-        settings = resolve(planned.assignments)
+    for planned, settings in resolved.items():
         run = read_run(directory / planned.name)
         _refuse_changed(run, plan.recipe, settings)
         if run.state == "finished":
@@ -235,6 +263,25 @@ def _waiting(
         else:
             waiting.append(planned)
     return waiting
+
+
+def _refuse_equal(resolved: Mapping[PlannedRun, Mapping[str, Any]]) -> None:
+    """Refuse two names of one run, such as 0.1 and 1e-1, or a precision mode and its alias.
+
+    They would be trained twice and stand in the table as two combinations that agree.
+    """
+    known: dict[str, PlannedRun] = {}
+    for planned, settings in resolved.items():
+        flat = flattened(settings)
+        if isinstance(mode := flat.get("precision.mode"), str):
+            flat["precision.mode"] = find_mode(mode).name
+        twin = known.setdefault(json.dumps(flat, sort_keys=True), planned)
+        if twin is not planned:
+            raise UserError(
+                f"'{twin.name}' and '{planned.name}' are the same settings under two names",
+                where="--vary",
+                todo="Leave one of them out; --repeats N runs every combination with N seeds.",
+            )
 
 
 def _refuse_changed(run: Run, recipe_name: str, settings: Mapping[str, Any]) -> None:

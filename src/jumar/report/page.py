@@ -1,16 +1,20 @@
 """The page of a run or a sweep: one HTML file that needs nothing else."""
 
+from contextlib import suppress
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined, Template
 
+from jumar.errors import UserError
 from jumar.report.chart import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, colour_and_dash, draw
 from jumar.report.chart import key_letters as key_letters_of
 from jumar.report.content import Page
 from jumar.report.saving import save_text
 
+_SIGNATURE = b"Written by jumar."
+"""In the foot of every page, by which one of ours is told from somebody's own."""
 POINTS_PER_CURVE = 400
 MARKS_PER_CURVE = 40
 _POINTS_PER_PAGE = 24_000
@@ -52,8 +56,15 @@ def save_page(page: Page, path: Path) -> Path:
     """Write the page atomically and return its path.
 
     Raises:
-        UserError: The file cannot be written.
+        UserError: The file cannot be written, or is one that jumar has not written.
     """
+    with suppress(OSError), path.open("rb") as file:
+        if _SIGNATURE not in file.read():
+            raise UserError(
+                "is a file that jumar has not written, and is not overwritten",
+                where=str(path),
+                todo="Rename it, or move it away.",
+            )
     save_text(path, render(page))
     return path
 

@@ -1,6 +1,7 @@
 """Profiles of every producer and release, recognised by their headers, into one `Profile`."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -92,7 +93,7 @@ def _unreadable(profile: Profile) -> UserError:
 
 def _trace(path: Path, shown: str, kind: str) -> Part:
     del kind
-    with read_trace(path) as trace:
+    with read_trace(path, shown) as trace:
         if not trace.events and trace.problem:
             raise BrokenJson(trace.problem)
         return (ascend_trace if ascend_trace.is_ascend(trace) else kineto).part_of(trace, shown)
@@ -133,9 +134,18 @@ def _part(source: Source) -> Part:
     try:
         if not source.kind:
             return _broken(source, "its header is not that of a known table")
-        return reader(source.path, source.shown, source.kind)
+        return _with_emptiness(reader(source.path, source.shown, source.kind))
     except (BrokenJson, OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         return _broken(source, str(error).splitlines()[0] if str(error) else type(error).__name__)
+
+
+def _with_emptiness(part: Part) -> Part:
+    """The part, which says so where a table of it has a header alone."""
+    tables = (part.ops, part.steps, part.host, part.collectives, part.links)
+    known = [table for table in (*tables, *part.statistics.values()) if table is not None]
+    if part.missing or not known or any(table.height for table in known):
+        return part
+    return replace(part, missing=(Missing(file=part.file, what="rows: it has none"),))
 
 
 def _broken(source: Source, what: str) -> Part:

@@ -1,7 +1,7 @@
 """Collectives and links of torch_npu and of the analysis of a cluster; facts about a capture."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,8 +9,8 @@ import polars as pl
 
 from jumar.profiling.profile import COLLECTIVES_SCHEMA, LINKS_SCHEMA
 from jumar.profiling.reading.events import BrokenJson, load_json
-from jumar.profiling.reading.exact import nanoseconds_of
 from jumar.profiling.reading.part import Part
+from jumar.profiling.reading.unreadable import Unreadable
 
 _DEEPEST: Final = 6
 _TIME: Final = "Communication Time Info"
@@ -24,6 +24,7 @@ Path_ = tuple[str, ...]
 
 def read_communication(path: Path, shown: str, kind: str) -> Part:
     """`communication.json`: each collective with how its time is spent."""
+    unreadable = Unreadable(shown)
     times: list[dict[str, Any]] = []
     links: list[dict[str, Any]] = []
     for keys, found in _entries(_tree(path), _TIME, ()):
@@ -34,15 +35,17 @@ def read_communication(path: Path, shown: str, kind: str) -> Part:
         times.append(
             {
                 **where,
-                "start_ns": nanoseconds_of(info.get("Start Timestamp(us)")),
+                "start_ns": _time(info, "Start Timestamp(us)", "us", where["name"], unreadable),
                 **{
-                    f"{name}_ns": nanoseconds_of(info.get(f"{name.title()} Time(ms)"), "ms")
+                    f"{name}_ns": _time(
+                        info, f"{name.title()} Time(ms)", "ms", where["name"], unreadable
+                    )
                     for name in ("elapse", "transit", "wait", "synchronization", "idle")
                 },
             }
         )
         for transport, sent in (transports if isinstance(transports, dict) else {}).items():
-            row = _sent(sent)
+            row = _sent(sent, where["name"], unreadable)
             if row["size_bytes"]:
                 place = {name: where[name] for name in ("rank", "step", "name")}
                 links.append({**place, "transport": transport, **row})
@@ -52,6 +55,7 @@ def read_communication(path: Path, shown: str, kind: str) -> Part:
         producer="torch_npu",
         collectives=pl.DataFrame(times, schema=_schema(COLLECTIVES_SCHEMA), strict=False),
         links=pl.DataFrame(links, schema=_schema(LINKS_SCHEMA), strict=False),
+        missing=unreadable.missing(),
     )
 
 
@@ -60,6 +64,7 @@ def read_matrix(path: Path, shown: str, kind: str) -> Part:
 
     Its names are of groups of ops (`allreduce-top1`, `allreduce-middle`), one op of each.
     """
+    unreadable = Unreadable(shown)
     links: list[dict[str, Any]] = []
     for keys, found in _entries(_tree(path), "Transport Type", ()):
         ends = _LINK.match(keys[-1]) if keys else None
@@ -73,11 +78,12 @@ def read_matrix(path: Path, shown: str, kind: str) -> Part:
                     "transport": str(found.get("Transport Type")),
                     "source": int(ends.group(1)),
                     "destination": int(ends.group(2)),
-                    **_sent(found),
+                    **_sent(found, where["name"], unreadable),
                 }
             )
     table = pl.DataFrame(links, schema=_schema(LINKS_SCHEMA), strict=False)
-    return Part(file=shown, kind=kind, producer="torch_npu", links=table)
+    missing = unreadable.missing()
+    return Part(file=shown, kind=kind, producer="torch_npu", links=table, missing=missing)
 
 
 def read_profiler_info(path: Path, shown: str, kind: str) -> Part:
@@ -160,13 +166,20 @@ def _rank(text: str) -> int | None:
     return int(text) if text.isascii() and len(text) < 9 else None
 
 
-def _sent(found: Any) -> dict[str, Any]:
+def _time(
+    found: Mapping[str, Any], field: str, unit: str, name: str, unreadable: Unreadable
+) -> int | None:
+    """A number of an op in nanoseconds, or a size in MB as bytes; None where there is none."""
+    return unreadable.nanoseconds(found.get(field), unit, lambda: f"op '{name[:60]}', {field}")
+
+
+def _sent(found: Any, name: str, unreadable: Unreadable) -> dict[str, Any]:
     """Size, time and bandwidth of a transfer; a MB here is 1,000,000 bytes."""
     if not isinstance(found, dict):
         return {"size_bytes": None}
     return {
-        "size_bytes": nanoseconds_of(found.get("Transit Size(MB)"), "ms"),
-        "transit_ns": nanoseconds_of(found.get("Transit Time(ms)"), "ms"),
+        "size_bytes": _time(found, "Transit Size(MB)", "ms", name, unreadable),
+        "transit_ns": _time(found, "Transit Time(ms)", "ms", name, unreadable),
         "bandwidth_gb_s": _real(found.get("Bandwidth(GB/s)")),
         "large_packet_ratio": _real(found.get("Large Packet Ratio")),
     }

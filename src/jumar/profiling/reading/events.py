@@ -7,6 +7,7 @@ with a point stay text (`parse_float=str`), so times keep all of their digits.
 import codecs
 import json
 import re
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -111,7 +112,7 @@ class EventReader:
                 self.problem = "it is not JSON"
         except BrokenJson as error:
             self.problem = str(error)
-        except (OSError, EOFError) as error:
+        except (OSError, EOFError, zlib.error) as error:
             self.problem = f"it cannot be unpacked to its end: {error}"
 
     def _array(self) -> Iterator[dict[str, Any]]:

@@ -11,17 +11,16 @@ import polars as pl
 DIGITS: Final = {"ns": 0, "us": 3, "ms": 6, "s": 9}
 """Decimal digits that a unit of time has down to the nanosecond."""
 
+NO_VALUE: Final = ("", "N/A", "NA", "n/a", "-", "null", "None")
+"""What producers write where there is no value."""
+
 _LARGEST: Final = 9_223_372_036_854_775_807
 
 
 def clean(column: pl.Expr) -> pl.Expr:
     """Text without the TAB, blanks and quotes around it; what stands for missing becomes null."""
     bare = column.str.strip_chars(" \t\r\n\"'")
-    return (
-        pl.when(bare.is_in(["", "N/A", "NA", "n/a", "-", "null", "None"]))
-        .then(None)
-        .otherwise(bare)
-    )
+    return pl.when(bare.is_in(NO_VALUE)).then(None).otherwise(bare)
 
 
 def nanoseconds(column: pl.Expr, unit: str) -> pl.Expr:

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import polars as pl
 
-from jumar.profiling.profile import COLLECTIVES_SCHEMA, COMMUNICATION, LINKS_SCHEMA, Missing
+from jumar.profiling.profile import COLLECTIVES_SCHEMA, COMMUNICATION, LINKS_SCHEMA
 from jumar.profiling.reading.events import EventReader
-from jumar.profiling.reading.exact import nanoseconds_of
 from jumar.profiling.reading.files.opening import opened
 from jumar.profiling.reading.part import Part
+from jumar.profiling.reading.unreadable import Unreadable, span_of
 
 _KERNELS: Final = "Communication Kernel"
 _WAIT: Final = "Notify_Wait"
@@ -40,7 +40,8 @@ def read_hccl_trace(path: Path, shown: str, kind: str) -> Part:
         for event in events
         if event.get("name") == "thread_name" and _arguments(event).get("name") == _KERNELS
     }
-    slices = [(event, span) for event in events if (span := _span(event)) is not None]
+    unreadable = Unreadable(shown)
+    slices = [(event, span) for event in events if (span := _span(event, unreadable)) is not None]
     whole = [(event, span) for event, span in slices if _lane(event) in lanes]
     tasks = [(event, span) for event, span in slices if _lane(event) not in lanes]
     tasks.sort(key=lambda pair: pair[1])
@@ -58,7 +59,7 @@ def read_hccl_trace(path: Path, shown: str, kind: str) -> Part:
         times.append({"name": name, **_times(own, span)})
         links += [{"name": name, **link} for link in _links(own)]
     collectives = pl.DataFrame(times, schema=dict(COLLECTIVES_SCHEMA), strict=False)
-    problem = reader.problem or ("" if len(events) < _MOST else "there are too many events")
+    unreadable.end(reader.problem or ("" if len(events) < _MOST else "there are too many events"))
     return Part(
         file=shown,
         # Op rows of a trace lie in several files of one iteration.
@@ -68,7 +69,7 @@ def read_hccl_trace(path: Path, shown: str, kind: str) -> Part:
         ops=_ops(collectives),
         collectives=collectives,
         links=pl.DataFrame(links, schema=dict(LINKS_SCHEMA), strict=False),
-        missing=(Missing(file=shown, what=f"the end: {problem}"),) if problem else (),
+        missing=unreadable.missing(),
     )
 
 
@@ -160,14 +161,12 @@ def _lane(event: Mapping[str, Any]) -> tuple[object, object]:
     return event.get("pid"), event.get("tid")
 
 
-def _span(event: Mapping[str, Any]) -> Span | None:
+def _span(event: Mapping[str, Any], unreadable: Unreadable) -> Span | None:
     """Start and end of a slice."""
     if event.get("ph") != "X":
         return None
-    start, duration = nanoseconds_of(event.get("ts")), nanoseconds_of(event.get("dur"))
-    if start is None or duration is None or duration < 0:
-        return None
-    return start, start + duration
+    span = span_of(event, unreadable)
+    return None if span is None else (span[0], span[0] + span[1])
 
 
 def _arguments(event: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,7 +1,7 @@
 """Databases of torch_npu and msprof, whose times are whole nanoseconds already."""
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Final
@@ -11,9 +11,12 @@ import polars as pl
 
 from jumar.profiling.profile import COMMUNICATION, Missing
 from jumar.profiling.reading.databases.database_tables import Columns, shown_tables
+from jumar.profiling.reading.databases.journals import settled
 from jumar.profiling.reading.events import BrokenJson
+from jumar.profiling.reading.exact import NO_VALUE
 from jumar.profiling.reading.part import Part
 from jumar.profiling.reading.traces.nesting import step_at, with_waits
+from jumar.profiling.reading.unreadable import Unreadable
 
 _MILLION: Final = 1_000_000
 _TASK: Final = (
@@ -42,9 +45,11 @@ _TASK_FACTS: Final = (
 
 def read_database(path: Path, shown: str, kind: str) -> Part:
     """The tables of `ascend_pytorch_profiler_*.db`, `msprof_*.db` or `analysis.db`."""
-    place = f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
     try:
-        with closing(sqlite3.connect(place, uri=True)) as connection:
+        with (
+            settled(path.resolve()) as (whole, mode),
+            closing(sqlite3.connect(f"file:{quote(str(whole))}?{mode}", uri=True)) as connection,
+        ):
             connection.text_factory = _text
             return _Database(connection, shown).part(kind)
     except (sqlite3.Error, OverflowError) as error:
@@ -58,9 +63,11 @@ class _Database:
         self._connection = connection
         self._shown = shown
         self._missing: list[Missing] = []
+        self._unreadable = Unreadable(shown)
         rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         self._tables = {str(name) for (name,) in rows}
         self._texts: dict[int, str] = {}
+        self._counted: set[tuple[str, str]] = set()
 
     def part(self, kind: str) -> Part:
         """All that is in it."""
@@ -93,7 +100,7 @@ class _Database:
             collectives=self._guarded(self._collectives, "collectives"),
             links=self._guarded(self._links, "links"),
             statistics={name: table for name, table in statistics.items() if table.height},
-            missing=tuple(self._missing),
+            missing=(*self._missing, *self._unreadable.missing()),
             rank=int(ranks[0]) if len(ranks) == 1 and 0 <= ranks[0] < 1 << 20 else None,
             chip=str(chip[0])[:80] if len(chip) else "",
         )
@@ -109,6 +116,7 @@ class _Database:
         frames: list[pl.DataFrame] = []
         if wanted:
             rows = self._connection.execute(f'SELECT {selected} FROM "{name}"')  # noqa: S608
+            before = 0
             while batch := rows.fetchmany(100_000):
                 frames.append(
                     pl.DataFrame(
@@ -118,6 +126,9 @@ class _Database:
                         ]
                     )
                 )
+                self._count(name, frames[-1], batch, before)
+                before += len(batch)
+            self._counted.update((name, column) for column in wanted)
         found = (
             pl.concat(frames) if frames else pl.DataFrame(schema={c: columns[c] for c in wanted})
         )
@@ -125,6 +136,18 @@ class _Database:
             pl.col(column) if column in wanted else pl.lit(None, kind).alias(column)
             for column, kind in columns.items()
         )
+
+    def _count(
+        self, name: str, found: pl.DataFrame, batch: Sequence[Sequence[object]], before: int
+    ) -> None:
+        """Count the values of a batch that are there and of another type than their column."""
+        for place, column in enumerate(found.get_columns()):
+            if (name, column.name) not in self._counted:
+                for row in column.is_null().arg_true():
+                    text = batch[row][place]
+                    if text is not None and str(text).strip() not in NO_VALUE:
+                        where = f"table {name}, row {before + row + 1}, column {column.name}"
+                        self._unreadable.number(lambda where=where: where, text)
 
     def _guarded(self, make: Callable[[], pl.DataFrame], what: str) -> pl.DataFrame:
         """A table, or an empty one with the reason in what is missing."""

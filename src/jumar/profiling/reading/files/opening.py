@@ -4,10 +4,12 @@ import codecs
 import csv
 import gzip
 import tempfile
+import zlib
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, cast
 
 HEAD: Final = 256 * 1024
 """Bytes that decide what a file is. Headers of op_summary have some 2 KB."""
@@ -25,16 +27,17 @@ _BOMS: Final = (
 
 
 def head_of(path: Path) -> bytes:
-    """The first bytes, unpacked where the file is gzip; empty where that fails."""
+    """The first bytes, unpacked where the file is gzip; as many as can be unpacked."""
     with path.open("rb") as file:
         start = file.read(HEAD)
     if not start.startswith(GZIP):
         return start
-    try:
-        with gzip.open(path, "rb") as unpacked:
-            return unpacked.read(HEAD)
-    except (OSError, EOFError, ValueError):
-        return b""
+    pieces: list[bytes] = []
+    # A damaged or cut file still has a head, which `read` would not give.
+    with suppress(OSError, EOFError, ValueError, zlib.error), gzip.open(path, "rb") as unpacked:
+        while (missing := HEAD - sum(map(len, pieces))) and (piece := unpacked.read1(missing)):
+            pieces.append(piece)
+    return b"".join(pieces)
 
 
 @contextmanager
@@ -88,19 +91,28 @@ def header_of(text: str) -> list[str]:
 
 
 @contextmanager
-def as_utf8(path: Path) -> Generator[Path, None, None]:
-    """The file itself where it is UTF-8, else a copy in UTF-8 that is gone afterwards."""
+def as_utf8(path: Path) -> Generator[tuple[Path, str], None, None]:
+    """The file itself where it is UTF-8, else a copy in UTF-8 that is gone afterwards.
+
+    Yields:
+        The file, and why a packed one could not be unpacked to its end; empty where it could.
+    """
     head = head_of(path)
     name = encoding_of(head)
     with path.open("rb") as file:
         packed = file.read(2) == GZIP
     if name == "utf-8" and not packed:
-        yield path
+        yield path, ""
         return
+    problem = ""
     decoder = codecs.getincrementaldecoder(name)(errors="replace")
     with tempfile.NamedTemporaryFile("wb", suffix=".csv") as copy, opened(path) as source:
-        while chunk := source.read(1 << 20):
-            copy.write(decoder.decode(chunk).encode("utf-8", "replace"))
+        try:
+            # A packed file that is cut gives what came before the cut in pieces, not in blocks.
+            while chunk := cast("BufferedReader", source).read1(1 << 20):
+                copy.write(decoder.decode(chunk).encode("utf-8", "replace"))
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            problem = f"it cannot be unpacked to its end: {error}"
         copy.write(decoder.decode(b"", final=True).encode("utf-8", "replace"))
         copy.flush()
-        yield Path(copy.name)
+        yield Path(copy.name), problem

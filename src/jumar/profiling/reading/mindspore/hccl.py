@@ -1,6 +1,8 @@
 """MindSpore's costs of collectives, of 2020 to 2022."""
 
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,34 +23,42 @@ def read_hccl(path: Path, shown: str, kind: str) -> Part:
     """
     times: list[dict[str, Any]] = []
     links: list[dict[str, Any]] = []
-    text = read_text(path)
+    text = read_text(path, shown)
     named = ("step_num", "communication_operator_cost")
-    if set(named) <= set(text.columns):
-        for number, costs in text.select(named).iter_rows():
-            step = str(number or "").strip()
-            if step.isascii() and step.isdigit() and len(step) < 18:
-                _take_step(int(step), costs, times, links)
+    if set(named) <= set(text.names):
+        steps = text.number("step_num", lambda column: column.cast(pl.Int64, strict=False))
+        for row, (step, costs) in enumerate(zip(steps, text.frame[named[1]], strict=True)):
+            if step is not None:
+                _take_step(step, costs, times, links, partial(text.lost, row, named[1]))
     return Part(
         file=shown,
         kind=kind,
         producer=PRODUCER,
         collectives=pl.DataFrame(times, schema=dict(COLLECTIVES_SCHEMA), strict=False),
         links=pl.DataFrame(links, schema=dict(LINKS_SCHEMA), strict=False),
+        missing=text.missing(),
     )
 
 
 def _take_step(
-    step: int, costs: Any, times: list[dict[str, Any]], links: list[dict[str, Any]]
+    step: int,
+    costs: Any,
+    times: list[dict[str, Any]],
+    links: list[dict[str, Any]],
+    lost: Callable[[object], None],
 ) -> None:
     try:
         tree = json.loads(costs) if isinstance(costs, str) else {}
     except (ValueError, RecursionError):
+        lost(costs)
         return
     for name, found in (tree if isinstance(tree, dict) else {}).items():
         if not isinstance(found, list) or len(found) < 4:
+            lost(found)
             continue
         transit, wait = nanoseconds_of(found[1], "ms"), nanoseconds_of(found[2], "ms")
         if transit is None or wait is None:
+            lost(found)
             continue
         place = {"step": step, "name": name}
         spent = {"elapse_ns": transit + wait, "transit_ns": transit, "wait_ns": wait}

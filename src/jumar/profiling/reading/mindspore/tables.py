@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ from jumar.profiling.profile import Missing
 from jumar.profiling.reading.exact import clean, nanoseconds
 from jumar.profiling.reading.part import Part
 from jumar.profiling.reading.tables.csv_tables import table
-from jumar.profiling.reading.tables.csv_text import read_text
+from jumar.profiling.reading.tables.csv_text import TextTable, read_text
 
 _TICK_NS: Final = 10
 """A tick of its clock of steps, which counts 100 MHz."""
@@ -33,89 +34,101 @@ _WORDS: Final = {
 
 def read_aicpu(path: Path, shown: str, kind: str) -> Part:
     """`aicpu_intermediate_<device>.csv`: in milliseconds, with its beginning in microseconds."""
-    text = read_text(path)
-    rows = text.select(
-        nanoseconds(_column(text, "run_start"), "us").alias("timestamp_ns"),
+    text = read_text(path, shown)
+    rows = text.frame.select(
+        _times(text, "run_start", "us").alias("timestamp_ns"),
         _column(text, "kernel_type").alias("node"),
-        nanoseconds(_column(text, "execution_time"), "ms").alias("compute_time_ns"),
-        nanoseconds(_column(text, "dispatch_time"), "ms").alias("dispatch_time_ns"),
-        nanoseconds(_column(text, "total_time"), "ms").alias("total_time_ns"),
+        _times(text, "execution_time", "ms").alias("compute_time_ns"),
+        _times(text, "dispatch_time", "ms").alias("dispatch_time_ns"),
+        _times(text, "total_time", "ms").alias("total_time_ns"),
     )
-    return Part(file=shown, kind=kind, producer=PRODUCER, statistics={"aicpu": rows})
+    return _part(text, shown, kind, statistics={"aicpu": rows})
 
 
 def read_op_types(path: Path, shown: str, kind: str) -> Part:
     """`aicore_intermediate_<device>_type.csv`: the total of a step, in milliseconds."""
-    text = read_text(path)
-    count = _column(text, "execution_frequency").cast(pl.Int64, strict=False)
-    total = nanoseconds(_column(text, "execution_time"), "ms")
-    rows = text.select(
+    text = read_text(path, shown)
+    count = _whole(text, "execution_frequency")
+    total = _times(text, "execution_time", "ms")
+    rows = text.frame.select(
         _column(text, "op_type").alias("op_type"),
         pl.lit("AI_CORE").alias("core_type"),
         count.alias("count"),
         total.alias("total_time_ns"),
         (total // count).alias("avg_time_ns"),
-        _column(text, "percent").cast(pl.Float64, strict=False).alias("ratio_percent"),
+        text.number("percent", lambda c: c.cast(pl.Float64, strict=False)).alias("ratio_percent"),
     )
-    return Part(file=shown, kind=kind, producer=PRODUCER, statistics={"op_statistic": rows})
+    return _part(text, shown, kind, statistics={"op_statistic": rows})
 
 
 def read_op_details(path: Path, shown: str, kind: str) -> Part:
     """`aicore_intermediate_<device>_detail.csv`: the time of each op, without a start."""
-    text = read_text(path)
+    text = read_text(path, shown)
     name = _column(text, "full_op_name")
-    ops = text.select(
+    ops = text.frame.select(
         name.alias("name"),
         name.str.extract(r"([A-Za-z0-9_]+?)(?:-op\d+)?$").alias("type"),
         pl.lit("AI_CORE").alias("core"),
-        nanoseconds(_column(text, "execution_time"), "ms").alias("duration_ns"),
+        _times(text, "execution_time", "ms").alias("duration_ns"),
     ).drop_nulls(["name", "duration_ns"])
     gap = Missing(file=shown, what="start times", needed_for=("step split", "timeline"))
-    return Part(file=shown, kind=kind, producer=PRODUCER, device="npu", ops=ops, missing=(gap,))
+    found = _part(text, shown, kind, statistics={})
+    return replace(found, device="npu", ops=ops, missing=(gap, *found.missing))
 
 
 def read_framework(path: Path, shown: str, kind: str) -> Part:
     """`framework_raw_<device>.csv`: stream, task, shapes and types of each op."""
-    text = read_text(path)
-    facts = [_facts(value) for value in text["op_info"].to_list()]
-    rows = text.select(
+    text = read_text(path, shown)
+    facts = [_facts(value) for value in text.frame["op_info"].to_list()]
+    rows = text.frame.select(
         _column(text, "full_op_name").alias("name"),
         _column(text, "stream_id").alias("stream"),
-        _column(text, "task_id").cast(pl.Int64, strict=False).alias("task"),
-        _column(text, "block_dim").cast(pl.Int64, strict=False).alias("block_num"),
+        _whole(text, "task_id").alias("task"),
+        _whole(text, "block_dim").alias("block_num"),
     ).with_columns(
         pl.Series(f"{side}_{what}s", [fact.get((side, key), "") for fact in facts], pl.String)
         for side in ("input", "output")
         for what, key in (("shape", "shape"), ("type", "data_type"), ("format", "format"))
     )
-    return Part(file=shown, kind=kind, producer=PRODUCER, statistics={"framework": rows})
+    return _part(text, shown, kind, statistics={"framework": rows})
 
 
 def read_steps(path: Path, shown: str, kind: str) -> Part:
     """`step_trace_raw_<device>_detail_time.csv`: in ticks; a row of averages ends it."""
-    text = read_text(path)
+    text = read_text(path, shown)
     ticks = {
-        name: _column(text, name).cast(pl.Int64, strict=False)
+        name: _whole(text, name)
         for name in ("step_num", "start_point", "end_point", "iteration_interval")
     }
-    steps = text.select(
+    steps = text.frame.select(
         ticks["step_num"].alias("step"),
         (ticks["start_point"] * _TICK_NS).alias("start_ns"),
         (ticks["end_point"] * _TICK_NS).alias("end_ns"),
         (ticks["iteration_interval"] * _TICK_NS).alias("data_ns"),
     ).filter(pl.col("step") > 0)
-    return Part(
-        file=shown,
-        kind=kind,
-        producer=PRODUCER,
-        steps=steps,
-        statistics={"step_trace": table(text, kind)},
+    return replace(
+        _part(text, shown, kind, statistics={"step_trace": table(text, kind)}), steps=steps
     )
 
 
-def _column(text: pl.DataFrame, name: str) -> pl.Expr:
+def _part(text: TextTable, shown: str, kind: str, statistics: dict[str, pl.DataFrame]) -> Part:
+    """The tables of a file whose columns have all been converted, with what it lacks."""
+    return Part(
+        file=shown, kind=kind, producer=PRODUCER, statistics=statistics, missing=text.missing()
+    )
+
+
+def _column(text: TextTable, name: str) -> pl.Expr:
     """A column that may be missing."""
-    return clean(pl.col(name)) if name in text.columns else pl.lit(None, pl.String)
+    return clean(pl.col(name)) if name in text.names else pl.lit(None, pl.String)
+
+
+def _times(text: TextTable, name: str, unit: str) -> pl.Series:
+    return text.number(name, lambda column: nanoseconds(column, unit))
+
+
+def _whole(text: TextTable, name: str) -> pl.Series:
+    return text.number(name, lambda column: column.cast(pl.Int64, strict=False))
 
 
 def _facts(info: Any) -> dict[tuple[str, str], str]:

@@ -7,13 +7,12 @@ from typing import Any, Final
 
 import polars as pl
 
-from jumar.profiling.profile import Missing
 from jumar.profiling.reading.events import EventReader
-from jumar.profiling.reading.exact import nanoseconds_of
 from jumar.profiling.reading.files.opening import opened
 from jumar.profiling.reading.mindspore.tables import PRODUCER, facts_of
 from jumar.profiling.reading.part import Part
 from jumar.profiling.reading.traces.spilling import Kind, Table, Texts
+from jumar.profiling.reading.unreadable import Unreadable, span_of
 
 _AI_CPU: Final = 9000
 """The process of ops of the AI CPU; those of the AI Core have the number of the device."""
@@ -36,16 +35,16 @@ _OPS: Final[dict[str, Kind]] = {
 
 def read_timeline(path: Path, shown: str, kind: str) -> Part:
     """`ascend_timeline_display_<device>.json`: each op with its start, shapes and types."""
-    rows = Table(_OPS, Texts())
+    rows, unreadable = Table(_OPS, Texts()), Unreadable(shown)
     with closing(rows), opened(path) as file:
         reader = EventReader(file)
         for event in reader:
-            row = _op(event)
+            row = _op(event, unreadable)
             if row is not None:
                 rows.add(row)
                 if rows.full:
                     rows.pack()
-        problem = reader.problem
+        unreadable.end(reader.problem)
         ops = rows.decoded(rows.joined(rows.frames()))
     ops = ops.with_columns(pl.col("device").cast(pl.Int32, strict=False))
     ops = ops.with_columns(
@@ -57,19 +56,21 @@ def read_timeline(path: Path, shown: str, kind: str) -> Part:
         producer=PRODUCER,
         device="npu" if ops.height else None,
         ops=ops if ops.height else None,
-        missing=(Missing(file=shown, what=f"the end: {problem}"),) if problem else (),
+        missing=unreadable.missing(),
     )
 
 
-def _op(event: Mapping[str, Any]) -> tuple[Any, ...] | None:
+def _op(event: Mapping[str, Any], unreadable: Unreadable) -> tuple[Any, ...] | None:
     """A row of the op table out of a slice of the AI Core or of the AI CPU."""
-    start, duration = nanoseconds_of(event.get("ts")), nanoseconds_of(event.get("dur"))
     found = event.get("args")
     facts: Mapping[str, Any] = found if isinstance(found, dict) else {}
     of_cpu = event.get("pid") == _AI_CPU
-    if event.get("ph") != "X" or start is None or duration is None or duration < 0:
+    if event.get("ph") != "X":
         return None
     if not of_cpu and not isinstance(facts.get("fullname"), str):
+        return None
+    span = span_of(event, unreadable)
+    if span is None:
         return None
     device = event.get("pid")
     kind = event.get("name") if of_cpu else facts.get("type")
@@ -80,8 +81,7 @@ def _op(event: Mapping[str, Any]) -> tuple[Any, ...] | None:
         event.get("name") if of_cpu else facts["fullname"],
         kind,
         "AI_CPU" if of_cpu else "AI_CORE",
-        start,
-        duration,
+        *span,
         *(sides.get(key, "") for _, key in _SIDES),
     )
 

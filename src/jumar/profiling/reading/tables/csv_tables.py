@@ -14,7 +14,7 @@ from jumar.profiling.profile import STEPS_SCHEMA
 from jumar.profiling.reading.exact import DIGITS, clean, nanoseconds
 from jumar.profiling.reading.files import headers
 from jumar.profiling.reading.part import Part
-from jumar.profiling.reading.tables.csv_text import read_text
+from jumar.profiling.reading.tables.csv_text import TextTable, read_text
 
 _SIZES: Final = {"b": 1, "byte": 1, "bytes": 1, "kb": 1024, "mb": 1 << 20, "gb": 1 << 30}
 _WHOLE: Final = {
@@ -29,6 +29,8 @@ _WHOLE: Final = {
     "execution_frequency",
     "index",
 }
+_OR_WORDS: Final = {"device_id", "index"}
+"""Numbers in whose place a word is no fault: `host`, or the ranks `(0, 1)` of a stage."""
 _REAL: Final = {"hit_rate", "victim_rate", "variance", "ratio"}
 _BARE_TIMES: Final = {
     "aicpu": (
@@ -63,11 +65,12 @@ def snake(base: str) -> str:
     return re.sub(r"[^0-9a-z]+", "_", base).strip("_") or "column"
 
 
-def table(text: pl.DataFrame, kind: str) -> pl.DataFrame:
+def table(text: TextTable, kind: str) -> pl.DataFrame:
     """A table of text with names, times and sizes in our form."""
     columns: dict[str, pl.Expr] = {}
+    sources: dict[str, str] = {}
     bare_unit, bare = _BARE_TIMES.get(kind, ("us", frozenset[str]()))
-    for name in text.columns:
+    for name in text.names:
         found = headers.column(name)
         plain = snake(found.base)
         value = clean(pl.col(name))
@@ -86,13 +89,23 @@ def table(text: pl.DataFrame, kind: str) -> pl.DataFrame:
         while plain in columns:
             plain += "_"
         columns[plain] = value.alias(plain)
-    return text.select(*columns.values())
+        sources[plain] = name
+    rows = text.frame.select(*columns.values())
+    for plain, name in sources.items():
+        if plain not in _OR_WORDS:
+            text.checked(text.frame[name], rows[plain])
+    return rows
 
 
 def read_statistic(path: Path, shown: str, kind: str) -> Part:
     """A table that is only shown or compared."""
+    text = read_text(path, shown)
+    rows = table(text, kind)
     return Part(
-        file=shown, kind=kind, statistics={_NAMES.get(kind, kind): table(read_text(path), kind)}
+        file=shown,
+        kind=kind,
+        statistics={_NAMES.get(kind, kind): rows},
+        missing=text.missing(),
     )
 
 
@@ -115,8 +128,8 @@ _SPLIT: Final = {
 
 def read_step_times(path: Path, shown: str, kind: str) -> Part:
     """`step_trace_time` of torch_npu, and that of a cluster with a row a rank."""
-    text = read_text(path)
-    names = {headers.column(name).base: name for name in text.columns}
+    text = read_text(path, shown)
+    names = {headers.column(name).base: name for name in text.names}
     columns: list[pl.Expr] = []
     for base, (target, unit) in _SPLIT.items():
         if base in names and target in STEPS_SCHEMA:
@@ -128,22 +141,30 @@ def read_step_times(path: Path, shown: str, kind: str) -> Part:
             )
     if "rank" in names:
         columns.append(clean(pl.col(names["rank"])).cast(pl.Int32, strict=False).alias("rank"))
+    steps = text.frame.select(*columns)
+    for base, (target, _) in _SPLIT.items():
+        if base in names and target in steps.columns:
+            text.checked(text.frame[names[base]], steps[target])
     if kind == "cluster_step_trace_time":
-        text = text.filter(clean(pl.col(names["type"])) == "rank")
-        index = clean(pl.col(names["index"])).cast(pl.Int32, strict=False)
-        columns.append(index.alias("rank"))
+        of_rank = text.frame.select(
+            (clean(pl.col(names["type"])) == "rank").alias("is_rank"),
+            clean(pl.col(names["index"])).cast(pl.Int32, strict=False).alias("rank"),
+        )
+        steps = steps.with_columns(of_rank["rank"]).filter(of_rank["is_rank"])
     return Part(
         file=shown,
         kind=kind,
         producer="jumar" if "rank" in names else "torch_npu",
-        steps=text.select(*columns),
+        steps=steps,
         statistics={"step_trace_time": table(text, kind)},
+        missing=text.missing(),
     )
 
 
 def read_step_trace(path: Path, shown: str, kind: str) -> Part:
     """`step_trace` of graph mode: a row an iteration, with what the data queue cost it."""
-    rows = table(read_text(path), kind)
+    text = read_text(path, shown)
+    rows = table(text, kind)
 
     def column(name: str) -> pl.Expr:
         return pl.col(name) if name in rows.columns else pl.lit(None, pl.Int64)
@@ -155,4 +176,11 @@ def read_step_trace(path: Path, shown: str, kind: str) -> Part:
         end.alias("end_ns"),
         column("data_aug_bound_ns").alias("data_ns"),
     )
-    return Part(file=shown, kind=kind, producer="msprof", steps=steps, statistics={kind: rows})
+    return Part(
+        file=shown,
+        kind=kind,
+        producer="msprof",
+        steps=steps,
+        statistics={kind: rows},
+        missing=text.missing(),
+    )

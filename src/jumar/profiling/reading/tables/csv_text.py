@@ -1,35 +1,123 @@
 """CSV files as tables of text: what is in a field is decided column by column afterwards."""
 
 import warnings
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 
+from jumar.profiling.reading.exact import NO_VALUE, clean
 from jumar.profiling.reading.files.opening import as_utf8
+from jumar.profiling.reading.tables.whole_lines import Lines, whole_lines
+from jumar.profiling.reading.unreadable import Unreadable
+
+
+class CsvText:
+    """The rows of an open CSV file.
+
+    Attributes:
+        names: Those of the header.
+        unreadable: Lines that are left out, and fields without the number that they should hold.
+    """
+
+    def __init__(self, lines: Lines, unreadable: Unreadable) -> None:
+        self._lines = lines
+        self.unreadable = unreadable
+        self.names = _lazy(lines.path, {}).collect_schema().names()
+
+    def columns(
+        self, names: Sequence[str], typed: Callable[[str], pl.DataType | None] = lambda _: None
+    ) -> list[pl.Series]:
+        """Some columns.
+
+        Args:
+            names: Of the columns.
+            typed: What a column is read as by its name, where it is not text: categories, or a
+                float, which is null where the field holds no number.
+        """
+        kinds = {name: kind for name in names if (kind := typed(name)) is not None}
+        reals = [name for name, kind in kinds.items() if kind == pl.Float64]
+        with _one_coding(), _no_row_lost():
+            try:
+                frame = _lazy(self._lines.path, kinds, dict.fromkeys(reals, "N/A"))
+                return frame.select(names).collect(engine="streaming").get_columns()
+            except pl.exceptions.ComputeError:
+                # Something else than a number or N/A is in a column of numbers.
+                kinds = {name: kind for name, kind in kinds.items() if name not in reals}
+                frame = _lazy(self._lines.path, kinds).select(names)
+                columns = frame.collect(engine="streaming").get_columns()
+        return [self._real(column) if column.name in reals else column for column in columns]
+
+    def _real(self, text: pl.Series) -> pl.Series:
+        column = clean(pl.col(text.name)).cast(pl.Float64, strict=False)
+        return self.checked(text, text.to_frame().select(column.alias(text.name)).to_series())
+
+    def checked(self, text: pl.Series, values: pl.Series) -> pl.Series:
+        """The values of a column; those that should be there and are no number are counted."""
+        lost = values.is_null() & text.is_not_null()
+        if not lost.any():
+            return values
+        texts = text.filter(lost).cast(pl.String).unique()
+        odd = texts.filter(~texts.str.strip_chars(" \t\r\n\"'").is_in(NO_VALUE))
+        if len(odd):
+            for row in (lost & text.cast(pl.String).is_in(odd.implode())).arg_true():
+                self.lost(row, text.name, text[row])
+        return values
+
+    def lost(self, row: int, column: str, text: object) -> None:
+        """Count a field that cannot be used."""
+        self.unreadable.number(partial(self._place, row, column), text)
+
+    def _place(self, row: int, column: str) -> str:
+        return f"line {self._lines.number(row)}, column '{column.strip()}'"
 
 
 @contextmanager
-def scanned(
-    path: Path, *, typed: Callable[[str], pl.DataType | None] = lambda _: None
-) -> Generator[pl.LazyFrame, None, None]:
-    """The fields of a CSV file as text, read when the frame is collected.
-
-    Lines of another length than the header are cut or filled: a capture that was killed ends
-    in the middle of a line.
+def scanned(path: Path, shown: str) -> Generator[CsvText, None, None]:
+    """The whole lines of a CSV file; those of another length than the header are left out.
 
     Args:
         path: The file.
-        typed: What columns are read as by their name, where it is not text: a float, which is null
-            where the field holds no number, or categories.
+        shown: What messages call it.
     """
-    with as_utf8(path) as readable:
-        frame = _lazy(readable, {})
-        found = {name: typed(name) for name in frame.collect_schema().names()}
-        kinds = {name: kind for name, kind in found.items() if kind is not None}
-        with _one_coding(), _no_row_lost():
-            yield _lazy(readable, kinds) if kinds else frame
+    unreadable = Unreadable(shown)
+    with as_utf8(path) as (readable, problem), whole_lines(readable, unreadable) as lines:
+        if problem:
+            unreadable.end(problem)
+        yield CsvText(lines, unreadable)
+
+
+class TextTable:
+    """A whole CSV file as text.
+
+    Attributes:
+        frame: Its rows.
+        names: Those of the header.
+        missing: What could not be used, when the columns have been converted.
+        checked: As `CsvText.checked`.
+        lost: As `CsvText.lost`.
+    """
+
+    def __init__(self, text: CsvText) -> None:
+        self.frame = pl.DataFrame(text.columns(text.names))
+        self.names = text.names
+        self.missing = text.unreadable.missing
+        self.checked = text.checked
+        self.lost = text.lost
+
+    def number(self, name: str, convert: Callable[[pl.Expr], pl.Expr]) -> pl.Series:
+        """The numbers of a column, null throughout where the file has no such column.
+
+        Args:
+            name: Of the column.
+            convert: Numbers from cleaned text.
+        """
+        text = pl.Series(name, [None] * self.frame.height, pl.String)
+        text = self.frame[name] if name in self.frame.columns else text
+        values = text.to_frame().select(convert(clean(pl.col(name))).alias(name)).to_series()
+        return self.checked(text, values)
 
 
 @contextmanager
@@ -52,12 +140,14 @@ def _one_coding() -> AbstractContextManager[object]:
     return nullcontext()
 
 
-def _lazy(path: Path, kinds: Mapping[str, pl.DataType]) -> pl.LazyFrame:
+def _lazy(
+    path: Path, kinds: Mapping[str, pl.DataType], nulls: Mapping[str, str] | None = None
+) -> pl.LazyFrame:
     return pl.scan_csv(
         path,
         infer_schema=False,
         schema_overrides=kinds,
-        ignore_errors=bool(kinds),
+        null_values=dict(nulls) if nulls else None,
         truncate_ragged_lines=True,
         encoding="utf8-lossy",
         low_memory=True,
@@ -65,7 +155,7 @@ def _lazy(path: Path, kinds: Mapping[str, pl.DataType]) -> pl.LazyFrame:
     )
 
 
-def read_text(path: Path) -> pl.DataFrame:
+def read_text(path: Path, shown: str) -> TextTable:
     """The whole CSV file as text."""
-    with scanned(path) as frame:
-        return frame.collect()
+    with scanned(path, shown) as text:
+        return TextTable(text)

@@ -12,7 +12,7 @@ from jumar.profiling.reading.exact import DIGITS, clean
 from jumar.profiling.reading.files import headers
 from jumar.profiling.reading.part import Part
 from jumar.profiling.reading.tables.columns import each_once, integers, times
-from jumar.profiling.reading.tables.csv_text import scanned
+from jumar.profiling.reading.tables.csv_text import CsvText, scanned
 
 _TIMES: Final = ("start_ns", "duration_ns", "wait_ns", "launch_ns")
 _PRODUCERS: Final = {"op_summary": "msprof", "kernel_details": "torch_npu"}
@@ -29,26 +29,32 @@ _COLLECTIVE: Final = r"^hcom_[a-zA-Z]"
 
 def read_ops(path: Path, shown: str, kind: str) -> Part:
     """The op rows of a CSV file."""
-    with scanned(path, typed=_read_as) as frame:
-        names = frame.collect_schema().names()
+    with scanned(path, shown) as text:
+        names = text.names
         wanted, counters = _columns(names)
-        chosen = frame.select(*wanted.values(), *counters.values())
         # Held by no name here, so that text is let go as soon as it is converted.
-        ops = _converted(chosen.collect(engine="streaming").get_columns(), wanted, counters)
+        ops = _converted(
+            text.columns([*wanted.values(), *counters.values()], _read_as), text, wanted, counters
+        )
     whole = ops
     if ops["duration_ns"].null_count() or ops["name"].null_count():
         whole = ops.filter(pl.col("duration_ns").is_not_null() & pl.col("name").is_not_null())
     missing = _gaps(whole, shown)
     if whole.height < ops.height:
         lost = ops.height - whole.height
-        missing.append(Missing(file=shown, what=f"{lost} rows without a name or a duration"))
+        missing.append(
+            Missing(
+                file=shown,
+                what=f"{lost} {'row' if lost == 1 else 'rows'} without a name or a duration",
+            )
+        )
     return Part(
         file=shown,
         kind=kind,
         producer="jumar" if "Module" in names else _PRODUCERS[kind],
         device=_kind(whole),
         ops=whole,
-        missing=tuple(missing),
+        missing=(*missing, *text.unreadable.missing()),
     )
 
 
@@ -79,14 +85,19 @@ def _columns(names: list[str]) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _converted(
-    fields: list[pl.Series], wanted: Mapping[str, str], counters: Mapping[str, str]
+    fields: list[pl.Series], text: CsvText, wanted: Mapping[str, str], counters: Mapping[str, str]
 ) -> pl.DataFrame:
     """The op table of the columns of a file; empties the list that holds them."""
     columns = {column.name: column for column in fields}
     fields.clear()
     found: dict[str, pl.Series] = {}
     for target, name in wanted.items():
-        found[target] = _value(columns.pop(name).rechunk(), target, headers.column(name).unit)
+        field = columns.pop(name).rechunk()
+        found[target] = _value(field, target, headers.column(name).unit)
+        if target == "duration_ns":
+            found[target] = found[target].set(found[target] < 0, None)
+        if OPS_SCHEMA[target].is_integer():
+            text.checked(field, found[target])
     found["core"] = _cores(found["name"], found.get("core"))
     rest = {target: columns.pop(name) for target, name in counters.items()}
     return pl.DataFrame([column.alias(name) for name, column in (found | rest).items()])

@@ -25,7 +25,8 @@ _TYPE: Final = r"^(?:.*/)?([A-Za-z][A-Za-z0-9_]*?)(?:-op\d+|_?\d+)?$"
 
 def read_task_time(path: Path, shown: str, kind: str) -> Part:
     """A row a task; those of the queue itself (`EVENT_RECORD`) are in the table alone."""
-    rows = table(read_text(path), kind)
+    text = read_text(path, shown)
+    rows = table(text, kind)
     core = pl.col("kernel_type").str.to_uppercase().replace(_CORES)
     ops = rows.select(
         *(
@@ -52,6 +53,7 @@ def read_task_time(path: Path, shown: str, kind: str) -> Part:
         device="npu" if ops.height else None,
         ops=ops if ops.height else None,
         statistics={"task_time": rows},
+        missing=text.missing(),
     )
 
 

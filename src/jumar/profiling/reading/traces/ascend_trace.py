@@ -51,7 +51,7 @@ def part_of(trace: Trace, shown: str) -> Part:
         steps=steps,
         host=host,
         statistics={name: table for name, table in statistics.items() if table.height},
-        missing=tuple(missing),
+        missing=(*missing, *trace.unreadable.missing()),
     )
 
 

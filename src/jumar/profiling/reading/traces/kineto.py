@@ -77,7 +77,7 @@ def part_of(trace: Trace, shown: str) -> Part:
         ops=ops,
         steps=steps,
         host=host,
-        missing=tuple(missing),
+        missing=(*missing, *trace.unreadable.missing()),
         rank=rank if type(rank) is int and 0 <= rank < 1 << 20 else None,
         chip=_chip(trace.beside.get("deviceProperties")),
     )

@@ -12,6 +12,7 @@ from jumar.profiling.reading.exact import nanoseconds_of
 from jumar.profiling.reading.files.opening import opened
 from jumar.profiling.reading.traces.kineto_types import shapes_and_types
 from jumar.profiling.reading.traces.spilling import Kind, Table, Texts
+from jumar.profiling.reading.unreadable import Unreadable, span_of
 
 MOST_NAMES: Final = 1_000_000
 """Names of processes and threads that are kept."""
@@ -64,12 +65,14 @@ class Trace:
         processes: Names by process.
         threads: Names by process and thread.
         beside: Values beside the events.
+        unreadable: Slices of time without a time, which are left out.
         problem: Why reading stopped early; empty when it did not.
         events: Slices of time that were read.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, shown: str = "") -> None:
         self.texts = Texts()
+        self.unreadable = Unreadable(shown)
         self.calls = Table(_CALLS, self.texts)
         self.python = Table(_CALLS, self.texts)
         self.kernels = Table(_KERNELS, self.texts)
@@ -134,9 +137,10 @@ class Trace:
                 self.clocks.pack()
 
     def _take_slice(self, event: Mapping[str, Any]) -> None:
-        start, duration = nanoseconds_of(event.get("ts")), nanoseconds_of(event.get("dur", 0))
-        if start is None or duration is None or duration < 0:
+        span = span_of(event, self.unreadable, shortest=0)
+        if span is None:
             return
+        start, duration = span
         self.events += 1
         category = event.get("cat")
         arguments = _arguments(event)
@@ -214,14 +218,18 @@ def _arguments(event: Mapping[str, Any]) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def read_trace(path: Path) -> Trace:
+def read_trace(path: Path, shown: str = "") -> Trace:
     """All events of a trace file.
+
+    Args:
+        path: The file.
+        shown: What messages call it.
 
     Returns:
         The trace, a context: its columns are on the disk until it is left.
     """
     with ExitStack() as on_failure, opened(path) as file:
-        trace = on_failure.enter_context(Trace())
+        trace = on_failure.enter_context(Trace(shown or str(path)))
         reader = EventReader(file)
         for event in reader:
             trace.take(event)

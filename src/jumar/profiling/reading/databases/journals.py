@@ -1,0 +1,25 @@
+"""Databases whose writer was killed, with the journal that it left beside them."""
+
+import shutil
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+
+@contextmanager
+def settled(path: Path) -> Generator[tuple[Path, str], None, None]:
+    """The database as it is, or a copy of it with the journal that its writer left beside it.
+
+    Rows that are in the journal alone would be missing without a word, and a transaction that was
+    cut off half there; SQLite would settle that in the user's own file.
+    """
+    journals = [path.with_name(path.name + ending) for ending in ("-wal", "-journal")]
+    journals = [journal for journal in journals if journal.is_file() and journal.stat().st_size]
+    if not journals:
+        yield path, "mode=ro&immutable=1"
+        return
+    with TemporaryDirectory(prefix="jumar-profile-") as folder:
+        for file in (path, *journals):
+            shutil.copyfile(file, Path(folder) / file.name)
+        yield Path(folder) / path.name, "mode=rw"

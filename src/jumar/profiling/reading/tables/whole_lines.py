@@ -1,0 +1,194 @@
+"""The lines of a CSV file that have the fields of its header, found before polars reads them.
+
+Polars fills short lines with nulls and cuts long ones, without a word: of a line that lacks a field
+in its middle every value behind it is another column's, and of one cut in its middle the last value
+is another number.
+"""
+
+import re
+import tempfile
+from array import array
+from collections import deque
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from os import SEEK_END
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from jumar.profiling.reading.unreadable import Unreadable
+
+_COMMA, _BREAK, _QUOTE, _ZERO = b',\n"\0'
+_OTHERS: Final = bytes(byte for byte in range(256) if byte not in (_COMMA, _BREAK, _QUOTE, _ZERO))
+_CHUNK: Final = 1 << 18
+_LAST: Final = 60
+_MOST_JOINED: Final = 1000
+"""Lines of one quoted field; beyond it a quote is a stray one."""
+_FIELD: Final = re.compile(r'("[^"]*(?:""[^"]*)*"(?!")[^,]*|[^,"][^,]*|)(?:,|\Z)', re.DOTALL)
+
+
+class Lines:
+    """Which line of a file each row of a table stands in.
+
+    Args:
+        path: What to read: the file itself, or a copy of its whole lines.
+        numbers: Of the rows, from 1; None where every row is a line.
+    """
+
+    def __init__(self, path: Path, numbers: "array[int] | None" = None) -> None:
+        self.path = path
+        self._numbers = numbers
+
+    def number(self, row: int) -> int:
+        """The line of a row, both the first being the header's and counted from 1 and 0."""
+        return row + 2 if self._numbers is None else self._numbers[row]
+
+
+@contextmanager
+def whole_lines(path: Path, unreadable: Unreadable) -> Generator[Lines, None, None]:
+    """The file itself where all of its lines are whole, else a copy of those that are.
+
+    Args:
+        path: The file, in UTF-8.
+        unreadable: Is told of every line that is left out; empty lines are no loss.
+    """
+    with path.open("rb") as file:
+        expected = len(_fields(file.readline(_CHUNK).decode("utf-8", "replace")) or ())
+    if is_regular(path, expected):
+        _check_end(_tail(path), unreadable)
+        yield Lines(path)
+        return
+    numbers = array("q")
+    with tempfile.NamedTemporaryFile("wb", suffix=".csv") as copy:
+        for number, text in _records(path, unreadable):
+            copy.write(text.encode("utf-8", "surrogateescape"))
+            _check_end(text, unreadable)
+            numbers.append(number)
+        copy.flush()
+        # The first record is the header.
+        yield Lines(Path(copy.name), numbers[1:])
+
+
+def _tail(path: Path) -> str:
+    with path.open("rb") as file:
+        file.seek(max(0, file.seek(0, SEEK_END) - _LAST))
+        return file.read().decode("utf-8", "replace")
+
+
+def _check_end(text: str, unreadable: Unreadable) -> None:
+    """Say so where a last line ends without a break: its last field may be the half of one."""
+    if not text.endswith("\n"):
+        field = text.rpartition(",")[2]
+        unreadable.end(f"the last line has no line break, so its last field may be cut: '{field}'")
+
+
+def is_regular(path: Path, expected: int) -> bool:
+    """Whether every line has `expected` fields, and none a zero byte or a break within quotes."""
+    commas, inside, last = 0, 0, b"\n"
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            kinds = np.frombuffer(chunk.translate(None, _OTHERS), np.uint8)
+            quoted = (np.cumsum(kinds == _QUOTE, dtype=np.uint8) + np.uint8(inside)) & 1
+            breaks = kinds == _BREAK
+            if (kinds == _ZERO).any() or (breaks & (quoted == 1)).any():
+                return False
+            seen = commas + np.cumsum((kinds == _COMMA) & (quoted == 0), dtype=np.int32)
+            ends = seen[breaks]
+            if (np.diff(ends, prepend=0) != expected - 1).any():
+                return False
+            commas = int(seen[-1] - (ends[-1] if len(ends) else 0)) if len(seen) else commas
+            inside = int(quoted[-1]) if len(quoted) else inside
+            last = chunk[-1:]
+    return not inside and (last == b"\n" or commas == expected - 1)
+
+
+def _records(path: Path, unreadable: Unreadable) -> Iterator[tuple[int, str]]:
+    """The header and the whole records behind it, each with the number of its first line."""
+    expected = fewest = 0
+    # No other character than a line feed ends a line for polars.
+    with path.open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+        waiting: deque[tuple[int, str]] = deque()
+        lines = enumerate(file, start=1)
+        while waiting or (waiting := deque(islice(lines, 1))):
+            number, text = waiting.popleft()
+            if not text.strip():
+                continue
+            if not expected:
+                names = _fields(text) or []
+                expected, fewest = len(names), len(_without_empty_end(names))
+                yield number, text
+                continue
+            reason = _fault(text, expected, fewest)
+            if reason == _OPEN:
+                joined = _joined(text, waiting, lines, expected, fewest)
+                text, reason = joined or text, "" if joined else reason
+            if reason:
+                unreadable.line(number, reason)
+            else:
+                yield number, text
+
+
+_OPEN: Final = "ends within quotes"
+
+
+def _joined(
+    text: str,
+    waiting: deque[tuple[int, str]],
+    lines: Iterator[tuple[int, str]],
+    expected: int,
+    fewest: int,
+) -> str:
+    """The record that begins with a line whose quotes are open; empty where there is none.
+
+    A stray quote costs its own line: the lines behind it stay in `waiting`.
+    """
+    for place in range(_MOST_JOINED):
+        if place == len(waiting):
+            waiting.extend(islice(lines, 1))
+        if place == len(waiting):
+            return ""
+        text += waiting[place][1]
+        reason = _fault(text, expected, fewest)
+        if reason != _OPEN:
+            if not reason:
+                for _ in range(place + 1):
+                    waiting.popleft()
+            return "" if reason else text
+    return ""
+
+
+def _fault(text: str, expected: int, fewest: int) -> str:
+    """Why a line is no row; empty for one that is."""
+    if "\0" in text:
+        return "holds zero bytes"
+    fields = _fields(text)
+    if fields is None:
+        return _OPEN
+    if len(fields) < fewest:
+        return f"has {len(fields)} of {expected} fields"
+    if len(_without_empty_end(fields)) > expected:
+        return f"has {len(fields)} fields instead of {expected}"
+    return ""
+
+
+def _without_empty_end(fields: list[str]) -> list[str]:
+    while fields and not fields[-1].strip():
+        fields = fields[:-1]
+    return fields
+
+
+def _fields(text: str) -> list[str] | None:
+    """The fields of a record as they stand in the file; None where a quote is not closed."""
+    text = text.rstrip("\r\n")
+    found: list[str] = []
+    at = 0
+    while True:
+        match = _FIELD.match(text, at)
+        if match is None:
+            return None
+        found.append(match[1])
+        if match.end() == len(text) and not match[0].endswith(","):
+            return found
+        at = match.end()

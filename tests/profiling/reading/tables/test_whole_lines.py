@@ -1,0 +1,216 @@
+"""What cannot be used of a table is left out, counted, and named with its place and text."""
+
+import csv
+import gzip
+import io
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jumar.cli.profile_tables import as_json, head
+from jumar.errors import UserError
+from jumar.profiling import Profile, read
+from jumar.profiling.page.contents import notices
+from jumar.profiling.reading.tables.whole_lines import is_regular
+
+HEADER = (
+    "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),Block Dim,"
+    "Input Shapes,Input Data Types,aic_mac_ratio\n"
+)
+ROW = '50,a,Conv2D,AI_CORE,1736408883704643.212\t,3.5,0,8,"""2,3;4""",FLOAT,0.5\n'
+
+
+def opened(folder: Path, content: str | bytes, name: str = "kernel_details.csv") -> Profile:
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return read(path)
+
+
+def gaps(profile: Profile) -> list[str]:
+    return [gap.what for gap in profile.missing]
+
+
+@pytest.mark.parametrize(
+    ("damaged", "reason"),
+    [
+        (ROW[: ROW.index(",0,8") + 2], "line 3 has 7 of 11 fields"),
+        (ROW[: ROW.index("2,3") + 2], "line 3 ends within quotes"),
+        (ROW.replace(",3.5", ",1,234.5"), "line 3 has 12 fields instead of 11"),
+        (ROW.replace(",0,8", ",8"), "line 3 has 10 of 11 fields"),
+        (ROW.replace("3.5", "3.\0005"), "line 3 holds zero bytes"),
+        ("\0" * 5000, "line 3 holds zero bytes"),
+        (ROW.replace(",a,", ',"a,'), "line 3 has 5 of 11 fields"),
+    ],
+)
+@pytest.mark.parametrize("more", [0, 3])
+def test_a_damaged_line_costs_itself_alone_and_is_named(
+    tmp_path: Path, damaged: str, reason: str, more: int
+) -> None:
+    if more and not damaged.endswith("\n"):
+        damaged += "\n"
+    profile = opened(tmp_path, HEADER + ROW + damaged + ROW * more)
+    assert profile.ops["duration_ns"].to_list() == [3500] * (1 + more)
+    assert gaps(profile) == [f"1 line is left out: {reason}"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "column", "text", "kept"),
+    [
+        (("3.5", '"1,234.5"'), "Duration(us)", "1,234.5", 1),
+        (("3.5", "3.5us"), "Duration(us)", "3.5us", 1),
+        (("3.5", "-3.5"), "Duration(us)", "-3.5", 1),
+        (("3.5", "9" * 30), "Duration(us)", "9" * 30, 1),
+        ((",0,8", ",?,8"), "Wait Time(us)", "?", 2),
+        ((",8,", ",8.5,"), "Block Dim", "8.5", 2),
+        (("0.5\n", "50%\n"), "aic_mac_ratio", "50%", 2),
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "gb18030"])
+def test_a_field_that_is_no_number_is_named_with_line_column_and_text(
+    tmp_path: Path, changed: tuple[str, str], column: str, text: str, kept: int, encoding: str
+) -> None:
+    content = HEADER + ROW.replace(",a,", ",卷积,") + ROW.replace(*changed, 1)
+    profile = opened(tmp_path, content.encode(encoding))
+    assert profile.ops.height == kept
+    assert gaps(profile)[-1] == f"1 number cannot be read: line 3, column '{column}': '{text}'"
+
+
+def test_missing_values_and_blanks_are_no_faults(tmp_path: Path) -> None:
+    rows = [ROW.replace("0.5\n", f"{text}\n") for text in ("N/A", "", " 0.25\t", '"N/A"')]
+    profile = opened(tmp_path, HEADER + "".join(rows) + "\n\r\n" + ROW.replace(",0,8", ",,N/A"))
+    assert profile.missing == ()
+    assert profile.ops["aic_mac_ratio"].to_list() == [None, None, 0.25, None, 0.5]
+
+
+def test_lines_are_those_of_the_file_where_fields_have_breaks_and_lines_are_empty(
+    tmp_path: Path,
+) -> None:
+    broken = ROW.replace('"""2,3;4"""', '"2,3;\n4"')
+    profile = opened(tmp_path, HEADER + "\n" + broken + ROW + ROW.replace("3.5", "x"))
+    assert profile.ops["input_shapes"].to_list() == ["2,3;\n4", "2,3;4"]
+    assert "line 6, column 'Duration(us)': 'x'" in gaps(profile)[-1]
+
+
+def test_faults_are_counted_and_the_first_three_named(tmp_path: Path) -> None:
+    bad = "".join(ROW.replace("3.5", f"x{place}") for place in range(9))
+    profile = opened(tmp_path, HEADER + ROW + bad + "1,2\n" * 5)
+    lines, numbers = gaps(profile)[-2:]
+    assert lines.startswith("5 lines are left out: line 12 has 2 of 11 fields; line 13")
+    assert lines.endswith("; and 2 more")
+    assert numbers.startswith("9 numbers cannot be read: line 3, column 'Duration(us)': 'x0'; ")
+    assert numbers.endswith("; and 6 more")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (HEADER, "rows: it has none"),
+        (HEADER + ROW.replace("3.5", "x"), "line 2, column 'Duration(us)': 'x'"),
+        (HEADER + ROW[:20], "line 2 has 5 of 11 fields"),
+    ],
+)
+def test_a_table_of_which_nothing_remains_is_an_error_that_says_why(
+    tmp_path: Path, content: str, reason: str
+) -> None:
+    with pytest.raises(UserError) as caught:
+        opened(tmp_path, content)
+    assert reason in str(caught.value)
+
+
+def test_a_last_field_without_a_line_break_may_be_cut(tmp_path: Path) -> None:
+    profile = opened(tmp_path, HEADER + ROW + ROW[:-1])
+    assert profile.ops.height == 2
+    assert gaps(profile)[-1].endswith("its last field may be cut: '0.5'")
+
+
+def test_a_packed_table_that_is_cut_gives_what_came_before(tmp_path: Path) -> None:
+    rows = "".join(ROW.replace("643", f"{row * 7919 % 1000:03}") for row in range(20_000))
+    packed = gzip.compress((HEADER + rows).encode())
+    profile = opened(tmp_path, packed[: len(packed) // 2], "kernel_details.csv.gz")
+    assert 5_000 < profile.ops.height < 15_000
+    assert any("cannot be unpacked to its end" in gap for gap in gaps(profile))
+
+
+@pytest.mark.parametrize(
+    ("table", "damaged", "names"),
+    [
+        (
+            "OP Type,Core Type,Count,Total Time(us),Ratio(%)\nA,AI_CORE,1,2,50\n",
+            'B,AI_CORE,x,"1,000",50%\nC,AI',
+            ("Count': 'x'", "Total Time(us)': '1,000'", "Ratio(%)': '50%'", "has 2 of 5 fields"),
+        ),
+        (
+            "Device_id,Step,Computing,Communication,Free\n0,1,2,3,4\n",
+            "0,2,x,3,4\n0,3,1",
+            ("line 3, column 'Computing': 'x'", "has 3 of 5 fields"),
+        ),
+        (
+            "full_op_name,execution_time\na,1.5\n",
+            "b,fast\nc",
+            ("line 3, column 'execution_time': 'fast'", "has 1 of 2 fields"),
+        ),
+        (
+            "step_num,communication_cost,wait_cost,communication_operator_cost\n1,1,1,{}\n",
+            '2,1,1,"{""a"": ["\nx,1,1,{}\n-,1,1,{}\n',
+            ("line 3, column 'communication_operator_cost': '{", "line 4, column 'step_num': 'x'"),
+        ),
+    ],
+)
+def test_every_table_names_what_it_lost(
+    tmp_path: Path, table: str, damaged: str, names: tuple[str, ...]
+) -> None:
+    (tmp_path / "op_summary.csv").write_text(
+        "Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us)\nA,B,CPU,1,2\n"
+    )
+    (tmp_path / "table.csv").write_text(table + damaged)
+    profile = read(tmp_path)
+    said = " ".join(gap.what for gap in profile.missing if gap.file.endswith("table.csv"))
+    for name in names:
+        assert name in said
+
+
+def test_the_terminal_json_and_the_page_show_what_was_lost(tmp_path: Path) -> None:
+    profile = opened(tmp_path, HEADER + ROW + ROW.replace("3.5", "x") + "50,a\n")
+    for said in (
+        "\n".join(head(profile)),
+        str(json.loads(as_json(profile, {}, {}, peak_rates=""))["missing"]),
+        "\n".join(notices(profile)),
+    ):
+        assert "line 4 has 2 of 11 fields" in said
+        assert "line 3, column " in said
+
+
+FIELDS = st.sampled_from(["", "1", "2.5", "a b", "x,y", 'q"q', "l\nl", "N/A"])
+
+
+@given(st.lists(st.lists(FIELDS, min_size=3, max_size=3), max_size=8), st.booleans())
+@settings(deadline=None, max_examples=100)
+def test_what_a_csv_writer_wrote_is_whole(rows: list[list[str]], windows: bool) -> None:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\r\n" if windows else "\n")
+    writer.writerows([["Name", "Duration(us)", "Accelerator Core"], *rows])
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "x.csv"
+        path.write_text(text.getvalue(), newline="")
+        breaks = any("\n" in field for row in rows for field in row)
+        assert is_regular(path, 3) == (not breaks)
+
+
+@given(st.integers(0, 4 * len(ROW)))
+@settings(deadline=None, max_examples=150)
+def test_wherever_a_table_is_cut_no_row_is_made_up(cut: int) -> None:
+    rows = [ROW.replace("3.5", f"{place}.125") for place in range(1, 5)]
+    with TemporaryDirectory() as folder:
+        try:
+            profile = opened(Path(folder), (HEADER + "".join(rows))[: len(HEADER) + cut])
+        except UserError:
+            assert cut < len(rows[0])
+            return
+    kept = profile.ops.height
+    assert profile.ops["duration_ns"].to_list() == [1125, 2125, 3125, 4125][:kept]
+    whole = sum(len(row) for row in rows[:kept])
+    assert bool(profile.missing) == (cut != whole)

@@ -105,9 +105,20 @@ def test_two_ranks_score_as_one_also_where_one_of_them_has_nothing_to_do(
     """296 samples are less than the first rank takes."""
     options = settings(data__eval_batch_size=1000)
     alone = here("evaluate", "run", "--device", "cpu", *options, cwd=tmp_path).out
+    imported = ("--import", "tests.cli.small_recipe")
     torchrun = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "jumar"]
     done = subprocess.run(
-        [sys.executable, "-m", *torchrun, "evaluate", "run", "--device", "cpu", *options],
+        [
+            sys.executable,
+            "-m",
+            *torchrun,
+            "evaluate",
+            "run",
+            *imported,
+            "--device",
+            "cpu",
+            *options,
+        ],
         cwd=tmp_path,
         env={**environment(), "PYTHONPATH": f"{CHECKOUT}:{CHECKOUT / 'src'}"},
         capture_output=True,

@@ -43,7 +43,7 @@ def denoise(
     device
         auto, cpu, cuda, npu, or one of several as in `npu:1`.
     import_
-        Import a module of your own first (those of the run are imported anyway).
+        Import a module of your own first; those that the run was made with must be named again.
     """
     from jumar.recipes.denoising_files import denoise_files
     from jumar.recipes.denoising_work import DenoiseRequest

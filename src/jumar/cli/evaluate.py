@@ -30,7 +30,7 @@ def evaluate(
     skip_corrupt
         Skip up to this many unreadable samples; by default as many as in training.
     import_
-        Import a module of your own first (those of the run are imported anyway).
+        Import a module of your own first; those that the run was made with must be named again.
     """
     from jumar.recipes.scoring import EvaluateRequest, evaluate_run
 

@@ -53,7 +53,7 @@ def generate(
     device
         auto, cpu, cuda, npu, or one of several as in `npu:1`.
     import_
-        Import a module of your own first (those of the run are imported anyway).
+        Import a module of your own first; those that the run was made with must be named again.
     """
     from jumar.recipes.generating import GenerateRequest
     from jumar.recipes.generating import generate as draw

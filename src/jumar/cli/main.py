@@ -16,6 +16,7 @@ from jumar.cli import ctrl_c, last_resort, several_ranks
 from jumar.cli.options import EVERY_OPTION, OPTIONS
 from jumar.errors import EXIT_CODE, UserError
 from jumar.plain_text import print_plain
+from jumar.recipes.own_modules import keep_runs_from_being_imported
 
 app = App(
     name="jumar",
@@ -64,6 +65,7 @@ def run(arguments: Sequence[str] | None = None) -> None:
     system refuses (a path, memory, a full disk) is such an error too; a defect keeps its traceback
     under one line that says what happened, with exit code 1.
     """
+    keep_runs_from_being_imported()
     tokens = list(sys.argv[1:] if arguments is None else arguments)
     with ctrl_c.noting_ctrl_c() as interruptions:
         try:

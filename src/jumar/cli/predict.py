@@ -53,7 +53,7 @@ def predict(
     skip_corrupt
         Skip up to this many unreadable files.
     import_
-        Import a module of your own first (those of the run are imported anyway).
+        Import a module of your own first; those that the run was made with must be named again.
     """
     from jumar.errors import UserError
     from jumar.recipes.predicting import PredictRequest

@@ -3,13 +3,12 @@
 import importlib
 import inspect
 import sys
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
 from jumar.errors import UserError, unknown_name
+from jumar.recipes.own_modules import import_named
 from jumar.recipes.recipe import Recipe
 from jumar.settings import checked
 
@@ -85,36 +84,12 @@ def recipe_text(name: str) -> str:
 def import_modules(names: Sequence[str]) -> None:
     """Import a user's own modules, so that they can register recipes, sources and the like.
 
-    The present directory is searched first, as `python -m` does.
-
     Raises:
         UserError: There is no such module, or it fails while it is imported.
     """
     # Ours first: a recipe that takes a name of ours is then refused where it is registered.
     _load_ours()
-    here = str(Path.cwd())
-    if names and here not in sys.path:
-        sys.path.insert(0, here)
-    for name in names:
-        try:
-            importlib.import_module(name)
-        except ModuleNotFoundError as error:
-            missing = error.name or name
-            raise UserError(
-                f"there is no module '{missing}'",
-                where=f"--import {name}",
-                todo=f"Run where {missing.split('.')[0]}.py is, or set PYTHONPATH; "
-                "write the module's name without .py.",
-            ) from None
-        except UserError:
-            raise
-        except Exception as error:
-            place = traceback.extract_tb(error.__traceback__)[-1]
-            raise UserError(
-                f"the module fails while it is imported: {type(error).__name__}: {error}",
-                where=f"--import {name}",
-                todo=f"It comes from {place.filename}, line {place.lineno}.",
-            ) from error
+    import_named(names)
 
 
 def _load_ours() -> None:

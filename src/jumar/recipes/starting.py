@@ -10,16 +10,16 @@ from jumar.device import (
     set_full_float32,
     set_threads,
 )
-from jumar.errors import UserError
 from jumar.paths import expanded, is_file, is_folder, missing
 from jumar.precision.policy import PrecisionPolicy
 from jumar.recipes.first_stage import with_kept_first_stage
+from jumar.recipes.own_modules import check_named
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import create_recipe, import_modules
 from jumar.settings import from_json
 from jumar.training.distribution import Ranks
 from jumar.training.progress import Console
-from jumar.training.run_directory import RunDirectory, read_json
+from jumar.training.run_directory import RunDirectory, read_json, recorded_recipe
 from jumar.wording import counted
 
 
@@ -30,12 +30,14 @@ def stored_recipe(
 
     Args:
         run: The run.
-        imports: More modules to import first.
+        imports: The modules to import first; those that the run recorded are imported only when
+            they are among these, or were named earlier in this process.
         as_recorded: A second stage names the run that it began with, and not the settings of it
             that it keeps.
 
     Raises:
-        UserError: There is no run, or its recipe cannot be made again.
+        UserError: There is no run, its recipe cannot be made again, or a module that it was made
+            with was not named.
     """
     name, modules, recipe = _recorded(run.read_recipe(), imports, where=str(run.recipe))
     return name, modules, recipe if as_recorded else with_kept_first_stage(recipe, run)
@@ -71,14 +73,12 @@ def open_first_stage(place: str, *, field: str) -> tuple[str, Recipe, RunDirecto
 def _recorded(
     stored: Mapping[str, Any], imports: Sequence[str], *, where: str
 ) -> tuple[str, list[str], Recipe]:
-    try:
-        name, settings = str(stored["recipe"]), stored["settings"]
-        modules = [str(module) for module in stored.get("imports", [])]
-    except KeyError as error:
-        raise UserError(f"lacks the field {error}", where=where) from None
-    modules += [module for module in imports if module not in modules]
-    import_modules(modules)
-    return name, modules, from_json(create_recipe(name), settings, where=where)
+    content = recorded_recipe(stored, where=where)
+    import_modules(imports)
+    check_named(content.imports, where)
+    modules = list(dict.fromkeys([*content.imports, *imports]))
+    recipe = from_json(create_recipe(content.recipe), content.settings, where=where)
+    return content.recipe, modules, recipe
 
 
 def prepare(recipe: Recipe, device: Device) -> None:

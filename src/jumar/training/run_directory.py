@@ -9,6 +9,7 @@ import os
 import shlex
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO, cast
 
@@ -17,6 +18,15 @@ from jumar.paths import exists, is_file, missing, read_text, resolved, unwritabl
 
 _held_here: set[Path] = set()
 """Locks of this process, which the system would grant it once more and then drop both."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedRecipe:
+    """What `recipe.json` says, each of its type; whether the recipe exists is not known yet."""
+
+    recipe: str
+    imports: Sequence[str]
+    settings: Mapping[str, Any]
 
 
 class RunDirectory:
@@ -51,8 +61,14 @@ class RunDirectory:
         Args:
             device: As it was asked for.
             launcher: What comes before `train`, such as `torchrun ... -m jumar`.
+
+        Raises:
+            UserError: Its `recipe.json` is damaged.
         """
         where = [] if device == "auto" else ["--device", device]
+        if self.exists:
+            for module in recorded_recipe(self.read_recipe(), where=str(self.recipe)).imports:
+                where += ["--import", module]
         return shlex.join([*launcher, "train", "--resume", "--run-dir", str(self.path), *where])
 
     def read_recipe(self) -> dict[str, Any]:
@@ -71,20 +87,40 @@ class RunDirectory:
         return read_json(self.recipe)
 
     def read_results(self) -> dict[str, Any] | None:
-        """The content of `results.json`, or None before the first end of the run."""
-        return read_json(self.results) if is_file(self.results) else None
+        """The content of `results.json`, or None before the first end of the run.
+
+        Raises:
+            UserError: It is damaged.
+        """
+        if not exists(self.results):
+            return None
+        results = read_json(self.results, todo="Delete it: `jumar train` writes it anew.")
+        if not isinstance(results.get("metrics", {}), dict):
+            raise UserError("'metrics' is not an object", where=str(self.results))
+        return results
+
+    def headline(self) -> tuple[str, bool] | None:
+        """Name of the metric that decides and whether higher is better, once the run has ended.
+
+        Raises:
+            UserError: `results.json` is damaged.
+        """
+        headline = (self.read_results() or {}).get("headline")
+        if headline is None:
+            return None
+        try:
+            return str(headline["name"]), bool(headline["higher_is_better"])
+        except (KeyError, TypeError, IndexError):
+            raise UserError(
+                "'headline' names no metric", where=str(self.results), todo="Delete this file."
+            ) from None
 
     def read_metrics(self) -> list[dict[str, Any]]:
-        """The records of `metrics.jsonl`; half a last line, as a crash leaves it, is left out."""
+        """The records of `metrics.jsonl`; what is none, as a crash leaves it, is left out."""
         if not is_file(self.metrics):
             return []
-        records: list[dict[str, Any]] = []
-        for line in self.metrics.read_text(encoding="utf-8").splitlines():
-            try:
-                records.append(json.loads(line))
-            except json.JSONDecodeError:
-                continue
-        return records
+        parsed = map(_parse, self.metrics.read_bytes().split(b"\n"))
+        return [record for record in parsed if record is not None]
 
     def cut_metrics(self, step: int) -> None:
         """Drop the records after a step, which a resumed run writes again.
@@ -161,18 +197,48 @@ class RunDirectory:
         )
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def recorded_recipe(data: Mapping[str, Any], *, where: str) -> RecordedRecipe:
+    """Check the content of a `recipe.json`.
+
+    Raises:
+        UserError: A field is missing or of the wrong type, or something among the imports is no
+            module's name, which a message would else hand on to a shell.
+    """
+    for name in ("recipe", "settings"):
+        if name not in data:
+            raise UserError(f"lacks the field '{name}'", where=where)
+    recipe, settings, imports = data["recipe"], data["settings"], data.get("imports", [])
+    if not isinstance(recipe, str):
+        raise UserError(f"'recipe' must be a name, not {recipe!r}", where=where)
+    if not isinstance(settings, dict):
+        raise UserError("'settings' must be an object", where=where)
+    if not isinstance(imports, list):
+        raise UserError("'imports' must be a list", where=where)
+    modules = cast("list[Any]", imports)
+    for module in modules:
+        if not (isinstance(module, str) and all(part.isidentifier() for part in module.split("."))):
+            raise UserError(f"'imports' holds {module!r}, which is no module's name", where=where)
+    return RecordedRecipe(recipe=recipe, imports=modules, settings=cast("dict[str, Any]", settings))
+
+
+def read_json(path: Path, *, todo: str = "") -> dict[str, Any]:
     """A JSON object from a file.
+
+    Args:
+        path: The file.
+        todo: What to do where it cannot be read.
 
     Raises:
         UserError: The file cannot be read or is not a JSON object.
     """
     try:
         data = json.loads(read_text(path))
+    except UserError as error:
+        raise UserError(error.what, where=error.where, todo=todo or error.todo) from error
     except (ValueError, RecursionError) as error:
-        raise UserError(f"cannot be read: {error}", where=str(path)) from None
+        raise UserError(f"cannot be read as JSON: {error}", where=str(path), todo=todo) from None
     if not isinstance(data, dict):
-        raise UserError("is not a JSON object", where=str(path))
+        raise UserError("is not a JSON object", where=str(path), todo=todo)
     return cast("dict[str, Any]", data)
 
 
@@ -241,7 +307,12 @@ def _lines_from_the_end(file: Any, end: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _parse(line: bytes) -> dict[str, Any] | None:
+    """A record, or None for what is none."""
     try:
-        return json.loads(line)
-    except ValueError:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
         return None
+    if not isinstance(record, dict):
+        return None
+    named = cast("dict[str, Any]", record)
+    return named if isinstance(named.get("step", 0), int) else None

@@ -1,0 +1,163 @@
+"""A user's own modules: imported when the user names them, and never out of a run directory.
+
+A run may come from somebody else. Its `recipe.json` names the modules that registered its recipe,
+and the working folder may be the run itself or hold it; without the checks here, opening such a
+run would execute what lies in it.
+"""
+
+import importlib
+import json
+import sys
+import sysconfig
+import traceback
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import jumar
+from jumar.errors import UserError
+
+_named: set[str] = set()
+"""What `--import` named in this process."""
+
+_INSTALLED = tuple(
+    f"{path}/"
+    for path in (
+        *(sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")),
+        Path(jumar.__file__).parent,
+    )
+)
+"""Of Python and of jumar: a virtual environment may lie in a folder that was trained in."""
+
+
+class _OutsideRuns(PathFinder):
+    """Finds modules as Python does, but passes over those that lie below a run directory."""
+
+    @classmethod
+    def find_spec(
+        cls,
+        fullname: str,
+        path: Sequence[str] | None = None,
+        target: ModuleType | None = None,
+    ) -> ModuleSpec | None:
+        """The first module of that name outside of all runs."""
+        places = list(sys.path if path is None else path)
+        while True:
+            spec = super().find_spec(fullname, places, target)
+            # A folder without __init__.py has no origin, and nothing of its own to execute.
+            if spec is None or spec.origin is None or run_around(Path(spec.origin)) is None:
+                return spec
+            levels = 0 if spec.submodule_search_locations is None else 1
+            hidden = Path(spec.origin).parents[levels].resolve()
+            left = [place for place in places if Path(place).resolve() != hidden]
+            if len(left) == len(places):
+                return None
+            places = left
+
+
+def keep_runs_from_being_imported() -> None:
+    """Let no module below a run directory be importable in this process, whatever the path.
+
+    This holds for imports in any code and for processes forked from this one.
+    """
+    finders: list[Any] = sys.meta_path
+    if PathFinder in finders:
+        # In its place and not before it: what is passed over must not be found by the next one.
+        finders[finders.index(PathFinder)] = _OutsideRuns
+
+
+def run_around(path: Path) -> Path | None:
+    """The run directory in which a file lies, also by way of symbolic links; None for no run."""
+    if str(path).startswith(_INSTALLED):
+        return None
+    for place in (path.absolute(), path.resolve()):
+        for folder in place.parents:
+            if _is_run(folder):
+                return folder
+    return None
+
+
+def import_named(names: Sequence[str]) -> None:
+    """Import the modules that the user named with `--import`.
+
+    The present folder is searched first, as `python -m` does.
+
+    Raises:
+        UserError: There is no such module outside of run directories, or it fails while it is
+            imported.
+    """
+    keep_runs_from_being_imported()
+    here = str(Path.cwd())
+    if names and here not in sys.path:
+        sys.path.insert(0, here)
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            raise _not_found(error.name or name, f"--import {name}") from None
+        except UserError:
+            raise
+        except Exception as error:
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            raise UserError(
+                f"the module fails while it is imported: {type(error).__name__}: {error}",
+                where=f"--import {name}",
+                todo=f"It comes from {place.filename}, line {place.lineno}.",
+            ) from error
+        _named.add(name)
+
+
+def check_named(modules: Sequence[str], where: str) -> None:
+    """Check that the user named each module that a run was made with.
+
+    Args:
+        modules: As the run recorded them.
+        where: The file that names them.
+
+    Raises:
+        UserError: One was not named in this process, so it was not imported either.
+    """
+    missing = [module for module in modules if module not in _named]
+    if missing:
+        several = len(missing) > 1
+        raise UserError(
+            f"the run needs the {'modules' if several else 'module'} {', '.join(missing)}, and "
+            f"{'modules that runs name' if several else 'a module that a run names'} "
+            "could execute anything",
+            where=where,
+            todo=f"If you trust {'them' if several else 'it'}, add to the command: "
+            f"{' '.join(f'--import {module}' for module in missing)}",
+        )
+
+
+def _not_found(missing: str, where: str) -> UserError:
+    for place in sys.path:
+        module = Path(place, *missing.split("."))
+        for file in (module.with_name(f"{module.name}.py"), module / "__init__.py"):
+            run = run_around(file) if file.is_file() else None
+            if run is not None:
+                return UserError(
+                    f"'{file}' lies in the run directory '{run}', from which nothing is imported",
+                    where=where,
+                    todo="Read it; if you trust it, copy it to a folder outside of the run.",
+                )
+    return UserError(
+        f"there is no module '{missing}'",
+        where=where,
+        todo=f"Run where {missing.split('.')[0]}.py is, or set PYTHONPATH; "
+        "write the module's name without .py.",
+    )
+
+
+def _is_run(folder: Path) -> bool:
+    """Whether a folder has the `recipe.json` of a run; other programs have files of that name."""
+    file = folder / "recipe.json"
+    try:
+        if not file.is_file():
+            return False
+        recipe = json.loads(file.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return True
+    return isinstance(recipe, dict) and "recipe" in recipe and "settings" in recipe

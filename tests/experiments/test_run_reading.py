@@ -49,7 +49,7 @@ def test_a_damaged_line_in_the_midst_is_a_fault_and_the_others_count(tmp_path: P
     lines.insert(5, "[1, 2]")
     run = read_run(write_run(tmp_path / "run", lines=lines))
     assert len(run.train) == 10
-    assert run.faults == ("2 damaged lines in metrics.jsonl",)
+    assert run.faults == ("2 damaged lines in metrics.jsonl (the first is line 3)",)
 
 
 @pytest.mark.parametrize("spelled", ["null", "NaN", "Infinity", "-Infinity", "1e999"])

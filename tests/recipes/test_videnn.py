@@ -15,7 +15,8 @@ from jumar.recipes.scoring import EvaluateRequest, evaluate_run
 from jumar.recipes.trained import TrainedRequest, open_trained
 from jumar.recipes.videnn import TemporalRecipe
 from jumar.settings import override
-from jumar.training.checkpoint import list_checkpoints, load_weights
+from jumar.training.checkpoint import load_weights
+from jumar.training.kept_checkpoints import list_checkpoints
 from jumar.training.run_directory import RunDirectory
 from tests.recipes.small_data import write_frames, write_pictures
 

@@ -18,7 +18,7 @@ from jumar.recipes.registry import create_recipe
 from jumar.recipes.trained import TrainedRequest, open_trained
 from jumar.settings import override, to_json
 from jumar.tasks.code_prior import CodePriorTask
-from jumar.training.checkpoint import list_checkpoints
+from jumar.training.kept_checkpoints import list_checkpoints
 from jumar.training.schedules import learning_rate
 from jumar.training.trainer import Trainer
 from tests.cli.in_process import here

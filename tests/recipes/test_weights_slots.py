@@ -13,7 +13,8 @@ from jumar.recipes.registry import create_recipe
 from jumar.recipes.weights_exchange import network_of
 from jumar.recipes.weights_export import place_slots, place_weights
 from jumar.settings import override
-from jumar.training.checkpoint import find_checkpoint, load_state
+from jumar.training.checkpoint import load_state
+from jumar.training.kept_checkpoints import find_checkpoint
 from jumar.training.optimizers import OptimizerSettings, create_optimizer
 from jumar.training.slots import load_slots, names_by_group
 from jumar.weights.bundle_writer import write_bundle

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from jumar.training.checkpoint import list_checkpoints, load_weights
+from jumar.training.checkpoint import load_weights
+from jumar.training.kept_checkpoints import list_checkpoints
 from tests.cli.command_line import SMALL, environment, jumar
 
 CHECKOUT = Path(__file__).resolve().parents[2]

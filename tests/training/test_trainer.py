@@ -8,8 +8,9 @@ import torch
 from PIL import Image
 
 from jumar.precision.settings import LossScaleSettings, PrecisionSettings
-from jumar.training.checkpoint import list_checkpoints, load_state, load_weights
+from jumar.training.checkpoint import load_state, load_weights
 from jumar.training.distribution import Ranks
+from jumar.training.kept_checkpoints import list_checkpoints
 from jumar.training.optimizers import OptimizerSettings
 from jumar.training.schedules import ScheduleSettings
 from jumar.training.settings import CheckpointSettings, Plan, TrainingSettings

@@ -331,25 +331,27 @@ def _scores(record: Mapping[str, Any]) -> dict[str, float | None]:
 
 def _records(path: Path, faults: list[str]) -> Iterator[dict[str, Any]]:
     """The records of a file of JSON lines; half a last line is what a kill leaves, no fault."""
-    damaged = 0
+    damaged: list[int] = []
     try:
         with path.open("rb") as file:
-            for line in file:
+            for number, line in enumerate(file, start=1):
                 try:
                     record = json.loads(line)
                 except (ValueError, RecursionError):
-                    damaged += line.endswith(b"\n")
+                    damaged += [number] if line.endswith(b"\n") else []
                     continue
                 if isinstance(record, dict):
                     yield cast("dict[str, Any]", record)
                 else:
-                    damaged += 1
+                    damaged.append(number)
     except FileNotFoundError:
         return
     except OSError as error:
         faults.append(f"{path.name} cannot be read: {error.strerror}")
     if damaged:
-        faults.append(f"{counted(damaged, 'damaged line')} in {path.name}")
+        first = "line" if len(damaged) == 1 else "the first is line"
+        lines = counted(len(damaged), "damaged line")
+        faults.append(f"{lines} in {path.name} ({first} {damaged[0]})")
 
 
 def _section(data: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from jumar.recipes.registry import create_recipe, import_modules
 from jumar.recipes.starting import policy_in_force, prepare, say_first_line, stored_recipe
 from jumar.settings import override, to_json
 from jumar.tasks.task import Task
-from jumar.training.checkpoint import Checkpoint, list_checkpoints
+from jumar.training.checkpoint import Checkpoint
 from jumar.training.distribution import (
     Ranks,
     announced_ranks,
@@ -23,6 +23,7 @@ from jumar.training.distribution import (
     share_text,
     wait_for_ranks,
 )
+from jumar.training.kept_checkpoints import newest_checkpoint, say_damaged
 from jumar.training.profiling.capture import (
     Capture,
     CapturePlan,
@@ -151,14 +152,13 @@ def _chosen(request: ProfileRequest, ranks: Ranks) -> _Chosen:
     if RunDirectory(place).exists:
         source = RunDirectory(place)
         name, imports, stored = stored_recipe(source, request.imports)
-        checkpoints = list_checkpoints(source.checkpoints)
         run = source if request.run_dir is None else RunDirectory(request.run_dir)
         return _Chosen(
             run=run,
             recipe=override(stored, request.assignments),
             name=name,
             imports=imports,
-            checkpoint=checkpoints[-1] if checkpoints else None,
+            checkpoint=newest_checkpoint(source.checkpoints, say_damaged),
             begins_run=not run.exists,
         )
     if is_folder(place):

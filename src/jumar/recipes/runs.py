@@ -27,11 +27,6 @@ from jumar.recipes.starting import (
 )
 from jumar.settings import override, to_json
 from jumar.tasks.task import Task
-from jumar.training.checkpoint import (
-    Checkpoint,
-    list_checkpoints,
-    remove_leftovers,
-)
 from jumar.training.distribution import (
     Ranks,
     announced_ranks,
@@ -40,6 +35,7 @@ from jumar.training.distribution import (
     share_text,
     wait_for_ranks,
 )
+from jumar.training.kept_checkpoints import newest_checkpoint, remove_leftovers, set_aside_newer
 from jumar.training.profiling.capture import Capture, CaptureSettings
 from jumar.training.progress import Console
 from jumar.training.results import Outcome
@@ -48,7 +44,6 @@ from jumar.training.settings import Plan
 from jumar.training.signals import StopRequest, listening
 from jumar.training.trainer import Trainer
 from jumar.training.transfer import transfer_weights
-from jumar.wording import counted
 
 CHANGEABLE = (
     "training.duration",
@@ -217,8 +212,8 @@ def _train_plan(session: _Session, plan: Plan, policy: PrecisionPolicy) -> int:
     say_first_line(
         console, run, plan_batch=plan.batch_size, device=session.device, ranks=ranks, policy=policy
     )
+    checkpoint = newest_checkpoint(run.checkpoints, console.line)
     task = with_kept_first_stage(session.recipe, run).build_task(console.line)
-    checkpoint = _last_checkpoint(run)
     if checkpoint is None and plan.transfer.start_from:
         for line in transfer_weights(task.model, plan.transfer).lines():
             console.line(line)
@@ -233,6 +228,9 @@ def _train_plan(session: _Session, plan: Plan, policy: PrecisionPolicy) -> int:
 
     def begin() -> None:
         if ranks.is_first:
+            if checkpoint is not None:
+                for place in set_aside_newer(run.checkpoints, checkpoint):
+                    console.line(f"set aside: {place}")
             write_json(run.recipe, recorded)
             if checkpoint is None or not is_file(run.first_stage):
                 keep_first_stage(session.recipe, run)
@@ -298,18 +296,15 @@ def _finished(run: RunDirectory, recipe: Recipe) -> str | None:
     results = run.read_results()
     if results is None or results.get("state") != "finished":
         return None
-    before = RunDirectory(run.path).read_recipe()["settings"]["training"]["duration"]
-    if before != recipe.training.duration:
+    if stored_recipe(run, as_recorded=True)[2].training.duration != recipe.training.duration:
         return None
     scores = ", ".join(
-        f"{key} {value:.3f}" for key, value in results["metrics"].items() if value is not None
+        f"{key} {value:.3f}"
+        for key, value in results.get("metrics", {}).items()
+        if isinstance(value, (int, float))
     )
-    return f"'{run}' is finished: {counted(results['steps'], 'step')}; {scores or 'not evaluated'}"
-
-
-def _last_checkpoint(run: RunDirectory) -> Checkpoint | None:
-    checkpoints = list_checkpoints(run.checkpoints)
-    return checkpoints[-1] if checkpoints else None
+    steps = results.get("steps")
+    return f"'{run}' is finished: {steps} steps; {scores or 'not evaluated'}"
 
 
 def _say_end(console: Console, run: RunDirectory, outcome: Outcome, *, dry_run: bool) -> None:

@@ -19,12 +19,7 @@ from jumar.recipes.starting import (
 )
 from jumar.settings import override
 from jumar.tasks.task import Task
-from jumar.training.checkpoint import (
-    Checkpoint,
-    find_checkpoint,
-    list_checkpoints,
-    note_metrics,
-)
+from jumar.training.checkpoint import Checkpoint, note_metrics
 from jumar.training.distribution import (
     Ranks,
     announced_ranks,
@@ -33,6 +28,7 @@ from jumar.training.distribution import (
     gather_texts,
 )
 from jumar.training.evaluation import Interrupted, Scores, evaluate, score_table, table_text
+from jumar.training.kept_checkpoints import find_checkpoint, intact_checkpoints
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory
 from jumar.training.settings import Plan
@@ -93,9 +89,9 @@ def evaluate_run(request: EvaluateRequest) -> int:
         task = recipe.build_task(console.line)
         headline = (task.headline.name, task.headline.higher_is_better)
         chosen = (
-            list_checkpoints(run.checkpoints)
+            intact_checkpoints(run.checkpoints, console.line)
             if request.which == "all"
-            else [find_checkpoint(run.checkpoints, request.which, headline)]
+            else [find_checkpoint(run.checkpoints, request.which, headline, console.line)]
         )
         if not chosen:
             raise UserError(f"there is no checkpoint in '{run.checkpoints}'")

@@ -14,7 +14,8 @@ from jumar.precision.policy import PrecisionPolicy
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.starting import policy_in_force, prepare, stored_recipe
 from jumar.settings import override
-from jumar.training.checkpoint import Checkpoint, find_checkpoint, load_weights
+from jumar.training.checkpoint import Checkpoint, load_weights
+from jumar.training.kept_checkpoints import find_checkpoint
 from jumar.training.run_directory import RunDirectory
 from jumar.training.state import load_exactly
 
@@ -64,11 +65,7 @@ def open_trained(request: TrainedRequest) -> Trained:
     run = RunDirectory(request.run_dir)
     name, _, recipe = stored_recipe(run, request.imports)
     recipe = override(recipe, request.assignments)
-    headline = None
-    results = run.read_results()
-    if results is not None and "headline" in results:
-        headline = (results["headline"]["name"], results["headline"]["higher_is_better"])
-    checkpoint = find_checkpoint(run.checkpoints, request.which, headline)
+    checkpoint = find_checkpoint(run.checkpoints, request.which, run.headline())
     device = open_device(request.device)
     prepare(recipe, device)
     ema = request.use_ema and checkpoint.has_ema

@@ -48,7 +48,8 @@ from jumar.recipes.starting import open_first_stage
 from jumar.settings import setting
 from jumar.tasks.denoising import Denoiser, DenoisingTask, Loss, Rounding
 from jumar.tasks.task import Task
-from jumar.training.checkpoint import find_checkpoint, load_weights
+from jumar.training.checkpoint import load_weights
+from jumar.training.kept_checkpoints import find_checkpoint
 from jumar.training.optimizers import OptimizerSettings
 from jumar.training.schedules import ScheduleSettings
 from jumar.training.settings import CheckpointSettings, TrainingSettings
@@ -229,8 +230,7 @@ class TemporalRecipe(DenoisingRecipe):
             )
         if run is None:
             return "as the run has it"
-        results = run.read_results()
-        scored = results is not None and "headline" in results
+        scored = run.headline() is not None
         checkpoint = find_checkpoint(
             run.checkpoints, "best" if scored else "last", ("psnr", True) if scored else None
         )

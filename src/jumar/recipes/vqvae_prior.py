@@ -43,7 +43,8 @@ from jumar.recipes.vqvae import VQVAERecipe, open_picture_sets
 from jumar.settings import setting
 from jumar.tasks.code_prior import CodePriorTask
 from jumar.tasks.task import Task
-from jumar.training.checkpoint import find_checkpoint, list_checkpoints, load_weights
+from jumar.training.checkpoint import load_weights
+from jumar.training.kept_checkpoints import find_checkpoint, list_checkpoints
 from jumar.training.optimizers import OptimizerSettings
 from jumar.training.run_directory import RunDirectory
 from jumar.training.schedules import ScheduleSettings
@@ -217,11 +218,7 @@ class _CodeArtist(Artist):
 
 
 def _load_first_stage(model: CodePrior, run: RunDirectory, which: str) -> None:
-    headline = None
-    results = run.read_results()
-    if results is not None and "headline" in results:
-        headline = (results["headline"]["name"], results["headline"]["higher_is_better"])
-    checkpoint = find_checkpoint(run.checkpoints, which, headline)
+    checkpoint = find_checkpoint(run.checkpoints, which, run.headline())
     path = checkpoint.model_file(ema=checkpoint.has_ema)
     load_exactly(model.vqvae, load_weights(path), str(path))
 

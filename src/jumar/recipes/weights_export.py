@@ -16,7 +16,13 @@ from jumar.recipes.registry import import_modules
 from jumar.recipes.starting import stored_recipe
 from jumar.recipes.weights_exchange import Network, Weights, network_named, network_of
 from jumar.settings import override
-from jumar.training.checkpoint import Checkpoint, find_checkpoint, load_state, load_weights
+from jumar.training.checkpoint import (
+    Checkpoint,
+    check_weights_file,
+    load_state,
+    load_weights,
+)
+from jumar.training.kept_checkpoints import find_checkpoint
 from jumar.training.run_directory import RunDirectory
 from jumar.training.slots import stored_powers, stored_slots
 from jumar.weights.bundle_writer import write_bundle
@@ -183,13 +189,7 @@ def _of_run(request: ExportRequest) -> tuple[Network, Weights | None, Checkpoint
     if request.recipe not in (None, name):
         raise UserError(f"'{run}' holds a run of '{name}'", where="--recipe")
     recipe: Recipe = override(recipe, request.assignments)
-    results = run.read_results() or {}
-    headline = results.get("headline")
-    checkpoint = find_checkpoint(
-        run.checkpoints,
-        request.which,
-        (headline["name"], headline["higher_is_better"]) if headline else None,
-    )
+    checkpoint = find_checkpoint(run.checkpoints, request.which, run.headline())
     path = checkpoint.model_file(ema=False)
     weights = load_weights(path)
     recipe = recipe.as_trained({key: value.shape for key, value in weights.items()})
@@ -208,6 +208,7 @@ def _of_file(request: ExportRequest) -> tuple[Network, Path]:
             where=str(request.source),
             todo="Add --recipe NAME and --out PREFIX.",
         )
+    check_weights_file(request.source)
     file = SafetensorsFile(request.source)
     entries = {name: file.entry(name) for name in file.names()}
     network = network_named(request.recipe, request.assignments, entries)

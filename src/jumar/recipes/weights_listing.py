@@ -7,7 +7,8 @@ from pathlib import Path
 from jumar.errors import UserError
 from jumar.paths import exists, is_file, is_folder, missing, unreadable
 from jumar.plain_text import plain_text
-from jumar.training.checkpoint import MODEL, find_checkpoint
+from jumar.training.checkpoint import MODEL, check_weights_file
+from jumar.training.kept_checkpoints import find_checkpoint
 from jumar.training.run_directory import RunDirectory
 from jumar.weights.tensor_bundle import TensorBundle
 from jumar.weights.tensor_files import TensorFile, open_tensors
@@ -90,6 +91,7 @@ def _open(path: Path) -> tuple[TensorFile, str]:
         path = find_checkpoint(run.checkpoints, "last").model_file(ema=False)
     elif is_file(path / MODEL):
         path = path / MODEL
+        check_weights_file(path)
     elif not exists(path) and not is_folder(path.parent):
         raise missing(path)
     return open_tensors(path), str(path)

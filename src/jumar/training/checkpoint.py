@@ -2,26 +2,34 @@
 
 A checkpoint is a directory `step-00000120`. It is written under another name, flushed to the
 disk and renamed, so a `kill -9` at any moment leaves the earlier checkpoints as they were and at
-most one directory whose name begins with a dot, which the next start removes. Nothing points at
-the newest or best checkpoint: both are read from what is there, so no pointer can be stale.
+most one directory whose name begins with a dot, which the next start removes. `checkpoint.json`
+holds size and SHA-256 of the other files and of itself.
 """
 
 import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from jumar.errors import UserError
-from jumar.paths import is_file, is_folder
-from jumar.training.run_directory import read_json, write_json
+from jumar.paths import is_file
+from jumar.training.checkpoint_files import (
+    DamagedError,
+    FileMark,
+    Marking,
+    check_file,
+    is_intact,
+    sealed,
+)
+from jumar.training.run_directory import finite, read_json, write_json
 
 MODEL = "model.safetensors"
 EMA = "ema.safetensors"
@@ -44,7 +52,9 @@ class Checkpoint:
         epoch: Finished epochs, with fraction.
         time: When it was written, in UTC.
         metrics: The scores of its weights, once evaluated.
-        has_ema: Whether averaged weights are there.
+        has_ema: Whether it was written with averaged weights.
+        batch: What fixes the order of samples.
+        marks: Size and SHA-256 of the files; empty where an earlier version wrote it.
     """
 
     path: Path
@@ -54,10 +64,24 @@ class Checkpoint:
     metrics: Mapping[str, float]
     has_ema: bool
     batch: Mapping[str, int]
+    marks: Mapping[str, FileMark] = field(default_factory=dict[str, FileMark])
 
     def model_file(self, *, ema: bool) -> Path:
         """The weights; the averaged ones where asked for and there."""
         return self.path / (EMA if ema and self.has_ema else MODEL)
+
+    def check(self, *, with_state: bool) -> None:
+        """Check that the files are as they were written.
+
+        Args:
+            with_state: Also what only a run that goes on needs.
+
+        Raises:
+            DamagedError: One is missing or damaged.
+        """
+        names = [MODEL, *([EMA] if self.has_ema else []), *([STATE] if with_state else [])]
+        for name in names:
+            check_file(self.path / name, self.marks.get(name))
 
 
 def write_checkpoint(
@@ -89,18 +113,24 @@ def write_checkpoint(
     beside = directory / f".step-{step:08d}.{os.getpid()}"
     try:
         beside.mkdir(parents=True, exist_ok=True)
-        save_file(_storable(model), beside / MODEL)
-        if ema is not None:
-            save_file(_storable(ema), beside / EMA)
-        torch.save(dict(state), beside / STATE)
+        with Marking() as marking:
+            save_file(_storable(model), beside / MODEL)
+            marking.add(beside / MODEL)
+            if ema is not None:
+                save_file(_storable(ema), beside / EMA)
+                marking.add(beside / EMA)
+            torch.save(dict(state), beside / STATE)
+            marking.add(beside / STATE)
+            marks = marking.finish()
         record = {
             "step": step,
             "epoch": epoch,
             "time": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S"),
             "metrics": {},
             "batch": dict(batch),
+            "files": {name: asdict(mark) for name, mark in marks.items()},
         }
-        write_json(beside / RECORD, record)
+        write_json(beside / RECORD, sealed(record))
         for file in beside.iterdir():
             # safetensors makes its files readable for nobody else, whatever the umask says.
             file.chmod((beside / RECORD).stat().st_mode)
@@ -122,20 +152,30 @@ def write_checkpoint(
 def note_metrics(checkpoint: Checkpoint, metrics: Mapping[str, float]) -> Checkpoint:
     """Write the scores of a checkpoint's weights into its record."""
     record = read_json(checkpoint.path / RECORD)
-    record["metrics"] = dict(metrics)
-    write_json(checkpoint.path / RECORD, record)
+    record["metrics"] = finite(metrics)
+    write_json(checkpoint.path / RECORD, sealed(record))
     return read_checkpoint(checkpoint.path)
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
-    """What a checkpoint says of itself.
+    """What a checkpoint says of itself; its other files are not looked at.
 
     Raises:
-        UserError: It is damaged.
+        DamagedError: Its record is damaged.
     """
-    record = read_json(path / RECORD)
+    file = path / RECORD
     try:
-        return Checkpoint(
+        record = read_json(file)
+    except UserError as error:
+        raise DamagedError(error.what, where=error.where) from None
+    if not is_intact(record):
+        raise DamagedError("is damaged: its content is not what was written", where=str(file))
+    try:
+        marks = {
+            str(name): FileMark(size=int(mark["size"]), sha256=str(mark["sha256"]))
+            for name, mark in record.get("files", {}).items()
+        }
+        checkpoint = Checkpoint(
             path=path,
             step=int(record["step"]),
             epoch=float(record["epoch"]),
@@ -143,94 +183,31 @@ def read_checkpoint(path: Path) -> Checkpoint:
             metrics={
                 k: float("nan") if v is None else float(v) for k, v in record["metrics"].items()
             },
-            has_ema=is_file(path / EMA),
+            has_ema=EMA in marks if marks else is_file(path / EMA),
             batch={k: int(v) for k, v in record["batch"].items()},
+            marks=marks,
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UserError(f"lacks or spoils the field {error}", where=str(path / RECORD)) from None
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise DamagedError(f"lacks or spoils the field {error}", where=str(file)) from None
+    if step_of(path) not in (None, checkpoint.step):
+        raise DamagedError(f"is of step {checkpoint.step}", where=str(file))
+    return checkpoint
 
 
-def list_checkpoints(directory: Path) -> list[Checkpoint]:
-    """The checkpoints of a run, oldest first."""
-    if not is_folder(directory):
-        return []
-    found = [path for path in directory.iterdir() if _NAME.match(path.name)]
-    return [read_checkpoint(path) for path in sorted(found, key=lambda path: int(path.name[5:]))]
+def step_of(path: Path) -> int | None:
+    """The step in the name of a checkpoint's directory; None for any other name."""
+    match = _NAME.match(path.name)
+    return None if match is None else int(match[1])
 
 
-def find_checkpoint(
-    directory: Path, which: str, headline: tuple[str, bool] | None = None
-) -> Checkpoint:
-    """A checkpoint by `last`, `best` or its step.
-
-    Args:
-        directory: The run's `checkpoints` directory.
-        which: `last`, `best`, or a number of steps.
-        headline: Metric name and whether higher is better, for `best`.
+def check_weights_file(path: Path) -> None:
+    """Check a file of weights that lies in a checkpoint; any other has no mark to hold it to.
 
     Raises:
-        UserError: There is none of that description.
+        DamagedError: It is damaged, or the checkpoint's record is.
     """
-    checkpoints = list_checkpoints(directory)
-    if not checkpoints:
-        raise UserError(f"there is no checkpoint in '{directory}'")
-    if which == "last":
-        return checkpoints[-1]
-    if which == "best":
-        best = best_checkpoint(checkpoints, headline) if headline else None
-        if best is None:
-            raise UserError(
-                "no checkpoint has been scored yet", where=str(directory), todo="Use 'last'."
-            )
-        return best
-    for checkpoint in checkpoints:
-        if which == str(checkpoint.step):
-            return checkpoint
-    steps = ", ".join(str(checkpoint.step) for checkpoint in checkpoints)
-    raise UserError(
-        f"there is no checkpoint '{which}'",
-        where=str(directory),
-        todo=f"There are: {steps}, last, best.",
-    )
-
-
-def best_checkpoint(
-    checkpoints: Sequence[Checkpoint], headline: tuple[str, bool]
-) -> Checkpoint | None:
-    """The best-scored checkpoint, the later one of equals; None where none is scored."""
-    name, higher = headline
-    scored = [
-        c
-        for c in checkpoints
-        if c.metrics.get(name) is not None and c.metrics[name] == c.metrics[name]
-    ]
-    if not scored:
-        return None
-    sign = 1.0 if higher else -1.0
-    return max(scored, key=lambda c: (sign * c.metrics[name], c.step))
-
-
-def drop_checkpoints(
-    directory: Path, *, keep: int, keep_best: bool, headline: tuple[str, bool]
-) -> None:
-    """Remove all but the newest `keep` checkpoints and, if asked, the best one."""
-    checkpoints = list_checkpoints(directory)
-    kept = {c.path for c in checkpoints[-keep:]}
-    best = best_checkpoint(checkpoints, headline) if keep_best else None
-    if best is not None:
-        kept.add(best.path)
-    for checkpoint in checkpoints:
-        if checkpoint.path not in kept:
-            hidden = directory / f".{checkpoint.path.name}.dropped"
-            checkpoint.path.replace(hidden)
-            shutil.rmtree(hidden, ignore_errors=True)
-
-
-def remove_leftovers(directory: Path) -> None:
-    """Remove what a killed process left half-written."""
-    if is_folder(directory):
-        for path in directory.glob(".step-*"):
-            shutil.rmtree(path, ignore_errors=True)
+    if is_file(path.parent / RECORD):
+        check_file(path, read_checkpoint(path.parent).marks.get(path.name))
 
 
 def load_weights(path: Path) -> dict[str, torch.Tensor]:
@@ -241,7 +218,7 @@ def load_weights(path: Path) -> dict[str, torch.Tensor]:
     """
     try:
         return load_file(path)
-    except (OSError, SafetensorError) as error:
+    except (OSError, SafetensorError, KeyError, ValueError) as error:
         raise UserError(f"cannot be read as safetensors: {error}", where=str(path)) from None
 
 
@@ -252,14 +229,21 @@ def load_state(checkpoint: Checkpoint) -> dict[str, Any]:
         UserError: The file is missing or damaged.
     """
     path = checkpoint.path / STATE
+    check_file(path, checkpoint.marks.get(STATE))
     try:
-        return torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch raises a different class for each way a file can be damaged
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception:
+        # torch raises a different class for each way a file can be damaged, and advises in some
+        # texts to load the file in a way that runs the code in it.
+        state = None
+    if not isinstance(state, dict):
         raise UserError(
-            f"cannot be read: {str(error).splitlines()[0]}",
+            "cannot be read: it is damaged, or holds more than tensors, numbers and texts",
             where=str(path),
-            todo=f"Remove '{checkpoint.path}' to go on from the checkpoint before it.",
-        ) from None
+            todo="Nothing else is read, since it could run code. Remove "
+            f"'{checkpoint.path}' to go on from the checkpoint before it.",
+        )
+    return cast("dict[str, Any]", state)
 
 
 def _reason(error: Exception) -> str:

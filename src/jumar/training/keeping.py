@@ -4,15 +4,9 @@ from collections.abc import Mapping
 
 from jumar.errors import UserError
 from jumar.tasks.task import Headline
-from jumar.training.checkpoint import (
-    Checkpoint,
-    best_checkpoint,
-    drop_checkpoints,
-    list_checkpoints,
-    note_metrics,
-    write_checkpoint,
-)
+from jumar.training.checkpoint import Checkpoint, note_metrics, write_checkpoint
 from jumar.training.distribution import Ranks, share_buffers, wait_for_ranks
+from jumar.training.kept_checkpoints import best_checkpoint, drop_checkpoints, list_checkpoints
 from jumar.training.run_directory import RunDirectory
 from jumar.training.settings import Plan
 from jumar.training.state import TrainState

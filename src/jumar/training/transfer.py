@@ -12,11 +12,13 @@ from jumar.errors import UserError
 from jumar.paths import expanded, is_file, is_folder, missing
 from jumar.training.checkpoint import (
     MODEL,
+    RECORD,
     Checkpoint,
-    find_checkpoint,
+    check_weights_file,
     load_weights,
     read_checkpoint,
 )
+from jumar.training.kept_checkpoints import find_checkpoint
 from jumar.training.run_directory import RunDirectory
 from jumar.training.settings import TransferSettings
 from jumar.weights.checkpoint_paths import is_checkpoint
@@ -114,8 +116,8 @@ def take_over(
 def weights_path(settings: TransferSettings) -> tuple[str, Path]:
     """The weights file behind `transfer.start_from`: a file, a checkpoint, or a run's newest."""
     path = expanded(settings.start_from)
-    ours = RunDirectory(path).exists or is_file(path / MODEL)
-    if not ours and (is_checkpoint(path) or path.suffix == ".pb"):
+    is_ours = any(is_file(path / name) for name in (MODEL, RECORD))
+    if not (is_ours or RunDirectory(path).exists) and (is_checkpoint(path) or path.suffix == ".pb"):
         raise UserError(
             f"'{path}' holds TensorFlow's weights",
             where="transfer.start_from",
@@ -123,9 +125,11 @@ def weights_path(settings: TransferSettings) -> tuple[str, Path]:
         )
     check_no_torch_file(path)
     if is_file(path):
+        check_weights_file(path)
         return str(path), path
-    if is_file(path / MODEL):
+    if is_ours:
         checkpoint: Checkpoint = read_checkpoint(path)
+        checkpoint.check(with_state=False)
     elif is_folder(path):
         checkpoint = find_checkpoint(RunDirectory(path).checkpoints, "last")
     else:

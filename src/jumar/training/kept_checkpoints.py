@@ -1,0 +1,206 @@
+"""Which checkpoints a run has: the newest, the best, those that are kept and those that go.
+
+Nothing points at the newest or best checkpoint: both are read from what is there, so no pointer
+can be stale. Whoever asks for one of them gets the newest or best intact one and is told of those
+passed over; whoever asks for a certain one that is damaged gets an error.
+"""
+
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from jumar.errors import UserError
+from jumar.training.checkpoint import Checkpoint, read_checkpoint, step_of
+from jumar.training.checkpoint_files import DamagedError
+
+
+def list_checkpoints(directory: Path) -> list[Checkpoint]:
+    """The checkpoints of a run whose records are readable, oldest first."""
+    return [found for found in _records(directory) if isinstance(found, Checkpoint)]
+
+
+def intact_checkpoints(directory: Path, say: Callable[[str], None]) -> list[Checkpoint]:
+    """The checkpoints of a run whose weights can be used, oldest first.
+
+    Args:
+        directory: The run's `checkpoints` directory.
+        say: Hears of those that are damaged.
+
+    Raises:
+        UserError: All are damaged.
+    """
+    return list(_intact(_records(directory), directory, say, with_state=False))
+
+
+def newest_checkpoint(directory: Path, say: Callable[[str], None]) -> Checkpoint | None:
+    """The newest checkpoint that a run can go on from; None where there is none at all.
+
+    Args:
+        directory: The run's `checkpoints` directory.
+        say: Hears of newer ones that are damaged.
+
+    Raises:
+        UserError: All are damaged.
+    """
+    newest_first = reversed(_records(directory))
+    return next(iter(_intact(newest_first, directory, say, with_state=True)), None)
+
+
+def set_aside_newer(directory: Path, checkpoint: Checkpoint) -> list[Path]:
+    """Rename what is newer than the checkpoint that a run goes on from, so that it is not counted.
+
+    It is damaged, or the run would have gone on from it. Where it stayed, it would pass for the
+    newest checkpoint, for which the intact ones would be dropped.
+
+    Returns:
+        The new places.
+
+    Raises:
+        UserError: The directory cannot be written.
+    """
+    places: list[Path] = []
+    for path in _paths(directory):
+        if (step_of(path) or 0) > checkpoint.step:
+            place = path.with_name(f"damaged-{path.name}")
+            number = 1
+            while place.exists():
+                number += 1
+                place = path.with_name(f"damaged-{path.name}-{number}")
+            try:
+                places.append(path.rename(place))
+            except OSError as error:
+                raise UserError(f"cannot be renamed: {error.strerror}", where=str(path)) from None
+    return places
+
+
+def say_damaged(line: str) -> None:
+    """Tell a person on the standard error, where it disturbs no output that programs read."""
+    sys.stderr.write(f"jumar: {line}\n")
+
+
+def find_checkpoint(
+    directory: Path,
+    which: str,
+    headline: tuple[str, bool] | None = None,
+    say: Callable[[str], None] = say_damaged,
+) -> Checkpoint:
+    """A checkpoint with intact weights by `last`, `best` or its step.
+
+    Args:
+        directory: The run's `checkpoints` directory.
+        which: `last`, `best`, or a number of steps.
+        headline: Metric name and whether higher is better, for `best`.
+        say: Hears of damaged ones that `last` or `best` passes over.
+
+    Raises:
+        UserError: There is none of that description, or the one of that step is damaged.
+    """
+    records = _records(directory)
+    if not records:
+        raise UserError(f"there is no checkpoint in '{directory}'")
+    if which == "last":
+        return next(iter(_intact(reversed(records), directory, say, with_state=False)))
+    if which == "best":
+        left = intact_checkpoints(directory, say)
+        best = best_checkpoint(left, headline) if headline else None
+        if best is None:
+            raise UserError(
+                "no checkpoint has been scored yet", where=str(directory), todo="Use 'last'."
+            )
+        return best
+    for path, record in zip(_paths(directory), records, strict=True):
+        if which == str(step_of(path)):
+            if isinstance(record, DamagedError):
+                raise record
+            record.check(with_state=False)
+            return record
+    steps = ", ".join(str(step_of(path)) for path in _paths(directory))
+    raise UserError(
+        f"there is no checkpoint '{which}'",
+        where=str(directory),
+        todo=f"There are: {steps}, last, best.",
+    )
+
+
+def best_checkpoint(
+    checkpoints: Sequence[Checkpoint], headline: tuple[str, bool]
+) -> Checkpoint | None:
+    """The best-scored checkpoint, the later one of equals; None where none is scored."""
+    name, higher = headline
+    scored = [
+        c
+        for c in checkpoints
+        if c.metrics.get(name) is not None and c.metrics[name] == c.metrics[name]
+    ]
+    if not scored:
+        return None
+    sign = 1.0 if higher else -1.0
+    return max(scored, key=lambda c: (sign * c.metrics[name], c.step))
+
+
+def drop_checkpoints(
+    directory: Path, *, keep: int, keep_best: bool, headline: tuple[str, bool]
+) -> None:
+    """Remove all but the newest `keep` checkpoints and, if asked, the best one."""
+    checkpoints = list_checkpoints(directory)
+    kept = {c.path for c in checkpoints[-keep:]}
+    best = best_checkpoint(checkpoints, headline) if keep_best else None
+    if best is not None:
+        kept.add(best.path)
+    for checkpoint in checkpoints:
+        if checkpoint.path not in kept:
+            hidden = directory / f".{checkpoint.path.name}.dropped"
+            checkpoint.path.replace(hidden)
+            shutil.rmtree(hidden, ignore_errors=True)
+
+
+def remove_leftovers(directory: Path) -> None:
+    """Remove what a killed process left half-written."""
+    if directory.is_dir():
+        for path in directory.glob(".step-*"):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _paths(directory: Path) -> list[Path]:
+    """The checkpoints of a directory, intact or not, oldest first."""
+    if not directory.is_dir():
+        return []
+    steps = [(step, path) for path in directory.iterdir() if (step := step_of(path)) is not None]
+    return [path for _, path in sorted(steps)]
+
+
+def _records(directory: Path) -> list[Checkpoint | DamagedError]:
+    """What each checkpoint says of itself, or how that is damaged, oldest first."""
+    records: list[Checkpoint | DamagedError] = []
+    for path in _paths(directory):
+        try:
+            records.append(read_checkpoint(path))
+        except DamagedError as error:
+            records.append(error)
+    return records
+
+
+def _intact(
+    records: Iterable[Checkpoint | DamagedError],
+    directory: Path,
+    say: Callable[[str], None],
+    *,
+    with_state: bool,
+) -> Iterator[Checkpoint]:
+    """The intact ones in their order; says which are passed over."""
+    damaged: list[str] = []
+    any_intact = False
+    for record in records:
+        try:
+            if isinstance(record, DamagedError):
+                raise record
+            record.check(with_state=with_state)
+        except DamagedError as error:
+            damaged.append(f"{error.where} {error.what}")
+            say(f"checkpoint passed over: {damaged[-1]}")
+            continue
+        any_intact = True
+        yield record
+    if damaged and not any_intact:
+        raise UserError(f"no checkpoint in '{directory}' is intact", todo="\n  ".join(damaged))

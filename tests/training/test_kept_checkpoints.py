@@ -1,0 +1,230 @@
+"""Which checkpoint is taken, and what becomes of damaged ones."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from jumar.errors import UserError
+from jumar.training import kept_checkpoints
+from jumar.training.checkpoint import (
+    EMA,
+    MODEL,
+    RECORD,
+    STATE,
+    Checkpoint,
+    check_weights_file,
+    load_state,
+    note_metrics,
+    write_checkpoint,
+)
+
+FILES = (MODEL, EMA, STATE, RECORD)
+
+
+def write(directory: Path, step: int, *, scored: float | None = None) -> Checkpoint:
+    weights = {"w": torch.arange(200.0) + step}
+    written = write_checkpoint(
+        directory,
+        step=step,
+        epoch=step / 10,
+        model=weights,
+        ema=weights,
+        state={"step": step, "tensor": torch.arange(300)},
+        batch={"seed": 1},
+    )
+    return written if scored is None else note_metrics(written, {"top1": scored})
+
+
+def flip(path: Path) -> None:
+    """Another digit or bit in the middle, which leaves every format valid."""
+    content = bytearray(path.read_bytes())
+    if path.name == RECORD:
+        at = content.index(b'"step": ') + 8
+        content[at] = ord("7")
+    else:
+        content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def halve(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+def put_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+DAMAGES = (flip, halve, empty, remove, put_folder)
+Damage = Callable[[Path], None]
+
+
+def as_earlier_version_wrote(checkpoint: Checkpoint) -> None:
+    path = checkpoint.path / RECORD
+    record = json.loads(path.read_text())
+    del record["files"], record["sha256"]
+    path.write_text(json.dumps(record))
+
+
+def test_retention_keeps_the_newest_and_the_best(tmp_path: Path) -> None:
+    for step, score in ((1, 10.0), (2, 90.0), (3, 50.0), (4, 60.0)):
+        note_metrics(write(tmp_path, step), {"top1": score})
+    kept_checkpoints.drop_checkpoints(tmp_path, keep=2, keep_best=True, headline=("top1", True))
+    assert [c.step for c in kept_checkpoints.list_checkpoints(tmp_path)] == [2, 3, 4]
+    assert kept_checkpoints.find_checkpoint(tmp_path, "best", ("top1", True)).step == 2
+    kept_checkpoints.drop_checkpoints(tmp_path, keep=1, keep_best=False, headline=("top1", True))
+    assert [c.step for c in kept_checkpoints.list_checkpoints(tmp_path)] == [4]
+
+
+def test_a_score_that_is_no_number_is_never_the_best(tmp_path: Path) -> None:
+    note_metrics(write(tmp_path, 1), {"loss": 2.0})
+    note_metrics(write(tmp_path, 2), {"loss": float("nan")})
+    assert kept_checkpoints.find_checkpoint(tmp_path, "best", ("loss", False)).step == 1
+
+
+def test_a_missing_step_is_named_with_those_that_are_there(tmp_path: Path) -> None:
+    write(tmp_path, 5)
+    with pytest.raises(UserError, match="5, last, best"):
+        kept_checkpoints.find_checkpoint(tmp_path, "6")
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("name", FILES)
+def test_whatever_happened_to_a_file_the_newest_intact_checkpoint_is_taken(
+    tmp_path: Path, name: str, damage: Damage
+) -> None:
+    for step in (1, 2, 3):
+        write(tmp_path, step)
+    file = tmp_path / "step-00000003" / name
+    damage(file)
+    told: list[str] = []
+    newest = kept_checkpoints.newest_checkpoint(tmp_path, told.append)
+    assert newest is not None
+    assert newest.step == 2
+    assert [str(file) in line for line in told] == [True]
+    if name != STATE:
+        assert kept_checkpoints.find_checkpoint(tmp_path, "last", say=told.append).step == 2
+        intact = kept_checkpoints.intact_checkpoints(tmp_path, told.append)
+        assert [checkpoint.step for checkpoint in intact] == [1, 2]
+        with pytest.raises(UserError) as found:
+            kept_checkpoints.find_checkpoint(tmp_path, "3")
+        assert found.value.where == str(file)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("name", FILES)
+def test_an_old_damaged_checkpoint_is_not_even_named(
+    tmp_path: Path, name: str, damage: Damage
+) -> None:
+    for step in (1, 2):
+        write(tmp_path, step)
+    damage(tmp_path / "step-00000001" / name)
+    newest = kept_checkpoints.newest_checkpoint(tmp_path, pytest.fail)
+    assert newest is not None
+    assert newest.step == 2
+    write(tmp_path, 3)
+    kept_checkpoints.drop_checkpoints(tmp_path, keep=1, keep_best=True, headline=("top1", True))
+    assert kept_checkpoints.find_checkpoint(tmp_path, "last", say=pytest.fail).step == 3
+
+
+def test_weights_are_used_whatever_became_of_the_state_for_going_on(tmp_path: Path) -> None:
+    write(tmp_path, 1, scored=50.0)
+    flip(tmp_path / "step-00000001" / STATE)
+    for which in ("last", "best", "1"):
+        found = kept_checkpoints.find_checkpoint(tmp_path, which, ("top1", True), pytest.fail)
+        assert found.step == 1
+    with pytest.raises(UserError, match="SHA-256") as error:
+        load_state(found)
+    assert error.value.where.endswith(STATE)
+
+
+def test_the_best_intact_checkpoint_is_taken_and_a_better_damaged_one_named(
+    tmp_path: Path,
+) -> None:
+    for step, score in ((1, 50.0), (2, 90.0), (3, 70.0)):
+        write(tmp_path, step, scored=score)
+    flip(tmp_path / "step-00000002" / EMA)
+    told: list[str] = []
+    best = kept_checkpoints.find_checkpoint(tmp_path, "best", ("top1", True), told.append)
+    assert best.step == 3
+    assert ["step-00000002" in line for line in told] == [True]
+
+
+def test_where_all_are_damaged_the_error_names_each(tmp_path: Path) -> None:
+    for step, name in ((1, MODEL), (2, RECORD)):
+        write(tmp_path, step)
+        flip(tmp_path / f"step-0000000{step}" / name)
+    for choose in (
+        lambda: kept_checkpoints.newest_checkpoint(tmp_path, str),
+        lambda: kept_checkpoints.intact_checkpoints(tmp_path, str),
+        lambda: kept_checkpoints.find_checkpoint(tmp_path, "last", say=str),
+    ):
+        with pytest.raises(UserError, match="no checkpoint in") as found:
+            choose()
+        assert "step-00000001/model.safetensors" in found.value.todo
+        assert "step-00000002/checkpoint.json" in found.value.todo
+
+
+def test_without_a_checkpoint_there_is_none_to_go_on_from(tmp_path: Path) -> None:
+    assert kept_checkpoints.newest_checkpoint(tmp_path / "none", pytest.fail) is None
+
+
+@pytest.mark.parametrize("damage", [halve, empty, remove])
+@pytest.mark.parametrize("name", [MODEL, STATE])
+def test_checkpoints_of_earlier_versions_open_and_must_be_whole(
+    tmp_path: Path, name: str, damage: Damage
+) -> None:
+    for step in (1, 2):
+        as_earlier_version_wrote(write(tmp_path, step))
+    newest = kept_checkpoints.newest_checkpoint(tmp_path, pytest.fail)
+    assert newest is not None
+    assert (newest.step, newest.has_ema, newest.marks) == (2, True, {})
+    assert load_state(newest)["step"] == 2
+    damage(tmp_path / "step-00000002" / name)
+    newest = kept_checkpoints.newest_checkpoint(tmp_path, str)
+    assert newest is not None
+    assert newest.step == 1
+
+
+def test_noting_scores_keeps_the_hashes(tmp_path: Path) -> None:
+    written = write(tmp_path, 1)
+    noted = note_metrics(written, {"top1": float("nan"), "loss": 0.1 + 0.2})
+    assert noted.marks == written.marks
+    assert set(noted.marks) == {MODEL, EMA, STATE}
+    assert (
+        kept_checkpoints.intact_checkpoints(tmp_path, pytest.fail)[0].metrics["loss"] == 0.1 + 0.2
+    )
+
+
+def test_what_is_newer_than_the_checkpoint_gone_on_from_counts_no_more(tmp_path: Path) -> None:
+    for step in (1, 2, 3):
+        write(tmp_path, step)
+    for attempt in range(2):
+        flip(tmp_path / "step-00000003" / MODEL)
+        newest = kept_checkpoints.newest_checkpoint(tmp_path, str)
+        assert newest is not None
+        (place,) = kept_checkpoints.set_aside_newer(tmp_path, newest)
+        assert (place / MODEL).is_file()
+        assert [c.step for c in kept_checkpoints.list_checkpoints(tmp_path)] == [1, 2]
+        write(tmp_path, 3)
+        assert len(list(tmp_path.glob("damaged-step-00000003*"))) == attempt + 1
+
+
+def test_a_file_of_weights_is_held_to_the_checkpoint_in_which_it_lies(tmp_path: Path) -> None:
+    file = write(tmp_path, 1).path / MODEL
+    check_weights_file(file)
+    flip(file)
+    with pytest.raises(UserError, match="SHA-256"):
+        check_weights_file(file)
+    check_weights_file(file.rename(tmp_path / "alone.safetensors"))

@@ -19,6 +19,7 @@ from jumar.data.pixels.video import is_video
 from jumar.data.pixels.whole_picture import Levels
 from jumar.data.samples import Fault
 from jumar.errors import UserError
+from jumar.paths import exists
 from jumar.recipes.denoising import DenoisingRecipe
 from jumar.recipes.denoising_video import check_unfinished, video_work
 from jumar.recipes.denoising_work import (
@@ -53,7 +54,7 @@ def denoise_files(request: DenoiseRequest) -> int:
     check_places(request)
     check_unfinished(request)
     _check_recipe(request)
-    if is_video(request.to.name) and request.to.exists():
+    if is_video(request.to.name) and exists(request.to):
         console.line(f"all of it is there already: {request.to}")
         return 0
     trained = open_trained(request)

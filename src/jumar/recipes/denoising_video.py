@@ -16,6 +16,7 @@ from jumar.data.pixels.video import VideoReader, VideoWriter, is_video, written_
 from jumar.data.pixels.whole_picture import Levels
 from jumar.data.samples import Fault
 from jumar.errors import UserError
+from jumar.paths import exists, is_folder
 from jumar.recipes.denoising_work import (
     DenoiseRequest,
     Frame,
@@ -44,7 +45,7 @@ def check_unfinished(request: DenoiseRequest) -> None:
         UserError: Something is.
     """
     place = unfinished_video(request.to)
-    if is_video(request.to.name) and place.exists() and not request.resume:
+    if is_video(request.to.name) and exists(place) and not request.resume:
         raise in_the_way(
             place, "It has the frames of a call that was stopped. Go on with --resume, or remove it"
         )
@@ -108,7 +109,7 @@ def _into_pictures(
     request: DenoiseRequest, reader: VideoReader, losses: Losses, frames_before: int | None
 ) -> Work:
     check_folder(request.to)
-    names = {path.name for path in request.to.iterdir()} if request.to.is_dir() else set[str]()
+    names = {path.name for path in request.to.iterdir()} if is_folder(request.to) else set[str]()
     if names and not request.resume:
         raise in_the_way(
             request.to,
@@ -166,9 +167,9 @@ def _record_of(to: Path) -> Path:
 def _kept_frames(request: DenoiseRequest, record: Mapping[str, Any]) -> int:
     """How many frames an earlier call has left; an error where this call would make others."""
     place = unfinished_video(request.to)
-    if not place.exists():
+    if not exists(place):
         return 0
-    if not _record_of(request.to).exists():
+    if not exists(_record_of(request.to)):
         raise UserError(
             "nothing says which frames these are",
             where=str(place),

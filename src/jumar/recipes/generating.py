@@ -136,7 +136,7 @@ class _Earlier:
             return False
         names = [_name(number) for number in range(request.num)]
         names += [_GRID, _LINES] if request.interpolate else [_GRID]
-        return all((request.to / name).exists() for name in names)
+        return all(exists(request.to / name) for name in names)
 
 
 def _write(

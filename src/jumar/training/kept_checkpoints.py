@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from jumar.errors import UserError
+from jumar.paths import exists, is_folder
 from jumar.training.checkpoint import Checkpoint, read_checkpoint, step_of
 from jumar.training.checkpoint_files import DamagedError
 
@@ -64,7 +65,7 @@ def set_aside_newer(directory: Path, checkpoint: Checkpoint) -> list[Path]:
         if (step_of(path) or 0) > checkpoint.step:
             place = path.with_name(f"damaged-{path.name}")
             number = 1
-            while place.exists():
+            while exists(place):
                 number += 1
                 place = path.with_name(f"damaged-{path.name}-{number}")
             try:
@@ -157,14 +158,14 @@ def drop_checkpoints(
 
 def remove_leftovers(directory: Path) -> None:
     """Remove what a killed process left half-written."""
-    if directory.is_dir():
+    if is_folder(directory):
         for path in directory.glob(".step-*"):
             shutil.rmtree(path, ignore_errors=True)
 
 
 def _paths(directory: Path) -> list[Path]:
     """The checkpoints of a directory, intact or not, oldest first."""
-    if not directory.is_dir():
+    if not is_folder(directory):
         return []
     steps = [(step, path) for path in directory.iterdir() if (step := step_of(path)) is not None]
     return [path for _, path in sorted(steps)]

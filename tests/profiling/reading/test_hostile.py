@@ -140,7 +140,7 @@ def test_a_cut_table_gives_the_rows_before_the_cut(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text(_CSV[: _CSV.index("9.5")])
     profile = read(tmp_path / "x.csv")
     assert profile.ops["name"].to_list() == ["a"]
-    assert profile.missing[-1].what == "1 line is left out: line 3 has 5 of 10 fields"
+    assert profile.missing[-1].what == "1 line left out: line 3 has 5 of 10 fields"
 
 
 @pytest.mark.parametrize(

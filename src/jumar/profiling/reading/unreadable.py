@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from jumar.profiling.profile import Missing
 from jumar.profiling.reading.exact import NO_VALUE, nanoseconds_of
+from jumar.wording import counted
 
 _NAMED: Final = 3
 _LONGEST: Final = 40
@@ -57,12 +58,11 @@ class Unreadable:
         """What the profile says of it."""
         found: list[str] = []
         if self._count_lines:
-            lines = "1 line is" if self._count_lines == 1 else f"{self._count_lines} lines are"
-            found.append(f"{lines} left out: {_listed(self._lines, self._count_lines)}")
+            named = _listed(self._lines, self._count_lines)
+            found.append(f"{counted(self._count_lines, 'line')} left out: {named}")
         if self._count_numbers:
             named = _listed(self._numbers, self._count_numbers)
-            what = "1 number" if self._count_numbers == 1 else f"{self._count_numbers} numbers"
-            found.append(f"{what} cannot be read: {named}")
+            found.append(f"{counted(self._count_numbers, 'number')} cannot be read: {named}")
         if self._end:
             found.append(f"the end: {self._end}")
         return tuple(Missing(file=self._shown, what=what) for what in found)

@@ -54,7 +54,7 @@ def test_a_damaged_line_costs_itself_alone_and_is_named(
         damaged += "\n"
     profile = opened(tmp_path, HEADER + ROW + damaged + ROW * more)
     assert profile.ops["duration_ns"].to_list() == [3500] * (1 + more)
-    assert gaps(profile) == [f"1 line is left out: {reason}"]
+    assert gaps(profile) == [f"1 line left out: {reason}"]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_faults_are_counted_and_the_first_three_named(tmp_path: Path) -> None:
     bad = "".join(ROW.replace("3.5", f"x{place}") for place in range(9))
     profile = opened(tmp_path, HEADER + ROW + bad + "1,2\n" * 5)
     lines, numbers = gaps(profile)[-2:]
-    assert lines.startswith("5 lines are left out: line 12 has 2 of 11 fields; line 13")
+    assert lines.startswith("5 lines left out: line 12 has 2 of 11 fields; line 13")
     assert lines.endswith("; and 2 more")
     assert numbers.startswith("9 numbers cannot be read: line 3, column 'Duration(us)': 'x0'; ")
     assert numbers.endswith("; and 6 more")

@@ -4,6 +4,8 @@ import csv
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.in_process import SMALL_RECIPE, here
 
 _HEADER = (
@@ -110,3 +112,41 @@ def test_what_is_no_profile_is_refused_with_its_name(tmp_path: Path) -> None:
     before, _ = _pair(tmp_path)
     done = here("profile", "compare", before, tmp_path / "none", cwd=tmp_path, code=2)
     assert "none" in done.message
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "reason"),
+    [
+        ("--csv", "fp32/changes.csv", "into the profile that they are made of"),
+        ("--page", "fp32/kernel_details.csv", "is read, and is not overwritten"),
+        ("--mixlist", "fp32/kernel_details.csv", "is read, and is not overwritten"),
+    ],
+)
+def test_what_is_compared_is_not_written_over(
+    tmp_path: Path, option: str, name: str, reason: str
+) -> None:
+    before, after = _pair(tmp_path)
+    content = before.read_bytes()
+    done = here("profile", "compare", before.parent, after, option, name, cwd=tmp_path, code=2)
+    assert reason in done.message
+    assert [(file.name, file.read_bytes()) for file in before.parent.iterdir()] == [
+        ("kernel_details.csv", content)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("shown", "option", "name"),
+    [
+        ("fp32", "--csv", "fp32"),
+        ("fp32", "--csv", "fp32/views"),
+        ("fp32", "--page", "fp32/kernel_details.csv"),
+        ("fp32/kernel_details.csv", "--page", "fp32/kernel_details.csv"),
+    ],
+)
+def test_what_is_shown_is_not_written_over(
+    tmp_path: Path, shown: str, option: str, name: str
+) -> None:
+    before = _pair(tmp_path)[0]
+    content = before.read_bytes()
+    here("profile", "show", shown, option, name, cwd=tmp_path, code=2)
+    assert [file.read_bytes() for file in before.parent.iterdir()] == [content]

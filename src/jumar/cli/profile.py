@@ -83,6 +83,9 @@ def show(
         raise UserError(f"{top} rows", where="--top", todo="Give 0 or more; 0 shows all.")
     asked = [find_view(name).name for name in view if name != "all"]
     names = list(VIEWS) if "all" in view else asked
+    from jumar.cli.profile_tables import refuse_own_files
+
+    refuse_own_files(paths, files=[page], folder=csv)
     profile = read(list(paths))
     options = Options(top=top, chip=chip)
     tables, impossible = _made(profile, names or FIRST_VIEWS, options)

@@ -63,6 +63,9 @@ def compare(
         raise UserError(
             "files are written for a pair", where="--mixlist, --csv, --page", todo="Name two."
         )
+    from jumar.cli.profile_tables import refuse_own_files
+
+    refuse_own_files([before, after], files=[csv, page, mixlist])
     first = _side(read(before))
     profile = read(after)
     pairs = [compare_sides(first, _side(profile))]

@@ -141,6 +141,48 @@ def as_json(
     return json.dumps(told, indent=2, ensure_ascii=False)
 
 
+def refuse_own_files(
+    sources: Sequence[Path], *, files: Sequence[Path | None] = (), folder: Path | None = None
+) -> None:
+    """Refuse to write over or among what a profile is read from.
+
+    Args:
+        sources: The files and folders that are read.
+        files: What is to be written; a table in a folder that is read would be a part of the
+            profile from then on.
+        folder: Where tables are to be written.
+
+    Raises:
+        UserError: Names the first that is refused.
+    """
+    read = [source.resolve() for source in sources]
+    written = [file for file in files if file is not None]
+    for target in written:
+        place = target.resolve()
+        is_inside = any(one in place.parents for one in read)
+        if place in read or (is_inside and _is_profile(target)):
+            raise UserError(
+                "is a file that is read, and is not overwritten",
+                where=str(target),
+                todo="Choose another name.",
+            )
+    tables = [file for file in written if file.suffix.lower() == ".csv"]
+    for target in [*tables, *([folder] if folder else [])]:
+        place = target.resolve()
+        if any(one.is_dir() and (place == one or one in place.parents) for one in read):
+            raise UserError(
+                "tables would be written into the profile that they are made of",
+                where=str(target),
+                todo="Choose a folder outside of it.",
+            )
+
+
+def _is_profile(path: Path) -> bool:
+    from jumar.profiling.reading.files.recognition import recognised
+
+    return path.is_file() and bool(recognised(path))
+
+
 def write_tables(folder: Path, tables: Mapping[str, "pl.DataFrame"]) -> Sequence[Path]:
     """Write each table as `VIEW.csv`; lists are joined by ` | `."""
     import polars as pl

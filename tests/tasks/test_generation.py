@@ -144,20 +144,21 @@ def test_every_tower_also_shows_the_discriminator_real_pictures_in_the_generator
 
 
 def test_augmentation_changes_what_both_networks_learn_from_but_not_the_latent_vectors() -> None:
-    losses: list[list[float]] = []
+    judged: list[list[Tensor]] = []
     seen: list[list[Tensor]] = []
     for changes in ((), ("color", "translation", "cutout")):
         task = task_for(augmentation=changes)
-        found: list[float] = []
+        pictures: list[Tensor] = []
+        task.model["d"].register_forward_pre_hook(
+            lambda _, inputs, pictures=pictures: pictures.append(inputs[0].detach())
+        )
         for objective in task.objectives:
             set_random_position(objective, 7, 0)
-            terms = objective(batch(0, 1, 2))
-            terms["loss"].backward()
-            found.append(terms["loss"].item())
+            objective(batch(0, 1, 2))["loss"].backward()
         assert all(p.grad is not None for p in task.model.parameters())
-        losses.append(found)
+        judged.append(pictures)
         seen.append(list(task.model["g"].seen))
-    assert all(plain != changed for plain, changed in zip(*losses, strict=True))
+    assert all((plain - changed).abs().max() > 0.5 for plain, changed in zip(*judged, strict=True))
     assert all(torch.equal(plain, changed) for plain, changed in zip(*seen, strict=True))
 
 
@@ -195,7 +196,7 @@ def test_a_generator_of_the_real_pictures_has_no_distance() -> None:
             return torch.stack([real[int((vectors == v).all(1).nonzero())] for v in latents])
 
     assert scores(task_for(Copier()), range(11))["swd"] == pytest.approx(0, abs=1e-2)
-    assert scores(task_for(), range(11))["swd"] > 100
+    assert scores(task_for(), range(11))["swd"] > 10
 
 
 def test_illustrations_are_the_same_at_every_call() -> None:

@@ -101,10 +101,12 @@ def test_float16_with_a_moving_loss_scale_skips_overflows_on_the_npu(
 ) -> None:
     run = tmp_path / "half"
     scale = ("precision.loss_scale.kind=exponential", "precision.loss_scale.init_loss_scale=2**40")
-    shorter = ("precision.loss_scale.decr_every_n_nan_or_inf=1", "data.eval_path=none")
-    jumar.train(
-        run, "training.duration=2it", "precision.mode=allow_mix_precision", *scale, *shorter
+    sinking = (
+        "precision.loss_scale.decr_every_n_nan_or_inf=2",
+        "precision.loss_scale.decr_ratio=1e-9",
     )
+    shorter = ("training.duration=3it", "data.eval_path=none")
+    jumar.train(run, "precision.mode=allow_mix_precision", *scale, *sinking, *shorter)
     found = results(run)
     assert found["precision"]["computed"] == "float16"
     assert found["skipped_steps"] == 2

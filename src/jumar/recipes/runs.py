@@ -42,6 +42,7 @@ from jumar.training.results import Outcome
 from jumar.training.run_directory import RunDirectory, next_run_path, write_json
 from jumar.training.settings import Plan
 from jumar.training.signals import StopRequest, listening
+from jumar.training.skipped_updates import NoUpdateError
 from jumar.training.trainer import Trainer
 from jumar.training.transfer import transfer_weights
 
@@ -310,6 +311,8 @@ def _finished(run: RunDirectory, recipe: Recipe) -> str | None:
 def _say_end(console: Console, run: RunDirectory, outcome: Outcome, *, dry_run: bool) -> None:
     if dry_run:
         console.line("dry run: data, recipe, weights, disk space and one step are in order")
+    elif isinstance(outcome.failure, NoUpdateError):
+        raise outcome.failure
     elif outcome.state == "finished":
         console.line(f"finished after step {outcome.step}: {run.results}")
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from jumar.device import Device
 from jumar.precision.policy import PrecisionPolicy
@@ -10,12 +10,19 @@ from jumar.tasks.task import Headline
 from jumar.training.checkpoint import Checkpoint
 from jumar.training.distribution import Ranks
 from jumar.training.evaluation import Scores
-from jumar.training.guard import NonFiniteLoss
 from jumar.training.run_directory import RunDirectory, write_json
 from jumar.training.settings import Plan
 from jumar.training.throughput import EXCLUDES, StepClock
 
 State = Literal["finished", "interrupted", "failed"]
+
+
+class Failure(Protocol):
+    """Why a run failed: at which step, in which objective, and what was met there."""
+
+    step: int
+    objective: str
+    reason: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +33,7 @@ class Outcome:
     step: int
     exit_code: int
     metrics: Mapping[str, float]
-    failure: NonFiniteLoss | None = None
+    failure: Failure | None = None
 
 
 def write_results(

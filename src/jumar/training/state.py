@@ -43,6 +43,10 @@ class Lane:
     )
     steps: int = 0
     last_rate: float = 0.0
+    updates: torch.Tensor
+    """Updates made in this run, on the device; counted where a loss scale may skip one."""
+    attempts: int = 0
+    """How often it was due in this process."""
 
     def forward(self, batch: Batch) -> dict[str, torch.Tensor]:
         """The objective's terms, through the form that averages gradients over ranks."""
@@ -139,6 +143,16 @@ class TrainState:
         for parameter in self._named:
             parameter.grad = None
 
+    def without_update(self) -> list[str]:
+        """The objectives of which the loss scale has skipped every update; waits for the device."""
+        if self.policy.loss_scale is None:
+            return []
+        return [
+            lane.objective.name
+            for lane in self.lanes
+            if not lane.updates.item() and any(map(lane.objective.is_due, range(self.step)))
+        ]
+
     @property
     def skipped_steps(self) -> int:
         """Updates left out because of an overflow; waits for the device."""
@@ -169,6 +183,7 @@ class TrainState:
                 lane.objective.name: {"sums": dict(lane.sums), "steps": lane.steps}
                 for lane in self.lanes
             },
+            "updates": {lane.objective.name: int(lane.updates.item()) for lane in self.lanes},
             "loss_scale": None if scale is None else scale.state_dict(),
         }
 
@@ -197,6 +212,10 @@ class TrainState:
                 device = lane.parameters[0].device
                 lane.sums = {name: value.to(device) for name, value in window["sums"].items()}
                 lane.steps = int(window["steps"])
+                # Runs of an earlier version did not count; that they made updates is taken for
+                # granted.
+                made = state.get("updates", {}).get(lane.objective.name, state["step"])
+                lane.updates.fill_(int(made))
             scale = self.policy.loss_scale
             if scale is not None and state["loss_scale"] is not None:
                 scale.load_state_dict(state["loss_scale"])
@@ -254,6 +273,7 @@ def _lane(objective: Objective, plan: Plan, device: Device, ranks: Ranks) -> Lan
         schedule=chosen.schedule,
         learning_rate=chosen.optimizer.learning_rate,
         parameters=parameters,
+        updates=torch.zeros((), dtype=torch.int64, device=parameters[0].device),
     )
 
 

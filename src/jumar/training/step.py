@@ -121,8 +121,11 @@ class Stepper:
         with self._mark(OPTIMIZER):
             blocked = self._judge(lane, loss_is_bad, step + 1, position)
             step_unless(lane.optimizer, blocked)
+            if self._state.policy.loss_scale is not None:
+                lane.updates.add_(blocked == 0)
             self._state.drop_gradients()
         lane.steps += 1
+        lane.attempts += 1
 
     def rehearse(self, batch: Batch) -> None:
         """Run forward and backward as the next step would, and leave no trace of it."""

@@ -41,6 +41,7 @@ from jumar.training.results import Outcome, write_results
 from jumar.training.run_directory import RunDirectory
 from jumar.training.settings import Plan
 from jumar.training.signals import StopRequest
+from jumar.training.skipped_updates import SkipWatch, ended
 from jumar.training.state import TrainState
 from jumar.training.step import Stepper
 from jumar.training.throughput import WARM_UP_STEPS, StepClock
@@ -222,7 +223,7 @@ class Trainer:
                 f"stopped after step {step}; the checkpoint is saved. " + self._how_to_go_on()
             )
             return Outcome(state="interrupted", step=step, exit_code=stopped, metrics=metrics)
-        return Outcome(state="finished", step=step, exit_code=0, metrics=metrics)
+        return ended(self.state, metrics)
 
     def _catch_up(self, events: Events) -> None:
         """Score the weights that a run was interrupted in scoring."""
@@ -249,7 +250,7 @@ class Trainer:
 
     def _loop(self, events: Events, batches: Iterator[Batch], batch: Batch | None) -> int:
         """Steps until the end (returns 0) or a stop (returns the exit code)."""
-        self._started = time.monotonic()
+        self._started, self._skips = time.monotonic(), SkipWatch(self.state)
         capture, step = self._capture, self.state.step
         warm_up_ends = step + max(WARM_UP_STEPS, capture.span)
         self.clock.drop_window()
@@ -306,8 +307,9 @@ class Trainer:
             return
         pace = self.clock.close_window() if warmed_up else None
         self._train_loss = sum(window.losses.values())
-        epoch = self.steps_per_epoch
-        events.write(train_record(self.state, window, pace, steps_per_epoch=epoch))
+        events.write(train_record(self.state, window, pace, steps_per_epoch=self.steps_per_epoch))
+        for line in self._skips.warnings():
+            self.console.line(line)
 
     def _evaluate(self, events: Events) -> bool:
         """Score the present weights; returns whether they are the best so far."""

@@ -1,0 +1,129 @@
+"""What is said of updates that the loss scale skips, and of runs that made none."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from jumar.precision.settings import LossScaleSettings, PrecisionSettings
+from jumar.training.kept_checkpoints import list_checkpoints
+from jumar.training.settings import Plan, TrainingSettings
+from jumar.training.skipped_updates import NoUpdateError, SkipWatch
+from jumar.training.trainer import Trainer
+from tests.training.small_tasks import GanTask, PointTask, point_task, small_plan, trainer_for
+
+
+def scaled_plan(
+    duration: str = "6it", objectives: tuple[str, ...] = ("points",), **scale: object
+) -> Plan:
+    settings = replace(LossScaleSettings(kind="fixed", init_loss_scale=4.0), **scale)
+    return small_plan(
+        duration=duration,
+        objectives=objectives,
+        training=TrainingSettings(log_every="2it", evaluate_every=""),
+        precision=PrecisionSettings(mode="allow_mix_precision", loss_scale=settings),
+    )
+
+
+def overflowing_task() -> PointTask:
+    task = point_task()
+    task.train_data.points[:] = float("inf")
+    return task
+
+
+def counted(trainer: Trainer) -> list[int]:
+    return [int(lane.updates.item()) for lane in trainer.state.lanes]
+
+
+@pytest.mark.parametrize("kind", ["fixed", "exponential"])
+def test_a_run_without_an_update_fails_and_its_results_say_so(tmp_path: Path, kind: str) -> None:
+    trainer = trainer_for(overflowing_task(), scaled_plan(kind=kind), tmp_path)
+    outcome = trainer.train()
+    assert (outcome.state, outcome.exit_code, outcome.step) == ("failed", 2, 6)
+    assert isinstance(outcome.failure, NoUpdateError)
+    assert outcome.failure.where == "precision.loss_scale"
+    assert "init_loss_scale" in outcome.failure.todo
+    assert ("kind=exponential" in outcome.failure.todo) == (kind == "fixed")
+    results = json.loads(trainer.run.results.read_text())
+    assert (results["state"], results["skipped_steps"]) == ("failed", 6)
+    assert results["failure"]["step"] == 6
+    assert results["failure"]["objective"] == "points"
+    assert "no update" in results["failure"]["reason"]
+    records = [r for r in trainer.run.read_metrics() if r["kind"] == "train"]
+    assert [record["skipped"] for record in records] == [2, 4, 6]
+
+
+def test_one_update_is_enough_to_have_finished(tmp_path: Path) -> None:
+    task = overflowing_task()
+    fetch, calls = task.train_data.fetch, []
+
+    def fetch_one_good(keys: object) -> object:
+        calls.append(keys)
+        fetched = fetch(keys)  # pyright: ignore[reportArgumentType]
+        if len(calls) == 4:
+            fetched.batch["point"].zero_()
+        return fetched
+
+    task.train_data.fetch = fetch_one_good  # pyright: ignore[reportAttributeAccessIssue]
+    trainer = trainer_for(task, scaled_plan(), tmp_path)
+    assert trainer.train().state == "finished"
+    assert counted(trainer) == [1]
+
+
+def test_without_overflows_every_update_is_counted(tmp_path: Path) -> None:
+    trainer = trainer_for(point_task(), scaled_plan(), tmp_path)
+    assert trainer.train().state == "finished"
+    assert counted(trainer) == [6]
+
+
+def test_an_objective_that_never_learns_fails_the_run_though_another_does(tmp_path: Path) -> None:
+    task = GanTask()
+    trainer = trainer_for(task, scaled_plan(objectives=("discriminator", "generator")), tmp_path)
+    with torch.no_grad():
+        task.model["g"].weight.fill_(float("inf"))
+    task.objectives[0].forward = lambda batch: {  # pyright: ignore[reportAttributeAccessIssue]
+        "loss": task.model["d"](batch["point"]).mean()
+    }
+    outcome = trainer.train()
+    assert counted(trainer) == [6, 0]
+    assert outcome.failure is not None
+    assert outcome.failure.objective == "generator"
+
+
+def test_updates_before_an_interruption_count_and_so_does_their_absence(tmp_path: Path) -> None:
+    first = trainer_for(point_task(), scaled_plan("3it"), tmp_path / "good")
+    first.train()
+    again = trainer_for(overflowing_task(), scaled_plan("6it"), tmp_path / "good")
+    again.resume(list_checkpoints(again.run.checkpoints)[-1])
+    assert again.train().state == "finished"
+    assert counted(again) == [3]
+
+    trainer_for(overflowing_task(), scaled_plan("3it"), tmp_path / "bad").train()
+    again = trainer_for(overflowing_task(), scaled_plan("3it"), tmp_path / "bad")
+    again.resume(list_checkpoints(again.run.checkpoints)[-1])
+    assert again.train().state == "failed"
+
+
+def test_a_run_without_a_loss_scale_is_not_asked(tmp_path: Path) -> None:
+    trainer = trainer_for(point_task(), scaled_plan(kind="none"), tmp_path)
+    assert trainer.train().state == "finished"
+    assert SkipWatch(trainer.state).warnings() == []
+
+
+def test_three_skipped_in_a_row_are_told_and_again_when_they_are_twice_as_many(
+    tmp_path: Path,
+) -> None:
+    trainer = trainer_for(point_task(), scaled_plan(), tmp_path)
+    (lane,) = trainer.state.lanes
+    lane.updates.fill_(7)  # as a resumed run begins
+    watch = SkipWatch(trainer.state)
+    told: list[tuple[int, str]] = []
+    for step in range(1, 21):
+        lane.attempts += 1
+        lane.updates.add_(step == 12)
+        told += [(step, line) for line in watch.warnings()]
+    assert [step for step, _ in told] == [3, 6, 15, 18]
+    assert "the last 6 updates of 'points' were skipped" in told[1][1]
+    assert "loss scale is 4" in told[1][1]

@@ -253,6 +253,9 @@ def _from_json_value(kind: Any, value: Any, path: str, where: str) -> Any:
         return float(value) if abs(value) <= sys.float_info.max else math.inf
     if kind is int and isinstance(value, int) and not isinstance(value, bool):
         return value
+    if isinstance(value, str) and "\0" in value:
+        # A shell cannot give one, so nothing behind expects it; as a path it is a `ValueError`.
+        raise UserError(f"'{path}' holds a null character", where=where)
     if kind in (bool, str) and isinstance(value, kind):
         return value
     raise UserError(

@@ -73,7 +73,7 @@ Damage = Callable[[Path], None]
 def as_earlier_version_wrote(checkpoint: Checkpoint) -> None:
     path = checkpoint.path / RECORD
     record = json.loads(path.read_text())
-    del record["files"], record["sha256"]
+    del record["files"], record["crc32c"]
     path.write_text(json.dumps(record))
 
 
@@ -144,7 +144,7 @@ def test_weights_are_used_whatever_became_of_the_state_for_going_on(tmp_path: Pa
     for which in ("last", "best", "1"):
         found = kept_checkpoints.find_checkpoint(tmp_path, which, ("top1", True), pytest.fail)
         assert found.step == 1
-    with pytest.raises(UserError, match="SHA-256") as error:
+    with pytest.raises(UserError, match="CRC-32C") as error:
         load_state(found)
     assert error.value.where.endswith(STATE)
 
@@ -225,6 +225,6 @@ def test_a_file_of_weights_is_held_to_the_checkpoint_in_which_it_lies(tmp_path: 
     file = write(tmp_path, 1).path / MODEL
     check_weights_file(file)
     flip(file)
-    with pytest.raises(UserError, match="SHA-256"):
+    with pytest.raises(UserError, match="CRC-32C"):
         check_weights_file(file)
     check_weights_file(file.rename(tmp_path / "alone.safetensors"))

@@ -121,7 +121,7 @@ def read_plan(directory: Path) -> SweepPlan:
             repeats=int(data["repeats"]),
             runs=tuple(_planned(run) for run in data["runs"]),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise UserError(
             f"is damaged: {type(error).__name__} {error}",
             where=str(path),

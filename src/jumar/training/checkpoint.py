@@ -3,7 +3,7 @@
 A checkpoint is a directory `step-00000120`. It is written under another name, flushed to the
 disk and renamed, so a `kill -9` at any moment leaves the earlier checkpoints as they were and at
 most one directory whose name begins with a dot, which the next start removes. `checkpoint.json`
-holds size and SHA-256 of the other files and of itself.
+holds size and CRC-32C of the other files and of itself.
 """
 
 import os
@@ -24,9 +24,9 @@ from jumar.paths import is_file
 from jumar.training.checkpoint_files import (
     DamagedError,
     FileMark,
-    Marking,
     check_file,
     is_intact,
+    mark_of,
     sealed,
 )
 from jumar.training.run_directory import finite, read_json, write_json
@@ -54,7 +54,7 @@ class Checkpoint:
         metrics: The scores of its weights, once evaluated.
         has_ema: Whether it was written with averaged weights.
         batch: What fixes the order of samples.
-        marks: Size and SHA-256 of the files; empty where an earlier version wrote it.
+        marks: Size and CRC-32C of the files; empty where an earlier version wrote it.
     """
 
     path: Path
@@ -113,22 +113,18 @@ def write_checkpoint(
     beside = directory / f".step-{step:08d}.{os.getpid()}"
     try:
         beside.mkdir(parents=True, exist_ok=True)
-        with Marking() as marking:
-            save_file(_storable(model), beside / MODEL)
-            marking.add(beside / MODEL)
-            if ema is not None:
-                save_file(_storable(ema), beside / EMA)
-                marking.add(beside / EMA)
-            torch.save(dict(state), beside / STATE)
-            marking.add(beside / STATE)
-            marks = marking.finish()
+        save_file(_storable(model), beside / MODEL)
+        if ema is not None:
+            save_file(_storable(ema), beside / EMA)
+        torch.save(dict(state), beside / STATE)
+        marks = {file.name: asdict(mark_of(file)) for file in beside.iterdir()}
         record = {
             "step": step,
             "epoch": epoch,
             "time": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S"),
             "metrics": {},
             "batch": dict(batch),
-            "files": {name: asdict(mark) for name, mark in marks.items()},
+            "files": marks,
         }
         write_json(beside / RECORD, sealed(record))
         for file in beside.iterdir():
@@ -172,7 +168,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
         raise DamagedError("is damaged: its content is not what was written", where=str(file))
     try:
         marks = {
-            str(name): FileMark(size=int(mark["size"]), sha256=str(mark["sha256"]))
+            str(name): FileMark(size=int(mark["size"]), crc32c=str(mark["crc32c"]))
             for name, mark in record.get("files", {}).items()
         }
         checkpoint = Checkpoint(

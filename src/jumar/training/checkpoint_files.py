@@ -1,24 +1,25 @@
-"""Whether the files of a checkpoint are those that were written: their sizes and SHA-256.
+"""Whether the files of a checkpoint are those that were written: their sizes and CRC-32C.
 
 A flipped bit in the numbers of a safetensors file is a valid file with other weights, which only
-a hash tells. SHA-256 takes 0.2 s of a processor for 320 MB, where writing them takes 1.4 s or
-more (benchmark: 320 MB in 80 tensors, two cores of an EPYC); it goes on beside the writing.
+a hash tells. CRC-32C, as TensorFlow's checkpoints have it, finds every burst of errors up to 32
+bits and all but one in four billion of any other; with the reading it takes 0.03 s for 320 MB
+that are written in 0.4 s or more, where SHA-256 takes 0.2 s (one core of an EPYC). It is no guard against intent: whoever
+changes a file can change its hash.
 """
 
-import hashlib
 import json
 import zipfile
 from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import google_crc32c
 from safetensors import SafetensorError, safe_open
 
 from jumar.errors import UserError
 
-_SEAL = "sha256"
+_SEAL = "crc32c"
 _BLOCK = 1 << 20
 
 
@@ -28,36 +29,20 @@ class DamagedError(UserError):
 
 @dataclass(frozen=True, kw_only=True)
 class FileMark:
-    """By what a file is known: its length in bytes and the SHA-256 of its content."""
+    """By what a file is known: its length in bytes and the CRC-32C of its content, in hex."""
 
     size: int
-    sha256: str
+    crc32c: str
 
 
-class Marking:
-    """Marks files in a thread, while others are written; hashing leaves the interpreter free."""
-
-    def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(max_workers=1)
-        self._marks: dict[str, Future[FileMark]] = {}
-
-    def add(self, path: Path) -> None:
-        """Begin to mark a file that is complete."""
-        self._marks[path.name] = self._pool.submit(_mark_of, path)
-
-    def finish(self) -> dict[str, FileMark]:
-        """The marks by the names of the files.
-
-        Raises:
-            OSError: A file could not be read back.
-        """
-        return {name: mark.result() for name, mark in self._marks.items()}
-
-    def __enter__(self) -> "Marking":
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        self._pool.shutdown(cancel_futures=True)
+def mark_of(path: Path) -> FileMark:
+    """The mark of a file as it is now."""
+    crc, size = 0, 0
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            crc = google_crc32c.extend(crc, block)
+            size += len(block)
+    return FileMark(size=size, crc32c=f"{crc:08x}")
 
 
 def check_file(path: Path, mark: FileMark | None) -> None:
@@ -78,9 +63,9 @@ def check_file(path: Path, mark: FileMark | None) -> None:
         size = path.stat().st_size
         if size != mark.size:
             raise DamagedError(f"has {size:,} bytes instead of {mark.size:,}", where=str(path))
-        if _mark_of(path) != mark:
+        if mark_of(path) != mark:
             raise DamagedError(
-                "is damaged: its SHA-256 is not that with which it was written", where=str(path)
+                "is damaged: its CRC-32C is not that with which it was written", where=str(path)
             )
     except FileNotFoundError:
         raise DamagedError("is missing", where=str(path)) from None
@@ -89,7 +74,7 @@ def check_file(path: Path, mark: FileMark | None) -> None:
 
 
 def sealed(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A JSON object with the SHA-256 of its own content."""
+    """A JSON object with the CRC-32C of its own content."""
     content = {name: value for name, value in record.items() if name != _SEAL}
     return {**content, _SEAL: _digest(content)}
 
@@ -98,15 +83,6 @@ def is_intact(record: Mapping[str, Any]) -> bool:
     """Whether an object holds what was sealed; one of an earlier version has no seal."""
     content = {name: value for name, value in record.items() if name != _SEAL}
     return _SEAL not in record or record[_SEAL] == _digest(content)
-
-
-def _mark_of(path: Path) -> FileMark:
-    digest, size = hashlib.sha256(), 0
-    with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-            size += len(block)
-    return FileMark(size=size, sha256=digest.hexdigest())
 
 
 def _check_whole(path: Path) -> None:
@@ -123,4 +99,4 @@ def _check_whole(path: Path) -> None:
 
 
 def _digest(content: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return f"{google_crc32c.value(json.dumps(content, sort_keys=True).encode()):08x}"

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 
 from jumar.cli.options import OPTIONS, CheckpointOption, ImportOption, JsonFlag, SetOption
+from jumar.errors import UserError
 from jumar.plain_text import print_plain
 
 app = App(
@@ -103,23 +104,28 @@ def export(
     run: Path,
     /,
     *,
-    to: Literal["tf1"],
+    to: Literal["tf1", "frozen"],
+    like: Path | None = None,
     out: Path | None = None,
     checkpoint: CheckpointOption = "last",
     recipe: Annotated[str | None, Parameter(metavar="RECIPE")] = None,
     set_: SetOption = (),
     import_: ImportOption = (),
 ) -> int:
-    """Write the weights of a run as a checkpoint for TensorFlow 1.15.
+    """Write the weights of a run as a checkpoint or a frozen graph for TensorFlow 1.15.
 
     Parameters
     ----------
     run
         The run directory; or a .safetensors file, with --recipe and --out.
     to
-        tf1: a TensorFlow checkpoint in format V2, with the original model's variable names.
+        tf1: a TensorFlow checkpoint in format V2, with the original model's variable names; frozen:
+        a copy of the frozen graph that --like names, with these weights in its constants.
+    like
+        A frozen .pb graph of the same network, as the original's scripts write it.
     out
-        Prefix of the files; by default `tf1/model.ckpt-STEP` in the run.
+        Prefix of the files, by default `tf1/model.ckpt-STEP` in the run; for a frozen graph the
+        file, by default `tf1/frozen-STEP.pb`.
     checkpoint
         last, best, or the number of steps of a checkpoint.
     recipe
@@ -131,10 +137,17 @@ def export(
     """
     from jumar.recipes.weights_export import ExportRequest, export_weights
 
-    assert to == "tf1"
+    if (to == "frozen") != (like is not None):
+        raise UserError(
+            "a frozen graph is a copy of one that has the original's front end and outputs",
+            where="--to" if like else "--like",
+            todo="Write --to frozen --like GRAPH.pb, or --to tf1 for a checkpoint, of which the "
+            "original's freezing script makes a graph.",
+        )
     request = ExportRequest(
         source=run,
         out=out,
+        like=like,
         which=checkpoint,
         recipe=recipe,
         assignments=set_,

@@ -1,4 +1,4 @@
-"""A recipe's weights into a TensorFlow checkpoint: `jumar weights export`."""
+"""A recipe's weights into files of TensorFlow: `jumar weights export`."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,6 +15,7 @@ from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import import_modules
 from jumar.recipes.starting import stored_recipe
 from jumar.recipes.weights_exchange import Network, Weights, network_named, network_of
+from jumar.recipes.weights_frozen import export_frozen
 from jumar.settings import override
 from jumar.training.checkpoint import (
     Checkpoint,
@@ -45,6 +46,7 @@ class ExportRequest:
     Attributes:
         source: A run directory; or a `.safetensors` file, with `recipe`.
         out: Prefix of the checkpoint's files; None for `tf1/model.ckpt-STEP` in the run.
+        like: A frozen graph, of which a copy with these weights is wanted instead of a checkpoint.
         which: `last`, `best`, or a step; of a run.
         recipe: What a `.safetensors` file belongs to.
         assignments: Changed fields of the recipe.
@@ -52,6 +54,7 @@ class ExportRequest:
 
     source: Path
     out: Path | None = None
+    like: Path | None = None
     which: str = "last"
     recipe: str | None = None
     assignments: Sequence[str] = ()
@@ -75,7 +78,7 @@ class _Made(Mapping[str, Array]):
 
 
 def export_weights(request: ExportRequest) -> list[str]:
-    """Write the weights of a run, or of a `.safetensors` file, as a TensorFlow checkpoint.
+    """Write the weights of a run, or of a `.safetensors` file, for TensorFlow.
 
     Returns:
         What was done, line by line.
@@ -95,7 +98,10 @@ def export_weights(request: ExportRequest) -> list[str]:
         step = checkpoint.step
         slots = place_slots(network, load_state(checkpoint))
         number = step + network.names.counting.first_number
-        out = request.out or request.source / "tf1" / f"model.ckpt-{number}"
+        name = f"model.ckpt-{number}" if request.like is None else f"frozen-{step}.pb"
+        out = request.out or request.source / "tf1" / name
+    if request.like is not None:
+        return export_frozen(network, averages or network.weights, request.like, out)
     check_free(out, ours=request.out is None)
     placed = place_weights(network, averages)
     averaged = len(placed) - len(network.names.variables)
@@ -206,7 +212,7 @@ def _of_file(request: ExportRequest) -> tuple[Network, Path]:
         raise UserError(
             "a .safetensors file does not say which network it is of, nor where to put it",
             where=str(request.source),
-            todo="Add --recipe NAME and --out PREFIX.",
+            todo=f"Add --recipe NAME and --out {'PREFIX' if request.like is None else 'FILE.pb'}.",
         )
     check_weights_file(request.source)
     file = SafetensorsFile(request.source)

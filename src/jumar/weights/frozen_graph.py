@@ -29,7 +29,7 @@ from jumar.weights.tensor_types import (
     shape_text,
 )
 
-_LARGEST_MESSAGE = 2**31
+LARGEST_MESSAGE = 2**31
 """protobuf reads no longer message, so TensorFlow writes none."""
 _LARGEST_FILL = 2**28
 """Bytes that a constant may have more than its file: a shape costs a hostile file nothing."""
@@ -72,7 +72,7 @@ class FrozenConstants(Mapping[str, Array]):
     Arrays are read-only: they are views of the file's bytes, or of one repeated number.
 
     Args:
-        data: The serialized GraphDef.
+        data: The serialized GraphDef; stays in the attribute of that name.
         where: What messages call the file.
 
     Raises:
@@ -80,7 +80,7 @@ class FrozenConstants(Mapping[str, Array]):
     """
 
     def __init__(self, data: bytes, where: str) -> None:
-        self._data = data
+        self.data = data
         self._where = where
         self._places: dict[str, _Place] = {}
         try:
@@ -103,7 +103,7 @@ class FrozenConstants(Mapping[str, Array]):
     def __getitem__(self, name: str) -> Array:
         place = self._places[name]
         try:
-            return _decode_values(self._data, place)
+            return _decode_values(self.data, place)
         except ValueError as error:
             raise UserError(
                 f"cannot be read: {error}",
@@ -141,13 +141,13 @@ class FrozenConstants(Mapping[str, Array]):
         return self._places[name].entry
 
     def _note_node(self, begin: int, end: int) -> None:
-        found = _constant(self._data, begin, end)
+        found = find_constant(self.data, begin, end)
         if found is None:
             return
         name, start, stop = found
         if name in self._places:
             raise ValueError(f"two constants are called '{name}'")
-        kind, shape = _head(self._data, name, start, stop)
+        kind, shape = _head(self.data, name, start, stop)
         if kind is not None:
             entry = TensorEntry(name=name, shape=shape, dtype=kind.name)
             self._places[name] = _Place(entry=entry, kind=kind, begin=start, end=stop)
@@ -166,7 +166,7 @@ def read_constants(path: Path) -> FrozenConstants:
         if not is_file(path):
             raise missing(path, "file")
         size = path.stat().st_size
-        if size >= _LARGEST_MESSAGE:
+        if size >= LARGEST_MESSAGE:
             raise UserError(
                 f"is no graph: {size} bytes are more than a protobuf message has",
                 where=str(path),
@@ -187,7 +187,7 @@ def _nodes(data: bytes) -> Iterator[tuple[int, int]]:
             yield begin, end
 
 
-def _constant(data: bytes, begin: int, end: int) -> tuple[str, int, int] | None:
+def find_constant(data: bytes, begin: int, end: int) -> tuple[str, int, int] | None:
     """Name and place of the tensor of a Const node; None for any other node."""
     name, op = "", b""
     attributes: list[tuple[int, int]] = []
@@ -207,6 +207,11 @@ def _constant(data: bytes, begin: int, end: int) -> tuple[str, int, int] | None:
         if found is not None:
             return name, *found
     raise ValueError(f"the constant '{name}' has no value")
+
+
+def is_value(data: bytes, begin: int, end: int) -> bool:
+    """Whether an entry of a node's attributes is `value` and holds a tensor."""
+    return _tensor_of(data, begin, end) is not None
 
 
 def _tensor_of(data: bytes, begin: int, end: int) -> tuple[int, int] | None:

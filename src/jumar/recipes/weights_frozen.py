@@ -1,0 +1,77 @@
+"""A recipe's weights into a copy of a frozen graph: `jumar weights export --to frozen`."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from jumar.errors import UserError
+from jumar.recipes.weights_exchange import Network, Weights
+from jumar.weights.frozen_graph import read_constants
+from jumar.weights.frozen_writer import write_frozen
+from jumar.weights.matching import match_names
+from jumar.weights.tensor_types import Array, TensorEntry
+
+_SHOWN = 8
+_FLOATS = ("float32", "float64", "half", "bfloat16")
+
+
+def export_frozen(network: Network, weights: Weights, like: Path, out: Path) -> list[str]:
+    """Write a frozen graph that computes with a network's weights.
+
+    Args:
+        network: Whose names and shapes.
+        weights: Its values, as they are scored: averages where there are some.
+        like: A frozen graph of the same network, as the original's scripts make it.
+        out: A new file.
+
+    Returns:
+        What was done, line by line.
+
+    Raises:
+        UserError: The graph is not of this network, or the file cannot be written.
+    """
+    graph = read_constants(like)
+    entries = {name: graph.entry(name) for name in graph.names()}
+    matching = match_names(network.names, entries, network.shapes)
+    other = [
+        f"{match.raw} {entries[match.raw].dtype}"
+        for match in matching.matches
+        if entries[match.raw].dtype != "float32"
+    ]
+    wrong = [
+        ("missing in the graph", [f"{one.tf_name} for {one.name}" for one in matching.missing]),
+        ("of another shape", [str(one) for one in matching.wrong_shape]),
+        ("without a TensorFlow name", list(matching.unnamed)),
+        ("not float32", other),
+    ]
+    if any(names for _, names in wrong):
+        raise UserError(
+            f"is no frozen graph of {network.name}",
+            where=str(like),
+            todo="\n".join(
+                [
+                    *(f"  {_counted(title, names)}" for title, names in wrong if names),
+                    "Nothing was written. --like takes a graph whose variables became constants "
+                    "under their own names: not one with its batch norms folded or quantized.",
+                ]
+            ),
+        )
+    values: Mapping[str, Array] = {
+        match.raw: match.variable.to_tensorflow(weights[match.variable.name].float())
+        for match in matching.matches
+    }
+    write_frozen(out, graph, values)
+    kept = [name for name in matching.leftover if _may_be_weights(entries[name])]
+    return [
+        f"{len(values)} weights of {network.name} in a copy of {like}",
+        *([f"  {_counted('left as they are', kept)}"] if kept else []),
+        f"written: {out}",
+    ]
+
+
+def _may_be_weights(entry: TensorEntry) -> bool:
+    return entry.dtype in _FLOATS and entry.elements > 1
+
+
+def _counted(title: str, names: list[str]) -> str:
+    shown = [*names[:_SHOWN], "..."] if len(names) > _SHOWN else names
+    return f"{title} ({len(names)}): {', '.join(shown)}"

@@ -1,0 +1,106 @@
+"""A frozen graph with other weights: the same bytes but for the values of some constants.
+
+A graph is more than weights: what is computed, its front end, its names of inputs and outputs. So
+none is made here from nothing; an existing one is copied node by node, and what this program does
+not know stays in it byte for byte.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from jumar.data.records.wire import DELIMITED, delimited, encode_varint, fields
+from jumar.errors import UserError
+from jumar.weights.frozen_graph import LARGEST_MESSAGE, FrozenConstants, find_constant, is_value
+from jumar.weights.tensor_types import Array, shape_text
+
+_FLOAT32 = 1
+"""TensorFlow's number of the element type."""
+
+
+def with_constants(graph: FrozenConstants, values: Mapping[str, Array]) -> Iterator[bytes]:
+    """The serialized graph with other values in some of its constants, piece by piece.
+
+    Args:
+        graph: An existing one.
+        values: By the constants' names, float32 and of the same shapes.
+
+    Raises:
+        ValueError: A constant has another shape or element type.
+    """
+    for name, value in values.items():
+        entry = graph.entry(name)
+        if (entry.shape, entry.dtype) != (value.shape, str(value.dtype)) or value.dtype != "<f4":
+            raise ValueError(
+                f"'{name}' is {entry.dtype} {shape_text(entry.shape)} and takes no "
+                f"{value.dtype} {shape_text(value.shape)}"
+            )
+    data, before = graph.data, 0
+    for field, wire, begin, end in fields(data, 0, len(data)):
+        found = find_constant(data, begin, end) if (field, wire) == (1, DELIMITED) else None
+        if found is not None and found[0] in values:
+            yield delimited(1, _node(data, begin, end, _tensor(values[found[0]])))
+        else:
+            yield data[before:end]
+        before = end
+
+
+def write_frozen(path: Path, graph: FrozenConstants, values: Mapping[str, Array]) -> None:
+    """Write a graph with other values in some of its constants.
+
+    Args:
+        path: A file that is not there yet.
+        graph: See `with_constants`, as for `values`.
+        values: See there.
+
+    Raises:
+        UserError: The file is there, cannot be written, or would be longer than a protobuf
+            message.
+    """
+    if path.exists():
+        raise UserError(f"'{path}' is there already", where="--out", todo="Name a new file.")
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        size = 0
+        with beside.open("wb") as file:
+            for piece in with_constants(graph, values):
+                size += file.write(piece)
+            file.flush()
+            os.fsync(file.fileno())
+        if size >= LARGEST_MESSAGE:
+            raise UserError(
+                f"would have {size:,} bytes, and TensorFlow reads no graph of 2 GB",
+                where=str(path),
+            )
+        beside.replace(path)
+    except OSError as error:
+        raise UserError(
+            f"the graph cannot be written: {error.strerror}",
+            where=str(path),
+            todo="Free some space or choose another place.",
+        ) from error
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _node(data: bytes, begin: int, end: int, tensor: bytes) -> bytes:
+    """The node with another tensor in its attribute `value`."""
+    pieces: list[bytes] = []
+    before = begin
+    for field, wire, start, stop in fields(data, begin, end):
+        if field == 5 and wire == DELIMITED and is_value(data, start, stop):
+            attribute = delimited(1, b"value") + delimited(2, delimited(8, tensor))
+            pieces.append(delimited(5, attribute))
+        else:
+            pieces.append(data[before:stop])
+        before = stop
+    return b"".join(pieces)
+
+
+def _tensor(value: Array) -> bytes:
+    axes = b"".join(delimited(2, b"\x08" + encode_varint(size)) for size in value.shape)
+    stored = np.ascontiguousarray(value, dtype="<f4")
+    return b"\x08" + encode_varint(_FLOAT32) + delimited(2, axes) + delimited(4, stored.tobytes())

@@ -78,7 +78,13 @@ ORIGINALS = {
         settings=PICTURES,
         counts=0,
     ),
-    "nlrn": Original(name="nlrn", folder="NLRN", exported="model.ckpt-4", settings=PICTURES),
+    "nlrn": Original(
+        name="nlrn",
+        folder="NLRN",
+        exported="model.ckpt-2",
+        updates=(1, 2, 3),
+        settings=(*PICTURES, "schedule.kind=constant"),
+    ),
     "biggan128": Original(
         name="biggan",
         folder="BigGAN-Tensorflow",

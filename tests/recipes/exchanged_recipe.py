@@ -8,6 +8,7 @@ from torch import nn
 from jumar.data.images.image_set import ImageData
 from jumar.data.pixels.preprocessing import plain_preprocessing
 from jumar.models.tf_layout import (
+    TfCounting,
     TfNames,
     TfOptimizer,
     adam_state,
@@ -26,7 +27,9 @@ SLOTS: dict[str, tuple[TfOptimizer, ...]] = {
     "none": (),
     "momentum": (momentum_state(),),
     "adam": (adam_state(),),
+    "scoped": (adam_state(scope="train"),),
 }
+COUNTINGS = {"scoped": TfCounting(global_step=2, first_number=1)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +58,7 @@ class ExchangedNetwork(Network):
             averages=cast(Literal["beside", "swapped"], self.averages),
             averaged=self.averaged,
             optimizers=SLOTS[self.slots],
+            counting=COUNTINGS.get(self.slots, TfCounting()),
         )
 
 

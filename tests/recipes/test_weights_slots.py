@@ -177,6 +177,34 @@ def test_steps_are_counted_by_the_powers_while_they_tell_them(
     assert find_checkpoint(tmp_path / "back" / "checkpoints", "last").step == step
 
 
+def test_an_original_gets_its_own_count_of_steps_and_its_own_names(tmp_path: Path) -> None:
+    """Counted twice an update in the variable, and from 1 in the names of files."""
+    scoped = ["--set", "model.slots=scoped"]
+    train("adam", tmp_path, "run", *scoped)
+    done = weights("export", "run", "--to", "tf1", cwd=tmp_path)
+    assert "global_step 4, as the original counts" in done.out
+    out = open_checkpoint(tmp_path / "run" / "tf1" / "model.ckpt-3")
+    assert out.read("global_step") == 4
+    power = np.multiply.accumulate(np.full(3, 0.9, np.float32))[-1]
+    assert out.read("train/beta1_power") == power
+    values = {name: out.read(name) for name in out.names()}
+    for lacking in ("none", "power", "global_step"):
+        values = {name: value for name, value in values.items() if lacking not in name}
+        write_bundle(tmp_path / lacking / "model.ckpt-3", values)
+        done = weights(
+            "import", "exchanged-adam", lacking, "--to", f"{lacking}.run", *scoped, cwd=tmp_path
+        )
+        assert "step 2\n" in done.out
+        assert " by " not in done.out
+
+
+def test_powers_and_counts_are_those_of_the_originals_scripts() -> None:
+    """ML-KWS-for-MCU trains inside tf.name_scope('train') and increments global_step itself."""
+    names = network_of(create_recipe("ds-cnn-s"), "ds-cnn-s").names
+    assert names.optimizers[0].powers == ("train/beta1_power", "train/beta2_power")
+    assert names.counting.global_step == 2
+
+
 def test_powers_are_found_in_another_name_scope(tmp_path: Path, adam_exported: Path) -> None:
     done = counted(adam_exported, tmp_path, 10, (0.9**6, 0.999**6), scope="optimizer/")
     assert "step 5 by Adam's powers" in done.out

@@ -83,7 +83,11 @@ ORIGINALS = {
         folder="NLRN",
         exported="model.ckpt-2",
         updates=(1, 2, 3),
-        settings=(*PICTURES, "schedule.kind=constant"),
+        # The original's, which the recipe gives as parts of a run.
+        settings=(
+            *PICTURES,
+            "schedule.boundaries=100000it,200000it,300000it,400000it,450000it",
+        ),
     ),
     "biggan128": Original(
         name="biggan",

@@ -169,4 +169,4 @@ def test_signals_that_are_ignored_stay_ignored(tmp_path: Path):
 
 def test_control_characters_do_not_reach_the_terminal(tmp_path: Path):
     ended = run(tmp_path, r"print('a\x1b[31mb\x07c'); print('10%\r20%')")
-    assert ended.tail == ("a?[31mb?c", "10%", "20%")
+    assert ended.tail == ("a\\x1b[31mb\\x07c", "10%", "20%")

@@ -29,9 +29,9 @@ def denoise(
         An image, a folder or zip with images at any depth, or a video (needs PyAV).
     to
         A folder, for PNG files under the names of the sources; or a file: an image for an image, a
-        video (.mkv, .mp4, .mov; without sound) for a video.
+        video (.mkv, .mp4, .mov; without sound) for a video. What is lost is named.
     resume
-        Keep the images that are denoised already, and denoise the rest.
+        Keep the images or frames that are denoised already, and denoise the rest.
     skip_corrupt
         Skip up to this many unreadable frames.
     checkpoint

@@ -173,6 +173,7 @@ def test_sizes_may_differ_unless_frames_belong_together(runs: Path, tmp_path: Pa
         ("noisy", "notes.txt", "a folder is needed"),
         ("noisy", "clean.png", "do not go into one file"),
         ("noisy", "clean.mp4", "not put together to a video"),
+        ("noisy/1.png", "clean.tif", "not written as '.tif'"),
     ],
 )
 def test_a_wrong_place_is_told_before_anything_is_written(

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from jumar.data.denoising.frame_triplets import clips_of
+from jumar.data.images.class_folders import is_image
 from jumar.data.images.picture_tree import Pictures, open_all_pictures
 from jumar.data.pixels.decode import DecodeError
 from jumar.data.pixels.picture_files import WRITTEN_SUFFIXES, not_kept_in, write_picture
@@ -225,6 +226,12 @@ def _places(request: DenoiseRequest, pictures: Pictures, console: Console) -> li
             "the pictures of a folder or zip do not go into one file",
             where=f"--to {request.to}",
             todo="Give a folder, whose name does not end as a picture's.",
+        )
+    if is_image(request.to.name) and request.to.suffix.lower() not in WRITTEN_SUFFIXES:
+        raise UserError(
+            f"pictures are not written as '{request.to.suffix}'",
+            where=f"--to {request.to}",
+            todo=f"Known: {', '.join(WRITTEN_SUFFIXES)}; or give a folder.",
         )
     check_folder(request.to)
     names = [pictures.path(index) for index in range(len(pictures))]

@@ -1,5 +1,6 @@
 """Errors that nobody caught: which of them the user can mend, and what is said of the others."""
 
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -77,10 +78,12 @@ def _is_out_of_memory(error: Exception) -> bool:
 
 
 def _out_of_memory(error: Exception, tokens: Sequence[str]) -> UserError:
-    said = (str(error).strip() or "").splitlines()
-    detail = f": {said[-1].strip()[:200]}" if said else ""
-    given = [token for token in tokens if "=" in token and token.split("=")[0].count(".") >= 1]
+    said = str(error).strip()
+    asked = re.search(r"allocate (\d+) bytes", said)
+    detail = f"{int(asked[1]) / 2**30:.1f} GiB were asked for at once" if asked else said
+    given = [token for token in tokens if re.match(r"[a-z_]+\.[a-z_.]+=", token)]
     todo = _LESS_MEMORY.get(tokens[0] if tokens else "", _LESS_TRAINING)
     if given:
-        todo += f"\n  Given were: {', '.join(given)}"
-    return UserError(f"there is not enough memory{detail}", todo=todo)
+        todo += f"\n  You gave: {', '.join(given)}"
+    what = "there is not enough memory"
+    return UserError(f"{what}: {detail.splitlines()[-1][:200]}" if detail else what, todo=todo)

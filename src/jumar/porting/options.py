@@ -37,6 +37,12 @@ class LossScale:
     incr_ratio: float = 2.0
 
 
+_MOST_DEVICES = 65_536
+"""Larger than any Ascend cluster."""
+_MOST_ITERATIONS = 2**31 - 1
+"""What TensorFlow's 32-bit counter of the loop holds."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class PortOptions:
     """Everything that decides how a tree is ported."""
@@ -54,15 +60,17 @@ class PortOptions:
     modelarts: bool = False
 
     def __post_init__(self) -> None:
-        if self.devices < 1:
+        if not 1 <= self.devices <= _MOST_DEVICES:
             raise UserError(
-                f"{self.devices} devices", where="--devices", todo="Give 1 or more, such as 8."
+                f"{self.devices} devices",
+                where="--devices",
+                todo=f"Give 1 to {_MOST_DEVICES}, such as 8.",
             )
-        if self.iterations_per_loop < 1:
+        if not 1 <= self.iterations_per_loop <= _MOST_ITERATIONS:
             raise UserError(
                 f"{self.iterations_per_loop} iterations a loop",
                 where="--iterations-per-loop",
-                todo="Give 1 or more.",
+                todo=f"Give 1 to {_MOST_ITERATIONS}.",
             )
         if self.mixlist and self.precision not in MIXED_PRECISION_MODES:
             raise UserError(

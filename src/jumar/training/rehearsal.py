@@ -11,6 +11,7 @@ import torch
 from jumar.data.samples import Batch
 from jumar.device import Device, is_out_of_memory, memory_peak_bytes, synchronize
 from jumar.errors import UserError
+from jumar.host import memory_bytes
 from jumar.paths import exists, is_folder
 from jumar.training.distribution import Ranks, maximum_over_ranks
 from jumar.training.settings import Plan
@@ -125,6 +126,30 @@ def checkpoint_bytes(state: TrainState, plan: Plan) -> int:
         for parameter in lane.parameters
     )
     return weights * (1 if state.ema is None else 2) + slots
+
+
+def check_memory(state: TrainState, device: Device, needed: int) -> None:
+    """That gradients and the optimizer's slots fit into the memory of a CPU.
+
+    Linux promises more memory than there is, and ends the process in the middle of a step.
+
+    Args:
+        state: At its beginning; a resumed one holds its slots already.
+        device: On any other one the allocator refuses what does not fit.
+        needed: Bytes of a checkpoint: the slots, and the weights, which are as large as gradients.
+
+    Raises:
+        UserError: They do not fit.
+    """
+    free, _ = memory_bytes()
+    if device.kind == "cpu" and state.step == 0 and needed > free:
+        raise UserError(
+            f"gradients and optimizer need {size_text(needed)}, and {size_text(free)} of memory "
+            "are free",
+            where="model",
+            todo="Make the network smaller (jumar recipes show NAME lists the fields of `model`), "
+            "or take a --device with more memory.",
+        )
 
 
 def check_disk(directory: Path, needed: int) -> None:

@@ -33,6 +33,7 @@ from jumar.training.progress import Bar, Console
 from jumar.training.rehearsal import (
     announcement,
     check_disk,
+    check_memory,
     checkpoint_bytes,
     rehearse,
     size_text,
@@ -181,6 +182,7 @@ class Trainer:
             None if self.total_steps is None else self.total_steps - self.state.step
         )
         size = checkpoint_bytes(self.state, self.plan)
+        check_memory(self.state, self.device, size)
         most = self._cadence.most_checkpoints(self.state.step)
         check_disk(self.run.path, size * self._keeper.most_new(most))
         compiles = self.plan.training.compile

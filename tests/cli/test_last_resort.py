@@ -1,0 +1,169 @@
+"""Errors that nobody caught: mendable ones become a message, defects keep their traceback."""
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jumar import paths
+from jumar.cli.last_resort import headline, mendable
+from tests.cli.in_process import here
+from tests.other_user import open_folder, run_without_rights
+
+FAILING = ("train", "failing", "--import", "tests.cli.failing_recipe", "--device", "cpu")
+
+
+@pytest.mark.parametrize(
+    ("number", "todo"),
+    [
+        (errno.EACCES, "ls -ld"),
+        (errno.ENAMETOOLONG, "Its longest name has"),
+        (errno.ELOOP, "circle"),
+        (errno.ENOTDIR, ""),
+        (errno.EISDIR, "name a file"),
+        (errno.EROFS, "may be written to"),
+        (errno.ENOSPC, "Free some space"),
+        (errno.EDQUOT, "quota"),
+        (errno.EIO, "dmesg"),
+        (errno.EMFILE, "ulimit -n"),
+    ],
+)
+def test_what_the_system_refuses_at_a_path_of_the_users_is_mendable(
+    number: int, todo: str, tmp_path: Path
+) -> None:
+    error = mendable(OSError(number, os.strerror(number), str(tmp_path / "there")))
+    assert error is not None
+    assert error.where == str(tmp_path / "there")
+    assert todo in error.todo
+
+
+def test_what_is_missing_inside_of_the_package_is_a_defect(tmp_path: Path) -> None:
+    missing = FileNotFoundError(
+        errno.ENOENT, "No such file", str(Path(paths.__file__).parent / "x")
+    )
+    assert mendable(missing) is None
+    installed = tmp_path / "lib" / "site-packages" / "torch" / "x"
+    assert mendable(FileNotFoundError(errno.ENOENT, "No such file", str(installed))) is None
+
+
+@pytest.mark.parametrize(
+    ("number", "is_mendable"),
+    [(errno.ENOSPC, True), (errno.EIO, True), (errno.EBADF, False), (errno.ECONNREFUSED, False)],
+)
+def test_without_a_path_only_disk_and_limits_are_the_users(number: int, is_mendable: bool) -> None:
+    assert (mendable(OSError(number, os.strerror(number))) is not None) == is_mendable
+
+
+@pytest.mark.parametrize(
+    ("command", "field"),
+    [("train", "data.batch_size"), ("generate", "--batch"), ("denoise", "model.tile")],
+)
+def test_memory_that_ran_out_names_what_to_lower(command: str, field: str) -> None:
+    error = mendable(MemoryError(), [command, "x", "--set", "model.width=9", "--to", "a=b"])
+    assert error is not None
+    assert field in error.todo
+    assert "You gave: model.width=9" in error.todo
+    assert "a=b" not in error.todo
+
+
+def test_a_network_too_large_for_memory_is_refused_with_what_was_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAILS_WITH", "torch")
+    done = here(*FAILING, cwd=tmp_path, code=2)
+    assert "there is not enough memory: 10.0 GiB were asked for at once" in done.err
+    assert "fields of `model`" in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_defect_keeps_its_traceback_under_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FAILS_WITH", "key")
+    with pytest.raises(KeyError):
+        here(*FAILING, cwd=tmp_path)
+    line = headline(KeyError("x"), FAILING)
+    assert line.startswith(
+        "jumar: internal error: KeyError: 'x' (a defect of jumar, or of a module"
+    )
+    assert line.endswith("please report it with what follows)")
+    assert "\n" not in headline(ValueError("one\ntwo"))
+
+
+def test_the_process_of_a_defect_prints_the_line_first_and_leaves_with_1(tmp_path: Path) -> None:
+    code = (
+        "import os, sys; os.environ['FAILS_WITH'] = 'key'\n"
+        "from jumar.cli.main import run; run(sys.argv[1:])"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(
+        [sys.executable, "-c", code, *FAILING],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("jumar: internal error: KeyError: 'x' (a defect of jumar")
+    assert done.stderr.count("internal error") == 1
+    assert "Traceback (most recent call last)" in done.stderr
+
+
+COMMANDS = [
+    ("evaluate", "PATH"),
+    ("predict", "PATH", "x.png"),
+    ("train", "small", "--import", "tests.cli.small_recipe", "--set", "data.path=PATH"),
+    ("train", "small", "--import", "tests.cli.small_recipe", "--set", "transfer.start_from=PATH"),
+    ("train", "small", "--import", "tests.cli.small_recipe", "--run-dir", "PATH"),
+    ("report", "PATH"),
+    ("weights", "show", "PATH"),
+    ("weights", "import", "alexnet", "PATH", "--to", "x.safetensors"),
+    ("data", "tfrecord", "PATH", "--to", "x"),
+    ("profile", "show", "PATH"),
+    ("port", "PATH"),
+    ("port", "lint", "PATH"),
+    ("port", "check", "PATH", "--", "x.py"),
+    ("port", "report", "PATH"),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_answers_paths_that_the_system_refuses(
+    command: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    for path, reason in (
+        ("y" * 300, "File name too long"),
+        ("loop", "Too many levels of symbolic links"),
+    ):
+        tokens = [token.replace("PATH", path) for token in command]
+        done = here(*tokens, cwd=tmp_path, code=2)
+        assert reason in done.err
+    assert [found.name for found in tmp_path.iterdir()] == ["loop"]
+
+
+def test_every_command_names_the_folder_that_may_not_be_entered() -> None:
+    code = (
+        "for command in COMMANDS:\n"
+        "    for kind in ('closed', 'none'):\n"
+        "        if (os.geteuid() == 0) == (kind == 'none'):\n"
+        "            try: run([each.replace('PATH', f'{kind}/inside') for each in command])\n"
+        "            except SystemExit as left: print(left.code, *command)\n"
+    )
+    with open_folder() as place:
+        (place / "closed").mkdir(mode=0o600)
+        said = run_without_rights(
+            # With a path that is missing first: it loads what a command needs.
+            f"import os, sys; sys.path[:0] = {sys.path!r}\n"
+            f"from jumar.cli.main import run\nCOMMANDS = {COMMANDS!r}\n{code}print('=' * 9)",
+            code,
+            cwd=place,
+        )
+    answers = said.partition("=" * 9)[2]
+    assert answers.count("2 ") >= len(COMMANDS)
+    assert "Traceback" not in answers
+    assert answers.count(f"This user may not enter {place}/closed.") == len(COMMANDS), answers

@@ -1,6 +1,10 @@
 import io
+import os
 import struct
+import subprocess
+import sys
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -174,3 +178,25 @@ def test_damaged_bytes_give_pixels_or_a_decode_error_and_nothing_else(
         return
     assert pixels.dtype == np.uint8
     assert pixels.ndim == 3
+
+
+def test_memory_that_ran_out_is_no_fault_of_the_picture(tmp_path: Path) -> None:
+    """As a fault, the picture would be left out of training where some faults are tolerated."""
+    Image.new("RGB", (6000, 6000)).save(tmp_path / "large.png")
+    code = (
+        "import resource, sys; from pathlib import Path\n"
+        "from jumar.data.pixels.decode import decode_image\n"
+        "encoded = Path(sys.argv[1]).read_bytes()\n"
+        "held = int(Path('/proc/self/statm').read_text().split()[0]) * resource.getpagesize()\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (held + 2**25, held + 2**25))\n"
+        "try: decode_image(encoded, fast=False)\n"
+        "except Exception as error: print(type(error).__name__)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "large.png")],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "MemoryError\n", done.stderr

@@ -116,6 +116,8 @@ class EncodedImage:
                     image.load()
                 self.orientation = _valid_orientation(image.getexif().get(_ORIENTATION))
                 return image.height, image.width
+        except MemoryError:
+            raise  # says nothing about the picture, which must not be left out for it
         except Exception as error:
             raise DecodeError(reason_of(error)) from error
 
@@ -149,6 +151,8 @@ class EncodedImage:
         try:
             with opened(self._encoded) as image:
                 return _rgb(image)
+        except MemoryError:
+            raise  # says nothing about the picture, which must not be left out for it
         except Exception as error:
             raise DecodeError(reason_of(error)) from error
 

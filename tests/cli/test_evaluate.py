@@ -78,7 +78,7 @@ def test_scores_of_changed_settings_are_not_noted_in_the_run(run: Path, tmp_path
 @pytest.mark.parametrize(
     ("place", "message"),
     [
-        ("nowhere", "there is no run directory 'nowhere'"),
+        ("nowhere", "nowhere: there is no such run directory"),
         ("empty", "it has no recipe.json"),
         ("broken", "cannot be read"),
         ("other", "lacks the field 'recipe'"),

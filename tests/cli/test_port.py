@@ -126,7 +126,7 @@ def test_the_mixlist_lies_beside_every_script_that_reads_it(tree: Path, tmp_path
     write_files(tmp_path, {"lists/ops.json": "[]"})
     assert "no op list" in here("port", "tree", *options, cwd=tmp_path, code=2).message
     (tmp_path / "lists" / "ops.json").unlink()
-    assert "cannot be read" in here("port", "tree", *options, cwd=tmp_path, code=2).message
+    assert "there is no such file" in here("port", "tree", *options, cwd=tmp_path, code=2).message
 
 
 def test_json_is_the_report_and_quiet_is_silent(tree: Path, tmp_path: Path) -> None:

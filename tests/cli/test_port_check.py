@@ -33,11 +33,11 @@ def test_a_check_without_a_script_is_refused(project: Path):
 
 def test_folders_that_are_not_there_are_refused(project: Path):
     done = here("port", "check", "projekt", "--", "train.py", cwd=project, code=2)
-    assert "'projekt' is no folder" in done.message
+    assert "projekt: there is no such folder" in done.message
     done = here(
         "port", "check", "project", "--against", "no", "--", "train.py", cwd=project, code=2
     )
-    assert "'no' is no folder" in done.message
+    assert "no: there is no such folder" in done.message
 
 
 def test_a_script_that_either_side_lacks_is_refused_before_anything_runs(project: Path):

@@ -90,7 +90,7 @@ def test_a_clip_alone_and_among_others_gets_the_same_answer(run: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (None, "No such file"),
+        (None, "there is no such file"),
         (b"RIFF", "not a WAV file"),
         (b"", "empty"),
         (write_wav(np.zeros(0, np.int16), 16_000), "no samples"),
@@ -108,6 +108,8 @@ def test_what_cannot_be_heard_is_told(
     done = here("predict", run, path, "--device", "cpu", cwd=tmp_path, code=2)
     assert expected in done.message
     assert "clip.wav" in done.message
+    # A path that is misspelt is no sample that could be left out.
+    assert ("--skip-corrupt" in done.message) == isinstance(content, bytes)
 
 
 def test_a_broken_clip_among_others_is_told_after_those_before_it_and_can_be_left_out(

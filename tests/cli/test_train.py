@@ -98,7 +98,10 @@ MISTAKES = {
     "no recipe": ([], "no recipe is named"),
     "a missing path": (["alexnet-demo", "--set", "data.path=nowhere"], "nowhere"),
     "a missing device": (["alexnet-demo", "--device", "npu"], "npu"),
-    "no run to resume": (["alexnet-demo", "--resume", "--run-dir", "x"], "there is no run"),
+    "no run to resume": (
+        ["alexnet-demo", "--resume", "--run-dir", "x"],
+        "there is no such run directory: x",
+    ),
     "a missing module": (["alexnet-demo", "--import", "my_nothing"], "no module 'my_nothing'"),
     "an unknown mode": (["alexnet-demo", "--set", "precision.mode=fp15"], "fp15"),
     "too small a picture": (["alexnet-demo", "--set", "data.image_size=20"], "63"),

@@ -283,7 +283,7 @@ def test_what_is_not_there_is_not_shown(tmp_path: Path) -> None:
     for name in ("none", "none/deep", "none.pb", "none.safetensors", "cut.safetensors"):
         assert name in weights("show", name, cwd=tmp_path, code=2).message
     unknown = ("import", "nothing", "none", "--to", "x")
-    assert "there is no checkpoint 'none'" in weights(*unknown, cwd=tmp_path, code=2).message
+    assert "none: there is no such checkpoint" in weights(*unknown, cwd=tmp_path, code=2).message
 
 
 @pytest.mark.parametrize(

@@ -62,5 +62,5 @@ def test_a_file_of_torch_save_is_refused_with_the_way_to_safetensors(tmp_path: P
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"there is no '.*nothing'"):
+    with pytest.raises(UserError, match=r"there is no such file or folder: .*nothing"):
         transfer_weights(net(2), TransferSettings(start_from=str(tmp_path / "nothing")))

@@ -193,7 +193,7 @@ def test_python_2_is_rewritten_with_the_tree_that_it_belongs_to(tmp_path: Path) 
         ("book.ipynb", "nbconvert"),
         ("notebooks", "nbconvert"),
         ("pipe", "neither a folder nor a file"),
-        ("loop", "no such file"),
+        ("loop", "Too many levels"),
         ("model.pb/x", "no such file"),
     ],
 )

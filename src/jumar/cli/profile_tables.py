@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jumar.errors import UserError
 from jumar.paths import unwritable
 from jumar.plain_text import plain_text
 from jumar.wording import counted

@@ -2,9 +2,9 @@
 
 A flipped bit in the numbers of a safetensors file is a valid file with other weights, which only
 a hash tells. CRC-32C, as TensorFlow's checkpoints have it, finds every burst of errors up to 32
-bits and all but one in four billion of any other; with the reading it takes 0.03 s for 320 MB
-that are written in 0.4 s or more, where SHA-256 takes 0.2 s (one core of an EPYC). It is no guard against intent: whoever
-changes a file can change its hash.
+bits and all but one in four billion of any other; with the reading it takes 0.03 s for 320 MB that
+are written in 0.4 s or more, where SHA-256 takes 0.2 s (one core of an EPYC). It is no guard
+against intent: whoever changes a file can change its hash.
 """
 
 import json

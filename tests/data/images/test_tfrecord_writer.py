@@ -207,7 +207,7 @@ def test_a_failure_in_the_second_part_leaves_nothing_of_the_first(tmp_path: Path
     files = {f"train/{name}": data for name, data in pets(5).items()}
     files |= {f"val/{name}": data for name, data in pets(5).items()} | {"val/cat/x.jpg": b"x"}
     origin = str(write_files(tmp_path / "from", files))
-    with pytest.raises(UserError, match="not an image"):
+    with pytest.raises(UserError, match="unreadable image"):
         convert_to_tfrecords(origin, tmp_path / "to", shards=2)
     assert not (tmp_path / "to").exists()
 

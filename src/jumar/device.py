@@ -156,7 +156,7 @@ def npu_pairing_fault(torch_version: str, npu_version: str) -> UserError | None:
     if ours and theirs and ours.groups() == theirs.groups():
         return None
     return UserError(
-        f"torch_npu {npu_version} does not fit torch {torch_version}",
+        f"torch_npu {npu_version} is not compatible with torch {torch_version}",
         where="--device",
         todo="Install the same X.Y of both: torch_npu X.Y.Z works with torch X.Y only.",
     )
@@ -413,7 +413,7 @@ def set_threads(intra_op: int | None = None, inter_op: int | None = None) -> Non
     except RuntimeError as error:
         raise UserError(
             f"the inter-op threads of this process are fixed at {torch.get_num_interop_threads()}, "
-            f"they cannot become {inter_op}",
+            f"and cannot be changed to {inter_op}",
             where="threads.inter_op",
             todo="torch takes this number once, before the first operator that runs in parallel. "
             "Start a new process for another number.",
@@ -452,9 +452,9 @@ def _checked_index(kind: Kind, asked: int | None, count: int) -> int:
     several = ranks > 1
     if asked is not None and several:
         raise UserError(
-            f"{ranks} ranks on this machine cannot all compute on {kind}:{asked}",
+            f"{ranks} ranks on this machine cannot share {kind}:{asked}",
             where="--device",
-            todo=f"Write --device {kind}: every rank then takes the device of its number.",
+            todo=f"Write --device {kind}: each rank then uses the device of its local rank.",
         )
     index = asked if asked is not None else int(os.environ.get("LOCAL_RANK", "0"))
     if index >= count:

@@ -169,7 +169,7 @@ def test_an_empty_class_folder_is_named(folder: Path, tmp_path: Path) -> None:
 def test_more_classes_than_the_model_has_outputs_are_refused(folder: Path, tmp_path: Path) -> None:
     done = on(folder, cwd=tmp_path, code=2, model__num_classes=1)
     assert "the data have 2 classes" in done.err
-    assert "the model has 1 outputs" in done.err
+    assert "the model has 1 output" in done.err
     assert nothing_left(tmp_path)
 
 
@@ -210,7 +210,7 @@ def test_a_flipped_bit_stops_the_run_at_its_record_before_its_update(
     assert kept == [f"step-{len(before):08d}"]
     assert f"learned until step {len(before)} is saved" in done.err
     again = here("train", "--resume", "--run-dir", "run", "--skip-corrupt", "1", cwd=tmp_path)
-    assert f"going on from step {len(before)}" in again.out
+    assert f"resuming from step {len(before)}" in again.out
     assert len(train_losses(tmp_path / "run")) == len(whole)
 
 
@@ -307,7 +307,7 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
         {"data__batch_size": 13},
         "larger than the training set of 12 samples",
     ),
-    "no length": ({"training__duration": "0it"}, "a run of 0it does nothing"),
+    "no length": ({"training__duration": "0it"}, "a run of 0it trains nothing"),
 }
 
 

@@ -132,7 +132,7 @@ def test_where_nothing_can_be_cleaned_that_is_an_error(runs: Path, tmp_path: Pat
     (tmp_path / "noisy.png").write_bytes(b"no picture")
     command = ("denoise", runs / "inverse", "noisy.png", "--to", "clean.png")
     done = here(*command, "--skip-corrupt", "1", cwd=tmp_path, code=2)
-    assert "not one picture of it could be cleaned" in done.message
+    assert "no image could be denoised" in done.message
     assert not (tmp_path / "clean.png").exists()
     done = here(*command, "--skip-corrupt", "-1", cwd=tmp_path, code=2)
     assert "--skip-corrupt: it cannot be -1" in done.message
@@ -150,7 +150,7 @@ def test_an_unreadable_frame_stops_or_is_left_out_as_allowed(
     assert "--skip-corrupt" in refused.message
     assert "2.png" not in written(tmp_path / "clean")
     done = here(*command, "--skip-corrupt", "1", "--resume", cwd=tmp_path)
-    assert "1 sample could not be read" in done.out
+    assert "skipped 1 unreadable sample" in done.out
     assert written(tmp_path / "clean") == ["1.png", "3.png"]
 
 
@@ -167,12 +167,12 @@ def test_sizes_may_differ_unless_frames_belong_together(runs: Path, tmp_path: Pa
     [
         ("nowhere", "clean", "no such file or folder"),
         ("empty", "clean", "no pictures in it"),
-        ("notes.txt", "clean", "neither a folder, a zip nor a picture"),
-        ("noisy", "noisy/clean", "would lie among the noisy ones"),
-        ("noisy/1.png", "noisy/1.png", "would overwrite the noisy one"),
+        ("notes.txt", "clean", "not a folder, a zip or an image"),
+        ("noisy", "noisy/clean", "would be written among the noisy ones"),
+        ("noisy/1.png", "noisy/1.png", "would overwrite the noisy image"),
         ("noisy", "notes.txt", "a folder is needed"),
         ("noisy", "clean.png", "do not go into one file"),
-        ("noisy", "clean.mp4", "not put together to a video"),
+        ("noisy", "clean.mp4", "cannot be written as a video"),
         ("noisy/1.png", "clean.tif", "not written as '.tif'"),
     ],
 )
@@ -191,7 +191,7 @@ def test_a_run_of_another_kind_is_refused(tmp_path: Path) -> None:
     source = write_files(tmp_path / "noisy", frames(10))
     write_files(tmp_path / "alexnet", {"recipe.json": b'{"recipe": "alexnet", "settings": {}}'})
     done = here("denoise", "alexnet", source, "--to", "clean", cwd=tmp_path, code=2)
-    assert "takes no noise away" in done.message
+    assert "does not denoise" in done.message
 
 
 def test_a_video_becomes_a_video_or_frames(runs: Path, tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def test_a_video_becomes_a_video_or_frames(runs: Path, tmp_path: Path) -> None:
     command = ("denoise", runs / "inverse", "noisy.mkv", "--to", "frames")
     here(*command, cwd=tmp_path)
     assert written(tmp_path / "frames") == [f"{number:06d}.png" for number in range(1, 5)]
-    assert "there is something already" in here(*command, cwd=tmp_path, code=2).message
+    assert "already exists and is not empty" in here(*command, cwd=tmp_path, code=2).message
     for to in ("clean.mkv", "frames"):
         done = here("denoise", runs / "inverse", "noisy.mkv", "--to", to, "--resume", cwd=tmp_path)
         assert "there already" in done.out

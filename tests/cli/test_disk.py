@@ -84,7 +84,7 @@ def test_a_disk_that_becomes_full_leaves_earlier_checkpoints_as_they_were(
     monkeypatch.setenv("FILLED_FOLDER", str(tmp_path))
     monkeypatch.setattr("tests.cli.filling_source.FILLS_AT", -1)
     again = here("train", "--resume", "--run-dir", run, "--device", "cpu", cwd=tmp_path)
-    assert "going on from step 3" in again.out
+    assert "resuming from step 3" in again.out
     assert json.loads((run / "results.json").read_text())["steps"] == 8
     assert all(torch.isfinite(value).all() for value in kept.values())
 
@@ -116,7 +116,7 @@ def test_a_disk_that_cannot_be_written_is_refused(
 ) -> None:
     disk = mounted("size=1m,ro")
     done = train("--run-dir", disk / "a" / "run", *more, cwd=tmp_path, code=2)
-    assert "nothing can be written there" in done.err
+    assert "not writable" in done.err
 
 
 def test_a_run_on_a_disk_that_became_read_only_cannot_go_on_and_can_be_evaluated(
@@ -127,7 +127,7 @@ def test_a_run_on_a_disk_that_became_read_only_cannot_go_on_and_can_be_evaluated
     subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
     longer = settings(training__duration="9it")
     done = train("--run-dir", disk / "run", *longer, cwd=tmp_path, code=2)
-    assert "nothing can be written there: Read-only file system" in done.err
+    assert "not writable: Read-only file system" in done.err
     scored = here("evaluate", disk / "run", cwd=tmp_path)
     assert "evaluation data: 296 samples" in scored.out
     assert "not noted in the run" in scored.out
@@ -137,7 +137,7 @@ def test_a_run_on_a_disk_that_became_read_only_cannot_go_on_and_can_be_evaluated
 def test_a_run_directory_that_cannot_be_is_refused(tmp_path: Path, place: str) -> None:
     (tmp_path / "file").write_text("x")
     done = train("--run-dir", place, cwd=tmp_path, code=2)
-    assert "is a file" in done.err or "nothing can be written there" in done.err
+    assert "is a file" in done.err or "not writable" in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 

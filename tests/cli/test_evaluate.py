@@ -157,7 +157,7 @@ def test_a_run_on_the_clock_logs_scores_and_saves_by_the_clock_and_ends(tmp_path
     assert "is finished" in train("--run-dir", "run", *clock, cwd=tmp_path).out
     longer = [*clock, *settings(training__duration="1.7s")]
     assert (
-        f"going on from step {results['steps']}"
+        f"resuming from step {results['steps']}"
         in train("--run-dir", "run", *longer, cwd=tmp_path).out
     )
 

@@ -46,7 +46,7 @@ def test_a_run_killed_in_the_middle_of_an_epoch_goes_on_as_if_it_had_not_been(
     child.wait_for("step:     17")
     child.kill()
     done = here(*command, "--run-dir", "killed", cwd=tmp_path)
-    assert "going on from step " in done.out
+    assert "resuming from step " in done.out
     for name in ("model.safetensors", "ema.safetensors"):
         files = [
             tmp_path / run / "checkpoints" / "step-00000030" / name for run in ("whole", "killed")
@@ -72,7 +72,7 @@ def test_a_finished_run_that_is_made_longer_and_killed_does_not_pass_for_finishe
     child.wait_for("step:     20")
     child.kill()
     assert not (tmp_path / "run" / "results.json").exists()
-    assert "going on from step 2" in here(*longer, cwd=tmp_path).out
+    assert "resuming from step 2" in here(*longer, cwd=tmp_path).out
     assert json.loads((tmp_path / "run" / "results.json").read_text())["steps"] == 400
 
 
@@ -210,7 +210,7 @@ def test_a_second_process_in_the_same_run_directory_is_refused(
     child = server.start("train", *SMALL_RECIPE, "--run-dir", "run", *ENDLESS, cwd=tmp_path)
     child.wait_for("step:     10")
     done = train("--run-dir", "run", *ENDLESS, cwd=tmp_path, code=2)
-    assert "another process is working in 'run'" in done.err
+    assert "another process is using 'run'" in done.err
     assert (tmp_path / "run" / ".lock").exists()
     child.send_signal(signal.SIGTERM)
     out, err = child.communicate()
@@ -238,7 +238,7 @@ def test_a_second_process_is_refused_also_before_the_first_has_made_a_step(
     child = server.start(*first, cwd=tmp_path)
     child.wait_for("device: ")
     done = train("--run-dir", "run", cwd=tmp_path, code=2)
-    assert "another process is working in 'run'" in done.err
+    assert "another process is using 'run'" in done.err
     assert (tmp_path / "run" / ".lock").exists()
     out, err = child.communicate()
     assert child.returncode == 0, out + err

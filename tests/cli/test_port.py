@@ -94,7 +94,7 @@ def test_the_second_run_changes_nothing(tree: Path, tmp_path: Path) -> None:
     assert "ported" not in done.out
     # With other options a launch file that is there already is kept, and named.
     done = here("port", "out", "--devices", "4", cwd=tmp_path)
-    assert "kept, though other than ours: run_npu.sh" in done.out
+    assert "kept existing files that differ: run_npu.sh" in done.out
 
 
 def test_in_place_needs_git_or_force(
@@ -122,9 +122,9 @@ def test_the_mixlist_lies_beside_every_script_that_reads_it(tree: Path, tmp_path
     for folder in ("out", "out/sub"):
         assert (tmp_path / folder / "ops.json").read_text() == text
     write_files(tmp_path, {"lists/ops.json": "{"})
-    assert "is no JSON" in here("port", "tree", *options, cwd=tmp_path, code=2).message
+    assert "is not JSON" in here("port", "tree", *options, cwd=tmp_path, code=2).message
     write_files(tmp_path, {"lists/ops.json": "[]"})
-    assert "no op list" in here("port", "tree", *options, cwd=tmp_path, code=2).message
+    assert "not an op list" in here("port", "tree", *options, cwd=tmp_path, code=2).message
     (tmp_path / "lists" / "ops.json").unlink()
     assert "there is no such file" in here("port", "tree", *options, cwd=tmp_path, code=2).message
 
@@ -153,17 +153,17 @@ def test_a_single_script_is_ported_to_a_script(tree: Path, tmp_path: Path) -> No
     [
         (["tre"], "Did you mean 'tree'?"),
         (["tree/sub/none"], "no such file"),
-        (["tree/data.txt"], "is no Python script"),
-        (["tree", "--to", "out", "--in-place"], "Give one of them"),
+        (["tree/data.txt"], "is not a Python script"),
+        (["tree", "--to", "out", "--in-place"], "Use one of them"),
         (["tree", "--force"], "--force without --in-place"),
         (["tree", "--jobs", "0"], "Give 1 or more"),
-        (["tree", "--report", "a.pdf"], "End the name in one of"),
+        (["tree", "--report", "a.pdf"], "Use a name that ends in one of"),
         (["tree", "--precision", "allow_mix"], "allow_mix_precision"),
-        (["tree", "--loss-scale", "fast"], "is no loss scale"),
+        (["tree", "--loss-scale", "fast"], "is not a loss scale"),
         (["tree", "--mixlist", "a.json"], "Add --precision"),
         (["tree", "--devices", "0"], "Give 1 or more"),
         (["tree", "--entry", "trian.py"], "Did you mean 'train.py'?"),
-        (["tree", "--from", "torch", "--auto-tune"], "TensorFlow adapter"),
+        (["tree", "--from", "torch", "--auto-tune"], "exist for TensorFlow only"),
         (["tree", "--to", "tree/out"], "within the original"),
         (["report", "tree/data.txt"], "data.txt"),
         (["report", "none.json"], "none.json"),

@@ -67,11 +67,11 @@ def test_an_interpreter_of_another_version_is_refused(project: Path):
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
-        ("--timeout", "soon", "'soon' is no time"),
-        ("--timeout", "0s", "'0s' is no time"),
+        ("--timeout", "soon", "'soon' is not a duration"),
+        ("--timeout", "0s", "'0s' is not a duration"),
         ("--steps", "0", "0 steps"),
-        ("--seed", "-1", "-1 is no seed"),
-        ("--tolerance", "2", "2.0 is no tolerance"),
+        ("--seed", "-1", "-1 is not a valid seed"),
+        ("--tolerance", "2", "2.0 is not a valid tolerance"),
     ],
 )
 def test_wrong_values_are_refused(

@@ -93,7 +93,7 @@ def test_a_clip_alone_and_among_others_gets_the_same_answer(run: Path) -> None:
         (None, "there is no such file"),
         (b"RIFF", "not a WAV file"),
         (b"", "empty"),
-        (write_wav(np.zeros(0, np.int16), 16_000), "no samples"),
+        (write_wav(np.zeros(0, np.int16), 16_000), "no audio samples"),
         ("folder", "no WAV files"),
     ],
 )

@@ -99,7 +99,7 @@ MISTAKES = {
     "too many steps": (["small", "--steps", "9999"], "1 to 200"),
     "less than no warm-up": (["small", "--warm-up=-1"], "--warm-up"),
     "an unknown field": (["small", "--set", "data.batch=1"], "unknown field 'data.batch'"),
-    "a place where a run is": (["small", "--run-dir", "old"], "'old' holds a run already"),
+    "a place where a run is": (["small", "--run-dir", "old"], "'old' already holds a run"),
     "a missing path": (["small", "--set", "data.path=nowhere"], "nowhere"),
     "a missing device": (["small", "--device", "npu"], "npu"),
 }
@@ -123,5 +123,5 @@ def test_a_mistake_is_named_with_exit_code_2_and_leaves_nothing(
 
 def test_a_run_that_is_too_short_for_a_profile_is_refused(tmp_path: Path) -> None:
     done = train("--run-dir", "r", "--profile", cwd=tmp_path, code=2)
-    assert "the run has 2 steps to go; the profile takes 6" in done.message
+    assert "the run has 2 steps left; the profile needs 6" in done.message
     assert list(tmp_path.iterdir()) == []

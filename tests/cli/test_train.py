@@ -59,7 +59,7 @@ def test_a_signal_finishes_the_step_saves_and_leaves_with_its_exit_code(
         f"training.duration={step + 2}it",
         cwd=tmp_path,
     )
-    assert f"going on from step {step}" in resumed.stdout
+    assert f"resuming from step {step}" in resumed.stdout
     records = [json.loads(line) for line in (tmp_path / "r" / "metrics.jsonl").open()]
     steps = [record["step"] for record in records if record["kind"] == "train"]
     assert steps == list(range(1, step + 3))
@@ -85,7 +85,7 @@ def test_a_killed_run_goes_on_with_the_same_command_and_ends_as_if_never_killed(
 
 def test_a_dry_run_says_what_a_run_would_take_and_leaves_nothing(tmp_path: Path) -> None:
     done = jumar("train", "alexnet-demo", "--device", "cpu", "--dry-run", *SMALL, cwd=tmp_path)
-    assert "dry run: data, recipe, weights, disk space and one step are in order" in done.stdout
+    assert "dry run: data, recipe, weights, disk space and one step are fine" in done.stdout
     assert "steps to go" in done.stdout
     assert list(tmp_path.iterdir()) == []
 
@@ -95,7 +95,7 @@ MISTAKES = {
     "an unknown field": (["alexnet", "--set", "optimizer.lr=1"], "unknown field 'optimizer.lr'"),
     "a wrong type": (["alexnet", "--set", "data.batch_size=many"], "takes a whole number"),
     "a value out of range": (["alexnet", "--set", "model.dropout=2"], "Allowed: 0 to 0.99"),
-    "no recipe": ([], "no recipe is named"),
+    "no recipe": ([], "no recipe given"),
     "a missing path": (["alexnet-demo", "--set", "data.path=nowhere"], "nowhere"),
     "a missing device": (["alexnet-demo", "--device", "npu"], "npu"),
     "no run to resume": (

@@ -76,7 +76,7 @@ def test_a_run_that_goes_on_does_not_start_from_the_other_weights_again(
     longer = [*options, *settings(training__duration="3it")]
     again = train("--run-dir", "second", *longer, cwd=tmp_path)
     assert "weights from" not in again.out
-    assert "going on from step 2" in again.out
+    assert "resuming from step 2" in again.out
 
 
 def test_averaged_weights_are_taken_where_there_are_some(tmp_path: Path) -> None:

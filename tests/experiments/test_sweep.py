@@ -110,7 +110,7 @@ def test_finished_runs_are_not_run_again(case: Case) -> None:
     case.run()
     case.run()
     assert case.trainer.names == []
-    assert sum("is finished and is not run again" in line for line in case.said) == 3
+    assert sum("is finished, skipping it" in line for line in case.said) == 3
     case.run([MODES + ",allow_fp32_to_fp16"])
     assert case.trainer.names == ["allow_fp32_to_fp16"]
 

@@ -130,7 +130,7 @@ def test_going_on_gives_the_bits_of_never_having_stopped(
     shutil.rmtree(stopped / "checkpoints" / "step-00000004")
     (stopped / "results.json").unlink()
     printed = jumar("train", "--resume", "--run-dir", str(stopped), "--device", "npu")
-    assert "going on from step 2" in printed
+    assert "resuming from step 2" in printed
     one, other = (run / "checkpoints" / "step-00000004" for run in (whole, stopped))
     before, after = (load_file(place / "model.safetensors") for place in (one, other))
     assert before.keys() == after.keys()

@@ -132,9 +132,9 @@ def test_pictures_depend_on_their_number_and_the_seed_alone(tmp_path: Path, run:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--num", "0"], "0 pictures cannot be made"),
+        (["--num", "0"], "cannot generate 0 pictures"),
         (["--interpolate", "1"], "no two ends"),
-        (["--truncation", "0"], "nothing is left"),
+        (["--truncation", "0"], "cannot truncate"),
         (["--batch", "0"], "a batch of 0"),
         (["--num", "1", "--interpolate", "5"], "--num asks for one"),
     ],
@@ -153,10 +153,10 @@ def test_a_folder_with_something_in_it_and_a_run_without_generator_are_refused(
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").write_text("kept")
     done = here("generate", run, "--to", "out", cwd=tmp_path, code=2)
-    assert "there is something already" in done.message
+    assert "already exists and is not empty" in done.message
     here("train", "small", "--import", "tests.cli.small_recipe", "--run-dir", "other", cwd=tmp_path)
     done = here("generate", "other", "--to", "new", cwd=tmp_path, code=2)
-    assert "the recipe 'small' draws no pictures" in done.message
+    assert "the recipe 'small' does not generate pictures" in done.message
     assert not (tmp_path / "new").exists()
 
 

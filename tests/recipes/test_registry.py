@@ -63,7 +63,7 @@ def test_a_recipe_of_ones_own_stands_beside_ours(write: Write) -> None:
 
 def test_a_name_of_ours_is_refused_where_it_is_taken(write: Write) -> None:
     name = write("my_alexnet", RECIPE.format(name="alexnet", seed=7))
-    with pytest.raises(UserError, match="'alexnet' exists already, in jumar") as found:
+    with pytest.raises(UserError, match="'alexnet' already exists, in jumar") as found:
         import_modules([name])
     assert found.value.where == "my_alexnet"
 
@@ -119,5 +119,5 @@ def test_an_unknown_recipe_gets_the_nearest_and_all_of_them(write: Write) -> Non
 
 def test_two_modules_cannot_share_a_name(write: Write) -> None:
     import_modules([write("my_one", RECIPE.format(name="my-one", seed=1))])
-    with pytest.raises(UserError, match="'my-one' exists already, in my_one"):
+    with pytest.raises(UserError, match="'my-one' already exists, in my_one"):
         register("my-one")(lambda: create_recipe("alexnet"))

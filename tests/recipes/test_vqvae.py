@@ -194,7 +194,7 @@ def test_a_prior_refuses_what_needs_latent_vectors_and_writes_nothing(
 
 def test_a_vqvae_alone_draws_nothing(first_stage: Path, tmp_path: Path) -> None:
     done = here("generate", first_stage, "--to", "out", cwd=tmp_path, code=2)
-    assert "the recipe 'vqvae-mnist' draws no pictures" in done.message
+    assert "the recipe 'vqvae-mnist' does not generate pictures" in done.message
 
 
 def test_an_untrained_prior_needs_about_log2_k_bits_a_code_and_shows_pictures(

@@ -225,11 +225,11 @@ def test_damage_in_the_last_variable_leaves_nothing_behind(beside: Path, tmp_pat
 def test_a_run_that_is_there_is_not_written_over(beside: Path, tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     done = weights("import", "exchanged", beside / "tf1", "--to", "there", cwd=tmp_path, code=2)
-    assert "'there' is there already" in done.message
+    assert "'there' already exists" in done.message
     (tmp_path / "one.safetensors").write_bytes(b"mine")
     file = ("--to", "one.safetensors")
     done = weights("import", "exchanged", beside / "tf1", *file, cwd=tmp_path, code=2)
-    assert "'one.safetensors' is there already" in done.message
+    assert "'one.safetensors' already exists" in done.message
     assert (tmp_path / "one.safetensors").read_bytes() == b"mine"
 
 

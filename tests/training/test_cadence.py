@@ -112,7 +112,7 @@ def test_a_share_of_an_unknown_length_is_refused_with_its_field(field: str) -> N
 
 @pytest.mark.parametrize("duration", ["0it", "0ep", "0s"])
 def test_a_run_of_no_length_is_refused(duration: str) -> None:
-    with pytest.raises(UserError, match="does nothing"):
+    with pytest.raises(UserError, match="trains nothing"):
         check_lengths(small_plan(duration=duration), None if "s" in duration else 0)
 
 

@@ -158,7 +158,7 @@ def test_settings_that_do_not_fit_are_refused_before_a_run(
 
 def test_boundaries_that_do_not_ascend_are_refused() -> None:
     settings = ScheduleSettings(kind="step", boundaries=("3ep", "10%"), values=(1.0, 0.5, 0.1))
-    with pytest.raises(UserError, match="do not ascend"):
+    with pytest.raises(UserError, match="are not ascending"):
         rates(settings)
 
 

@@ -168,9 +168,9 @@ def port(
 
 def _check(to: Path | None, in_place: bool, force: bool, jobs: int | None) -> None:
     if to is not None and in_place:
-        raise UserError("--to and --in-place at once", todo="Give one of them.")
+        raise UserError("--to and --in-place exclude each other", todo="Use one of them.")
     if force and not in_place:
-        raise UserError("--force without --in-place", todo="Leave it away, or add --in-place.")
+        raise UserError("--force without --in-place", todo="Omit it, or add --in-place.")
     if jobs is not None and jobs < 1:
         raise UserError(f"{jobs} processes", where="--jobs", todo="Give 1 or more.")
     checked_count(jobs or 1, "processes", "--jobs")
@@ -224,7 +224,7 @@ def _print(
     english = lang == "en"
     lines = [
         ("added" if english else "新增", list(added.files)),
-        ("kept, though other than ours" if english else "已有同名文件，保留原样", added.kept),
+        ("kept existing files that differ" if english else "已有同名文件，保留原样", added.kept),
         ("written" if english else "已写入", [str(to or ported.root)] if written else []),
         ("left out" if english else "未复制", written.left_out if written else []),
     ]

@@ -101,7 +101,7 @@ def lint(
     else:
         for finding in findings:
             print_plain(f"{file}: {finding}")
-        print_plain(counted(len(findings), "finding") if findings else f"{file}: in order")
+        print_plain(counted(len(findings), "finding") if findings else f"{file}: no findings")
     return int(any(finding.severity == "error" for finding in findings))
 
 

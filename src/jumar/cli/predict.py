@@ -61,9 +61,9 @@ def predict(
     from jumar.recipes.trained import TrainedRequest
 
     if not files:
-        raise UserError("no file is given", todo=f"For instance: jumar predict {run} clip.wav")
+        raise UserError("no file given", todo=f"For instance: jumar predict {run} clip.wav")
     if top < 1:
-        raise UserError(f"{top} guesses cannot be printed", where="--top", todo="1 or more.")
+        raise UserError(f"cannot print {top} guesses", where="--top", todo="1 or more.")
     trained = TrainedRequest(
         run_dir=run, which=checkpoint, assignments=set_, imports=import_, device=device
     )

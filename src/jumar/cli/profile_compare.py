@@ -61,7 +61,9 @@ def compare(
         raise UserError(f"{top} groups", where="--top", todo="Give 0 or more; 0 shows all.")
     if more and (mixlist or csv or page):
         raise UserError(
-            "files are written for a pair", where="--mixlist, --csv, --page", todo="Name two."
+            "these files can be written for two profiles only",
+            where="--mixlist, --csv, --page",
+            todo="Give exactly two profiles.",
         )
     from jumar.cli.profile_tables import refuse_own_files
 
@@ -251,8 +253,8 @@ def _part_table(pair: "Comparison") -> "pl.DataFrame":
         for part in pair.parts
     ]
     numbers = (pair.before_ns, pair.after_ns, pair.delta_ns)
-    rows.append(("together", *(_ms(length, pair.steps) for length in numbers), None, None))  # pyright: ignore[reportArgumentType]
-    names = ("part", "before", "after", "change", "of it faster", "of it slower")
+    rows.append(("total", *(_ms(length, pair.steps) for length in numbers), None, None))  # pyright: ignore[reportArgumentType]
+    names = ("part", "before", "after", "change", "faster", "slower")
     return pl.DataFrame(rows, schema=list(names), orient="row")
 
 
@@ -292,11 +294,11 @@ def _print_precision(
         .sort("delta_ns", "type")
     )
     tables = {
-        "Ops that won by their dtype (ms a step)": by_type.filter(pl.col("delta_ns") < 0),
-        "Ops that lost by their dtype (ms a step)": by_type.filter(
+        "Ops that got faster by their dtype (ms a step)": by_type.filter(pl.col("delta_ns") < 0),
+        "Ops that got slower by their dtype (ms a step)": by_type.filter(
             pl.col("delta_ns") > 0
         ).reverse(),
-        "Casts that eat of it (ms a step)": pair.changes.filter(pl.col("part") == "casts")
+        "Casts that cost time (ms a step)": pair.changes.filter(pl.col("part") == "casts")
         .group_by("type")
         .agg(pl.col("before_count", "after_count", "before_ns", "after_ns", "delta_ns").sum())
         .filter(pl.col("delta_ns") > 0)
@@ -322,7 +324,7 @@ def _print_precision(
         small = edit.gain_ns < (max(lasted) - min(lasted)) * pair.steps
         console.print(
             f"  {_ms(edit.gain_ns, pair.steps):8.3f}  {edit.to}: {shown(edit.name)}; "
-            f"{edit.why(pair.steps)}{' (less than steps differ by)' if small else ''}",
+            f"{edit.why(pair.steps)}{' (within the variation of steps)' if small else ''}",
             soft_wrap=True,
         )
     if not edits:

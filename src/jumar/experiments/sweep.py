@@ -253,7 +253,7 @@ def _waiting(
         run = read_run(directory / planned.name)
         _refuse_changed(run, plan.recipe, settings)
         if run.state == "finished":
-            say(f"{planned.name} is finished and is not run again")
+            say(f"{planned.name} is finished, skipping it")
         elif run.state == "failed" and run.results.failure_step is not None:
             # The step is a function of state, batch and number: it would fail there again.
             say(

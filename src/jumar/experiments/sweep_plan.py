@@ -184,13 +184,13 @@ def _check(vary: Sequence[str], common: Sequence[str], repeats: int, combination
         raise UserError(
             f"'{both[0]}' is both varied and set",
             where="--vary",
-            todo=f"Leave out --set {both[0]}=... or --vary {both[0]}=...",
+            todo=f"Omit --set {both[0]}=... or --vary {both[0]}=...",
         )
     if repeats > 1 and "seed" in varied:
         raise UserError(
             "the seed is both varied and repeated",
             where="--repeats",
-            todo="Leave out --vary seed=... : --repeats N runs every combination with N seeds.",
+            todo="Omit --vary seed=... : --repeats N runs every combination with N seeds.",
         )
 
 

@@ -115,7 +115,7 @@ def baseline_index(combinations: Sequence[Sequence[str]], wanted: Sequence[str] 
         raise UserError(
             f"no run of the sweep has {', '.join(wanted)}",
             where="--baseline",
-            todo=f"Known: --baseline {known}." if known else "Leave it out: nothing is varied.",
+            todo=f"Known: --baseline {known}." if known else "Omit it: nothing is varied.",
         )
     for index, assignments in enumerate(combinations):
         if any(value_of(assignment) in ORIGIN_MODES for assignment in assignments):

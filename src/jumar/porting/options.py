@@ -74,15 +74,15 @@ class PortOptions:
             )
         if self.mixlist and self.precision not in MIXED_PRECISION_MODES:
             raise UserError(
-                "modify_mixlist is only read in a mixed precision mode; the session fails without",
+                "modify_mixlist needs a mixed precision mode; without one the session fails",
                 where="--mixlist",
                 todo="Add --precision allow_mix_precision.",
             )
         if self.source == "torch" and (self.iterations_per_loop > 1 or self.auto_tune):
             raise UserError(
-                "these options are of the TensorFlow adapter",
+                "these options exist for TensorFlow only",
                 where="--from torch",
-                todo="Leave --iterations-per-loop and --auto-tune away.",
+                todo="Omit --iterations-per-loop and --auto-tune.",
             )
 
     @property
@@ -158,7 +158,7 @@ def parse_loss_scale(text: str) -> LossScale:
                 decr_ratio=ratio,
             )
     raise UserError(
-        f"'{text}' is no loss scale",
+        f"'{text}' is not a loss scale",
         where="--loss-scale",
         todo="Write fixed:1024 or exponential:2**32,1000,2,0.5.",
     )

@@ -4,14 +4,14 @@ Paper: Brock, Donahue, Simonyan, "Large Scale GAN Training for High Fidelity Nat
 Synthesis", https://arxiv.org/abs/1809.11096. Original: taki0112/BigGAN-Tensorflow, `main.py
 --img_size 128`, whose networks, losses and steps are replayed by tests.
 
-Data: any folder tree or zip of pictures; the homework's is the Kaggle CAT set
+Data: any folder tree or zip of pictures; that of the course assignment is the Kaggle CAT set
 (https://www.kaggle.com/crawford/cat-dataset), of which `data.frame=head` shows the heads. Without
 `data.path` the handwritten digits that come with scikit-learn. No score was published for this
 code; the sliced Wasserstein distance is followed, lower is better.
 
 Choices where the sources disagree or the original is odd:
 
-- The batch is 64, as in the homework (the original's default of 2048 needs many cards).
+- The batch is 64, as in the assignment (the original's default of 2048 needs many cards).
 - The networks are those of the original, not of the paper, down to the gains of the conditional
   batch norms that start near 0 (`compat.gain_starts_at_zero`).
 - A discriminator step moves the spectral norms of the discriminator twice, for the real and then
@@ -255,7 +255,7 @@ class _LatentArtist(Artist):
 
 @register("biggan128")
 def biggan128() -> GenerationRecipe:
-    """BigGAN-128 as the original and the homework train it: width 96, batch 64, mixed precision.
+    """BigGAN-128 as the original and the assignment train it: width 96, batch 64, mixed precision.
 
     Run: jumar train biggan128 --set data.path=PICTURES
     """

@@ -121,7 +121,7 @@ class _Denoising:
         say_unreadable(self._console, [str(fault) for fault in self._tally.faults])
         if not self._done and not work.kept and not self._stop:
             raise UserError(
-                "not one picture of it could be cleaned",
+                "no image could be denoised",
                 where=str(self._request.source),
                 todo="Nothing was written. The lines above say why.",
             )
@@ -137,7 +137,7 @@ class _Denoising:
             frame = waiting.popleft()
             if not torch.isfinite(clean).all():
                 raise UserError(
-                    "the network gives numbers that are not finite",
+                    "the network outputs non-finite values",
                     where=str(frame.place),
                     todo="Try --set precision.mode=must_keep_origin_dtype, or another checkpoint.",
                 )
@@ -217,7 +217,7 @@ def _check_recipe(request: DenoiseRequest) -> None:
     name, _, recipe = stored_recipe(RunDirectory(request.run_dir), request.imports)
     if not isinstance(recipe, DenoisingRecipe):
         raise UserError(
-            f"the recipe '{name}' takes no noise away",
+            f"the recipe '{name}' does not denoise",
             where=str(request.run_dir),
             todo="Give a run of a recipe such as videnn-spatial or nlrn.",
         )

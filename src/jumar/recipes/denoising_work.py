@@ -121,18 +121,18 @@ def check_places(request: DenoiseRequest) -> None:
         raise missing(source, more="Give a picture, a folder or zip with pictures, or a video.")
     if is_folder(source) and resolved(to).is_relative_to(resolved(source)):
         raise UserError(
-            "the clean pictures would lie among the noisy ones",
+            "the denoised images would be written among the noisy ones",
             where=f"--to {to}",
             todo=f"Give a folder outside of '{source}'.",
         )
     if is_file(source) and resolved(to) == resolved(source):
         raise UserError(
-            "it would overwrite the noisy one", where=f"--to {to}", todo="Give another name."
+            "it would overwrite the noisy image", where=f"--to {to}", todo="Give another name."
         )
     if is_video(to.name):
         if not is_video(source.name):
             raise UserError(
-                "pictures are not put together to a video",
+                "images cannot be written as a video",
                 where=f"--to {to}",
                 todo="Give a folder.",
             )
@@ -276,4 +276,4 @@ def check_folder(to: Path) -> None:
 
 def in_the_way(place: Path, todo: str) -> UserError:
     """The error for what is there already."""
-    return UserError("there is something already", where=str(place), todo=todo)
+    return UserError("already exists and is not empty", where=str(place), todo=todo)

@@ -58,9 +58,9 @@ class Artist(ABC):
         """
         del count, steps
         raise UserError(
-            "between two pictures of this network there are no others",
+            "this network cannot interpolate between pictures",
             where="--interpolate",
-            todo="Leave it out; lines need a generator of latent vectors, such as biggan128.",
+            todo="Omit it; interpolation needs a generator with latent vectors, such as biggan128.",
         )
 
 

@@ -72,7 +72,7 @@ def generate(request: GenerateRequest, say: Callable[[str], None] = print) -> in
 
     Raises:
         UserError: Numbers that make no sense, a folder with something in it, a run whose network
-            draws no pictures, or a wish that it cannot fulfil.
+            does not generate pictures, or a wish that it cannot fulfil.
     """
     _check(request)
     trained = open_trained(request)
@@ -80,7 +80,7 @@ def generate(request: GenerateRequest, say: Callable[[str], None] = print) -> in
         recipe = trained.recipe
         if not isinstance(recipe, DrawsPictures):
             raise UserError(
-                f"the recipe '{trained.name}' draws no pictures",
+                f"the recipe '{trained.name}' does not generate pictures",
                 where=str(request.run_dir),
                 todo="Give a run of a recipe such as biggan128 or vqvae-prior.",
             )
@@ -235,7 +235,7 @@ def _earlier(request: GenerateRequest, record: Mapping[str, Any]) -> _Earlier:
 
 def _check(request: GenerateRequest) -> None:
     if request.num < 1:
-        raise UserError(f"{request.num} pictures cannot be made", where="--num", todo="1 or more.")
+        raise UserError(f"cannot generate {request.num} pictures", where="--num", todo="1 or more.")
     if request.num > _MOST_PICTURES:
         raise UserError(
             f"{request.num} pictures are too many for one folder",
@@ -244,23 +244,23 @@ def _check(request: GenerateRequest) -> None:
         )
     if request.interpolate > _MOST_ON_A_LINE:
         raise UserError(
-            f"{request.interpolate} pictures do not fit on a line",
+            f"cannot interpolate with {request.interpolate} pictures",
             where="--interpolate",
             todo=f"At most {_MOST_ON_A_LINE}.",
         )
     if request.batch < 1:
-        raise UserError(f"a batch of {request.batch} is none", where="--batch", todo="1 or more.")
+        raise UserError(f"a batch of {request.batch} pictures", where="--batch", todo="1 or more.")
     if request.interpolate == 1 or request.interpolate < 0:
         raise UserError(
-            f"a line of {request.interpolate} pictures has no two ends",
+            f"cannot interpolate with {request.interpolate} pictures",
             where="--interpolate",
-            todo="2 or more, or 0 for no lines.",
+            todo="Give 2 or more, or 0 for no interpolation.",
         )
     if request.truncation is not None and not 0 < request.truncation < math.inf:
         raise UserError(
-            f"nothing is left of a normal distribution cut at {request.truncation:g}",
+            f"cannot truncate a normal distribution at {request.truncation:g}",
             where="--truncation",
-            todo="A number above 0; small ones give similar pictures of better quality.",
+            todo="Give a number above 0; small ones give better but less varied pictures.",
         )
     if request.interpolate and request.num < 2:
         raise UserError(
@@ -272,7 +272,7 @@ def _check(request: GenerateRequest) -> None:
     is_drawing = exists(request.to / _RECORD)
     if there and not (request.resume and is_drawing):
         raise UserError(
-            "there is something already",
+            "already exists and is not empty",
             where=f"--to {request.to}",
             todo=f"{_count(request.to)} pictures are there. Give another place, or keep them "
             "and go on with the others: --resume"

@@ -198,7 +198,7 @@ def _reader(trained: Trained, run_dir: Path, say: Callable[[str], None]) -> _Rea
     if isinstance(recipe, ClassificationRecipe):
         return _Pictures(recipe, say)
     raise UserError(
-        f"the recipe '{trained.name}' does not say what something is",
+        f"the recipe '{trained.name}' is not a classifier",
         where=str(run_dir),
         todo="jumar predict takes runs of keyword spotting and of image classification.",
     )
@@ -250,7 +250,7 @@ class _Clips:
         except CorruptRecord as error:
             raise UserError(error.fault.reason, where=error.fault.origin) from error
         if not len(wave.samples):
-            raise UserError("there is no sound in it: it has no samples", where=str(path))
+            raise UserError("it has no audio samples", where=str(path))
         samples, length = resample(wave, self._data.sample_rate), self._data.clip_samples
         step = max(1, length // _WINDOWS_A_CLIP)
         starts = list(range(0, max(1, len(samples) - length + step), step))

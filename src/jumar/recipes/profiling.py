@@ -174,7 +174,7 @@ def _chosen(request: ProfileRequest, ranks: Ranks) -> _Chosen:
     run = RunDirectory(path)
     if request.run_dir is not None and run.exists:
         raise UserError(
-            f"'{run}' holds a run already",
+            f"'{run}' already holds a run",
             where="--run-dir",
             todo=f"To record that run: jumar profile {run}",
         )

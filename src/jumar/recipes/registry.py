@@ -37,7 +37,7 @@ def register(name: str) -> Callable[[Callable[[], R]], Callable[[], R]]:
         known = _RECIPES.get(name)
         if known is not None and known.__module__ != function.__module__:
             raise UserError(
-                f"the recipe '{name}' exists already, in {known.__module__}",
+                f"the recipe '{name}' already exists, in {known.__module__}",
                 where=function.__module__,
                 todo="Register it under another name.",
             )

@@ -151,7 +151,7 @@ def _resolve(request: TrainRequest, ranks: Ranks) -> tuple[RunDirectory, Recipe,
         _refuse_changes(stored, asked, run)
         return run, asked, name, imports
     if request.recipe is None:
-        raise UserError("no recipe is named", todo="`jumar recipes list` shows them.")
+        raise UserError("no recipe given", todo="`jumar recipes list` lists them.")
     import_modules(request.imports)
     recipe = override(create_recipe(request.recipe), request.assignments)
     if run is None:
@@ -242,7 +242,7 @@ def _train_plan(session: _Session, plan: Plan, policy: PrecisionPolicy) -> int:
     trainer = _trainer(session, task, plan, policy, capture, environment)
     if checkpoint is not None:
         trainer.resume(checkpoint)
-        console.line(f"going on from step {checkpoint.step} ({checkpoint.path})")
+        console.line(f"resuming from step {checkpoint.step} ({checkpoint.path})")
     wait_for_ranks(ranks)
     outcome = trainer.train(dry_run=request.dry_run, begin=begin)
     if capture.is_cut_short:
@@ -310,7 +310,7 @@ def _finished(run: RunDirectory, recipe: Recipe) -> str | None:
 
 def _say_end(console: Console, run: RunDirectory, outcome: Outcome, *, dry_run: bool) -> None:
     if dry_run:
-        console.line("dry run: data, recipe, weights, disk space and one step are in order")
+        console.line("dry run: data, recipe, weights, disk space and one step are fine")
     elif isinstance(outcome.failure, NoUpdateError):
         raise outcome.failure
     elif outcome.state == "finished":

@@ -180,7 +180,7 @@ class VQVAEPriorRecipe(Recipe, DrawsPictures):
     def _first_stage(self) -> tuple[RunDirectory | None, VQVAERecipe]:
         if not self.vqvae.run:
             raise UserError(
-                "no VQ-VAE is named whose codes are to be learned",
+                "no VQ-VAE given whose codes are to be learned",
                 where="vqvae.run",
                 todo="Train one, for instance with jumar train vqvae-mnist, and add "
                 "--set vqvae.run=RUN.",
@@ -188,7 +188,7 @@ class VQVAEPriorRecipe(Recipe, DrawsPictures):
         name, recipe, run = open_first_stage(self.vqvae.run, field="vqvae.run")
         if not isinstance(recipe, VQVAERecipe):
             raise UserError(
-                f"the run is of the recipe '{name}', which is no VQ-VAE",
+                f"the run is of the recipe '{name}', which is not a VQ-VAE",
                 where=f"vqvae.run={self.vqvae.run}",
                 todo="Name a run of vqvae, vqvae-cifar10 or vqvae-mnist.",
             )

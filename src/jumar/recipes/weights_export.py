@@ -210,7 +210,7 @@ def _of_run(request: ExportRequest) -> tuple[Network, Weights | None, Checkpoint
 def _of_file(request: ExportRequest) -> tuple[Network, Path]:
     if request.recipe is None or request.out is None:
         raise UserError(
-            "a .safetensors file does not say which network it is of, nor where to put it",
+            "a .safetensors file does not tell its network, nor where to write the checkpoint",
             where=str(request.source),
             todo=f"Add --recipe NAME and --out {'PREFIX' if request.like is None else 'FILE.pb'}.",
         )
@@ -226,7 +226,7 @@ def _with_weights(network: Network, weights: Weights, path: Path) -> Network:
     foreign = next((name for name in weights if name not in network.weights), None)
     if foreign is not None:
         raise UserError(
-            f"holds '{foreign}', which is no weight of {network.name}",
+            f"holds '{foreign}', which is not a weight of {network.name}",
             where=str(path),
             todo="Export with the recipe and settings of these weights.",
         )

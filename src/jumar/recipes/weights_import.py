@@ -75,7 +75,7 @@ def import_weights(request: ImportRequest) -> list[str]:
     )
     if network.recipe is None and not to_file:
         raise UserError(
-            f"there is no recipe '{request.recipe}' yet, of which a run could be made",
+            f"there is no recipe '{request.recipe}' yet, to make a run of",
             where="--to",
             todo="Name a file that ends in .safetensors.",
         )
@@ -141,7 +141,7 @@ def _optimizer_state(file: TensorFile, slots: SlotMatching) -> dict[str, Any]:
 def _check_place(to: Path) -> None:
     if exists(to):
         raise UserError(
-            f"'{to}' is there already",
+            f"'{to}' already exists",
             where="--to",
             todo="Name a new run directory, or a file that ends in .safetensors.",
         )

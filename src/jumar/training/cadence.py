@@ -137,7 +137,7 @@ def check_lengths(plan: Plan, total_steps: int | None) -> None:
     duration = plan.training.duration
     if parse_duration(duration, field="training.duration").amount == 0:
         raise UserError(
-            f"a run of {duration} does nothing", where="training.duration", todo=EXAMPLES
+            f"a run of {duration} trains nothing", where="training.duration", todo=EXAMPLES
         )
     for name, chosen in plan.optimization.items():
         shares = [

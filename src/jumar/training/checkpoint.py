@@ -184,7 +184,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
             marks=marks,
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise DamagedError(f"lacks or spoils the field {error}", where=str(file)) from None
+        raise DamagedError(f"lacks or has a malformed field {error}", where=str(file)) from None
     if step_of(path) not in (None, checkpoint.step):
         raise DamagedError(f"is of step {checkpoint.step}", where=str(file))
     return checkpoint

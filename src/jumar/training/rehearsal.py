@@ -156,19 +156,17 @@ def check_disk(directory: Path, needed: int) -> None:
     """That the checkpoints of a run fit on the disk.
 
     Raises:
-        UserError: They do not, or nothing can be written there.
+        UserError: They do not, or the place is not writable.
     """
     place = directory.absolute()
     while not exists(place):
         place = place.parent
     if not is_folder(place) or not os.access(place, os.W_OK):
-        raise UserError(
-            "nothing can be written there", where=str(place), todo="Choose another --run-dir."
-        )
+        raise UserError("not writable", where=str(place), todo="Choose another --run-dir.")
     disk = shutil.disk_usage(place)
     if not disk.total:  # /proc and the like
         raise UserError(
-            "nothing can be written there: it is no disk",
+            "not writable: not on a disk",
             where=str(place),
             todo="Choose another --run-dir.",
         )

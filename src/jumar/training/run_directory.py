@@ -160,7 +160,7 @@ class RunDirectory:
             raise unwritable(
                 self.path,
                 error,
-                what="nothing can be written there",
+                what="not writable",
                 more="Choose another --run-dir.",
             ) from error
         with file:
@@ -187,12 +187,12 @@ class RunDirectory:
     def _held_by_another(self, error: OSError | None) -> UserError:
         if error is not None and error.errno not in (errno.EAGAIN, errno.EACCES):
             return UserError(
-                f"the file system gives no locks: {error.strerror}",
+                f"the file system does not support locks: {error.strerror}",
                 where=str(self.path),
                 todo="Choose a --run-dir on another disk.",
             )
         return UserError(
-            f"another process is working in '{self.path}'",
+            f"another process is using '{self.path}'",
             todo="Wait for it, stop it, or choose another --run-dir.",
         )
 

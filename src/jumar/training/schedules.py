@@ -178,7 +178,7 @@ def _plan(settings: ScheduleSettings, steps_per_epoch: int, total_steps: int) ->
     if any(later <= earlier for earlier, later in pairwise(boundaries)):
         raise UserError(
             f"the boundaries {', '.join(settings.boundaries)} are the steps "
-            f"{', '.join(map(str, boundaries))}, which do not ascend",
+            f"{', '.join(map(str, boundaries))}, which are not ascending",
             where="schedule.boundaries",
             todo="Order them, or make the run longer where they are percents.",
         )

@@ -48,7 +48,7 @@ from jumar.training.step import Stepper
 from jumar.training.throughput import WARM_UP_STEPS, StepClock
 
 _FAR = 1 << 60  # the last step of a run that ends by the clock
-_LOSS = "the loss is not finite and there is no loss scale that could mend it"
+_LOSS = "the loss is not finite and there is no loss scale to recover with"
 _FLOOR = "the loss scale is at its floor of 1 and gradients still overflow"
 
 

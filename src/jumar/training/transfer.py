@@ -98,7 +98,7 @@ def take_over(
             loaded.append(name)
     if not loaded:
         raise UserError(
-            f"no weight of '{source}' fits the model",
+            f"no weight of '{source}' matches the model",
             todo=f"The file has {', '.join(list(tensors)[:3])}, ...; "
             f"the model has {', '.join(list(own)[:3])}, ...",
         )
@@ -121,7 +121,7 @@ def weights_path(settings: TransferSettings) -> tuple[str, Path]:
         raise UserError(
             f"'{path}' holds TensorFlow's weights",
             where="transfer.start_from",
-            todo="Bring them in first: jumar weights import RECIPE FILE --to NAME.safetensors",
+            todo="Import them first: jumar weights import RECIPE FILE --to NAME.safetensors",
         )
     check_no_torch_file(path)
     if is_file(path):

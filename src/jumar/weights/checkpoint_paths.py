@@ -110,7 +110,7 @@ def _find(path: Path) -> Path:
         if path.name == STATE:
             return _newest(path)
         raise _other_file(path)
-    more = "Name its folder, its .index file, or what comes before '.index'."
+    more = "Name its folder, its .index file, or its prefix (before '.index')."
     raise missing(path, "checkpoint", more=more)
 
 
@@ -159,7 +159,7 @@ def _newest(state: Path) -> Path:
         if prefix.name and is_file(prefix):
             raise _other_file(prefix)
     raise UserError(
-        f"names '{name}', of which there is no {INDEX} file",
+        f"names '{name}', which has no {INDEX} file",
         where=str(state),
         todo="Copy the checkpoint's files beside it, or name another checkpoint.",
     )
@@ -177,7 +177,7 @@ def _unescaped(escape: "re.Match[bytes]") -> bytes:
 def _other_file(path: Path) -> UserError:
     if _has_magic(path):
         return UserError(
-            "is a checkpoint in TensorFlow's format V1, of one file, which is not read here",
+            "is a checkpoint in TensorFlow's format V1, a single file, which is not supported",
             where=str(path),
             todo="In TensorFlow, restore it and save it again with "
             "tf.train.Saver(write_version=tf.train.SaverDef.V2).",
@@ -185,7 +185,7 @@ def _other_file(path: Path) -> UserError:
     return UserError(
         "is not a TensorFlow checkpoint",
         where=str(path),
-        todo="Name its folder, its .index file, or what comes before '.index'.",
+        todo="Name its folder, its .index file, or its prefix (before '.index').",
     )
 
 

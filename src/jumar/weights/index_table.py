@@ -33,7 +33,7 @@ def read_table(data: bytes) -> Iterator[Entry]:
         ValueError: The bytes are not such a table, or damaged.
     """
     if len(data) < _FOOTER_BYTES or not data.endswith(MAGIC):
-        raise ValueError("its end is not that of an index; it is cut or something else")
+        raise ValueError("it does not end like an index: truncated, or another kind of file")
     footer = len(data) - _FOOTER_BYTES
     _, position = _handle(data, footer, len(data) - len(MAGIC))
     (begin, end), _ = _handle(data, position, len(data) - len(MAGIC))

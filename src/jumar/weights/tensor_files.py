@@ -114,7 +114,7 @@ def open_tensorflow(path: Path) -> TensorFile:
         return read_constants(path)
     if path.suffix == SAFETENSORS and is_file(path):
         raise UserError(
-            "is no TensorFlow file but weights of jumar's own kind",
+            "is not a TensorFlow file but weights written by jumar",
             where=str(path),
             todo="It needs no import: train with --set transfer.start_from=FILE.",
         )

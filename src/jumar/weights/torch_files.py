@@ -22,7 +22,7 @@ def check_no_torch_file(path: Path) -> None:
         return
     if pickled:
         raise UserError(
-            "is a file of torch.save, whose reading could run code",
+            "is a torch.save file, and loading it could execute code",
             where=str(path),
             todo="Make a dictionary of tensors of it yourself: "
             "`from safetensors.torch import save_file; "

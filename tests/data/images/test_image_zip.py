@@ -154,7 +154,7 @@ def test_a_stated_size_beyond_reason_takes_no_memory(tmp_path: Path) -> None:
 def test_a_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(image_zip, "ALWAYS_ALLOWED", 2**16)
     path = write_zip(tmp_path / "bomb.zip", {"cat/0.bmp": bytes(2**22)})
-    with pytest.raises(CorruptRecord, match="refused as a bomb"):
+    with pytest.raises(CorruptRecord, match="refused as a zip bomb"):
         opened(path).read(0)
 
 

@@ -192,7 +192,7 @@ def test_a_class_that_is_called_train_is_a_class(tmp_path: Path) -> None:
 
 def test_parts_without_class_folders_are_not_taken_for_classes(tmp_path: Path) -> None:
     write_files(tmp_path, {"train/0.jpg": picture(), "val/0.jpg": picture()})
-    with pytest.raises(UserError, match="lie directly in here") as caught:
+    with pytest.raises(UserError, match="are not in class folders") as caught:
         open_source(str(tmp_path), "train")
     assert caught.value.where == str(tmp_path / "train")
 
@@ -270,11 +270,11 @@ def test_a_zip_that_holds_a_picture_twice_is_refused(tmp_path: Path) -> None:
     [
         ({}, "nowhere", "there is no such file or folder"),
         ({}, "s3://bucket/images", "only local paths"),
-        ({}, "", "no path is given"),
+        ({}, "", "no path given"),
         ({}, "none-*", "no file matches"),
         ({"a.txt": b"text"}, "a.txt", "neither a zip nor TFRecord"),
         ({"a.jpg": picture()}, "a.jpg", "neither a zip nor TFRecord"),
-        ({"a.jpg": picture()}, ".", "lie directly in here"),
+        ({"a.jpg": picture()}, ".", "are not in class folders"),
         ({"a.txt": b"text"}, ".", "neither class folders nor TFRecord"),
         ({"cat/a.txt": b"text"}, ".", "1 of 1 class folders holds no image: 'cat'"),
         ({"part-1": b"text"}, "part-*", "not a TFRecord file"),

@@ -134,7 +134,7 @@ def test_a_file_that_shrank_after_indexing_is_a_fault_of_its_record(tmp_path: Pa
     path.write_bytes(framed([b"abc" * 100]))
     files = OffsetFiles([path])
     path.write_bytes(path.read_bytes()[:50])
-    with pytest.raises(CorruptRecord, match="became shorter"):
+    with pytest.raises(CorruptRecord, match="truncated while in use"):
         read_payload(files, 0, 12, 300, "here")
 
 

@@ -65,11 +65,11 @@ def test_the_plan_follows_from_the_options_and_of_the_words_only_from_each() -> 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"words": ("../x",)}, "cannot be a wanted word"),
-        ({"words": ("-w",)}, "cannot be a wanted word"),
-        ({"words": ("Yes",)}, "cannot be a wanted word"),
-        ({"words": ()}, "different words"),
-        ({"words": ("a", "a")}, "different words"),
+        ({"words": ("../x",)}, "cannot be a keyword"),
+        ({"words": ("-w",)}, "cannot be a keyword"),
+        ({"words": ("Yes",)}, "cannot be a keyword"),
+        ({"words": ()}, "must be distinct"),
+        ({"words": ("a", "a")}, "must be distinct"),
         ({"clips": 2}, "less than one of each word"),
         ({"clips": 100_000}, "different ones can be made"),
     ],

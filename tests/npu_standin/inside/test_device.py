@@ -78,7 +78,7 @@ def test_more_ranks_than_npus_and_ranks_on_one_npu_are_refused(
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
     with pytest.raises(UserError, match="nproc-per-node 2"):
         open_device("npu")
-    with pytest.raises(UserError, match="4 ranks on this machine cannot all compute on npu:0"):
+    with pytest.raises(UserError, match="4 ranks on this machine cannot share npu:0"):
         open_device("npu:0")
 
 

@@ -37,13 +37,13 @@ def test_a_path_that_is_not_there_or_no_python_is_told_apart(tmp_path: Path):
         find_interpreter(python=tmp_path / "python", make_env=None, environment=NOWHERE)
     text = tmp_path / "text"
     text.write_text("hello")
-    with pytest.raises(UserError, match="is no Python"):
+    with pytest.raises(UserError, match="is not a Python interpreter"):
         find_interpreter(python=text, make_env=None, environment=NOWHERE)
 
 
 def test_no_environment_is_made_over_other_files(tmp_path: Path):
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(UserError, match="is there and is no virtual environment"):
+    with pytest.raises(UserError, match="exists and is not a virtual environment"):
         find_interpreter(python=None, make_env=tmp_path, environment=NOWHERE)
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
 

@@ -188,8 +188,8 @@ def test_python_2_is_rewritten_with_the_tree_that_it_belongs_to(tmp_path: Path) 
     ("name", "said"),
     [
         ("trian.py", "Did you mean"),
-        ("empty", "holds no Python script"),
-        ("model.pb", "is no Python script"),
+        ("empty", "contains no Python script"),
+        ("model.pb", "is not a Python script"),
         ("book.ipynb", "nbconvert"),
         ("notebooks", "nbconvert"),
         ("pipe", "neither a folder nor a file"),

@@ -203,7 +203,7 @@ def test_recording_changes_no_bit_of_a_run_nor_of_a_resumed_one(tmp_path: Path) 
 def test_a_run_that_is_too_short_is_refused_before_it_begins(tmp_path: Path) -> None:
     task = point_task()
     trainer = trainer_with(task, small_plan(duration="3it"), tmp_path, capture_for(task, tmp_path))
-    with pytest.raises(UserError, match="the run has 3 steps to go; the profile takes 4"):
+    with pytest.raises(UserError, match="the run has 3 steps left; the profile needs 4"):
         trainer.train()
     assert list(tmp_path.iterdir()) == []
 

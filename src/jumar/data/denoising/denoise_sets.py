@@ -66,7 +66,7 @@ class DenoisingData(LoaderSettings):
         """Refuse lists without a number."""
         for name in ("scales", "eval_levels"):
             if not getattr(self, name):
-                raise UserError("no number is given", where=f"data.{name}")
+                raise UserError("no number given", where=f"data.{name}")
 
 
 def open_patches(

@@ -62,10 +62,10 @@ class NoisyPictures:
         seeding: Seeding,
     ) -> None:
         if not levels:
-            raise UserError("there is no noise level to evaluate at", where="data.eval_levels")
+            raise UserError("no noise level to evaluate at", where="data.eval_levels")
         if kind == "poisson" and min(levels) < 1:
             raise UserError(
-                f"of {min(levels):g} photons in a white pixel there is no picture",
+                f"of {min(levels):g} photons per white pixel give no picture",
                 where="data.eval_levels",
                 todo="Give numbers of photons, 1 or more.",
             )

@@ -89,10 +89,10 @@ def parse_landmarks(text: str) -> list[tuple[int, int]]:
     """
     words = text.split()
     if not words or not all(word.lstrip("-").isdigit() for word in words):
-        raise ValueError("these are no landmarks: whole numbers are expected")
+        raise ValueError("not landmarks: expected integers")
     count, *numbers = map(int, words)
     if count < 3 or len(numbers) != 2 * count:
-        raise ValueError(f"{count} points are announced, and {len(numbers)} numbers follow")
+        raise ValueError(f"{count} points announced, but {len(numbers)} numbers follow")
     return list(zip(numbers[::2], numbers[1::2], strict=True))
 
 

@@ -184,7 +184,7 @@ def files_below(tree: Tree, folder: str) -> Iterator[str]:
         at, depth = waiting.pop()
         if depth > 32:
             raise UserError(
-                "folders are nested more than 32 deep; is a symbolic link pointing upwards?",
+                "folders are nested more than 32 deep; does a symbolic link point to a parent?",
                 where=join(tree.name, at),
             )
         folders, files = tree.entries(at)
@@ -196,13 +196,13 @@ def _no_classes(loose: Sequence[str], where: str) -> UserError:
     suffixes = ", ".join(IMAGE_SUFFIXES)
     if any(is_image(name) for name in loose):
         return UserError(
-            "the images lie directly in here, so their classes are not known",
+            "the images are not in class folders, so their classes are unknown",
             where=where,
             todo="Put the images of each class into a folder with the name of the class.",
         )
     held = f", only {by_ending(Counter(map(ending_of, loose)))}" if loose else ""
     return UserError(
-        f"neither class folders nor TFRecord shards are in here{held}",
+        f"contains neither class folders nor TFRecord shards{held}",
         where=where,
         todo=f"Expected one folder per class with images ({suffixes}), or train-*-of-* shards.",
     )

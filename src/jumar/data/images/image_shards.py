@@ -132,7 +132,7 @@ def check_one_set(paths: Sequence[Path]) -> None:
             raise UserError(
                 f"shards of different sets are mixed: {' and '.join(sorted(found))}",
                 where=str(folder),
-                todo="Remove those that are left over, or give a glob that takes one set.",
+                todo="Remove the leftovers, or give a glob that matches one set.",
             )
 
 

@@ -128,7 +128,7 @@ class ImageZip:
         if max(size, packed) > LARGEST_IMAGE:
             raise ValueError(too_large(max(size, packed)))
         if size > max(ALWAYS_ALLOWED, MOST_EXPANSION * packed):
-            raise ValueError(f"{packed} bytes that unpack to {size}: refused as a bomb")
+            raise ValueError(f"{packed} bytes that unpack to {size}: refused as a zip bomb")
         if not size:
             raise ValueError("the file is empty")
         header = self._file.read(0, offset, _LOCAL_HEADER.size)
@@ -143,9 +143,11 @@ class ImageZip:
             stream = zlib.decompressobj(-zlib.MAX_WBITS)
             data = stream.decompress(data, size + 1)
         elif method != zipfile.ZIP_STORED:
-            raise ValueError(f"packed with method {method}; stored and deflated can be read")
+            raise ValueError(
+                f"packed with method {method}; only stored and deflated members can be read"
+            )
         if len(data) != size:
-            raise ValueError(f"has not the {size} bytes that the zip's directory states")
+            raise ValueError(f"does not have the {size} bytes that the zip's directory states")
         return data
 
 
@@ -162,7 +164,7 @@ def _directory(path: Path) -> list[zipfile.ZipInfo]:
         raise UserError(
             f"not a zip, or damaged: {error}",
             where=str(path),
-            todo="Copy or download the file again; a cut-off download has no directory.",
+            todo="Copy or download the file again; a truncated download has no directory.",
         ) from error
     except (OSError, NotImplementedError, ValueError, UnicodeDecodeError) as error:
         raise UserError(f"cannot be read: {error}", where=str(path)) from error

@@ -151,7 +151,7 @@ def open_all_pictures(path: Path, *, notice: Notice = lambda _: None) -> Picture
     if not exists(path):
         raise missing(path)
     raise UserError(
-        "neither a folder, a zip nor a picture",
+        "not a folder, a zip or an image",
         where=str(path),
         todo=f"Give a folder or zip with pictures ({', '.join(IMAGE_SUFFIXES)}), or one of them.",
     )
@@ -194,7 +194,7 @@ def _from_folder(folder: Path, split: Split, notice: Notice) -> Pictures:
         raise UserError(
             f"both '{part}' and '{zipped[split]}' are in it",
             where=tree.name,
-            todo="Remove one of them, or name the one that is meant.",
+            todo="Remove one of them, or name the intended one.",
         )
     if split in zipped:
         return _from_zip(folder / zipped[split], split, notice)

@@ -84,10 +84,10 @@ def register_source(name: str, opener: SourceOpener) -> None:
     """
     if not name or any(character in name for character in "/\\*?[~."):
         raise UserError(
-            f"'{name}' cannot name a source", todo="Use one word without / \\ * ? [ ~ ."
+            f"'{name}' is not a valid source name", todo="Use one word without / \\ * ? [ ~ ."
         )
     if _registered.get(name, opener) is not opener:
-        raise UserError(f"a source named '{name}' is there already", todo="Choose another name.")
+        raise UserError(f"a source named '{name}' already exists", todo="Choose another name.")
     _registered[name] = opener
 
 
@@ -149,7 +149,7 @@ def check_pair(train: ImageSource, evaluation: ImageSource) -> None:
             f"({len(evaluation.classes)}) differ: only in training {_few(only_train)}, only in "
             f"evaluation {_few(only_eval)}",
             where="data.path and data.eval_path",
-            todo="Labels are positions in the sorted class names, so both need the same folders.",
+            todo="Labels are positions in the sorted class names, so both need the same classes.",
         )
     if len(train) == len(evaluation) and len(train) and _ends(train) == _ends(evaluation):
         raise UserError(
@@ -177,7 +177,7 @@ def _ends(source: ImageSource) -> Sequence[str]:
 def _find(path: str, notice: Notice) -> _Contents:
     if not path:
         raise UserError(
-            "no path is given", where="data.path", todo=f"Name images, or one of: {_names()}."
+            "no path given", where="data.path", todo=f"Name images, or one of: {_names()}."
         )
     if "://" in path:
         raise UserError(
@@ -222,7 +222,7 @@ def _find_in_file(path: Path, notice: Notice) -> _Contents:
     if is_file(path) and not is_image(path.name) and is_record_file(path):
         return _Contents(whole=partial(_open_chosen_shards, [path], str(path), notice))
     raise UserError(
-        "this file is neither a zip nor TFRecord",
+        "this file is neither a zip nor a TFRecord",
         where=str(path),
         todo="Give a folder of class folders, a zip of one, or TFRecord shards.",
     )
@@ -246,8 +246,7 @@ def _find_in_folder(path: Path, notice: Notice) -> _Contents:
             raise UserError(
                 f"both '{folder}' and '{zipped.name}' are in it",
                 where=str(path),
-                todo="Remove one of them, or name the one that is meant in data.path or "
-                "data.eval_path.",
+                todo="Remove one of them, or name the intended one in data.path or data.eval_path.",
             )
         if folder:
             parts[split] = partial(_open_part, path / folder, split, notice)

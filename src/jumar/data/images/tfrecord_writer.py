@@ -176,7 +176,7 @@ def _write_parts(
                 done += len(part.source)
             _move(place, destination)
     except OSError as error:
-        raise unwritable(destination, error, more="Nothing was left there.") from error
+        raise unwritable(destination, error, more="Nothing was written.") from error
     return summaries
 
 
@@ -292,7 +292,7 @@ def _check_request(part: _Part, destination: Path, label_offset: int) -> None:
         raise UserError(
             f"{counted(len(source), f'{prefix} image')} cannot fill {counted(shards, 'shard')}",
             where="--shards",
-            todo=f"At most {len(source)}; some hundred images a shard are usual.",
+            todo=f"At most {len(source)}; a few hundred images per shard are usual.",
         )
     if label_offset not in (0, 1):
         raise UserError(f"a label offset of {label_offset}", todo="Allowed: 0 or 1.")

@@ -48,7 +48,5 @@ class FaultTally:
             lines.append(f"... and {len(found) - _SHOWN} more")
         raise UserError(
             f"{counted(len(found), 'unreadable sample')}, more than the {self.allowed} allowed",
-            todo="\n  ".join(
-                [*lines, "Repair or remove them, or allow more of them: --skip-corrupt N"]
-            ),
+            todo="\n  ".join([*lines, "Repair or remove them, or allow more: --skip-corrupt N"]),
         )

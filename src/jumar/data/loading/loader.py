@@ -316,7 +316,7 @@ def _worker_death(processes: Sequence[BaseProcess]) -> UserError | None:
         "or take fewer workers (data.workers).",
     }
     return UserError(
-        f"a worker process that prepares batches was ended by the system ({name})",
+        f"a data loader worker was killed ({name})",
         todo=likely.get(name, "Try data.workers=0, which prepares batches in the main process."),
     )
 

@@ -69,7 +69,7 @@ def _format_of(path: Path) -> str:
     kind = _FORMATS.get(path.suffix.lower())
     if kind is None:
         raise UserError(
-            f"pictures are not written as '{path.suffix}'",
+            f"images cannot be written as '{path.suffix}'",
             where=str(path),
             todo=f"Known: {', '.join(WRITTEN_SUFFIXES)}.",
         )

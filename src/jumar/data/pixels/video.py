@@ -73,7 +73,7 @@ class VideoReader:
                 f"cannot be read as a video: {_reason(error)}", where=str(path)
             ) from error
         if not self._container.streams.video:
-            raise UserError("there are no pictures in it, only sound", where=str(path))
+            raise UserError("it has no video stream", where=str(path))
         self._stream: Any = self._container.streams.video[0]
         self._stream.thread_type = "AUTO"
         self.rate = Fraction(self._stream.average_rate or _RATE)
@@ -270,7 +270,7 @@ def check_written_video(path: Path) -> None:
     _pyav(path)
     if path.suffix.lower() not in _WRITERS:
         raise UserError(
-            f"videos are not written as '{path.suffix}'",
+            f"videos cannot be written as '{path.suffix}'",
             where=str(path),
             todo=f"Known: {', '.join(_WRITERS)}; or give a folder for single pictures.",
         )
@@ -283,7 +283,7 @@ def _pyav(path: Path) -> Any:
         raise UserError(
             "reading and writing videos needs PyAV, which is not installed",
             where=str(path),
-            todo="pip install 'jumar[video]', or turn the video into pictures first: "
+            todo="pip install 'jumar[video]', or convert the video to images first: "
             "ffmpeg -i VIDEO FRAMES/%06d.png",
         ) from error
 

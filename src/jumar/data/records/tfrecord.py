@@ -39,7 +39,7 @@ class RecordFileError(UserError):
         super().__init__(
             f"{reason}, after {counted(len(good), 'intact record')}",
             where=where,
-            todo="Copy or download this file again, or write it anew: the rest cannot be read.",
+            todo="Copy or download this file again, or rewrite it: the rest cannot be read.",
         )
         self.good = good
 
@@ -175,9 +175,7 @@ def read_payload(files: OffsetFiles, which: int, offset: int, length: int, origi
             Fault(origin=origin, reason=f"cannot be read: {error.strerror}")
         ) from error
     if len(data) < length + FOOTER_BYTES:
-        raise CorruptRecord(
-            Fault(origin=origin, reason="the file became shorter while it was being used")
-        )
+        raise CorruptRecord(Fault(origin=origin, reason="the file was truncated while in use"))
     payload = data[:length]
     if masked_crc(payload) != int.from_bytes(data[length:], "little"):
         raise CorruptRecord(

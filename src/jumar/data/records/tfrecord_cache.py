@@ -173,7 +173,7 @@ def _unpack(path: Path, target: BinaryIO, stop: Event) -> None:
         head = piece[:HEADER_BYTES]
         if not written and len(head) == HEADER_BYTES and header_length(head) is None:
             raise UserError(
-                "what is packed in this file is not TFRecord, or its first length is damaged",
+                "the compressed data is not a TFRecord, or its first record length is damaged",
                 where=str(path),
             )
         written += len(piece)
@@ -182,7 +182,7 @@ def _unpack(path: Path, target: BinaryIO, stop: Event) -> None:
                 f"unpacks to more than {allowed / 2**20:,.0f} MiB, over {MOST_EXPANSION} times "
                 "its size: refused as a decompression bomb",
                 where=str(path),
-                todo="If the file is what it should be, unpack it yourself and give that path.",
+                todo="If you trust the file, decompress it yourself and give that path.",
             )
         if shutil.disk_usage(target.name).free < KEPT_FREE:
             raise OSError(errno.ENOSPC, "the disk is full")
@@ -198,7 +198,7 @@ def _inflate(path: Path) -> Iterator[bytes]:
         return UserError(
             f"{reason} (after {unpacked} unpacked bytes)",
             where=str(path),
-            todo="Copy or download this file again, or write it anew.",
+            todo="Copy or download this file again, or rewrite it.",
         )
 
     with path.open("rb") as file:

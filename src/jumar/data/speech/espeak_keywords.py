@@ -169,18 +169,18 @@ def plan_utterances(request: KeywordsRequest) -> list[Utterance]:
     for word in request.words:
         if not word.isalpha() or word != word.lower() or word == "unknown":
             raise UserError(
-                f"'{word}' cannot be a wanted word",
+                f"'{word}' cannot be a keyword",
                 where="--words",
                 todo="Words are lower-case letters, separated by commas.",
             )
     if not request.words or len(set(request.words)) < len(request.words):
-        raise UserError("different words are needed", where="--words")
+        raise UserError("the words must be distinct", where="--words")
     utterances: list[Utterance] = []
     for number, (part, count) in enumerate((("train", request.clips), ("val", request.eval_clips))):
         shares = len(request.words) + UNKNOWN_SHARE
         if count < shares:
             raise UserError(
-                f"{count} clips are less than one of each word",
+                f"{count} clips are fewer than one for each word",
                 where="--clips" if part == "train" else "--eval-clips",
                 todo=f"At least {shares}.",
             )
@@ -247,7 +247,7 @@ def _program() -> str:
         raise UserError(
             f"this {_PROGRAM} lacks the voice variants {', '.join(missing[:5])}",
             where=program,
-            todo="eSpeak NG 1.51 or newer with its whole data is needed.",
+            todo="eSpeak NG 1.51 or newer with its complete data is needed.",
         )
     return program
 
@@ -266,9 +266,9 @@ def _claim(request: KeywordsRequest) -> None:
         if exists(note):
             if json.loads(note.read_text(encoding="utf-8")) != wanted:
                 raise UserError(
-                    "the folder holds clips that were asked for with other options",
+                    "the folder holds clips made with other options",
                     where=str(request.folder),
-                    todo=f"Choose another folder; {note} says which options these were.",
+                    todo=f"Choose another folder; {note} lists those options.",
                 )
         elif any(request.folder.iterdir()):
             raise UserError(

@@ -78,15 +78,15 @@ class KeywordData(LoaderSettings):
         folded = [word.lower() for word in self.words]
         if not folded or len(set(folded)) < len(folded) or folded != list(self.words):
             raise UserError(
-                f"'{','.join(self.words)}' is no list of different words in lower case",
+                f"'{','.join(self.words)}' is not a list of distinct lower-case words",
                 where="data.words",
                 todo="For instance: data.words=yes,no,stop",
             )
         if {SILENCE, UNKNOWN} & set(folded):
             raise UserError(
-                f"{SILENCE} and {UNKNOWN} are labels already",
+                f"{SILENCE} and {UNKNOWN} are reserved labels",
                 where="data.words",
-                todo="Name the wanted words alone.",
+                todo="Name the keywords only.",
             )
         ratios = self.background_snr_db
         if ratios and (len(ratios) != 2 or ratios[0] > ratios[1]):

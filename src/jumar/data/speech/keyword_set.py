@@ -155,7 +155,7 @@ def _unknown_order(seed: int, epoch: int, size: int) -> NDArray[np.int64]:
 def _noises_of(speech: Speech, data: KeywordData, notice: Callable[[str], None]) -> list[Clip]:
     if not speech.noises:
         if data.background_frequency and data.background_volume:
-            notice("there is no folder of background noise: white and pink noise are made")
+            notice("no background noise folder: generating white and pink noise")
         return made_noises(data.sample_rate)
     noises: list[Clip] = []
     for number in range(speech.noises):

@@ -155,7 +155,7 @@ def open_speech(path: str, part: Part, *, whole: bool = False, notice: Notice) -
 def _top(path: str) -> _Place:
     if not path:
         raise UserError(
-            "no speech data is given",
+            "no speech data given",
             where="data.path",
             todo="Set data.path to a folder or zip with a folder of WAV files for each word; "
             "`jumar data keywords --to DIR` makes one with a speech synthesizer.",
@@ -167,9 +167,9 @@ def _top(path: str) -> _Place:
         return _unwrapped(ZipTree(place))
     if exists(place):
         raise UserError(
-            "this is neither a folder nor a zip",
+            "neither a folder nor a zip",
             where=path,
-            todo="Unpack an archive of another kind first: tar -xf FILE -C FOLDER",
+            todo="Unpack other archives first: tar -xf FILE -C FOLDER",
         )
     raise missing(place)
 
@@ -234,7 +234,7 @@ def _speech(
                 word_of.append(words.index(folder.lower()))
     if not paths:
         raise UserError(
-            "no WAV file of this part is in it",
+            "contains no WAV file of this part",
             where=place.name,
             todo="Expected one folder for each word with WAV files in it.",
         )
@@ -270,7 +270,8 @@ def _noise_paths(place: _Place, beside: _Place | None) -> tuple[DiskTree | ZipTr
 def _files_below(tree: Tree, folder: str, depth: int = 0) -> list[str]:
     if depth > _MOST_DEPTH:
         raise UserError(
-            f"folders are nested more than {_MOST_DEPTH} deep; does a link point upwards?",
+            f"folders are nested more than {_MOST_DEPTH} deep; does a symbolic link point to a "
+            "parent?",
             where=join(tree.name, folder),
         )
     folders, files = tree.entries(folder)

@@ -47,11 +47,13 @@ class CheckRequest:
             raise UserError(f"{self.steps} steps", where="--steps", todo="Give 1 or more.")
         if not 0 <= self.seed < 2**31:
             raise UserError(
-                f"{self.seed} is no seed", where="--seed", todo="Give 0 or more, below 2**31."
+                f"{self.seed} is not a valid seed",
+                where="--seed",
+                todo="Give 0 or more, below 2**31.",
             )
         if not 0 <= self.tolerance < 1:
             raise UserError(
-                f"{self.tolerance} is no tolerance",
+                f"{self.tolerance} is not a valid tolerance",
                 where="--tolerance",
                 todo="Give a relative difference from 0 to 1, such as 1e-5.",
             )

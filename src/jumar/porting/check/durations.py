@@ -17,6 +17,6 @@ def seconds_of(text: str, *, where: str) -> float:
     seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
     if seconds <= 0:
         raise UserError(
-            f"'{text}' is no time", where=where, todo="Write 90s, 10min or 1h, above zero."
+            f"'{text}' is not a duration", where=where, todo="Write 90s, 10min or 1h, above zero."
         )
     return seconds

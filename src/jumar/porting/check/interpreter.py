@@ -101,7 +101,9 @@ def _fitting(path: Path, *, where: str) -> Interpreter:
         raise UserError(f"'{path}' is not there", where=where, todo=_commands("python3.7"))
     found = probe(path)
     if found is None:
-        raise UserError(f"'{path}' is no Python", where=where, todo=_commands("python3.7"))
+        raise UserError(
+            f"'{path}' is not a Python interpreter", where=where, todo=_commands("python3.7")
+        )
     if not found.fits:
         has = f"TensorFlow {found.tensorflow}" if found.tensorflow else "no TensorFlow"
         raise UserError(
@@ -133,9 +135,9 @@ def _made(folder: Path, bases: Iterable[Path]) -> Interpreter:
         return _fitting(inside, where="--make-env")
     if exists(folder) and (not is_folder(folder) or any(folder.iterdir())):
         raise UserError(
-            f"'{folder}' is there and is no virtual environment",
+            f"'{folder}' exists and is not a virtual environment",
             where="--make-env",
-            todo="Name a folder that is empty or not there.",
+            todo="Name a folder that is empty or does not exist.",
         )
     candidates = _of_3_7(bases)
     if not candidates:

@@ -86,7 +86,7 @@ def find_script(tree: Path, script: str, *, module: bool = False) -> Path:
     if not is_folder(tree):
         if not exists(tree):
             raise missing(tree, "folder")
-        raise UserError(f"'{tree}' is no folder", todo="Name the folder of the project.")
+        raise UserError(f"'{tree}' is not a folder", todo="Name the folder of the project.")
     source = tree.resolve()
     return _module_inside(source, script) if module else _script_inside(source, script)
 

@@ -104,7 +104,7 @@ def check_run_config(values: Mapping[str, OptionValue]) -> list[OptionProblem]:
                     en="save_checkpoints_steps and save_checkpoints_secs exclude each other",
                     zh="save_checkpoints_steps 与 save_checkpoints_secs 互斥",
                 ),
-                todo=Text(en="Give one of them.", zh="只保留其中一个。"),
+                todo=Text(en="Keep one of them.", zh="只保留其中一个。"),
             )
         )
     return problems + check_combinations(values)

@@ -99,7 +99,7 @@ def read_report(path: Path) -> TreeReport:
     except (ValueError, RecursionError) as error:
         # ValueError covers bytes that are not UTF-8, broken JSON and numbers of absurd length.
         reason = str(error) if isinstance(error, ValueError) else "nested too deeply"
-        raise UserError(f"is no JSON: {reason}", where=str(path), todo=again) from error
+        raise UserError(f"is not JSON: {reason}", where=str(path), todo=again) from error
     return from_json(value, where=str(path))
 
 

@@ -22,9 +22,9 @@ def report_suffix(path: Path) -> str:
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise UserError(
-            f"no report is written as '{path.suffix or path.name}'",
+            f"cannot write a report as '{path.suffix or path.name}'",
             where=str(path),
-            todo=f"End the name in one of {', '.join(SUFFIXES)}.",
+            todo=f"Use a name that ends in one of {', '.join(SUFFIXES)}.",
         )
     return suffix
 

@@ -122,10 +122,10 @@ def _read_mixlist(options: PortOptions) -> str:
         lists = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UserError(
-            f"is no JSON: {error}", where=where, todo="Look at it: jumar precision check FILE"
+            f"is not JSON: {error}", where=where, todo="Check it: jumar precision lint FILE"
         ) from error
     if not isinstance(lists, dict):
         raise UserError(
-            "is no op list", where=where, todo='Write {"black-list": {"to-add": ["Op"]}}.'
+            "is not an op list", where=where, todo='Write {"black-list": {"to-add": ["Op"]}}.'
         )
     return text

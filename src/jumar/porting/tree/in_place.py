@@ -78,7 +78,7 @@ def _demand_committed(base: Path, paths: list[str]) -> None:
         what = "is not under git" if path not in tracked else "is not committed"
         if path not in tracked or path in dirty:
             raise UserError(
-                f"{what}: what --in-place overwrites could not be given back",
+                f"{what}: git could not restore what --in-place overwrites",
                 where=str(base / path),
                 todo="Commit it first, or add --force.",
             )
@@ -99,7 +99,7 @@ def _git(base: Path, *arguments: str) -> str:
         )
     except FileNotFoundError as error:
         raise UserError(
-            "git is not installed, so nothing could give the original back",
+            "git is not installed, so the original could not be restored",
             where=str(base),
             todo="Use --to, or add --force.",
         ) from error

@@ -150,7 +150,7 @@ def _no_script(root: Path, entries: tuple[Entry, ...]) -> UserError:
     elif len(entries) == 1 and entries[0].note:
         return UserError(entries[0].note.en, where=str(root), todo=todo)
     return UserError(
-        "holds no Python script" if is_folder(root) else "is no Python script",
+        "contains no Python script" if is_folder(root) else "is not a Python script",
         where=str(root),
         todo=todo,
     )

@@ -118,7 +118,7 @@ def checked_added(added: Mapping[str, str]) -> dict[str, str]:
 def _check_place(root: Path, out: Path) -> None:
     if out == root:
         raise UserError(
-            "is the original itself", where=str(out), todo="Give a new folder, or use --in-place."
+            "is the original", where=str(out), todo="Give a new folder, or use --in-place."
         )
     if root in out.parents:
         raise UserError(
@@ -127,7 +127,7 @@ def _check_place(root: Path, out: Path) -> None:
     if out in root.parents and exists(out):
         raise UserError("holds the original", where=str(out), todo="Give a new folder.")
     if exists(out) and not is_folder(out):
-        raise UserError("is there already", where=str(out), todo="Give a new name.")
+        raise UserError("already exists", where=str(out), todo="Give a new name.")
     try:
         filled = is_folder(out) and any(out.iterdir())
     except OSError as error:
@@ -270,7 +270,7 @@ def _changed(place: Path) -> UserError:
 
 def _in_the_way(taken: str, path: str) -> UserError:
     return UserError(
-        f"is in the tree already, and would be overwritten by the new {path}",
+        f"exists in the tree and would be overwritten by the new {path}",
         where=taken,
         todo="Rename or remove it in the original.",
     )

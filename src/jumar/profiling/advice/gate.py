@@ -120,7 +120,9 @@ def gate(profile: Profile, limits: Mapping[str, float]) -> list[Measured]:
     found: list[Measured] = []
     for name, limit in limits.items():
         if not 0 <= limit < float("inf"):
-            raise UserError(f"{limit} is no limit", where=f"--max-{name}", todo="Give 0 or more.")
+            raise UserError(
+                f"{limit} is not a valid limit", where=f"--max-{name}", todo="Give 0 or more."
+            )
         unit, measure = MEASURES[name]
         try:
             value, needs = measure(profile), ""

@@ -133,7 +133,7 @@ def test_pictures_depend_on_their_number_and_the_seed_alone(tmp_path: Path, run:
     ("options", "message"),
     [
         (["--num", "0"], "cannot generate 0 pictures"),
-        (["--interpolate", "1"], "no two ends"),
+        (["--interpolate", "1"], "cannot interpolate"),
         (["--truncation", "0"], "cannot truncate"),
         (["--batch", "0"], "a batch of 0"),
         (["--num", "1", "--interpolate", "5"], "--num asks for one"),
@@ -165,7 +165,7 @@ def test_more_pictures_than_the_disk_holds_are_refused_after_the_first_ones(
 ) -> None:
     command = ["generate", run, "--batch", "2", "--device", "cpu", "--to", "out", "--num"]
     done = here(*command, "1000000000000", cwd=tmp_path, code=2)
-    assert "999999999998 more pictures need about" in done.message
+    assert "999999999998 more pictures take about" in done.message
     assert len(list((tmp_path / "out").glob("picture-*.png"))) == 2
     here(*command, "3", "--resume", cwd=tmp_path)
     assert len(list((tmp_path / "out").glob("picture-*.png"))) == 3

@@ -171,7 +171,7 @@ def test_a_folder_with_one_index_needs_no_checkpoint_file(model: Path) -> None:
         ("checkpoint", b'model_checkpoint_path: ".."', "names '..'"),
         ("checkpoint", b'model_checkpoint_path: "' + b"x" * 5000 + b'"', "File name too long"),
         ("some.pb", b"xyz", "is not a TensorFlow checkpoint"),
-        ("empty.index", b"", "not that of an index"),
+        ("empty.index", b"", "does not end like an index"),
     ],
 )
 def test_what_is_no_checkpoint_is_refused(
@@ -313,7 +313,7 @@ def test_overlapping_parts_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda data: data[:-1], "its end"),
+        (lambda data: data[:-1], "does not end like"),
         (lambda data: data[20:], "checksum|block"),
         (lambda data: b"\xff" + data[1:], "checksum"),
         (lambda data: build_table([]), "no header"),

@@ -12,6 +12,6 @@ from jumar.weights.tensor_files import open_tensors
 @pytest.mark.parametrize("name", ["w.pth", "w.ckpt", "w.bin", "w.safetensors", "w.pb"])
 def test_a_file_of_torch_save_is_refused_under_any_name(tmp_path: Path, name: str) -> None:
     torch.save({"a": torch.zeros(2)}, tmp_path / name)
-    with pytest.raises(UserError, match=r"is a file of torch\.save") as refused:
+    with pytest.raises(UserError, match=r"is a torch\.save file") as refused:
         open_tensors(tmp_path / name)
     assert refused.value.where == str(tmp_path / name)

@@ -252,7 +252,7 @@ def _check(request: GenerateRequest) -> None:
         raise UserError(f"a batch of {request.batch} pictures", where="--batch", todo="1 or more.")
     if request.interpolate == 1 or request.interpolate < 0:
         raise UserError(
-            f"cannot interpolate with {request.interpolate} pictures",
+            f"cannot interpolate with {counted(request.interpolate, 'picture')}",
             where="--interpolate",
             todo="Give 2 or more, or 0 for no interpolation.",
         )

@@ -112,5 +112,5 @@ def test_frames_of_two_sizes_are_a_fault_and_another_triplet_takes_the_place(
 
 def test_too_few_frames_are_told(tmp_path: Path) -> None:
     few = {f"{number}.png": flat(number) for number in range(4)}
-    with pytest.raises(UserError, match="no three of one clip"):
+    with pytest.raises(UserError, match="no three belong to one clip"):
         open_triplets(replace(DATA, path=str(write_files(tmp_path, few))), seed=1)

@@ -38,7 +38,11 @@ def test_the_head_is_what_is_shown_and_landmark_files_are_no_pictures(tmp_path: 
 def test_a_picture_without_landmarks_or_with_damaged_ones_is_a_fault(tmp_path: Path) -> None:
     place = cat_folder(tmp_path) / "CAT_00" / "00000001_000.jpg.cat"
     heads = CatHeads(open_pictures(str(tmp_path), "train"), tmp_path)
-    for text, reason in (("9 1 2", "announced"), ("meow", "whole numbers"), ("", "whole numbers")):
+    for text, reason in (
+        ("9 1 2", "announced"),
+        ("meow", "expected integers"),
+        ("", "expected integers"),
+    ):
         place.write_text(text)
         with pytest.raises(CorruptRecord, match=reason):
             heads.read(0)

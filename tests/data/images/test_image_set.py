@@ -205,7 +205,7 @@ def test_the_label_offset_is_for_shards_with_a_background_class(shared: Path) ->
 
 def test_shards_without_names_need_the_number_of_classes(shared: Path) -> None:
     data = ImageData(path=str(shared / "data" / "parity" / "formats" / "imagenet"))
-    with pytest.raises(UserError, match="how many classes"):
+    with pytest.raises(UserError, match="number of classes"):
         open_image_sets(dataclasses.replace(data, eval_path="none"), num_classes=0, seed=0)
 
 

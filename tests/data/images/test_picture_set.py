@@ -103,5 +103,5 @@ def test_a_pattern_chooses_pictures_in_folders_and_zips(tmp_path: Path) -> None:
     for where in (path, packed):
         train, _ = open_picture_sets(PictureData(path=str(where), match="*cat/*"), seed=1)
         assert len(train) == 2
-        with pytest.raises(UserError, match="none of the 3 pictures fits"):
+        with pytest.raises(UserError, match="none of the 3 pictures matches"):
             open_picture_sets(PictureData(path=str(where), match="bird/*"), seed=1)

@@ -133,7 +133,7 @@ def test_a_loader_leaves_the_global_randomness_alone() -> None:
 
 
 def test_a_set_smaller_than_a_batch_is_an_error_at_once() -> None:
-    with pytest.raises(UserError, match="does not fit"):
+    with pytest.raises(UserError, match="larger than the training set"):
         train(Numbers(3), batch=4)
 
 

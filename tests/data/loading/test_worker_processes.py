@@ -48,7 +48,7 @@ def test_a_worker_that_dies_while_its_batch_is_taken_over_is_told_as_such() -> N
     done = subprocess.run(
         script(body), env=environment(), capture_output=True, text=True, timeout=60, check=False
     )
-    assert "was ended by the system (SIGKILL)" in done.stdout, done.stderr
+    assert "was killed (SIGKILL)" in done.stdout, done.stderr
     assert (done.returncode, done.stderr) == (0, "")
 
 

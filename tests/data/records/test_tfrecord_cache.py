@@ -114,7 +114,7 @@ def test_a_cut_compressed_file_is_an_error_and_nothing_stays_in_the_cache(
     [
         (lambda data: data[:60] + bytes([data[60] ^ 4]) + data[61:], "is damaged"),
         (lambda data: data + b"more", "something else follows"),
-        (lambda data: gzip.compress(b"no record, only text that goes on"), "not TFRecord"),
+        (lambda data: gzip.compress(b"no record, only text that goes on"), "not a TFRecord"),
     ],
     ids=["flipped bit", "appended bytes", "something else packed"],
 )

@@ -119,13 +119,13 @@ def test_links_are_kept_and_lead_where_they_led(tree: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("out", "said"),
     [
-        ("tree", "original itself"),
+        ("tree", "is the original"),
         ("tree/out", "within the original"),
         ("tree/sub/../new", "within the original"),
         ("link/out", "within the original"),
         (".", "holds the original"),
         ("filled", "not empty"),
-        ("filled/file", "there already"),
+        ("filled/file", "already exists"),
         ("filled/file/out", "cannot be written"),
     ],
 )
@@ -165,7 +165,7 @@ def test_nothing_is_written_through_a_link_of_the_tree(tree: Path, tmp_path: Pat
     (tree / "go.sh").symlink_to(outside / "a")
     report = port(tree)
     for path in ("launch/b", "go.sh"):
-        with pytest.raises(UserError, match="in the tree already"):
+        with pytest.raises(UserError, match="exists in the tree"):
             write_tree(report, tree, tmp_path / "out", {path: "hostile"})
         with pytest.raises(UserError, match="is a link"):
             write_in_place(report, tree, {path: "hostile"}, force=True)
@@ -177,7 +177,7 @@ def test_nothing_is_written_through_a_link_of_the_tree(tree: Path, tmp_path: Pat
 def test_an_added_file_replaces_no_other(tree: Path, tmp_path: Path) -> None:
     report = port(tree)
     for path in ("run.sh", "sub", "run.sh/a", "train.py"):
-        with pytest.raises(UserError, match="in the tree already"):
+        with pytest.raises(UserError, match="exists in the tree"):
             write_tree(report, tree, tmp_path / "out", {path: "other"})
     assert [place.name for place in tmp_path.iterdir()] == ["tree"]
 

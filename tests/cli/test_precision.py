@@ -103,7 +103,7 @@ def test_emulated_fp16_overflows_where_bf16_does_not_and_says_that_the_loss_scal
         precision__loss_scale__init_loss_scale=2.0**30,
     )
     train("--run-dir", "bf16", *scale, cwd=tmp_path)
-    train("--run-dir", "fp16", *scale, "--emulate-fp16", cwd=tmp_path)
+    train("--run-dir", "fp16", *scale, "--emulate-fp16", cwd=tmp_path, code=2)
     skipped = {
         run: json.loads((tmp_path / run / "results.json").read_text())["skipped_steps"]
         for run in ("bf16", "fp16")

@@ -20,15 +20,13 @@ class NoUpdateError(UserError):
     """
 
     def __init__(self, step: int, objective: str, *, scale: float, is_fixed: bool) -> None:
-        sinking = (
-            " or --set precision.loss_scale.kind=exponential, which sinks," if is_fixed else ""
-        )
+        lowers = ", or kind=exponential, which lowers it" if is_fixed else ""
         super().__init__(
             f"no update of '{objective}' was made in {step} steps: the gradients overflowed at "
             f"every one under the loss scale, now {scale:g}",
             where="precision.loss_scale",
             todo="Its weights are those with which the run began. Start a new run with --set "
-            f"precision.loss_scale.init_loss_scale=N{sinking} with N below {scale:g}. If no N "
+            f"precision.loss_scale.init_loss_scale=N, N below {scale:g}{lowers}. If no scale "
             "helps, precision.loss_scale.kind=none stops at the step that is not finite.",
         )
         self.step = step

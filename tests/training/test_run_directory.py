@@ -70,3 +70,11 @@ def test_a_directory_without_a_run_is_named(tmp_path: Path) -> None:
 def test_the_next_free_number_is_taken(tmp_path: Path) -> None:
     (tmp_path / "alexnet-1").mkdir()
     assert next_run_path(tmp_path, "alexnet").name == "alexnet-2"
+
+
+def test_the_command_that_goes_on_names_the_modules_of_the_run(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path / "my run")
+    assert run.resume_command("auto") == f"jumar train --resume --run-dir '{run}'"
+    stored = {"recipe": "r", "imports": ["my_net", "my.data"], "settings": {}}
+    write_json(run.recipe, stored)
+    assert run.resume_command("npu:1").endswith("--device npu:1 --import my_net --import my.data")

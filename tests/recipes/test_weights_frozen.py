@@ -131,6 +131,16 @@ def test_a_file_that_is_there_is_not_overwritten(
     assert list(tmp_path.iterdir()) == [like]
 
 
+def test_a_place_that_cannot_be_written_is_an_error_that_names_it(
+    weights: Path, published: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    done = export(weights, published / "DS_CNN_S.pb", "file/new.pb", tmp_path, code=2)
+    assert "file/new.pb" in done.message
+    done = export(weights, published / "DS_CNN_S.pb", f"{'n' * 300}.pb", tmp_path, code=2)
+    assert "File name too long" in done.message
+
+
 @pytest.mark.parametrize("options", [("--to", "frozen"), ("--to", "tf1", "--like", "a.pb")])
 def test_a_frozen_graph_needs_one_to_be_like(
     weights: Path, tmp_path: Path, options: tuple[str, ...]

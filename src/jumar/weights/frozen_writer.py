@@ -5,6 +5,7 @@ none is made here from nothing; an existing one is copied node by node, and what
 not know stays in it byte for byte.
 """
 
+import contextlib
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -59,10 +60,10 @@ def write_frozen(path: Path, graph: FrozenConstants, values: Mapping[str, Array]
         UserError: The file is there, cannot be written, or would be longer than a protobuf
             message.
     """
-    if path.exists():
-        raise UserError(f"'{path}' is there already", where="--out", todo="Name a new file.")
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
+        if path.exists():
+            raise UserError(f"'{path}' is there already", where="--out", todo="Name a new file.")
         path.parent.mkdir(parents=True, exist_ok=True)
         size = 0
         with beside.open("wb") as file:
@@ -83,7 +84,8 @@ def write_frozen(path: Path, graph: FrozenConstants, values: Mapping[str, Array]
             todo="Free some space or choose another place.",
         ) from error
     finally:
-        beside.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)
 
 
 def _node(data: bytes, begin: int, end: int, tensor: bytes) -> bytes:

@@ -26,7 +26,10 @@ def results(case: ParityCase) -> Results:
     config = case.config
     model = AlexNet(num_classes=config["num_classes"], dropout=0.0)
     model.load_state_dict(imported(case, model))
-    images = torch.from_numpy(case.input("images").transpose(0, 3, 1, 2).copy())
+    # Float32 kernels of other processors move a value near zero across the step of a ReLU, which
+    # changes gradients a hundred times as much as the tolerance allows.
+    model.double()
+    images = torch.from_numpy(case.input("images").transpose(0, 3, 1, 2).copy()).double()
     labels = torch.from_numpy(case.input("labels").astype(np.int64))
     found: Results = {}
 

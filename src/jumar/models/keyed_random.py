@@ -96,10 +96,28 @@ def keyed_bits(
     The same numbers on every device: only 32-bit integer operations that wrap around, and those
     that torch_npu has (`>>` and no `bitwise_right_shift`).
     """
+    return _hashed(position.start, position.key, rows, features, device)
+
+
+# An operator of its own, which torch.compile leaves alone: in the C++ that inductor writes for
+# processors without vector units, a signed product that overflows is undefined, and g++ made other
+# masks of it than every other device.
+@torch.library.custom_op("jumar::hashed", mutates_args=())
+def _hashed(
+    start: torch.Tensor, key: torch.Tensor, rows: int, features: int, device: torch.device
+) -> torch.Tensor:
     places = torch.arange(rows, dtype=torch.int32, device=device)
-    places = _mix32(_mix32(places + position.start) + position.key)
+    places = _mix32(_mix32(places + start) + key)
     columns = _mix32(torch.arange(features, dtype=torch.int32, device=device))
     return _mix32(places[:, None] + columns)
+
+
+@_hashed.register_fake
+def _(
+    start: torch.Tensor, key: torch.Tensor, rows: int, features: int, device: torch.device
+) -> torch.Tensor:
+    del start, key
+    return torch.empty((rows, features), dtype=torch.int32, device=device)
 
 
 def keyed_uniform(

@@ -4,20 +4,21 @@ import ast
 from pathlib import Path
 
 import pytest
+from scripts.write_rules_page import Example, read_examples
 
 from jumar.porting import rules
 from jumar.porting.npu.exports import NPU_INIT_NAMES
 from jumar.porting.npu.names import is_npu_name
 from jumar.porting.npu.session_options import run_config_imports
 from jumar.porting.options import PortOptions
-from jumar.porting.rewriting.registry import Example, all_rules
+from jumar.porting.rewriting.registry import all_rules
 from jumar.porting.script.module import Module
 from jumar.porting.script.project import Project
 
 EXAMPLES = [
-    pytest.param(example, id=f"{rule.id}-{number}")
+    pytest.param(example, id=f"{rule.id}-{example.name}")
     for rule in all_rules()
-    for number, example in enumerate(rule.examples)
+    for example in read_examples(rule).examples
 ]
 RULE_FILES = sorted(Path(rules.__path__[0]).rglob("*.py"))
 

@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scripts.write_rules_page import Example, read_examples
 
 from jumar.porting.options import LossScale, PortOptions
 from jumar.porting.rewriting.port_file import port_file
-from jumar.porting.rewriting.registry import Example, all_rules
+from jumar.porting.rewriting.registry import all_rules
 from jumar.porting.script.project import Project
 from jumar.porting.script.source import SourceText
 
@@ -21,14 +22,14 @@ EVERYTHING = PortOptions(
     overflow_dump=True,
 )
 EXAMPLES = [
-    pytest.param(rule.language, example, id=f"{rule.id}-{number}")
+    pytest.param(rule.language, example, id=f"{rule.id}-{example.name}")
     for rule in all_rules()
-    for number, example in enumerate(rule.examples)
+    for example in read_examples(rule).examples
 ]
 SOURCES = [
     example.before
     for rule in all_rules()
-    for example in rule.examples
+    for example in read_examples(rule).examples
     if rule.language == "tensorflow" and "from __future__" not in example.before
 ]
 

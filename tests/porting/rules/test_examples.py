@@ -4,24 +4,26 @@ import ast
 from pathlib import Path
 
 import pytest
+from scripts.write_rules_page import EXAMPLES as FOLDER
+from scripts.write_rules_page import Example, read_examples
 
 from jumar.porting.edits import FileReport
 from jumar.porting.options import PortOptions
 from jumar.porting.rewriting.port_file import port_file
-from jumar.porting.rewriting.registry import Example, Rule, all_rules
+from jumar.porting.rewriting.registry import Rule, all_rules
 from jumar.porting.script.project import Project
 from jumar.porting.script.source import SourceText
 
 NOWHERE = Project(Path("nowhere"))
 EXAMPLES = [
-    pytest.param(rule, example, id=f"{rule.id}-{number}")
+    pytest.param(rule, example, id=f"{rule.id}-{example.name}")
     for rule in all_rules()
-    for number, example in enumerate(rule.examples)
+    for example in read_examples(rule).examples
 ]
 UNTOUCHED = [
-    pytest.param(rule, source, id=f"{rule.id}-{number}")
+    pytest.param(rule, source, id=f"{rule.id}-{name}")
     for rule in all_rules()
-    for number, source in enumerate(rule.untouched)
+    for name, source in read_examples(rule).untouched.items()
 ]
 
 
@@ -81,7 +83,28 @@ def test_what_a_rule_must_leave_stays_byte_for_byte(rule: Rule, source: str) -> 
 
 @pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.id)
 def test_a_rule_has_examples_and_more_that_it_leaves_alone(rule: Rule) -> None:
-    assert rule.examples or rule.untouched
+    given = read_examples(rule)
+    assert given.examples or given.untouched
     assert rule.title.en
     assert rule.title.zh
     assert rule.source
+
+
+def test_every_example_belongs_to_a_rule_and_is_read() -> None:
+    read = {
+        FOLDER / rule.id / inner
+        for rule in all_rules()
+        for given in [read_examples(rule)]
+        for inner in [
+            *(f"{example.name}/before.py" for example in given.examples),
+            *(f"untouched/{name}.py" for name in given.untouched),
+        ]
+    }
+    beside = {"after.py", "options.json"}
+    stored = {path for path in FOLDER.rglob("*") if path.is_file()}
+    assert {path for path in stored if path.name not in beside} == read
+    assert {path.with_name("before.py") for path in stored if path.name in beside} <= read
+
+
+def test_no_example_is_taken_for_a_test() -> None:
+    assert not [*FOLDER.rglob("test_*.py"), *FOLDER.rglob("*_test.py")]

@@ -4,6 +4,7 @@ import ast
 import json
 
 import pytest
+from scripts.write_rules_page import read_examples
 
 from jumar.porting.options import PortOptions
 from jumar.porting.rewriting.registry import all_rules
@@ -62,7 +63,7 @@ def test_a_name_below_torch_cuda_has_its_counterpart(name: str, wanted: str | No
 def test_the_results_of_all_examples_use_known_names_only() -> None:
     known = OLD | NEW | MADE_IN_CPP
     for rule in all_rules():
-        for example in rule.examples:
+        for example in read_examples(rule).examples:
             if example.options.source == PortOptions(source="torch").source:
                 assert names_below_npu(example.after) <= known, rule.id
 

@@ -4,27 +4,17 @@ import ast
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
 from jumar.errors import unknown_name
 from jumar.porting.edits import Text
-from jumar.porting.options import PortOptions
 from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.view import View
 
 Language = Literal["tensorflow", "torch"]
 Check = Callable[..., Iterator[Change]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Example:
-    """A source and what becomes of it with some options; shown on the page of rules, and a test."""
-
-    before: str
-    after: str
-    options: PortOptions = field(default_factory=PortOptions)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +32,6 @@ class Rule:
         check: Called with a node and the `View`; yields changes. A rule without calls, references
             and nodes is called once with the whole module.
         minimal: Also with `--minimal`.
-        untouched: Sources that must stay as they are, as tests.
     """
 
     id: str
@@ -54,8 +43,6 @@ class Rule:
     references: tuple[str, ...] = ()
     nodes: tuple[type[ast.AST], ...] = ()
     minimal: bool = True
-    examples: tuple[Example, ...] = ()
-    untouched: tuple[str, ...] = ()
 
 
 _RULES: dict[str, Rule] = {}
@@ -71,8 +58,6 @@ def rule(
     references: tuple[str, ...] = (),
     nodes: tuple[type[ast.AST], ...] = (),
     minimal: bool = True,
-    examples: tuple[Example, ...] = (),
-    untouched: tuple[str, ...] = (),
 ) -> Callable[[Check], Check]:
     """Register a function as a rule; the fields are those of `Rule`."""
 
@@ -89,8 +74,6 @@ def rule(
             references=references,
             nodes=nodes,
             minimal=minimal,
-            examples=examples,
-            untouched=untouched,
         )
         return check
 
@@ -173,4 +156,4 @@ def rule_index(language: Language, minimal: bool) -> RuleIndex:
     )
 
 
-__all__ = ["Example", "Rule", "View", "all_rules", "rule", "rule_index", "rule_named"]
+__all__ = ["Rule", "View", "all_rules", "rule", "rule_index", "rule_named"]

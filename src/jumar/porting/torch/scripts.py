@@ -5,7 +5,6 @@ import re
 from weakref import WeakKeyDictionary
 
 from jumar.porting.edits import Text
-from jumar.porting.options import PortOptions
 from jumar.porting.rewriting.changes import Replacement
 from jumar.porting.rewriting.view import View
 from jumar.porting.script.module import Module
@@ -14,9 +13,6 @@ HANDLED = Text(
     en="the script looks after NPUs itself, beside this", zh="脚本已在别处单独处理 NPU，此处不改动"
 )
 """Why a construct of CUDA stays that `is_handled` finds."""
-
-TORCH = PortOptions(source="torch")
-"""The options of an example that asks for nothing else."""
 
 IMPORT = ("torch_npu:",)
 """What a rewrite asks for whose text needs the device that torch_npu registers."""

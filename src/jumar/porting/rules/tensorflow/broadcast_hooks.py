@@ -4,10 +4,9 @@ import ast
 from collections.abc import Iterator
 
 from jumar.porting.edits import Text
-from jumar.porting.options import PortOptions
 from jumar.porting.rewriting.changes import Change, Leave, Replacement
 from jumar.porting.rewriting.editing import add_argument, argument, is_open, replace, wrap
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.estimator_plan import estimator_plan
 
@@ -28,8 +27,6 @@ _APPEND = Text(
 )
 _OWN = Text(en="NPUEstimator adds the broadcast by itself", zh="NPUEstimator 会自行添加广播 hook")
 _THERE = Text(en="the script broadcasts its variables already", zh="脚本已自行广播变量")
-_EIGHT = PortOptions(devices=8)
-_IMPORT = "import tensorflow as tf\nfrom npu_bridge.npu_init import npu_hooks_append\n\n"
 
 
 @rule(
@@ -40,54 +37,6 @@ _IMPORT = "import tensorflow as tf\nfrom npu_bridge.npu_init import npu_hooks_ap
     ),
     source="npu_init.py and npu_hook.py of Ascend/tensorflow",
     nodes=(ast.Call,),
-    examples=(
-        Example(
-            before="import tensorflow as tf\n\n"
-            "spec = tf.estimator.TrainSpec(input_fn, max_steps=9)\n",
-            after=_IMPORT + "spec = tf.estimator.TrainSpec("
-            "input_fn, max_steps=9, hooks=npu_hooks_append(hooks_list=[]))\n",
-            options=_EIGHT,
-        ),
-        Example(
-            before="import tensorflow as tf\n\n"
-            "spec = tf.estimator.TrainSpec(input_fn, 9, (a, b))\n",
-            after=_IMPORT + "spec = tf.estimator.TrainSpec("
-            "input_fn, 9, npu_hooks_append(hooks_list=list((a, b))))\n",
-            options=_EIGHT,
-        ),
-        Example(
-            before="import tensorflow as tf\n\n"
-            "def train(hooks=None):\n"
-            "    return tf.estimator.TrainSpec(input_fn, hooks=hooks)\n",
-            after=_IMPORT + "def train(hooks=None):\n"
-            "    return tf.estimator.TrainSpec("
-            "input_fn, hooks=npu_hooks_append(hooks_list=list(hooks or ())))\n",
-            options=_EIGHT,
-        ),
-        Example(
-            before="import tensorflow as tf\n"
-            "from npu_bridge.npu_init import npu_run_config_init\n\n"
-            "def train(config):\n"
-            "    model = tf.estimator.DNNClassifier("
-            "[8], columns, config=npu_run_config_init(config))\n"
-            "    model.train(input_fn, steps=9, hooks=[log])\n",
-            after="import tensorflow as tf\n"
-            "from npu_bridge.npu_init import npu_run_config_init\n"
-            "from npu_bridge.npu_init import npu_hooks_append\n\n"
-            "def train(config):\n"
-            "    model = tf.estimator.DNNClassifier("
-            "[8], columns, config=npu_run_config_init(config))\n"
-            "    model.train(input_fn, steps=9, hooks=npu_hooks_append(hooks_list=[log]))\n",
-            options=PortOptions(devices=8, minimal=True),
-        ),
-    ),
-    untouched=(
-        "import tensorflow as tf\n\nspec = tf.estimator.TrainSpec(input_fn, max_steps=9)\n",
-        "class Denoiser(object):\n    pass\n\ndenoiser = Denoiser()\ndenoiser.train(data, noisy)\n",
-        "import torch\n\nmodel.train(True)\n",
-        "from sagemaker import TrainSpec\n\nTrainSpec(input_fn)\n",
-        "import tensorflow as tf\n\nestimator.train(input_fn)\n",
-    ),
 )
 def broadcast_hooks(call: ast.Call, view: View) -> Iterator[Change]:
     """Append the broadcast to the hooks of whatever trains and is not NPUEstimator's."""

@@ -4,9 +4,8 @@ import ast
 from collections.abc import Iterator
 
 from jumar.porting.edits import Text
-from jumar.porting.options import LossScale, PortOptions
 from jumar.porting.rewriting.changes import Change
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 
 _REASON = Text(
@@ -22,8 +21,6 @@ _TODO = Text(
     zh="若没有变量经 tf.nn.embedding_lookup 或 tf.gather 读取则无需处理；否则请与先用 "
     "tf.convert_to_tensor 变为稠密的原脚本对比，或放宽裁剪",
 )
-_SCALED = PortOptions(loss_scale=LossScale(kind="fixed", init_loss_scale=1024))
-_CLIPPED = "import tensorflow as tf\n\ngradients, _ = tf.clip_by_global_norm(gradients, 5.0)\n"
 
 
 @rule(
@@ -35,12 +32,6 @@ _CLIPPED = "import tensorflow as tf\n\ngradients, _ = tf.clip_by_global_norm(gra
     source="npu_loss_scale_optimizer.py of Ascend/tensorflow; tensorflow/nmt, whose losses part at "
     "step 3 with a scale of 1",
     calls=("tensorflow.clip_by_global_norm", "tensorflow.global_norm"),
-    examples=(Example(before=_CLIPPED, after=_CLIPPED, options=_SCALED),),
-    untouched=(
-        _CLIPPED,
-        "import torch\n\ntorch.nn.utils.clip_grad_norm_(parameters, 5.0)\n",
-        "import tensorflow as tf\n\ngradient = tf.clip_by_norm(gradient, 5.0)\n",
-    ),
 )
 def clipped_norms(call: ast.Call, view: View) -> Iterator[Change]:
     """Say that the norm may be another one."""

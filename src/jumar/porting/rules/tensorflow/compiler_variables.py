@@ -4,10 +4,9 @@ import ast
 from collections.abc import Iterator
 
 from jumar.porting.edits import Text
-from jumar.porting.options import PortOptions
 from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import delete
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.concerned import is_concerned
 from jumar.porting.rules.tensorflow.environment_variables import assigned_variable
@@ -40,28 +39,6 @@ _PRECISION_TODO = Text(
     ),
     source="TensorFlow 1.15 migration guide of CANN",
     nodes=(ast.Assign, ast.Expr),
-    examples=(
-        Example(
-            before="import os\nimport tensorflow as tf\n\n"
-            "os.environ['TF_XLA_FLAGS'] = '--tf_xla_auto_jit=2'\n"
-            "os.environ['TF_CPP_MIN_LOG_LEVEL'] = '2'\n",
-            after="import os\nimport tensorflow as tf\n\n"
-            "os.environ['TF_CPP_MIN_LOG_LEVEL'] = '2'\n",
-        ),
-        Example(
-            before="from os import environ\nimport tensorflow as tf\n\n"
-            "def fast():\n    environ.setdefault('TF_ENABLE_AUTO_MIXED_PRECISION', '1')\n",
-            after="from os import environ\nimport tensorflow as tf\n\ndef fast():\n    pass\n",
-            options=PortOptions(precision="allow_mix_precision"),
-        ),
-    ),
-    untouched=(
-        "import os\nimport tensorflow as tf\n\nos.environ['TF_CONFIG'] = '{}'\n",
-        "import os\nimport tensorflow as tf\n\nprint(os.environ['TF_XLA_FLAGS'])\n",
-        "import tensorflow as tf\n\nsettings['TF_XLA_FLAGS'] = '1'\n",
-        "import os\nimport jax as tf\n\nos.environ['XLA_FLAGS'] = '--xla_dump_to=x'\n",
-        "import tensorflow as tf\nimport mine as os\n\nos.environ['TF_XLA_FLAGS'] = '1'\n",
-    ),
 )
 def compiler_variables(node: ast.Assign | ast.Expr, view: View) -> Iterator[Change]:
     """Delete the statement; say how precision is asked for instead."""

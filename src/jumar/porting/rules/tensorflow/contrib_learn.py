@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 
 _NAMES = ("Estimator", "Classifier", "Regressor", "Experiment", "learn_runner.run")
@@ -19,10 +19,6 @@ _OLD_TODO = Text(
     en="move it to tf.estimator and port it again; import npu_bridge.npu_init before it runs",
     zh="改用 tf.estimator 后重新移植；运行前需导入 npu_bridge.npu_init",
 )
-_SOURCE = (
-    "import tensorflow as tf\n\n"
-    "model = tf.contrib.learn.DNNClassifier(hidden_units=[8], feature_columns=columns)\n"
-)
 
 
 @rule(
@@ -30,12 +26,6 @@ _SOURCE = (
     title=Text(en="Estimators of tf.contrib.learn are pointed out", zh="指出 tf.contrib.learn"),
     source="tf.contrib.learn of TensorFlow 1.15, which is deprecated; npu_init.py",
     calls=("tensorflow.contrib.learn.*",),
-    examples=(Example(before=_SOURCE, after=_SOURCE),),
-    untouched=(
-        "import tensorflow as tf\n\ntf.contrib.learn.datasets.mnist.load_mnist()\n",
-        "import tensorflow as tf\n\nconfig = tf.contrib.learn.RunConfig()\n",
-        "from sklearn.neural_network import MLPClassifier\n\nMLPClassifier()\n",
-    ),
 )
 def contrib_learn(call: ast.Call, view: View) -> Iterator[Change]:
     """Tell of each."""

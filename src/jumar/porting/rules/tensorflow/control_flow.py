@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change, Leave
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 
 _TRAINING = ("minimize", "apply_gradients", "compute_gradients")
@@ -24,10 +24,6 @@ _PLAIN = Text(
     en="a branch of the graph without an optimizer in it works on the NPU",
     zh="不含优化器的条件分支可在 NPU 上运行",
 )
-_TRAINS = (
-    "import tensorflow as tf\n\n"
-    "step = tf.cond(update, lambda: opt.minimize(loss), lambda: tf.no_op())\n"
-)
 
 
 @rule(
@@ -35,12 +31,6 @@ _TRAINS = (
     title=Text(en="Optimizers within branches are pointed out", zh="提示条件分支中的优化器"),
     source="CANN TensorFlow 1.15 migration guide",
     calls=("tensorflow.cond", "tensorflow.case", "tensorflow.switch_case"),
-    examples=(Example(before=_TRAINS, after=_TRAINS),),
-    untouched=(
-        "import tensorflow as tf\n\nx = tf.cond(is_training, lambda: a, lambda: b)\n",
-        "import numpy as np\n\nnp.linalg.cond(x)\n",
-        "def cond(a, b):\n    return opt.minimize(a)\n\ncond(1, 2)\n",
-    ),
 )
 def control_flow(call: ast.Call, view: View) -> Iterator[Change]:
     """Say which branch trains."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change, Leave, Replacement
 from jumar.porting.rewriting.editing import argument, is_open
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 
 _DROPPED = Text(
@@ -26,26 +26,6 @@ _GUARDED = Text(
     title=Text(en="CrossShardOptimizer is dropped", zh="去掉 CrossShardOptimizer"),
     source="tpu_optimizer.py of TensorFlow 1.15; npu_optimizer.py of Ascend/tensorflow",
     calls=("tensorflow.contrib.tpu.CrossShardOptimizer",),
-    examples=(
-        Example(
-            before="import tensorflow as tf\n\n"
-            "opt = tf.contrib.tpu.CrossShardOptimizer(tf.train.AdamOptimizer(0.1))\n",
-            after="import tensorflow as tf\n\nopt = (tf.train.AdamOptimizer(0.1))\n",
-        ),
-        Example(
-            before="from tensorflow.contrib import tpu\n\n"
-            "opt = tpu.CrossShardOptimizer(opt=inner, reduction='mean')\n",
-            after="from tensorflow.contrib import tpu\n\nopt = (inner)\n",
-        ),
-    ),
-    untouched=(
-        "import tensorflow as tf\n\n"
-        "if use_tpu:\n    opt = tf.contrib.tpu.CrossShardOptimizer(opt)\n",
-        "import tensorflow as tf\n\n"
-        "opt = tf.contrib.tpu.CrossShardOptimizer(opt) if FLAGS.use_tpu else opt\n",
-        "from mine import CrossShardOptimizer\n\nopt = CrossShardOptimizer(opt)\n",
-        "import tensorflow as tf\n\nprint(tf.contrib.tpu.CrossShardOptimizer)\n",
-    ),
 )
 def cross_shard_optimizer(call: ast.Call, view: View) -> Iterator[Change]:
     """Leave the optimizer inside, unless the script itself asks for a TPU first."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from jumar.porting.edits import Confidence, Text
 from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import delete, literal, replace
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.concerned import is_concerned
 from jumar.porting.rules.tensorflow.environment_variables import assigned_variable, read_variable
@@ -63,52 +63,6 @@ _PCI = Text(en="the order of GPUs means nothing on the NPU", zh="GPU 排序在 N
     ),
     source="npu_attrs.cc of Ascend/tensorflow: session_device_id, ASCEND_DEVICE_ID, DEVICE_ID",
     nodes=(ast.Assign, ast.Expr, ast.Subscript, ast.Call),
-    examples=(
-        Example(
-            before="import os\nimport tensorflow as tf\n\n"
-            'os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"\n'
-            'os.environ["CUDA_VISIBLE_DEVICES"] = "2"\n',
-            after="import os\nimport tensorflow as tf\n\n"
-            'os.environ.setdefault("ASCEND_DEVICE_ID", "2")\n',
-        ),
-        Example(
-            before="import os\nimport tensorflow as tf\n\n"
-            "os.environ['CUDA_VISIBLE_DEVICES'] = '0,1,2,3'  # all\n",
-            after="import os\nimport tensorflow as tf\n\n",
-        ),
-        Example(
-            before="import os\nimport tensorflow as tf\n\n"
-            "os.environ['CUDA_VISIBLE_DEVICES'] = str(args.gpu)\n",
-            after="import os\nimport tensorflow as tf\n\n"
-            'os.environ.setdefault("ASCEND_DEVICE_ID", str(args.gpu))\n',
-        ),
-        Example(
-            before="import tensorflow as tf\n\n"
-            "def main():\n    import os as o\n"
-            "    o.environ['CUDA_VISIBLE_DEVICES'] = FLAGS.gpu_list\n"
-            "    o.putenv('CUDA_VISIBLE_DEVICES', FLAGS.gpu)\n",
-            after="import tensorflow as tf\n\n"
-            "def main():\n    import os as o\n"
-            '    o.environ.setdefault("ASCEND_DEVICE_ID", FLAGS.gpu)\n',
-        ),
-        Example(
-            before="import os\nimport tensorflow as tf\n\n"
-            "os.environ['CUDA_VISIBLE_DEVICES'] = ''\n"
-            "count = len(os.environ['CUDA_VISIBLE_DEVICES'])\n",
-            after="import os\nimport tensorflow as tf\n\n"
-            "os.environ['CUDA_VISIBLE_DEVICES'] = ''\n"
-            "count = len(os.environ['CUDA_VISIBLE_DEVICES'])\n",
-        ),
-    ),
-    untouched=(
-        "import os\nimport tensorflow as tf\n\nos.environ['ASCEND_DEVICE_ID'] = '1'\n",
-        "import os\nimport tensorflow as tf\n\nos.environ['CUDA_VISIBLE_DEVICES'] = '-1'\n",
-        "import tensorflow as tf\n\nsettings = {'CUDA_VISIBLE_DEVICES': '1'}\n",
-        "import tensorflow as tf\n\nprint('CUDA_VISIBLE_DEVICES')\n",
-        "import os\n\nos.environ['CUDA_VISIBLE_DEVICES'] = '1'\n",
-        "import os\nimport jax\n\nos.environ['CUDA_VISIBLE_DEVICES'] = '1'\n",
-        "import os\nimport torch\n\nos.environ['CUDA_VISIBLE_DEVICES'] = '1'\n",
-    ),
 )
 def cuda_visible_devices(
     node: ast.Assign | ast.Expr | ast.Subscript | ast.Call, view: View

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 
 _CUDNN = Text(
@@ -54,7 +54,6 @@ _COMPILED_NAMES = (
     "tensorflow.contrib.util.loader.load_op_library",
     "tensorflow.contrib.tensorrt.*",
 )
-_SAME = "import tensorflow as tf\n\nroi = tf.load_op_library('roi_pooling.so')\n"
 
 
 @rule(
@@ -63,12 +62,6 @@ _SAME = "import tensorflow as tf\n\nroi = tf.load_op_library('roi_pooling.so')\n
     source="API support list of convert_tf2npu, December 2023; npu_dynamic_rnn.py of "
     "Ascend/tensorflow",
     calls=(*_CUDNN_NAMES, *_COMPILED_NAMES, "tensorflow.raw_ops.*"),
-    examples=(Example(before=_SAME, after=_SAME),),
-    untouched=(
-        "import ctypes  # tf\n\nctypes.CDLL('roi_pooling.so')\n",
-        "import torch\n\ntorch.ops.load_library('a.so')  # not tf\n",
-        "import tensorflow as tf\n\ncell = tf.nn.rnn_cell.LSTMCell(8)\n",
-    ),
 )
 def custom_operators(call: ast.Call, view: View) -> Iterator[Change]:
     """A finding for each."""

@@ -4,15 +4,13 @@ import ast
 from collections.abc import Iterator
 
 from jumar.porting.edits import Text
-from jumar.porting.options import PortOptions
 from jumar.porting.rewriting.changes import Change, Leave, Replacement
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.input_purpose import purpose_of
 from jumar.porting.rules.tensorflow.py_func import mapped
 from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, rank_id, rank_size
 
-_EIGHT = PortOptions(devices=8)
 _REASON = Text(
     en="each rank reads every RANK_SIZE-th element from its own on, before anything is shuffled; "
     "alone it reads all",
@@ -50,7 +48,6 @@ _SURE = (
 _RECORDS = _SURE[:3]
 _PIPELINE = frozenset({"batch", "padded_batch", "shuffle", "repeat", "apply"})
 _RANDOM = ("tensorflow.data.Dataset.list_files", "tensorflow.data.Dataset.from_generator")
-_SCRIPT = "import tensorflow as tf\n\n\ndef train_input_fn(files):\n"
 
 
 @rule(
@@ -59,28 +56,6 @@ _SCRIPT = "import tensorflow as tf\n\n\ndef train_input_fn(files):\n"
     source="TensorFlow 1.15 migration guide of CANN; defect of convert_tf2npu that rewrites any "
     "method named shard",
     calls=(*_SURE, *_RANDOM),
-    examples=(
-        Example(
-            before=_SCRIPT + "    ds = tf.data.TFRecordDataset(files)\n"
-            "    return ds.repeat().shuffle(9).batch(8, drop_remainder=True)\n",
-            after="import tensorflow as tf\nimport os\n\n\ndef train_input_fn(files):\n"
-            '    ds = tf.data.TFRecordDataset(files).shard(int(os.getenv("RANK_SIZE", "1")), '
-            'int(os.getenv("RANK_ID", "0")))\n'
-            "    return ds.repeat().shuffle(9).batch(8, drop_remainder=True)\n",
-            options=_EIGHT,
-        ),
-        Example(
-            before=_SCRIPT + "    return tf.data.Dataset.list_files(files).repeat()\n",
-            after=_SCRIPT + "    return tf.data.Dataset.list_files(files).repeat()\n",
-            options=_EIGHT,
-        ),
-    ),
-    untouched=(
-        _SCRIPT + "    return tf.data.TFRecordDataset(files)\n",
-        "from mine import utils  # tf\n\npaths = utils.shard(paths, 8)\n",
-        "import tensorflow as tf\n\n\ndef eval_input_fn(files):\n"
-        "    return tf.data.TFRecordDataset(files)\n",
-    ),
 )
 def dataset_shard(call: ast.Call, view: View) -> Iterator[Change]:
     """Shard what a training reads; say where that cannot be told."""

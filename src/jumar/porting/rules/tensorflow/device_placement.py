@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import argument, replace
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 
 _GPU = re.compile(r"(?i)\bgpu\b|/?device:gpu|gpu:")
@@ -51,64 +51,6 @@ _SERVERS_TODO = Text(
     title=Text(en="Placement on GPUs becomes a marker", zh="GPU 放置改为 CPU 标记"),
     source="TensorFlow 1.15 migration guide of CANN; ModelZoo-TensorFlow, PSENet_ID0239",
     nodes=(ast.Call,),
-    examples=(
-        Example(
-            before="import tensorflow as tf\n\n"
-            "with tf.device('/gpu:0'):\n    x = a + b\n"
-            'with tf.device("/device:GPU:1"):\n    y = a + b\n',
-            after="import tensorflow as tf\n\n"
-            "with tf.device('/cpu:0'):\n    x = a + b\n"
-            'with tf.device("/cpu:0"):\n    y = a + b\n',
-        ),
-        Example(
-            before="import tensorflow as tf\n\n"
-            "for i in range(n):\n"
-            "    with tf.device('/gpu:%d' % i), tf.name_scope('tower'):\n        build(i)\n",
-            after="import tensorflow as tf\n\n"
-            "for i in range(n):\n"
-            "    with tf.device('/cpu:0'), tf.name_scope('tower'):\n        build(i)\n",
-        ),
-        Example(
-            before="from tensorflow import device\n\n"
-            "name = 'GPU:0'\n"
-            "with device(name):\n    x = 1\n"
-            "with device(f'/gpu:{i}'):\n    x = 2\n"
-            "with device('/{}:{}'.format('gpu', i)):\n    x = 3\n",
-            after="from tensorflow import device\n\n"
-            "name = 'GPU:0'\n"
-            "with device('/cpu:0'):\n    x = 1\n"
-            "with device('/cpu:0'):\n    x = 2\n"
-            "with device('/cpu:0'):\n    x = 3\n",
-        ),
-        Example(
-            before="import tensorflow as tf\n\n"
-            "graph = tf.Graph()\n"
-            "with graph.device('/gpu:0' if gpu else '/cpu:0'):\n    x = 1\n"
-            "for name in ('/gpu:0', '/gpu:1'):\n    with tf.device(name):\n        x = 2\n",
-            after="import tensorflow as tf\n\n"
-            "graph = tf.Graph()\n"
-            "with graph.device('/cpu:0'):\n    x = 1\n"
-            "for name in ('/gpu:0', '/gpu:1'):\n    with tf.device('/cpu:0'):\n        x = 2\n",
-        ),
-        Example(
-            before="import tensorflow as tf\n\n"
-            "with tf.device(tf.train.replica_device_setter(cluster=cluster)):\n    build()\n"
-            "with tf.device(choose(4)):\n    build()\n",
-            after="import tensorflow as tf\n\n"
-            "with tf.device(tf.train.replica_device_setter(cluster=cluster)):\n    build()\n"
-            "with tf.device(choose(4)):\n    build()\n",
-        ),
-    ),
-    untouched=(
-        "import tensorflow as tf\n\nwith tf.device('/cpu:0'):\n    x = 1\n",
-        "import tensorflow as tf\n\nwith tf.device(None):\n    x = 1\n",
-        "import tensorflow as tf\n\nwith tf.device('/job:ps/task:0'):\n    x = 1\n",
-        "import torch\n\ndevice = torch.device('cuda:0')\n",
-        "import jax\n\nwith jax.device('gpu'):\n    pass\n",
-        "import mine\n\nboard = mine.Board()\nwith board.device('/gpu:0'):\n    x = 1\n",
-        "import mine as tf\n\nwith tf.device('/gpu:0'):\n    x = 1\n",
-        "import tensorflow as tf\n\nprint('/gpu:0')\n",
-    ),
 )
 def device_placement(call: ast.Call, view: View) -> Iterator[Change]:
     """Write `/cpu:0` where a GPU is named; tell of towers and of what cannot be read."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change, Replacement
 from jumar.porting.rewriting.editing import open_parenthesis, replace
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 
 _MIRRORED = (
@@ -56,33 +56,6 @@ _STRATEGY = "npu_strategy"
     source="npu_strategy.py of Ascend/tensorflow; API support list of convert_tf2npu, December "
     "2023",
     calls=(*_MIRRORED, *_OTHER),
-    examples=(
-        Example(
-            before="import tensorflow as tf\n\n"
-            "strategy = tf.distribute.MirroredStrategy(devices=['/gpu:0', '/gpu:1'])\n",
-            after="import tensorflow as tf\nfrom npu_bridge.npu_init import npu_strategy\n\n"
-            "strategy = npu_strategy.NPUStrategy()\n",
-        ),
-        Example(
-            before="from tensorflow.contrib.distribute import MirroredStrategy\n\n"
-            "with MirroredStrategy(num_gpus=2).scope():\n    pass\n",
-            after="from tensorflow.contrib.distribute import MirroredStrategy\n"
-            "from npu_bridge.npu_init import npu_strategy\n\n"
-            "with npu_strategy.NPUStrategy().scope():\n    pass\n",
-        ),
-        Example(
-            before="import tensorflow as tf\n\n"
-            "strategy = tf.distribute.experimental.ParameterServerStrategy()\n",
-            after="import tensorflow as tf\n\n"
-            "strategy = tf.distribute.experimental.ParameterServerStrategy()\n",
-        ),
-    ),
-    untouched=(
-        "from mylib import MirroredStrategy  # not tensorflow\n\nMirroredStrategy()\n",
-        "from npu_bridge.npu_init import *\n\nstrategy = npu_strategy.NPUStrategy()\n",
-        "import tensorflow as tf\n\nprint(tf.distribute.MirroredStrategy)\n",
-        "import pytorch_lightning as pl  # tf\n\npl.strategies.DDPStrategy()\n",
-    ),
 )
 def distribution_strategy(call: ast.Call, view: View) -> Iterator[Change]:
     """Replace a mirrored strategy with its arguments; say the others."""

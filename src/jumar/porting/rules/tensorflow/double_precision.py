@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change, Leave
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.py_func import mapped
 
@@ -19,7 +19,6 @@ _TODO = Text(
     zh="训练步的图中使用 tf.float32，并在主机侧转换输入",
 )
 _HOST = Text(en="it belongs to the input, which runs on the host", zh="属于输入处理，在主机上执行")
-_SAME = "import tensorflow as tf\n\nx = tf.cast(x, tf.float64)\n"
 
 
 @rule(
@@ -27,12 +26,6 @@ _SAME = "import tensorflow as tf\n\nx = tf.cast(x, tf.float64)\n"
     title=Text(en="Tensors of float64", zh="float64 张量"),
     source="API support list of convert_tf2npu, December 2023",
     references=("tensorflow.float64", "tensorflow.double", "tensorflow.complex128"),
-    examples=(Example(before=_SAME, after=_SAME),),
-    untouched=(
-        "import numpy as np  # tf\n\nx = np.float64(1)\n",
-        "import tensorflow as tf\n\nx = tf.cast(x, tf.float32)\n",
-        "import torch\n\nx = x.to(torch.float64)  # not tf\n",
-    ),
 )
 def double_precision(node: ast.expr, view: View) -> Iterator[Change]:
     """A finding outside of the input."""

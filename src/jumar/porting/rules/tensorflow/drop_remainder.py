@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change, Leave
 from jumar.porting.rewriting.editing import add_argument, argument, is_open, literal
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.input_purpose import Use, purpose_of
 
@@ -56,68 +56,6 @@ _GIVEN = Text(
     source="TensorFlow 1.15 migration guide of CANN; defect of convert_tf2npu that forces it on "
     "evaluation as well",
     nodes=(ast.Call,),
-    examples=(
-        Example(
-            before="import tensorflow as tf\n\n\ndef train_input_fn(files):\n"
-            "    ds = tf.data.TFRecordDataset(files)\n    return ds.shuffle(100).batch(32)\n",
-            after="import tensorflow as tf\n\n\ndef train_input_fn(files):\n"
-            "    ds = tf.data.TFRecordDataset(files)\n"
-            "    return ds.shuffle(100).batch(32, drop_remainder=True)\n",
-        ),
-        Example(
-            before="from tensorflow.data import Dataset\n\n\ndef input_fn(x, is_training):\n"
-            "    ds = Dataset.from_tensor_slices(x)\n"
-            "    if is_training:\n        ds = ds.repeat(3)\n    return ds.batch(batch_size=32)\n",
-            after="from tensorflow.data import Dataset\n\n\ndef input_fn(x, is_training):\n"
-            "    ds = Dataset.from_tensor_slices(x)\n"
-            "    if is_training:\n        ds = ds.repeat(3)\n"
-            "    return ds.batch(batch_size=32, drop_remainder=is_training)\n",
-        ),
-        Example(
-            before="import tensorflow.compat.v1 as tf\n\n\ndef input_fn(mode, n):\n"
-            "  ds = tf.data.TextLineDataset('a.txt')\n"
-            "  ds = ds.apply(tf.contrib.data.map_and_batch(parse, n))\n"
-            "  if mode == tf.estimator.ModeKeys.TRAIN:\n    ds = ds.repeat()\n"
-            "  return ds\n",
-            after="import tensorflow.compat.v1 as tf\n\n\ndef input_fn(mode, n):\n"
-            "  ds = tf.data.TextLineDataset('a.txt')\n"
-            "  ds = ds.apply(tf.contrib.data.map_and_batch(parse, n, "
-            "drop_remainder=mode == tf.estimator.ModeKeys.TRAIN))\n"
-            "  if mode == tf.estimator.ModeKeys.TRAIN:\n    ds = ds.repeat()\n"
-            "  return ds\n",
-        ),
-        Example(
-            before="import tensorflow as tf\n\n\ndef eval_input_fn(x):\n"
-            "    return tf.data.Dataset.from_tensor_slices(x).batch(32)\n",
-            after="import tensorflow as tf\n\n\ndef eval_input_fn(x):\n"
-            "    return tf.data.Dataset.from_tensor_slices(x).batch(32)\n",
-        ),
-        Example(
-            before="import tensorflow as tf\n\n\ndef train_data(x):\n"
-            "    return tf.data.Dataset.from_tensor_slices(x).batch(32, drop_remainder=False)\n",
-            after="import tensorflow as tf\n\n\ndef train_data(x):\n"
-            "    return tf.data.Dataset.from_tensor_slices(x).batch(32, drop_remainder=False)\n",
-        ),
-    ),
-    untouched=(
-        "import tensorflow as tf\n\n\nclass Trainer(object):\n    def train(self, x):\n"
-        "        return self.batch(x)\n\n    def batch(self, x):\n        return x\n",
-        "import tensorflow as tf\n\n\ndef train(loader):\n    return loader.batch(32)\n",
-        "import webdataset as wds  # tf\n\n\ndef train():\n"
-        "    return wds.WebDataset('a').batch(32)\n",
-        "import tensorflow as tf\n\n\ndef train():\n"
-        "    return tf.train.batch([image, label], 32)\n",
-        "import tensorflow as tf\n\n\ndef train(x):\n"
-        "    return tf.data.Dataset.from_tensor_slices(x).batch(32, drop_remainder=True)\n",
-        "import tensorflow as tf\n\n\ndef train(x, drop):\n"
-        "    return tf.data.Dataset.from_tensor_slices(x).batch(32, drop)\n",
-        "import tensorflow as tf\n\n\ndef train(x, **more):\n"
-        "    return tf.data.Dataset.from_tensor_slices(x).batch(32, **more)\n",
-        "import tensorflow as tf\n\n\ndef predict(x):\n"
-        "    return tf.data.Dataset.from_tensor_slices(x).batch(32)\n",
-        "import tensorflow as tf\n\nds = tf.data.Dataset.range(5).apply(\n"
-        "    tf.contrib.data.batch_and_drop_remainder(2))\n",
-    ),
 )
 def drop_remainder(call: ast.Call, view: View) -> Iterator[Change]:
     """Add `drop_remainder` to what batches a data set for a training."""

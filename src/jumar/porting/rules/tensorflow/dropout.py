@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from jumar.porting.edits import Severity, Text
 from jumar.porting.rewriting.changes import Change, Leave, Replacement
 from jumar.porting.rewriting.editing import argument, is_open, keyword, literal, replace, wrap
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 
 _REASON = Text(
@@ -56,43 +56,6 @@ _LAYERS = (
     source="npu_ops.py of Ascend/tensorflow; defect of convert_tf2npu: rate without parentheses",
     calls=("tensorflow.nn.dropout", *_LAYERS),
     minimal=False,
-    examples=(
-        Example(
-            before="import tensorflow as tf\n\nx = tf.nn.dropout(x, 0.5)\n",
-            after="import tensorflow as tf\nfrom npu_bridge.npu_init import npu_ops\n\n"
-            "x = npu_ops.dropout(x, 0.5)\n",
-        ),
-        Example(
-            before="import tensorflow as tf\n\nx = tf.nn.dropout(x, rate=1 - keep_prob)\n",
-            after="import tensorflow as tf\nfrom npu_bridge.npu_init import npu_ops\n\n"
-            "x = npu_ops.dropout(x, keep_prob=1.0 - (1 - keep_prob))\n",
-        ),
-        Example(
-            before="from tensorflow.nn import dropout as drop\n\n"
-            "x = drop(drop(x, keep_prob=k, seed=7), rate=a - b, name='last')\n",
-            after="from tensorflow.nn import dropout as drop\n"
-            "from npu_bridge.npu_init import npu_ops\n\n"
-            "x = npu_ops.dropout(npu_ops.dropout(x, keep_prob=k, seed=7), "
-            "keep_prob=1.0 - (a - b), name='last')\n",
-        ),
-        Example(
-            before="import tensorflow as tf\n\n"
-            "x = tf.nn.dropout(x, k, [n, 1, 1], 3)  # whole rows\n",
-            after="import tensorflow as tf\nfrom npu_bridge.npu_init import npu_ops\n\n"
-            "x = npu_ops.dropout(x, k, [n, 1, 1], 3)  # whole rows\n",
-        ),
-    ),
-    untouched=(
-        "import tensorflow as tf\n\nx = tf.layers.dropout(x, rate=0.5, training=t)\n",
-        "import tensorflow as tf\n\nx = tf.keras.layers.Dropout(0.5)(x)\n",
-        "import torch.nn.functional as F  # tf\n\nx = F.dropout(x, 0.5)\n",
-        "def dropout(x, rate):  # tf\n    return x\n\nx = dropout(x, rate=0.5)\n",
-        "import tensorflow as tf\n\nx = tf.nn.dropout(x, keep_prob=k, rate=r)\n",
-        "import tensorflow as tf\n\nx = tf.nn.dropout(x, **options)\n",
-        "import tensorflow as tf\nfrom npu_bridge.npu_init import *\n\n"
-        "x = npu_ops.dropout(x, keep_prob=0.5)\n",
-        "import tensorflow.contrib.slim as slim\n\nx = slim.dropout(x, 0.5)\n",
-    ),
 )
 def dropout(call: ast.Call, view: View) -> Iterator[Change]:
     """Replace the name, and the share that is dropped by the share that is kept."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import argument, literal
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.py_func import mapped
 
@@ -51,10 +51,6 @@ _LOOP_TODO = Text(
     en="give static shapes, and unroll short loops or compute the whole batch at once",
     zh="使用静态形状；短循环可展开，或一次计算整批",
 )
-_SAME = (
-    "import tensorflow as tf\n\n"
-    "out, state = tf.nn.dynamic_rnn(cell, x, time_major=True, dtype=tf.float32)\n"
-)
 
 
 @rule(
@@ -63,13 +59,6 @@ _SAME = (
     source="npu_rnn.py and npu_dynamic_rnn.py of Ascend/tensorflow; NMT_ID0512 of "
     "ModelZoo-TensorFlow",
     calls=(*_RNN, *_DECODER, *_LOOPS),
-    examples=(Example(before=_SAME, after=_SAME),),
-    untouched=(
-        "import tensorflow as tf\n\nout = tf.nn.static_rnn(cell, xs, dtype=tf.float32)\n",
-        "class nn(object):  # not tf\n    def dynamic_rnn(self, x):\n        return x\n\n"
-        "nn().dynamic_rnn(1)\n",
-        "while_loop = print\nwhile_loop('tf')\n",
-    ),
 )
 def dynamic_rnn(call: ast.Call, view: View) -> Iterator[Change]:
     """A finding for each."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change, Leave
 from jumar.porting.rewriting.editing import argument
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 
 _OPEN = Text(
@@ -48,13 +48,6 @@ _SCALARS = (
     "train",
     "size",
 )
-_SOURCE = (
-    "import tensorflow as tf\n\n"
-    "x = tf.placeholder(tf.float32, [None, 28, 28], name='x')\n"
-    "y = tf.placeholder(tf.int64)\n"
-    "keep_prob = tf.placeholder(tf.float32, [])\n"
-    "is_training = tf.placeholder(tf.bool, name='is_training')\n"
-)
 
 
 @rule(
@@ -64,14 +57,6 @@ _SOURCE = (
     ),
     source="ModelZoo-TensorFlow, ViDeNN_ID1146; npu_attrs.cc of Ascend/tensorflow",
     calls=("tensorflow.placeholder", "tensorflow.placeholder_with_default"),
-    examples=(Example(before=_SOURCE, after=_SOURCE),),
-    untouched=(
-        "import tensorflow as tf\n\nx = tf.placeholder(tf.float32, [8, 28, 28])\n",
-        "import tensorflow as tf\n\nx = tf.placeholder(tf.float32, shape=())\n",
-        "from mine import placeholder\n\nplaceholder(1, [None])\n",
-        "import tensorflow as tf\n\npaths = tf.placeholder(tf.string, [None])\n",
-        "import sympy\n\nsympy.placeholder([None])\n",
-    ),
 )
 def dynamic_shapes(call: ast.Call, view: View) -> Iterator[Change]:
     """Tell of dimensions that are None, and of a placeholder that chooses between two graphs."""

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 from jumar.porting.edits import Text
 from jumar.porting.npu.session_options import run_config_imports
-from jumar.porting.options import PortOptions
 from jumar.porting.rewriting.changes import Change, Leave, Replacement
 from jumar.porting.rewriting.editing import (
     add_argument,
@@ -15,7 +14,7 @@ from jumar.porting.rewriting.editing import (
     replace,
 )
 from jumar.porting.rewriting.prelude import RUN_CONFIG as RUN_CONFIG_FUNCTIONS
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.estimator_plan import (
     ESTIMATOR,
@@ -64,74 +63,6 @@ _LOOP_TODO = Text(
     title=Text(en="Estimator becomes NPUEstimator", zh="Estimator 替换为 NPUEstimator"),
     source="npu_estimator.py and npu_init.py of Ascend/tensorflow",
     calls=(ESTIMATOR,),
-    examples=(
-        Example(
-            before="import tensorflow as tf\n\n"
-            "def train(argv):\n"
-            "    rc = tf.estimator.RunConfig(argv[1], save_summary_steps=0, "
-            "save_checkpoints_steps=9)\n"
-            "    return tf.estimator.Estimator(model_fn, None, rc, None, warm)\n",
-            after="import tensorflow as tf\nimport os\n"
-            "from npu_bridge.npu_init import NPUEstimator, NPURunConfig\n\n"
-            "def train(argv):\n"
-            "    rc = NPURunConfig(model_dir=argv[1], save_summary_steps=0, "
-            "save_checkpoints_steps=9)\n"
-            '    os.environ.setdefault("JOB_ID", "10086")\n'
-            "    return NPUEstimator(model_fn, None, rc, None, warm_start_from=warm)\n",
-        ),
-        Example(
-            before="import os\nimport tensorflow as tf\n\n"
-            "estimator = tf.estimator.Estimator(model_fn=model_fn)\n",
-            after="import os\nimport tensorflow as tf\n"
-            "from npu_bridge.npu_init import NPUEstimator, NPURunConfig\n\n"
-            'os.environ.setdefault("JOB_ID", "10086")\n'
-            "estimator = NPUEstimator(model_fn=model_fn, "
-            "config=NPURunConfig(save_summary_steps=100, save_checkpoints_secs=600))\n",
-        ),
-        Example(
-            before="import tensorflow as tf\n\n"
-            "def make(config=None):\n"
-            "    return tf.estimator.Estimator(model_fn, config=config)\n",
-            after="import tensorflow as tf\n"
-            "from npu_bridge.npu_init import npu_run_config_init\n\n"
-            "def make(config=None):\n"
-            "    return tf.estimator.Estimator("
-            "model_fn, config=npu_run_config_init(run_config=config))\n",
-        ),
-        Example(
-            before="import tensorflow as tf\n\n"
-            "rc = tf.estimator.RunConfig()\n"
-            "estimator = tf.estimator.Estimator(model_fn, config=rc)\n",
-            after="import tensorflow as tf\n"
-            "from npu_bridge.npu_init import npu_run_config_init\n\n"
-            "rc = tf.estimator.RunConfig()\n"
-            "estimator = tf.estimator.Estimator("
-            "model_fn, config=npu_run_config_init(run_config=rc))\n",
-            options=PortOptions(minimal=True),
-        ),
-        Example(
-            before="import tensorflow as tf\n\n"
-            "class Mine(tf.estimator.Estimator):\n    pass\n\n"
-            "estimator = Mine(model_fn, config=tf.estimator.RunConfig())\n",
-            after="import tensorflow as tf\n"
-            "from npu_bridge.npu_init import npu_run_config_init\n\n"
-            "class Mine(tf.estimator.Estimator):\n    pass\n\n"
-            "estimator = Mine(model_fn, "
-            "config=npu_run_config_init(run_config=tf.estimator.RunConfig()))\n",
-        ),
-    ),
-    untouched=(
-        "from sklearn.base import Estimator\n\nEstimator(config=1)\n",
-        "class Estimator(object):\n    pass\n\nEstimator()\n",
-        "import sagemaker\n\nsagemaker.estimator.Estimator(image, role)\n",
-        "import tensorflow as tf\n\nprint(tf.estimator.Estimator)\n",
-        "import tensorflow as tf\n\nisinstance(x, tf.estimator.Estimator)\n",
-        "import tensorflow as tf\n\ntf.estimator.Estimator(*everything)\n",
-        "from npu_bridge.npu_init import *\n\nNPUEstimator(model_fn, config=NPURunConfig())\n",
-        "import tensorflow as tf\nfrom npu_bridge.npu_init import *\n\n"
-        "tf.estimator.Estimator(model_fn, config=npu_run_config_init(run_config=config))\n",
-        "import tensorflow as tf\n\nclass Estimator(tf.keras.Model):\n    pass\n\nEstimator()\n",
-    ),
 )
 def estimator(call: ast.Call, view: View) -> Iterator[Change]:
     """Use NPUEstimator where the configuration can be an NPURunConfig."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.estimator_plan import CANNED, ESTIMATOR, TPU_ESTIMATOR
 
@@ -16,10 +16,6 @@ _HANDED = Text(
 _HANDED_TODO = Text(
     en="see that whatever calls it passes config=npu_run_config_init(run_config=...)",
     zh="请确认调用处传入 config=npu_run_config_init(run_config=...)",
-)
-_SOURCE = (
-    "import functools\nimport tensorflow as tf\n\n"
-    "make = functools.partial(tf.estimator.Estimator, model_fn=model_fn)\n"
 )
 _TESTS = ("builtins.isinstance", "builtins.issubclass", "builtins.print")
 
@@ -32,12 +28,6 @@ _TESTS = ("builtins.isinstance", "builtins.issubclass", "builtins.print")
     ),
     source="npu_init.py of Ascend/tensorflow",
     references=(ESTIMATOR, TPU_ESTIMATOR, *CANNED),
-    examples=(Example(before=_SOURCE, after=_SOURCE),),
-    untouched=(
-        "import tensorflow as tf\n\nprint(isinstance(x, tf.estimator.Estimator))\n",
-        "import tensorflow as tf\n\nclass Mine(tf.estimator.Estimator):\n    pass\n",
-        "import mine\n\nuse(mine.Estimator)\n",
-    ),
 )
 def estimator_references(node: ast.Name | ast.Attribute, view: View) -> Iterator[Change]:
     """Tell of a class that is an argument, a return value or one of several."""

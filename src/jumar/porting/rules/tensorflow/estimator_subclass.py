@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.estimator import with_minimal_config
 from jumar.porting.rules.tensorflow.estimator_plan import CANNED, ESTIMATOR
@@ -21,49 +21,6 @@ _POSITIONS = {**CANNED, ESTIMATOR: 2}
     ),
     source="npu_init.py of Ascend/tensorflow",
     nodes=(ast.Call,),
-    examples=(
-        Example(
-            before="import tensorflow as tf\n\n"
-            "class Mine(tf.estimator.Estimator):\n"
-            "    def __init__(self, config):\n"
-            "        super(Mine, self).__init__(model_fn, config=config)\n",
-            after="import tensorflow as tf\n"
-            "from npu_bridge.npu_init import npu_run_config_init\n\n"
-            "class Mine(tf.estimator.Estimator):\n"
-            "    def __init__(self, config):\n"
-            "        super(Mine, self).__init__("
-            "model_fn, config=npu_run_config_init(run_config=config))\n",
-        ),
-        Example(
-            before="from tensorflow.estimator import Estimator\n\n"
-            "class Mine(Estimator):\n"
-            "    def __init__(self):\n"
-            "        Estimator.__init__(self, model_fn, None)\n",
-            after="from tensorflow.estimator import Estimator\n"
-            "from npu_bridge.npu_init import npu_run_config_init\n\n"
-            "class Mine(Estimator):\n"
-            "    def __init__(self):\n"
-            "        Estimator.__init__(self, model_fn, None, config=npu_run_config_init())\n",
-        ),
-    ),
-    untouched=(
-        "class Estimator(object):\n    pass\n\n"
-        "class Mine(Estimator):\n"
-        "    def __init__(self, config):\n"
-        "        super().__init__(config=config)\n",
-        "import tensorflow as tf\n\n"
-        "class Mine(tf.keras.Model):\n"
-        "    def __init__(self, config):\n"
-        "        super().__init__(config=config)\n",
-        "import tensorflow as tf\n\n"
-        "class Mine(tf.estimator.Estimator):\n"
-        "    def __init__(self, *args, **kwargs):\n"
-        "        super().__init__(*args, **kwargs)\n",
-        "import tensorflow as tf\nfrom npu_bridge.npu_init import npu_run_config_init\n\n"
-        "class Mine(tf.estimator.Estimator):\n"
-        "    def __init__(self, config):\n"
-        "        super().__init__(model_fn, config=npu_run_config_init(run_config=config))\n",
-    ),
 )
 def estimator_subclass(call: ast.Call, view: View) -> Iterator[Change]:
     """Wrap the configuration that a class hands to the Estimator that it derives from."""

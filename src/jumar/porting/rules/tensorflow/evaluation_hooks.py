@@ -20,7 +20,6 @@ _EVAL = Text(
     title=Text(en="Hooks of an evaluation stay", zh="评估 hook 保持不变"),
     source="npu_hook.py of Ascend/tensorflow",
     calls=("tensorflow.estimator.EvalSpec",),
-    untouched=("import tensorflow as tf\n\ntf.estimator.EvalSpec(input_fn, hooks=[log])\n",),
 )
 def evaluation_hooks(call: ast.Call, view: View) -> Iterator[Change]:
     """Count what is left on purpose."""

@@ -4,9 +4,8 @@ import ast
 from collections.abc import Iterator
 
 from jumar.porting.edits import Text
-from jumar.porting.options import LossScale, PortOptions
 from jumar.porting.rewriting.changes import Change
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 
 _CHECK = Text(
@@ -36,14 +35,6 @@ _CHECK_TODO = Text(
         "tensorflow.debugging.is_nan",
         "tensorflow.debugging.is_inf",
     ),
-    examples=(
-        Example(
-            before="import tensorflow as tf\n\nok = tf.reduce_all(tf.is_finite(grad))\n",
-            after="import tensorflow as tf\n\nok = tf.reduce_all(tf.is_finite(grad))\n",
-            options=PortOptions(loss_scale=LossScale(kind="fixed", init_loss_scale=8.0)),
-        ),
-    ),
-    untouched=("import numpy as np\n\nok = np.isfinite(grad)  # not tf\n",),
 )
 def finite_check(node: ast.expr, view: View) -> Iterator[Change]:
     """A finding for each."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change, Replacement
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.script.module import Module
 
@@ -79,46 +79,6 @@ _LIBRARIES = ("tensorflow.", "tensorflow.math.", "tensorflow.nn.", "numpy.", "ma
     "by name",
     nodes=(ast.FunctionDef,),
     minimal=False,
-    examples=(
-        Example(
-            before="import numpy as np\nimport tensorflow as tf\n\n\ndef gelu(x):\n"
-            '  """Smooth."""\n'
-            "  cdf = 0.5 * (1.0 + tf.tanh(\n"
-            "      (np.sqrt(2 / np.pi) * (x + 0.044715 * tf.pow(x, 3)))))\n"
-            "  return x * cdf\n",
-            after="import numpy as np\nimport tensorflow as tf\n"
-            "from npu_bridge.npu_init import npu_unary_ops\n\n\ndef gelu(x):\n"
-            '  """Smooth."""\n  return npu_unary_ops.gelu(x)\n',
-        ),
-        Example(
-            before="import math\nimport tensorflow as tf\n\n\ndef act(t):\n"
-            "    return 0.5 * t * (1 + tf.nn.tanh(math.sqrt(2 / math.pi) * "
-            "(t + 0.044715 * t ** 3)))\n",
-            after="import math\nimport tensorflow as tf\n"
-            "from npu_bridge.npu_init import npu_unary_ops\n\n\ndef act(t):\n"
-            "    return npu_unary_ops.gelu(t)\n",
-        ),
-        Example(
-            before="import tensorflow as tf\n\n\ndef gelu(x):\n"
-            "    return x * 0.5 * (1.0 + tf.erf(x / tf.sqrt(2.0)))\n",
-            after="import tensorflow as tf\n\n\ndef gelu(x):\n"
-            "    return x * 0.5 * (1.0 + tf.erf(x / tf.sqrt(2.0)))\n",
-        ),
-    ),
-    untouched=(
-        "import tensorflow as tf\n\n\nclass Block(object):\n    def gelu(self, x):\n"
-        "        return 0.5 * x * (1 + tf.tanh(0.7978845608 * (x + 0.044715 * x ** 3)))\n",
-        "import tensorflow as tf\n\n\ndef gelu(x, scale):\n"
-        "    return scale * x * (1 + tf.tanh(0.7978845608 * (x + 0.044715 * x ** 3)))\n",
-        "import tensorflow as tf\n\n\ndef gelu(x):\n    return x * tf.sigmoid(1.702 * x)\n",
-        "import tensorflow as tf\n\n\ndef gelu(x):\n"
-        "    return 0.5 * x * (1 + tf.tanh(0.8 * (x + 0.044715 * x ** 3)))\n",
-        "import numpy as np  # tf\n\n\ndef gelu(x):\n"
-        "    return 0.5 * x * (1 + np.tanh(0.7978845608 * (x + 0.044715 * x ** 3)))\n",
-        "import torch.nn.functional as F\n\n\ndef gelu(x):\n    return F.gelu(x)\n",
-        "import tensorflow as tf\nfrom npu_bridge.npu_init import npu_unary_ops\n\n\n"
-        "def gelu(x):\n    return npu_unary_ops.gelu(x)\n",
-    ),
 )
 def gelu(function: ast.FunctionDef, view: View) -> Iterator[Change]:
     """Replace the body of a function that computes what the operator does."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from jumar.porting.edits import Confidence, Text
 from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import delete, keyword, literal, remove_arguments
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.concerned import is_concerned
 
@@ -52,58 +52,6 @@ _UNUSED = Text(en="nothing uses these options of GPUs any more", zh="这些 GPU 
     title=Text(en="Options of GPUs are removed", zh="删除 GPU 选项"),
     source="TensorFlow 1.15 migration guide of CANN; config.proto of TensorFlow 1.15",
     nodes=(ast.Assign, ast.Expr, ast.Call),
-    examples=(
-        Example(
-            before="import tensorflow as tf\n\n"
-            "config = tf.ConfigProto(allow_soft_placement=True)\n"
-            "config.gpu_options.allow_growth = True  # share\n"
-            "config.gpu_options.per_process_gpu_memory_fraction = 0.9\n"
-            "config.log_device_placement = False\n",
-            after="import tensorflow as tf\n\n"
-            "config = tf.ConfigProto(allow_soft_placement=True)\n"
-            "config.log_device_placement = False\n",
-        ),
-        Example(
-            before="import tensorflow as tf\n\n"
-            "gpu_options = tf.GPUOptions(per_process_gpu_memory_fraction=0.5)\n"
-            "config = tf.ConfigProto(gpu_options=gpu_options, log_device_placement=False)\n",
-            after="import tensorflow as tf\n\n"
-            "config = tf.ConfigProto(log_device_placement=False)\n",
-        ),
-        Example(
-            before="from tensorflow import ConfigProto, GPUOptions\n\n"
-            "def config():\n"
-            "    return ConfigProto(allow_soft_placement=True,\n"
-            "                       gpu_options=GPUOptions(allow_growth=True))\n",
-            after="from tensorflow import ConfigProto, GPUOptions\n\n"
-            "def config():\n"
-            "    return ConfigProto(allow_soft_placement=True)\n",
-        ),
-        Example(
-            before="import tensorflow as tf\n\n"
-            "def setup(config):\n"
-            "    if share:\n"
-            "        config.gpu_options.allow_growth = True\n"
-            "    options = tf.GPUOptions()\n"
-            "    options.allow_growth = True\n"
-            "    return tf.ConfigProto(gpu_options=options)\n",
-            after="import tensorflow as tf\n\n"
-            "def setup(config):\n"
-            "    if share:\n"
-            "        pass\n"
-            "    return tf.ConfigProto()\n",
-        ),
-    ),
-    untouched=(
-        "config.gpu_options.allow_growth = True  # tf\n",
-        "import onnxruntime\n\noptions.gpu_options.memory_limit = 1\n",
-        "import mine\n\nmine.ConfigProto(gpu_options=mine.GPUOptions())\n",
-        "import tensorflow as tf\n\nsettings.allow_growth = True\n",
-        "import tensorflow as tf\n\nprint(config.gpu_options.allow_growth)\n",
-        "import tensorflow as tf\n\ngpu_options = tf.GPUOptions()\nlaunch(gpu_options)\n",
-        "import tensorflow as tf\n\nconfig = tf.ConfigProto(**words)\n",
-        "import cv2\n\ngpu_options = cv2.GPUOptions()\n",
-    ),
 )
 def gpu_options(node: ast.Assign | ast.Expr | ast.Call, view: View) -> Iterator[Change]:
     """Delete assignments to fields of GPUOptions, arguments that pass one, and what is unused."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import literal
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.concerned import is_concerned
 
@@ -60,31 +60,6 @@ _SMI_TODO = Text(
     title=Text(en="Questions about GPUs are pointed out", zh="指出对 GPU 的查询"),
     source="TensorFlow 1.15 migration guide of CANN",
     nodes=(ast.Call, ast.Import, ast.ImportFrom, ast.Constant),
-    examples=(
-        Example(
-            before="import tensorflow as tf\n\n"
-            "if tf.test.is_gpu_available():\n    print(tf.test.gpu_device_name())\n",
-            after="import tensorflow as tf\n\n"
-            "if tf.test.is_gpu_available():\n    print(tf.test.gpu_device_name())\n",
-        ),
-        Example(
-            before="from tensorflow.python.client import device_lib\n\n"
-            "devices = device_lib.list_local_devices()\n",
-            after="from tensorflow.python.client import device_lib\n\n"
-            "devices = device_lib.list_local_devices()\n",
-        ),
-        Example(
-            before="import tensorflow as tf\nimport pynvml\n\npynvml.nvmlInit()\n",
-            after="import tensorflow as tf\nimport pynvml\n\npynvml.nvmlInit()\n",
-        ),
-    ),
-    untouched=(
-        "import tensorflow as tf\n\nprint(tf.test.get_temp_dir())\n",
-        "class test(object):\n    def is_gpu_available(self):\n        return 1\n\n"
-        "test().is_gpu_available()\n",
-        "import mine\n\nmine.device_lib.list_local_devices()\n",
-        "import cupyx_notes as cupy_notes\n",
-    ),
 )
 def gpu_queries(
     node: ast.Call | ast.Import | ast.ImportFrom | ast.Constant, view: View

@@ -4,13 +4,11 @@ import ast
 from collections.abc import Iterator
 
 from jumar.porting.edits import Text
-from jumar.porting.options import LossScale, PortOptions
 from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import is_open, keyword, replace
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 
-_FIXED = PortOptions(loss_scale=LossScale(kind="fixed", init_loss_scale=1024.0))
 _REASON = Text(
     en="loss scale and averaging over ranks act in the optimizer's compute_gradients: gradients of "
     "tf.gradients would be neither; the order of the variables stays, and so does clipping after",
@@ -45,31 +43,6 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
     ),
     source="npu_optimizer.py and npu_loss_scale_optimizer.py of Ascend/tensorflow",
     calls=("tensorflow.gradients",),
-    examples=(
-        Example(
-            before="import tensorflow as tf\n\n\ndef train(loss, lr, step):\n"
-            "  opt = tf.train.AdamOptimizer(lr)\n"
-            "  tvars = tf.trainable_variables()\n"
-            "  grads = tf.gradients(loss, tvars)\n"
-            "  (grads, _) = tf.clip_by_global_norm(grads, clip_norm=1.0)\n"
-            "  return opt.apply_gradients(zip(grads, tvars), global_step=step)\n",
-            after="import tensorflow as tf\n"
-            "from npu_bridge.npu_init import FixedLossScaleManager, NPULossScaleOptimizer\n\n\n"
-            "def train(loss, lr, step):\n"
-            "  opt = NPULossScaleOptimizer(tf.train.AdamOptimizer(lr), "
-            "FixedLossScaleManager(loss_scale=1024))\n"
-            "  tvars = tf.trainable_variables()\n"
-            "  grads = [gradient for gradient, _ in opt.compute_gradients(loss, tvars)]\n"
-            "  (grads, _) = tf.clip_by_global_norm(grads, clip_norm=1.0)\n"
-            "  return opt.apply_gradients(zip(grads, tvars), global_step=step)\n",
-            options=_FIXED,
-        ),
-    ),
-    untouched=(
-        "import tensorflow as tf\n\nopt = tf.train.AdamOptimizer(lr)\n"
-        "grads = tf.gradients(loss, tvars)\nopt.apply_gradients(zip(grads, tvars))\n",
-        "import tensorflow as tf\n\npenalty = tf.gradients(critic(x), [x])[0]\n",
-    ),
 )
 def gradients_through_optimizer(call: ast.Call, view: View) -> Iterator[Change]:
     """Replace `tf.gradients(loss, variables)` by the optimizer's own, where that is the same."""

@@ -4,10 +4,9 @@ import ast
 from collections.abc import Iterator
 
 from jumar.porting.edits import Text
-from jumar.porting.options import PortOptions
 from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import delete, literal, remove_arguments, replace
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.concerned import is_concerned
 
@@ -36,53 +35,6 @@ _EXPERIMENTAL = "tensorflow.config.optimizer.set_experimental_options"
     ),
     source="npu_init.py of Ascend/tensorflow; rewriter_config.proto of TensorFlow 1.15",
     nodes=(ast.Assign, ast.Call),
-    examples=(
-        Example(
-            before="import tensorflow as tf\n"
-            "from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig\n\n"
-            "config = tf.ConfigProto()\n"
-            "config.graph_options.rewrite_options.remapping = RewriterConfig.ON\n"
-            "config.graph_options.rewrite_options.memory_optimization = 4\n"
-            "config.graph_options.rewrite_options.constant_folding = RewriterConfig.ON\n",
-            after="import tensorflow as tf\n"
-            "from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig\n\n"
-            "config = tf.ConfigProto()\n"
-            "config.graph_options.rewrite_options.remapping = RewriterConfig.OFF\n"
-            "config.graph_options.rewrite_options.memory_optimization = 2\n"
-            "config.graph_options.rewrite_options.constant_folding = RewriterConfig.ON\n",
-        ),
-        Example(
-            before="import tensorflow as tf\n"
-            "from tensorflow.core.protobuf import rewriter_config_pb2 as rw\n\n"
-            "options = rw.RewriterConfig(auto_mixed_precision=rw.RewriterConfig.ON,\n"
-            "                            remapping=rw.RewriterConfig.AGGRESSIVE)\n"
-            "config.graph_options.rewrite_options.auto_mixed_precision = 1\n",
-            after="import tensorflow as tf\n"
-            "from tensorflow.core.protobuf import rewriter_config_pb2 as rw\n\n"
-            "options = rw.RewriterConfig(\n"
-            "                            remapping=rw.RewriterConfig.OFF)\n",
-            options=PortOptions(precision="allow_mix_precision"),
-        ),
-        Example(
-            before="import tensorflow as tf\n\n"
-            "tf.config.optimizer.set_experimental_options({'auto_mixed_precision': True, "
-            "'remapping': True, 'layout_optimizer': False})\n",
-            after="import tensorflow as tf\n\n"
-            "tf.config.optimizer.set_experimental_options({'auto_mixed_precision': False, "
-            "'remapping': False, 'layout_optimizer': False})\n",
-        ),
-    ),
-    untouched=(
-        "import tensorflow as tf\n\nkeyboard.remapping = 1\n",
-        "import tensorflow as tf\n\nsettings.auto_mixed_precision = True\n",
-        "import torch\n\ntorch.config.set_experimental_options({'remapping': True})\n",
-        "import tensorflow as tf\n\nplan = Plan(remapping=1, memory_optimization=1)\n",
-        "import tensorflow as tf\n"
-        "from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig\n\n"
-        "config.graph_options.rewrite_options.remapping = RewriterConfig.OFF\n"
-        "config.graph_options.rewrite_options.memory_optimization = "
-        "RewriterConfig.NO_MEM_OPT\n",
-    ),
 )
 def graph_rewrites(node: ast.Assign | ast.Call, view: View) -> Iterator[Change]:
     """Set the two to OFF wherever the script sets them to something else."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change, Replacement
 from jumar.porting.rewriting.editing import argument, is_open, replace
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.horovod_names import (
     SOURCE,
@@ -38,39 +38,6 @@ _REDUCTIONS = {"Average": "mean", "Sum": "sum", "Min": "min", "Max": "max", "Pro
     title=Text(en="Horovod's operations become HCCL's", zh="Horovod 的集合通信改为 HCCL"),
     source=SOURCE,
     calls=horovod("allreduce", "allgather", "broadcast"),
-    examples=(
-        Example(
-            before="import tensorflow as tf\nimport horovod.tensorflow as hvd\n\n"
-            "loss = hvd.allreduce(tf.reduce_mean(x))\n",
-            after="import tensorflow as tf\nimport os\n"
-            "from npu_bridge.npu_init import npu_allreduce\n\n"
-            'loss = (lambda value: npu_allreduce(value, reduction="mean") '
-            'if int(os.getenv("RANK_SIZE", "1")) > 1 else value)(tf.reduce_mean(x))\n',
-        ),
-        Example(
-            before="import os\nfrom horovod.tensorflow import allreduce, Sum\n\n"
-            "count = allreduce(count, op=Sum)\n",
-            after="import os\nfrom npu_bridge.npu_init import npu_allreduce\n\n"
-            'count = (lambda value: npu_allreduce(value, reduction="sum") '
-            'if int(os.getenv("RANK_SIZE", "1")) > 1 else value)(count)\n',
-        ),
-        Example(
-            before="import os\nimport horovod.tensorflow as hvd\n\n"
-            "everything = hvd.allgather(rows)\nseed = hvd.broadcast(seed, root_rank=0)\n",
-            after="import os\nfrom npu_bridge.npu_init import hccl_ops\n\n"
-            "everything = (lambda value: hccl_ops.allgather(value, "
-            'int(os.getenv("RANK_SIZE", "1"))) if int(os.getenv("RANK_SIZE", "1")) > 1 '
-            "else value)(rows)\n"
-            "seed = (lambda value: hccl_ops.broadcast([value], 0)[0] "
-            'if int(os.getenv("RANK_SIZE", "1")) > 1 else value)(seed)\n',
-        ),
-    ),
-    untouched=(
-        "from mpi4py import MPI  # hvd\n\ncomm = MPI.COMM_WORLD\ncomm.allreduce(x)\n",
-        "import torch.distributed as hvd\n\nhvd.broadcast(x, 0)\n",
-        "import numpy as np  # hvd\n\nnp.broadcast(a, b)\n",
-        "from npu_bridge.npu_init import *\n\nx = hccl_ops.allreduce(x, 'sum')\n",
-    ),
 )
 def horovod_collectives(call: ast.Call, view: View) -> Iterator[Change]:
     """Replace what is called, and keep the value that it is called with."""

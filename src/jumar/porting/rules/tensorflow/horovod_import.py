@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change, Replacement
 from jumar.porting.rewriting.editing import delete, replace
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.horovod_names import SOURCE, member
 from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, several_ranks
@@ -48,29 +48,6 @@ _OPERATIONS = ("Sum", "Average", "Min", "Max", "Product", "Adasum")
         en="Horovod's import goes, what is left is said", zh="删除 Horovod 导入并报告剩余用法"
     ),
     source=SOURCE,
-    examples=(
-        Example(
-            before="import tensorflow as tf\nimport horovod.tensorflow as hvd\n\n"
-            "compression = hvd.Compression.fp16 if fp16 else hvd.Compression.none\n"
-            "opt = hvd.DistributedOptimizer(tf.train.AdamOptimizer(lr), compression=compression)\n",
-            after="import tensorflow as tf\n"
-            "from npu_bridge.npu_init import npu_distributed_optimizer_wrapper\n\n"
-            "compression = None if fp16 else None\n"
-            "opt = npu_distributed_optimizer_wrapper(tf.train.AdamOptimizer(lr))\n",
-        ),
-        Example(
-            before="import tensorflow as tf\nimport horovod.tensorflow as hvd\n\n"
-            "print(hvd.mpi_threads_supported())\n",
-            after="import tensorflow as tf\nimport horovod.tensorflow as hvd\n\n"
-            "print(hvd.mpi_threads_supported())\n",
-        ),
-    ),
-    untouched=(
-        "import horovod.torch as hvd\n\nhvd.init()\nprint(hvd.rank())\n",
-        "import horovod_tools as hvd\n\nhvd.Compression\n",
-        "hvd = None\nif hvd:\n    print('tf')\n",
-        "import tensorflow as tf\n\nif tf:\n    pass\n",
-    ),
 )
 def horovod_import(_: ast.Module, view: View) -> Iterator[Change]:
     """Remove an import that nothing needs; replace tests of it; say what is left."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import argument, is_open, keyword, remove_arguments, replace
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.horovod_names import SOURCE, called_member, horovod
 from jumar.porting.rules.tensorflow.ranks import (
@@ -78,47 +78,6 @@ _NO_NAME_TODO = Text(
         "callbacks.MetricAverageCallback",
         "broadcast_global_variables",
         "broadcast_variables",
-    ),
-    examples=(
-        Example(
-            before="import tensorflow as tf\nimport horovod.tensorflow as hvd\n\n"
-            "opt = tf.train.AdagradOptimizer(0.01)\n"
-            "opt = hvd.DistributedOptimizer(opt, name='dist',\n"
-            "                               compression=hvd.Compression.fp16)\n"
-            "train_op = opt.minimize(loss)\n"
-            "hooks = [hvd.BroadcastGlobalVariablesHook(0)]\n",
-            after="import tensorflow as tf\nimport os\n"
-            "from npu_bridge.npu_init import NPUBroadcastGlobalVariablesHook, "
-            "npu_distributed_optimizer_wrapper\n\n"
-            "opt = tf.train.AdagradOptimizer(0.01)\n"
-            "opt = npu_distributed_optimizer_wrapper(opt)\n"
-            "train_op = opt.minimize(loss)\n"
-            'hooks = [NPUBroadcastGlobalVariablesHook(0, int(os.getenv("RANK_ID", "0")))]\n',
-        ),
-        Example(
-            before="import keras\nimport horovod.keras as hvd\n\n"
-            "callbacks = [hvd.callbacks.BroadcastGlobalVariablesCallback(0),\n"
-            "             hvd.callbacks.MetricAverageCallback()]\n",
-            after="import keras\n"
-            "from npu_bridge.npu_init import NPUBroadcastGlobalVariablesCallback\n\n"
-            "callbacks = [NPUBroadcastGlobalVariablesCallback(0),\n"
-            "             keras.callbacks.Callback()]\n",
-        ),
-        Example(
-            before="import os\nimport tensorflow as tf\nimport horovod.tensorflow as hvd\n\n"
-            "bcast = hvd.broadcast_global_variables(0)\n",
-            after="import os\nimport tensorflow as tf\n"
-            "from npu_bridge.npu_init import hccl_ops\n\n"
-            "bcast = (tf.group(*[tf.assign(variable, hccl_ops.broadcast([variable], 0)[0]) "
-            'for variable in tf.global_variables()]) if int(os.getenv("RANK_SIZE", "1")) > 1 '
-            "else tf.no_op())\n",
-        ),
-    ),
-    untouched=(
-        "import horovod.torch as hvd\n\nopt = hvd.DistributedOptimizer(opt)\n",
-        "from npu_bridge.npu_init import *\n\nopt = NPUDistributedOptimizer(opt)\n",
-        "class hvd(object):\n    @staticmethod\n    def DistributedOptimizer(opt):\n"
-        "        return opt\n\nhvd.DistributedOptimizer(1)\n",
     ),
 )
 def horovod_optimizer(call: ast.Call, view: View) -> Iterator[Change]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import delete, remove_arguments, replace
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.horovod_names import SOURCE, called_member, horovod
 from jumar.porting.rules.tensorflow.ranks import (
@@ -43,41 +43,6 @@ _PIN = Text(
     title=Text(en="Horovod's ranks come from the environment", zh="Horovod 的 rank 取自环境变量"),
     source=SOURCE,
     calls=horovod("init", "shutdown", "rank", "size", "local_rank", "local_size"),
-    examples=(
-        Example(
-            before="import tensorflow as tf\nimport horovod.tensorflow as hvd\n\n"
-            "hvd.init()\n"
-            "config = tf.ConfigProto()\n"
-            "config.gpu_options.visible_device_list = str(hvd.local_rank())\n"
-            "lr = 0.001 * hvd.size()\n"
-            "folder = 'logs' if hvd.rank() == 0 else None\n",
-            after="import tensorflow as tf\nimport os\n\n"
-            "config = tf.ConfigProto()\n"
-            'lr = 0.001 * int(os.getenv("RANK_SIZE", "1"))\n'
-            'folder = \'logs\' if int(os.getenv("RANK_ID", "0")) == 0 else None\n',
-        ),
-        Example(
-            before="import os\nfrom horovod.tensorflow.keras import local_rank, init\n\n\n"
-            "def main():\n    init()\n    print(local_rank())\n",
-            after='import os\n\n\ndef main():\n    print(int(os.getenv("DEVICE_ID", "0")))\n',
-        ),
-        Example(
-            before="import tensorflow as tf\n\ntry:\n    import horovod.tensorflow as hvd\n"
-            "except ImportError:\n    hvd = None\n\n"
-            "if hvd is not None:\n    hvd.init()\nshards = hvd.size() if hvd else 1\n",
-            after="import tensorflow as tf\n\nimport os\n\n"
-            'if int(os.getenv("RANK_SIZE", "1")) > 1:\n    pass\n'
-            'shards = int(os.getenv("RANK_SIZE", "1")) if int(os.getenv("RANK_SIZE", "1")) > 1 '
-            "else 1\n",
-        ),
-    ),
-    untouched=(
-        "from mpi4py import MPI\n\nrank = MPI.COMM_WORLD.rank()  # not hvd\n",
-        "import tensorflow as tf\n\nr = tf.rank(x)\ns = tf.size(x)\n",
-        "class Hvd(object):\n    pass\n\nhvd = Hvd()\nhvd.init()\nprint(hvd.rank())\n",
-        "import torch.distributed as dist  # hvd\n\nprint(dist.get_rank())\n",
-        "import os\nimport tensorflow as tf\n\nprint(int(os.getenv('RANK_SIZE', '1')))\n",
-    ),
 )
 def horovod_ranks(call: ast.Call, view: View) -> Iterator[Change]:
     """Replace a rank by its expression, or remove the statement that needs none."""

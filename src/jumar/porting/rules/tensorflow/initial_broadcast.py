@@ -4,17 +4,15 @@ import ast
 from collections.abc import Iterator
 
 from jumar.porting.edits import Text
-from jumar.porting.options import PortOptions
 from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import insert_after
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.horovod_optimizer import broadcast_op
 from jumar.porting.rules.tensorflow.input_purpose import named_purpose
 from jumar.porting.rules.tensorflow.optimizer_sites import optimizers
 from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, several_ranks, tensorflow_name
 
-_EIGHT = PortOptions(devices=8)
 _REASON = Text(
     en="each rank draws its own initial values; averaged gradients keep the ranks equal only if "
     "they begin equal",
@@ -43,31 +41,6 @@ _BROADCASTS = (
     "initial-broadcast",
     title=Text(en="Sessions begin with the values of rank 0", zh="会话以 rank 0 的初值开始训练"),
     source="Facenet_ID0122 of ModelZoo-TensorFlow; hccl_ops.py of Ascend/tensorflow",
-    examples=(
-        Example(
-            before="import os\nimport tensorflow as tf\nfrom npu_bridge.npu_init import *\n\n"
-            "train_op = NPUDistributedOptimizer(tf.train.AdamOptimizer(lr)).minimize(loss)\n"
-            "with tf.Session(config=npu_config_proto()) as sess:\n"
-            "    init = tf.global_variables_initializer()\n    sess.run(init)\n"
-            "    sess.run(train_op)\n",
-            after="import os\nimport tensorflow as tf\nfrom npu_bridge.npu_init import *\n\n"
-            "train_op = NPUDistributedOptimizer(tf.train.AdamOptimizer(lr)).minimize(loss)\n"
-            "with tf.Session(config=npu_config_proto()) as sess:\n"
-            "    init = tf.global_variables_initializer()\n    sess.run(init)\n"
-            '    if int(os.getenv("RANK_SIZE", "1")) > 1:\n'
-            "        sess.run(tf.group(*[tf.assign(variable, hccl_ops.broadcast([variable], 0)[0]) "
-            "for variable in tf.global_variables()]))\n"
-            "    sess.run(train_op)\n",
-            options=PortOptions(devices=8, precision=None),
-        ),
-    ),
-    untouched=(
-        "import tensorflow as tf\n\nopt = tf.train.AdamOptimizer(lr).minimize(loss)\n"
-        "sess.run(tf.global_variables_initializer())\n",
-        "import tensorflow as tf\n\nprint(tf.global_variables_initializer)\n",
-        "def global_variables_initializer():  # of tf\n    pass\n\n"
-        "sess.run(global_variables_initializer())\n",
-    ),
 )
 def initial_broadcast(_: ast.Module, view: View) -> Iterator[Change]:
     """After what runs the initialisers, broadcast the variables."""

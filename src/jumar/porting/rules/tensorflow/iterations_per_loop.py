@@ -5,9 +5,8 @@ import re
 from collections.abc import Iterator
 
 from jumar.porting.edits import Text
-from jumar.porting.options import PortOptions
 from jumar.porting.rewriting.changes import Change
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 
 _TRAINING = ("minimize", "apply_gradients")
@@ -28,20 +27,6 @@ _TODO = Text(
     "因此调用次数除以 {n}，计数、学习率、日志与保存都按 {n} 的倍数进行。feed_dict 的数据会重复 "
     "{n} 次：请用 tf.data 读取数据，否则不要使用该选项",
 )
-_LOOP = (
-    "import tensorflow as tf\nfrom npu_bridge.npu_init import npu_config_proto\n\n\n"
-    "def npu_session_config(config=None):\n"
-    '    """Session options for the NPU."""\n'
-    "    config = npu_config_proto(config_proto=config)\n"
-    "    for optimizer in config.graph_options.rewrite_options.custom_optimizers:\n"
-    '        if optimizer.name == "NpuOptimizer":\n'
-    '            optimizer.parameter_map["iterations_per_loop"].i = 10\n'
-    "    return config\n\n"
-    "train_op = tf.train.AdamOptimizer(1e-3).minimize(loss)\n"
-    "with tf.Session(config=npu_session_config()) as sess:\n"
-    "    for step in range(1000):\n"
-    "        sess.run([train_op, loss])\n"
-)
 
 
 @rule(
@@ -52,13 +37,6 @@ _LOOP = (
     ),
     source="estimator/npu/util.py of Ascend/tensorflow",
     nodes=(ast.Call,),
-    examples=(Example(before=_LOOP, after=_LOOP, options=PortOptions(iterations_per_loop=10)),),
-    untouched=(
-        _LOOP,
-        "for job in jobs:\n    runner.run(job.train_op)\n",
-        "import tensorflow as tf\n\nwith tf.Session() as sess:\n    for x in xs:\n"
-        "        sess.run(predictions, {images: x})\n",
-    ),
 )
 def iterations_per_loop(call: ast.Call, view: View) -> Iterator[Change]:
     """Say what has to be written before a loop that trains."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import insert_after, replace
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 
 _CLEARED = Text(
@@ -24,27 +24,6 @@ _STANDALONE = ("keras.backend.clear_session", "keras.backend.tensorflow_backend.
     ),
     source="npu_init.py of Ascend/tensorflow",
     calls=("tensorflow.keras.backend.clear_session", *_STANDALONE),
-    examples=(
-        Example(
-            before="from tensorflow.keras import backend as K\n\nK.clear_session()\n",
-            after="from tensorflow.keras import backend as K\n"
-            "from npu_bridge.npu_init import npu_clear_session\n\nnpu_clear_session()\n",
-        ),
-        Example(
-            before="from keras import backend as K\n\nfor i in range(3):\n"
-            "    K.clear_session()\n    build(i)\n",
-            after="from keras import backend as K\n"
-            "from npu_bridge.npu_init import set_keras_session_npu_config\n\n"
-            "for i in range(3):\n    K.clear_session()\n"
-            "    K.set_session(set_keras_session_npu_config())\n    build(i)\n",
-        ),
-    ),
-    untouched=(
-        "import mine as K\n\nK.clear_session()\n",
-        "from flask import session\n\nsession.clear_session()\n",
-        "import tensorflow as tf\n\ntf.reset_default_graph()\n",
-        "import tensorflow as tf\n\nprint(tf.keras.backend.clear_session)\n",
-    ),
 )
 def keras_clear_session(call: ast.Call, view: View) -> Iterator[Change]:
     """Replace TensorFlow's; set a session again after that of stand-alone Keras."""

@@ -4,14 +4,12 @@ import ast
 from collections.abc import Iterator
 
 from jumar.porting.edits import Text
-from jumar.porting.options import PortOptions
 from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import add_argument, argument, is_open, literal, replace, wrap
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.optimizer_sites import DISTRIBUTED
 
-_EIGHT = PortOptions(devices=8)
 _COMPILE = Text(
     en="the optimizer of the model averages its gradients over the ranks; a name is resolved by "
     "Keras as before",
@@ -41,12 +39,6 @@ _FITS = {"fit": 5, "fit_generator": 4}
     title=Text(en="Keras models train on several devices", zh="Keras 模型多卡训练"),
     source="npu_optimizer.py and npu_callbacks.py of Ascend/tensorflow",
     nodes=(ast.Call,),
-    untouched=(
-        "import re  # keras\n\nre.compile('a')\n",
-        "from sklearn.svm import SVC  # keras\n\nSVC().fit(x, y)\n",
-        "import tensorflow as tf\n\nmodel = tf.keras.Sequential()\nmodel.compile('sgd', 'mse')\n",
-        "import torch\n\nmodel = torch.compile(model)  # keras\n",
-    ),
 )
 def keras_distributed(call: ast.Call, view: View) -> Iterator[Change]:
     """Wrap the optimizer of `compile`, and add the broadcast to `fit`."""

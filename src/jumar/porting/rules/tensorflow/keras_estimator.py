@@ -4,11 +4,10 @@ import ast
 from collections.abc import Iterator
 
 from jumar.porting.edits import Text
-from jumar.porting.options import PortOptions
 from jumar.porting.rewriting.changes import Change, Replacement
 from jumar.porting.rewriting.editing import replace
 from jumar.porting.rewriting.prelude import RUN_CONFIG as RUN_CONFIG_FUNCTIONS
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.estimator import (
     added_config,
@@ -34,43 +33,6 @@ _CONVERTED = Text(
     ),
     source="keras_to_npu.py of Ascend/tensorflow",
     calls=(MODEL_TO_ESTIMATOR,),
-    examples=(
-        Example(
-            before="import tensorflow as tf\n\n"
-            "rc = tf.estimator.RunConfig(logs, None, 0, 50)\n"
-            "estimator = tf.keras.estimator.model_to_estimator(model, config=rc)\n",
-            after="import tensorflow as tf\nimport os\n"
-            "from npu_bridge.npu_init import NPURunConfig, keras_to_npu\n\n"
-            "rc = NPURunConfig(model_dir=logs, tf_random_seed=None, save_summary_steps=0, "
-            "save_checkpoints_steps=50)\n"
-            'os.environ.setdefault("JOB_ID", "10086")\n'
-            "estimator = keras_to_npu.model_to_npu_estimator(model, config=rc)\n",
-        ),
-        Example(
-            before="from tensorflow.keras.estimator import model_to_estimator\n\n"
-            "estimator = model_to_estimator(model, None, None, logs, config, 'saver')\n",
-            after="from tensorflow.keras.estimator import model_to_estimator\n"
-            "from npu_bridge.npu_init import npu_run_config_init\n\n"
-            "estimator = model_to_estimator("
-            "model, None, None, logs, npu_run_config_init(run_config=config), 'saver')\n",
-        ),
-        Example(
-            before="import tensorflow as tf\n\n"
-            "estimator = tf.keras.estimator.model_to_estimator(model)\n",
-            after="import tensorflow as tf\n"
-            "from npu_bridge.npu_init import npu_run_config_init\n\n"
-            "estimator = tf.keras.estimator.model_to_estimator("
-            "model, config=npu_run_config_init())\n",
-            options=PortOptions(minimal=True),
-        ),
-    ),
-    untouched=(
-        "from mine import model_to_estimator\n\nmodel_to_estimator(model)\n",
-        "import tensorflow as tf\n\nprint(tf.keras.estimator.model_to_estimator)\n",
-        "import tensorflow as tf\n\ntf.keras.estimator.model_to_estimator(**words)\n",
-        "from npu_bridge.npu_init import *\n\n"
-        "keras_to_npu.model_to_npu_estimator(model, config=NPURunConfig())\n",
-    ),
 )
 def keras_estimator(call: ast.Call, view: View) -> Iterator[Change]:
     """Use the NPU's function where the configuration can be an NPURunConfig."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 
 _COPIES = Text(
@@ -18,7 +18,6 @@ _COPIES_TODO = Text(
     en="use the model itself, and start one process for each NPU (--devices N)",
     zh="直接使用原模型，并为每个 NPU 启动一个进程（--devices N）",
 )
-_SOURCE = "import tensorflow as tf\n\nparallel = tf.keras.utils.multi_gpu_model(model, gpus=4)\n"
 
 
 @rule(
@@ -29,11 +28,6 @@ _SOURCE = "import tensorflow as tf\n\nparallel = tf.keras.utils.multi_gpu_model(
         "tensorflow.keras.utils.multi_gpu_model",
         "keras.utils.multi_gpu_model",
         "keras.utils.training_utils.multi_gpu_model",
-    ),
-    examples=(Example(before=_SOURCE, after=_SOURCE),),
-    untouched=(
-        "from mine import multi_gpu_model\n\nmulti_gpu_model(model, gpus=4)\n",
-        "import keras\n\nkeras.utils.plot_model(model)\n",
     ),
 )
 def keras_multi_gpu(call: ast.Call, view: View) -> Iterator[Change]:

@@ -4,10 +4,9 @@ import ast
 from collections.abc import Iterator
 
 from jumar.porting.edits import Text
-from jumar.porting.options import PortOptions
 from jumar.porting.rewriting.changes import Change, Leave, Replacement
 from jumar.porting.rewriting.editing import insert_after, insert_before
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import NPU_INIT, View
 from jumar.porting.rules.tensorflow.entry_points import EXITS, entry_point, top_level
 
@@ -58,94 +57,12 @@ _NOT_CLOSED_TODO = Text(
     en="call close_session({name}) once the value is there",
     zh="得到该值后调用 close_session({name})",
 )
-_MODEL = "    model = tf.keras.Sequential()\n    model.compile('sgd', 'mse')\n"
-_IMPORTS = "from npu_bridge.npu_init import close_session, set_keras_session_npu_config\n\n"
 
 
 @rule(
     "keras-session",
     title=Text(en="Keras runs in a session for the NPU", zh="Keras 使用 NPU 会话"),
     source="npu_init.py of Ascend/tensorflow; TensorFlow 1.15 migration guide of CANN",
-    examples=(
-        Example(
-            before="import tensorflow as tf\n\n"
-            "def main():\n" + _MODEL + "    model.fit(x, y)\n\n"
-            "if __name__ == '__main__':\n    main()\n",
-            after="import tensorflow as tf\n" + _IMPORTS + "def main():\n"
-            "    npu_keras_session = set_keras_session_npu_config()\n"
-            + _MODEL
-            + "    model.fit(x, y)\n"
-            "    close_session(npu_keras_session)\n\n"
-            "if __name__ == '__main__':\n    main()\n",
-        ),
-        Example(
-            before="from keras.models import Sequential\nfrom keras import backend as K\n\n"
-            "epochs = 3\nmodel = Sequential()\nmodel.fit(x, y, epochs=epochs)\n",
-            after="from keras.models import Sequential\nfrom keras import backend as K\n"
-            + _IMPORTS
-            + "epochs = 3\n"
-            "npu_keras_session = set_keras_session_npu_config()\n"
-            "K.set_session(npu_keras_session)\n"
-            "model = Sequential()\nmodel.fit(x, y, epochs=epochs)\n"
-            "close_session(npu_keras_session)\n",
-        ),
-        Example(
-            before="import keras\n\n"
-            "def train(args):\n"
-            '    """Train."""\n'
-            "    model = keras.models.load_model(args.path)\n"
-            "    history = model.fit_generator(batches)\n"
-            "    return history\n\n"
-            "if __name__ == '__main__':\n    train(parse())\n",
-            after="import keras\n" + _IMPORTS + "def train(args):\n"
-            '    """Train."""\n'
-            "    npu_keras_session = set_keras_session_npu_config()\n"
-            "    keras.backend.set_session(npu_keras_session)\n"
-            "    model = keras.models.load_model(args.path)\n"
-            "    history = model.fit_generator(batches)\n"
-            "    close_session(npu_keras_session)\n"
-            "    return history\n\n"
-            "if __name__ == '__main__':\n    train(parse())\n",
-        ),
-        Example(
-            before="import tensorflow as tf\n\n"
-            "def train(x, y):\n" + _MODEL + "    model.fit(x, y)\n",
-            after="import tensorflow as tf\n\ndef train(x, y):\n"
-            + _MODEL
-            + "    model.fit(x, y)\n",
-        ),
-        Example(
-            before="import tensorflow as tf\n\nmodel = tf.keras.Sequential()\nmodel.fit(x, y)\n",
-            after="import tensorflow as tf\n"
-            "from npu_bridge.npu_init import close_session, npu_config_proto, "
-            "set_keras_session_npu_config\n\n\n"
-            "def npu_session_config(config=None):\n"
-            '    """Session options for the NPU."""\n'
-            "    config = npu_config_proto(config_proto=config)\n"
-            "    for optimizer in config.graph_options.rewrite_options.custom_optimizers:\n"
-            '        if optimizer.name == "NpuOptimizer":\n'
-            '            optimizer.parameter_map["precision_mode"].s = b"force_fp16"\n'
-            "    return config\n\n"
-            "npu_keras_session = set_keras_session_npu_config(config=npu_session_config())\n"
-            "model = tf.keras.Sequential()\nmodel.fit(x, y)\n"
-            "close_session(npu_keras_session)\n",
-            options=PortOptions(precision="force_fp16"),
-        ),
-    ),
-    untouched=(
-        "from sklearn.svm import SVC\n\nmodel = SVC()\nmodel.fit(x, y)\n",
-        "import torch\n\nmodel = Sequential()\nmodel.fit(x, y)\n",
-        "import tensorflow as tf\n\ndef build():\n    return tf.keras.Sequential()\n",
-        "import tensorflow as tf\n\nmodel = tf.keras.Sequential()\nmodel.compile('sgd', 'mse')\n",
-        "import tensorflow as tf\n\n"
-        "class Denoiser(object):\n    def fit(self, x):\n        return x\n\n"
-        "Denoiser().fit(1)\n",
-        "import tensorflow as tf\nfrom npu_bridge.npu_init import *\n\n"
-        "sess = set_keras_session_npu_config(config=config)\n"
-        "model = tf.keras.Sequential()\nmodel.fit(x, y)\nclose_session(sess)\n",
-        "import tensorflow as tf\nfrom tensorflow.keras import backend as K\n\n"
-        "K.set_session(sess)\nmodel = tf.keras.Sequential()\nmodel.fit(x, y)\n",
-    ),
 )
 def keras_session(tree: ast.Module, view: View) -> Iterator[Change]:
     """Set a session at the beginning of the script and close it at its end."""

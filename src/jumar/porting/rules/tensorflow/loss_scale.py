@@ -4,9 +4,9 @@ import ast
 from collections.abc import Iterator
 
 from jumar.porting.edits import Text
-from jumar.porting.options import LossScale, PortOptions
+from jumar.porting.options import LossScale
 from jumar.porting.rewriting.changes import Change, Leave
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.optimizer_sites import (
     DISTRIBUTED,
@@ -18,8 +18,6 @@ from jumar.porting.rules.tensorflow.optimizer_sites import (
 )
 from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, several_ranks
 
-_FIXED = PortOptions(loss_scale=LossScale(kind="fixed", init_loss_scale=1024.0))
-_EXPONENTIAL = PortOptions(loss_scale=LossScale(kind="exponential", init_loss_scale=2.0**32))
 _REASON = Text(
     en="small gradients vanish in float16: the loss is multiplied before the gradients are "
     "computed, they are divided after, and a step that overflows is left out",
@@ -69,75 +67,6 @@ def number(value: float) -> str:
     "loss-scale",
     title=Text(en="Optimizers scale the loss", zh="优化器加入 loss scale"),
     source="npu_loss_scale_optimizer.py and npu_loss_scale_manager.py of Ascend/tensorflow",
-    examples=(
-        Example(
-            before="import tensorflow as tf\n\n"
-            "train_op = tf.train.AdamOptimizer(lr).minimize(loss)\n",
-            after="import tensorflow as tf\n"
-            "from npu_bridge.npu_init import FixedLossScaleManager, NPULossScaleOptimizer\n\n"
-            "train_op = NPULossScaleOptimizer(tf.train.AdamOptimizer(lr), "
-            "FixedLossScaleManager(loss_scale=1024)).minimize(loss)\n",
-            options=_FIXED,
-        ),
-        Example(
-            before="from tensorflow.train import MomentumOptimizer as Momentum\n\n"
-            "opt = Momentum(\n    learning_rate=lr,\n    momentum=0.9,  # as in the paper\n)\n"
-            "grads = opt.compute_gradients(loss)\ntrain_op = opt.apply_gradients(grads)\n",
-            after="from tensorflow.train import MomentumOptimizer as Momentum\n"
-            "from npu_bridge.npu_init import ExponentialUpdateLossScaleManager, "
-            "NPULossScaleOptimizer\n\n"
-            "opt = NPULossScaleOptimizer(Momentum(\n    learning_rate=lr,\n"
-            "    momentum=0.9,  # as in the paper\n"
-            "), ExponentialUpdateLossScaleManager(init_loss_scale=2**32, incr_every_n_steps=1000, "
-            "decr_every_n_nan_or_inf=2, decr_ratio=0.5))\n"
-            "grads = opt.compute_gradients(loss)\ntrain_op = opt.apply_gradients(grads)\n",
-            options=_EXPONENTIAL,
-        ),
-        Example(
-            before="import tensorflow as tf\n\n\ndef train(name, lr, loss):\n"
-            "  if name == 'adam':\n    opt = tf.train.AdamOptimizer(lr)\n"
-            "  else:\n    opt = tf.train.GradientDescentOptimizer(lr)\n"
-            "  return opt.minimize(loss)\n",
-            after="import tensorflow as tf\n"
-            "from npu_bridge.npu_init import FixedLossScaleManager, NPULossScaleOptimizer\n\n\n"
-            "def train(name, lr, loss):\n"
-            "  if name == 'adam':\n    opt = tf.train.AdamOptimizer(lr)\n"
-            "  else:\n    opt = tf.train.GradientDescentOptimizer(lr)\n"
-            "  opt = NPULossScaleOptimizer(opt, FixedLossScaleManager(loss_scale=1024))\n"
-            "  return opt.minimize(loss)\n",
-            options=_FIXED,
-        ),
-        Example(
-            before="import tensorflow as tf\n\n\nclass Gan(object):\n  def build(self):\n"
-            "    self.d_opt = tf.train.AdamOptimizer(1e-4).minimize(self.d_loss)\n"
-            "    self.g_opt = tf.train.AdamOptimizer(1e-4).minimize(self.g_loss)\n",
-            after="import tensorflow as tf\n"
-            "from npu_bridge.npu_init import FixedLossScaleManager, NPULossScaleOptimizer\n\n\n"
-            "class Gan(object):\n  def build(self):\n"
-            "    self.d_opt = NPULossScaleOptimizer(tf.train.AdamOptimizer(1e-4), "
-            "FixedLossScaleManager(loss_scale=1024)).minimize(self.d_loss)\n"
-            "    self.g_opt = NPULossScaleOptimizer(tf.train.AdamOptimizer(1e-4), "
-            "FixedLossScaleManager(loss_scale=1024)).minimize(self.g_loss)\n",
-            options=_FIXED,
-        ),
-        Example(
-            before="import tensorflow as tf\n\n\nclass AdamWeightDecay(tf.train.Optimizer):\n"
-            "  pass\n\n\nopt = AdamWeightDecay(lr)\ntrain_op = opt.minimize(loss)\n",
-            after="import tensorflow as tf\n"
-            "from npu_bridge.npu_init import FixedLossScaleManager, NPULossScaleOptimizer\n\n\n"
-            "class AdamWeightDecay(tf.train.Optimizer):\n  pass\n\n\n"
-            "opt = NPULossScaleOptimizer(AdamWeightDecay(lr), "
-            "FixedLossScaleManager(loss_scale=1024))\n"
-            "train_op = opt.minimize(loss)\n",
-            options=_FIXED,
-        ),
-    ),
-    untouched=(
-        "import tensorflow as tf\n\ntrain_op = tf.train.AdamOptimizer(lr).minimize(loss)\n",
-        "import torch\n\nopt = torch.optim.Adam(params)\nopt.minimize(loss)\n",
-        "from scipy.optimize import minimize\n\nminimize(f, x)\n",
-        "class AdamOptimizer(object):\n    pass\n\nAdamOptimizer().minimize(loss)  # of tf\n",
-    ),
 )
 def loss_scale(_: ast.Module, view: View) -> Iterator[Change]:
     """Put `NPULossScaleOptimizer` around each optimizer, outside of a distributed one."""

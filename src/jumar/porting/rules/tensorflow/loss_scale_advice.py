@@ -4,9 +4,9 @@ import ast
 from collections.abc import Iterator
 
 from jumar.porting.edits import Text
-from jumar.porting.options import MIXED_PRECISION_MODES, PortOptions
+from jumar.porting.options import MIXED_PRECISION_MODES
 from jumar.porting.rewriting.changes import Change
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.optimizer_sites import (
     LOSS_SCALED,
@@ -27,27 +27,12 @@ _TODO = Text(
     zh="移植时加上 --loss-scale exponential（多数已迁移网络：2**32，1000 步增大，2 次溢出减半）或 "
     "--loss-scale fixed:1024；否则请与 float32 的前若干步 loss 比较",
 )
-_MIXED = PortOptions(precision="allow_mix_precision")
 
 
 @rule(
     "loss-scale-advice",
     title=Text(en="Mixed precision without a loss scale", zh="混合精度但没有 loss scale"),
     source="npu_loss_scale_optimizer.py of Ascend/tensorflow; mixed precision guides of CANN",
-    examples=(
-        Example(
-            before="import tensorflow as tf\n\n"
-            "train_op = tf.train.AdamOptimizer(lr).minimize(loss)\n",
-            after="import tensorflow as tf\n\n"
-            "train_op = tf.train.AdamOptimizer(lr).minimize(loss)\n",
-            options=_MIXED,
-        ),
-    ),
-    untouched=(
-        "import tensorflow as tf\n\ntrain_op = tf.train.AdamOptimizer(lr).minimize(loss)\n",
-        "import tensorflow as tf\nfrom npu_bridge.npu_init import *\n\n"
-        "opt = NPULossScaleOptimizer(tf.train.AdamOptimizer(lr), manager)\n",
-    ),
 )
 def loss_scale_advice(_: ast.Module, view: View) -> Iterator[Change]:
     """A finding at the first optimizer without a loss scale."""

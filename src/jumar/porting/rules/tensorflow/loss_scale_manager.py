@@ -13,7 +13,7 @@ from jumar.porting.rewriting.editing import (
     open_parenthesis,
     replace,
 )
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 
 _REASON_FIXED = Text(
@@ -60,43 +60,6 @@ _PARAMETERS = (
     ),
     source="npu_loss_scale_manager.py of Ascend/tensorflow; loss_scale.py of TensorFlow 1.15",
     calls=(*_FIXED, *_DYNAMIC, *_CONTRIB),
-    examples=(
-        Example(
-            before="import tensorflow as tf\n\nscale = tf.train.experimental.FixedLossScale(128)\n",
-            after="import tensorflow as tf\n"
-            "from npu_bridge.npu_init import FixedLossScaleManager\n\n"
-            "scale = FixedLossScaleManager(loss_scale=128)\n",
-        ),
-        Example(
-            before="import tensorflow as tf\n\nscale = tf.train.experimental.DynamicLossScale()\n",
-            after="import tensorflow as tf\n"
-            "from npu_bridge.npu_init import ExponentialUpdateLossScaleManager\n\n"
-            "scale = ExponentialUpdateLossScaleManager(init_loss_scale=2**15, "
-            "incr_every_n_steps=2000, incr_ratio=2, decr_every_n_nan_or_inf=1, decr_ratio=0.5)\n",
-        ),
-        Example(
-            before="from tensorflow.train.experimental import DynamicLossScale\n\n"
-            "scale = DynamicLossScale(2 ** 10, multiplier=factor + 1)\n",
-            after="from tensorflow.train.experimental import DynamicLossScale\n"
-            "from npu_bridge.npu_init import ExponentialUpdateLossScaleManager\n\n"
-            "scale = ExponentialUpdateLossScaleManager(init_loss_scale=2 ** 10, "
-            "incr_every_n_steps=2000, incr_ratio=factor + 1, decr_every_n_nan_or_inf=1, "
-            "decr_ratio=1.0 / (factor + 1))\n",
-        ),
-        Example(
-            before="import tensorflow as tf\n\n"
-            "manager = tf.contrib.mixed_precision.FixedLossScaleManager(\n    128)\n",
-            after="import tensorflow as tf\n"
-            "from npu_bridge.npu_init import FixedLossScaleManager\n\n"
-            "manager = FixedLossScaleManager(\n    128)\n",
-        ),
-    ),
-    untouched=(
-        "from npu_bridge.npu_init import *\n\nscale = FixedLossScaleManager(loss_scale=128)\n",
-        "from mxnet import amp  # not tensorflow\n\nscale = amp.DynamicLossScale()\n",
-        "import tensorflow as tf\n\nprint(tf.train.experimental.DynamicLossScale)\n",
-        "class DynamicLossScale(object):\n    pass\n\nDynamicLossScale()  # of tf\n",
-    ),
 )
 def loss_scale_manager(call: ast.Call, view: View) -> Iterator[Change]:
     """Replace the class of a loss scale, and its arguments where they have other names."""

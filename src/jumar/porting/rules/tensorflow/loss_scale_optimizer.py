@@ -7,7 +7,7 @@ from jumar.porting.edits import Text
 from jumar.porting.options import LossScale
 from jumar.porting.rewriting.changes import Change, Replacement
 from jumar.porting.rewriting.editing import argument, is_open, keyword, remove_arguments, replace
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.loss_scale import manager, number
 from jumar.porting.rules.tensorflow.optimizer_sites import DISTRIBUTED
@@ -72,47 +72,6 @@ _OF_KERAS_TODO = Text(
     source="npu_loss_scale_optimizer.py of Ascend/tensorflow; mixed_precision.py of TensorFlow "
     "1.15",
     calls=(*_EXPERIMENTAL, *_REWRITE, *_CONTRIB, *_KERAS),
-    examples=(
-        Example(
-            before="import tensorflow as tf\n\n"
-            "opt = tf.train.experimental.enable_mixed_precision_graph_rewrite(opt)\n",
-            after="import tensorflow as tf\n"
-            "from npu_bridge.npu_init import ExponentialUpdateLossScaleManager, "
-            "NPULossScaleOptimizer\n\n"
-            "opt = NPULossScaleOptimizer(opt, ExponentialUpdateLossScaleManager("
-            "init_loss_scale=2**15, incr_every_n_steps=2000, decr_every_n_nan_or_inf=1, "
-            "decr_ratio=0.5))\n",
-        ),
-        Example(
-            before="import tensorflow as tf\n\n"
-            "opt = tf.train.experimental.MixedPrecisionLossScaleOptimizer(opt, loss_scale=128)\n",
-            after="import tensorflow as tf\n"
-            "from npu_bridge.npu_init import FixedLossScaleManager, NPULossScaleOptimizer\n\n"
-            "opt = NPULossScaleOptimizer(opt, FixedLossScaleManager(loss_scale=128))\n",
-        ),
-        Example(
-            before="from tensorflow.contrib.mixed_precision import LossScaleOptimizer\n\n"
-            "opt = LossScaleOptimizer(opt, manager)\n",
-            after="from tensorflow.contrib.mixed_precision import LossScaleOptimizer\n"
-            "from npu_bridge.npu_init import NPULossScaleOptimizer\n\n"
-            "opt = NPULossScaleOptimizer(opt, manager)\n",
-        ),
-        Example(
-            before="import tensorflow as tf\n\n"
-            "scale = tf.train.experimental.FixedLossScale(loss_scale_value=8)\n"
-            "opt = tf.train.experimental.MixedPrecisionLossScaleOptimizer(\n    opt, scale)\n",
-            after="import tensorflow as tf\n"
-            "from npu_bridge.npu_init import FixedLossScaleManager, NPULossScaleOptimizer\n\n"
-            "scale = FixedLossScaleManager(loss_scale=8)\n"
-            "opt = NPULossScaleOptimizer(\n    opt, scale)\n",
-        ),
-    ),
-    untouched=(
-        "from npu_bridge.npu_init import *\n\nopt = NPULossScaleOptimizer(opt, manager)\n",
-        "import tensorflow as tf\n\nopt = tf.train.experimental."
-        "MixedPrecisionLossScaleOptimizer(opt, FLAGS.scale)\n",
-        "from mylib import LossScaleOptimizer  # not tensorflow\n\nLossScaleOptimizer(opt, 8)\n",
-    ),
 )
 def loss_scale_optimizer(call: ast.Call, view: View) -> Iterator[Change]:
     """Replace the class, and what stands for a loss scale by a manager."""

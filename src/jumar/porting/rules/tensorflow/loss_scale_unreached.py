@@ -4,13 +4,11 @@ import ast
 from collections.abc import Iterator
 
 from jumar.porting.edits import Text
-from jumar.porting.options import LossScale, PortOptions
 from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import argument
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 
-_FIXED = PortOptions(loss_scale=LossScale(kind="fixed", init_loss_scale=1024.0))
 _CLASS = Text(
     en="the optimizer is made where this class is called, so no loss scale was put around it",
     zh="优化器在调用该类的位置创建，因此未能在其外加上 loss scale",
@@ -28,10 +26,6 @@ _NAME_TODO = Text(
     en="pass an optimizer of tf.train within NPULossScaleOptimizer(optimizer, manager) instead",
     zh="改为传入 NPULossScaleOptimizer(optimizer, manager) 包装的 tf.train 优化器",
 )
-_SOURCE = (
-    "import tensorflow as tf\n\nOPTIMIZERS = {'adam': tf.train.AdamOptimizer}\n"
-    "opt = OPTIMIZERS['adam'](lr)\n"
-)
 _BY_NAME = "tensorflow.contrib.layers.optimize_loss"
 
 
@@ -39,12 +33,6 @@ _BY_NAME = "tensorflow.contrib.layers.optimize_loss"
     "loss-scale-unreached",
     title=Text(en="Optimizers without the loss scale", zh="未加上 loss scale 的优化器"),
     source="npu_loss_scale_optimizer.py of Ascend/tensorflow",
-    examples=(Example(before=_SOURCE, after=_SOURCE, options=_FIXED),),
-    untouched=(
-        _SOURCE,
-        "import tensorflow as tf\n\nmodel = tf.keras.Sequential()\nmodel.compile('sgd', 'mse')\n",
-        "import torch\n\nTABLE = {'adam': torch.optim.Adam}  # not tf\n",
-    ),
 )
 def loss_scale_unreached(_: ast.Module, view: View) -> Iterator[Change]:
     """Findings for classes in tables, names of optimizers, and those of Keras."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import literal
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 
 _LARGEST = 65504.0
@@ -29,9 +29,6 @@ _NAMES = {
     "math.inf": "inf",
     "tensorflow.float32.min": "min",
 }
-_SAME = (
-    "import tensorflow as tf\n\nscores += (1.0 - mask) * -1e9\nweights = tf.nn.softmax(scores)\n"
-)
 _FULL = ("force_fp32", "must_keep_origin_dtype")
 _LIBRARIES = ("tensorflow.",)
 
@@ -41,14 +38,6 @@ _LIBRARIES = ("tensorflow.",)
     title=Text(en="Mask constants beyond float16", zh="超出 float16 范围的 mask 常量"),
     source="NMT_ID0512 of ModelZoo-TensorFlow",
     nodes=(ast.UnaryOp, ast.Call, ast.Attribute),
-    examples=(Example(before=_SAME, after=_SAME),),
-    untouched=(
-        "import tensorflow as tf\n\nbest = -1e9\nfor loss in losses:\n    best = max(best, loss)\n",
-        "import tensorflow as tf\n\nscores += (1.0 - mask) * -10000.0\n",
-        "import numpy as np\n\nx = np.where(mask, x, -1e9)  # not tf\n",
-        "import tensorflow as tf\n\nbest_loss = float('-inf')\n",
-        "import tensorflow as tf\n\nrange_of_axis = (-1e9, 1e9)\n",
-    ),
 )
 def mask_constants(node: ast.UnaryOp | ast.Call | ast.Attribute, view: View) -> Iterator[Change]:
     """A finding where such a constant meets a tensor."""

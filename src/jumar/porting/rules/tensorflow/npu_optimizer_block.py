@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change, Leave
 from jumar.porting.rewriting.editing import insert_after, literal
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 
 _REWRITES = ("remapping", "memory_optimization")
@@ -20,15 +20,6 @@ _KEPT = Text(
     zh="已手工配置 NpuOptimizer，且两项图改写均已关闭",
 )
 _REWRITER = "tensorflow.core.protobuf.rewriter_config_pb2:RewriterConfig"
-_BLOCK = (
-    "import tensorflow as tf\n"
-    "from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig\n\n"
-    "config = tf.ConfigProto()\n"
-    "custom_op = config.graph_options.rewrite_options.custom_optimizers.add()\n"
-    'custom_op.name = "NpuOptimizer"\n'
-)
-_REMAPPING = "config.graph_options.rewrite_options.remapping = RewriterConfig.OFF\n"
-_MEMORY = "config.graph_options.rewrite_options.memory_optimization = RewriterConfig.OFF\n"
 
 
 @rule(
@@ -39,39 +30,6 @@ _MEMORY = "config.graph_options.rewrite_options.memory_optimization = RewriterCo
     ),
     source="npu_init.py of Ascend/tensorflow; TensorFlow 1.15 migration guide of CANN",
     nodes=(ast.Assign,),
-    examples=(
-        Example(
-            before=_BLOCK + 'custom_op.parameter_map["use_off_line"].b = True\n' + _REMAPPING,
-            after=_BLOCK
-            + _MEMORY
-            + 'custom_op.parameter_map["use_off_line"].b = True\n'
-            + _REMAPPING,
-        ),
-        Example(
-            before="import tensorflow as tf\n\n"
-            "def options(sess_config):\n"
-            "    op = sess_config.graph_options.rewrite_options.custom_optimizers.add()\n"
-            "    op.name = 'NpuOptimizer'\n"
-            "    return sess_config\n",
-            after="import tensorflow as tf\n"
-            "from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig\n\n"
-            "def options(sess_config):\n"
-            "    op = sess_config.graph_options.rewrite_options.custom_optimizers.add()\n"
-            "    op.name = 'NpuOptimizer'\n"
-            "    sess_config.graph_options.rewrite_options.remapping = RewriterConfig.OFF\n"
-            "    sess_config.graph_options.rewrite_options.memory_optimization = "
-            "RewriterConfig.OFF\n"
-            "    return sess_config\n",
-        ),
-    ),
-    untouched=(
-        _BLOCK + _REMAPPING + _MEMORY,
-        "import tensorflow as tf\n\nitem = shop.add()\nitem.name = 'NpuOptimizer'\n",
-        "import tensorflow as tf\n\n"
-        "op = config.graph_options.rewrite_options.custom_optimizers.add()\n"
-        "op.name = 'Mine'\n",
-        "import tensorflow as tf\n\nop.name = 'NpuOptimizer'\n",
-    ),
 )
 def npu_optimizer_block(node: ast.Assign, view: View) -> Iterator[Change]:
     """Add what is missing after the line that names the optimizer."""

@@ -5,14 +5,13 @@ from collections.abc import Iterator
 
 from jumar.porting.edits import Text
 from jumar.porting.npu.session_options import run_config_imports
-from jumar.porting.options import PortOptions
 from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import (
     add_argument,
     is_open,
 )
 from jumar.porting.rewriting.prelude import RUN_CONFIG as RUN_CONFIG_FUNCTIONS
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.estimator_plan import (
     NPU_RUN_CONFIG,
@@ -29,21 +28,6 @@ _OPTIONS = Text(
     title=Text(en="NPURunConfig carries the options", zh="NPURunConfig 携带移植选项"),
     source="npu_config.py of Ascend/tensorflow",
     calls=(NPU_RUN_CONFIG,),
-    examples=(
-        Example(
-            before="from npu_bridge.npu_init import NPURunConfig\n\n"
-            "rc = NPURunConfig(model_dir=logs)\n",
-            after="from npu_bridge.npu_init import NPURunConfig\n\n"
-            'rc = NPURunConfig(model_dir=logs, precision_mode="force_fp16")\n',
-            options=PortOptions(precision="force_fp16"),
-        ),
-    ),
-    untouched=(
-        "from npu_bridge.npu_init import NPURunConfig\n\nrc = NPURunConfig(model_dir=logs)\n",
-        "from npu_bridge.npu_init import *\n\nrc = NPURunConfig(precision_mode='force_fp32')\n",
-        "from npu_bridge.npu_init import *\n\nrc = NPURunConfig(precision_mode_v2='fp16')\n",
-        "from mine import NPURunConfig\n\nrc = NPURunConfig()\n",
-    ),
 )
 def npu_run_config_options(call: ast.Call, view: View) -> Iterator[Change]:
     """Add the options that a hand-written NPURunConfig does not set itself."""

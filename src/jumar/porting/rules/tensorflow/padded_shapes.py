@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import argument
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 
 _REASON = Text(
@@ -35,10 +35,6 @@ _BUCKET_NAMES = (
     "tensorflow.contrib.training.bucket_by_sequence_length",
     "tensorflow.contrib.training.bucket",
 )
-_SAME = (
-    "import tensorflow as tf\n\nds = tf.data.TextLineDataset('a').map(split)\n"
-    "ds = ds.padded_batch(8, padded_shapes=[None], drop_remainder=True)\n"
-)
 
 
 @rule(
@@ -47,13 +43,6 @@ _SAME = (
     source="ViDeNN_ID1146 and NMT_ID0512 of ModelZoo-TensorFlow; npu_config.py of "
     "Ascend/tensorflow",
     nodes=(ast.Call,),
-    examples=(Example(before=_SAME, after=_SAME),),
-    untouched=(
-        "import tensorflow as tf\n\nds = tf.data.TextLineDataset('a').map(split)\n"
-        "ds = ds.padded_batch(8, padded_shapes=[20], drop_remainder=True)\n",
-        "class Loader(object):\n    def padded_batch(self, n, shapes):  # not tf\n"
-        "        return n\n\nLoader().padded_batch(8, [None])\n",
-    ),
 )
 def padded_shapes(call: ast.Call, view: View) -> Iterator[Change]:
     """A finding where a padded shape holds None."""

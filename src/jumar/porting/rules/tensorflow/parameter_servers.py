@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 
 _REASON = Text(
@@ -53,7 +53,6 @@ _REDUCED = (
     "tensorflow.contrib.estimator.TowerOptimizer",
     "tensorflow.contrib.training.GreedyLoadBalancingStrategy",
 )
-_SAME = "import tensorflow as tf\n\nserver = tf.train.Server(cluster, job_name=job)\n"
 
 
 @rule(
@@ -61,12 +60,6 @@ _SAME = "import tensorflow as tf\n\nserver = tf.train.Server(cluster, job_name=j
     title=Text(en="Parameter servers and reductions of towers", zh="参数服务器与多 tower 规约"),
     source="npu_config.py and npu_optimizer.py of Ascend/tensorflow",
     calls=(*_CLUSTERS, _SYNCED, *_REDUCED),
-    examples=(Example(before=_SAME, after=_SAME),),
-    untouched=(
-        "from http.server import Server  # tf\n\nServer()\n",
-        "import dask.distributed as train  # tensorflow\n\ntrain.Server()\n",
-        "from npu_bridge.npu_init import *\n\nopt = NPUDistributedOptimizer(opt)\n",
-    ),
 )
 def parameter_servers(call: ast.Call, view: View) -> Iterator[Change]:
     """A finding for each."""

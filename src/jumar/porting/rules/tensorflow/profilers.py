@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 
 _PROFILERS = (
@@ -48,14 +48,6 @@ _DEBUGGER_TODO = Text(
     zh="去掉该封装；算子数值通过 enable_dump、dump_path、dump_step 获取，"
     "使用 NPUEstimator 时用 DumpConfig",
 )
-_HOOK = "import tensorflow as tf\n\nhook = tf.train.ProfilerHook(save_steps=100, output_dir=logs)\n"
-_TIMELINE = (
-    "import tensorflow as tf\nfrom tensorflow.python.client import timeline\n"
-    "from tensorflow.python import debug as tf_debug\n\n"
-    "options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)\n"
-    "trace = timeline.Timeline(metadata.step_stats)\n"
-    "sess = tf_debug.LocalCLIDebugWrapperSession(sess)\n"
-)
 
 
 @rule(
@@ -66,13 +58,6 @@ _TIMELINE = (
     ),
     source="TensorFlow 1.15 migration guide of CANN",
     nodes=(ast.Call,),
-    examples=(Example(before=_HOOK, after=_HOOK), Example(before=_TIMELINE, after=_TIMELINE)),
-    untouched=(
-        "import cProfile\n\ncProfile.Profile().enable()\n",
-        "import torch\n\ntorch.profiler.profile()\n",
-        "import tensorflow as tf\n\noptions = tf.RunOptions(timeout_in_ms=1000)\n",
-        "from mine import timeline\n\ntimeline.Timeline(1)\n",
-    ),
 )
 def profilers(call: ast.Call, view: View) -> Iterator[Change]:
     """Tell of each, with what the NPU has instead."""

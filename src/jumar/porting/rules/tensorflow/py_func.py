@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change, Leave
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 
 _REASON = Text(
@@ -30,7 +30,6 @@ _NAMES = (
     "tensorflow.contrib.framework.py_func",
 )
 _MAPS = ("map", "flat_map", "interleave", "apply", "filter", "map_with_legacy_function")
-_SAME = "import tensorflow as tf\n\nboxes = tf.py_func(nms, [boxes, scores], tf.float32)\n"
 
 
 @rule(
@@ -38,13 +37,6 @@ _SAME = "import tensorflow as tf\n\nboxes = tf.py_func(nms, [boxes, scores], tf.
     title=Text(en="Python functions in the graph", zh="图中的 Python 函数"),
     source="TensorFlow 1.15 migration guide of CANN; npu_scope.py of Ascend/tensorflow",
     calls=_NAMES,
-    examples=(Example(before=_SAME, after=_SAME),),
-    untouched=(
-        "def py_func(f, x):  # tf\n    return f(x)\n\npy_func(print, 1)\n",
-        "import numba  # tf\n\nnumba.py_func(f)\n",
-        "import tensorflow as tf\n\nds = tf.data.Dataset.range(3).map(\n"
-        "    lambda x: tf.py_func(load, [x], tf.float32))\n",
-    ),
 )
 def py_func(call: ast.Call, view: View) -> Iterator[Change]:
     """A finding outside of data sets."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 
 _REASON = Text(
@@ -54,10 +54,6 @@ _QUEUES = (
     "tensorflow.contrib.training.stratified_sample",
 )
 _STARTERS = ("tensorflow.train.start_queue_runners",)
-_SAME = (
-    "import tensorflow as tf\n\n"
-    "images, labels = tf.train.shuffle_batch([image, label], 32, 2000, 1000)\n"
-)
 
 
 @rule(
@@ -65,13 +61,6 @@ _SAME = (
     title=Text(en="Queues of inputs", zh="队列输入"),
     source="Facenet_ID0122 of ModelZoo-TensorFlow; npu_scope.py of Ascend/tensorflow",
     calls=(*_QUEUES, *_STARTERS),
-    examples=(Example(before=_SAME, after=_SAME),),
-    untouched=(
-        "import queue  # tf\n\nq = queue.PriorityQueue()\n",
-        "import tensorflow as tf\n\n\nclass Model(object):\n    def batch(self, x):\n"
-        "        return x\n\nModel().batch(3)\n",
-        "import tensorflow as tf\n\ncoord = tf.train.Coordinator()\n",
-    ),
 )
 def queue_inputs(call: ast.Call, view: View) -> Iterator[Change]:
     """A finding for each."""

@@ -4,9 +4,8 @@ import ast
 from collections.abc import Iterator
 
 from jumar.porting.edits import Text
-from jumar.porting.options import PortOptions
 from jumar.porting.rewriting.changes import Change, Leave
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.initial_broadcast import saves
 
@@ -20,10 +19,6 @@ _TODO = Text(
     zh='只由 rank 0 保存（if int(os.getenv("RANK_ID", "0")) == 0），或为每个 rank 使用单独目录',
 )
 _GUARDED = Text(en="only one rank comes here", zh="只有一个 rank 会执行到此处")
-_SAME = (
-    "import tensorflow as tf\n\nsaver = tf.train.Saver()\n\n\ndef end(sess):\n"
-    "    saver.save(sess, 'model.ckpt')\n"
-)
 
 
 @rule(
@@ -31,12 +26,6 @@ _SAME = (
     title=Text(en="Checkpoints that every rank writes", zh="每个 rank 都写 checkpoint"),
     source="TensorFlow 1.15 migration guide of CANN",
     nodes=(ast.Call,),
-    examples=(Example(before=_SAME, after=_SAME, options=PortOptions(devices=8)),),
-    untouched=(
-        _SAME,
-        "from PIL import Image  # tf\n\nImage.open('a').save('b')\n",
-        "import tensorflow as tf\n\nmodel.save('a.h5')\n",
-    ),
 )
 def rank_checkpoints(call: ast.Call, view: View) -> Iterator[Change]:
     """A finding, unless a test of the rank stands around it."""

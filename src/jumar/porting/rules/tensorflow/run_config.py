@@ -5,11 +5,10 @@ from collections.abc import Iterator
 
 from jumar.porting.edits import Text
 from jumar.porting.npu.session_options import run_config_arguments, run_config_imports
-from jumar.porting.options import PortOptions
 from jumar.porting.rewriting.changes import Change, Leave, Replacement
 from jumar.porting.rewriting.editing import add_argument, argument, remove_arguments, replace, slots
 from jumar.porting.rewriting.prelude import RUN_CONFIG as RUN_CONFIG_FUNCTIONS
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.estimator_plan import (
     RUN_CONFIG,
@@ -92,11 +91,6 @@ _SUMMARIES_TODO = Text(
     en="pass save_summary_steps=0 if nobody reads them",
     zh="若无人查看，请设置 save_summary_steps=0",
 )
-_ESTIMATOR = "estimator = tf.estimator.Estimator(model_fn, config={})\n"
-_NPU_ESTIMATOR = (
-    'os.environ.setdefault("JOB_ID", "10086")\nestimator = NPUEstimator(model_fn, config={})\n'
-)
-_OS = "import tensorflow as tf\nimport os\n"
 
 
 @rule(
@@ -104,70 +98,6 @@ _OS = "import tensorflow as tf\nimport os\n"
     title=Text(en="RunConfig becomes NPURunConfig", zh="RunConfig 替换为 NPURunConfig"),
     source="npu_config.py of Ascend/tensorflow; run_config.py of TensorFlow 1.15",
     calls=(RUN_CONFIG,),
-    examples=(
-        Example(
-            before="import tensorflow as tf\n\n"
-            "rc = tf.estimator.RunConfig(model_dir=logs)\n" + _ESTIMATOR.format("rc"),
-            after=_OS + "from npu_bridge.npu_init import NPUEstimator, NPURunConfig\n\n"
-            "rc = NPURunConfig(model_dir=logs, save_summary_steps=100, "
-            "save_checkpoints_secs=600)\n" + _NPU_ESTIMATOR.format("rc"),
-        ),
-        Example(
-            before="import tensorflow as tf\n\n"
-            "rc = tf.estimator.RunConfig(logs, 1, save_summary_steps=10,\n"
-            "                            save_checkpoints_steps=50,  # often\n"
-            "                            protocol='grpc')\n" + _ESTIMATOR.format("rc"),
-            after=_OS + "from npu_bridge.npu_init import NPUEstimator, NPURunConfig\n\n"
-            "rc = NPURunConfig(model_dir=logs, tf_random_seed=1, save_summary_steps=10,\n"
-            "                            save_checkpoints_steps=50)\n"
-            + _NPU_ESTIMATOR.format("rc"),
-        ),
-        Example(
-            before="from tensorflow.estimator import Estimator, RunConfig\n\n"
-            "def config():\n    return RunConfig("
-            "save_summary_steps=0, save_checkpoints_secs=60)\n\n"
-            "Estimator(model_fn, config=config().replace(model_dir=logs))\n",
-            after="from tensorflow.estimator import Estimator, RunConfig\nimport os\n"
-            "from npu_bridge.npu_init import NPUEstimator, NPURunConfig\n\n"
-            "def config():\n    return NPURunConfig("
-            "save_summary_steps=0, save_checkpoints_secs=60, "
-            'precision_mode="allow_mix_precision", iterations_per_loop=10)\n\n'
-            'os.environ.setdefault("JOB_ID", "10086")\n'
-            "NPUEstimator(model_fn, config=config().replace(model_dir=logs))\n",
-            options=PortOptions(precision="allow_mix_precision", iterations_per_loop=10),
-        ),
-        Example(
-            before="import tensorflow as tf\n\n"
-            "def config():\n    return tf.estimator.RunConfig(session_config=session)\n",
-            after="import tensorflow as tf\n"
-            "from npu_bridge.npu_init import npu_config_proto\n\n\n"
-            "def npu_session_config(config=None):\n"
-            '    """Session options for the NPU."""\n'
-            "    config = npu_config_proto(config_proto=config)\n"
-            "    for optimizer in config.graph_options.rewrite_options.custom_optimizers:\n"
-            '        if optimizer.name == "NpuOptimizer":\n'
-            '            optimizer.parameter_map["precision_mode"].s = b"allow_mix_precision"\n'
-            "    return config\n\n"
-            "def config():\n"
-            "    return tf.estimator.RunConfig(session_config=npu_session_config(session))\n",
-            options=PortOptions(precision="allow_mix_precision"),
-        ),
-    ),
-    untouched=(
-        "from stable_baselines import RunConfig\n\nrc = RunConfig(model_dir='logs')\n",
-        "import ray\n\nrc = ray.train.RunConfig(name='x')\n",
-        "class RunConfig(object):\n    pass\n\nrc = RunConfig()\n",
-        "import tensorflow as tf\n\ndef config():\n    return tf.estimator.RunConfig()\n",
-        "import tensorflow as tf\n\nrc = tf.estimator.RunConfig(**words)\n"
-        "tf.estimator.Estimator(model_fn, config=rc)\n",
-        "import tensorflow as tf\n\nrc = tf.estimator.RunConfig()\n"
-        "tf.estimator.DNNClassifier([8], columns, config=rc)\n",
-        "import tensorflow as tf\n\nrc = tf.estimator.RunConfig()\n"
-        "a = tf.estimator.Estimator(model_fn, config=rc)\n"
-        "b = tf.estimator.DNNClassifier([8], columns, config=rc)\n",
-        "from npu_bridge.npu_init import *\n\n"
-        "rc = NPURunConfig(model_dir=logs)\nNPUEstimator(model_fn, config=rc)\n",
-    ),
 )
 def run_config(call: ast.Call, view: View) -> Iterator[Change]:
     """Turn a RunConfig into an NPURunConfig, or give its session the options of the port."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.host_sessions import host_only
 
@@ -18,7 +18,6 @@ _OPEN_TODO = Text(
     en="call {name}.close() when it is done, or open it by `with`",
     zh="使用完毕后调用 {name}.close()，或用 with 打开",
 )
-_SOURCE = "import tensorflow as tf\n\nsess = tf.Session(config=config)\nsess.run(op)\n"
 
 
 @rule(
@@ -26,21 +25,6 @@ _SOURCE = "import tensorflow as tf\n\nsess = tf.Session(config=config)\nsess.run
     title=Text(en="Sessions that stay open are pointed out", zh="指出未关闭的会话"),
     source="migrated scripts of ModelZoo-TensorFlow",
     calls=("tensorflow.Session", "tensorflow.InteractiveSession"),
-    examples=(
-        Example(
-            before=_SOURCE.replace("config=config", ""),
-            after="import tensorflow as tf\n"
-            "from npu_bridge.npu_init import npu_config_proto\n\n"
-            "sess = tf.Session(config=npu_config_proto())\nsess.run(op)\n",
-        ),
-    ),
-    untouched=(
-        _SOURCE + "sess.close()\n",
-        "import tensorflow as tf\n\nwith tf.Session() as sess:\n    pass\n",
-        "import requests\n\nsess = requests.Session()\nsess.get(url)\n",
-        "import tensorflow as tf\n\nsess = tf.Session()\nwith sess:\n    pass\n",
-        "import tensorflow as tf\n\ndef make():\n    sess = tf.Session()\n    return sess\n",
-    ),
 )
 def session_close(call: ast.Call, view: View) -> Iterator[Change]:
     """Tell of a session that one name holds, and that is neither closed nor handed on."""

@@ -4,10 +4,9 @@ import ast
 from collections.abc import Iterator
 
 from jumar.porting.edits import Text
-from jumar.porting.options import PortOptions
 from jumar.porting.rewriting.changes import Change, Leave
 from jumar.porting.rewriting.editing import add_argument, argument, is_open, literal, replace, wrap
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.host_sessions import host_only
 
@@ -51,66 +50,6 @@ _STARRED_TODO = Text(
     title=Text(en="Sessions get a configuration with NpuOptimizer", zh="会话配置加入 NpuOptimizer"),
     source="npu_init.py of Ascend/tensorflow; TensorFlow 1.15 migration guide",
     nodes=(ast.Call,),
-    examples=(
-        Example(
-            before="import tensorflow as tf\n\nwith tf.Session() as sess:\n    sess.run(op)\n",
-            after="import tensorflow as tf\nfrom npu_bridge.npu_init import npu_config_proto\n\n"
-            "with tf.Session(config=npu_config_proto()) as sess:\n    sess.run(op)\n",
-        ),
-        Example(
-            before="from tensorflow import Session as S\n\nsess = S('', graph, config)\n",
-            after="from tensorflow import Session as S\n"
-            "from npu_bridge.npu_init import npu_config_proto\n\n"
-            "sess = S('', graph, npu_config_proto(config_proto=config))\n",
-        ),
-        Example(
-            before="import tensorflow.compat.v1 as tf\n\n"
-            "with tf.train.MonitoredTrainingSession(\n"
-            "    checkpoint_dir=logs,  # where\n"
-            "    config=config,\n"
-            ") as sess:\n"
-            "    pass\n",
-            after="import tensorflow.compat.v1 as tf\n"
-            "from npu_bridge.npu_init import npu_config_proto\n\n"
-            "with tf.train.MonitoredTrainingSession(\n"
-            "    checkpoint_dir=logs,  # where\n"
-            "    config=npu_config_proto(config_proto=config),\n"
-            ") as sess:\n"
-            "    pass\n",
-        ),
-        Example(
-            before="import tensorflow as tf\n\nsv = tf.train.Supervisor(logdir=logs)\n"
-            "with sv.managed_session() as sess:\n    pass\n",
-            after="import tensorflow as tf\nfrom npu_bridge.npu_init import npu_config_proto\n\n"
-            "sv = tf.train.Supervisor(logdir=logs)\n"
-            "with sv.managed_session(config=npu_config_proto()) as sess:\n    pass\n",
-        ),
-        Example(
-            before="import tensorflow as tf\n\nsess = tf.Session(config=config)\n",
-            after="import tensorflow as tf\n"
-            "from npu_bridge.npu_init import npu_config_proto\n\n\n"
-            "def npu_session_config(config=None):\n"
-            '    """Session options for the NPU."""\n'
-            "    config = npu_config_proto(config_proto=config)\n"
-            "    for optimizer in config.graph_options.rewrite_options.custom_optimizers:\n"
-            '        if optimizer.name == "NpuOptimizer":\n'
-            '            optimizer.parameter_map["precision_mode"].s = b"allow_mix_precision"\n'
-            "    return config\n\n"
-            "sess = tf.Session(config=npu_session_config(config))\n",
-            options=PortOptions(precision="allow_mix_precision"),
-        ),
-    ),
-    untouched=(
-        "import requests\n\nsess = requests.Session()\n",
-        "from sqlalchemy.orm import Session\n\nwith Session(engine) as session:\n    pass\n",
-        "import tensorflow as tf\n\nclass Session(object):\n    pass\n\nsess = Session()\n",
-        "def managed_session(server):\n    return server.managed_session()\n",
-        "import tensorflow as tf\n\nprint(tf.Session)\n",
-        "import tensorflow as tf\nfrom npu_bridge.npu_init import npu_config_proto\n\n"
-        "sess = tf.Session(config=npu_config_proto())\n",
-        "import tensorflow as tf\nfrom npu_bridge.npu_init import *\n\n"
-        "sess = tf.Session(config=npu_config_proto(config_proto=config))\n",
-    ),
 )
 def session_config(call: ast.Call, view: View) -> Iterator[Change]:
     """Give the configuration of a session to `npu_config_proto`, or add one."""

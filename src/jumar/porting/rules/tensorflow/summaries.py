@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 
 _SUMMARIES = frozenset(
@@ -41,33 +41,12 @@ _INSIDE_TODO = Text(
     en="return the value from the loop, and summarise it there",
     zh="将该值从循环中返回，在循环外写 summary",
 )
-_SOURCE = (
-    "import tensorflow as tf\n\n"
-    "tf.summary.scalar('loss', loss)\ntf.summary.histogram('w', w)\n"
-    "merged = tf.summary.merge_all()\n"
-)
-_LOOP = (
-    "import tensorflow as tf\n\n"
-    "def body(i):\n    tf.summary.scalar('i', i)\n    return i + 1\n\n"
-    "x = tf.while_loop(cond, body, [0])\n"
-)
 
 
 @rule(
     "summaries",
     title=Text(en="Summaries within the step are pointed out", zh="指出训练步骤中的 summary"),
     source="ModelZoo-TensorFlow: FaceBoxes_ID1074, Transformer_ID2361, NIMA_ID0158",
-    examples=(
-        Example(before=_SOURCE, after=_SOURCE),
-        Example(before=_LOOP, after=_LOOP),
-    ),
-    untouched=(
-        "from torch.utils.tensorboard import SummaryWriter\n\n"
-        "writer = SummaryWriter()\nwriter.add_scalar('loss', 1)\n",
-        "import tensorflow as tf\n\nwriter = tf.summary.FileWriter(logs)\n",
-        "import mine as tf\n\ntf.summary.scalar('loss', 1)\n",
-        "import tensorflow as tf\n\nvalue = tf.Summary(value=[])\n",
-    ),
 )
 def summaries(_: ast.Module, view: View) -> Iterator[Change]:
     """Tell once a module of the summaries, at the place that merges them if there is one."""

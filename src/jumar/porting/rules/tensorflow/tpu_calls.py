@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change, Leave
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.cross_shard_optimizer import asks_for_tpu
 
@@ -36,9 +36,6 @@ _GUARDED = Text(
     en="the script runs this only where it is asked to use a TPU",
     zh="脚本仅在指定使用 TPU 时才执行此处",
 )
-_SOURCE = (
-    "import tensorflow as tf\n\nresolver = tf.contrib.cluster_resolver.TPUClusterResolver(name)\n"
-)
 
 
 @rule(
@@ -46,13 +43,6 @@ _SOURCE = (
     title=Text(en="Calls that need a TPU are pointed out", zh="指出依赖 TPU 的调用"),
     source="API support list of convert_tf2npu, Ascend/tensorflow",
     calls=_CALLS,
-    examples=(Example(before=_SOURCE, after=_SOURCE),),
-    untouched=(
-        "import tensorflow as tf\n\nif FLAGS.use_tpu and FLAGS.name:\n"
-        "    resolver = tf.contrib.cluster_resolver.TPUClusterResolver(name)\n",
-        "from mine import shard\n\nshard(files, 8)\n",
-        "import tensorflow as tf\n\ntf.contrib.tpu.TPUConfig(num_shards=8)\n",
-    ),
 )
 def tpu_calls(call: ast.Call, view: View) -> Iterator[Change]:
     """Tell of each that runs without a question for a TPU."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change, Leave, Replacement
 from jumar.porting.rewriting.editing import add_argument, argument, is_open, replace
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.estimator import loop_notice
 from jumar.porting.rules.tensorflow.estimator_plan import (
@@ -32,14 +32,6 @@ _STARRED_TODO = Text(
     zh="在构造参数的位置传入 use_tpu=False、eval_on_tpu=False、export_to_tpu=False 以及 "
     "config=npu_run_config_init(run_config=...)",
 )
-_EXAMPLE_AFTER = (
-    "estimator = tf.contrib.tpu.TPUEstimator(\n"
-    "    use_tpu=False,\n"
-    "    model_fn=model_fn,\n"
-    "    config=npu_run_config_init(run_config=rc),\n"
-    "    train_batch_size=8,\n"
-    "    eval_on_tpu=False,\n    export_to_tpu=False)\n"
-)
 
 
 @rule(
@@ -50,34 +42,6 @@ _EXAMPLE_AFTER = (
     ),
     source="ModelZoo-TensorFlow, BertBase_Google_ID0631; tpu_estimator.py of TensorFlow 1.15",
     calls=(TPU_ESTIMATOR,),
-    examples=(
-        Example(
-            before="import tensorflow as tf\n\n"
-            "estimator = tf.contrib.tpu.TPUEstimator(\n"
-            "    use_tpu=FLAGS.use_tpu,\n"
-            "    model_fn=model_fn,\n"
-            "    config=rc,\n"
-            "    train_batch_size=8)\n",
-            after="import tensorflow as tf\n"
-            "from npu_bridge.npu_init import npu_run_config_init\n\n" + _EXAMPLE_AFTER,
-        ),
-        Example(
-            before="from tensorflow.estimator.tpu import TPUEstimator\n\n"
-            "TPUEstimator(model_fn, logs, rc, {}, True, eval_on_tpu=False)\n",
-            after="from tensorflow.estimator.tpu import TPUEstimator\n"
-            "from npu_bridge.npu_init import npu_run_config_init\n\n"
-            "TPUEstimator(model_fn, logs, npu_run_config_init(run_config=rc), {}, False, "
-            "eval_on_tpu=False, export_to_tpu=False)\n",
-        ),
-    ),
-    untouched=(
-        "from mine import TPUEstimator\n\nTPUEstimator(use_tpu=True)\n",
-        "class TPUEstimator(object):\n    pass\n\nTPUEstimator()\n",
-        "import tensorflow as tf\n\nprint(tf.contrib.tpu.TPUEstimator)\n",
-        "import tensorflow as tf\n\ntf.contrib.tpu.TPUEstimator(**words)\n",
-        "import tensorflow as tf\nfrom npu_bridge.npu_init import npu_run_config_init\n\n"
-        + _EXAMPLE_AFTER,
-    ),
 )
 def tpu_estimator(call: ast.Call, view: View) -> Iterator[Change]:
     """Switch the three flags off, and give the configuration to `npu_run_config_init`."""

@@ -4,10 +4,9 @@ import ast
 from collections.abc import Iterator
 
 from jumar.porting.edits import Text
-from jumar.porting.options import PortOptions
 from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import argument, literal
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.estimator_plan import (
     TPU_RUN_CONFIG,
@@ -39,31 +38,6 @@ _SESSION = Text(
     ),
     source="tpu_config.py of TensorFlow 1.15",
     calls=(TPU_RUN_CONFIG,),
-    examples=(
-        Example(
-            before="import tensorflow as tf\n\n"
-            "rc = tf.contrib.tpu.RunConfig(\n    master=master,\n"
-            "    tpu_config=tf.contrib.tpu.TPUConfig(iterations_per_loop=1000))\n",
-            after="import tensorflow as tf\n"
-            "from npu_bridge.npu_init import npu_config_proto\n\n\n"
-            "def npu_session_config(config=None):\n"
-            '    """Session options for the NPU."""\n'
-            "    config = npu_config_proto(config_proto=config)\n"
-            "    for optimizer in config.graph_options.rewrite_options.custom_optimizers:\n"
-            '        if optimizer.name == "NpuOptimizer":\n'
-            '            optimizer.parameter_map["precision_mode"].s = b"force_fp16"\n'
-            "    return config\n\n"
-            "rc = tf.contrib.tpu.RunConfig(\n    master=master,\n"
-            "    tpu_config=tf.contrib.tpu.TPUConfig(iterations_per_loop=1000),\n"
-            "    session_config=npu_session_config())\n",
-            options=PortOptions(precision="force_fp16"),
-        ),
-    ),
-    untouched=(
-        "import tensorflow as tf\n\ntf.contrib.tpu.RunConfig(master='')\n",
-        "from mine.tpu import RunConfig\n\nRunConfig(master='')\n",
-        "import tensorflow as tf\n\ntf.contrib.tpu.RunConfig(**words)\n",
-    ),
 )
 def tpu_run_config(call: ast.Call, view: View) -> Iterator[Change]:
     """Add the session's options; tell of a loop that the NPU does not do."""

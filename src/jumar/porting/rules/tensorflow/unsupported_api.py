@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from jumar.porting.edits import Text
 from jumar.porting.npu.api_support import LEVELS, api_support, names_of, release
 from jumar.porting.rewriting.changes import Change, Leave
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 
 _REASON = Text(
@@ -54,8 +54,6 @@ _NAMES = tuple(
     for name in names_of("unsupported", "contradictory", "analysed", "harmless", "deprecated")
     if name not in _TOLD
 )
-_SAME = "import tensorflow as tf\n\nwith tf.tpu.bfloat16_scope():\n    logits = model(x)\n"
-_DOUBT = "from tensorflow.nn import ctc_loss\n\nloss = ctc_loss(labels, logits, lengths)\n"
 
 
 @rule(
@@ -63,13 +61,6 @@ _DOUBT = "from tensorflow.nn import ctc_loss\n\nloss = ctc_loss(labels, logits, 
     title=Text(en="API that the adapter does not support", zh="适配层不支持的 API"),
     source="tf1.15_api_support_list.xlsx of Ascend/tensorflow, December 2023",
     references=_NAMES,
-    examples=(Example(before=_SAME, after=_SAME), Example(before=_DOUBT, after=_DOUBT)),
-    untouched=(
-        "import tensorflow as tf\n\nx = tf.nn.relu(x)\n",
-        "import tensorflow.contrib.layers as layers\n\nx = layers.xavier_initializer()\n",
-        "from mylib import bfloat16_scope  # not tensorflow\n\nbfloat16_scope()\n",
-        "import torch\n\nloss = torch.nn.functional.ctc_loss(a, b, c, d)  # not tf\n",
-    ),
 )
 def unsupported_api(node: ast.expr, view: View) -> Iterator[Change]:
     """A finding for what is not supported, or doubtful; the rest is counted."""

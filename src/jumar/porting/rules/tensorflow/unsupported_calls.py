@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 
 _EAGER = (
@@ -44,10 +44,6 @@ _READER_TODO = Text(
     zh="改用 tf.data 读取：TFRecordDataset、TextLineDataset、FixedLengthRecordDataset，"
     "或 list_files 配合 map(tf.read_file)",
 )
-_SOURCE = (
-    "import tensorflow as tf\n\nreader = tf.WholeFileReader()\nkey, value = reader.read(queue)\n"
-)
-_EAGER_SOURCE = "import tensorflow as tf\n\ntf.enable_eager_execution()\n"
 
 
 @rule(
@@ -55,16 +51,6 @@ _EAGER_SOURCE = "import tensorflow as tf\n\ntf.enable_eager_execution()\n"
     title=Text(en="Eager mode and readers are pointed out", zh="指出 eager 模式与 Reader"),
     source="API support list of convert_tf2npu, Ascend/tensorflow",
     calls=(*_EAGER, *sorted(_READERS)),
-    examples=(
-        Example(before=_SOURCE, after=_SOURCE),
-        Example(before=_EAGER_SOURCE, after=_EAGER_SOURCE),
-    ),
-    untouched=(
-        "from mine import WholeFileReader\n\nWholeFileReader()\n",
-        "import tensorflow as tf\n\ndata = tf.data.TFRecordDataset(files)\n",
-        "import tensorflow as tf\n\nif tf.executing_eagerly():\n    pass\n",
-        "import tensorflow as tf\n\ntf.disable_eager_execution()\n",
-    ),
 )
 def unsupported_calls(call: ast.Call, view: View) -> Iterator[Change]:
     """Tell of each, with what to do instead."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import add_argument, argument, is_open, literal, replace
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.concerned import is_concerned
 
@@ -42,56 +42,6 @@ _COMPILE_TODO = Text(
     title=Text(en="XLA is switched off", zh="关闭 XLA"),
     source="npu_init.py of Ascend/tensorflow; TensorFlow 1.15 migration guide of CANN",
     nodes=(ast.Call, ast.Assign, ast.Attribute, ast.keyword),
-    examples=(
-        Example(
-            before="import tensorflow as tf\n\n"
-            "config.graph_options.optimizer_options.global_jit_level = (\n"
-            "    tf.OptimizerOptions.ON_1)\n",
-            after="import tensorflow as tf\n\n"
-            "config.graph_options.optimizer_options.global_jit_level = (\n"
-            "    tf.OptimizerOptions.OFF)\n",
-        ),
-        Example(
-            before="from tensorflow.core.protobuf import config_pb2 as pb\n\n"
-            "options = pb.OptimizerOptions(global_jit_level=pb.OptimizerOptions.ON_2)\n"
-            "config.graph_options.optimizer_options.global_jit_level = 1\n",
-            after="from tensorflow.core.protobuf import config_pb2 as pb\n\n"
-            "options = pb.OptimizerOptions(global_jit_level=pb.OptimizerOptions.OFF)\n"
-            "config.graph_options.optimizer_options.global_jit_level = -1\n",
-        ),
-        Example(
-            before="import tensorflow as tf\n\n"
-            "tf.config.optimizer.set_jit(True)\n"
-            "with tf.contrib.compiler.jit.experimental_jit_scope():\n    pass\n"
-            "with tf.xla.experimental.jit_scope(compile_ops=on):\n    pass\n",
-            after="import tensorflow as tf\n\n"
-            "tf.config.optimizer.set_jit(False)\n"
-            "with tf.contrib.compiler.jit.experimental_jit_scope(compile_ops=False):\n    pass\n"
-            "with tf.xla.experimental.jit_scope(compile_ops=False):\n    pass\n",
-        ),
-        Example(
-            before="import tensorflow as tf\n\ny = tf.xla.experimental.compile(f, [x])\n",
-            after="import tensorflow as tf\n\ny = tf.xla.experimental.compile(f, [x])\n",
-        ),
-        Example(
-            before="import tensorflow as tf\n\n"
-            "@tf.function(experimental_compile=True)\ndef f(x):\n    return x\n",
-            after="import tensorflow as tf\n\n"
-            "@tf.function(experimental_compile=False)\ndef f(x):\n    return x\n",
-        ),
-    ),
-    untouched=(
-        "import jax\n\njax.jit(f)\nconfig.set_jit(True)\n",
-        "import tensorflow as tf\n\n"
-        "config.graph_options.optimizer_options.global_jit_level = tf.OptimizerOptions.OFF\n",
-        "import tensorflow as tf\n\ntf.config.optimizer.set_jit(False)\n",
-        "class OptimizerOptions(object):\n    ON_1 = 1\n\nlevel = OptimizerOptions.ON_1\n",
-        "import tensorflow as tf\n\nwith tf.xla.experimental.jit_scope(compile_ops=False):\n"
-        "    pass\n",
-        "switch.global_jit_level = 1\n",
-        "import tensorflow as tf\n\n"
-        "config.graph_options.optimizer_options.opt_level = tf.OptimizerOptions.L0\n",
-    ),
 )
 def xla(node: ast.Call | ast.Assign | ast.Attribute | ast.keyword, view: View) -> Iterator[Change]:
     """Turn every switch of XLA off."""

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from jumar.porting.edits import Severity, Text
 from jumar.porting.rewriting.changes import Change
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.torch.scripts import TORCH, is_guarded
+from jumar.porting.torch.scripts import is_guarded
 
 
 class _Part(NamedTuple):
@@ -75,29 +75,6 @@ _OTHER = _Part(
     source="Ascend/apex; torch_npu/optim of Ascend/pytorch",
     language="torch",
     nodes=(ast.Import, ast.ImportFrom),
-    examples=(
-        Example(
-            before="from apex import amp\n\nmodel, opt = amp.initialize(model, opt, 'O1')\n",
-            after="from apex import amp\n\nmodel, opt = amp.initialize(model, opt, 'O1')\n",
-            options=TORCH,
-        ),
-        Example(
-            before="from apex.parallel import DistributedDataParallel as DDP\n",
-            after="from apex.parallel import DistributedDataParallel as DDP\n",
-            options=TORCH,
-        ),
-        Example(
-            before="from apex.optimizers import FusedAdam\n",
-            after="from apex.optimizers import FusedAdam\n",
-            options=TORCH,
-        ),
-    ),
-    untouched=(
-        "from .apex import amp\n",
-        "import apex_of_mine\n",
-        "from torch.cuda import amp\n",
-        "apex = 3\n",
-    ),
 )
 def apex(node: ast.Import | ast.ImportFrom, view: View) -> Iterator[Change]:
     """Say for each part of apex what to use."""

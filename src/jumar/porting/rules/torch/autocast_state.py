@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change, Replacement
 from jumar.porting.rewriting.editing import open_parenthesis
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.torch.scripts import IMPORT, TORCH, is_written, token
+from jumar.porting.torch.scripts import IMPORT, is_written, token
 
 _WHY = Text(
     en="without a device these functions ask about CUDA's autocast",
@@ -29,29 +29,6 @@ _CALLS = {
     source="PyTorch 2.4 and later (torch.get_autocast_dtype); torch_npu/npu/autocast_utils.py",
     language="torch",
     calls=tuple(_CALLS),
-    examples=(
-        Example(
-            before="import torch\n\nif torch.is_autocast_enabled():\n"
-            "    dtype = torch.get_autocast_gpu_dtype()\n",
-            after="import torch\nimport torch_npu\n\nif torch.is_autocast_enabled('npu'):\n"
-            "    dtype = torch.get_autocast_dtype('npu')\n",
-            options=TORCH,
-        ),
-        Example(
-            before="import torch\n\ntorch.set_autocast_enabled(False)\n"
-            "torch.set_autocast_gpu_dtype(dtype)\n",
-            after="import torch\nimport torch_npu\n\ntorch.set_autocast_enabled('npu', False)\n"
-            "torch.set_autocast_dtype('npu', dtype)\n",
-            options=TORCH,
-        ),
-    ),
-    untouched=(
-        "import torch\n\non = torch.is_autocast_enabled(device)\n",
-        "import torch\n\ndtype = torch.get_autocast_cpu_dtype()\n",
-        "import torch\n\ntorch.set_autocast_enabled('cpu', True)\n",
-        "from mylib import is_autocast_enabled\n\nis_autocast_enabled()\n",
-        "import torch\n\nask = torch.is_autocast_enabled\nask()\n",
-    ),
 )
 def autocast_state(call: ast.Call, view: View) -> Iterator[Change]:
     """Add the device as the first argument."""

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change, Replacement
 from jumar.porting.rewriting.editing import replace
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.torch.names import RENAMED, SUBMODULES, npu_counterpart
-from jumar.porting.torch.scripts import TORCH
 
 _FROM = Text(
     en="torch_npu.npu has the same names, and importing it registers the device",
@@ -36,45 +35,6 @@ _AMP_MODULES = ("autocast_mode", "grad_scaler", "common")
     source="torch_npu 2.6.0 and 2.13.0 (names of torch_npu.npu and torch_npu.npu.amp)",
     language="torch",
     nodes=(ast.ImportFrom, ast.Import),
-    examples=(
-        Example(
-            before="import torch\nfrom torch.cuda.amp import autocast, GradScaler\n\n"
-            "scaler = GradScaler()\n",
-            after="import torch\nfrom torch_npu.npu.amp import autocast, GradScaler\n\n"
-            "scaler = GradScaler()\n",
-            options=TORCH,
-        ),
-        Example(
-            before="from torch import nn, cuda\nfrom torch.cuda import amp\n\n"
-            "print(cuda.is_available())\n",
-            after="from torch import nn\nfrom torch_npu import npu as cuda\n"
-            "from torch_npu.npu import amp\n\nprint(cuda.is_available())\n",
-            options=TORCH,
-        ),
-        Example(
-            before="import torch\nimport torch.cuda.amp as amp\n\nwith amp.autocast():\n    pass\n",
-            after="import torch\nimport torch_npu.npu.amp as amp\n\n"
-            "with amp.autocast():\n    pass\n",
-            options=TORCH,
-        ),
-        Example(
-            before="from torch.cuda import nvtx, synchronize\n\nsynchronize()\n",
-            after="from torch_npu.npu import synchronize\nfrom torch.cuda import nvtx\n\n"
-            "synchronize()\n",
-            options=TORCH,
-        ),
-    ),
-    untouched=(
-        "from numba import cuda\n",
-        "from torch import nn, optim\n",
-        "import torch.cuda\n\nprint(torch.__version__)\n",
-        "from torch_npu.npu.amp import autocast\n",
-        "from .cuda import amp\n",
-        "from torch.cuda.nvtx import range_push\n",
-        "import pycuda.driver as cuda\n",
-        "from mytorch.cuda import amp\n",
-        "from tensorflow.python.client import device_lib\n",
-    ),
 )
 def cuda_imports(node: ast.ImportFrom | ast.Import, view: View) -> Iterator[Change]:
     """Take the names of torch.cuda from torch_npu."""

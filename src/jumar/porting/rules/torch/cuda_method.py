@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from jumar.porting.edits import Confidence, Text
 from jumar.porting.rewriting.changes import Change, Leave, Replacement
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.torch.scripts import HANDLED, IMPORT, TORCH, concerns_torch, is_handled, token
+from jumar.porting.torch.scripts import HANDLED, IMPORT, concerns_torch, is_handled, token
 
 _MOVE = Text(
     en="torch_npu gives tensors, modules and storages a method npu() with the same arguments",
@@ -28,47 +28,6 @@ _DEF = re.compile(r"(?:async\s+)?def\s+")
     language="torch",
     nodes=(ast.Call, ast.FunctionDef),
     references=("torch.Tensor.cuda", "torch.nn.Module.cuda"),
-    examples=(
-        Example(
-            before="import torch\n\nmodel = torch.nn.Linear(2, 2).cuda()\n"
-            "x = x.cuda(args.gpu, non_blocking=True)\n",
-            after="import torch\nimport torch_npu\n\nmodel = torch.nn.Linear(2, 2).npu()\n"
-            "x = x.npu(args.gpu, non_blocking=True)\n",
-            options=TORCH,
-        ),
-        Example(
-            before="from torch import nn\n\nclass Net(nn.Module):\n"
-            "    def cuda(self, device=None):\n        return super().cuda(device)\n",
-            after="from torch import nn\nimport torch_npu\n\nclass Net(nn.Module):\n"
-            "    def npu(self, device=None):\n        return super().npu(device)\n",
-            options=TORCH,
-        ),
-        Example(
-            before="import torch\n\nbatch = list(map(torch.Tensor.cuda, batch))\n",
-            after="import torch\nimport torch_npu\n\nbatch = list(map(torch.Tensor.npu, batch))\n",
-            options=TORCH,
-        ),
-        Example(
-            before="import torch\n\n"
-            "state = torch.load(path, map_location=lambda s, _: s.cuda(0))\n",
-            after="import torch\nimport torch_npu\n\n"
-            "state = torch.load(path, map_location=lambda s, _: s.npu(0))\n",
-            options=TORCH,
-        ),
-    ),
-    untouched=(
-        "import torch\n\nif kind == 'npu':\n    x.npu()\nelif kind == 'cuda':\n    x.cuda()\n",
-        "import torch\n\nif args.cuda:\n    print('on the GPU')\n",
-        "import torch\n\nargs.cuda = not args.no_cuda\n",
-        "import mylib\nimport torch\n\nmylib.cuda()\n",
-        "import numpy\n\nx = wrapper.cuda()\n",
-        "import torch\n\ndef cuda(x):\n    return x\n\ny = cuda(1)\n",
-        "import torch\n\nx.npu()\n",
-        "import torch\n\nx = torch.zeros(3).to('cpu')\n",
-        "import tensorflow as tf\n\nthing.cuda()\n",
-        "import torch\n\nsettings = {'cuda': 1}\nsettings['cuda']\n",
-        "import torch\n\nprint('x.cuda()')  # x.cuda()\n",
-    ),
 )
 def cuda_method(node: ast.AST, view: View) -> Iterator[Change]:
     """Rename the call, and methods of that name."""

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from jumar.porting.edits import Severity, Text
 from jumar.porting.rewriting.changes import Change, Leave
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.torch.names import NEWER_NAMES, npu_counterpart
-from jumar.porting.torch.scripts import HANDLED, IMPORT, TORCH, is_handled, token
+from jumar.porting.torch.scripts import HANDLED, IMPORT, is_handled, token
 
 _SAME = Text(
     en="torch.npu has the same functions for Ascend devices",
@@ -126,55 +126,6 @@ _NEWER_TODO = Text(en="check the release of torch_npu", zh="检查所用 torch_n
     source="torch_npu 2.6.0 and 2.13.0 (names of torch_npu.npu); API list of Ascend/pytorch",
     language="torch",
     references=("torch.cuda",),
-    examples=(
-        Example(
-            before="import torch\n\nif torch.cuda.is_available():\n    torch.cuda.set_device(0)\n",
-            after="import torch\nimport torch_npu\n\n"
-            "if torch.npu.is_available():\n    torch.npu.set_device(0)\n",
-            options=TORCH,
-        ),
-        Example(
-            before="import torch as th\n\nscaler = th.cuda.amp.GradScaler(enabled=True)\n"
-            "with th.cuda.amp.autocast(enabled=True):\n    pass\n",
-            after="import torch as th\nimport torch_npu\n\n"
-            "scaler = th.npu.amp.GradScaler(enabled=True)\n"
-            "with th.npu.amp.autocast(enabled=True):\n    pass\n",
-            options=TORCH,
-        ),
-        Example(
-            before="import torch\n\ncuda = torch.cuda\n"
-            "print(f'{torch.cuda.device_count()} devices')\n",
-            after="import torch\nimport torch_npu\n\n"
-            "cuda = torch.npu\nprint(f'{torch.npu.device_count()} devices')\n",
-            options=TORCH,
-        ),
-        Example(
-            before="import torch\n\nx = torch.cuda.FloatTensor(3)\ng = torch.cuda.CUDAGraph()\n",
-            after="import torch\nimport torch_npu\n\n"
-            "x = torch.npu.FloatTensor(3)\ng = torch.npu.NPUGraph()\n",
-            options=TORCH,
-        ),
-        Example(
-            before="import torch\n\ntorch.cuda.nvtx.range_push('step')\n",
-            after="import torch\n\ntorch.cuda.nvtx.range_push('step')\n",
-            options=TORCH,
-        ),
-    ),
-    untouched=(
-        "import torch\n\nif torch.cuda.is_available():\n    n = 1\n"
-        "elif torch.npu.is_available():\n    n = 2\n",
-        "import torch\n\nif torch.cuda.is_available() or is_npu_available():\n    pass\n",
-        "from numba import cuda\n\n@cuda.jit\ndef kernel(x):\n    i = cuda.grid(1)\n",
-        "import torch\nfrom numba import cuda\n\nstream = cuda.stream()\n",
-        "import cupy\n\ncupy.cuda.Device(0).use()\n",
-        "import torch\n\ncuda = args.cuda\nprint(cuda.is_available)\n",
-        "class torch:\n    cuda = None\n\nprint(torch.cuda)\n",
-        "import torch\nimport torch_npu\n\nprint(torch.npu.is_available())\n",
-        "import tensorflow as tf\n\nprint(tf.test.is_built_with_cuda())\n",
-        "import torch\n\n# torch.cuda.is_available()\nprint('torch.cuda.is_available()')\n",
-        "import torch\n\ntorch.cuda.cudart().cudaProfilerStart()\n",
-        "import pycuda.driver as cuda\nimport torch\n\ncuda.init()\n",
-    ),
 )
 def cuda_names(node: ast.expr, view: View) -> Iterator[Change]:
     """Rename the module in a reference to something in it."""

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import delete, literal
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.torch.scripts import TORCH, is_written
+from jumar.porting.torch.scripts import is_written
 
 _ROOT = "torch.backends.cudnn."
 _TUNING = frozenset({"benchmark", "enabled", "fastest", "benchmark_limit"})
@@ -43,39 +43,6 @@ _FLAGS_TODO = Text(en="remove it, or guard it", zh="删除或加以保护")
     source="PyTorch's torch.backends.cudnn; deterministic computing in the guide of Ascend/pytorch",
     language="torch",
     nodes=(ast.Assign, ast.Call),
-    examples=(
-        Example(
-            before="import torch\n\ntorch.backends.cudnn.benchmark = True  # faster\nx = 1\n",
-            after="import torch\n\nx = 1\n",
-            options=TORCH,
-        ),
-        Example(
-            before="import torch.backends.cudnn as cudnn\n\n"
-            "if seed:\n    cudnn.benchmark = False\n",
-            after="import torch.backends.cudnn as cudnn\n\nif seed:\n    pass\n",
-            options=TORCH,
-        ),
-        Example(
-            before="from torch.backends import cudnn\n\ncudnn.deterministic = True\n",
-            after="from torch.backends import cudnn\n\ncudnn.deterministic = True\n",
-            options=TORCH,
-        ),
-        Example(
-            before="import torch\n\nwith torch.backends.cudnn.flags(enabled=False):\n    pass\n",
-            after="import torch\n\nwith torch.backends.cudnn.flags(enabled=False):\n    pass\n",
-            options=TORCH,
-        ),
-    ),
-    untouched=(
-        "import torch\n\nsettings.benchmark = True\n",
-        "import torch\n\ncudnn = settings\ncudnn.benchmark = True\n",
-        "import torch\n\nbenchmark = torch.backends.cudnn.benchmark\n",
-        "import torch\n\ntorch.backends.cudnn.benchmark = choose(args)\n",
-        "import torch\n\ntorch.backends.mkldnn.enabled = False\n",
-        "import torch\n\na = torch.backends.cudnn.benchmark = True\n",
-        "import mylib\n\nmylib.backends.cudnn.benchmark = True\n",
-        "import torch\n\ntrainer = Trainer(benchmark=True)\n",
-    ),
 )
 def cudnn_settings(node: ast.Assign | ast.Call, view: View) -> Iterator[Change]:
     """Delete the statement where its value costs nothing."""

@@ -5,13 +5,12 @@ from collections.abc import Iterator
 
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change, Leave
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.torch.devices import device_text, is_device, verdict
 from jumar.porting.torch.scripts import (
     HANDLED,
     IMPORT,
-    TORCH,
     concerns_torch,
     in_literal,
     is_handled,
@@ -49,98 +48,6 @@ _TOLD = Text(en="told to people, not a device", zh="提示文字，不是设备�
     source="torch_npu (device type npu); transfer_to_npu of Ascend/pytorch",
     language="torch",
     nodes=(ast.Constant, ast.JoinedStr),
-    examples=(
-        Example(
-            before="import torch\n\n"
-            "device = torch.device('cuda:0' if torch.cuda.is_available() else 'cpu')\n"
-            'x = x.to("cuda", non_blocking=True)\n',
-            after="import torch\nimport torch_npu\n\n"
-            "device = torch.device('npu:0' if torch.npu.is_available() else 'cpu')\n"
-            'x = x.to("npu", non_blocking=True)\n',
-            options=TORCH,
-        ),
-        Example(
-            before="import torch\n\ndevice = f'cuda:{rank}'\nother = 'cuda:%d' % rank\n"
-            "third = 'cuda:{}'.format(rank)\nfourth = 'cuda:' + str(rank)\n",
-            after="import torch\nimport torch_npu\n\ndevice = f'npu:{rank}'\n"
-            "other = 'npu:%d' % rank\nthird = 'npu:{}'.format(rank)\nfourth = 'npu:' + str(rank)\n",
-            options=TORCH,
-        ),
-        Example(
-            before="import argparse\nimport torch\n\nparser = argparse.ArgumentParser()\n"
-            "parser.add_argument('--device', default='cuda', help='cuda or cpu')\n",
-            after="import argparse\nimport torch\nimport torch_npu\n\n"
-            "parser = argparse.ArgumentParser()\n"
-            "parser.add_argument('--device', default='npu', help='cuda or cpu')\n",
-            options=TORCH,
-        ),
-        Example(
-            before="import torch\n\nkind = 'cuda' if 'cuda' in device else 'cpu'\n"
-            "if x.device.type == 'cuda':\n    torch.autocast(device_type='cuda')\n",
-            after="import torch\nimport torch_npu\n\nkind = 'npu' if 'npu' in device else 'cpu'\n"
-            "if x.device.type == 'npu':\n    torch.autocast(device_type='npu')\n",
-            options=TORCH,
-        ),
-        Example(
-            before="import torch\n\ng = torch.Generator(device='cuda')\n"
-            "state = torch.load(path, map_location={'cuda:0': 'cuda:%d' % rank})\n",
-            after="import torch\nimport torch_npu\n\ng = torch.Generator(device='npu')\n"
-            "state = torch.load(path, map_location={'npu:0': 'npu:%d' % rank})\n",
-            options=TORCH,
-        ),
-        Example(
-            before="import torch\n\ndef build(device='cuda', *, where: str = 'cuda:1'):\n"
-            "    loader = torch.utils.data.DataLoader(data, pin_memory_device='cuda')\n",
-            after="import torch\nimport torch_npu\n\n"
-            "def build(device='npu', *, where: str = 'npu:1'):\n"
-            "    loader = torch.utils.data.DataLoader(data, pin_memory_device='npu')\n",
-            options=TORCH,
-        ),
-        Example(
-            before="import torch\n\nwhere = f\"{'cuda' if on else 'cpu'}:{rank}\"\n"
-            "kinds = ['cpu', 'cuda']\n",
-            after="import torch\nimport torch_npu\n\n"
-            "where = f\"{'npu' if on else 'cpu'}:{rank}\"\nkinds = ['cpu', 'npu']\n",
-            options=TORCH,
-        ),
-        Example(
-            before="import torch\n\nkind = 'cuda' if on else 'cpu'\nif kind == 'cuda':\n"
-            "    where = 'cuda'\nx = x.to(where)\n",
-            after="import torch\nimport torch_npu\n\nkind = 'npu' if on else 'cpu'\n"
-            "if kind == 'npu':\n    where = 'npu'\nx = x.to(where)\n",
-            options=TORCH,
-        ),
-        Example(
-            before="import torch\n\nsettings = {'device': 'cuda'}\n",
-            after="import torch\n\nsettings = {'device': 'cuda'}\n",
-            options=TORCH,
-        ),
-    ),
-    untouched=(
-        "import torch\n\nmode = 'cuda'\nif mode == 'cuda':\n    build(mode)\n",
-        "import torch\n\nACCELERATORS = ('cpu', 'gpu', 'cuda', 'auto')\n",
-        "import torch\n\ncolumn = f\"{'cuda' if on else 'cpu'}_time_total\"\n",
-        "import torch\n\nif device.type in ('cuda', 'npu', 'xpu'):\n    pass\n",
-        "import torch\n\nnames = {'cuda': 'a', 'npu': 'b'}\n",
-        "import torch\n\nif has_npu:\n    device = 'npu'\nelif has_cuda:\n    device = 'cuda'\n",
-        "import torch\n\nprint('cuda')\nprint(f'cuda:{rank}')\n",
-        "import logging\nimport torch\n\nlogging.info('cuda:0 is used')\nlogging.info('cuda')\n",
-        "import torch\n\npath = 'kernels/cuda/op.cu'\n",
-        "import torch\n\nif hasattr(torch, 'cuda'):\n    pass\n",
-        "import torch\n\nparser.add_argument('--cuda', action='store_true', help='cuda')\n",
-        "import torch\n\nraise ValueError('cuda')\n",
-        "import torch\n\ndef f():\n    '''cuda'''\n",
-        "'cuda'\nimport torch\n",
-        "import torch\n\nextension = 'lightconv_cuda'\nname = 'cuda_rng_state'\n",
-        "import torch\n\ndevice = 'npu:0'\nother = torch.device('npu')\n",
-        "import numpy as np\n\ndevice = 'cuda'\n",
-        "import tensorflow as tf\n\ndevice = 'cuda:0'\n",
-        "from numba import cuda\n\ntarget = 'cuda'\n",
-        "import torch\n\nvalue = settings['cuda']\n",
-        "import torch\n\nimport_module('cuda')\nextras = ['cuda', 'docs']\n",
-        "import torch\n\nassert device, 'cuda is missing'\n",
-        "import torch\n\nfor name in ('model', 'cuda'):\n    pass\n",
-    ),
 )
 def device_strings(node: ast.Constant | ast.JoinedStr, view: View) -> Iterator[Change]:
     """Replace the word in strings that are devices; ask about those that may be."""

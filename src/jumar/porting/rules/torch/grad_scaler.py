@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import add_argument, argument, is_open, wrap
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.torch.scripts import IMPORT, TORCH
+from jumar.porting.torch.scripts import IMPORT
 
 _DEVICE = Text(
     en="torch.amp.GradScaler scales for 'cuda' unless it is told a device, and is then disabled",
@@ -31,37 +31,6 @@ _POSITION = 4
         "torch.cuda.amp.GradScaler",
         "torch.npu.amp.GradScaler",
         "torch_npu.npu.amp.GradScaler",
-    ),
-    examples=(
-        Example(
-            before="import torch\n\nscaler = torch.amp.GradScaler()\n",
-            after="import torch\nimport torch_npu\n\nscaler = torch.amp.GradScaler(device='npu')\n",
-            options=TORCH,
-        ),
-        Example(
-            before="from torch.amp import GradScaler as Scaler\n\n"
-            "scaler = Scaler(init_scale=2.0 ** 12, enabled=on)\n",
-            after="from torch.amp import GradScaler as Scaler\nimport torch_npu\n\n"
-            "scaler = Scaler(init_scale=2.0 ** 12, enabled=on, device='npu')\n",
-            options=TORCH,
-        ),
-        Example(
-            before="import torch\n\n"
-            "scaler = torch.cuda.amp.GradScaler(1024.0, 2.0, 0.5, 2000, on)\n",
-            after="import torch\nimport torch_npu\n\n"
-            "scaler = torch.npu.amp.GradScaler(1024.0, 2.0, 0.5, 2000, enabled=on)\n",
-            options=TORCH,
-        ),
-    ),
-    untouched=(
-        "import torch\n\nscaler = torch.amp.GradScaler('npu')\n",
-        "import torch\n\nscaler = torch.amp.GradScaler(device=device)\n",
-        "import torch\n\nscaler = torch.amp.GradScaler(**settings)\n",
-        "import torch\n\nscaler = torch.npu.amp.GradScaler(1024.0)\n",
-        "import torch\n\nclass GradScaler:\n    pass\n\nscaler = GradScaler()\n",
-        "from mylib import GradScaler\n\nscaler = GradScaler()\n",
-        "import torch\nfrom torch.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler\n\n"
-        "scaler = ShardedGradScaler()\n",
     ),
 )
 def grad_scaler(call: ast.Call, view: View) -> Iterator[Change]:

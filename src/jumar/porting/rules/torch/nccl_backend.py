@@ -6,13 +6,12 @@ from collections.abc import Iterator
 
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change, Leave, Replacement
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.torch.devices import device_text
 from jumar.porting.torch.scripts import (
     HANDLED,
     IMPORT,
-    TORCH,
     concerns_torch,
     in_literal,
     is_handled,
@@ -52,48 +51,6 @@ _CALLS = ("torch.distributed.init_process_group", "torch.distributed.new_group")
         "torch.distributed.is_nccl_available",
         "torch.distributed.ProcessGroupNCCL",
         "torch._C._distributed_c10d.ProcessGroupNCCL",
-    ),
-    examples=(
-        Example(
-            before="import torch.distributed as dist\n\n"
-            "dist.init_process_group('nccl', rank=rank)\n",
-            after="import torch.distributed as dist\nimport torch_npu\n\n"
-            "dist.init_process_group('hccl', rank=rank)\n",
-            options=TORCH,
-        ),
-        Example(
-            before="import torch\n\nparser.add_argument('--dist-backend', default='nccl')\n"
-            "backend = 'nccl' if torch.distributed.is_nccl_available() else 'gloo'\n",
-            after="import torch\nimport torch_npu\n\n"
-            "parser.add_argument('--dist-backend', default='hccl')\n"
-            "backend = 'hccl' if torch.distributed.is_hccl_available() else 'gloo'\n",
-            options=TORCH,
-        ),
-        Example(
-            before="import torch\n\n"
-            "torch.distributed.init_process_group(backend='cpu:gloo,cuda:nccl')\n"
-            "torch.distributed.init_process_group(backend='NCCL')\n",
-            after="import torch\nimport torch_npu\n\n"
-            "torch.distributed.init_process_group(backend='cpu:gloo,npu:hccl')\n"
-            "torch.distributed.init_process_group(backend='hccl')\n",
-            options=TORCH,
-        ),
-        Example(
-            before="import torch\n\nsettings = {'backend': 'nccl'}\n",
-            after="import torch\n\nsettings = {'backend': 'nccl'}\n",
-            options=TORCH,
-        ),
-    ),
-    untouched=(
-        "import torch\n\nif is_npu:\n    backend = 'hccl'\nelif True:\n    backend = 'nccl'\n",
-        "import torch\n\nprint('nccl')\n",
-        "import torch\n\ntorch.distributed.init_process_group('gloo')\n",
-        "import torch\n\ntorch.distributed.init_process_group('hccl')\n",
-        "import torch\n\npath = 'nccl/tests'\nname = 'nccl_time'\n",
-        "import numpy\n\nbackend = 'nccl'\n",
-        "import tensorflow as tf\n\ncross = 'nccl'\n",
-        "import torch\n\nraise ValueError('nccl')\n",
-        "import torch\n\ndef f():\n    'nccl'\n",
     ),
 )
 def nccl_backend(node: ast.expr, view: View) -> Iterator[Change]:

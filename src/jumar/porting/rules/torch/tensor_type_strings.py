@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change, Replacement
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.torch.scripts import IMPORT, TORCH, concerns_torch, in_literal, is_said
+from jumar.porting.torch.scripts import IMPORT, concerns_torch, in_literal, is_said
 
 _WHY = Text(
     en="a tensor on an NPU has the type torch.npu.…Tensor",
@@ -26,29 +26,6 @@ _TYPE = re.compile(r"torch\.cuda\.\w+(?:Tensor|Storage)")
     source="torch_npu (legacy tensor types torch.npu.*Tensor)",
     language="torch",
     nodes=(ast.Constant,),
-    examples=(
-        Example(
-            before="import torch\n\nif x.type() == 'torch.cuda.HalfTensor':\n"
-            '    x = x.type("torch.cuda.FloatTensor")\n',
-            after="import torch\nimport torch_npu\n\nif x.type() == 'torch.npu.HalfTensor':\n"
-            '    x = x.type("torch.npu.FloatTensor")\n',
-            options=TORCH,
-        ),
-        Example(
-            before="import torch\n\ntorch.set_default_tensor_type('torch.cuda.FloatTensor')\n",
-            after="import torch\nimport torch_npu\n\n"
-            "torch.set_default_tensor_type('torch.npu.FloatTensor')\n",
-            options=TORCH,
-        ),
-    ),
-    untouched=(
-        "import torch\n\nx.type('torch.FloatTensor')\n",
-        "import torch\n\nprint('torch.cuda.FloatTensor')\n",
-        "'torch.cuda.FloatTensor'\n\nimport torch\n",
-        "import torch\n\nx.type('torch.npu.FloatTensor')\n",
-        "import torch\n\nnote = 'use torch.cuda.FloatTensor here'\n",
-        "import numpy\n\nname = 'torch.cuda.FloatTensor'\n",
-    ),
 )
 def tensor_type_strings(node: ast.Constant, view: View) -> Iterator[Change]:
     """Rename the module within the name of a type."""

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import replace
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.torch.scripts import IMPORT, TORCH, is_written, outermost
+from jumar.porting.torch.scripts import IMPORT, is_written, outermost
 
 _SWITCHES = {
     "torch.backends.cuda.matmul.allow_tf32": "torch_npu.npu.matmul.allow_hf32",
@@ -42,40 +42,6 @@ _NONE_TODO = Text(
     source="torch_npu/npu/npu_config.py of Ascend/pytorch",
     language="torch",
     nodes=(ast.Attribute, ast.Name),
-    examples=(
-        Example(
-            before="import torch\n\ntorch.backends.cuda.matmul.allow_tf32 = True\n"
-            "torch.backends.cudnn.allow_tf32 = True\n",
-            after="import torch\nimport torch_npu\n\ntorch_npu.npu.matmul.allow_hf32 = True\n"
-            "torch_npu.npu.conv.allow_hf32 = True\n",
-            options=TORCH,
-        ),
-        Example(
-            before="import torch\n\ntorch.set_float32_matmul_precision('high')\n",
-            after="import torch\n\ntorch.set_float32_matmul_precision('high')\n",
-            options=TORCH,
-        ),
-        Example(
-            before="from torch.backends import cudnn\n\nwas = cudnn.allow_tf32\n",
-            after="from torch.backends import cudnn\nimport torch_npu\n\n"
-            "was = torch_npu.npu.conv.allow_hf32\n",
-            options=TORCH,
-        ),
-        Example(
-            before="import torch\n\ntorch.backends.cuda.enable_flash_sdp(True)\n",
-            after="import torch\n\ntorch.backends.cuda.enable_flash_sdp(True)\n",
-            options=TORCH,
-        ),
-    ),
-    untouched=(
-        "import torch\n\nsettings.allow_tf32 = True\n",
-        "import torch\nimport torch_npu\n\ntorch_npu.npu.matmul.allow_hf32 = True\n",
-        "allow_tf32 = True\n\nimport torch\n",
-        "import torch\n\nmatmul = settings\nmatmul.allow_tf32 = False\n",
-        "import tensorflow as tf\n\n"
-        "tf.config.experimental.enable_tensor_float_32_execution(False)\n",
-        "import torch\n\ntorch.backends.mkldnn.matmul.fp32_precision = 'bf16'\n",
-    ),
 )
 def tf32(node: ast.Attribute | ast.Name, view: View) -> Iterator[Change]:
     """Replace the switch; report settings of CUDA's products and attention."""

@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 from jumar.porting.edits import Severity, Text
 from jumar.porting.rewriting.changes import Change
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.torch.scripts import TORCH
 
 
 class _Case(NamedTuple):
@@ -69,29 +68,6 @@ _CASES = {
     source="API support list of Ascend/pytorch for PyTorch 2.13 (torch.compile); transfer_to_npu",
     language="torch",
     references=tuple(_CASES),
-    examples=(
-        Example(
-            before="import torch\n\nmodel = torch.compile(model)\n",
-            after="import torch\n\nmodel = torch.compile(model)\n",
-            options=TORCH,
-        ),
-        Example(
-            before="import torch\n\n@torch.jit.script\ndef f(x):\n    return x\n",
-            after="import torch\n\n@torch.jit.script\ndef f(x):\n    return x\n",
-            options=TORCH,
-        ),
-        Example(
-            before="import torch\n\ntorch._C._jit_set_nvfuser_enabled(True)\n",
-            after="import torch\n\ntorch._C._jit_set_nvfuser_enabled(True)\n",
-            options=TORCH,
-        ),
-    ),
-    untouched=(
-        "import re\n\npattern = re.compile('x')\n",
-        "import torch\n\nmodel.compile()\n",
-        "import numba\n\n@numba.jit\ndef f(x):\n    return x\n",
-        "import torch\n\ntorch.jit.trace(model, x)\n",
-    ),
 )
 def torch_compilers(node: ast.expr, view: View) -> Iterator[Change]:
     """Say what each compiler needs on an NPU."""

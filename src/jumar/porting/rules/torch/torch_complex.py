@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.torch.scripts import TORCH, outermost
+from jumar.porting.torch.scripts import outermost
 
 _WHY = Text(
     en="few operators have complex kernels on an NPU; the others run on the CPU or fail",
@@ -37,24 +37,6 @@ _NAMES = (
     source="op_plugin_functions.yaml of Ascend/op-plugin",
     language="torch",
     nodes=(ast.Attribute,),
-    examples=(
-        Example(
-            before="import torch\n\nx = torch.view_as_complex(pairs)\ny = torch.fft.rfft(x)\n",
-            after="import torch\n\nx = torch.view_as_complex(pairs)\ny = torch.fft.rfft(x)\n",
-            options=TORCH,
-        ),
-        Example(
-            before="import torch\n\nz = torch.zeros(3, dtype=torch.complex64)\n",
-            after="import torch\n\nz = torch.zeros(3, dtype=torch.complex64)\n",
-            options=TORCH,
-        ),
-    ),
-    untouched=(
-        "import numpy as np\n\nnp.fft.rfft(x)\n",
-        "import torch\n\nx = torch.zeros(3)\n",
-        "import torch\n\nfft.rfft(x)\n",
-        "import scipy.fft\n\nscipy.fft.rfft(x)\n",
-    ),
 )
 def torch_complex(node: ast.Attribute, view: View) -> Iterator[Change]:
     """Report complex types and what makes complex tensors."""

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.torch.scripts import TORCH
 
 _WHY = Text(
     en="torch_npu does not support DataParallel: one process drives one NPU",
@@ -27,25 +26,6 @@ _TODO = Text(
     source="API support list of Ascend/pytorch for PyTorch 2.13 (torch.nn)",
     language="torch",
     calls=("torch.nn.DataParallel", "torch.nn.parallel.data_parallel"),
-    examples=(
-        Example(
-            before="import torch\n\nmodel = torch.nn.DataParallel(model)\n",
-            after="import torch\n\nmodel = torch.nn.DataParallel(model)\n",
-            options=TORCH,
-        ),
-        Example(
-            before="from torch.nn.parallel import DataParallel as DP\n\nmodel = DP(model).cuda()\n",
-            after="from torch.nn.parallel import DataParallel as DP\nimport torch_npu\n\n"
-            "model = DP(model).npu()\n",
-            options=TORCH,
-        ),
-    ),
-    untouched=(
-        "import torch\n\nmodel = torch.nn.parallel.DistributedDataParallel(model)\n",
-        "import torch\n\nisinstance(model, torch.nn.DataParallel)\n",
-        "from mylib import DataParallel\n\nmodel = DataParallel(model)\n",
-        "class DataParallel:\n    pass\n\nDataParallel()\n",
-    ),
 )
 def torch_data_parallel(call: ast.Call, view: View) -> Iterator[Change]:
     """Say what to use instead."""

@@ -8,10 +8,10 @@ from itertools import pairwise
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import literal
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.torch.devices import device_text
-from jumar.porting.torch.scripts import TORCH, in_literal, is_said, may_concern_torch
+from jumar.porting.torch.scripts import in_literal, is_said, may_concern_torch
 
 RENAMED = {
     "CUDA_VISIBLE_DEVICES": "ASCEND_RT_VISIBLE_DEVICES",
@@ -82,44 +82,6 @@ _ORDER_TODO = Text(en="write the devices in ascending order", zh="按升序书�
     source="environment variable list of Ascend/pytorch; CANN environment variables (HCCL)",
     language="torch",
     nodes=(ast.Constant, ast.JoinedStr),
-    examples=(
-        Example(
-            before="import os\nimport torch\n\nos.environ['CUDA_VISIBLE_DEVICES'] = '0,1'\n"
-            'os.environ.setdefault("CUDA_LAUNCH_BLOCKING", "1")\n',
-            after="import os\nimport torch\n\nos.environ['ASCEND_RT_VISIBLE_DEVICES'] = '0,1'\n"
-            'os.environ.setdefault("ASCEND_LAUNCH_BLOCKING", "1")\n',
-            options=TORCH,
-        ),
-        Example(
-            before="import os\nimport torch\n\nos.environ['NCCL_SOCKET_IFNAME'] = 'eth0'\n"
-            "wait = os.getenv('TORCH_NCCL_BLOCKING_WAIT')\n",
-            after="import os\nimport torch\n\nos.environ['HCCL_SOCKET_IFNAME'] = 'eth0'\n"
-            "wait = os.getenv('TORCH_HCCL_BLOCKING_WAIT')\n",
-            options=TORCH,
-        ),
-        Example(
-            before="import os\nimport torch\n\nos.environ['NCCL_DEBUG'] = 'INFO'\n",
-            after="import os\nimport torch\n\nos.environ['NCCL_DEBUG'] = 'INFO'\n",
-            options=TORCH,
-        ),
-        Example(
-            before="import subprocess\nimport torch\n\n"
-            "subprocess.run('CUDA_VISIBLE_DEVICES=0 python train.py', shell=True)\n",
-            after="import subprocess\nimport torch\n\n"
-            "subprocess.run('CUDA_VISIBLE_DEVICES=0 python train.py', shell=True)\n",
-            options=TORCH,
-        ),
-    ),
-    untouched=(
-        "import torch\n\nprint('CUDA_VISIBLE_DEVICES')\n",
-        "import os\nimport tensorflow as tf\n\nos.environ['CUDA_VISIBLE_DEVICES'] = '0'\n",
-        "import os\nimport jax\n\nos.environ['CUDA_VISIBLE_DEVICES'] = '0'\n",
-        "import os\nimport torch\n\nos.environ['ASCEND_RT_VISIBLE_DEVICES'] = '0'\n",
-        "import os\nimport torch\n\nos.environ['MASTER_ADDR'] = 'localhost'\n",
-        "import torch\n\ntext = 'set CUDA_VISIBLE_DEVICES first'\n",
-        "import torch\n\nCUDA_VISIBLE_DEVICES = 1\n",
-        "import os\nimport torch\n\nos.environ['OMP_NUM_THREADS'] = '1'\n",
-    ),
 )
 def torch_environment(node: ast.Constant | ast.JoinedStr, view: View) -> Iterator[Change]:
     """Rename the variable, or say what to set in its place."""

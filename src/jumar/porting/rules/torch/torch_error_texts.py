@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.torch.scripts import TORCH, concerns_torch
+from jumar.porting.torch.scripts import concerns_torch
 
 _WHY = Text(
     en="an NPU's errors have other texts: 'NPU out of memory', and numbers of ACL and HCCL",
@@ -26,25 +26,6 @@ _WORDS = ("cuda out of memory", "cuda error", "cublas", "cudnn", "cuda runtime e
     source="NPUCachingAllocator.cpp of Ascend/pytorch",
     language="torch",
     nodes=(ast.Constant,),
-    examples=(
-        Example(
-            before="import torch\n\nif 'CUDA out of memory' in str(error):\n    retry()\n",
-            after="import torch\n\nif 'CUDA out of memory' in str(error):\n    retry()\n",
-            options=TORCH,
-        ),
-        Example(
-            before="import torch\n\nnames = ['CUDNN_STATUS', 'cuBLAS']\n"
-            "if any(name in str(error) for name in ('CUDA error', 'x')):\n    retry()\n",
-            after="import torch\n\nnames = ['CUDNN_STATUS', 'cuBLAS']\n"
-            "if any(name in str(error) for name in ('CUDA error', 'x')):\n    retry()\n",
-            options=TORCH,
-        ),
-    ),
-    untouched=(
-        "import torch\n\nif 'out of memory' in str(error):\n    retry()\n",
-        "import torch\n\nprint('CUDA out of memory')\n",
-        "import numpy\n\nif 'CUDA error' in text:\n    pass\n",
-    ),
 )
 def torch_error_texts(node: ast.Constant, view: View) -> Iterator[Change]:
     """Report texts of CUDA's errors that are compared with, or stand in lists of such texts."""

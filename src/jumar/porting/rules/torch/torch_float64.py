@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.torch.scripts import TORCH, concerns_torch
+from jumar.porting.torch.scripts import concerns_torch
 
 _WHY = Text(
     en="NPUs have no float64 units: such kernels are missing or run slowly on the device's own CPU",
@@ -26,25 +26,6 @@ _TYPES = ("torch.float64", "torch.double", "torch.DoubleTensor")
     language="torch",
     nodes=(ast.Call,),
     references=_TYPES,
-    examples=(
-        Example(
-            before="import torch\n\nx = torch.zeros(3, dtype=torch.float64)\ny = x.double()\n",
-            after="import torch\n\nx = torch.zeros(3, dtype=torch.float64)\ny = x.double()\n",
-            options=TORCH,
-        ),
-        Example(
-            before="import torch\n\ntorch.set_default_dtype(torch.double)\n",
-            after="import torch\n\ntorch.set_default_dtype(torch.double)\n",
-            options=TORCH,
-        ),
-    ),
-    untouched=(
-        "import numpy as np\n\nx = np.float64(3)\n",
-        "import torch\n\nx = torch.zeros(3, dtype=torch.float32)\n",
-        "import torch\n\ndouble(3)\n",
-        "import numpy\n\nx.double()\n",
-        "import torch\n\nx.double(3)\n",
-    ),
 )
 def torch_float64(node: ast.expr, view: View) -> Iterator[Change]:
     """Report float64 in types and casts."""

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import keyword, literal
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.torch.scripts import TORCH
 
 _FUSED = Text(
     en="fused=True asks PyTorch for kernels that exist for CUDA and the CPU",
@@ -33,25 +32,6 @@ _FUSED_HERE = frozenset({"SGD", "Adadelta", "Adam", "AdamW", "RMSprop"})
     source="torch_npu/optim of Ascend/pytorch",
     language="torch",
     calls=("torch.optim.*", "builtins.dict"),
-    examples=(
-        Example(
-            before="import torch\n\nopt = torch.optim.AdamW(model.parameters(), fused=True)\n",
-            after="import torch\n\nopt = torch.optim.AdamW(model.parameters(), fused=True)\n",
-            options=TORCH,
-        ),
-        Example(
-            before="from torch import optim\n\nopt = optim.SGD(parameters, lr=0.1, foreach=True)\n",
-            after="from torch import optim\n\nopt = optim.SGD(parameters, lr=0.1, foreach=True)\n",
-            options=TORCH,
-        ),
-    ),
-    untouched=(
-        "settings = dict(fused=True)\n",
-        "import torch\n\nopt = torch.optim.AdamW(parameters)\n",
-        "import torch\n\nopt = torch.optim.AdamW(parameters, fused=False, foreach=False)\n",
-        "from mylib import AdamW\n\nopt = AdamW(parameters, fused=True)\n",
-        "import torch\n\nopt = torch.optim.lr_scheduler.StepLR(opt, 1)\n",
-    ),
 )
 def torch_fused_optimizers(call: ast.Call, view: View) -> Iterator[Change]:
     """Report arguments that choose CUDA's kernels."""

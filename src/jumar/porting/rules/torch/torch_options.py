@@ -6,14 +6,10 @@ from collections.abc import Iterator
 from jumar.porting.edits import Severity, Text
 from jumar.porting.options import MIXED_PRECISION_MODES, LossScale, PortOptions
 from jumar.porting.rewriting.changes import Change
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.torch.scripts import TORCH, concerns_torch
+from jumar.porting.torch.scripts import concerns_torch
 
-_BEFORE = (
-    "import torch\nimport torch_npu\n\nfor x, y in data:\n    loss = criterion(model(x), y)\n"
-    "    loss.backward()\n    optimizer.step()\n"
-)
 _MIXED = Text(
     en="{mode}: torch_npu mixes precisions by autocast; there is no precision mode to set",
     zh="{mode}：torch_npu 通过 autocast 实现混合精度，没有 precision_mode 可设",
@@ -80,30 +76,10 @@ _DEVICES_TODO = Text(
     title=Text(en="What the port's options mean in PyTorch", zh="移植选项在 PyTorch 中的含义"),
     source="torch_npu (npu_config.py, amp, profiler) of Ascend/pytorch; msprobe",
     language="torch",
-    examples=(
-        Example(
-            before=_BEFORE,
-            after=_BEFORE,
-            options=PortOptions(source="torch", precision="allow_mix_precision", profiling=True),
-        ),
-        Example(
-            before=_BEFORE,
-            after=_BEFORE,
-            options=PortOptions(
-                source="torch", loss_scale=LossScale(kind="fixed", init_loss_scale=1024.0)
-            ),
-        ),
-        Example(
-            before=_BEFORE,
-            after=_BEFORE,
-            options=PortOptions(source="torch", devices=8, overflow_dump=True),
-        ),
-    ),
-    untouched=(_BEFORE, "import numpy\n\nloss.backward()\n"),
 )
 def torch_options(_tree: ast.Module, view: View) -> Iterator[Change]:
     """Advise at the first backward pass, once a script."""
-    if view.options == TORCH or not concerns_torch(view.module):
+    if view.options == PortOptions(source="torch") or not concerns_torch(view.module):
         return
     call = _backward(view)
     if call is None:

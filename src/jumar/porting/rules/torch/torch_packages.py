@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.torch.scripts import TORCH, is_guarded, may_concern_torch
+from jumar.porting.torch.scripts import is_guarded, may_concern_torch
 
 _REMOVE = Text(en="remove what uses it on an NPU", zh="在 NPU 上去掉相关用法")
 _ATTENTION = Text(
@@ -67,37 +67,6 @@ _GUARDED = Text(
     source="documents of these packages; op-plugin (npu_fusion_attention); triton-ascend",
     language="torch",
     nodes=(ast.Import, ast.ImportFrom),
-    examples=(
-        Example(
-            before="from torch.utils.cpp_extension import CUDAExtension, BuildExtension\n",
-            after="from torch.utils.cpp_extension import CUDAExtension, BuildExtension\n",
-            options=TORCH,
-        ),
-        Example(
-            before="import triton\nimport triton.language as tl\n",
-            after="import triton\nimport triton.language as tl\n",
-            options=TORCH,
-        ),
-        Example(
-            before="try:\n    from flash_attn import flash_attn_func\nexcept ImportError:\n"
-            "    flash_attn_func = None\n",
-            after="try:\n    from flash_attn import flash_attn_func\nexcept ImportError:\n"
-            "    flash_attn_func = None\n",
-            options=TORCH,
-        ),
-        Example(
-            before="import torch\nfrom numba import cuda\n",
-            after="import torch\nfrom numba import cuda\n",
-            options=TORCH,
-        ),
-    ),
-    untouched=(
-        "from numba import njit\n",
-        "import numpy\nimport torch\n",
-        "from .triton import kernel\n",
-        "import cupy_of_mine\n",
-        "from torch.utils.data import DataLoader\n",
-    ),
 )
 def torch_packages(node: ast.Import | ast.ImportFrom, view: View) -> Iterator[Change]:
     """Name the replacement where the package is imported."""

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import replace
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.torch.names import PROFILER_NAMES
-from jumar.porting.torch.scripts import IMPORT, TORCH, concerns_torch, token
+from jumar.porting.torch.scripts import IMPORT, concerns_torch, token
 
 _ROOT = "torch.profiler."
 _WHY = Text(
@@ -46,51 +46,6 @@ _OLD_TODO = Text(en="use torch_npu.profiler.profile", zh="改用 torch_npu.profi
     source="torch_npu/profiler of Ascend/pytorch; API support list (torch.profiler)",
     language="torch",
     nodes=(ast.Attribute, ast.ImportFrom, ast.Call),
-    examples=(
-        Example(
-            before="import torch\n\nwith torch.profiler.profile(\n"
-            "    activities=[torch.profiler.ProfilerActivity.CPU, "
-            "torch.profiler.ProfilerActivity.CUDA],\n"
-            ") as prof:\n    prof.step()\n",
-            after="import torch\nimport torch_npu\n\nwith torch_npu.profiler.profile(\n"
-            "    activities=[torch_npu.profiler.ProfilerActivity.CPU, "
-            "torch_npu.profiler.ProfilerActivity.NPU],\n"
-            ") as prof:\n    prof.step()\n",
-            options=TORCH,
-        ),
-        Example(
-            before="from torch.profiler import profile, record_function, ProfilerActivity\n\n"
-            "with profile(activities=[ProfilerActivity.CUDA]) as prof:\n"
-            "    with record_function('step'):\n        pass\n",
-            after="from torch_npu.profiler import profile, ProfilerActivity\n"
-            "from torch.profiler import record_function\n\n"
-            "with profile(activities=[ProfilerActivity.NPU]) as prof:\n"
-            "    with record_function('step'):\n        pass\n",
-            options=TORCH,
-        ),
-        Example(
-            before="import torch.profiler as tp\n\nhandler = tp.tensorboard_trace_handler('log')\n",
-            after="import torch.profiler as tp\nimport torch_npu\n\n"
-            "handler = torch_npu.profiler.tensorboard_trace_handler('log')\n",
-            options=TORCH,
-        ),
-        Example(
-            before="from torch.profiler import profile\n\nwith profile() as prof:\n    pass\n"
-            "print(prof.key_averages().table())\n",
-            after="from torch_npu.profiler import profile\n\nwith profile() as prof:\n    pass\n"
-            "print(prof.key_averages().table())\n",
-            options=TORCH,
-        ),
-    ),
-    untouched=(
-        "from torch.profiler import record_function\n",
-        "import torch\n\nwith torch.profiler.record_function('x'):\n    pass\n",
-        "import cProfile\n\nprofile = cProfile.Profile()\n",
-        "from mylib.profiler import profile, ProfilerActivity\n\nprint(ProfilerActivity.CUDA)\n",
-        "import torch\nimport torch_npu\n\nwith torch_npu.profiler.profile():\n    pass\n",
-        "import torch\n\nclass Activity:\n    CUDA = 1\n\nprint(Activity.CUDA)\n",
-        "from tensorflow.python.profiler import profile\n",
-    ),
 )
 def torch_profiler(node: ast.AST, view: View) -> Iterator[Change]:
     """Take profiler names from torch_npu, in references and in imports."""

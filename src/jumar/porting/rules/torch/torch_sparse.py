@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import keyword, literal
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.torch.scripts import TORCH, concerns_torch
+from jumar.porting.torch.scripts import concerns_torch
 
 _WHY = Text(
     en="few operators take sparse tensors on an NPU, and only in the COO layout",
@@ -30,24 +30,6 @@ _FUNCTIONS = ("torch.sparse.", "torch.sparse_")
     source="API support list of Ascend/pytorch for PyTorch 2.13 (torch.sparse); Ascend/op-plugin",
     language="torch",
     nodes=(ast.Call,),
-    examples=(
-        Example(
-            before="import torch\n\nx = torch.sparse_coo_tensor(i, v, (3, 3))\ny = x.to_sparse()\n",
-            after="import torch\n\nx = torch.sparse_coo_tensor(i, v, (3, 3))\ny = x.to_sparse()\n",
-            options=TORCH,
-        ),
-        Example(
-            before="import torch\n\ntable = torch.nn.Embedding(9, 3, sparse=True)\n",
-            after="import torch\n\ntable = torch.nn.Embedding(9, 3, sparse=True)\n",
-            options=TORCH,
-        ),
-    ),
-    untouched=(
-        "import scipy.sparse\n\nscipy.sparse.csr_matrix(x)\n",
-        "import torch\n\ntable = torch.nn.Embedding(9, 3)\n",
-        "import pandas\n\nframe.to_sparse()\n",
-        "import torch\n\ntable = torch.nn.Embedding(9, 3, sparse=False)\n",
-    ),
 )
 def torch_sparse(call: ast.Call, view: View) -> Iterator[Change]:
     """Report what makes sparse tensors or sparse gradients."""

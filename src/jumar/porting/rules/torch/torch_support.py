@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
-from jumar.porting.rewriting.registry import Example, rule
+from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.torch.scripts import TORCH, is_written
+from jumar.porting.torch.scripts import is_written
 from jumar.porting.torch.support import RELEASE, UNSUPPORTED
 
 _WHY = Text(
@@ -28,26 +28,6 @@ _TODO = Text(
     source="API support list of Ascend/pytorch for PyTorch 2.13",
     language="torch",
     references=tuple(sorted(UNSUPPORTED)),
-    examples=(
-        Example(
-            before="import torch\n\nrnn = torch.nn.RNN(8, 8)\n",
-            after="import torch\n\nrnn = torch.nn.RNN(8, 8)\n",
-            options=TORCH,
-        ),
-        Example(
-            before="from torch import nn\nimport torch.nn.functional as F\n\n"
-            "pool = nn.MaxPool3d(2)\ny = F.gumbel_softmax(x)\n",
-            after="from torch import nn\nimport torch.nn.functional as F\n\n"
-            "pool = nn.MaxPool3d(2)\ny = F.gumbel_softmax(x)\n",
-            options=TORCH,
-        ),
-    ),
-    untouched=(
-        "import torch\n\nrnn = torch.nn.LSTM(8, 8)\n",
-        "from mylib import nn\n\nrnn = nn.RNN(8, 8)\n",
-        "import tensorflow as tf\n\ntf.keras.layers.RNN(cell)\n",
-        "import torch\n\nclass RNN:\n    pass\n\nRNN()\n",
-    ),
 )
 def torch_support(node: ast.expr, view: View) -> Iterator[Change]:
     """Name the API and the release of the list."""

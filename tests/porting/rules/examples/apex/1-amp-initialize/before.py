@@ -1,0 +1,3 @@
+from apex import amp
+
+model, opt = amp.initialize(model, opt, 'O1')

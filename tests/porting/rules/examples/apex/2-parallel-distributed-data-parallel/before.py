@@ -1,0 +1,1 @@
+from apex.parallel import DistributedDataParallel as DDP

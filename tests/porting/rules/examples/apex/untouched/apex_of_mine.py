@@ -1,0 +1,1 @@
+import apex_of_mine

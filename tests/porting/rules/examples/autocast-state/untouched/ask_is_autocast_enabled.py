@@ -1,0 +1,4 @@
+import torch
+
+ask = torch.is_autocast_enabled
+ask()

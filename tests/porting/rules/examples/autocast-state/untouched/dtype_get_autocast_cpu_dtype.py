@@ -1,0 +1,3 @@
+import torch
+
+dtype = torch.get_autocast_cpu_dtype()

@@ -1,0 +1,3 @@
+import torch
+
+on = torch.is_autocast_enabled(device)

@@ -1,0 +1,3 @@
+from mylib import is_autocast_enabled
+
+is_autocast_enabled()

@@ -1,0 +1,3 @@
+import torch
+
+torch.set_autocast_enabled('cpu', True)

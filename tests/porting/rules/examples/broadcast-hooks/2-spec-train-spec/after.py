@@ -1,0 +1,4 @@
+import tensorflow as tf
+from npu_bridge.npu_init import npu_hooks_append
+
+spec = tf.estimator.TrainSpec(input_fn, 9, npu_hooks_append(hooks_list=list((a, b))))

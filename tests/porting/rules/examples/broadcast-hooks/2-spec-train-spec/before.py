@@ -1,0 +1,3 @@
+import tensorflow as tf
+
+spec = tf.estimator.TrainSpec(input_fn, 9, (a, b))

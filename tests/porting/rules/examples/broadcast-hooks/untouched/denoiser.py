@@ -1,0 +1,5 @@
+class Denoiser(object):
+    pass
+
+denoiser = Denoiser()
+denoiser.train(data, noisy)

@@ -1,0 +1,3 @@
+from sagemaker import TrainSpec
+
+TrainSpec(input_fn)

@@ -1,0 +1,3 @@
+import tensorflow as tf
+
+model = tf.estimator.DNNClassifier([8], columns, config=rc)

@@ -1,0 +1,3 @@
+from tensorflow.estimator import LinearRegressor as L
+
+model = L(feature_columns=columns)

@@ -1,0 +1,3 @@
+from autosklearn.classification import DNNClassifier
+
+DNNClassifier([8], columns)

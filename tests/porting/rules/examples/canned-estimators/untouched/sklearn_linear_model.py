@@ -1,0 +1,3 @@
+from sklearn.linear_model import LinearRegressor
+
+LinearRegressor(config=1)

@@ -1,0 +1,4 @@
+import os
+import tensorflow as tf
+
+os.environ['TF_CONFIG'] = '{}'

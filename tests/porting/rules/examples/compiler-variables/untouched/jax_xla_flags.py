@@ -1,0 +1,4 @@
+import os
+import jax as tf
+
+os.environ['XLA_FLAGS'] = '--xla_dump_to=x'

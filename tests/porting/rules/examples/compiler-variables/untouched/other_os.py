@@ -1,0 +1,4 @@
+import tensorflow as tf
+import mine as os
+
+os.environ['TF_XLA_FLAGS'] = '1'

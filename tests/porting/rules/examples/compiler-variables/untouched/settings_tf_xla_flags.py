@@ -1,0 +1,3 @@
+import tensorflow as tf
+
+settings['TF_XLA_FLAGS'] = '1'

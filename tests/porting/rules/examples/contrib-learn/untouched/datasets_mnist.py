@@ -1,0 +1,3 @@
+import tensorflow as tf
+
+tf.contrib.learn.datasets.mnist.load_mnist()

@@ -1,0 +1,3 @@
+from sklearn.neural_network import MLPClassifier
+
+MLPClassifier()

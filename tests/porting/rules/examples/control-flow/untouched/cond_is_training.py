@@ -1,0 +1,3 @@
+import tensorflow as tf
+
+x = tf.cond(is_training, lambda: a, lambda: b)

@@ -1,0 +1,4 @@
+def cond(a, b):
+    return opt.minimize(a)
+
+cond(1, 2)

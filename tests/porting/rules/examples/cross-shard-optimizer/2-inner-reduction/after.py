@@ -1,0 +1,3 @@
+from tensorflow.contrib import tpu
+
+opt = (inner)

@@ -1,0 +1,3 @@
+from tensorflow.contrib import tpu
+
+opt = tpu.CrossShardOptimizer(opt=inner, reduction='mean')

@@ -1,0 +1,3 @@
+from mine import CrossShardOptimizer
+
+opt = CrossShardOptimizer(opt)

@@ -1,0 +1,4 @@
+import torch
+from torch.cuda.amp import autocast, GradScaler
+
+scaler = GradScaler()

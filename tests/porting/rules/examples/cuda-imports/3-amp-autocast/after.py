@@ -1,0 +1,5 @@
+import torch
+import torch_npu.npu.amp as amp
+
+with amp.autocast():
+    pass

@@ -1,0 +1,5 @@
+import torch
+import torch.cuda.amp as amp
+
+with amp.autocast():
+    pass

@@ -1,0 +1,3 @@
+from torch.cuda import nvtx, synchronize
+
+synchronize()

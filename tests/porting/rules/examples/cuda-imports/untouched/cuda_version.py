@@ -1,0 +1,3 @@
+import torch.cuda
+
+print(torch.__version__)

@@ -1,0 +1,1 @@
+from mytorch.cuda import amp

@@ -1,0 +1,1 @@
+from torch.cuda.nvtx import range_push

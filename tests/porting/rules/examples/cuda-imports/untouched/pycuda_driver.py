@@ -1,0 +1,1 @@
+import pycuda.driver as cuda

@@ -1,0 +1,1 @@
+from tensorflow.python.client import device_lib

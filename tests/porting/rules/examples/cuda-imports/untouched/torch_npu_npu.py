@@ -1,0 +1,1 @@
+from torch_npu.npu.amp import autocast

@@ -1,0 +1,3 @@
+import torch
+
+batch = list(map(torch.Tensor.cuda, batch))

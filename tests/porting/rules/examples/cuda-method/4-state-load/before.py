@@ -1,0 +1,3 @@
+import torch
+
+state = torch.load(path, map_location=lambda s, _: s.cuda(0))

@@ -1,0 +1,3 @@
+import torch
+
+args.cuda = not args.no_cuda

@@ -1,0 +1,6 @@
+import torch
+
+def cuda(x):
+    return x
+
+y = cuda(1)

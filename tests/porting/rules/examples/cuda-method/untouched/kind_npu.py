@@ -1,0 +1,6 @@
+import torch
+
+if kind == 'npu':
+    x.npu()
+elif kind == 'cuda':
+    x.cuda()

@@ -1,0 +1,4 @@
+import mylib
+import torch
+
+mylib.cuda()

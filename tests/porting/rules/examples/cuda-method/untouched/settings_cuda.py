@@ -1,0 +1,4 @@
+import torch
+
+settings = {'cuda': 1}
+settings['cuda']

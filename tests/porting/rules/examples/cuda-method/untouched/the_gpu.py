@@ -1,0 +1,4 @@
+import torch
+
+if args.cuda:
+    print('on the GPU')

@@ -1,0 +1,5 @@
+import torch
+import torch_npu
+
+if torch.npu.is_available():
+    torch.npu.set_device(0)

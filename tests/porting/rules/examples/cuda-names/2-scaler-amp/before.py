@@ -1,0 +1,5 @@
+import torch as th
+
+scaler = th.cuda.amp.GradScaler(enabled=True)
+with th.cuda.amp.autocast(enabled=True):
+    pass

@@ -1,0 +1,5 @@
+import torch
+import torch_npu
+
+cuda = torch.npu
+print(f'{torch.npu.device_count()} devices')

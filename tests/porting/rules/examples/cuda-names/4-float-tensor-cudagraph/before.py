@@ -1,0 +1,4 @@
+import torch
+
+x = torch.cuda.FloatTensor(3)
+g = torch.cuda.CUDAGraph()

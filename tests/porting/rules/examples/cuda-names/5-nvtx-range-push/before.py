@@ -1,0 +1,3 @@
+import torch
+
+torch.cuda.nvtx.range_push('step')

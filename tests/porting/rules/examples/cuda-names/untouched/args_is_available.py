@@ -1,0 +1,4 @@
+import torch
+
+cuda = args.cuda
+print(cuda.is_available)

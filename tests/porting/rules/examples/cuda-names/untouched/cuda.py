@@ -1,0 +1,4 @@
+class torch:
+    cuda = None
+
+print(torch.cuda)

@@ -1,0 +1,4 @@
+import torch
+
+# torch.cuda.is_available()
+print('torch.cuda.is_available()')

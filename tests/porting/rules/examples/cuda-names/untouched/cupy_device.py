@@ -1,0 +1,3 @@
+import cupy
+
+cupy.cuda.Device(0).use()

@@ -1,0 +1,3 @@
+import tensorflow as tf
+
+print(tf.test.is_built_with_cuda())

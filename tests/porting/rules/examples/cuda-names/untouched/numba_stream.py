@@ -1,0 +1,4 @@
+import torch
+from numba import cuda
+
+stream = cuda.stream()

@@ -1,0 +1,4 @@
+import pycuda.driver as cuda
+import torch
+
+cuda.init()

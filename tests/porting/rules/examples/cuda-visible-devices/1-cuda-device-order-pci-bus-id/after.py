@@ -1,0 +1,4 @@
+import os
+import tensorflow as tf
+
+os.environ.setdefault("ASCEND_DEVICE_ID", "2")

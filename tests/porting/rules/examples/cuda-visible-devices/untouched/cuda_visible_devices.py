@@ -1,0 +1,3 @@
+import tensorflow as tf
+
+print('CUDA_VISIBLE_DEVICES')

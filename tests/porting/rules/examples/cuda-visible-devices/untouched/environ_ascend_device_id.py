@@ -1,0 +1,4 @@
+import os
+import tensorflow as tf
+
+os.environ['ASCEND_DEVICE_ID'] = '1'

@@ -1,0 +1,4 @@
+import os
+import torch
+
+os.environ['CUDA_VISIBLE_DEVICES'] = '1'

@@ -1,0 +1,3 @@
+import tensorflow as tf
+
+settings = {'CUDA_VISIBLE_DEVICES': '1'}

@@ -1,0 +1,4 @@
+import torch
+
+torch.backends.cudnn.benchmark = True  # faster
+x = 1

@@ -1,0 +1,4 @@
+import torch.backends.cudnn as cudnn
+
+if seed:
+    cudnn.benchmark = False

@@ -1,0 +1,3 @@
+import torch
+
+a = torch.backends.cudnn.benchmark = True

@@ -1,0 +1,3 @@
+import torch
+
+torch.backends.cudnn.benchmark = choose(args)

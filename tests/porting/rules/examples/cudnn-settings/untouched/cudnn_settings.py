@@ -1,0 +1,4 @@
+import torch
+
+cudnn = settings
+cudnn.benchmark = True

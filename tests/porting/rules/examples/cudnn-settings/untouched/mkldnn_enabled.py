@@ -1,0 +1,3 @@
+import torch
+
+torch.backends.mkldnn.enabled = False

@@ -1,0 +1,3 @@
+import mylib
+
+mylib.backends.cudnn.benchmark = True

@@ -1,0 +1,3 @@
+import torch
+
+trainer = Trainer(benchmark=True)

@@ -1,0 +1,3 @@
+import ctypes  # tf
+
+ctypes.CDLL('roi_pooling.so')

@@ -1,0 +1,3 @@
+import torch
+
+torch.ops.load_library('a.so')  # not tf

@@ -1,0 +1,3 @@
+from mine import utils  # tf
+
+paths = utils.shard(paths, 8)

@@ -1,0 +1,5 @@
+import mine
+
+board = mine.Board()
+with board.device('/gpu:0'):
+    x = 1

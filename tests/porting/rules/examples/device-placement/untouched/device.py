@@ -1,0 +1,4 @@
+import tensorflow as tf
+
+with tf.device(None):
+    x = 1

@@ -1,0 +1,4 @@
+import tensorflow as tf
+
+with tf.device('/cpu:0'):
+    x = 1

@@ -1,0 +1,4 @@
+import jax
+
+with jax.device('gpu'):
+    pass

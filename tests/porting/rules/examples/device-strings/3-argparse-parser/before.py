@@ -1,0 +1,5 @@
+import argparse
+import torch
+
+parser = argparse.ArgumentParser()
+parser.add_argument('--device', default='cuda', help='cuda or cpu')

@@ -1,0 +1,4 @@
+import torch
+
+where = f"{'cuda' if on else 'cpu'}:{rank}"
+kinds = ['cpu', 'cuda']

@@ -1,0 +1,3 @@
+import torch
+
+settings = {'device': 'cuda'}

@@ -1,0 +1,3 @@
+import torch
+
+ACCELERATORS = ('cpu', 'gpu', 'cuda', 'auto')

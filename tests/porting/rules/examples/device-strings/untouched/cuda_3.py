@@ -1,0 +1,4 @@
+import torch
+
+for name in ('model', 'cuda'):
+    pass

@@ -1,0 +1,4 @@
+import torch
+
+print('cuda')
+print(f'cuda:{rank}')

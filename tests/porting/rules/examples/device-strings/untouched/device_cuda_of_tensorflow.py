@@ -1,0 +1,3 @@
+import tensorflow as tf
+
+device = 'cuda:0'

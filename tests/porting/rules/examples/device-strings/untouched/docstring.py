@@ -1,0 +1,2 @@
+'cuda'
+import torch

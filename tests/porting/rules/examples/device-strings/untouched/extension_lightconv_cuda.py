@@ -1,0 +1,4 @@
+import torch
+
+extension = 'lightconv_cuda'
+name = 'cuda_rng_state'

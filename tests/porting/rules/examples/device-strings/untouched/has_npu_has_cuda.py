@@ -1,0 +1,6 @@
+import torch
+
+if has_npu:
+    device = 'npu'
+elif has_cuda:
+    device = 'cuda'

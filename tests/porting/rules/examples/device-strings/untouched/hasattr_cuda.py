@@ -1,0 +1,4 @@
+import torch
+
+if hasattr(torch, 'cuda'):
+    pass

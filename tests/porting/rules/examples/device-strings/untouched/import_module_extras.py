@@ -1,0 +1,4 @@
+import torch
+
+import_module('cuda')
+extras = ['cuda', 'docs']

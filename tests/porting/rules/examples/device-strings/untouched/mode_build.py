@@ -1,0 +1,5 @@
+import torch
+
+mode = 'cuda'
+if mode == 'cuda':
+    build(mode)

@@ -1,0 +1,3 @@
+import torch
+
+names = {'cuda': 'a', 'npu': 'b'}

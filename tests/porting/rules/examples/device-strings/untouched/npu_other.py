@@ -1,0 +1,4 @@
+import torch
+
+device = 'npu:0'
+other = torch.device('npu')

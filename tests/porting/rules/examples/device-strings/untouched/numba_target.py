@@ -1,0 +1,3 @@
+from numba import cuda
+
+target = 'cuda'

@@ -1,0 +1,3 @@
+import torch
+
+path = 'kernels/cuda/op.cu'

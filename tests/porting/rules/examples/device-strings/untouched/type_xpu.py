@@ -1,0 +1,4 @@
+import torch
+
+if device.type in ('cuda', 'npu', 'xpu'):
+    pass

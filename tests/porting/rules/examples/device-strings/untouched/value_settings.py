@@ -1,0 +1,3 @@
+import torch
+
+value = settings['cuda']

@@ -1,0 +1,3 @@
+from mylib import MirroredStrategy  # not tensorflow
+
+MirroredStrategy()

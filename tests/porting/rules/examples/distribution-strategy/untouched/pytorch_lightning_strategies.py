@@ -1,0 +1,3 @@
+import pytorch_lightning as pl  # tf
+
+pl.strategies.DDPStrategy()

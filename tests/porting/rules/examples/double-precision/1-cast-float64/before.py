@@ -1,0 +1,3 @@
+import tensorflow as tf
+
+x = tf.cast(x, tf.float64)

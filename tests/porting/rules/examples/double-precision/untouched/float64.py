@@ -1,0 +1,3 @@
+import numpy as np  # tf
+
+x = np.float64(1)

@@ -1,0 +1,3 @@
+import torch
+
+x = x.to(torch.float64)  # not tf

@@ -1,0 +1,5 @@
+import tensorflow as tf
+
+
+def train(loader):
+    return loader.batch(32)

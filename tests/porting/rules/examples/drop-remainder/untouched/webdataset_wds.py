@@ -1,0 +1,5 @@
+import webdataset as wds  # tf
+
+
+def train():
+    return wds.WebDataset('a').batch(32)

@@ -1,0 +1,3 @@
+import tensorflow as tf
+
+x = tf.nn.dropout(x, 0.5)

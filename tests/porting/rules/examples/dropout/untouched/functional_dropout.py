@@ -1,0 +1,3 @@
+import torch.nn.functional as F  # tf
+
+x = F.dropout(x, 0.5)

@@ -1,0 +1,2 @@
+while_loop = print
+while_loop('tf')

@@ -1,0 +1,3 @@
+import tensorflow as tf
+
+x = tf.placeholder(tf.float32, shape=())

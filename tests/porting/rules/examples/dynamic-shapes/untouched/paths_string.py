@@ -1,0 +1,3 @@
+import tensorflow as tf
+
+paths = tf.placeholder(tf.string, [None])

@@ -1,0 +1,3 @@
+from mine import placeholder
+
+placeholder(1, [None])

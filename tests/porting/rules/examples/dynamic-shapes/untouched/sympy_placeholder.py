@@ -1,0 +1,3 @@
+import sympy
+
+sympy.placeholder([None])

@@ -1,0 +1,3 @@
+import mine
+
+use(mine.Estimator)

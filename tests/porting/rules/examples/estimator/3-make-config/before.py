@@ -1,0 +1,4 @@
+import tensorflow as tf
+
+def make(config=None):
+    return tf.estimator.Estimator(model_fn, config=config)

@@ -1,0 +1,5 @@
+import tensorflow as tf
+from npu_bridge.npu_init import npu_run_config_init
+
+rc = tf.estimator.RunConfig()
+estimator = tf.estimator.Estimator(model_fn, config=npu_run_config_init(run_config=rc))

@@ -1,0 +1,4 @@
+import tensorflow as tf
+
+rc = tf.estimator.RunConfig()
+estimator = tf.estimator.Estimator(model_fn, config=rc)

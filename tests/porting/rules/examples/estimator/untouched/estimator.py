@@ -1,0 +1,4 @@
+class Estimator(object):
+    pass
+
+Estimator()

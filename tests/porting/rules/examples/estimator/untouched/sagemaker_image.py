@@ -1,0 +1,3 @@
+import sagemaker
+
+sagemaker.estimator.Estimator(image, role)

@@ -1,0 +1,3 @@
+from sklearn.base import Estimator
+
+Estimator(config=1)

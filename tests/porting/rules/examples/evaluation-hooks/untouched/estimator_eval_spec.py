@@ -1,0 +1,3 @@
+import tensorflow as tf
+
+tf.estimator.EvalSpec(input_fn, hooks=[log])

@@ -1,0 +1,3 @@
+import numpy as np
+
+ok = np.isfinite(grad)  # not tf

@@ -1,0 +1,5 @@
+import tensorflow as tf
+
+
+def gelu(x):
+    return x * tf.sigmoid(1.702 * x)

@@ -1,0 +1,1 @@
+config.gpu_options.allow_growth = True  # tf

@@ -1,0 +1,3 @@
+import tensorflow as tf
+
+print(config.gpu_options.allow_growth)

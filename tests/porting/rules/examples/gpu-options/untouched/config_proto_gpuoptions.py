@@ -1,0 +1,3 @@
+import mine
+
+mine.ConfigProto(gpu_options=mine.GPUOptions())

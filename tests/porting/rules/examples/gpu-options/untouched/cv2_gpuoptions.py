@@ -1,0 +1,3 @@
+import cv2
+
+gpu_options = cv2.GPUOptions()

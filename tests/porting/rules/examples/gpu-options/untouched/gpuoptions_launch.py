@@ -1,0 +1,4 @@
+import tensorflow as tf
+
+gpu_options = tf.GPUOptions()
+launch(gpu_options)

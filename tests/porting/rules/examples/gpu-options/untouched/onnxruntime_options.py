@@ -1,0 +1,3 @@
+import onnxruntime
+
+options.gpu_options.memory_limit = 1

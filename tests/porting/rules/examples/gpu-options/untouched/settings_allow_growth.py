@@ -1,0 +1,3 @@
+import tensorflow as tf
+
+settings.allow_growth = True

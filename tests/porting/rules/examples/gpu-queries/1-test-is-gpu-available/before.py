@@ -1,0 +1,4 @@
+import tensorflow as tf
+
+if tf.test.is_gpu_available():
+    print(tf.test.gpu_device_name())

@@ -1,0 +1,4 @@
+import tensorflow as tf
+import pynvml
+
+pynvml.nvmlInit()

@@ -1,0 +1,1 @@
+import cupyx_notes as cupy_notes

@@ -1,0 +1,3 @@
+import mine
+
+mine.device_lib.list_local_devices()

@@ -1,0 +1,4 @@
+import torch
+import torch_npu
+
+scaler = torch.amp.GradScaler(device='npu')

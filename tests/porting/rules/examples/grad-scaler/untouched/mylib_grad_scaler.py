@@ -1,0 +1,3 @@
+from mylib import GradScaler
+
+scaler = GradScaler()

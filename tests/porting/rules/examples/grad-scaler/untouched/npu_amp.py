@@ -1,0 +1,3 @@
+import torch
+
+scaler = torch.npu.amp.GradScaler(1024.0)

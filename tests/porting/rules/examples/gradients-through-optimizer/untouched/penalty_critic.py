@@ -1,0 +1,3 @@
+import tensorflow as tf
+
+penalty = tf.gradients(critic(x), [x])[0]

@@ -1,0 +1,3 @@
+import torch
+
+torch.config.set_experimental_options({'remapping': True})

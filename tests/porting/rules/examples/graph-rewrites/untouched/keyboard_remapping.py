@@ -1,0 +1,3 @@
+import tensorflow as tf
+
+keyboard.remapping = 1

@@ -1,0 +1,3 @@
+import tensorflow as tf
+
+settings.auto_mixed_precision = True

@@ -1,0 +1,3 @@
+import torch.distributed as hvd
+
+hvd.broadcast(x, 0)

@@ -1,0 +1,4 @@
+import horovod.torch as hvd
+
+hvd.init()
+print(hvd.rank())

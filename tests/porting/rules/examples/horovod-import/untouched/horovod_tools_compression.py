@@ -1,0 +1,3 @@
+import horovod_tools as hvd
+
+hvd.Compression

@@ -1,0 +1,3 @@
+hvd = None
+if hvd:
+    print('tf')

@@ -1,0 +1,3 @@
+import horovod.torch as hvd
+
+opt = hvd.DistributedOptimizer(opt)

@@ -1,0 +1,3 @@
+from npu_bridge.npu_init import *
+
+opt = NPUDistributedOptimizer(opt)

@@ -1,0 +1,5 @@
+import os
+
+
+def main():
+    print(int(os.getenv("DEVICE_ID", "0")))

@@ -1,0 +1,3 @@
+import torch.distributed as dist  # hvd
+
+print(dist.get_rank())

@@ -1,0 +1,6 @@
+class Hvd(object):
+    pass
+
+hvd = Hvd()
+hvd.init()
+print(hvd.rank())

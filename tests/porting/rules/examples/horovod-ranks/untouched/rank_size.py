@@ -1,0 +1,4 @@
+import tensorflow as tf
+
+r = tf.rank(x)
+s = tf.size(x)

@@ -1,0 +1,4 @@
+import torch
+
+if x.is_cuda:
+    y = torch.zeros(3)

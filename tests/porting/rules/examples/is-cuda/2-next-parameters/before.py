@@ -1,0 +1,3 @@
+import torch
+
+on = next(self.parameters()).is_cuda

@@ -1,0 +1,4 @@
+import torch
+
+if args.is_cuda:
+    pass

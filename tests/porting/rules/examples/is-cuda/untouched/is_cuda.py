@@ -1,0 +1,4 @@
+import torch
+
+self.is_cuda = True
+print(self.is_cuda)

@@ -1,0 +1,4 @@
+import torch
+
+is_cuda = True
+print(is_cuda)

@@ -1,0 +1,3 @@
+import torch
+
+print(x.is_npu)

@@ -1,0 +1,2 @@
+for job in jobs:
+    runner.run(job.train_op)

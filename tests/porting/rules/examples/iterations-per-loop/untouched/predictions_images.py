@@ -1,0 +1,5 @@
+import tensorflow as tf
+
+with tf.Session() as sess:
+    for x in xs:
+        sess.run(predictions, {images: x})

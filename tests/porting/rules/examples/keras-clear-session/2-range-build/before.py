@@ -1,0 +1,5 @@
+from keras import backend as K
+
+for i in range(3):
+    K.clear_session()
+    build(i)

@@ -1,0 +1,3 @@
+import mine as K
+
+K.clear_session()

@@ -1,0 +1,3 @@
+from flask import session
+
+session.clear_session()

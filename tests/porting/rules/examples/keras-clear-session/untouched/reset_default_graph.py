@@ -1,0 +1,3 @@
+import tensorflow as tf
+
+tf.reset_default_graph()

@@ -1,0 +1,3 @@
+import re  # keras
+
+re.compile('a')

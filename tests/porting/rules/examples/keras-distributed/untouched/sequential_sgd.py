@@ -1,0 +1,4 @@
+import tensorflow as tf
+
+model = tf.keras.Sequential()
+model.compile('sgd', 'mse')

@@ -1,0 +1,3 @@
+import tensorflow as tf
+
+estimator = tf.keras.estimator.model_to_estimator(model)

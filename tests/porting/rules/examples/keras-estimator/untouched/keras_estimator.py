@@ -1,0 +1,3 @@
+import tensorflow as tf
+
+print(tf.keras.estimator.model_to_estimator)

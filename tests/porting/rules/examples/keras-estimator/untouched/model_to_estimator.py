@@ -1,0 +1,3 @@
+from mine import model_to_estimator
+
+model_to_estimator(model)

@@ -1,0 +1,3 @@
+import keras
+
+keras.utils.plot_model(model)

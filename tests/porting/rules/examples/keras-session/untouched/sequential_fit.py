@@ -1,0 +1,4 @@
+import torch
+
+model = Sequential()
+model.fit(x, y)

@@ -1,0 +1,4 @@
+from sklearn.svm import SVC
+
+model = SVC()
+model.fit(x, y)

@@ -1,0 +1,3 @@
+import tensorflow as tf
+
+scale = tf.train.experimental.FixedLossScale(128)

@@ -1,0 +1,3 @@
+from tensorflow.train.experimental import DynamicLossScale
+
+scale = DynamicLossScale(2 ** 10, multiplier=factor + 1)

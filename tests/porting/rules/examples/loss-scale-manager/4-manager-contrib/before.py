@@ -1,0 +1,4 @@
+import tensorflow as tf
+
+manager = tf.contrib.mixed_precision.FixedLossScaleManager(
+    128)

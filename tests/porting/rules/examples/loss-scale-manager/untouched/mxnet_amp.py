@@ -1,0 +1,3 @@
+from mxnet import amp  # not tensorflow
+
+scale = amp.DynamicLossScale()

@@ -1,0 +1,3 @@
+from tensorflow.contrib.mixed_precision import LossScaleOptimizer
+
+opt = LossScaleOptimizer(opt, manager)

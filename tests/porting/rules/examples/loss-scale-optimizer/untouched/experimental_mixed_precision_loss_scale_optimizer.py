@@ -1,0 +1,3 @@
+import tensorflow as tf
+
+opt = tf.train.experimental.MixedPrecisionLossScaleOptimizer(opt, FLAGS.scale)

@@ -1,0 +1,3 @@
+from mylib import LossScaleOptimizer  # not tensorflow
+
+LossScaleOptimizer(opt, 8)

@@ -1,0 +1,4 @@
+import tensorflow as tf
+
+OPTIMIZERS = {'adam': tf.train.AdamOptimizer}
+opt = OPTIMIZERS['adam'](lr)

@@ -1,0 +1,3 @@
+import torch
+
+TABLE = {'adam': torch.optim.Adam}  # not tf

@@ -1,0 +1,4 @@
+class AdamOptimizer(object):
+    pass
+
+AdamOptimizer().minimize(loss)  # of tf

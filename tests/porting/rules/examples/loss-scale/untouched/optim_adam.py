@@ -1,0 +1,4 @@
+import torch
+
+opt = torch.optim.Adam(params)
+opt.minimize(loss)

@@ -1,0 +1,3 @@
+from scipy.optimize import minimize
+
+minimize(f, x)

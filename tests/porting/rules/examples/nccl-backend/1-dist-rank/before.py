@@ -1,0 +1,3 @@
+import torch.distributed as dist
+
+dist.init_process_group('nccl', rank=rank)

@@ -1,0 +1,3 @@
+import numpy
+
+backend = 'nccl'

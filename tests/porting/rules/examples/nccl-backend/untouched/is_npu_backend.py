@@ -1,0 +1,6 @@
+import torch
+
+if is_npu:
+    backend = 'hccl'
+elif True:
+    backend = 'nccl'

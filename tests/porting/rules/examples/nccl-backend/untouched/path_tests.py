@@ -1,0 +1,4 @@
+import torch
+
+path = 'nccl/tests'
+name = 'nccl_time'

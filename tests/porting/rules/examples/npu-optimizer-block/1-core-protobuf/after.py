@@ -1,0 +1,9 @@
+import tensorflow as tf
+from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
+
+config = tf.ConfigProto()
+custom_op = config.graph_options.rewrite_options.custom_optimizers.add()
+custom_op.name = "NpuOptimizer"
+config.graph_options.rewrite_options.memory_optimization = RewriterConfig.OFF
+custom_op.parameter_map["use_off_line"].b = True
+config.graph_options.rewrite_options.remapping = RewriterConfig.OFF

@@ -1,0 +1,4 @@
+import tensorflow as tf
+
+op = config.graph_options.rewrite_options.custom_optimizers.add()
+op.name = 'Mine'

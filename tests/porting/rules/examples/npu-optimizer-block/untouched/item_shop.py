@@ -1,0 +1,4 @@
+import tensorflow as tf
+
+item = shop.add()
+item.name = 'NpuOptimizer'

@@ -1,0 +1,3 @@
+from npu_bridge.npu_init import NPURunConfig
+
+rc = NPURunConfig(model_dir=logs, precision_mode="force_fp16")

@@ -1,0 +1,4 @@
+import tensorflow as tf
+
+ds = tf.data.TextLineDataset('a').map(split)
+ds = ds.padded_batch(8, padded_shapes=[20], drop_remainder=True)

@@ -1,0 +1,3 @@
+import tensorflow as tf
+
+server = tf.train.Server(cluster, job_name=job)

@@ -1,0 +1,3 @@
+import dask.distributed as train  # tensorflow
+
+train.Server()

@@ -1,0 +1,3 @@
+from http.server import Server  # tf
+
+Server()

@@ -1,0 +1,3 @@
+import cProfile
+
+cProfile.Profile().enable()

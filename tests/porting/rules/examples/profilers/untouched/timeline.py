@@ -1,0 +1,3 @@
+from mine import timeline
+
+timeline.Timeline(1)

@@ -1,0 +1,3 @@
+import numba  # tf
+
+numba.py_func(f)

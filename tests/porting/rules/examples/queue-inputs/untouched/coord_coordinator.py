@@ -1,0 +1,3 @@
+import tensorflow as tf
+
+coord = tf.train.Coordinator()

@@ -1,0 +1,3 @@
+import queue  # tf
+
+q = queue.PriorityQueue()

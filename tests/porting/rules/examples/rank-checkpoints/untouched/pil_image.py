@@ -1,0 +1,3 @@
+from PIL import Image  # tf
+
+Image.open('a').save('b')

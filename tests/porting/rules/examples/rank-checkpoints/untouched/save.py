@@ -1,0 +1,3 @@
+import tensorflow as tf
+
+model.save('a.h5')

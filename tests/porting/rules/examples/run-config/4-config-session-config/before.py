@@ -1,0 +1,4 @@
+import tensorflow as tf
+
+def config():
+    return tf.estimator.RunConfig(session_config=session)

@@ -1,0 +1,3 @@
+import ray
+
+rc = ray.train.RunConfig(name='x')

@@ -1,0 +1,4 @@
+class RunConfig(object):
+    pass
+
+rc = RunConfig()

@@ -1,0 +1,3 @@
+from stable_baselines import RunConfig
+
+rc = RunConfig(model_dir='logs')

@@ -1,0 +1,4 @@
+import tensorflow as tf
+
+rc = tf.estimator.RunConfig(**words)
+tf.estimator.Estimator(model_fn, config=rc)

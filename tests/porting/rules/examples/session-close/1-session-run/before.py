@@ -1,0 +1,4 @@
+import tensorflow as tf
+
+sess = tf.Session()
+sess.run(op)

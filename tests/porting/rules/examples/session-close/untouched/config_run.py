@@ -1,0 +1,5 @@
+import tensorflow as tf
+
+sess = tf.Session(config=config)
+sess.run(op)
+sess.close()

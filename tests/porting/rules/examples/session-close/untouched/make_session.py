@@ -1,0 +1,5 @@
+import tensorflow as tf
+
+def make():
+    sess = tf.Session()
+    return sess

@@ -1,0 +1,4 @@
+import requests
+
+sess = requests.Session()
+sess.get(url)

@@ -1,0 +1,3 @@
+from tensorflow import Session as S
+
+sess = S('', graph, config)

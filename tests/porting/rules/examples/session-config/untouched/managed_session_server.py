@@ -1,0 +1,2 @@
+def managed_session(server):
+    return server.managed_session()

@@ -1,0 +1,3 @@
+import requests
+
+sess = requests.Session()

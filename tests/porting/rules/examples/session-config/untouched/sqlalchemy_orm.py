@@ -1,0 +1,4 @@
+from sqlalchemy.orm import Session
+
+with Session(engine) as session:
+    pass

@@ -1,0 +1,3 @@
+import tensorflow as tf
+
+writer = tf.summary.FileWriter(logs)

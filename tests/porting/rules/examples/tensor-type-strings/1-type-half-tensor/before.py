@@ -1,0 +1,4 @@
+import torch
+
+if x.type() == 'torch.cuda.HalfTensor':
+    x = x.type("torch.cuda.FloatTensor")

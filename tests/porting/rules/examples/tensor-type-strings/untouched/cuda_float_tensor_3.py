@@ -1,0 +1,3 @@
+import numpy
+
+name = 'torch.cuda.FloatTensor'

@@ -1,0 +1,3 @@
+'torch.cuda.FloatTensor'
+
+import torch

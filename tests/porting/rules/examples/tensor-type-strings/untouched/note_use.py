@@ -1,0 +1,3 @@
+import torch
+
+note = 'use torch.cuda.FloatTensor here'

@@ -1,0 +1,3 @@
+import torch
+
+torch.backends.cuda.enable_flash_sdp(True)

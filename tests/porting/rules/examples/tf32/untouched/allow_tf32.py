@@ -1,0 +1,3 @@
+allow_tf32 = True
+
+import torch

@@ -1,0 +1,3 @@
+import torch
+
+torch.backends.mkldnn.matmul.fp32_precision = 'bf16'

@@ -1,0 +1,4 @@
+import torch
+
+matmul = settings
+matmul.allow_tf32 = False

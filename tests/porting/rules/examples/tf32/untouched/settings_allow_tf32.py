@@ -1,0 +1,3 @@
+import torch
+
+settings.allow_tf32 = True

@@ -1,0 +1,4 @@
+import torch
+import torch_npu
+
+torch_npu.npu.matmul.allow_hf32 = True

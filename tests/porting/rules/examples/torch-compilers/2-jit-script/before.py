@@ -1,0 +1,5 @@
+import torch
+
+@torch.jit.script
+def f(x):
+    return x

@@ -1,0 +1,3 @@
+import torch
+
+torch._C._jit_set_nvfuser_enabled(True)

@@ -1,0 +1,5 @@
+import numba
+
+@numba.jit
+def f(x):
+    return x

@@ -1,0 +1,3 @@
+import torch
+
+z = torch.zeros(3, dtype=torch.complex64)

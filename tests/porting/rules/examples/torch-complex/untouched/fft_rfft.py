@@ -1,0 +1,3 @@
+import numpy as np
+
+np.fft.rfft(x)

@@ -1,0 +1,3 @@
+import scipy.fft
+
+scipy.fft.rfft(x)

@@ -1,0 +1,3 @@
+import torch
+
+fft.rfft(x)

@@ -1,0 +1,4 @@
+from torch.nn.parallel import DataParallel as DP
+import torch_npu
+
+model = DP(model).npu()

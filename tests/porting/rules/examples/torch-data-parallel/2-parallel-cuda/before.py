@@ -1,0 +1,3 @@
+from torch.nn.parallel import DataParallel as DP
+
+model = DP(model).cuda()

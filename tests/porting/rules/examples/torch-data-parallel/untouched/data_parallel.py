@@ -1,0 +1,4 @@
+class DataParallel:
+    pass
+
+DataParallel()

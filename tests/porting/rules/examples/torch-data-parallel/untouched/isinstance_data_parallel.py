@@ -1,0 +1,3 @@
+import torch
+
+isinstance(model, torch.nn.DataParallel)

@@ -1,0 +1,3 @@
+from mylib import DataParallel
+
+model = DataParallel(model)

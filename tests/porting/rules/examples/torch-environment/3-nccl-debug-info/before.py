@@ -1,0 +1,4 @@
+import os
+import torch
+
+os.environ['NCCL_DEBUG'] = 'INFO'

@@ -1,0 +1,4 @@
+import subprocess
+import torch
+
+subprocess.run('CUDA_VISIBLE_DEVICES=0 python train.py', shell=True)

@@ -1,0 +1,3 @@
+import torch
+
+print('CUDA_VISIBLE_DEVICES')

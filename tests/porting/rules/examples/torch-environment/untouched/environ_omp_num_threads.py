@@ -1,0 +1,4 @@
+import os
+import torch
+
+os.environ['OMP_NUM_THREADS'] = '1'

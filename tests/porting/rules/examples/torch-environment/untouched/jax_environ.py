@@ -1,0 +1,4 @@
+import os
+import jax
+
+os.environ['CUDA_VISIBLE_DEVICES'] = '0'

@@ -1,0 +1,4 @@
+import os
+import torch
+
+os.environ['MASTER_ADDR'] = 'localhost'

@@ -1,0 +1,3 @@
+import torch
+
+text = 'set CUDA_VISIBLE_DEVICES first'

@@ -1,0 +1,3 @@
+import torch
+
+CUDA_VISIBLE_DEVICES = 1

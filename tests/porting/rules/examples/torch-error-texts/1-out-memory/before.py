@@ -1,0 +1,4 @@
+import torch
+
+if 'CUDA out of memory' in str(error):
+    retry()

@@ -1,0 +1,3 @@
+import torch
+
+print('CUDA out of memory')

@@ -1,0 +1,4 @@
+import numpy
+
+if 'CUDA error' in text:
+    pass

@@ -1,0 +1,3 @@
+import torch
+
+double(3)

@@ -1,0 +1,3 @@
+import torch
+
+x.double(3)

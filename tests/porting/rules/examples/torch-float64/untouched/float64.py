@@ -1,0 +1,3 @@
+import numpy as np
+
+x = np.float64(3)

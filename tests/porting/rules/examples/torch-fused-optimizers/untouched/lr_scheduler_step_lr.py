@@ -1,0 +1,3 @@
+import torch
+
+opt = torch.optim.lr_scheduler.StepLR(opt, 1)

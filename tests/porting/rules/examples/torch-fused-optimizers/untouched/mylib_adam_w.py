@@ -1,0 +1,3 @@
+from mylib import AdamW
+
+opt = AdamW(parameters, fused=True)

@@ -1,0 +1,3 @@
+import torch
+
+opt = torch.optim.AdamW(parameters)

@@ -1,0 +1,1 @@
+settings = dict(fused=True)

@@ -1,0 +1,1 @@
+from torch.utils.cpp_extension import CUDAExtension, BuildExtension

@@ -1,0 +1,2 @@
+import torch
+from numba import cuda

@@ -1,0 +1,1 @@
+import cupy_of_mine

@@ -1,0 +1,1 @@
+from .triton import kernel

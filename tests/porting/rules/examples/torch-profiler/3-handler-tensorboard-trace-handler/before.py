@@ -1,0 +1,3 @@
+import torch.profiler as tp
+
+handler = tp.tensorboard_trace_handler('log')

@@ -1,0 +1,5 @@
+from torch_npu.profiler import profile
+
+with profile() as prof:
+    pass
+print(prof.key_averages().table())

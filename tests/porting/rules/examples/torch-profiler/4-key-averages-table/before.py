@@ -1,0 +1,5 @@
+from torch.profiler import profile
+
+with profile() as prof:
+    pass
+print(prof.key_averages().table())

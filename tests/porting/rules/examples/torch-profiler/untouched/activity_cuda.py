@@ -1,0 +1,6 @@
+import torch
+
+class Activity:
+    CUDA = 1
+
+print(Activity.CUDA)

@@ -1,0 +1,3 @@
+import cProfile
+
+profile = cProfile.Profile()

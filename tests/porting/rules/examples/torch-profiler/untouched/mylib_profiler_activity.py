@@ -1,0 +1,3 @@
+from mylib.profiler import profile, ProfilerActivity
+
+print(ProfilerActivity.CUDA)

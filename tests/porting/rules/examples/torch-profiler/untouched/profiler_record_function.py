@@ -1,0 +1,1 @@
+from torch.profiler import record_function

@@ -1,0 +1,3 @@
+import pandas
+
+frame.to_sparse()

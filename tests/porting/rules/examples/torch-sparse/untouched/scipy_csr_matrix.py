@@ -1,0 +1,3 @@
+import scipy.sparse
+
+scipy.sparse.csr_matrix(x)

@@ -1,0 +1,3 @@
+import torch
+
+rnn = torch.nn.RNN(8, 8)

@@ -1,0 +1,3 @@
+from mylib import nn
+
+rnn = nn.RNN(8, 8)

@@ -1,0 +1,6 @@
+import torch
+
+class RNN:
+    pass
+
+RNN()

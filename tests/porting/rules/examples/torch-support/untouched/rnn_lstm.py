@@ -1,0 +1,3 @@
+import torch
+
+rnn = torch.nn.LSTM(8, 8)

@@ -1,0 +1,3 @@
+import tensorflow as tf
+
+resolver = tf.contrib.cluster_resolver.TPUClusterResolver(name)

@@ -1,0 +1,3 @@
+from mine import shard
+
+shard(files, 8)

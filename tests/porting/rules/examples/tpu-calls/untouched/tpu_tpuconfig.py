@@ -1,0 +1,3 @@
+import tensorflow as tf
+
+tf.contrib.tpu.TPUConfig(num_shards=8)

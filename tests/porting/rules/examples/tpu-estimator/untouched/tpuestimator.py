@@ -1,0 +1,4 @@
+class TPUEstimator(object):
+    pass
+
+TPUEstimator()

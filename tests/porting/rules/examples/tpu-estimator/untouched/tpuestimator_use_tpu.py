@@ -1,0 +1,3 @@
+from mine import TPUEstimator
+
+TPUEstimator(use_tpu=True)

@@ -1,0 +1,3 @@
+from mine.tpu import RunConfig
+
+RunConfig(master='')

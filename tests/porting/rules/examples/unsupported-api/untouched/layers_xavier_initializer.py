@@ -1,0 +1,3 @@
+import tensorflow.contrib.layers as layers
+
+x = layers.xavier_initializer()

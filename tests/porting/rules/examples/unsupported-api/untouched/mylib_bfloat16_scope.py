@@ -1,0 +1,3 @@
+from mylib import bfloat16_scope  # not tensorflow
+
+bfloat16_scope()

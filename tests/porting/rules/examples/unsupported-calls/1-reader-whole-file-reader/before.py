@@ -1,0 +1,4 @@
+import tensorflow as tf
+
+reader = tf.WholeFileReader()
+key, value = reader.read(queue)

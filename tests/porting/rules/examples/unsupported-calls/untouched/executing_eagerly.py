@@ -1,0 +1,4 @@
+import tensorflow as tf
+
+if tf.executing_eagerly():
+    pass

@@ -1,0 +1,3 @@
+from mine import WholeFileReader
+
+WholeFileReader()

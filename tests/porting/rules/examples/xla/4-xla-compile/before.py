@@ -1,0 +1,3 @@
+import tensorflow as tf
+
+y = tf.xla.experimental.compile(f, [x])

@@ -1,0 +1,5 @@
+import tensorflow as tf
+
+@tf.function(experimental_compile=True)
+def f(x):
+    return x

@@ -1,0 +1,3 @@
+import tensorflow as tf
+
+config.graph_options.optimizer_options.global_jit_level = tf.OptimizerOptions.OFF

@@ -1,0 +1,4 @@
+import jax
+
+jax.jit(f)
+config.set_jit(True)

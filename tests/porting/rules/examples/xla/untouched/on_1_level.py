@@ -1,0 +1,4 @@
+class OptimizerOptions(object):
+    ON_1 = 1
+
+level = OptimizerOptions.ON_1

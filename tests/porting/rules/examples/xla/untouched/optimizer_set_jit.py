@@ -1,0 +1,3 @@
+import tensorflow as tf
+
+tf.config.optimizer.set_jit(False)

@@ -1,0 +1,1 @@
+switch.global_jit_level = 1

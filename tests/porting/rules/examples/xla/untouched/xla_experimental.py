@@ -1,0 +1,4 @@
+import tensorflow as tf
+
+with tf.xla.experimental.jit_scope(compile_ops=False):
+    pass

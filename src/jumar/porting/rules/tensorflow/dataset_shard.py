@@ -7,8 +7,8 @@ from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change, Leave, Replacement
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
+from jumar.porting.rules.tensorflow.conditions import is_mapped
 from jumar.porting.rules.tensorflow.input_purpose import purpose_of
-from jumar.porting.rules.tensorflow.py_func import mapped
 from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, rank_id, rank_size
 
 _REASON = Text(
@@ -59,7 +59,7 @@ _RANDOM = ("tensorflow.data.Dataset.list_files", "tensorflow.data.Dataset.from_g
 )
 def dataset_shard(call: ast.Call, view: View) -> Iterator[Change]:
     """Shard what a training reads; say where that cannot be told."""
-    if not view.options.distributed or mapped(call, view):
+    if not view.options.distributed or is_mapped(call, view):
         return
     if _shards(view):
         yield Leave(node=call, reason=_THERE)

@@ -1,27 +1,11 @@
-"""Very large negative constants of masks, which float16 cannot hold, are said."""
+"""Very large negative constants, as masks have them, which float16 cannot hold."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import literal
-from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 
 _LARGEST = 65504.0
-_REASON = Text(
-    en="{code} is minus infinity in float16: in mixed precision a softmax over a row that is all "
-    "masked, or a product with 0, gives NaN",
-    zh="{code} 在 float16 中为负无穷：混合精度下整行被 mask 的 softmax，或与 0 相乘，会得到 NaN",
-)
-_TODO = Text(
-    en="use -65504.0 or less in magnitude (BERT: -10000.0, an NMT of the zoo: -65500.0), or keep "
-    "this layer in float32 by a mixlist or keep_dtype_scope",
-    zh="改用 -65504.0 或绝对值更小的数（BERT 用 -10000.0，ModelZoo 的 NMT 用 -65500.0），"
-    "或用混合精度名单、"
-    "keep_dtype_scope 使该层保持 float32",
-)
 _NAMES = {
     "numpy.inf": "inf",
     "numpy.Inf": "inf",
@@ -33,30 +17,19 @@ _FULL = ("force_fp32", "must_keep_origin_dtype")
 _LIBRARIES = ("tensorflow.",)
 
 
-@rule(
-    "mask-constants",
-    title=Text(en="Mask constants beyond float16", zh="超出 float16 范围的 mask 常量"),
-    source="NMT_ID0512 of ModelZoo-TensorFlow",
-    nodes=(ast.UnaryOp, ast.Call, ast.Attribute),
-)
-def mask_constants(node: ast.UnaryOp | ast.Call | ast.Attribute, view: View) -> Iterator[Change]:
-    """A finding where such a constant meets a tensor."""
-    if (
-        not _may_be_large(node)
-        or not _is_large(node, view)
-        or not view.module.imports("tensorflow")
-    ):
-        return
-    if not _meets_tensor(node, view):
-        return
-    code = view.module.source(node)
-    yield view.notice(
-        node,
-        reason=_REASON.filled(code=code),
-        todo=_TODO,
-        severity="accuracy" if view.options.precision not in _FULL else "look",
-        confidence="likely",
+def is_mask_beyond_float16(node: ast.UnaryOp | ast.Call | ast.Attribute, view: View) -> bool:
+    """Whether a node is a number that float16 cannot hold, and meets a tensor."""
+    return (
+        _may_be_large(node)
+        and _is_large(node, view)
+        and view.module.imports("tensorflow")
+        and _meets_tensor(node, view)
     )
+
+
+def keeps_float32(_: ast.AST, view: View) -> bool:
+    """Whether the port leaves numbers in float32."""
+    return view.options.precision in _FULL
 
 
 def _may_be_large(node: ast.expr) -> bool:

@@ -1,0 +1,124 @@
+"""Rules that only report: what they look for and what they say, as data, with one checker."""
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from jumar.porting.edits import Confidence, Severity, Text
+from jumar.porting.rewriting.changes import Change, Leave, Notice
+from jumar.porting.rewriting.registry import Check, Language, rule
+from jumar.porting.rewriting.view import View
+
+Condition = Callable[[Any, View], bool]
+"""Whether something holds for a node: a call, a name, an import or a constant."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One thing that a rule reports.
+
+    The texts may name what was found: `{name}` is the entry of `calls`, `references` or `imports`
+    that fits (`tensorflow.` as `tf.`), `{code}` the source, `{target}` what it is assigned to.
+
+    Args:
+        calls: Qualified names, whose calls are meant; `tensorflow.train.*` for all names below.
+        references: Qualified names, wherever they are named.
+        imports: Packages, imported themselves or a part of them; `apex.*` for a part alone.
+        nodes: Types of syntax nodes, whatever they name.
+        when: All of these have to hold.
+        reason: What is wrong.
+        todo: What to do; None for what stays as it is on purpose, which is only counted.
+        severity: What happens otherwise.
+        look_if: Where this holds it may do no harm: the severity is `look`.
+        confidence: How sure that is.
+    """
+
+    calls: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
+    imports: tuple[str, ...] = ()
+    nodes: tuple[type[ast.AST], ...] = ()
+    when: tuple[Condition, ...] = ()
+    reason: Text
+    todo: Text | None = None
+    severity: Severity = "look"
+    look_if: Condition | None = None
+    confidence: Confidence = "certain"
+
+
+def report(
+    id: str, *, title: Text, source: str, cases: tuple[Case, ...], language: Language = "tensorflow"
+) -> None:
+    """Register a rule that reports; the fields are those of `Rule`, what it sees its cases'."""
+    imported = (ast.Import, ast.ImportFrom) if any(case.imports for case in cases) else ()
+    rule(
+        id,
+        title=title,
+        source=source,
+        language=language,
+        calls=tuple(dict.fromkeys(name for case in cases for name in case.calls)),
+        references=tuple(dict.fromkeys(name for case in cases for name in case.references)),
+        nodes=tuple(dict.fromkeys((*imported, *(node for case in cases for node in case.nodes)))),
+    )(checker(cases))
+
+
+def checker(cases: tuple[Case, ...]) -> Check:
+    """What reports, for each thing that a node names, the first of some cases that fits."""
+
+    def check(node: ast.AST, view: View) -> Iterator[Change]:
+        for name in _names(node, view):
+            for case in cases:
+                entry = _entry(case, node, name)
+                if entry is not None and all(holds(node, view) for holds in case.when):
+                    yield _change(case, node, entry, view)
+                    break
+
+    return check
+
+
+def _names(node: ast.AST, view: View) -> list[str]:
+    """What a node names: several for an import, "" for what names nothing."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        return [] if node.level else [f"{node.module}.{alias.name}" for alias in node.names]
+    if isinstance(node, ast.Call):
+        return [view.kinds.called(node) or ""]
+    return [view.module.name_of(node) or "" if isinstance(node, ast.expr) else ""]
+
+
+def _entry(case: Case, node: ast.AST, name: str) -> str | None:
+    """The entry of a case that fits a node; "" where its type alone decides, None for none."""
+    if isinstance(node, case.nodes):
+        return ""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        parts = f"{name}."
+        return next(
+            (one for one in case.imports if parts.startswith(f"{one}.") or _is_below(name, one)),
+            None,
+        )
+    if not isinstance(node, ast.Call):
+        return name if name in case.references else None
+    return next((one for one in case.calls if name == one or _is_below(name, one)), None)
+
+
+def _is_below(name: str, entry: str) -> bool:
+    return entry.endswith("*") and name.startswith(entry[:-1])
+
+
+def _change(case: Case, node: ast.AST, entry: str, view: View) -> Change:
+    if case.todo is None:
+        return Leave(node=node, reason=case.reason)
+    around = view.module.parent(node)
+    values = {
+        "name": entry.replace("tensorflow.", "tf.", 1),
+        "code": view.module.source(node),
+        "target": view.module.source(around.targets[0]) if isinstance(around, ast.Assign) else "",
+    }
+    return Notice(
+        node=node,
+        reason=case.reason.filled(**values),
+        todo=case.todo.filled(**values),
+        severity="look" if case.look_if and case.look_if(node, view) else case.severity,
+        confidence=case.confidence,
+    )

@@ -1,0 +1,213 @@
+"""What rules ask of a node before they report it."""
+
+import ast
+
+from jumar.porting.rewriting.editing import argument, literal
+from jumar.porting.rewriting.view import View
+from jumar.porting.rules.tensorflow.concerned import is_concerned
+from jumar.porting.rules.tensorflow.cross_shard_optimizer import asks_for_tpu
+from jumar.porting.rules.tensorflow.host_sessions import host_only
+
+_MAPS = ("map", "flat_map", "interleave", "apply", "filter", "map_with_legacy_function")
+_TRAINING = ("minimize", "apply_gradients", "compute_gradients")
+_RANK_WORDS = ("rank", "chief", "master", "hvd", "is_main")
+_CLASS_TESTS = ("builtins.isinstance", "builtins.issubclass", "builtins.print")
+
+
+def has_devices(_: ast.AST, view: View) -> bool:
+    """Whether the port is for several devices."""
+    return view.options.distributed
+
+
+def has_loss_scale(_: ast.AST, view: View) -> bool:
+    """Whether the port adds a loss scale."""
+    return view.options.loss_scale is not None
+
+
+def has_profiling(_: ast.AST, view: View) -> bool:
+    """Whether the port switches the NPU's own profiler on."""
+    return view.options.profiling
+
+
+def is_in_concerned_script(_: ast.AST, view: View) -> bool:
+    """Whether the script has to do with TensorFlow at all."""
+    return is_concerned(view)
+
+
+def is_called_directly(call: ast.Call, view: View) -> bool:
+    """Whether a call names the library's class itself, not a class of the tree below it."""
+    return view.kinds.called(call) == view.module.name_of(call.func)
+
+
+def is_mapped(node: ast.AST, view: View) -> bool:
+    """Whether a node stands in a function that a data set of the module maps.
+
+    That is a lambda within the call, or a function that is named in one.
+    """
+    functions: list[ast.FunctionDef | ast.AsyncFunctionDef] = []
+    child: ast.AST = node
+    for around in view.module.scopes.ancestors(node):
+        # What the method is called on is no argument of it.
+        if isinstance(around, ast.Call) and child is not around.func and _maps(around, view):
+            return True
+        child = around
+        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
+            functions.append(around)
+    names = {function.name for function in functions}
+    if not names:
+        return False
+    for call in view.module.scopes.nodes:
+        if isinstance(call, ast.Call) and _maps(call, view):
+            inside = [*call.args, *(word.value for word in call.keywords)]
+            for value in inside:
+                for part in ast.walk(value):
+                    if isinstance(part, ast.Name) and part.id in names:
+                        return True
+                    if isinstance(part, ast.Attribute) and part.attr in names:
+                        return True
+    return False
+
+
+def is_in_graph(node: ast.AST, view: View) -> bool:
+    """Whether a node is not part of a data set's functions."""
+    return not is_mapped(node, view)
+
+
+def makes_estimator(call: ast.Call, view: View) -> bool:
+    """Whether a call of tf.contrib.learn makes an estimator, or trains one."""
+    names = ("Estimator", "Classifier", "Regressor", "Experiment", "learn_runner.run")
+    return (view.kinds.called(call) or "").endswith(names)
+
+
+def is_cudnn_only(call: ast.Call, view: View) -> bool:
+    """Whether a layer of cuDNN is not one of those that compute the same on any device."""
+    name = (view.kinds.called(call) or "").rpartition(".")[2]
+    return not name.startswith("CudnnCompatible")
+
+
+def is_class(call: ast.Call, view: View) -> bool:
+    """Whether what is called has the name of a class."""
+    return (view.kinds.called(call) or "").rpartition(".")[2][:1].isupper()
+
+
+def is_full_trace(call: ast.Call, view: View) -> bool:
+    """Whether options of a run ask for a full trace."""
+    return "FULL_TRACE" in view.module.source(call)
+
+
+def is_time_major(call: ast.Call, _: View) -> bool:
+    """Whether a recurrent network takes time first."""
+    return literal(argument(call, "time_major")) is True
+
+
+def is_not_for_cpus(call: ast.Call, _: View) -> bool:
+    """Whether a question for devices is not one for CPUs."""
+    return not call.args or literal(call.args[0]) != "CPU"
+
+
+def runs_nvidia_smi(node: ast.Constant, view: View) -> bool:
+    """Whether a text is the command nvidia-smi, in a call that may run it."""
+    if not isinstance(node.value, str) or not node.value.lstrip().startswith("nvidia-smi"):
+        return False
+    return any(isinstance(around, ast.Call) for around in view.module.scopes.ancestors(node))
+
+
+def is_only_for_tpus(call: ast.Call, view: View) -> bool:
+    """Whether a script comes to a call only where it is asked to use a TPU."""
+    return any(asks_for_tpu(around) for around in view.module.scopes.ancestors(call))
+
+
+def is_for_one_rank(call: ast.Call, view: View) -> bool:
+    """Whether a test of the rank stands around a call."""
+    return any(
+        isinstance(around, ast.If)
+        and any(word in view.module.source(around.test).lower() for word in _RANK_WORDS)
+        for around in view.module.scopes.ancestors(call)
+    )
+
+
+def is_handed_on(node: ast.Name | ast.Attribute, view: View) -> bool:
+    """Whether a class is an argument, a return value or one of several."""
+    parent = view.module.parent(node)
+    if isinstance(parent, ast.keyword):
+        parent = view.module.parent(parent)
+    if isinstance(parent, ast.Call) and parent.func is not node:
+        return view.module.name_of(parent.func) not in _CLASS_TESTS
+    return isinstance(parent, ast.Return | ast.IfExp | ast.Dict | ast.List)
+
+
+def trains_in_branch(call: ast.Call, view: View) -> bool:
+    """Whether one of a conditional's branches, a lambda or a function of the module, trains."""
+    nodes: list[ast.AST] = [*call.args, *(word.value for word in call.keywords)]
+    for branch in list(nodes):
+        if isinstance(branch, ast.Name):
+            _, bindings = view.module.scopes.lookup(branch)
+            nodes += [binding.node for binding in bindings if binding.kind == "function"]
+    return any(
+        isinstance(inner, ast.Call)
+        and isinstance(inner.func, ast.Attribute)
+        and inner.func.attr in _TRAINING
+        for node in nodes
+        for inner in ast.walk(node)
+    )
+
+
+def is_padded_batch(call: ast.Call, view: View) -> bool:
+    """Whether a call pads the batches of a data set."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr != "padded_batch":
+        return False
+    kind = view.kinds.of(call.func.value)
+    return kind == "Dataset" or (kind is None and view.module.imports("tensorflow"))
+
+
+def pads_to_contents(call: ast.Call, _: View) -> bool:
+    """Whether the shapes of padded batches depend on what is in them."""
+    shapes = argument(call, "padded_shapes", 1)
+    return shapes is None or any(
+        (isinstance(node, ast.Constant) and node.value is None)
+        or (isinstance(node, ast.Attribute) and node.attr == "output_shapes")
+        for node in ast.walk(shapes)
+    )
+
+
+def pads_to_named_shapes(call: ast.Call, _: View) -> bool:
+    """Whether the shapes of padded batches are a name, so that they cannot be read here."""
+    return isinstance(argument(call, "padded_shapes", 1), ast.Name | ast.Attribute)
+
+
+def stays_open(call: ast.Call, view: View) -> bool:
+    """Whether one name holds a session, which is neither closed nor handed on."""
+    statement = view.module.parent(call)
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return False
+    target = statement.targets[0]
+    if not isinstance(target, ast.Name) or host_only(call, view):
+        return False
+    scope, _ = view.module.scopes.lookup(target)
+    return scope is not None and not any(
+        _closes(reference, view) for reference in scope.references.get(target.id, [])
+    )
+
+
+def _closes(reference: ast.Name, view: View) -> bool:
+    """Whether a use of a session closes it, hands it on, or keeps it for later."""
+    parent = view.module.parent(reference)
+    if isinstance(parent, ast.Attribute):
+        return parent.attr in ("close", "__exit__", "__enter__")
+    return isinstance(
+        parent, ast.withitem | ast.Return | ast.Yield | ast.Assign | ast.Tuple | ast.List | ast.Dict
+    )
+
+
+def _maps(call: ast.Call, view: View) -> bool:
+    """Whether a call hands functions to a data set, or may do so."""
+    name = view.module.name_of(call.func) or ""
+    if name.startswith(("tensorflow.data.experimental.", "tensorflow.contrib.data.")):
+        return True
+    return (
+        isinstance(call.func, ast.Attribute)
+        and call.func.attr in _MAPS
+        # The argument of a function is of no known kind.
+        and view.kinds.of(call.func.value) in ("Dataset", None)
+        and not name.startswith("tensorflow.")
+    ) or name == "tensorflow.data.Dataset.from_generator"

@@ -1,0 +1,376 @@
+"""What is reported of devices and of what runs on them: sessions, estimators, ranks."""
+
+import ast
+
+from jumar.porting.edits import Text
+from jumar.porting.rewriting.reporting import Case, report
+from jumar.porting.rules.tensorflow.conditions import (
+    has_devices,
+    is_for_one_rank,
+    is_handed_on,
+    is_in_concerned_script,
+    is_not_for_cpus,
+    is_only_for_tpus,
+    makes_estimator,
+    runs_nvidia_smi,
+    stays_open,
+)
+from jumar.porting.rules.tensorflow.estimator_plan import CANNED, ESTIMATOR, TPU_ESTIMATOR
+from jumar.porting.rules.tensorflow.initial_broadcast import saves
+
+_TPU_CALLS = (
+    "tensorflow.contrib.cluster_resolver.TPUClusterResolver",
+    "tensorflow.distribute.cluster_resolver.TPUClusterResolver",
+    "tensorflow.distribute.experimental.TPUStrategy",
+    "tensorflow.contrib.distribute.TPUStrategy",
+    *(
+        f"tensorflow.{room}.{name}"
+        for room in ("contrib.tpu", "tpu")
+        for name in (
+            "batch_parallel",
+            "cross_replica_sum",
+            "initialize_system",
+            "keras_to_tpu_model",
+            "replicate",
+            "rewrite",
+            "shard",
+            "shutdown_system",
+        )
+    ),
+)
+
+
+report(
+    "contrib-learn",
+    title=Text(en="Estimators of tf.contrib.learn are pointed out", zh="指出 tf.contrib.learn"),
+    source="tf.contrib.learn of TensorFlow 1.15, which is deprecated; npu_init.py",
+    cases=(
+        Case(
+            calls=("tensorflow.contrib.learn.*",),
+            when=(makes_estimator,),
+            reason=Text(
+                en="tf.contrib.learn makes its sessions itself: they get NpuOptimizer only from "
+                "releases of the adapter whose npu_bridge changes every session, and no option "
+                "of the port",
+                zh="tf.contrib.learn 自行创建会话：仅在 npu_bridge 会修改所有会话的版本中才带有 "
+                "NpuOptimizer，且不含移植选项",
+            ),
+            todo=Text(
+                en="move it to tf.estimator and port it again; import npu_bridge.npu_init before "
+                "it runs",
+                zh="改用 tf.estimator 后重新移植；运行前需导入 npu_bridge.npu_init",
+            ),
+            severity="blocking",
+        ),
+    ),
+)
+
+
+report(
+    "estimator-references",
+    title=Text(
+        en="Estimator classes that are handed on are pointed out",
+        zh="指出被传递的 Estimator 类",
+    ),
+    source="npu_init.py of Ascend/tensorflow",
+    cases=(
+        Case(
+            references=(ESTIMATOR, TPU_ESTIMATOR, *CANNED),
+            when=(is_handed_on,),
+            reason=Text(
+                en="an estimator's class is handed on here, so where it gets its configuration "
+                "cannot be read",
+                zh="此处传递的是 Estimator 类，无法判断其运行配置在何处传入",
+            ),
+            todo=Text(
+                en="see that whatever calls it passes config=npu_run_config_init(run_config=...)",
+                zh="请确认调用处传入 config=npu_run_config_init(run_config=...)",
+            ),
+            confidence="likely",
+        ),
+    ),
+)
+
+
+report(
+    "estimator-spec",
+    title=Text(en="EstimatorSpec stays as it is", zh="EstimatorSpec 保持不变"),
+    source="npu_estimator.py of Ascend/tensorflow",
+    cases=(
+        Case(
+            calls=("tensorflow.estimator.EstimatorSpec",),
+            reason=Text(
+                en="NPUEstimator accepts it; NPUEstimatorSpec is only for host_call, summaries "
+                "computed on the device",
+                zh="NPUEstimator 可直接接受；仅在需要 host_call（在设备上计算 summary）时才用 "
+                "NPUEstimatorSpec",
+            ),
+        ),
+        Case(
+            calls=("tensorflow.contrib.tpu.TPUEstimatorSpec",),
+            reason=Text(
+                en="with use_tpu=False TPUEstimator turns it into an EstimatorSpec by itself",
+                zh="use_tpu=False 时 TPUEstimator 会自行将其转换为 EstimatorSpec",
+            ),
+        ),
+    ),
+)
+
+
+report(
+    "evaluation-hooks",
+    title=Text(en="Hooks of an evaluation stay", zh="评估 hook 保持不变"),
+    source="npu_hook.py of Ascend/tensorflow",
+    cases=(
+        Case(
+            calls=("tensorflow.estimator.EvalSpec",),
+            when=(has_devices,),
+            reason=Text(
+                en="evaluation restores a checkpoint: a broadcast there would wait for devices "
+                "that do not evaluate",
+                zh="评估从 checkpoint 恢复变量：此处广播会等待未参与评估的设备",
+            ),
+        ),
+    ),
+)
+
+
+report(
+    "gpu-queries",
+    title=Text(en="Questions about GPUs are pointed out", zh="指出对 GPU 的查询"),
+    source="TensorFlow 1.15 migration guide of CANN",
+    cases=(
+        Case(
+            calls=(
+                "tensorflow.test.is_gpu_available",
+                "tensorflow.test.gpu_device_name",
+                "tensorflow.test.is_built_with_cuda",
+                "tensorflow.python.client.device_lib.list_local_devices",
+                "tensorflow.config.experimental.list_physical_devices",
+                "tensorflow.config.experimental.list_logical_devices",
+                "tensorflow.config.list_physical_devices",
+                "tensorflow.contrib.eager.num_gpus",
+                "tensorflow.contrib.memory_stats.MaxBytesInUse",
+                "tensorflow.contrib.memory_stats.BytesInUse",
+                "keras.backend.tensorflow_backend._get_available_gpus",
+                "keras.backend._get_available_gpus",
+                "tensorflow.keras.backend._get_available_gpus",
+            ),
+            when=(is_not_for_cpus,),
+            reason=Text(
+                en="the answer is that there is no GPU, also where an NPU is",
+                zh="即使有 NPU，该查询也只会得到没有 GPU 的结果",
+            ),
+            todo=Text(
+                en="see what the script does without GPUs; the number of NPUs is RANK_SIZE in the "
+                "environment",
+                zh="请确认脚本在没有 GPU 时的行为；NPU 数量由环境变量 RANK_SIZE 给出",
+            ),
+        ),
+        Case(
+            imports=(
+                "pynvml",
+                "py3nvml",
+                "nvidia_smi",
+                "GPUtil",
+                "gpustat",
+                "cupy",
+                "pycuda",
+                "numba.cuda",
+            ),
+            when=(is_in_concerned_script,),
+            reason=Text(
+                en="{name} is a library for NVIDIA's GPUs",
+                zh="{name} 是 NVIDIA GPU 专用的库",
+            ),
+            todo=Text(
+                en="remove what uses it; npu-smi shows the load and memory of NPUs, numpy "
+                "computes on the host",
+                zh="删除相关用法；NPU 的负载与内存用 npu-smi 查看，主机侧计算用 numpy",
+            ),
+            severity="blocking",
+        ),
+        Case(
+            nodes=(ast.Constant,),
+            when=(runs_nvidia_smi, is_in_concerned_script),
+            reason=Text(en="nvidia-smi is not there beside NPUs", zh="NPU 服务器上没有 nvidia-smi"),
+            todo=Text(
+                en="npu-smi info tells of the NPUs; see what the script does with the answer",
+                zh="用 npu-smi info 查看 NPU；请确认脚本如何使用其输出",
+            ),
+            confidence="likely",
+        ),
+    ),
+)
+
+
+report(
+    "keras-multi-gpu",
+    title=Text(en="Models on several GPUs are pointed out", zh="指出多 GPU 模型"),
+    source="multi_gpu_utils.py of TensorFlow 1.15",
+    cases=(
+        Case(
+            calls=(
+                "tensorflow.keras.utils.multi_gpu_model",
+                "keras.utils.multi_gpu_model",
+                "keras.utils.training_utils.multi_gpu_model",
+            ),
+            reason=Text(
+                en="multi_gpu_model copies the model to GPUs of one process; a process uses one "
+                "NPU, and it fails where no GPU is",
+                zh="multi_gpu_model 在单进程内把模型复制到多个 GPU；一个进程只使用一个 NPU，且没有"
+                " GPU 时会报错",
+            ),
+            todo=Text(
+                en="use the model itself, and start one process for each NPU (--devices N)",
+                zh="直接使用原模型，并为每个 NPU 启动一个进程（--devices N）",
+            ),
+            severity="blocking",
+        ),
+    ),
+)
+
+
+report(
+    "parameter-servers",
+    title=Text(en="Parameter servers and reductions of towers", zh="参数服务器与多 tower 规约"),
+    source="npu_config.py and npu_optimizer.py of Ascend/tensorflow",
+    cases=(
+        Case(
+            calls=("tensorflow.train.SyncReplicasOptimizer",),
+            reason=Text(
+                en="SyncReplicasOptimizer collects gradients on parameter servers, which NPUs do "
+                "not have",
+                zh="SyncReplicasOptimizer 在参数服务器上汇总梯度，NPU 没有参数服务器",
+            ),
+            todo=Text(
+                en="use the inner optimizer alone and port with --devices N: "
+                "NPUDistributedOptimizer averages each step; remove its hooks "
+                "(make_session_run_hook, get_init_tokens_op)",
+                zh="只保留内层优化器并用 --devices N 移植：NPUDistributedOptimizer 每步求平均；删"
+                "除其 hook（make_session_run_hook、get_init_tokens_op）",
+            ),
+            severity="blocking",
+        ),
+        Case(
+            calls=(
+                "tensorflow.train.Server",
+                "tensorflow.distribute.Server",
+                "tensorflow.train.ClusterSpec",
+            ),
+            reason=Text(
+                en="parameter servers are not how NPUs share gradients: every process drives one "
+                "device, and HCCL averages",
+                zh="NPU 之间不通过参数服务器共享梯度：每个进程驱动一个设备，由 HCCL 求平均",
+            ),
+            todo=Text(
+                en="remove the cluster, start one process for each device (RANK_ID, RANK_SIZE, "
+                "DEVICE_ID) and port with --devices N; for a cluster that has to stay see "
+                "NPURunConfig(distribute=...) with mix_compile_mode",
+                zh="删除集群代码，每个设备启动一个进程（RANK_ID、RANK_SIZE、DEVICE_ID），并用 "
+                "--devices N 移植；必须保留集群时参见 NPURunConfig(distribute=...) 与 "
+                "mix_compile_mode",
+            ),
+            severity="blocking",
+        ),
+        Case(
+            calls=(
+                "tensorflow.contrib.nccl.*",
+                "tensorflow.contrib.all_reduce.*",
+                "tensorflow.python.ops.nccl_ops.*",
+                "tensorflow.contrib.estimator.replicate_model_fn",
+                "tensorflow.contrib.estimator.TowerOptimizer",
+                "tensorflow.contrib.training.GreedyLoadBalancingStrategy",
+            ),
+            reason=Text(
+                en="this reduces over the GPUs of one process; a process of the NPU has one device",
+                zh="该接口在单进程的多个 GPU 间规约；NPU 每个进程只有一个设备",
+            ),
+            todo=Text(
+                en="remove the towers and port with --devices N",
+                zh="删除多 tower 代码，并用 --devices N 移植",
+            ),
+            severity="blocking",
+        ),
+    ),
+)
+
+
+report(
+    "rank-checkpoints",
+    title=Text(en="Checkpoints that every rank writes", zh="每个 rank 都写 checkpoint"),
+    source="TensorFlow 1.15 migration guide of CANN",
+    cases=(
+        Case(
+            nodes=(ast.Call,),
+            when=(has_devices, saves, is_for_one_rank),
+            reason=Text(en="only one rank comes here", zh="只有一个 rank 会执行到此处"),
+        ),
+        Case(
+            nodes=(ast.Call,),
+            when=(has_devices, saves),
+            reason=Text(
+                en="every rank comes here: several processes write the same files",
+                zh="每个 rank 都会执行到此处：多个进程写同一批文件",
+            ),
+            todo=Text(
+                en='let rank 0 save (if int(os.getenv("RANK_ID", "0")) == 0), or give each rank a '
+                "folder of its own",
+                zh='只由 rank 0 保存（if int(os.getenv("RANK_ID", "0")) == 0），或为每个 rank 使用'
+                "单独目录",
+            ),
+        ),
+    ),
+)
+
+
+report(
+    "session-close",
+    title=Text(en="Sessions that stay open are pointed out", zh="指出未关闭的会话"),
+    source="migrated scripts of ModelZoo-TensorFlow",
+    cases=(
+        Case(
+            calls=("tensorflow.Session", "tensorflow.InteractiveSession"),
+            when=(stays_open,),
+            reason=Text(
+                en="nothing closes this session: the device's memory is freed when it is closed, "
+                "at the latest at the end of the process",
+                zh="该会话未被关闭：设备资源在会话关闭时释放，最迟到进程结束",
+            ),
+            todo=Text(
+                en="call {target}.close() when it is done, or open it by `with`",
+                zh="使用完毕后调用 {target}.close()，或用 with 打开",
+            ),
+            confidence="likely",
+        ),
+    ),
+)
+
+
+report(
+    "tpu-calls",
+    title=Text(en="Calls that need a TPU are pointed out", zh="指出依赖 TPU 的调用"),
+    source="API support list of convert_tf2npu, Ascend/tensorflow",
+    cases=(
+        Case(
+            calls=_TPU_CALLS,
+            when=(is_only_for_tpus,),
+            reason=Text(
+                en="the script runs this only where it is asked to use a TPU",
+                zh="脚本仅在指定使用 TPU 时才执行此处",
+            ),
+        ),
+        Case(
+            calls=_TPU_CALLS,
+            reason=Text(
+                en="this needs a TPU, which is not there",
+                zh="该调用依赖 TPU，而 NPU 服务器上没有 TPU",
+            ),
+            todo=Text(
+                en="remove it, or run it only where the script is asked to use a TPU",
+                zh="删除该调用，或仅在指定使用 TPU 时执行",
+            ),
+            severity="blocking",
+        ),
+    ),
+)

@@ -1,0 +1,400 @@
+"""What is reported of the graph that trains: operators, numbers, branches, profilers."""
+
+import ast
+
+from jumar.porting.edits import Text
+from jumar.porting.rewriting.reporting import Case, report
+from jumar.porting.rules.tensorflow.conditions import (
+    has_loss_scale,
+    has_profiling,
+    is_called_directly,
+    is_class,
+    is_cudnn_only,
+    is_full_trace,
+    is_in_graph,
+    is_mapped,
+    is_time_major,
+    trains_in_branch,
+)
+from jumar.porting.rules.tensorflow.mask_constants import is_mask_beyond_float16, keeps_float32
+
+_BRANCHES = ("tensorflow.cond", "tensorflow.case", "tensorflow.switch_case")
+_FLOAT64 = ("tensorflow.float64", "tensorflow.double", "tensorflow.complex128")
+_RNN = (
+    "tensorflow.nn.dynamic_rnn",
+    "tensorflow.nn.bidirectional_dynamic_rnn",
+    "tensorflow.nn.raw_rnn",
+)
+_RNN_STEPS = Text(
+    en="the steps of this network run in a while_loop, which is slow on the NPU and keeps it from "
+    "fusing them",
+    zh="该网络的时间步在 while_loop 中执行，在 NPU 上较慢且无法融合",
+)
+_FINITE = tuple(
+    f"tensorflow.{room}{name}"
+    for room in ("", "math.", "debugging.")
+    for name in ("is_finite", "is_nan", "is_inf")
+)
+_PROFILERS = (
+    "tensorflow.train.ProfilerHook",
+    "tensorflow.estimator.ProfilerHook",
+    "tensorflow.python.client.timeline.Timeline",
+    "tensorflow.profiler.Profiler",
+    "tensorflow.profiler.profile",
+    "tensorflow.contrib.tfprof.ProfileContext",
+    "tensorflow.profiler.ProfileContext",
+)
+_PROFILING = Text(
+    en="port it with --profiling, or set profiling_mode and profiling_options",
+    zh="使用 --profiling 重新移植，或设置 profiling_mode 与 profiling_options",
+)
+
+
+report(
+    "clipped-norms",
+    title=Text(
+        en="Clipping by the global norm with a loss scale is pointed out",
+        zh="提示损失缩放下的全局范数裁剪",
+    ),
+    source="npu_loss_scale_optimizer.py of Ascend/tensorflow; tensorflow/nmt, whose losses part "
+    "at step 3 with a scale of 1",
+    cases=(
+        Case(
+            calls=("tensorflow.clip_by_global_norm", "tensorflow.global_norm"),
+            when=(has_loss_scale,),
+            reason=Text(
+                en="NPULossScaleOptimizer divides each gradient by the scale, which turns those "
+                "of gathered rows (embeddings) from IndexedSlices into tensors; rows that "
+                "occur several times are then summed before the norm is taken, so the norm, "
+                "and what is clipped, differ from the original",
+                zh="NPULossScaleOptimizer 用缩放系数除每个梯度，使按行收集（embedding）的梯度由 "
+                "IndexedSlices 变为稠密张量；重复出现的行在求范数之前先被相加，因此全局范数与裁"
+                "剪结果和原脚本不同",
+            ),
+            todo=Text(
+                en="nothing where no variable is read by tf.nn.embedding_lookup or tf.gather; "
+                "otherwise compare with an original whose gradients are made dense by "
+                "tf.convert_to_tensor, or clip less",
+                zh="若没有变量经 tf.nn.embedding_lookup 或 tf.gather 读取则无需处理；否则请与先用 "
+                "tf.convert_to_tensor 变为稠密的原脚本对比，或放宽裁剪",
+            ),
+            severity="accuracy",
+            confidence="unsure",
+        ),
+    ),
+)
+
+
+report(
+    "control-flow",
+    title=Text(en="Optimizers within branches are pointed out", zh="提示条件分支中的优化器"),
+    source="CANN TensorFlow 1.15 migration guide",
+    cases=(
+        Case(
+            calls=_BRANCHES,
+            when=(trains_in_branch,),
+            reason=Text(
+                en="the optimizer stands in a branch of the graph: the NPU cannot fuse the step "
+                "across it, and a loss scale's skipped step is a branch within a branch",
+                zh="优化器位于图的条件分支中：NPU 无法跨分支融合训练步，loss scale 跳过一步时会形"
+                "成嵌套分支",
+            ),
+            todo=Text(
+                en="train unconditionally, and choose by a factor: multiply the learning rate or "
+                "the gradients by tf.cast(condition, tf.float32), or make two training "
+                "operations and choose one in Python",
+                zh="改为无条件训练，用系数选择：将学习率或梯度乘以 tf.cast(condition, "
+                "tf.float32)；或建立两个训练操作，在 Python 中选择其一",
+            ),
+            severity="speed",
+        ),
+        Case(
+            calls=_BRANCHES,
+            reason=Text(
+                en="a branch of the graph without an optimizer in it works on the NPU",
+                zh="不含优化器的条件分支可在 NPU 上运行",
+            ),
+        ),
+    ),
+)
+
+
+report(
+    "double-precision",
+    title=Text(en="Tensors of float64", zh="float64 张量"),
+    source="API support list of convert_tf2npu, December 2023",
+    cases=(
+        Case(
+            references=_FLOAT64,
+            when=(is_mapped,),
+            reason=Text(
+                en="it belongs to the input, which runs on the host",
+                zh="属于输入处理，在主机上执行",
+            ),
+        ),
+        Case(
+            references=_FLOAT64,
+            reason=Text(
+                en="the matrix and vector units of the NPU do not compute in float64: such "
+                "operators are slow or missing",
+                zh="NPU 的矩阵与向量单元不支持 float64 计算：相应算子很慢或不存在",
+            ),
+            todo=Text(
+                en="use tf.float32 in the graph of the step, and convert inputs on the host",
+                zh="训练步的图中使用 tf.float32，并在主机侧转换输入",
+            ),
+            severity="speed",
+            confidence="likely",
+        ),
+    ),
+)
+
+
+report(
+    "dynamic-rnn",
+    title=Text(en="Recurrent networks and loops on the device", zh="设备上的循环网络与循环"),
+    source="npu_rnn.py and npu_dynamic_rnn.py of Ascend/tensorflow; NMT_ID0512 of "
+    "ModelZoo-TensorFlow",
+    cases=(
+        Case(
+            calls=_RNN,
+            when=(is_time_major,),
+            reason=_RNN_STEPS,
+            todo=Text(
+                en="its inputs are time-major: with a fixed number of steps, "
+                "npu_rnn.npu_dynamic_rnn(cell, inputs=..., dtype=...) unrolls the same "
+                "computation; see also DynamicRNN and DynamicGRUV2",
+                zh="输入已是 time_major：步数固定时可用 npu_rnn.npu_dynamic_rnn(cell, inputs=..., "
+                "dtype=...) 展开同样的计算；另见 DynamicRNN、DynamicGRUV2",
+            ),
+            severity="speed",
+        ),
+        Case(
+            calls=_RNN,
+            reason=_RNN_STEPS,
+            todo=Text(
+                en="pad to a fixed number of steps, transpose to time-major, and use "
+                "npu_rnn.npu_dynamic_rnn(cell, inputs=..., dtype=...), DynamicRNN or "
+                "DynamicGRUV2",
+                zh="补齐到固定步数并转为 time_major，再用 npu_rnn.npu_dynamic_rnn(cell, "
+                "inputs=..., dtype=...)、DynamicRNN 或 DynamicGRUV2",
+            ),
+            severity="speed",
+        ),
+        Case(
+            calls=("tensorflow.contrib.seq2seq.dynamic_decode",),
+            reason=Text(
+                en="the decoder runs until it is finished, in a while_loop of unknown length with "
+                "growing arrays",
+                zh="解码在长度未知的 while_loop 中进行，数组不断增长",
+            ),
+            todo=Text(
+                en="train with a fixed number of steps (a static helper); give maximum_iterations "
+                "to decode",
+                zh="训练时使用固定步数（静态 helper）；推理时给出 maximum_iterations",
+            ),
+            severity="speed",
+        ),
+        Case(
+            calls=(
+                "tensorflow.while_loop",
+                "tensorflow.map_fn",
+                "tensorflow.scan",
+                "tensorflow.foldl",
+            ),
+            when=(is_in_graph,),
+            reason=Text(
+                en="loops of the graph run step by step on the NPU; with inputs of fixed shape "
+                "they work",
+                zh="图中的循环在 NPU 上逐步执行；输入形状固定时可以运行",
+            ),
+            todo=Text(
+                en="give static shapes, and unroll short loops or compute the whole batch at once",
+                zh="使用静态形状；短循环可展开，或一次计算整批",
+            ),
+            severity="speed",
+            confidence="likely",
+        ),
+    ),
+)
+
+
+report(
+    "finite-check",
+    title=Text(en="Checks for finite values", zh="有限值检查"),
+    source="API support list of convert_tf2npu, December 2023",
+    cases=(
+        Case(
+            references=_FINITE,
+            reason=Text(
+                en="the NPU lists tf.is_finite, tf.is_nan and tf.is_inf as unsupported; a check "
+                "of gradients by them is what NPULossScaleOptimizer does by the status register",
+                zh="NPU 支持清单中 tf.is_finite、tf.is_nan、tf.is_inf 为不支持；"
+                "NPULossScaleOptimizer 通过状态寄存器完成梯度检查",
+            ),
+            todo=Text(
+                en="remove the check and port with --loss-scale, or keep it out of the training "
+                "step",
+                zh="删除该检查并使用 --loss-scale 移植，或将其移出训练步",
+            ),
+            severity="blocking",
+        ),
+    ),
+)
+
+
+report(
+    "mask-constants",
+    title=Text(en="Mask constants beyond float16", zh="超出 float16 范围的 mask 常量"),
+    source="NMT_ID0512 of ModelZoo-TensorFlow",
+    cases=(
+        Case(
+            nodes=(ast.UnaryOp, ast.Call, ast.Attribute),
+            when=(is_mask_beyond_float16,),
+            look_if=keeps_float32,
+            reason=Text(
+                en="{code} is minus infinity in float16: in mixed precision a softmax over a row "
+                "that is all masked, or a product with 0, gives NaN",
+                zh="{code} 在 float16 中为负无穷：混合精度下整行被 mask 的 softmax，或与 0 相乘，"
+                "会得到 NaN",
+            ),
+            todo=Text(
+                en="use -65504.0 or less in magnitude (BERT: -10000.0, an NMT of the zoo: "
+                "-65500.0), or keep this layer in float32 by a mixlist or keep_dtype_scope",
+                zh="改用 -65504.0 或绝对值更小的数（BERT 用 -10000.0，ModelZoo 的 NMT 用 "
+                "-65500.0），或用混合精度名单、keep_dtype_scope 使该层保持 float32",
+            ),
+            severity="accuracy",
+            confidence="likely",
+        ),
+    ),
+)
+
+
+report(
+    "custom-operators",
+    title=Text(en="Operators without a kernel for the NPU", zh="没有 NPU 实现的算子"),
+    source="API support list of convert_tf2npu, December 2023; npu_dynamic_rnn.py of "
+    "Ascend/tensorflow",
+    cases=(
+        Case(
+            calls=(
+                "tensorflow.load_op_library",
+                "tensorflow.load_library",
+                "tensorflow.load_file_system_library",
+                "tensorflow.contrib.util.loader.load_op_library",
+                "tensorflow.contrib.tensorrt.*",
+            ),
+            reason=Text(
+                en="operators from a compiled library have kernels for CPU or GPU, none for the "
+                "NPU",
+                zh="编译库中的算子只有 CPU 或 GPU 实现，没有 NPU 实现",
+            ),
+            todo=Text(
+                en="write it with TensorFlow's operators or as a custom operator of Ascend (TBE, "
+                "AI CPU), or keep it on the host: without_npu_compile_scope with "
+                "mix_compile_mode",
+                zh="用 TensorFlow 算子实现，或开发昇腾自定义算子（TBE、AI CPU），或留在主机："
+                "without_npu_compile_scope 加 mix_compile_mode",
+            ),
+            severity="blocking",
+        ),
+        Case(
+            calls=("tensorflow.raw_ops.*",),
+            reason=Text(
+                en="an operator called by its raw name; the adapter knows those that TensorFlow "
+                "1.15's public functions make",
+                zh="直接按底层名称调用的算子；适配层支持的是 TensorFlow 1.15 公开接口所产生的算子",
+            ),
+            todo=Text(
+                en="use the public function, or check the operator in the list of the CANN release",
+                zh="改用公开接口，或在所用 CANN 版本的算子清单中确认",
+            ),
+            severity="look",
+            confidence="unsure",
+        ),
+        Case(
+            calls=(
+                "tensorflow.contrib.cudnn_rnn.*",
+                "tensorflow.keras.layers.CuDNNLSTM",
+                "tensorflow.keras.layers.CuDNNGRU",
+                "keras.layers.CuDNNLSTM",
+                "keras.layers.CuDNNGRU",
+                "keras.layers.cudnn_recurrent.*",
+            ),
+            when=(is_cudnn_only,),
+            reason=Text(
+                en="this layer is cuDNN's and runs on GPUs only",
+                zh="该层由 cuDNN 实现，只能在 GPU 上运行",
+            ),
+            todo=Text(
+                en="use tf.nn.rnn_cell with tf.nn.static_rnn, or DynamicRNN and DynamicGRUV2 of "
+                "npu_bridge.estimator.npu.npu_dynamic_rnn; the weights have another layout "
+                "(see CudnnCompatibleLSTMCell)",
+                zh="改用 tf.nn.rnn_cell 与 tf.nn.static_rnn，或 "
+                "npu_bridge.estimator.npu.npu_dynamic_rnn 的 DynamicRNN、DynamicGRUV2；权重排布"
+                "不同（参见 CudnnCompatibleLSTMCell）",
+            ),
+            severity="blocking",
+        ),
+    ),
+)
+
+
+report(
+    "profilers",
+    title=Text(
+        en="Profilers and debuggers of TensorFlow are pointed out",
+        zh="指出 TensorFlow 的 profiler 与调试器",
+    ),
+    source="TensorFlow 1.15 migration guide of CANN",
+    cases=(
+        Case(
+            calls=_PROFILERS,
+            when=(is_called_directly, has_profiling),
+            reason=Text(
+                en="--profiling asks for the NPU's own profile; this one still shows the host",
+                zh="--profiling 已开启 NPU 自身的 profiling；此处仅能反映主机侧",
+            ),
+            todo=Text(
+                en="remove it, if the host's time is of no interest",
+                zh="若不关心主机侧耗时可删除",
+            ),
+        ),
+        Case(
+            calls=_PROFILERS,
+            when=(is_called_directly,),
+            reason=Text(
+                en="TensorFlow's profiler sees one operation where the NPU runs the whole graph",
+                zh="TensorFlow 的 profiler 只能看到 NPU 整图执行的一个算子",
+            ),
+            todo=_PROFILING,
+        ),
+        Case(
+            calls=("tensorflow.RunOptions",),
+            when=(is_called_directly, is_full_trace),
+            reason=Text(
+                en="a full trace slows every step and tells of the host only",
+                zh="FULL_TRACE 会拖慢每一步，且只反映主机侧",
+            ),
+            todo=_PROFILING,
+            severity="speed",
+        ),
+        Case(
+            calls=("tensorflow.python.debug.*",),
+            when=(is_called_directly, is_class),
+            reason=Text(
+                en="TensorFlow's debugger cannot look into a graph that runs as a whole on the "
+                "device",
+                zh="TensorFlow 调试器无法查看在设备上整图执行的计算图",
+            ),
+            todo=Text(
+                en="remove the wrapper; values of operators come from enable_dump, dump_path and "
+                "dump_step, or DumpConfig with NPUEstimator",
+                zh="去掉该封装；算子数值通过 enable_dump、dump_path、dump_step 获取，使用 "
+                "NPUEstimator 时用 DumpConfig",
+            ),
+            severity="blocking",
+        ),
+    ),
+)

@@ -1,0 +1,90 @@
+"""What rules for PyTorch ask of a node before they report it."""
+
+import ast
+
+from jumar.porting.rewriting.editing import keyword, literal
+from jumar.porting.rewriting.view import View
+from jumar.porting.torch.scripts import concerns_torch, is_guarded, is_written, outermost
+
+_COMPLEX = (
+    "torch.complex64",
+    "torch.complex128",
+    "torch.cfloat",
+    "torch.cdouble",
+    "torch.complex",
+    "torch.polar",
+    "torch.view_as_complex",
+    "torch.view_as_real",
+    "torch.stft",
+    "torch.istft",
+)
+_CUDA_ERRORS = (
+    "cuda out of memory",
+    "cuda error",
+    "cublas",
+    "cudnn",
+    "cuda runtime error",
+    "nccl error",
+)
+_TO_SPARSE = frozenset(
+    {"to_sparse", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc", "sparse_mask"}
+)
+
+
+def is_read(node: ast.Name | ast.Attribute, _: View) -> bool:
+    """Whether a name is used, not assigned."""
+    return isinstance(node.ctx, ast.Load)
+
+
+def is_no_new_name(node: ast.Name | ast.Attribute, _: View) -> bool:
+    """Whether a node is not a variable that is assigned what it is named for."""
+    return not isinstance(node, ast.Name) or isinstance(node.ctx, ast.Load)
+
+
+def is_written_out(node: ast.expr, view: View) -> bool:
+    """Whether a node names something of PyTorch itself, not by a variable of the script."""
+    return is_written(view.module, node)
+
+
+def goes_on_without(node: ast.AST, view: View) -> bool:
+    """Whether a script goes on without an import that fails."""
+    return is_guarded(view, node)
+
+
+def is_complex(node: ast.Attribute, view: View) -> bool:
+    """Whether a name is a complex type, or a function that makes complex tensors."""
+    name = view.module.name_of(node) or ""
+    return name in _COMPLEX or (name.startswith("torch.fft.") and outermost(view.module, node))
+
+
+def is_cuda_error_text(node: ast.Constant, view: View) -> bool:
+    """Whether a text of CUDA's errors is compared with, or stands in a list of such texts."""
+    if not isinstance(node.value, str) or not node.value.lower().startswith(_CUDA_ERRORS):
+        return False
+    parent = view.module.parent(node)
+    compared = isinstance(parent, ast.Compare | ast.List | ast.Tuple | ast.Set)
+    return compared and concerns_torch(view.module)
+
+
+def casts_to_double(call: ast.Call, view: View) -> bool:
+    """Whether a call is `x.double()` of what may be a tensor."""
+    return (
+        isinstance(call.func, ast.Attribute)
+        and call.func.attr == "double"
+        and not call.args
+        and not call.keywords
+        and view.module.name_of(call.func) is None
+        and concerns_torch(view.module)
+    )
+
+
+def is_sparse(call: ast.Call, view: View) -> bool:
+    """Whether a call makes sparse tensors or sparse gradients."""
+    name = view.module.name_of(call.func) or ""
+    if name.startswith(("torch.sparse.", "torch.sparse_")):
+        return True
+    method = isinstance(call.func, ast.Attribute) and call.func.attr in _TO_SPARSE
+    if method and not name and concerns_torch(view.module):
+        return True
+    sparse = keyword(call, "sparse") if name.startswith("torch.nn.Embedding") else None
+    return sparse is not None and literal(sparse.value) is not False

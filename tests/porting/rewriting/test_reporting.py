@@ -1,0 +1,130 @@
+"""The checker of rules that only report."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from jumar.porting.edits import Text
+from jumar.porting.options import PortOptions
+from jumar.porting.rewriting.changes import Change, Leave, Notice
+from jumar.porting.rewriting.reporting import Case, checker
+from jumar.porting.rewriting.view import View
+from jumar.porting.script.module import Module
+from jumar.porting.script.project import Project
+
+FIRST = Text(en="first", zh="一")
+SECOND = Text(en="second", zh="二")
+TODO = Text(en="do", zh="做")
+
+
+def changes(text: str, *cases: Case, kind: type[ast.AST] = ast.Call) -> list[Change]:
+    module = Module(text, "script.py", Project(Path("nowhere")))
+    view = View(module, PortOptions())
+    check = checker(cases)
+    nodes = [node for node in module.scopes.nodes if isinstance(node, kind)]
+    return [change for node in nodes for change in check(node, view)]
+
+
+def reasons(text: str, *cases: Case, kind: type[ast.AST] = ast.Call) -> list[str]:
+    return [change.reason.en for change in changes(text, *cases, kind=kind)]
+
+
+def test_the_first_case_that_fits_is_reported_and_no_other() -> None:
+    cases = (
+        Case(calls=("tensorflow.cond",), when=(lambda *_: False,), reason=Text(en="never", zh="")),
+        Case(calls=("tensorflow.cond",), when=(lambda *_: True,), reason=FIRST),
+        Case(calls=("tensorflow.cond", "tensorflow.case"), reason=SECOND),
+    )
+    text = "import tensorflow as tf\n\ntf.cond(a)\ntf.case(b)\ntf.add(c)\n"
+    assert reasons(text, *cases) == ["first", "second"]
+
+
+def test_every_condition_of_a_case_has_to_hold() -> None:
+    case = Case(calls=("tensorflow.cond",), when=(lambda *_: True, lambda *_: False), reason=FIRST)
+    assert reasons("import tensorflow as tf\n\ntf.cond(a)\n", case) == []
+
+
+def test_a_star_stands_for_all_names_below_and_not_for_the_name_itself() -> None:
+    case = Case(calls=("tensorflow.contrib.nccl.*",), reason=FIRST)
+    text = "import tensorflow as tf\n\ntf.contrib.nccl.all_sum(a)\ntf.contrib.nccl(b)\n"
+    assert len(changes(text, case)) == 1
+
+
+def test_what_has_nothing_to_do_is_left_and_everything_else_noticed() -> None:
+    text = "import tensorflow as tf\n\ntf.cond(a)\n"
+    case = Case(calls=("tensorflow.cond",), reason=FIRST)
+    assert isinstance(changes(text, case)[0], Leave)
+    (notice,) = changes(
+        text,
+        Case(
+            calls=("tensorflow.cond",),
+            reason=FIRST,
+            todo=TODO,
+            severity="blocking",
+            confidence="unsure",
+        ),
+    )
+    assert isinstance(notice, Notice)
+    assert (notice.severity, notice.confidence) == ("blocking", "unsure")
+    assert (notice.reason, notice.todo) == (FIRST, TODO)
+
+
+@pytest.mark.parametrize(("harmless", "severity"), [(True, "look"), (False, "blocking")])
+def test_what_may_be_harmless_is_only_to_be_looked_at(harmless: bool, severity: str) -> None:
+    case = Case(
+        calls=("tensorflow.cond",),
+        reason=FIRST,
+        todo=TODO,
+        severity="blocking",
+        look_if=lambda *_: harmless,
+    )
+    (notice,) = changes("import tensorflow as tf\n\ntf.cond(a)\n", case)
+    assert isinstance(notice, Notice)
+    assert notice.severity == severity
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("import apex\n", ["whole"]),
+        ("import apex.amp.handle\n", ["amp"]),
+        ("from apex import amp\n", ["amp"]),
+        ("from apex import amp, mlp\n", ["amp", "part"]),
+        ("from apex.contrib import a\n", ["part"]),
+        ("from .apex import amp\n", []),
+        ("import apex_of_mine\n", []),
+        ("import numpy, apex\n", ["whole"]),
+    ],
+)
+def test_each_part_that_a_statement_imports_is_reported(text: str, expected: list[str]) -> None:
+    cases = (
+        Case(imports=("apex.amp",), reason=Text(en="amp", zh="")),
+        Case(imports=("apex.*",), reason=Text(en="part", zh="")),
+        Case(imports=("apex",), reason=Text(en="whole", zh="")),
+    )
+    assert reasons(text, *cases, kind=ast.Import | ast.ImportFrom) == expected
+
+
+def test_references_are_seen_by_their_whole_name() -> None:
+    case = Case(references=("tensorflow.float64",), reason=FIRST)
+    text = "import tensorflow as tf\n\nx = tf.float64\ny = other.float64\nz = tf.float64.name\n"
+    assert len(changes(text, case, kind=ast.Attribute)) == 2
+
+
+def test_a_type_of_nodes_needs_no_name() -> None:
+    case = Case(nodes=(ast.Constant,), when=(lambda node, _: node.value == 3,), reason=FIRST)
+    assert reasons("x = [1, 3]\n", case, kind=ast.Constant) == ["first"]
+
+
+def test_texts_name_what_was_found() -> None:
+    case = Case(
+        calls=("tensorflow.Session",),
+        reason=Text(en="{name} | {code}", zh="{name}"),
+        todo=Text(en="{target}.close()", zh="{target}"),
+    )
+    text = "import tensorflow as tf\n\nsess = tf.Session('')\n"
+    (notice,) = changes(text, case)
+    assert isinstance(notice, Notice)
+    assert notice.reason.en == "tf.Session | tf.Session('')"
+    assert notice.todo.en == "sess.close()"

@@ -18,10 +18,8 @@ PrecisionMode = Literal[
     "allow_mix_precision_bf16",
     "allow_fp32_to_bf16",
 ]
-MIXED_PRECISION_MODES = (
-    "allow_mix_precision",
-    "allow_mix_precision_fp16",
-    "allow_mix_precision_bf16",
+MIXED_PRECISION_MODES = tuple(
+    mode for mode in get_args(PrecisionMode) if mode.startswith("allow_mix_precision")
 )
 
 

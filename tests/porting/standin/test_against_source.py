@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jumar.porting.npu.names import NPU_NAMES
-from jumar.porting.standin import standin_folder
+from jumar.porting.standin import standin_data, standin_folder
 
 VARIABLE = "JUMAR_TF_ADAPTER"
 
@@ -46,15 +46,49 @@ def public_names(tree: ast.Module) -> set[str]:
 
 def signatures(name: str, tree: ast.Module) -> dict[str, str]:
     """Arguments with defaults, of functions and of how classes are made, by full name."""
+    constants = {
+        target.id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
     found: dict[str, str] = {}
     for node in tree.body:
         if isinstance(node, ast.FunctionDef):
-            found[f"{name}.{node.name}"] = ast.unparse(node.args)
+            found[f"{name}.{node.name}"] = arguments(node.args, constants)
         elif isinstance(node, ast.ClassDef):
             for method in node.body:
                 if isinstance(method, ast.FunctionDef) and method.name in ("__init__", "__new__"):
-                    found[f"{name}.{node.name}"] = ast.unparse(method.args)
+                    del method.args.args[0]
+                    found[f"{name}.{node.name}"] = arguments(method.args, constants)
     return found
+
+
+def arguments(given: ast.arguments, constants: dict[str, ast.Constant]) -> str:
+    """Arguments as text; a default that names a constant of the module is its value."""
+    given.defaults = [
+        constants.get(default.id, default) if isinstance(default, ast.Name) else default
+        for default in given.defaults
+    ]
+    return ast.unparse(given)
+
+
+def recorded_signatures() -> dict[str, str]:
+    """What the stand-in makes from `signatures.json`."""
+    return {
+        f"{module}.{name}": ", ".join(
+            parameter if not default else f"{parameter}={default_text(default[0])}"
+            for parameter, *default in parameters
+        )
+        for module, names in standin_data("signatures").items()
+        for name, parameters in names.items()
+        if parameters is not None
+    }
+
+
+def default_text(default: object) -> str:
+    return default["code"] if isinstance(default, dict) else repr(default)
 
 
 def test_the_recorded_names_are_those_of_the_source(source: Path) -> None:
@@ -82,7 +116,7 @@ def test_what_the_stand_in_defines_takes_the_arguments_of_the_source(source: Pat
         name: text
         for module, tree in modules(standin_folder())
         for name, text in signatures(module, tree).items()
-    }
+    } | recorded_signatures()
     common = [
         name
         for name in sorted(set(real) & set(ours))

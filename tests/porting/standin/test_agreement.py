@@ -1,13 +1,14 @@
-"""Two readings of the adapter's options agree: the stand-in's and the linter's."""
+"""The stand-in and the linter make the same of the one table of the adapter's options."""
 
 import importlib
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from jumar.porting.npu.option_table import NPU_OPTIONS
+from jumar.porting.npu.option_table import NPU_OPTIONS, NpuOption
 from jumar.porting.npu.options import OptionValue, check_options
-from jumar.porting.standin import standin_folder
+from jumar.porting.options import MIXED_PRECISION_MODES, PrecisionMode
+from jumar.porting.standin import standin_data, standin_folder
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +42,21 @@ def test_both_know_the_same_fields_defaults_and_values(table: Any) -> None:
         elif "allowed" in ours:
             assert ours["allowed"][0] == option.minimum, key
             assert ours["allowed"][-1] == option.maximum, key
+
+
+def test_the_precision_modes_of_a_port_are_those_of_the_table(table: Any) -> None:
+    assert list(get_args(PrecisionMode)) == table.OPTIONS["precision_mode"]["allowed"]
+    assert list(MIXED_PRECISION_MODES) == table.MIXED_MODES
+
+
+def test_every_option_says_what_may_be_said_of_one() -> None:
+    known = {*NpuOption.__dataclass_fields__, "unread"}
+    data = standin_data("options")
+    for key, option in data["options"].items():
+        assert option.keys() <= known - {"key"}, key
+        assert option.get("note", "tune") in data["notes"], key
+        assert set(option.get("read_with", ())) <= data["options"].keys(), key
+        assert set(option.get("mixed", ())) <= set(option.get("allowed", ())), key
 
 
 def test_the_linter_finds_every_value_that_the_stand_in_refuses(table: Any, checks: Any) -> None:

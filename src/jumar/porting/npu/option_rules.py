@@ -1,7 +1,8 @@
 """What options of NpuOptimizer forbid and need; what NPURunConfig and its parts take."""
 
 from jumar.porting.edits import Severity, Text
-from jumar.porting.npu.option_table import MIXED_MODES, MIXED_MODES_V2, Combination, Condition
+from jumar.porting.npu.option_table import NPU_OPTIONS, Combination, Condition
+from jumar.porting.standin import standin_data
 
 _ON = ("True", "1")
 
@@ -56,6 +57,8 @@ _TOGETHER = Text(
     en="Set input_shape, dynamic_dims and dynamic_node_type together, or none of them.",
     zh="input_shape、dynamic_dims、dynamic_node_type 须同时设置或都不设置。",
 )
+_HARMLESS = ("dump_path", "dump_mode")
+"""Scripts keep these beside a switch that is off."""
 _SWITCH = Text(en="Switch it on, or leave this out.", zh="请打开对应开关，或删除该选项。")
 
 COMBINATIONS = (
@@ -74,8 +77,11 @@ COMBINATIONS = (
     ),
     _needs(
         Condition(key="modify_mixlist"),
-        Condition(key="precision_mode", values=MIXED_MODES),
-        Condition(key="precision_mode_v2", values=MIXED_MODES_V2),
+        *(
+            Condition(key=key, values=option.mixed)
+            for key, option in NPU_OPTIONS.items()
+            if option.mixed
+        ),
         todo=Text(
             en="Set precision_mode to allow_mix_precision in the same block.",
             zh="请在同一个选项块中将 precision_mode 设为 allow_mix_precision。",
@@ -95,30 +101,11 @@ COMBINATIONS = (
     _needs(Condition(key="input_shape"), Condition(key="dynamic_dims"), todo=_TOGETHER),
     _needs(Condition(key="dynamic_dims"), Condition(key="dynamic_node_type"), todo=_TOGETHER),
     _needs(Condition(key="dynamic_node_type"), Condition(key="input_shape"), todo=_TOGETHER),
-    _needs(
-        Condition(key="dynamic_graph_execute_mode"),
-        Condition(key="dynamic_input"),
-        todo=_SWITCH,
-        severity="look",
-    ),
-    _needs(
-        Condition(key="dynamic_inputs_shape_range"),
-        Condition(key="dynamic_input"),
-        todo=_SWITCH,
-        severity="look",
-    ),
-    _needs(Condition(key="dump_step"), Condition(key="enable_dump"), todo=_SWITCH, severity="look"),
-    _needs(
-        Condition(key="dump_debug_mode"),
-        Condition(key="enable_dump_debug"),
-        todo=_SWITCH,
-        severity="look",
-    ),
-    _needs(
-        Condition(key="profiling_options"),
-        Condition(key="profiling_mode"),
-        todo=_SWITCH,
-        severity="look",
+    *(
+        _needs(Condition(key=key), Condition(key=switch), todo=_SWITCH, severity="look")
+        for key, option in NPU_OPTIONS.items()
+        for switch in option.read_with
+        if key not in _HARMLESS
     ),
     Combination(
         rule="lint-option-needs",
@@ -138,84 +125,14 @@ COMBINATIONS = (
 )
 """What holds in one block of NpuOptimizer, and in the arguments of one NPURunConfig."""
 
-RUN_CONFIG_PARAMETERS: dict[str, object] = {
-    "iterations_per_loop": 1,
-    "profiling_config": None,
-    "model_dir": None,
-    "tf_random_seed": None,
-    "save_summary_steps": 0,
-    "save_checkpoints_steps": None,
-    "save_checkpoints_secs": None,
-    "session_config": None,
-    "keep_checkpoint_max": 5,
-    "keep_checkpoint_every_n_hours": 10_000,
-    "log_step_count_steps": 100,
-    "train_distribute": None,
-    "eval_distribute": None,
-    "distribute": None,
-    "enable_data_pre_proc": True,
-    "precision_mode": None,
-    "precision_mode_v2": None,
-    "modify_mixlist": None,
-    "op_precision_mode": None,
-    "customize_dtypes": None,
-    "enable_reduce_precision": False,
-    "variable_format_optimize": None,
-    "mix_compile_mode": False,
-    "hcom_parallel": True,
-    "hcom_multi_mode": False,
-    "hccl_timeout": None,
-    "HCCL_algorithm": None,
-    "is_tailing_optimization": False,
-    "horovod_mode": False,
-    "graph_memory_max_size": None,
-    "variable_memory_max_size": None,
-    "memory_config": None,
-    "dump_config": None,
-    "stream_max_parallel_num": None,
-    "ac_parallel_enable": None,
-    "graph_run_mode": 1,
-    "op_debug_level": None,
-    "op_debug_config": None,
-    "debug_dir": None,
-    "enable_exception_dump": 2,
-    "enable_scope_fusion_passes": None,
-    "fusion_switch_file": None,
-    "buffer_optimize": "l2_optimize",
-    "enable_small_channel": 0,
-    "enable_compress_weight": False,
-    "compress_weight_conf": None,
-    "op_select_implmode": None,
-    "optypelist_for_implmode": None,
-    "dynamic_input_config": None,
-    "dynamic_input": None,
-    "dynamic_graph_execute_mode": "dynamic_execute",
-    "dynamic_inputs_shape_range": None,
-    "aoe_mode": None,
-    "work_path": None,
-    "aoe_config_file": None,
-    "distribute_config": None,
-    "op_compiler_cache_mode": None,
-    "op_compiler_cache_dir": None,
-    "local_rank_id": None,
-    "local_device_list": None,
-    "session_device_id": None,
-    "soc_config": None,
-    "device_type": "default_device_type",
-    "op_wait_timeout": None,
-    "op_execute_timeout": None,
-    "stream_sync_timeout": -1,
-    "event_sync_timeout": -1,
-    "experimental_config": None,
-    "topo_sorting_mode": None,
-    "insert_op_file": None,
-    "es_cluster_config": None,
-    "external_weight": False,
-    "deterministic": 0,
-    "frozen_variable": False,
-    "variable_placement": "Device",
-    "jit_compile": "auto",
+_CLASSES: dict[str, dict[str, object]] = {
+    name: {parameter[0]: parameter[-1] for parameter in parameters}
+    for name, parameters in standin_data("signatures")[
+        "npu_bridge.estimator.npu.npu_config"
+    ].items()
 }
+
+RUN_CONFIG_PARAMETERS = _CLASSES["NPURunConfig"]
 """The parameters of NPURunConfig with their defaults, branch master of December 2023."""
 
 RUN_CONFIG_POSITIONAL = tuple(RUN_CONFIG_PARAMETERS)[:11]
@@ -232,35 +149,10 @@ RUN_CONFIG_NOT_TAKEN = frozenset(
 )
 """What tf.estimator.RunConfig takes and NPURunConfig does not."""
 
-PART_PARAMETERS: dict[str, dict[str, str]] = {
-    "DumpConfig": {
-        name: name
-        for name in (
-            "enable_dump",
-            "dump_path",
-            "dump_step",
-            "dump_mode",
-            "enable_dump_debug",
-            "dump_debug_mode",
-            "dump_data",
-            "dump_layer",
-        )
-    },
-    "ProfilingConfig": {
-        "enable_profiling": "profiling_mode",
-        "profiling_options": "profiling_options",
-    },
-    "MemoryConfig": {
-        name: name
-        for name in (
-            "atomic_clean_policy",
-            "static_memory_policy",
-            "memory_optimization_policy",
-        )
-    },
-    "DynamicInputConfig": {
-        name: name for name in ("input_shape", "dynamic_dims", "dynamic_node_type")
-    },
+_OPTION_OF_PARAMETER = {"enable_profiling": "profiling_mode"}
+PART_PARAMETERS = {
+    part: {name: _OPTION_OF_PARAMETER.get(name, name) for name in _CLASSES[part]}
+    for part in ("DumpConfig", "ProfilingConfig", "MemoryConfig", "DynamicInputConfig")
 }
 """The parts of NPURunConfig: their parameters in order, and the option that each sets."""
 

@@ -12,23 +12,11 @@ from tensorflow.python.ops import gen_math_ops, math_ops
 from npu_bridge_standin import ranks
 from npu_bridge_standin.ranks import WORLD_GROUP
 from npu_bridge_standin.record import record
+from npu_bridge_standin.signatures import add_device_only
 
 REDUCTIONS = ("sum", "prod", "max", "min")
 REDUCED_TYPES = ("int8", "int16", "int32", "int64", "float16", "float32", "bfloat16")
 FLOAT_STATUS_WORDS = 8
-
-
-def device_only(name):
-    """A function for an operator that only the device has."""
-
-    def call(*args, **kwargs):
-        raise NotImplementedError(
-            "npu_bridge stand-in: {} runs only on an Ascend device".format(name)
-        )
-
-    call.__name__ = name
-    call.__doc__ = "Only on an Ascend device."
-    return call
 
 
 def gelu(x, name=None):
@@ -251,37 +239,4 @@ def _check_rank_size(rank_size, size):
         raise ValueError("rank_size is {!r}, the group has {}".format(rank_size, size))
 
 
-_ONLY_ON_DEVICE = (
-    "adam_apply_one_assign",
-    "adam_apply_one_with_decay_assign",
-    "basic_lstm_cell",
-    "deformable_offsets",
-    "drop_out_do_mask",
-    "drop_out_gen_mask",
-    "get_next",
-    "hcom_all_to_all_v",
-    "hcom_all_to_all_vc",
-    "hcom_gather_all_to_all_v",
-    "hcom_receive",
-    "hcom_remote_read",
-    "hcom_remote_ref_read",
-    "hcom_remote_scatter_write",
-    "hcom_remote_write",
-    "hcom_send",
-    "k_means_centroids",
-    "k_means_centroids_v2",
-    "lamb_apply_optimizer_assign",
-    "lamb_apply_weight_assign",
-    "lru_cache_v2",
-    "non_zero_with_value",
-    "npu_onnx_graph_op",
-    "prod_env_mat_a",
-    "prod_force_se_a",
-    "prod_virial_se_a",
-    "stop_outfeed_dequeue_op",
-    "tabulate_fusion",
-    "tabulate_fusion_grad",
-    "tabulate_fusion_se_a",
-    "tabulate_fusion_se_a_grad",
-)
-globals().update((name, device_only(name)) for name in _ONLY_ON_DEVICE)
+add_device_only(globals())

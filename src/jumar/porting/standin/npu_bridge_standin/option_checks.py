@@ -18,16 +18,6 @@ Problem = namedtuple("Problem", ["key", "value", "text", "refused"])
 ZERO = {"b": False, "i": 0, "s": ""}
 FIELD_NAMES = {"b": ".b (a bool)", "i": ".i (an int)", "s": ".s (bytes)"}
 DUMP_STEP_GROUPS = 100
-SWITCHES = {
-    "dump_step": ("enable_dump",),
-    "dump_mode": ("enable_dump",),
-    "dump_debug_mode": ("enable_dump_debug",),
-    "dump_path": ("enable_dump", "enable_dump_debug"),
-    "profiling_options": ("profiling_mode",),
-    "dynamic_graph_execute_mode": ("dynamic_input",),
-    "dynamic_inputs_shape_range": ("dynamic_input",),
-}
-"""Keys that are read only while one of some others is true."""
 
 
 def check_blocks(blocks, environment=None):
@@ -180,12 +170,11 @@ def _tuning_problems(values, environment):
 
 def _switched_off_problems(switches, values):
     for key, value in values.items():
-        read = any(switches.get(switch) for switch in SWITCHES.get(key, ()))
+        needed = OPTIONS[key].get("read_with", ())
+        read = not needed or any(switches.get(switch) for switch in needed)
         # NPUEstimator always writes some of the defaults, which changes nothing.
-        if key in SWITCHES and not read and value != OPTIONS[key]["default"]:
-            yield _ignored(
-                key, value, "only read where {} is true".format(" or ".join(SWITCHES[key]))
-            )
+        if not read and value != OPTIONS[key]["default"]:
+            yield _ignored(key, value, "only read where {} is true".format(" or ".join(needed)))
 
 
 def _combination_problems(values):

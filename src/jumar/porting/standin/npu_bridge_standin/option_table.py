@@ -1,159 +1,29 @@
-"""The keys of a `NpuOptimizer` block that the adapter reads, as plain data.
+"""The keys of a `NpuOptimizer` block, as `options.json` has them; jumar's linter reads the same.
 
-Read from `tf_adapter/util/npu_attrs.cc` of the repository Ascend/tensorflow, branch master, commit
-085a7b2e. `field` is the field of the value from which the adapter reads: a value that was set in
-another one reads as False, 0 or the empty string. `default` is what holds without the key; None
-where there is none. `allowed` are the values that are not refused.
+`field` is the field of the value from which the adapter reads: a value that was set in another one
+reads as False, 0 or the empty string. `default` is what holds without the key; None where there is
+none. `allowed` are the values that are not refused. `read_with` are the switches of which one has
+to be true for a key to be read.
 """
 
-TRUE_OR_FALSE_TEXT = ["true", "false", "auto"]
+import json
+from pathlib import Path
+
+_STORED = json.loads(Path(__file__).with_name("options.json").read_text(encoding="utf-8"))[
+    "options"
+]
 
 OPTIONS = {
-    "precision_mode": {
-        "field": "s",
-        "default": None,
-        "allowed": [
-            "force_fp32",
-            "allow_fp32_to_fp16",
-            "force_fp16",
-            "must_keep_origin_dtype",
-            "allow_mix_precision",
-            "cube_fp16in_fp32out",
-            "allow_mix_precision_fp16",
-            "allow_mix_precision_bf16",
-            "allow_fp32_to_bf16",
-        ],
-    },
-    "precision_mode_v2": {
-        "field": "s",
-        "default": None,
-        "allowed": ["fp16", "origin", "cube_fp16in_fp32out", "mixed_float16", "mixed_bfloat16"],
-    },
-    "modify_mixlist": {"field": "s", "default": None},
-    "op_precision_mode": {"field": "s", "default": None},
-    "op_select_implmode": {
-        "field": "s",
-        "default": None,
-        "allowed": [
-            "high_precision",
-            "high_performance",
-            "high_precision_for_all",
-            "high_performance_for_all",
-        ],
-    },
-    "optypelist_for_implmode": {"field": "s", "default": None},
-    "customize_dtypes": {"field": "s", "default": None},
-    "deterministic": {"field": "i", "default": 0},
-    "use_off_line": {"field": "b", "default": True},
-    "enable_data_pre_proc": {"field": "b", "default": False},
-    "mix_compile_mode": {"field": "b", "default": False},
-    "iterations_per_loop": {"field": "i", "default": 1},
-    "lower_functional_ops": {"field": "b", "default": False},
-    "graph_run_mode": {"field": "i", "default": 1},
-    "jit_compile": {"field": "s", "default": "auto", "allowed": TRUE_OR_FALSE_TEXT},
-    "dynamic_input": {"field": "b", "default": False},
-    "dynamic_graph_execute_mode": {
-        "field": "s",
-        "default": "dynamic_execute",
-        "allowed": ["dynamic_execute", "lazy_recompile"],
-    },
-    "dynamic_inputs_shape_range": {"field": "s", "default": None},
-    "input_shape": {"field": "s", "default": None},
-    "dynamic_dims": {"field": "s", "default": None},
-    "dynamic_node_type": {"field": "i", "default": None},
-    "in_out_pair_flag": {"field": "b", "default": True},
-    "in_out_pair": {"field": "s", "default": None},
-    "const_input": {"field": "s", "default": None},
-    "frozen_variable": {"field": "b", "default": False},
-    "variable_placement": {"field": "s", "default": "Device", "allowed": ["Device", "Host"]},
-    "external_weight": {"field": "b", "default": False},
-    "graph_exec_timeout": {"field": "i", "default": 600000},
-    "stream_sync_timeout": {"field": "i", "default": -1},
-    "event_sync_timeout": {"field": "i", "default": -1},
-    "op_wait_timeout": {"field": "i", "default": None},
-    "op_execute_timeout": {"field": "i", "default": None},
-    "topo_sorting_mode": {"field": "i", "default": None},
-    "insert_op_file": {"field": "s", "default": None},
-    "graph_memory_max_size": {"field": "s", "default": None},
-    "variable_memory_max_size": {"field": "s", "default": None},
-    "atomic_clean_policy": {"field": "i", "default": 0},
-    "static_memory_policy": {"field": "i", "default": 0},
-    "memory_optimization_policy": {"field": "s", "default": None},
-    "graph_slice": {"field": "s", "default": None, "allowed": ["auto", "manual"]},
-    "variable_format_optimize": {"field": "b", "default": None},
-    "session_device_id": {"field": "i", "default": None},
-    "local_rank_id": {"field": "i", "default": None},
-    "local_device_list": {"field": "s", "default": None},
-    "hcom_parallel": {"field": "b", "default": True},
-    "hcom_multi_mode": {"field": "b", "default": False},
-    "hccl_timeout": {"field": "i", "default": None},
-    "HCCL_algorithm": {"field": "s", "default": None},
-    "is_tailing_optimization": {"field": "b", "default": False},
-    "job": {"field": "s", "default": "localhost"},
-    "task_index": {"field": "i", "default": 0},
-    "device_type": {"field": "s", "default": "default_device_type"},
-    "soc_config": {"field": "s", "default": None},
-    "es_cluster_config": {"field": "s", "default": None},
-    "stream_max_parallel_num": {"field": "s", "default": None},
-    "ac_parallel_enable": {"field": "s", "default": None},
-    "enable_dump": {"field": "b", "default": False},
-    "enable_dump_debug": {"field": "b", "default": False},
-    "dump_path": {"field": "s", "default": None},
-    "dump_step": {"field": "s", "default": None},
-    "dump_mode": {"field": "s", "default": "output", "allowed": ["input", "output", "all"]},
-    "dump_debug_mode": {
-        "field": "s",
-        "default": "all",
-        "allowed": ["aicore_overflow", "atomic_overflow", "all"],
-    },
-    "dump_data": {"field": "s", "default": "tensor", "allowed": ["tensor", "stats"]},
-    "dump_layer": {"field": "s", "default": None},
-    "enable_exception_dump": {"field": "i", "default": 2, "allowed": [0, 1, 2]},
-    "op_debug_level": {"field": "i", "default": None},
-    "op_debug_config": {"field": "s", "default": None},
-    "debug_dir": {"field": "s", "default": None},
-    "profiling_mode": {"field": "b", "default": False},
-    "profiling_options": {
-        "field": "s",
-        "default": (
-            '{"output":"./","training_trace":"on","task_trace":"on","hccl":"on","aicpu":"on",'
-            '"aic_metrics":"PipeUtilization","msproftx":"off"}'
-        ),
-    },
-    "auto_tune_mode": {"field": "s", "default": None},
-    "aoe_mode": {"field": "s", "default": None, "allowed": ["1", "2", "4", "mdat"]},
-    "work_path": {"field": "s", "default": "./"},
-    "distribute_config": {"field": "s", "default": None},
-    "aoe_config_file": {"field": "s", "default": None},
-    "enable_scope_fusion_passes": {"field": "s", "default": None},
-    "fusion_switch_file": {"field": "s", "default": None},
-    "buffer_optimize": {
-        "field": "s",
-        "default": "l2_optimize",
-        "allowed": ["l2_optimize", "off_optimize"],
-    },
-    "enable_small_channel": {"field": "i", "default": 0},
-    "enable_compress_weight": {"field": "b", "default": False},
-    "compress_weight_conf": {"field": "s", "default": None},
-    "op_compiler_cache_mode": {"field": "s", "default": None},
-    "op_compiler_cache_dir": {"field": "s", "default": None},
-    "graph_compiler_cache_dir": {"field": "s", "default": None},
-    "experimental_logical_device_cluster_deploy_mode": {"field": "s", "default": "LB"},
-    "experimental_logical_device_id": {"field": "s", "default": None},
-    "experimental_accelerate_train_mode": {"field": "s", "default": None},
-    "experimental_model_deploy_mode": {"field": "s", "default": None},
-    "experimental_model_deploy_devicelist": {"field": "s", "default": None},
-    "resource_config_path": {"field": "s", "default": None},
-    "graph_parallel_option_path": {"field": "s", "default": None},
-    "enable_graph_parallel": {"field": "b", "default": None},
+    key: dict({"default": None}, **option)
+    for key, option in _STORED.items()
+    if option.get("status") != "not read"
 }
 
-NOT_READ = {
-    "enable_reduce_precision": "written by NPUEstimator, read by no part of the adapter",
-    "min_group_size": "written by NPUEstimator, read by no part of the adapter",
-    "enable_auto_mix_precision": "of an older adapter; set precision_mode instead",
-    "master_slave_mode": "of an older adapter",
-}
+# The adapter compares this number with a list, and every other one with its limits.
+OPTIONS["enable_exception_dump"]["allowed"] = [0, 1, 2]
 
-MIXED_MODES = ["allow_mix_precision", "allow_mix_precision_fp16", "allow_mix_precision_bf16"]
-MIXED_MODES_V2 = ["mixed_float16", "mixed_bfloat16"]
+NOT_READ = {key: option["unread"] for key, option in _STORED.items() if "unread" in option}
+"""What scripts set although no part of the adapter reads it, with the reason."""
+
+MIXED_MODES = OPTIONS["precision_mode"]["mixed"]
+MIXED_MODES_V2 = OPTIONS["precision_mode_v2"]["mixed"]

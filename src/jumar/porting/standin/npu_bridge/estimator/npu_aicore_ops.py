@@ -4,6 +4,7 @@ from tensorflow.python.framework import dtypes
 
 from npu_bridge.estimator import npu_ops
 from npu_bridge.helper import helper
+from npu_bridge_standin.signatures import add_device_only
 
 npu_aicore_ops = helper.get_gen_ops()
 
@@ -50,60 +51,4 @@ def nonzero(x, transpose=False, output_type=dtypes.int64, name=None):
     return npu_aicore_ops.non_zero(x, transpose, output_type, name=name)
 
 
-def nonzerowithvalue(x, transpose=False, output_type=dtypes.int64, name=None):
-    """Only on a device."""
-    return npu_aicore_ops.non_zero_with_value(x, transpose, output_type, name=name)
-
-
-def lru_cache_v2(index_list, data, cache, tag, is_last_call, pre_route_count, name=None):
-    """Only on a device."""
-    return npu_aicore_ops.lru_cache_v2(index_list, data, cache, tag)
-
-
-def prod_env_mat_a(
-    coord,
-    types,
-    natoms,
-    box,
-    mesh,
-    davg,
-    dstd,
-    rcut_a=0.0,
-    rcut_r=0.0,
-    rcut_r_smth=0.0,
-    sel_a=None,
-    sel_r=None,
-    name=None,
-):
-    """Only on a device."""
-    return npu_aicore_ops.prod_env_mat_a(coord, types)
-
-
-def prodvirialsea(net_deriv, in_deriv, rij, nlist, natoms, n_a_sel=0, n_r_sel=0, name=None):
-    """Only on a device."""
-    return npu_aicore_ops.prod_virial_se_a(net_deriv, in_deriv)
-
-
-def prodforcesea(net_deriv, in_deriv, nlist, natoms, n_a_sel=0, n_r_sel=0, name=None):
-    """Only on a device."""
-    return npu_aicore_ops.prod_force_se_a(net_deriv, in_deriv)
-
-
-def tabulatefusionsea(table, table_info, em_x, em, last_layer_size=128, name=None):
-    """Only on a device."""
-    return npu_aicore_ops.tabulate_fusion_se_a(table, table_info)
-
-
-def tabulatefusionseagrad(table, table_info, em_x, em, dy_dem_x, dy_dem, name=None):
-    """Only on a device."""
-    return npu_aicore_ops.tabulate_fusion_se_a_grad(table, table_info)
-
-
-def tabulatefusion(table, table_info, em_x, em, last_layer_size=128, name=None):
-    """Only on a device."""
-    return npu_aicore_ops.tabulate_fusion(table, table_info)
-
-
-def tabulatefusiongrad(table, table_info, em_x, em, dy_dem_x, dy_dem, name=None):
-    """Only on a device."""
-    return npu_aicore_ops.tabulate_fusion_grad(table, table_info)
+add_device_only(globals())

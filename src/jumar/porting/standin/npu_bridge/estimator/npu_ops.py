@@ -7,6 +7,7 @@ from tensorflow.python.eager import context
 
 from npu_bridge.helper import helper
 from npu_bridge_standin.record import record
+from npu_bridge_standin.signatures import add_device_only
 
 gen_npu_ops = helper.get_gen_ops()
 
@@ -102,11 +103,6 @@ def _channel(name, types):
     return tf1.FIFOQueue(1 << 16, types, shared_name="npu_outfeed_{}".format(name))
 
 
-def stop_outfeed_dequeue_op(channel_name, name=None):
-    """Only on a device."""
-    return gen_npu_ops.stop_outfeed_dequeue_op(channel_name, name)
-
-
 def scatter_elements(data, indices, updates, axis=0, name=None):
     """A copy of `data` with values replaced along one axis."""
     return gen_npu_ops.scatter_elements(
@@ -118,46 +114,4 @@ def scatter_elements(data, indices, updates, axis=0, name=None):
     )
 
 
-def basic_lstm_cell(x, h, c, w, b, keep_prob, forget_bias, state_is_tuple, activation, name=None):
-    """Only on a device."""
-    return gen_npu_ops.basic_lstm_cell(x, h, c, w, b)
-
-
-def adam_apply_one_assign(
-    input0, input1, input2, input3, input4, mul0_x, mul1_x, mul2_x, mul3_x, add2_y, name=None
-):
-    """Only on a device."""
-    return gen_npu_ops.adam_apply_one_assign(input0, input1)
-
-
-def adam_apply_one_with_decay_assign(
-    input0,
-    input1,
-    input2,
-    input3,
-    input4,
-    mul0_x,
-    mul1_x,
-    mul2_x,
-    mul3_x,
-    mul4_x,
-    add2_y,
-    name=None,
-):
-    """Only on a device."""
-    return gen_npu_ops.adam_apply_one_with_decay_assign(input0, input1)
-
-
-def k_means_centroids(x, y, sum_square_y, sum_square_x, use_actual_distance=False, name=None):
-    """Only on a device."""
-    return gen_npu_ops.k_means_centroids(x, y)
-
-
-def npu_onnx_graph_op(inputs, tout, model_path, name=None):
-    """Only on a device."""
-    return gen_npu_ops.npu_onnx_graph_op(inputs, tout, model_path, name)
-
-
-def channel_get_next(channel_name, output_types, output_shapes):
-    """Only on a device."""
-    return gen_npu_ops.get_next(channel_name, output_types, output_shapes)
+add_device_only(globals())

@@ -5,6 +5,7 @@ the repetition and the rest the identity, so averaged gradients keep their size.
 """
 
 from npu_bridge.helper import helper
+from npu_bridge_standin.signatures import add_device_only
 
 gen_hccl_ops = helper.get_gen_ops()
 
@@ -44,63 +45,4 @@ def reduce_scatter(tensor, reduction, rank_size, group="hccl_world_group", fusio
     )
 
 
-def send(tensor, sr_tag, dest_rank, group="hccl_world_group"):
-    """Only between devices."""
-    return gen_hccl_ops.hcom_send(tensor, sr_tag, dest_rank, group)
-
-
-def receive(shape, data_type, sr_tag, src_rank, group="hccl_world_group"):
-    """Only between devices."""
-    return gen_hccl_ops.hcom_receive(shape, data_type, sr_tag, src_rank, group)
-
-
-def remote_read(tensorRemote, data_type):
-    """Only between devices."""
-    return gen_hccl_ops.hcom_remote_read(tensorRemote, data_type)
-
-
-def remote_ref_read(tensorRemote, cache, offset):
-    """Only between devices."""
-    return gen_hccl_ops.hcom_remote_ref_read(tensorRemote, cache, offset)
-
-
-def remote_write(tensorRemote, tensorLocal, data_type):
-    """Only between devices."""
-    return gen_hccl_ops.hcom_remote_write(tensorRemote, tensorLocal, data_type)
-
-
-def remote_scatter_write(tensorRemote, tensorLocal, offset):
-    """Only between devices."""
-    return gen_hccl_ops.hcom_remote_scatter_write(tensorRemote, tensorLocal, offset)
-
-
-def gather_all_to_all_v(
-    addrinfo,
-    addrinfo_count_per_rank,
-    recv_counts,
-    recv_displacements,
-    dtype,
-    addr_length,
-    group="hccl_world_group",
-):
-    """Only between devices."""
-    return gen_hccl_ops.hcom_gather_all_to_all_v(addrinfo, dtype, group)
-
-
-def all_to_all_v(
-    send_data,
-    send_counts,
-    send_displacements,
-    recv_counts,
-    recv_displacements,
-    group="hccl_world_group",
-):
-    """Only between devices."""
-    return gen_hccl_ops.hcom_all_to_all_v(send_data, group)
-
-
-def all_to_all_v_c(
-    send_data, send_count_matrix, rank, fusion=0, fusion_id=-1, group="hccl_world_group"
-):
-    """Only between devices."""
-    return gen_hccl_ops.hcom_all_to_all_vc(send_data, group)
+add_device_only(globals())

@@ -1,5 +1,5 @@
 """A cache of embeddings: its name, for it lives on a device."""
 
-from npu_bridge_standin.device_ops import device_only
+from npu_bridge_standin.signatures import add_device_only
 
-LruCache = device_only("LruCache")
+add_device_only(globals())

@@ -2,9 +2,8 @@
 
 import tensorflow.compat.v1 as tf1
 
-from npu_bridge_standin.device_ops import device_only
-
-lamb_apply_optimizer_assign = device_only("lamb_apply_optimizer_assign")
-lamb_apply_weight_assign = device_only("lamb_apply_weight_assign")
+from npu_bridge_standin.signatures import add_device_only
 
 PReLU = tf1.keras.layers.PReLU
+
+add_device_only(globals())

@@ -9,6 +9,7 @@ from tensorflow.python.training import server_lib
 from tensorflow_estimator.python.estimator import run_config as run_config_lib
 
 from npu_bridge_standin.sessions import npu_session_init as decorator_tf_session
+from npu_bridge_standin.signatures import keep, with_signature
 
 PUBLIC_OPTIONS = (
     "iterations_per_loop",
@@ -48,96 +49,15 @@ TENSORFLOW_OPTIONS = (
 class NPURunConfig(run_config_lib.RunConfig):
     """A `tf.estimator.RunConfig` with the options of the NPU, which may also be given by place."""
 
-    def __init__(
-        self,
-        iterations_per_loop=1,
-        profiling_config=None,
-        model_dir=None,
-        tf_random_seed=None,
-        save_summary_steps=0,
-        save_checkpoints_steps=None,
-        save_checkpoints_secs=None,
-        session_config=None,
-        keep_checkpoint_max=5,
-        keep_checkpoint_every_n_hours=10000,
-        log_step_count_steps=100,
-        distribute=None,
-        enable_data_pre_proc=True,
-        precision_mode=None,
-        enable_reduce_precision=False,
-        variable_format_optimize=None,
-        mix_compile_mode=False,
-        hcom_parallel=True,
-        graph_memory_max_size=None,
-        variable_memory_max_size=None,
-        dump_config=None,
-        stream_max_parallel_num=None,
-        is_tailing_optimization=False,
-        horovod_mode=False,
-        graph_run_mode=1,
-        op_debug_level=None,
-        enable_scope_fusion_passes=None,
-        enable_exception_dump=2,
-        op_select_implmode=None,
-        optypelist_for_implmode=None,
-        dynamic_input_config=None,
-        aoe_mode=None,
-        work_path=None,
-        buffer_optimize="l2_optimize",
-        enable_small_channel=0,
-        fusion_switch_file=None,
-        enable_compress_weight=False,
-        compress_weight_conf=None,
-        op_compiler_cache_mode=None,
-        op_compiler_cache_dir=None,
-        debug_dir=None,
-        hcom_multi_mode=False,
-        dynamic_input=None,
-        dynamic_graph_execute_mode="dynamic_execute",
-        dynamic_inputs_shape_range=None,
-        train_distribute=None,
-        eval_distribute=None,
-        local_rank_id=None,
-        local_device_list=None,
-        session_device_id=None,
-        distribute_config=None,
-        modify_mixlist=None,
-        op_precision_mode=None,
-        device_type="default_device_type",
-        soc_config=None,
-        hccl_timeout=None,
-        op_wait_timeout=None,
-        op_execute_timeout=None,
-        HCCL_algorithm=None,
-        customize_dtypes=None,
-        op_debug_config=None,
-        memory_config=None,
-        experimental_config=None,
-        topo_sorting_mode=None,
-        aoe_config_file=None,
-        insert_op_file=None,
-        stream_sync_timeout=-1,
-        event_sync_timeout=-1,
-        external_weight=False,
-        es_cluster_config=None,
-        deterministic=0,
-        frozen_variable=False,
-        variable_placement="Device",
-        jit_compile="auto",
-        precision_mode_v2=None,
-        ac_parallel_enable=None,
-    ):
-        given = dict(locals())
-        given.pop("self")
-        given.pop("__class__")
+    @with_signature(__name__, "NPURunConfig")
+    def __init__(self, **given):
         _check_options(given)
-        if save_checkpoints_steps is None and save_checkpoints_secs is None:
+        if given["save_checkpoints_steps"] is None and given["save_checkpoints_secs"] is None:
             given["save_checkpoints_steps"] = 100
         tensorflow_options = {name: given.pop(name) for name in TENSORFLOW_OPTIONS}
         experimental_distribute = _experimental_distribute(given.pop("distribute"))
         self.npu_options = given
-        for name, value in given.items():
-            setattr(self, name if name in PUBLIC_OPTIONS else "_" + name, value)
+        keep(self, given, PUBLIC_OPTIONS)
         super().__init__(experimental_distribute=experimental_distribute, **tensorflow_options)
 
 
@@ -188,90 +108,50 @@ def _experimental_distribute(distribute):
     return DistributeConfig(distribute, distribute, None)
 
 
+def _keep(instance, **given):
+    keep(instance, given)
+
+
 class ProfilingConfig:
     """Whether and what to profile; the options are a JSON text."""
 
-    def __init__(self, enable_profiling=False, profiling_options=None):
-        self._enable_profiling = enable_profiling
-        self._profiling_options = profiling_options
+    __init__ = with_signature(__name__, "ProfilingConfig")(_keep)
 
 
 class MemoryConfig:
     """How memory is cleaned and reused."""
 
-    def __init__(
-        self, atomic_clean_policy=0, static_memory_policy=0, memory_optimization_policy=None
-    ):
-        self._atomic_clean_policy = atomic_clean_policy
-        self._static_memory_policy = static_memory_policy
-        self._memory_optimization_policy = memory_optimization_policy
+    __init__ = with_signature(__name__, "MemoryConfig")(_keep)
 
 
 class DumpConfig:
     """Which tensors, or which overflows, are written to files."""
 
-    def __init__(
-        self,
-        enable_dump=False,
-        dump_path=None,
-        dump_step=None,
-        dump_mode="output",
-        enable_dump_debug=False,
-        dump_debug_mode="all",
-        dump_data="tensor",
-        dump_layer=None,
-    ):
-        self._enable_dump = enable_dump
-        self._dump_path = dump_path
-        self._dump_step = dump_step
-        self._dump_mode = dump_mode
-        self._enable_dump_debug = enable_dump_debug
-        self._dump_debug_mode = dump_debug_mode
-        self.dump_data = dump_data
-        self.dump_layer = dump_layer
+    @with_signature(__name__, "DumpConfig")
+    def __init__(self, **given):
+        keep(self, given, public=("dump_data", "dump_layer"))
 
 
 class GraphMemoryOptimizeConfig:
     """Recomputation and slicing: each None, "auto" or "manual"."""
 
-    def __init__(self, recompute=None, graph_slice=None):
-        for name, value in (("recompute", recompute), ("graph_slice", graph_slice)):
+    @with_signature(__name__, "GraphMemoryOptimizeConfig")
+    def __init__(self, **given):
+        for name, value in given.items():
             if value not in (None, "auto", "manual"):
                 raise ValueError("{} must be 'auto' or 'manual', got {!r}".format(name, value))
-        self._recompute = recompute
-        self._graph_slice = graph_slice
+        keep(self, given)
 
 
 class ExperimentalConfig:
     """Options that may change."""
 
-    def __init__(
-        self,
-        logical_device_cluster_deploy_mode="LB",
-        logical_device_id=None,
-        model_deploy_mode=None,
-        model_deploy_devicelist=None,
-        graph_memory_optimize_config=None,
-        enable_graph_parallel=None,
-        graph_parallel_option_path=None,
-        graph_compiler_cache_dir=None,
-        resource_config_path=None,
-        accelerate_train_mode=None,
-    ):
-        if graph_memory_optimize_config is not None and not isinstance(
-            graph_memory_optimize_config, GraphMemoryOptimizeConfig
-        ):
+    @with_signature(__name__, "ExperimentalConfig")
+    def __init__(self, **given):
+        memory = given["graph_memory_optimize_config"]
+        if memory is not None and not isinstance(memory, GraphMemoryOptimizeConfig):
             raise ValueError("graph_memory_optimize_config must be a GraphMemoryOptimizeConfig")
-        self._logical_device_cluster_deploy_mode = logical_device_cluster_deploy_mode
-        self._logical_device_id = logical_device_id
-        self._model_deploy_mode = model_deploy_mode
-        self._model_deploy_devicelist = model_deploy_devicelist
-        self._graph_memory_optimize_config = graph_memory_optimize_config
-        self._enable_graph_parallel = enable_graph_parallel
-        self._graph_parallel_option_path = graph_parallel_option_path
-        self._graph_compiler_cache_dir = graph_compiler_cache_dir
-        self._resource_config_path = resource_config_path
-        self._accelerate_train_mode = accelerate_train_mode
+        keep(self, given)
 
 
 class NpuExecutePlacement(Enum):
@@ -288,7 +168,4 @@ class NpuExecutePlacement(Enum):
 class DynamicInputConfig:
     """Shapes that inputs take; `dynamic_node_type` is 0 for a data set, 1 for placeholders."""
 
-    def __init__(self, input_shape, dynamic_dims, dynamic_node_type):
-        self._input_shape = input_shape
-        self._dynamic_dims = dynamic_dims
-        self._dynamic_node_type = dynamic_node_type
+    __init__ = with_signature(__name__, "DynamicInputConfig")(_keep)

@@ -8,6 +8,8 @@ import math
 import tensorflow.compat.v1 as tf1
 from tensorflow.python.layers import base as base_layer
 
+from npu_bridge_standin.signatures import keep, with_signature
+
 DYNAMIC_RNN_UNIDIRECTION = "UNIDIRECTIONAL"
 DYNAMIC_RNN_BIDIRECTION = "BIDIRECTIONAL"
 DYNAMIC_RNN_REDIRECTIONAL = "REDIRECTIONAL"
@@ -16,37 +18,17 @@ DYNAMIC_RNN_REDIRECTIONAL = "REDIRECTIONAL"
 class _DynamicBasic(base_layer.Layer):
     """What the layers have in common."""
 
-    def __init__(
-        self,
-        hidden_size,
-        dtype,
-        direction=DYNAMIC_RNN_UNIDIRECTION,
-        cell_depth=1,
-        keep_prob=1.0,
-        cell_clip=-1.0,
-        num_proj=0,
-        time_major=True,
-        activation="tanh",
-        is_training=True,
-    ):
+    def __init__(self, **given):
         super().__init__()
-        if direction not in (DYNAMIC_RNN_UNIDIRECTION, DYNAMIC_RNN_BIDIRECTION):
-            raise ValueError("direction is {!r}".format(direction))
-        if (cell_depth, num_proj, time_major, activation) != (1, 0, True, "tanh"):
+        keep(self, given)
+        if self._direction not in (DYNAMIC_RNN_UNIDIRECTION, DYNAMIC_RNN_BIDIRECTION):
+            raise ValueError("direction is {!r}".format(self._direction))
+        shape = (self._cell_depth, self._num_proj, self._time_major, self._activation)
+        if shape != (1, 0, True, "tanh"):
             raise NotImplementedError(
                 "npu_bridge stand-in: recurrent layers have one layer of tanh without projection, "
                 "and time first"
             )
-        self._hidden_size = hidden_size
-        self._dtype = dtype
-        self._direction = direction
-        self._cell_depth = cell_depth
-        self._keep_prob = keep_prob
-        self._cell_clip = cell_clip
-        self._num_proj = num_proj
-        self._time_major = time_major
-        self._activation = activation
-        self._is_training = is_training
 
     def build(self, input_shape):
         """Make the variable of the sequences' lengths, which checkpoints contain."""
@@ -71,39 +53,11 @@ class _DynamicBasic(base_layer.Layer):
 class DynamicRNN(_DynamicBasic):
     """LSTM: outputs y, h, c, and the gates i, j, f, o and tanh(c), each for every step."""
 
-    def __init__(
-        self,
-        hidden_size,
-        dtype,
-        cell_type="LSTM",
-        direction=DYNAMIC_RNN_UNIDIRECTION,
-        cell_depth=1,
-        use_peephole=False,
-        keep_prob=1.0,
-        cell_clip=-1.0,
-        num_proj=0,
-        time_major=True,
-        activation="tanh",
-        forget_bias=0.0,
-        is_training=True,
-    ):
-        super().__init__(
-            hidden_size,
-            dtype,
-            direction=direction,
-            cell_depth=cell_depth,
-            keep_prob=keep_prob,
-            cell_clip=cell_clip,
-            num_proj=num_proj,
-            time_major=time_major,
-            activation=activation,
-            is_training=is_training,
-        )
-        if cell_type != "LSTM" or use_peephole:
+    @with_signature(__name__, "DynamicRNN")
+    def __init__(self, **given):
+        super().__init__(**given)
+        if self._cell_type != "LSTM" or self._use_peephole:
             raise NotImplementedError("npu_bridge stand-in: LSTM without peepholes")
-        self._cell_type = cell_type
-        self._use_peephole = use_peephole
-        self._forget_bias = forget_bias
 
     def build(self, input_shape):
         """Make weight and bias, one pair for each direction."""
@@ -167,37 +121,12 @@ class DynamicGRUV2(_DynamicBasic):
 
     _variables_prefix = "dynamicgruv2"
 
-    def __init__(
-        self,
-        hidden_size,
-        dtype,
-        direction=DYNAMIC_RNN_UNIDIRECTION,
-        cell_depth=1,
-        keep_prob=1.0,
-        cell_clip=-1.0,
-        num_proj=0,
-        time_major=True,
-        activation="tanh",
-        gate_order="zrh",
-        reset_after=True,
-        is_training=True,
-    ):
-        super().__init__(
-            hidden_size,
-            dtype,
-            direction=direction,
-            cell_depth=cell_depth,
-            keep_prob=keep_prob,
-            cell_clip=cell_clip,
-            num_proj=num_proj,
-            time_major=time_major,
-            activation=activation,
-            is_training=is_training,
-        )
-        if direction != DYNAMIC_RNN_UNIDIRECTION or sorted(gate_order) != sorted("zrh"):
+    @with_signature(__name__, "DynamicGRUV2")
+    def __init__(self, **given):
+        super().__init__(**given)
+        gates = sorted(self._gate_order)
+        if self._direction != DYNAMIC_RNN_UNIDIRECTION or gates != sorted("zrh"):
             raise NotImplementedError("npu_bridge stand-in: GRU in one direction, gates z, r, h")
-        self._gate_order = gate_order
-        self._reset_after = reset_after
 
     def build(self, input_shape):
         """Make the weights."""

@@ -3,9 +3,9 @@
 from tensorflow.python.ops import init_ops, variable_scope
 
 from npu_bridge.estimator.npu import npu_scope, util
-from npu_bridge_standin.device_ops import device_only
 from npu_bridge_standin.option_checks import check_blocks
 from npu_bridge_standin.record import record, refused_option
+from npu_bridge_standin.signatures import add_device_only, device_only
 
 _SATURATION = {"mode": 0}
 
@@ -130,14 +130,12 @@ def get_var_addr_and_size(var_name):
     return device_only("get_var_addr_and_size")()
 
 
-def malloc_shared_memory(var_name, shape, data_type):
-    """Only on a device."""
-    return device_only("malloc_shared_memory")(var_name, shape, data_type)
-
-
 def get_rdma_cache(data_type, shape, name="rdma_w"):
     """A variable of zeros."""
     with npu_scope.npu_mem_type_scope():
         return variable_scope.get_variable(
             name=name, shape=shape, dtype=data_type, initializer=init_ops.zeros_initializer()
         )
+
+
+add_device_only(globals())

@@ -18,6 +18,7 @@ from jumar.plain_text import print_plain
 if TYPE_CHECKING:
     from jumar.porting.edits import FileReport, TreeReport
     from jumar.porting.tree.additions import Additions
+    from jumar.porting.tree.source_tree import SourceTree
     from jumar.porting.tree.writing import Written
 
 app = App(
@@ -131,6 +132,7 @@ def port(
     from jumar.porting.report.saving import report_suffix, save_report
     from jumar.porting.tree.additions import additions
     from jumar.porting.tree.porting import port_tree
+    from jumar.porting.tree.source_tree import SourceTree
 
     _check(to, in_place, force, jobs)
     for each in report:
@@ -148,10 +150,11 @@ def port(
         iterations_per_loop=iterations_per_loop,
         modelarts=modelarts,
     )
-    ported = port_tree(path, options, jobs=jobs)
-    added = additions(ported, path, options, entry=entry)
+    tree = SourceTree(path)
+    ported = port_tree(tree, options, jobs=jobs)
+    added = additions(ported, tree, options, entry=entry)
     ported = dataclasses.replace(ported, added=tuple(added.files))
-    written = _write(ported, path, added.files, to=to, in_place=in_place, force=force)
+    written = _write(ported, tree, added.files, to=to, in_place=in_place, force=force)
     for each in report:
         save_report(ported, each, lang)
     if json_:
@@ -178,7 +181,7 @@ def _check(to: Path | None, in_place: bool, force: bool, jobs: int | None) -> No
 
 def _write(
     ported: "TreeReport",
-    path: Path,
+    tree: "SourceTree",
     added: Mapping[str, str],
     *,
     to: Path | None,
@@ -188,11 +191,11 @@ def _write(
     if to is not None:
         from jumar.porting.tree.writing import write_tree
 
-        return write_tree(ported, path, to, added)
+        return write_tree(ported, tree, to, added)
     if in_place:
         from jumar.porting.tree.in_place import write_in_place
 
-        return write_in_place(ported, path, added, force=force)
+        return write_in_place(ported, tree, added, force=force)
     return None
 
 

@@ -13,12 +13,8 @@ from jumar.porting.lint.calls import lint_calls
 from jumar.porting.lint.names import lint_names
 from jumar.porting.lint.overridden import lint_overridden
 from jumar.porting.lint.rewriters import lint_rewriters
-from jumar.porting.script.module import Module
-from jumar.porting.script.project import Project
+from jumar.porting.script.project import LARGEST_SCRIPT, Project
 from jumar.porting.script.source import Unreadable, decode
-
-_MOST_BYTES = 5_000_000
-"""Of a script; longer ones are data in Python's clothes."""
 
 _MARKS = (
     "npu_",
@@ -46,7 +42,7 @@ def lint_source(path: str, text: str, *, project: Project | None = None) -> tupl
     """
     if not any(mark in text for mark in _MARKS):
         return ()
-    module = Module(text, path, project or Project(Path(os.devnull)))
+    module = (project or Project(Path(os.devnull))).parsed(text, path)
     blocks = find_blocks(module)
     found = [
         *lint_blocks(module, blocks),
@@ -74,7 +70,7 @@ def lint_tree(root: Path) -> TreeReport:
     else:
         raise missing(root, more="Give a Python file or a folder.")
     project = Project(folder)
-    files = [_lint_file(folder, path, project) for path in paths] + closed
+    files = [_lint_file(path, project) for path in paths] + closed
     return TreeReport(root=str(root), files=tuple(sorted(files, key=lambda file: file.path)))
 
 
@@ -102,12 +98,12 @@ def _why(error: OSError) -> Text:
     return Text(en=f"cannot be read: {error.strerror}", zh=f"无法读取：{error.strerror}")
 
 
-def _lint_file(folder: Path, path: str, project: Project) -> FileReport:
-    place = folder / path
+def _lint_file(path: str, project: Project) -> FileReport:
     try:
-        if place.stat().st_size > _MOST_BYTES:
+        content = project.content(path)
+        if len(content) > LARGEST_SCRIPT:
             raise Unreadable(Text(en="longer than 5 MB", zh="超过 5 MB"))
-        text = decode(place.read_bytes()).text
+        text = decode(content).text
         return FileReport(
             path=path, status="unchanged", findings=lint_source(path, text, project=project)
         )

@@ -14,7 +14,7 @@ from jumar.porting.rewriting.placing import addition, import_lines
 from jumar.porting.rewriting.prelude import prelude
 from jumar.porting.rewriting.registry import Rule, RuleIndex, rule_index
 from jumar.porting.rewriting.view import View
-from jumar.porting.script.module import Module
+from jumar.porting.script.module import Module, parsed
 from jumar.porting.script.project import Project
 from jumar.porting.script.source import Lines, SourceText
 
@@ -74,6 +74,7 @@ class _Applied:
     added: list[tuple[Replacement, str]]
     moved: Moved
     text: str
+    tree: ast.Module
 
 
 def port_file(source: SourceText, path: str, project: Project, options: PortOptions) -> FileReport:
@@ -88,11 +89,11 @@ def port_file(source: SourceText, path: str, project: Project, options: PortOpti
         project: The tree, for imports of its own modules.
         options: Of the port.
     """
-    if not _CONCERNED[options.source].search(source.text):
+    if not may_concern(source, options):
         return FileReport(path=path, status="unchanged")
     converted: Converted | None = None
     try:
-        module = Module(source.text, path, project)
+        module = project.parsed(source.text, path)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         converted = to_python3(source.text) if isinstance(error, SyntaxError) else None
         if converted is None:
@@ -118,6 +119,11 @@ def port_file(source: SourceText, path: str, project: Project, options: PortOpti
     )
 
 
+def may_concern(source: SourceText, options: PortOptions) -> bool:
+    """Whether a script has a word of what is ported; others are not even parsed."""
+    return _CONCERNED[options.source].search(source.text) is not None
+
+
 def _rounds(module: Module, options: PortOptions) -> list[_Applied]:
     """All rules again and again; the last round has rewrites only if the rules never agree."""
     rounds: list[_Applied] = []
@@ -126,10 +132,10 @@ def _rounds(module: Module, options: PortOptions) -> list[_Applied]:
         result = _run_rules(view, rule_index(options.source, options.minimal))
         done = _apply(view, result)
         if done is None:
-            rounds.append(_Applied(result, [], Moved([]), module.text))
+            rounds.append(_Applied(result, [], Moved([]), module.text, module.tree))
             break
         rounds.append(done)
-        module = Module(done.text, module.path, module.project)
+        module = Module(done.text, module.path, module.project, done.tree)
     return rounds
 
 
@@ -195,9 +201,10 @@ def _apply(view: View, result: _Pass) -> _Applied | None:
         }
         changes = emptied_blocks(module.tree, spans, changes)
         text = applied(module.text, changes)
-        if _parses(text):
+        tree = _parsed(text)
+        if tree is not None:
             kept = [(rule, change) for rule, change in result.rewrites if id(change) in chosen]
-            return _Applied(replace(result, rewrites=kept), added, Moved(changes), text)
+            return _Applied(replace(result, rewrites=kept), added, Moved(changes), text, tree)
         # Never hand out what Python cannot read: the last rewrite goes, then the one before it.
         accepted = accepted[:-1]
     return None
@@ -337,12 +344,11 @@ def _excerpt(text: str) -> str:
     return text if len(text) <= _MOST_EXCERPT else f"{text[:_MOST_EXCERPT]}…"
 
 
-def _parses(text: str) -> bool:
+def _parsed(text: str) -> ast.Module | None:
     try:
-        ast.parse(text)
+        return parsed(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
+        return None
 
 
 def _why(error: BaseException) -> Text:

@@ -33,6 +33,18 @@ class Surroundings(Protocol):
         ...
 
 
+def parsed(text: str) -> ast.Module:
+    """The syntax tree of a script.
+
+    Raises:
+        SyntaxError: Python 3 cannot parse it.
+    """
+    with warnings.catch_warnings():
+        # Invalid escapes in the user's strings are not ours to report.
+        warnings.simplefilter("ignore")
+        return ast.parse(text)
+
+
 class Module:
     """A script as the rules see it.
 
@@ -40,19 +52,19 @@ class Module:
         text: Without byte order mark.
         path: Within the tree, with forward slashes.
         project: The tree, for imports of its own modules.
+        tree: The syntax tree of the text, where it has been parsed before.
 
     Raises:
         SyntaxError: Python 3 cannot parse it.
     """
 
-    def __init__(self, text: str, path: str, project: Surroundings) -> None:
+    def __init__(
+        self, text: str, path: str, project: Surroundings, tree: ast.Module | None = None
+    ) -> None:
         self.text = text
         self.path = path
         self.project = project
-        with warnings.catch_warnings():
-            # Invalid escapes in the user's strings are not ours to report.
-            warnings.simplefilter("ignore")
-            self.tree = ast.parse(text)
+        self.tree = parsed(text) if tree is None else tree
         self.lines = Lines(text)
         self.scopes = Scopes(self.tree)
         self._names: dict[ast.expr, str | None] = {}

@@ -1,20 +1,37 @@
 """The tree that a script belongs to: which module an import means, and what that module gives."""
 
+import os
 from collections import OrderedDict
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from jumar.porting.python2.conversion import to_python3
 from jumar.porting.script.module import Module
 from jumar.porting.script.source import Unreadable, decode
 
+LARGEST_SCRIPT = 5_000_000
+"""Bytes; a larger script is data, and its syntax tree would take gigabytes."""
+
 _MOST_BYTES = 2_000_000
 """Of a module that is read to resolve an import of another; longer ones are data."""
-_MOST_MODULES = 64
-"""Parsed modules kept at a time: a module of 5,000 lines takes some 10 MB."""
+_MOST_PARSED = 2_000_000
+"""Characters of the modules that are kept parsed at a time: their trees take some 40 bytes each."""
+_MOST_KEPT = 256_000_000
+"""Bytes of files that are kept, so that none is read twice; what is beyond is read again."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """The bytes of a file, at most one more than `LARGEST_SCRIPT`, and what tells of a change."""
+
+    data: bytes
+    state: tuple[int, int, int]
 
 
 class Project:
-    """The modules of a tree, read when an import names them.
+    """The files of a tree, read once, and its modules, parsed when an import names them.
 
     Args:
         root: The folder.
@@ -24,9 +41,55 @@ class Project:
         self.root = root
         self._modules: OrderedDict[str, Module | None] = OrderedDict()
         self._found: dict[tuple[str, str], str | None] = {}
+        self._contents: dict[str, Content] = {}
+        self._kept = 0
+        self._parsed = 0
 
     def __reduce__(self) -> tuple[type["Project"], tuple[Path]]:
         return Project, (self.root,)
+
+    def content(self, path: str) -> bytes:
+        """The bytes of a file, at most one more than `LARGEST_SCRIPT`; read only the first time.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+        if path in self._contents:
+            return self._contents[path].data
+        with (self.root / path).open("rb") as stream:
+            content = Content(stream.read(LARGEST_SCRIPT + 1), _state(os.fstat(stream.fileno())))
+        if len(content.data) <= LARGEST_SCRIPT and self._kept + len(content.data) <= _MOST_KEPT:
+            self._contents[path] = content
+            self._kept += len(content.data)
+        return content.data
+
+    def read(self, paths: Iterable[str]) -> None:
+        """Read files ahead: processes that are forked afterwards share them."""
+        for path in paths:
+            with suppress(OSError):
+                self.content(path)
+
+    def as_read(self, path: str) -> bytes | None:
+        """The bytes of a file if it was read whole and has not changed since; else None."""
+        content = self._contents.get(path)
+        if content is None:
+            return None
+        try:
+            return content.data if _state((self.root / path).lstat()) == content.state else None
+        except OSError:
+            return None
+
+    def parsed(self, text: str, path: str) -> Module:
+        """A script of the tree, parsed; kept for those that import it.
+
+        Raises:
+            SyntaxError: Python 3 cannot parse it.
+        """
+        known = self._modules.get(path)
+        if known is None or known.text != text:
+            known = Module(text, path, self)
+        self._keep(path, known)
+        return known
 
     def find(self, dotted: str, importer: str) -> str | None:
         """The path within the tree of an imported module, or None for modules from elsewhere.
@@ -78,16 +141,22 @@ class Project:
         module = None
         try:
             if not path.endswith("/") and (self.root / path).stat().st_size <= _MOST_BYTES:
-                text = decode((self.root / path).read_bytes()).text
-                module = self._parsed(text, path)
+                text = decode(self.content(path)).text
+                module = self._in_python3(text, path)
         except (OSError, Unreadable, SyntaxError, ValueError, RecursionError, MemoryError):
             module = None
-        self._modules[path] = module
-        if len(self._modules) > _MOST_MODULES:
-            self._modules.popitem(last=False)
+        self._keep(path, module)
         return module
 
-    def _parsed(self, text: str, path: str) -> Module | None:
+    def _keep(self, path: str, module: Module | None) -> None:
+        before = self._modules.pop(path, None)
+        self._parsed += len(module.text if module else "") - len(before.text if before else "")
+        self._modules[path] = module
+        while self._parsed > _MOST_PARSED and len(self._modules) > 1:
+            _, oldest = self._modules.popitem(last=False)
+            self._parsed -= len(oldest.text) if oldest else 0
+
+    def _in_python3(self, text: str, path: str) -> Module | None:
         try:
             return Module(text, path, self)
         except SyntaxError:
@@ -114,3 +183,8 @@ class Project:
             if inner:
                 return f"tree:{inner}"
         return f"tree:{path}:{name}"
+
+
+def _state(status: os.stat_result) -> tuple[int, int, int]:
+    """What is another after a file has been written to, or replaced."""
+    return status.st_ino, status.st_size, status.st_mtime_ns

@@ -10,8 +10,9 @@ from jumar.paths import read_text
 from jumar.porting.edits import TreeReport
 from jumar.porting.launching import ADDED_NAMES, added_files
 from jumar.porting.options import PortOptions, mixlist_name
+from jumar.porting.script.project import LARGEST_SCRIPT, Project
 from jumar.porting.script.source import Unreadable, decode
-from jumar.porting.tree.porting import LARGEST_SCRIPT, tree_entries
+from jumar.porting.tree.source_tree import SourceTree, as_tree
 
 _STARTS = re.compile(r"""^if\s+__name__\s*==\s*['"]__main__['"]""", re.MULTILINE)
 _LIKELY = ("train", "main", "run")
@@ -30,30 +31,27 @@ class Additions:
 
 
 def additions(
-    report: TreeReport, root: Path, options: PortOptions, *, entry: str = ""
+    report: TreeReport, root: Path | SourceTree, options: PortOptions, *, entry: str = ""
 ) -> Additions:
     """The files that a port adds.
 
     Args:
         report: Of a port of `root`.
-        root: What was ported: a folder or a script.
+        root: What was ported: a folder or a script, or what was read of it.
         options: Of the port.
         entry: The script that starts training, as the user names it; without, it is looked for.
 
     Raises:
         UserError: There is no such script, or the op list is none.
     """
-    base, entries = tree_entries(root)
-    scripts = {
-        each.path: each.size
-        for each in entries
-        if each.kind == "script" and each.path not in ADDED_NAMES
-    }
-    start = _named(entry, base, list(scripts)) if entry else _found(base, scripts)
+    tree = as_tree(root)
+    base = tree.folder
+    scripts = {path: size for path, size in tree.scripts.items() if path not in ADDED_NAMES}
+    start = _named(entry, base, list(scripts)) if entry else _found(tree.project, scripts)
     asked = bool(entry) or options.distributed or options.modelarts
     files: dict[str, str] = {}
     # A lone script is not given companions that nobody asked for, nor a tree without any change.
-    if asked or (base == root.resolve() and report.count("ported")):
+    if asked or (base == tree.place and report.count("ported")):
         files |= added_files(options, entry=start)
     there = [path for path in files if (base / path).exists()]
     kept = tuple(path for path in there if not _is(base / path, files[path]))
@@ -63,12 +61,12 @@ def additions(
     return Additions(entry=start, files=files, kept=kept)
 
 
-def _found(base: Path, scripts: dict[str, int]) -> str:
+def _found(project: Project, scripts: dict[str, int]) -> str:
     """The script that starts training, or nothing where several could be it."""
     if len(scripts) == 1:
         return next(iter(scripts))
     starting = [
-        path for path, size in scripts.items() if size <= LARGEST_SCRIPT and _starts(base / path)
+        path for path, size in scripts.items() if size <= LARGEST_SCRIPT and _starts(project, path)
     ]
     if len(starting) == 1:
         return starting[0]
@@ -91,9 +89,9 @@ def _named(given: str, base: Path, scripts: list[str]) -> str:
     raise unknown_name("script", given, scripts, where="--entry")
 
 
-def _starts(place: Path) -> bool:
+def _starts(project: Project, path: str) -> bool:
     try:
-        return bool(_STARTS.search(decode(place.read_bytes()).text))
+        return bool(_STARTS.search(decode(project.content(path)).text))
     except (OSError, Unreadable):
         return False
 

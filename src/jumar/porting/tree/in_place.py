@@ -12,20 +12,24 @@ from pathlib import Path
 
 from jumar.errors import UserError
 from jumar.porting.edits import TreeReport
-from jumar.porting.tree.porting import tree_entries
+from jumar.porting.tree.source_tree import SourceTree, as_tree
 from jumar.porting.tree.writing import Written, checked_added, new_content
 
 _GIT_SECONDS = 120
 
 
 def write_in_place(
-    report: TreeReport, root: Path, added: Mapping[str, str] | None = None, *, force: bool = False
+    report: TreeReport,
+    root: Path | SourceTree,
+    added: Mapping[str, str] | None = None,
+    *,
+    force: bool = False,
 ) -> Written:
     """Write the ported scripts over their originals; all of them, or none.
 
     Args:
         report: Of a port of `root`.
-        root: What was ported: a folder or a script.
+        root: What was ported: a folder or a script, or what was read of it.
         added: Files that are not in the original, by their path in the tree.
         force: Also where git has no copy of what is overwritten.
 
@@ -33,11 +37,12 @@ def write_in_place(
         UserError: A file that would change is not committed, has changed since it was read, or
             cannot be written; what was written before is put back.
     """
-    base, entries = tree_entries(root)
+    tree = as_tree(root)
+    base, entries = tree.folder, tree.entries
     added = checked_added(added or {})
     links = {entry.path for entry in entries if entry.kind == "link"}
     contents = {
-        file.path: new_content(base / file.path, file)
+        file.path: new_content(tree.project, file)
         for file in report.files
         if file.status == "ported"
     }

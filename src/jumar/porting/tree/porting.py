@@ -9,19 +9,18 @@ from pathlib import Path
 from jumar import __version__
 from jumar.errors import UserError
 from jumar.host import usable_cores
-from jumar.paths import exists, is_file, is_folder, missing
+from jumar.paths import is_file, is_folder
 from jumar.porting.edits import FileReport, Finding, Place, Text, TreeReport
 from jumar.porting.options import PortOptions
 from jumar.porting.python2.conversion import to_python3
-from jumar.porting.rewriting.port_file import port_file
+from jumar.porting.rewriting.port_file import may_concern, port_file
 from jumar.porting.rewriting.registry import rule_index
-from jumar.porting.script.project import Project
+from jumar.porting.script.project import LARGEST_SCRIPT, Project
 from jumar.porting.script.source import SourceText, Unreadable, decode
-from jumar.porting.tree.walking import Entry, walk
+from jumar.porting.tree.source_tree import SourceTree, as_tree
+from jumar.porting.tree.walking import Entry
 from jumar.porting.tree.workers import in_processes
 
-LARGEST_SCRIPT = 5_000_000
-"""Bytes; a larger script is data, and its syntax tree would take gigabytes."""
 LONGEST_LINE = 1_000_000
 
 SMALL_TREE = 400_000
@@ -31,38 +30,42 @@ _PYTHON2 = "python2-"
 _LIBRARY = {"tensorflow": "TensorFlow", "torch": "PyTorch"}
 
 
-def port_tree(root: Path, options: PortOptions, *, jobs: int | None = None) -> TreeReport:
+def port_tree(
+    root: Path | SourceTree, options: PortOptions, *, jobs: int | None = None
+) -> TreeReport:
     """Port every script of a folder, or a single one; nothing is written.
 
     Args:
-        root: A folder or a script.
+        root: A folder or a script, or what was read of it.
         options: Of the port.
         jobs: Processes; by default one a processor, and none for a small tree.
 
     Raises:
         UserError: There is no such path, or no script in it.
     """
-    base = _base(root)
-    entries = walk(base)
-    scripts = {entry.path: entry.size for entry in entries if entry.kind == "script"}
+    tree = as_tree(root)
+    scripts = tree.scripts
     if not scripts:
-        raise _no_script(root, entries)
+        raise _no_script(tree.root, tree.entries)
     # A defect of the rules themselves shows here, not once in every script; and processes that are
     # forked from this one have them loaded.
     rule_index(options.source, options.minimal)
-    port = ScriptPort(base if is_folder(base) else base.parent, options)
+    port = ScriptPort(tree.project, options)
     wanted = jobs or usable_cores()
     small = sum(scripts.values()) <= SMALL_TREE and (jobs is None or jobs == 1)
     if small:
         reports = {path: port(path) for path in scripts}
     else:
+        tree.project.read(scripts)
         reports = in_processes(port, scripts, processes=min(wanted, len(scripts)))
     reports = _without_needless_conversion(reports, options)
     return TreeReport(
-        root=str(root),
+        root=str(tree.root),
         files=tuple(
-            reports[entry.path] if entry.kind == "script" else _not_a_script(base, entry, options)
-            for entry in entries
+            reports[entry.path]
+            if entry.kind == "script"
+            else _not_a_script(tree.project, entry, options)
+            for entry in tree.entries
             if entry.kind != "folder" and (entry.kind != "left out" or entry.note)
         ),
         options=options.as_typed(),
@@ -70,31 +73,17 @@ def port_tree(root: Path, options: PortOptions, *, jobs: int | None = None) -> T
     )
 
 
-def tree_entries(root: Path) -> tuple[Path, tuple[Entry, ...]]:
-    """The folder that a report's paths are relative to, and what lies in it.
-
-    Args:
-        root: What was ported: a folder or a script.
-
-    Raises:
-        UserError: There is no such path.
-    """
-    base = _base(root)
-    return base if is_folder(base) else base.parent, walk(base)
-
-
 class ScriptPort:
     """Ports one script of a tree after the other; it travels to processes by its arguments.
 
     Args:
-        root: The folder of the tree.
+        project: The tree.
         options: Of the port.
     """
 
-    def __init__(self, root: Path, options: PortOptions) -> None:
-        self._root = root
+    def __init__(self, project: Project, options: PortOptions) -> None:
         self._options = options
-        self._project = Project(root)
+        self._project = project
 
     def __call__(self, path: str) -> FileReport:
         """The report of one script; it raises nothing, so that one script stops no tree."""
@@ -120,23 +109,10 @@ class ScriptPort:
                 return FileReport(path=path, status="unreadable", note=_defect(error), defect=True)
 
     def _port(self, path: str) -> FileReport:
-        content = _read(self._root / path)
-        source = decode(content)
-        report = port_file(source, path, self._project, self._options)
-        if report.status == "unchanged" and not report.findings and not report.kept:
-            return _python2(source, path) or report
-        return report
-
-
-def _base(root: Path) -> Path:
-    if not exists(root):
-        raise missing(root)
-    base = root.resolve(strict=True)
-    if not is_folder(base) and not is_file(base):
-        raise UserError(
-            "is neither a folder nor a file", where=str(root), todo="Give a script or its folder."
-        )
-    return base
+        source = decode(_checked(self._project.content(path)))
+        if not may_concern(source, self._options):
+            return _python2(source, path) or FileReport(path=path, status="unchanged")
+        return port_file(source, path, self._project, self._options)
 
 
 def _no_script(root: Path, entries: tuple[Entry, ...]) -> UserError:
@@ -156,14 +132,12 @@ def _no_script(root: Path, entries: tuple[Entry, ...]) -> UserError:
     )
 
 
-def _read(place: Path) -> bytes:
+def _checked(content: bytes) -> bytes:
     """The bytes of a script.
 
     Raises:
         Unreadable: It is too large, or has a line that is.
     """
-    with place.open("rb") as stream:
-        content = stream.read(LARGEST_SCRIPT + 1)
     if len(content) > LARGEST_SCRIPT:
         raise Unreadable(
             Text(
@@ -247,14 +221,13 @@ def _without_needless_conversion(
     }
 
 
-def _not_a_script(base: Path, entry: Entry, options: PortOptions) -> FileReport:
+def _not_a_script(project: Project, entry: Entry, options: PortOptions) -> FileReport:
     status = "unreadable" if entry.kind == "left out" else "copied"
     report = FileReport(path=entry.shown, status=status, note=entry.note)
     if entry.kind != "file" or not entry.path.endswith(".ipynb") or entry.size > LARGEST_SCRIPT:
         return report
-    place = base / entry.path if is_folder(base) else base
     try:
-        content = place.read_bytes()
+        content = project.content(entry.path)
     except OSError:
         return report
     if options.source.encode() not in content:

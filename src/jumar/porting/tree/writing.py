@@ -12,8 +12,9 @@ from pathlib import Path, PurePosixPath
 from jumar.errors import UserError
 from jumar.paths import exists, is_file, is_folder, unwritable
 from jumar.porting.edits import FileReport, TreeReport
+from jumar.porting.script.project import Project
 from jumar.porting.script.source import Unreadable, decode
-from jumar.porting.tree.porting import tree_entries
+from jumar.porting.tree.source_tree import SourceTree, as_tree
 from jumar.porting.tree.walking import Entry
 
 
@@ -29,13 +30,13 @@ class Written:
 
 
 def write_tree(
-    report: TreeReport, root: Path, out: Path, added: Mapping[str, str] | None = None
+    report: TreeReport, root: Path | SourceTree, out: Path, added: Mapping[str, str] | None = None
 ) -> Written:
     """Write the ported tree, with everything else of the original, beside its place; rename it.
 
     Args:
         report: Of a port of `root`.
-        root: What was ported: a folder or a script.
+        root: What was ported: a folder or a script, or what was read of it.
         out: A folder that is not there yet, or empty; for a script, the new script too.
         added: Files that are not in the original, by their path in the tree.
 
@@ -43,22 +44,23 @@ def write_tree(
         UserError: `out` is in the way or within the original, the original has changed since, or
             the disk is full; nothing is written then.
     """
-    base, entries = tree_entries(root)
+    tree = as_tree(root)
+    base, entries = tree.folder, tree.entries
     added = checked_added(added or {})
     ported = {file.path: file for file in report.files if file.status == "ported"}
     missing = sorted(set(ported) - {entry.path for entry in entries if entry.kind == "script"})
     if missing:
         raise _changed(base / missing[0])
     out = Path(os.path.realpath(out))
-    _check_place(root.resolve(), out)
-    if is_file(root) and out.suffix == root.suffix:
-        return _write_script(ported, base, entries[0], out, added)
+    _check_place(tree.place, out)
+    if is_file(tree.place) and out.suffix == tree.root.suffix:
+        return _write_script(ported, tree, entries[0], out, added)
     with _beside(out) as place:
         taken: dict[str, Entry] = {}
         _make_folders(place, entries)
         for entry in entries:
             if entry.kind in ("script", "file"):
-                _write_file(base / entry.path, place / entry.path, entry, ported.get(entry.path))
+                _write_file(tree.project, place / entry.path, entry, ported.get(entry.path))
             if entry.kind != "left out":
                 taken[entry.path] = entry
         _write_added(place, added, taken)
@@ -76,18 +78,20 @@ def write_tree(
     )
 
 
-def new_content(place: Path, file: FileReport) -> bytes:
+def new_content(project: Project, file: FileReport) -> bytes:
     """The bytes of a ported script, in the encoding of the original.
 
     Args:
-        place: The original.
+        project: The tree of the original.
         file: What became of it.
 
     Raises:
         UserError: The original has changed since it was read.
     """
+    place = project.root / file.path
     try:
-        source = decode(place.read_bytes())
+        content = project.as_read(file.path)
+        source = decode(place.read_bytes() if content is None else content)
     except (OSError, Unreadable) as error:
         raise _changed(place) from error
     if source.text != file.before.removeprefix("\ufeff"):
@@ -196,10 +200,12 @@ def _give_modes(place: Path, base: Path, entries: tuple[Entry, ...]) -> None:
     place.chmod(stat.S_IMODE(base.stat().st_mode) & 0o777)
 
 
-def _write_file(source: Path, place: Path, entry: Entry, ported: FileReport | None) -> None:
-    if ported is not None:
-        place.write_bytes(new_content(source, ported))
+def _write_file(project: Project, place: Path, entry: Entry, ported: FileReport | None) -> None:
+    content = project.as_read(entry.path) if ported is None else new_content(project, ported)
+    if content is not None:
+        place.write_bytes(content)
     else:
+        source = project.root / entry.path
         try:
             # A file that has become a link meanwhile is not followed.
             shutil.copyfile(source, place, follow_symlinks=False)
@@ -230,7 +236,11 @@ def _write_added(place: Path, added: Mapping[str, str], taken: Mapping[str, Entr
 
 
 def _write_script(
-    ported: Mapping[str, FileReport], base: Path, entry: Entry, out: Path, added: Mapping[str, str]
+    ported: Mapping[str, FileReport],
+    tree: SourceTree,
+    entry: Entry,
+    out: Path,
+    added: Mapping[str, str],
 ) -> Written:
     if added:
         raise UserError(
@@ -239,7 +249,7 @@ def _write_script(
             todo="Give a folder with --to.",
         )
     with _beside_file(out) as place:
-        _write_file(base / entry.path, place, entry, ported.get(entry.path))
+        _write_file(tree.project, place, entry, ported.get(entry.path))
     return Written(place=out, ported=len(ported), copied=1 - len(ported), added=())
 
 

@@ -131,14 +131,11 @@ def _run(request: CheckRequest, folder: Path, which: str) -> Side:
 def _parses(request: CheckRequest, folder: Path) -> Stage:
     """Compile every file of the tree in the interpreter that will run it."""
     begin = time.monotonic()
-    errors = _syntax_errors(request.ported, request.interpreter, folder)
-    known = (
-        _syntax_errors(request.original, request.interpreter, folder)
-        if errors and request.original is not None
-        else {}
-    )
+    count, errors = _syntax_errors(request.ported, request.interpreter, folder)
+    known: dict[str, str] = {}
+    if errors and request.original is not None:
+        _, known = _syntax_errors(request.original, request.interpreter, folder)
     ours = {path: text for path, text in errors.items() if path not in known}
-    count = sum(1 for _ in _scripts(request.ported))
     reason = counted(count, "file")
     if known and not ours:
         reason += f", {len(errors)} of which parse on neither side: {', '.join(sorted(errors)[:3])}"
@@ -163,11 +160,14 @@ def _scripts(tree: Path) -> list[Path]:
     )
 
 
-def _syntax_errors(tree: Path, interpreter: Interpreter, folder: Path) -> dict[str, str]:
-    """What does not compile, by its path relative to the tree."""
+def _syntax_errors(
+    tree: Path, interpreter: Interpreter, folder: Path
+) -> tuple[int, dict[str, str]]:
+    """How many scripts there are, and what does not compile, by its path relative to the tree."""
     root = tree.resolve()
+    scripts = [str(path) for path in _scripts(root)]
     names, answer = folder / "names.json", folder / "errors.json"
-    names.write_text(json.dumps([str(path) for path in _scripts(root)]))
+    names.write_text(json.dumps(scripts))
     ended = supervise(
         [str(interpreter.path), str(_COMPILER), str(names), str(answer)],
         folder=folder,
@@ -175,10 +175,10 @@ def _syntax_errors(tree: Path, interpreter: Interpreter, folder: Path) -> dict[s
         timeout_s=300.0,
     )
     if not answer.is_file():
-        return {"": f"the compiler ended ({ended.how} {ended.code})"}
+        return len(scripts), {"": f"the compiler ended ({ended.how} {ended.code})"}
     found = json.loads(answer.read_text())
     answer.unlink()
-    return {
+    return len(scripts), {
         str(Path(path).relative_to(root)): f"{error['line']}: {error['what']}"
         for path, error in found.items()
     }

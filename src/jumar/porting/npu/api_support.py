@@ -5,7 +5,6 @@ Ascend/tensorflow, state of December 2023; the words are ours.
 """
 
 import json
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Literal, TypedDict, get_args
@@ -34,25 +33,10 @@ LEVELS: dict[Level, Text] = {
 """What the levels mean."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ApiSupport:
-    """What the table says of a name.
-
-    Args:
-        name: Qualified, as the rules write it: `tensorflow.is_finite`.
-        exact: Whether the name itself is listed, and not only what it begins with.
-    """
-
-    name: str
-    level: Level
-    exact: bool = True
-
-
 class _Table(TypedDict):
     source: str
     commit: str
     date: str
-    unlisted_prefixes: dict[str, Level]
     names: dict[Level, list[str]]
 
 
@@ -64,11 +48,6 @@ def _table() -> _Table:
     return table
 
 
-@cache
-def _levels() -> dict[str, Level]:
-    return {name: level for level, names in _table()["names"].items() for name in names}
-
-
 def release() -> str:
     """The state of the table: a date."""
     return _table()["date"]
@@ -77,14 +56,3 @@ def release() -> str:
 def names_of(*levels: Level) -> tuple[str, ...]:
     """The listed names of some levels."""
     return tuple(name for level in levels for name in _table()["names"][level])
-
-
-def api_support(name: str) -> ApiSupport | None:
-    """What the table says of a qualified name; None where it says nothing."""
-    level = _levels().get(name)
-    if level is not None:
-        return ApiSupport(name=name, level=level)
-    for prefix, of_all in _table()["unlisted_prefixes"].items():
-        if name.startswith(prefix):
-            return ApiSupport(name=name, level=of_all, exact=False)
-    return None

@@ -1,13 +1,8 @@
 """What the adapter's own table says of the API that a script uses."""
 
-import ast
-from collections.abc import Iterator
-
-from jumar.porting.edits import Text
-from jumar.porting.npu.api_support import LEVELS, api_support, names_of, release
-from jumar.porting.rewriting.changes import Change, Leave
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
+from jumar.porting.edits import Severity, Text
+from jumar.porting.npu.api_support import LEVELS, Level, names_of, release
+from jumar.porting.rewriting.reporting import Case, report
 
 _REASON = Text(
     en="{name}: {level_en} (API list of the adapter for TensorFlow 1.15, {release})",
@@ -48,40 +43,37 @@ _TOLD = frozenset(
         "tensorflow.keras.layers.CuDNNLSTM",
     }
 )
-_QUESTIONS = ("tensorflow.executing_eagerly",)
-_NAMES = tuple(
-    name
-    for name in names_of("unsupported", "contradictory", "analysed", "harmless", "deprecated")
-    if name not in _TOLD
-)
+_QUESTION = ("tensorflow.executing_eagerly",)
+_NAMES = {level: tuple(name for name in names_of(level) if name not in _TOLD) for level in LEVELS}
+_FOR_TPUS = tuple(name for name in _NAMES["unsupported"] if ".tpu." in name)
 
 
-@rule(
+def _case(
+    level: Level, todo: Text, *, names: tuple[str, ...] = (), severity: Severity = "look"
+) -> Case:
+    words = LEVELS[level]
+    return Case(
+        references=names or _NAMES[level],
+        reason=_REASON.filled(
+            name="{name}", level_en=words.en, level_zh=words.zh, release=release()
+        ),
+        todo=todo,
+        severity=severity,
+        confidence="certain" if level == "unsupported" else "unsure",
+    )
+
+
+report(
     "unsupported-api",
     title=Text(en="API that the adapter does not support", zh="适配层不支持的 API"),
     source="tf1.15_api_support_list.xlsx of Ascend/tensorflow, December 2023",
-    references=_NAMES,
+    cases=(
+        _case("unsupported", _QUESTION_TODO, names=_QUESTION),
+        _case("unsupported", _TPU_TODO, names=_FOR_TPUS, severity="blocking"),
+        _case("unsupported", _TODO, severity="blocking"),
+        _case("contradictory", _TRY_TODO),
+        _case("analysed", _TRY_TODO),
+        Case(references=_NAMES["harmless"], reason=LEVELS["harmless"]),
+        Case(references=_NAMES["deprecated"], reason=LEVELS["deprecated"]),
+    ),
 )
-def unsupported_api(node: ast.expr, view: View) -> Iterator[Change]:
-    """A finding for what is not supported, or doubtful; the rest is counted."""
-    name = view.module.name_of(node) or ""
-    found = api_support(name)
-    if found is None:
-        return
-    shown = name.replace("tensorflow.", "tf.", 1)
-    level = LEVELS[found.level]
-    if found.level in ("harmless", "deprecated"):
-        yield Leave(node=node, reason=level)
-        return
-    todo = _TPU_TODO if ".tpu." in name else _TODO
-    if name in _QUESTIONS:
-        todo = _QUESTION_TODO
-    elif found.level != "unsupported":
-        todo = _TRY_TODO
-    yield view.notice(
-        node,
-        reason=_REASON.filled(name=shown, level_en=level.en, level_zh=level.zh, release=release()),
-        todo=todo,
-        severity="blocking" if found.level == "unsupported" and name not in _QUESTIONS else "look",
-        confidence="certain" if found.level == "unsupported" else "unsure",
-    )

@@ -5,7 +5,6 @@ import builtins
 import itertools
 import json
 import os
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -20,6 +19,7 @@ from jumar.porting.npu.session_options import (
     session_options,
 )
 from jumar.porting.options import PortOptions
+from jumar.porting.standin import standin_folder
 from tests.tensorflow115 import run_tensorflow
 
 EVERYTHING = PortOptions(
@@ -197,7 +197,6 @@ def test_the_stand_in_which_validates_options_takes_every_one(tmp_path):
         EVERYTHING, name="npu_session_config", config_proto_name="npu_config_proto"
     )
     (tmp_path / "ops info.json").write_text('{"black-list": {"to-add": ["SoftmaxV2"]}}')
-    standin = Path(session_options.__code__.co_filename).parent / "standin"
     program = f"""
 import os
 from pathlib import Path
@@ -211,4 +210,4 @@ with tf.Session(config=npu_session_config()) as session:
 NPURunConfig(model_dir="run", {arguments})
 answer(int(three))
 """
-    assert run_tensorflow(program, text, str(tmp_path), str(standin)) == 3
+    assert run_tensorflow(program, text, str(tmp_path), str(standin_folder())) == 3

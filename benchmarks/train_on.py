@@ -24,9 +24,10 @@ from jumar.device import open_device
 from jumar.recipes.starting import policy_in_force, prepare, stored_recipe
 from jumar.recipes.weights_export import ExportRequest, export_weights
 from jumar.recipes.weights_import import ImportRequest, import_weights
-from jumar.training.checkpoint import find_checkpoint, write_checkpoint
+from jumar.training.checkpoint import write_checkpoint
 from jumar.training.distribution import Ranks
 from jumar.training.guard import Guard
+from jumar.training.kept_checkpoints import find_checkpoint
 from jumar.training.run_directory import RunDirectory
 from jumar.training.state import TrainState
 from jumar.training.step import Stepper

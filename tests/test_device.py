@@ -115,7 +115,7 @@ def test_a_torch_npu_for_another_torch_is_refused_before_it_is_loaded(
     broken_npu: Callable[[str, str], None],
 ) -> None:
     broken_npu("1.11.0", "raise SystemExit('loaded')")
-    with pytest.raises(UserError, match=r"torch_npu 1\.11\.0 does not fit torch") as caught:
+    with pytest.raises(UserError, match=r"torch_npu 1\.11\.0 is not compatible") as caught:
         open_device("npu")
     assert "works with torch X.Y only" in caught.value.todo
 

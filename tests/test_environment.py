@@ -178,7 +178,7 @@ def test_a_sound_machine_has_no_findings(sound: Environment) -> None:
         (
             _versions(**{NPU_PACKAGE: "2.12.0.post3"}),
             "error",
-            "torch_npu 2.12.0.post3 does not fit torch 2.13.0",
+            "torch_npu 2.12.0.post3 is not compatible with torch 2.13.0",
             "torch_npu X.Y.Z works with torch X.Y only",
         ),
         (

@@ -56,7 +56,7 @@ def test_a_run_goes_on_from_the_newest_intact_checkpoint_to_the_same_end(
     (run / "results.json").unlink()
     done = here("train", "--resume", "--run-dir", "run", "--device", "cpu", cwd=run.parent)
     assert "state.pt is damaged" in done.out
-    assert "going on from step 4" in done.out
+    assert "resuming from step 4" in done.out
     assert "set aside: run/checkpoints/damaged-step-00000006" in done.out
     assert weights(run).read_bytes() == weights(whole).read_bytes()
     names = sorted(path.name for path in (run / "checkpoints").iterdir())

@@ -207,7 +207,7 @@ def test_a_video_becomes_a_video_or_frames(runs: Path, tmp_path: Path) -> None:
     again = here(
         "denoise", runs / "inverse", "noisy.mkv", "--to", "clean.mkv", cwd=tmp_path, code=2
     )
-    assert "there is something already" in again.message
+    assert "already exists and is not empty" in again.message
     command = ("denoise", runs / "inverse", "noisy.mkv", "--to", "frames")
     here(*command, cwd=tmp_path)
     assert written(tmp_path / "frames") == [f"{number:06d}.png" for number in range(1, 5)]
@@ -231,7 +231,7 @@ def test_ctrl_c_leaves_whole_pictures_and_says_how_to_go_on(runs: Path, tmp_path
     source = write_files(
         tmp_path / "noisy", frames(*[number % 250 for number in range(count)], side=200)
     )
-    command = ["denoise", runs / "inverse", source, "--to", tmp_path / "clean"]
+    command = ["denoise", runs / "inverse", source, "--to", tmp_path / "clean", *RECIPES]
     process = start(command, cwd=Path.cwd())
     while process.poll() is None and not (tmp_path / "clean/3.png").exists():
         time.sleep(0.01)
@@ -338,6 +338,7 @@ def test_a_signal_stops_a_video_after_a_frame_and_says_how_to_go_on(
         for _ in range(400):
             video.write(scene())
     command = ["denoise", runs / "inverse", tmp_path / "noisy.mkv", "--to", tmp_path / "clean.mp4"]
+    command += RECIPES
     process = start(command, cwd=Path.cwd())
     while process.poll() is None and not list(tmp_path.glob(".clean*.mkv")):
         time.sleep(0.01)

@@ -142,7 +142,7 @@ def test_json_has_the_answers_and_the_errors_of_all_files(run: Path, tmp_path: P
     told = json.loads(refused.out)
     assert [answer["file"] for answer in told["results"]] == [str(clips[0]), str(clips[2])]
     assert [error["file"] for error in told["errors"]] == [str(clips[1]), str(tmp_path / "empty")]
-    assert "no WAV file" in told["errors"][0]["error"]
+    assert "not a WAV file" in told["errors"][0]["error"]
     assert "2 of 4 files cannot be read" in refused.message
     tolerated = here(*command, "--skip-corrupt", "2", cwd=tmp_path)
     assert json.loads(tolerated.out) == told

@@ -84,7 +84,7 @@ def test_the_line_of_a_stopped_training_goes_on_with_its_ranks(tmp_path: Path) -
     again = start([*words[1:], "--set", f"training.duration={stopped + 2}it"], tmp_path)
     out, err = again.communicate(timeout=120)
     assert again.returncode == 0, out + err
-    assert f"going on from step {stopped}" in out
+    assert f"resuming from step {stopped}" in out
     assert f"finished after step {stopped + 2}" in out
 
 

@@ -18,7 +18,10 @@ from jumar.recipes.registry import create_recipe
 from jumar.recipes.trained import TrainedRequest, open_trained
 from jumar.settings import override, to_json
 from jumar.tasks.code_prior import CodePriorTask
+from jumar.training.checkpoint import RECORD
+from jumar.training.checkpoint_files import sealed
 from jumar.training.kept_checkpoints import list_checkpoints
+from jumar.training.run_directory import read_json, write_json
 from jumar.training.schedules import learning_rate
 from jumar.training.trainer import Trainer
 from tests.cli.in_process import here
@@ -128,6 +131,9 @@ def prior_run(first_stage: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     # After a few steps all codes still give the same grey.
     loud = {k: v * 20 if k.startswith("vqvae.") else v for k, v in load_file(file).items()}
     save_file(loud, file)
+    record = read_json(file.with_name(RECORD))
+    del record["files"][file.name]
+    write_json(file.with_name(RECORD), sealed(record))
     return path
 
 
@@ -181,7 +187,7 @@ def test_a_prior_is_drawn_with_scored_and_trained_on_after_its_vqvae_is_gone(
     ("option", "told"),
     [
         (("--truncation", "0.7"), "--truncation: pictures are drawn code by code"),
-        (("--interpolate", "5"), "--interpolate: between two pictures"),
+        (("--interpolate", "5"), "--interpolate: this network cannot interpolate"),
     ],
 )
 def test_a_prior_refuses_what_needs_latent_vectors_and_writes_nothing(
@@ -254,7 +260,7 @@ def test_what_does_not_fit_is_told_with_what_to_do(
 def test_a_run_of_another_recipe_is_no_vqvae(first_stage: Path, tmp_path: Path) -> None:
     settings = (*SMALL_PRIOR, f"vqvae.run={first_stage}")
     trained("vqvae-prior", tmp_path, *settings, steps=1)
-    with pytest.raises(UserError, match="no VQ-VAE"):
+    with pytest.raises(UserError, match="not a VQ-VAE"):
         recipe("vqvae-prior", f"vqvae.run={tmp_path}").build_model()
 
 

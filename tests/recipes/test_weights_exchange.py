@@ -274,7 +274,7 @@ def test_every_kind_of_file_is_shown(beside: Path, tmp_path: Path, kind: str) ->
     assert row == [name, "x".join(map(str, shape)), "float32"]
     listed = json.loads(weights("show", path, "--json", cwd=tmp_path).out)
     assert {"name": name, "shape": shape, "dtype": "float32"} in listed["tensors"]
-    assert table[-1].startswith(f"{len(listed['tensors'])} tensors, {listed['numbers']:,} numbers")
+    assert table[-1].startswith(f"{len(listed['tensors'])} tensors, {listed['numbers']:,} elements")
     assert len(table) == 1 + len(listed["tensors"])
 
 

@@ -109,7 +109,7 @@ def test_tensorflow_answers_as_jumar_does(weights: Path, published: Path, tmp_pa
         ("DS_CNN_M.pb", "of another shape"),
         ("CNN_S.pb", "missing in the graph (47)"),
         ("labels.txt", "is not a frozen TensorFlow graph"),
-        ("none.pb", "cannot be read"),
+        ("none.pb", "there is no such file"),
     ],
 )
 def test_a_graph_of_another_network_is_refused_and_nothing_is_written(

@@ -67,7 +67,7 @@ def test_a_disk_needs_room_for_one_more_than_are_kept_or_for_all_that_are_writte
     [
         ({"batch_size": 4}, "the global batch size was 8, now 4"),
         ({"epoch_size": 41}, "the epoch size was 40, now 41"),
-        ({"total_steps": 9}, "10 steps are finished, more than the 9"),
+        ({"total_steps": 9}, "this run has done 10 steps, more than the 9"),
     ],
 )
 def test_what_would_change_finished_steps_is_refused(

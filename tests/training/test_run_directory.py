@@ -63,7 +63,7 @@ def test_a_run_that_somebody_works_in_is_refused(tmp_path: Path) -> None:
 def test_a_directory_without_a_run_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no recipe\.json"):
         RunDirectory(tmp_path).read_recipe()
-    with pytest.raises(UserError, match="no run directory"):
+    with pytest.raises(UserError, match="no such run directory"):
         RunDirectory(tmp_path / "x").read_recipe()
 
 

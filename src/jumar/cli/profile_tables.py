@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jumar.errors import UserError
-from jumar.paths import unwritable
+from jumar.paths import is_file, is_folder, resolved, unwritable
 from jumar.plain_text import plain_text
 from jumar.wording import counted
 
@@ -156,10 +156,10 @@ def refuse_own_files(
     Raises:
         UserError: Names the first that is refused.
     """
-    read = [source.resolve() for source in sources]
+    read = [resolved(source) for source in sources]
     written = [file for file in files if file is not None]
     for target in written:
-        place = target.resolve()
+        place = resolved(target)
         is_inside = any(one in place.parents for one in read)
         if place in read or (is_inside and _is_profile(target)):
             raise UserError(
@@ -169,8 +169,8 @@ def refuse_own_files(
             )
     tables = [file for file in written if file.suffix.lower() == ".csv"]
     for target in [*tables, *([folder] if folder else [])]:
-        place = target.resolve()
-        if any(one.is_dir() and (place == one or one in place.parents) for one in read):
+        place = resolved(target)
+        if any(is_folder(one) and (place == one or one in place.parents) for one in read):
             raise UserError(
                 "tables would be written into the profile that they are made of",
                 where=str(target),
@@ -181,7 +181,7 @@ def refuse_own_files(
 def _is_profile(path: Path) -> bool:
     from jumar.profiling.reading.files.recognition import recognised
 
-    return path.is_file() and bool(recognised(path))
+    return is_file(path) and bool(recognised(path))
 
 
 def write_tables(folder: Path, tables: Mapping[str, "pl.DataFrame"]) -> Sequence[Path]:

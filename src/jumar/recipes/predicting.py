@@ -18,7 +18,7 @@ from jumar.data.speech.decoded_clips import fit_clip
 from jumar.data.speech.wav import read_wav, resample
 from jumar.device import Device
 from jumar.errors import UserError
-from jumar.paths import exists, is_folder, missing, unreadable
+from jumar.paths import exists, is_file, is_folder, missing, unreadable
 from jumar.recipes.classification import ClassificationRecipe
 from jumar.recipes.ds_cnn import KeywordRecipe
 from jumar.recipes.trained import Trained, TrainedRequest, open_trained
@@ -124,7 +124,7 @@ def predict(
             yield answer
             continue
         error = answer.error
-        if not exists(answer.path):  # a misspelt name is no damaged file that may be left out
+        if not is_file(answer.path):  # a misspelt name, or a folder of other files, is not damage
             raise error
         left_out += 1
         if left_out > request.skip_corrupt:

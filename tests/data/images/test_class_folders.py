@@ -61,8 +61,8 @@ def test_a_folder_without_class_folders_is_an_error(
 
 
 def test_a_folder_whose_files_have_other_endings_says_which(tmp_path: Path) -> None:
-    files = dict.fromkeys(("a.tif", "b.TIF", "c.gif", "readme"), b"-")
-    with pytest.raises(UserError, match=r"only 2 \.tif, 1 \.gif, 1 without ending"):
+    files = dict.fromkeys(("a.raw", "b.RAW", "c.txt", "readme"), b"-")
+    with pytest.raises(UserError, match=r"only 2 \.raw, 1 \.txt, 1 without ending"):
         list_classes(DiskTree(write_files(tmp_path, files)))
 
 

@@ -297,7 +297,7 @@ def test_what_cannot_be_opened_is_an_error_that_says_why(
 
 
 def test_a_misspelt_name_is_answered_with_the_known_one() -> None:
-    with pytest.raises(UserError, match="Did you mean 'digits'"):
+    with pytest.raises(UserError, match="Did you mean the source 'digits'"):
         open_source("digit", "train")
 
 

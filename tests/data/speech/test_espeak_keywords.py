@@ -70,7 +70,7 @@ def test_the_plan_follows_from_the_options_and_of_the_words_only_from_each() -> 
         ({"words": ("Yes",)}, "cannot be a keyword"),
         ({"words": ()}, "must be distinct"),
         ({"words": ("a", "a")}, "must be distinct"),
-        ({"clips": 2}, "less than one of each word"),
+        ({"clips": 2}, "fewer than one for each word"),
         ({"clips": 100_000}, "different ones can be made"),
     ],
 )

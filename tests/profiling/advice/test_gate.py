@@ -51,5 +51,5 @@ def test_what_a_profile_cannot_tell_is_not_kept(name: str) -> None:
 
 @pytest.mark.parametrize("limit", [-1.0, float("nan"), float("inf")])
 def test_a_limit_is_a_number(limit: float) -> None:
-    with pytest.raises(UserError, match="no limit"):
+    with pytest.raises(UserError, match="not a valid limit"):
         gate(training(steps=1), {"step-ms": limit})

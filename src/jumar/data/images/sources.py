@@ -191,8 +191,13 @@ def _find(path: str, notice: Notice) -> _Contents:
     if glob.has_magic(path):
         return _find_by_glob(str(place), notice)
     close = nearest(path, _registered)
-    hint = f"Did you mean the source '{close}'? " if close else ""
-    more = f"{hint}Give a folder, a zip, TFRecord shards, or one of: {_names()}."
+    more = f"Give a folder, a zip, TFRecord shards, or one of: {_names()}."
+    if close:  # nearer than whatever lies in the working folder
+        raise UserError(
+            "there is no such file or folder",
+            where=path,
+            todo=f"Did you mean the source '{close}'? {more}",
+        )
     raise missing(place, more=more)
 
 

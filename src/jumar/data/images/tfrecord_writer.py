@@ -30,7 +30,7 @@ from jumar.data.records.imagenet_example import example_of_record
 from jumar.data.records.tfrecord import frame
 from jumar.data.samples import CorruptRecord, ImageSource
 from jumar.errors import UserError
-from jumar.paths import exists, is_folder, unwritable
+from jumar.paths import exists, expanded, is_file, is_folder, resolved, unwritable
 from jumar.wording import counted
 
 Prefix = Literal["train", "validation"]
@@ -184,11 +184,11 @@ def _refuse_own_source(path: str, destination: Path) -> None:
     """Shards among the images they are made of would be taken in place of them from then on."""
     if is_registered(path):
         return
-    source, target = Path(path).expanduser().resolve(), destination.expanduser().resolve()
-    folder = source if source.is_dir() else source.parent
+    source, target = resolved(expanded(path)), resolved(expanded(destination))
+    folder = source if is_folder(source) else source.parent
     # Beside a zip shards are apart; beside the shards of a glob they would be a second set.
-    apart = source.suffix.lower() == ".zip" and source.is_file()
-    if not apart and (target == folder or (source.is_dir() and folder in target.parents)):
+    apart = source.suffix.lower() == ".zip" and is_file(source)
+    if not apart and (target == folder or (is_folder(source) and folder in target.parents)):
         raise UserError(
             "the shards would be written into the data they are made of",
             where=str(destination),

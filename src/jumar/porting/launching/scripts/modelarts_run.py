@@ -214,7 +214,7 @@ class Data:
             job = os.environ.get("JOB_ID", "")
             # Of another job it may be older than what is in storage now.
             if job and self.done.exists() and self.done.read_text() == job:
-                say(f"data: {self.place} is there already")
+                say(f"data: {self.place} already exists")
                 return
             begin = time.monotonic()
             if self.lock.parent in self.place.parents:

@@ -183,5 +183,7 @@ def test_hostile_values_are_shown_and_not_obeyed(tmp_path: Path) -> None:
 
 def test_a_directory_that_is_neither_is_refused(tmp_path: Path) -> None:
     for directory in (tmp_path, tmp_path / "not there"):
-        with pytest.raises(UserError, match="neither a run directory nor a sweep|no such run or sweep"):
+        with pytest.raises(
+            UserError, match=r"neither a run directory nor a sweep|no such run or sweep"
+        ):
             write_report(directory)

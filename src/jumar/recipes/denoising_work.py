@@ -276,4 +276,5 @@ def check_folder(to: Path) -> None:
 
 def in_the_way(place: Path, todo: str) -> UserError:
     """The error for what is there already."""
-    return UserError("already exists and is not empty", where=str(place), todo=todo)
+    what = "already exists and is not empty" if is_folder(place) else "already exists"
+    return UserError(what, where=str(place), todo=todo)

@@ -66,7 +66,7 @@ def test_damaged_and_missing_pictures_are_told_and_the_next_ones_shown(tmp_path:
     assert alternatives(reader) == ["samples, step 20", "samples, step 60"]
     assert "samples.png of step 80 cannot be read and is left out here." in reader.texts["li"]
     assert (
-        "the captions of the pictures of step 20 cannot be read and left out here."
+        "the captions of the pictures of step 20 cannot be read, left out."
         in reader.texts["p"]
     )
 
@@ -156,7 +156,7 @@ def test_tables_of_scores_are_shown_with_numbers_to_the_right(tmp_path: Path) ->
 def test_a_damaged_table_is_told_and_left_out(tmp_path: Path, damage: dict[str, Any]) -> None:
     reader = read(write_run(tmp_path / "run", score_tables=[confusion(3, **damage), "text"]))
     assert "Confusion matrix" not in reader.texts["h2"]
-    assert "a table of scores in results.json is damaged and left out here." in reader.texts["p"]
+    assert "a table of scores in results.json is damaged, left out." in reader.texts["p"]
 
 
 def test_of_a_thousand_classes_a_part_is_shown(tmp_path: Path) -> None:

@@ -245,6 +245,10 @@ def test_the_sweep_of_another_recipe_or_a_single_run_is_refused(case: Case) -> N
     write_run(case.directory)
     with pytest.raises(UserError, match="the directory of a single run"):
         case.run()
+    shutil.rmtree(case.directory)
+    case.directory.write_text("a file")
+    with pytest.raises(UserError, match="is not a folder"):
+        case.run()
 
 
 @pytest.mark.parametrize(

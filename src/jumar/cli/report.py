@@ -1,5 +1,6 @@
 """`jumar report`."""
 
+import sys
 from pathlib import Path
 
 from jumar.plain_text import print_plain
@@ -15,5 +16,5 @@ def report(directory: Path, /) -> int:
     """
     from jumar.experiments.reporting import write_report
 
-    print_plain(f"report: {write_report(directory)}")
+    print_plain(f"report: {write_report(directory, lambda line: print_plain(line, sys.stderr))}")
     return 0

@@ -41,8 +41,12 @@ class _Shown:
     reason: str
 
 
-def write_report(directory: Path) -> Path:
+def write_report(directory: Path, notice: Callable[[str], None] = lambda _: None) -> Path:
     """Write `report.html` of a sweep directory or a run directory and return its path.
+
+    Args:
+        directory: Of the sweep or run.
+        notice: Takes a line for each part of a run that could not be read.
 
     Raises:
         UserError: The directory is neither, or cannot be written to.
@@ -50,8 +54,9 @@ def write_report(directory: Path) -> Path:
     if not exists(directory):
         raise missing(directory, "run or sweep directory")
     if is_file(directory / FILE):
-        return save_sweep_report(directory)[1][-1]
+        return save_sweep_report(directory, notice)[1][-1]
     run = read_run(directory)
+    _notice_faults([run], notice)
     if run.state == "not run":
         raise UserError(
             f"'{directory}' is neither a run directory nor a sweep directory",
@@ -60,8 +65,14 @@ def write_report(directory: Path) -> Path:
     return save_page(_page_of_run(run), directory / PAGE)
 
 
-def save_sweep_report(directory: Path) -> tuple[Table, tuple[Path, ...]]:
+def save_sweep_report(
+    directory: Path, notice: Callable[[str], None] = lambda _: None
+) -> tuple[Table, tuple[Path, ...]]:
     """Write table.md, table.csv, table.json and report.html of a sweep directory.
+
+    Args:
+        directory: Of the sweep.
+        notice: Takes a line for each part of a run that could not be read.
 
     Returns:
         The table, and the paths with the page as the last.
@@ -71,11 +82,18 @@ def save_sweep_report(directory: Path) -> tuple[Table, tuple[Path, ...]]:
     """
     plan = read_plan(directory)
     combinations = combinations_of(plan, directory)
+    _notice_faults([run for each in combinations for run in each.runs], notice)
     table = build_table(plan.recipe, combinations, plan.baseline)
     for name, form in _FORMS.items():
         save_text(directory / name, form(table))
     page = save_page(_page_of_sweep(plan, combinations, table), directory / PAGE)
     return table, (*(directory / name for name in _FORMS), page)
+
+
+def _notice_faults(runs: Iterable[Run], notice: Callable[[str], None]) -> None:
+    for run in runs:
+        for fault in run.faults:
+            notice(f"{run.directory}: {fault}, left out")
 
 
 def _page_of_sweep(plan: SweepPlan, combinations: Sequence[Combination], table: Table) -> Page:
@@ -193,7 +211,7 @@ def _notices(shown: Sequence[_Shown]) -> list[str]:
             told.append(entry.reason if is_said else f"{entry.run.state}: {entry.reason}")
         if note := precision_note(result):
             told.append(note)
-        told += [f"{fault} and left out here" for fault in entry.run.faults]
+        told += [f"{fault}, left out" for fault in entry.run.faults]
         for text in told:
             runs_of.setdefault(text, []).append(entry.label)
     if len(shown) == 1:

@@ -27,7 +27,7 @@ from jumar.experiments.sweep_plan import (
 )
 from jumar.experiments.table import Table, reason_of
 from jumar.experiments.table_forms import to_text
-from jumar.paths import exists, is_file
+from jumar.paths import exists, is_file, is_folder
 from jumar.precision.modes import find_mode
 from jumar.training.run_directory import RunDirectory
 
@@ -205,6 +205,8 @@ def _refuse_foreign(directory: Path, plan: SweepPlan) -> None:
     The table is written anew from the plan: runs that only an earlier plan has would be gone from
     it, and files of the table's names may be anybody's where no run of the plan is there.
     """
+    if exists(directory) and not is_folder(directory):
+        raise UserError("is not a folder", where=str(directory), todo="Choose another with --to.")
     if exists(directory / "recipe.json"):
         raise UserError(
             f"'{directory}' is the directory of a single run",

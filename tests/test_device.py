@@ -34,7 +34,7 @@ from jumar.device import (
     supports_bf16,
     synchronize,
 )
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 
 CPU = Device(kind="cpu", index=0, name="test")
 IMPORTABLE = os.pathsep.join(filter(None, sys.path))
@@ -339,7 +339,7 @@ def test_thread_counts_are_set_and_a_second_inter_op_count_is_refused_with_the_r
     script = (
         "import torch\n"
         "from jumar.device import set_threads\n"
-        "from jumar.errors import UserError\n"
+        "from jumar.ground.errors import UserError\n"
         "cores = torch.get_num_interop_threads()\n"
         "set_threads(intra_op=3, inter_op=cores + 1)\n"
         "assert (torch.get_num_threads(), torch.get_num_interop_threads()) == (3, cores + 1)\n"

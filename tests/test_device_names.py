@@ -1,7 +1,7 @@
 import pytest
 
 from jumar.device_names import parse_device
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 
 
 @pytest.mark.parametrize(

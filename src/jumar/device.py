@@ -26,10 +26,10 @@ import numpy
 import torch
 from torch import Tensor
 
-from jumar import host
 from jumar.device_names import Kind, parse_device
-from jumar.errors import UserError
-from jumar.wording import counted
+from jumar.ground import machine
+from jumar.ground.errors import UserError
+from jumar.ground.text import counted
 
 NPU_PACKAGE = "torch_npu"
 CANN_VARIABLE = "ASCEND_HOME_PATH"
@@ -104,7 +104,7 @@ def open_device(request: str) -> Device:
     if kind == "auto":
         kind, note = _best_kind()
     if kind == "cpu":
-        return Device(kind="cpu", index=0, name=host.processor_name(), note=note)
+        return Device(kind="cpu", index=0, name=machine.processor_name(), note=note)
     backend = _load_npu() if kind == "npu" else _load_cuda()
     index = _checked_index(kind, index, backend.device_count())
     backend.set_device(index)
@@ -122,7 +122,7 @@ def list_devices() -> list[Device]:
         for index in range(backend.device_count()):
             name = str(backend.get_device_name(index))
             found.append(Device(kind="npu" if kind == "npu" else "cuda", index=index, name=name))
-    return [*found, Device(kind="cpu", index=0, name=host.processor_name())]
+    return [*found, Device(kind="cpu", index=0, name=machine.processor_name())]
 
 
 def npu_fault() -> UserError | None:
@@ -172,7 +172,7 @@ def synchronize(device: Device) -> None:
 def memory_peak_bytes(device: Device) -> int:
     """Most memory held at once: tensors on an accelerator, the whole process on a CPU."""
     if device.kind == "cpu":
-        return host.process_peak_bytes()
+        return machine.process_peak_bytes()
     backend = _backend(device)
     return int(backend.max_memory_allocated(device.index))
 
@@ -180,7 +180,7 @@ def memory_peak_bytes(device: Device) -> int:
 def reset_memory_peak(device: Device) -> None:
     """Start the measurement of `memory_peak_bytes` anew; on a CPU only where Linux allows it."""
     if device.kind == "cpu":
-        host.reset_process_peak()
+        machine.reset_process_peak()
     else:
         backend = _backend(device)
         backend.reset_peak_memory_stats(device.index)
@@ -189,7 +189,7 @@ def reset_memory_peak(device: Device) -> None:
 def memory_free_bytes(device: Device) -> int:
     """Memory that can still be had; on a CPU within the container's limit."""
     if device.kind == "cpu":
-        return host.memory_bytes()[0]
+        return machine.memory_bytes()[0]
     backend = _backend(device)
     return int(backend.mem_get_info(device.index)[0])
 
@@ -197,7 +197,7 @@ def memory_free_bytes(device: Device) -> int:
 def memory_total_bytes(device: Device) -> int:
     """Memory of the device; on a CPU the container's limit where there is one."""
     if device.kind == "cpu":
-        return host.memory_bytes()[1]
+        return machine.memory_bytes()[1]
     backend = _backend(device)
     return int(backend.get_device_properties(device.index).total_memory)
 
@@ -405,11 +405,13 @@ def set_threads(intra_op: int | None = None, inter_op: int | None = None) -> Non
             with another size.
     """
     if intra_op is not None:
-        torch.set_num_threads(host.checked_count(intra_op, "threads", "threads.intra_op"))
+        torch.set_num_threads(machine.checked_count(intra_op, "threads", "threads.intra_op"))
     if inter_op is None or inter_op == torch.get_num_interop_threads():
         return
     try:
-        torch.set_num_interop_threads(host.checked_count(inter_op, "threads", "threads.inter_op"))
+        torch.set_num_interop_threads(
+            machine.checked_count(inter_op, "threads", "threads.inter_op")
+        )
     except RuntimeError as error:
         raise UserError(
             f"the inter-op threads of this process are fixed at {torch.get_num_interop_threads()}, "

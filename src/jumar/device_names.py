@@ -3,7 +3,7 @@
 import re
 from typing import Literal
 
-from jumar.errors import UserError, nearest
+from jumar.ground.errors import UserError, nearest
 
 Kind = Literal["cpu", "cuda", "npu"]
 Request = Literal["auto", "cpu", "cuda", "npu"]

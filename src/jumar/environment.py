@@ -30,7 +30,7 @@ from jumar.device import (
     npu_package_version,
     npu_pairing_fault,
 )
-from jumar.host import processor_name, usable_cores
+from jumar.ground.machine import processor_name, usable_cores
 
 T = TypeVar("T")
 

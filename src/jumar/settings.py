@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
-from jumar.errors import UserError, nearest, unknown_name
+from jumar.ground.errors import UserError, nearest, unknown_name
 
 LARGEST_WHOLE = 2**31 - 1
 """Of a field that declares no maximum: beyond, nothing here has so many, and sizes overflow."""

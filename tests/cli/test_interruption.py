@@ -188,7 +188,7 @@ def test_ctrl_c_that_a_library_swallows_or_turns_into_its_own_error_is_not_lost(
     """As torch does when it is interrupted while safetensors asks it for a shape."""
     module = (
         "import time\n"
-        "from jumar.errors import UserError\n"
+        "from jumar.ground.errors import UserError\n"
         "from jumar.data.images.sources import register_source\n"
         f"def slow(split):\n{body}\n"
         "register_source('slow', slow)\n"

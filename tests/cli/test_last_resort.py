@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from jumar import paths
 from jumar.cli.last_resort import headline, mendable
+from jumar.ground import paths
 from tests.cli.in_process import here
 from tests.other_user import open_folder, run_without_rights
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.porting.options import PortOptions
 from jumar.porting.report.json_report import read_report
 from jumar.porting.tree.additions import additions

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumar.errors import UserError
 from jumar.experiments.grid import parse_vary, run_name
+from jumar.ground.errors import UserError
 
 VALUES = st.lists(
     st.from_regex(r"[A-Za-z0-9._/:<> -]*[A-Za-z0-9]", fullmatch=True).map(str.strip),

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from jumar.errors import UserError
 from jumar.experiments.reporting import write_report
 from jumar.experiments.sweep_plan import SweepPlan, plan_sweep, save_plan
+from jumar.ground.errors import UserError
 from tests.experiments.run_files import metric_lines, precision, write_run
 from tests.report.page_reading import PageReader
 

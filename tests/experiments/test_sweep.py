@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from jumar.errors import UserError, unknown_name
 from jumar.experiments.sweep import RunRequest, Sweep, run_sweep
+from jumar.ground.errors import UserError, unknown_name
 from tests.experiments.run_files import SETTINGS, resolved, write_run
 
 MODES = "precision.mode=must_keep_origin_dtype,allow_mix_precision,force_fp16"

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from jumar.errors import UserError
 from jumar.experiments.sweep_plan import (
     SweepPlan,
     combinations_of,
@@ -14,6 +13,7 @@ from jumar.experiments.sweep_plan import (
     save_plan,
     stopping_signal,
 )
+from jumar.ground.errors import UserError
 from tests.experiments.run_files import write_run
 
 VARY = ("precision.mode=must_keep_origin_dtype,force_fp16",)

@@ -3,10 +3,10 @@ from typing import Any
 
 import pytest
 
-from jumar.errors import UserError
 from jumar.experiments.run_reading import read_run
 from jumar.experiments.table import Combination, Table, baseline_index, build_table
 from jumar.experiments.tolerance import between_accuracies, between_losses, between_seeds
+from jumar.ground.errors import UserError
 from tests.experiments.run_files import precision, write_run
 
 ORIGIN = "precision.mode=must_keep_origin_dtype"

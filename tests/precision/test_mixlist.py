@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.precision.mixlist import lint_mixlist, load_mixlist
 from jumar.precision.oplist import default_lists
 from jumar.precision.optypes import op_groups

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.precision.modes import MODES, find_mode, mode_names, mode_table
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "precision.md"

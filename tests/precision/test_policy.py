@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.precision.autocast_lists import installed
 from jumar.precision.modes import MODES
 from jumar.precision.policy import PrecisionPolicy

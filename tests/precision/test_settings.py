@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.precision.settings import LossScaleSettings, PrecisionSettings, pointless
 from jumar.settings import checked, from_json, override, to_json
 

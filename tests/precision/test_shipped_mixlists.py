@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.precision.mixlist import lint_mixlist, load_mixlist
 from jumar.precision.modes import mode_names
 from jumar.precision.oplist import default_lists

@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.models.biggan import BigGan
 from jumar.recipes.biggan128 import GenerationRecipe
 from jumar.recipes.generating import GenerateRequest, generate

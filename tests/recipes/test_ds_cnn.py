@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from jumar.device import open_device
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.precision.policy import PrecisionPolicy
 from jumar.precision.settings import PrecisionSettings
 from jumar.recipes.ds_cnn import KeywordRecipe

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.models.nlrn import NLRN
 from jumar.models.tiling import patch_starts
 from jumar.recipes.denoising import DenoisingRecipe

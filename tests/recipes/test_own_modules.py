@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.recipes import own_modules
 from jumar.recipes.own_modules import (
     check_named,

@@ -1,6 +1,6 @@
 import pytest
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.recipes.classification import ClassificationRecipe
 from jumar.recipes.registry import create_recipe, list_recipes, recipe_text
 from jumar.settings import describe, from_json, to_json

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.recipes import registry
 from jumar.recipes.registry import (
     create_recipe,

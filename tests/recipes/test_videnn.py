@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.models.videnn import SpatialCNN, ViDeNN
 from jumar.recipes.registry import create_recipe
 from jumar.recipes.runs import TrainRequest, train_recipe

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from jumar.data.samples import SampleKey
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.precision.modes import MODES
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import create_recipe

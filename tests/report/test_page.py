@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.report.content import Chart, Curve, Page, PageTable, Point
 from jumar.report.page import render, save_page
 from tests.report.page_reading import PageReader

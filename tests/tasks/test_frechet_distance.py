@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.models.inception import FidInception
 from jumar.tasks.frechet_distance import frechet_distance, open_inception
 

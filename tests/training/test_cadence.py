@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.training.cadence import Cadence, Due, check_lengths, used_lengths
 from jumar.training.distribution import Agreement, Ranks
 from jumar.training.schedules import KINDS, ScheduleSettings

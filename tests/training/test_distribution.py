@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.training.distribution import (
     Agreement,
     Ranks,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.training.ema import Ema, ema_decay
 
 

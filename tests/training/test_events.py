@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.training.events import (
     TRAIN_HEADER,
     EvaluationRecord,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.tasks.task import Headline
 from jumar.training.distribution import Ranks
 from jumar.training.keeping import Keeper

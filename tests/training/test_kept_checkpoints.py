@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.training import kept_checkpoints
 from jumar.training.checkpoint import (
     EMA,

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.settings import checked
 from jumar.training.optimizers import (
     OptimizerSettings,

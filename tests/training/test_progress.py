@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.training.progress import Console
 
 CHECKOUT = Path(__file__).resolve().parents[2]

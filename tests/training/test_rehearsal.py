@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.precision.settings import LossScaleSettings, PrecisionSettings
 from jumar.training.optimizers import OptimizerSettings
 from jumar.training.rehearsal import (

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.settings import checked, from_json, override, to_json
 from jumar.training.schedules import KINDS, ScheduleSettings, learning_rate
 

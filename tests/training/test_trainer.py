@@ -275,7 +275,7 @@ def test_a_dry_run_leaves_nothing_and_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_another_batch_is_refused_on_resume(tmp_path: Path) -> None:
-    from jumar.errors import UserError
+    from jumar.ground.errors import UserError
 
     trainer_for(point_task(), small_plan(), tmp_path).train()
     other = trainer_for(point_task(), small_plan(batch_size=4), tmp_path)

@@ -5,7 +5,7 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.training.settings import TransferSettings
 from jumar.training.transfer import matches, transfer_weights
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as np_st
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.weights.bundle_writer import write_bundle
 from jumar.weights.tensor_bundle import open_checkpoint
 from tests.tensorflow115 import run_tensorflow

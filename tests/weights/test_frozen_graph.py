@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jumar.data.records.wire import delimited, encode_varint
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.weights.frozen_graph import FrozenConstants, read_constants
 
 

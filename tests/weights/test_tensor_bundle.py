@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from jumar.data.records.tfrecord import masked_crc
 from jumar.data.records.wire import delimited, encode_varint
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.weights import index_table
 from jumar.weights.bundle_entries import Extent, encode_header, slice_key
 from jumar.weights.bundle_writer import write_bundle

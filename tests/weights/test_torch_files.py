@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.weights.tensor_files import open_tensors
 
 

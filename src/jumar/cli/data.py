@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 
 from jumar.cli.options import OPTIONS
-from jumar.errors import UserError
-from jumar.host import checked_count, usable_cores
-from jumar.wording import counted
+from jumar.ground.errors import UserError
+from jumar.ground.machine import checked_count, usable_cores
+from jumar.ground.text import counted
 
 app = App(name="data", help="Prepare data sets.", group_parameters=OPTIONS)
 

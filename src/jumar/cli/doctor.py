@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from jumar.cli.options import JsonFlag
-from jumar.plain_text import print_plain
+from jumar.ground.text import print_plain
 
 if TYPE_CHECKING:
     from jumar.environment import Environment

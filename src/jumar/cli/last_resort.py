@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import jumar
-from jumar import paths
-from jumar.errors import UserError
+from jumar.ground import paths
+from jumar.ground.errors import UserError
 
 _PACKAGE = Path(jumar.__file__).resolve().parent
 

@@ -14,8 +14,8 @@ from rich.console import Console
 from jumar import __version__
 from jumar.cli import ctrl_c, last_resort, several_ranks
 from jumar.cli.options import EVERY_OPTION, OPTIONS
-from jumar.errors import EXIT_CODE, UserError
-from jumar.plain_text import print_plain
+from jumar.ground.errors import EXIT_CODE, UserError
+from jumar.ground.text import print_plain
 from jumar.recipes.own_modules import keep_runs_from_being_imported
 
 app = App(

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Group, Parameter
 
 from jumar.cli.options import OPTIONS, JsonFlag
-from jumar.errors import UserError
-from jumar.host import checked_count
-from jumar.paths import is_folder
-from jumar.plain_text import print_plain
+from jumar.ground.errors import UserError
+from jumar.ground.machine import checked_count
+from jumar.ground.paths import is_folder
+from jumar.ground.text import print_plain
 
 if TYPE_CHECKING:
     from jumar.porting.edits import FileReport, TreeReport

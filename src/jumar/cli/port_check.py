@@ -9,8 +9,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from jumar.cli.options import JsonFlag
-from jumar.errors import UserError
-from jumar.plain_text import plain_text
+from jumar.ground.errors import UserError
+from jumar.ground.text import plain_text
 
 ScriptToken = Annotated[str, Parameter(allow_leading_hyphen=True)]
 

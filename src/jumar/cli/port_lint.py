@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from jumar.cli.options import JsonFlag
-from jumar.plain_text import print_plain
+from jumar.ground.text import print_plain
 
 if TYPE_CHECKING:
     from jumar.porting.edits import Language, TreeReport

@@ -7,8 +7,7 @@ from pathlib import Path
 from cyclopts import App
 
 from jumar.cli.options import OPTIONS, JsonFlag, ModeOption
-from jumar.plain_text import print_plain
-from jumar.wording import counted
+from jumar.ground.text import counted, print_plain
 
 app = App(
     name="precision",
@@ -58,7 +57,7 @@ def ops(
     json_
         Print JSON.
     """
-    from jumar.errors import UserError
+    from jumar.ground.errors import UserError
     from jumar.precision.mixlist import load_mixlist
     from jumar.precision.modes import find_mode
     from jumar.precision.oplist import default_lists, op_table

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jumar.cli.options import CheckpointOption, DeviceOption, ImportOption, JsonFlag, SetOption
-from jumar.errors import EXIT_CODE
-from jumar.plain_text import print_plain
+from jumar.ground.errors import EXIT_CODE
+from jumar.ground.text import print_plain
 
 if TYPE_CHECKING:
     from jumar.recipes.predicting import PredictRequest
@@ -55,7 +55,7 @@ def predict(
     import_
         Import a module of your own first; those that the run was made with must be named again.
     """
-    from jumar.errors import UserError
+    from jumar.ground.errors import UserError
     from jumar.recipes.predicting import PredictRequest
     from jumar.recipes.predicting import predict as predict_files
     from jumar.recipes.trained import TrainedRequest

@@ -10,8 +10,8 @@ from cyclopts import App, Parameter
 
 from jumar.cli.options import OPTIONS, JsonFlag
 from jumar.cli.profile_record import record
-from jumar.errors import EXIT_CODE, UserError
-from jumar.plain_text import print_plain
+from jumar.ground.errors import EXIT_CODE, UserError
+from jumar.ground.text import print_plain
 
 if TYPE_CHECKING:
     import polars as pl

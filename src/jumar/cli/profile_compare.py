@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jumar.cli.options import JsonFlag
-from jumar.errors import EXIT_CODE, UserError
-from jumar.plain_text import print_plain
-from jumar.wording import counted
+from jumar.ground.errors import EXIT_CODE, UserError
+from jumar.ground.text import counted, print_plain
 
 if TYPE_CHECKING:
     import polars as pl

@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jumar.errors import UserError
-from jumar.paths import is_file, is_folder, resolved, unwritable
-from jumar.plain_text import plain_text
-from jumar.wording import counted
+from jumar.ground.errors import UserError
+from jumar.ground.paths import is_file, is_folder, resolved, unwritable
+from jumar.ground.text import counted, plain_text
 
 if TYPE_CHECKING:
     import polars as pl

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from jumar.plain_text import print_plain
+from jumar.ground.text import print_plain
 
 
 def report(directory: Path, /) -> int:

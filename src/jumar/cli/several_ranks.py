@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 
 _DIVIDED = {("train",), ("evaluate",), ("profile",)}
 """Commands whose ranks work together; `profile` without a subcommand records a training."""

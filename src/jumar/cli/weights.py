@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 
 from jumar.cli.options import OPTIONS, CheckpointOption, ImportOption, JsonFlag, SetOption
-from jumar.errors import UserError
-from jumar.plain_text import print_plain
+from jumar.ground.errors import UserError
+from jumar.ground.text import print_plain
 
 app = App(
     name="weights",

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 
 _OPTION = "--vary"
 MOST_RUNS = 10_000

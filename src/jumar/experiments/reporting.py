@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jumar.errors import UserError
 from jumar.experiments.picture_strips import strips_of_run, strips_of_sweep
 from jumar.experiments.run_reading import Run, Train, flattened, precision_note, read_run
 from jumar.experiments.sweep_plan import FILE, SweepPlan, combinations_of, read_plan
@@ -18,7 +17,8 @@ from jumar.experiments.table_forms import (
     to_json,
     to_markdown,
 )
-from jumar.paths import exists, is_file, missing
+from jumar.ground.errors import UserError
+from jumar.ground.paths import exists, is_file, missing
 from jumar.report.content import Chart, Curve, Page, PageTable, Point
 from jumar.report.page import save_page
 from jumar.report.saving import save_text

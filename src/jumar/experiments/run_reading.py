@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from jumar.experiments.picture_reading import RunPicture, read_pictures
+from jumar.ground.text import counted
 from jumar.training.run_directory import RunDirectory
-from jumar.wording import counted
 
 State = Literal["finished", "interrupted", "failed", "unfinished", "not run"]
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from jumar.errors import UserError
 from jumar.experiments.reporting import SWEEP_FILES, save_sweep_report
 from jumar.experiments.run_reading import Run, flattened, read_run
 from jumar.experiments.sweep_plan import (
@@ -27,7 +26,8 @@ from jumar.experiments.sweep_plan import (
 )
 from jumar.experiments.table import Table, reason_of
 from jumar.experiments.table_forms import to_text
-from jumar.paths import exists, is_file, is_folder
+from jumar.ground.errors import UserError
+from jumar.ground.paths import exists, is_file, is_folder
 from jumar.precision.modes import find_mode
 from jumar.training.run_directory import RunDirectory
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from jumar.errors import UserError
 from jumar.experiments.grid import field_of, value_of
 from jumar.experiments.run_reading import Headline, Run, precision_note
 from jumar.experiments.tolerance import (
@@ -19,6 +18,7 @@ from jumar.experiments.tolerance import (
     between_seeds,
     t_quantile,
 )
+from jumar.ground.errors import UserError
 
 Relation = Literal["baseline", "equal", "below", "above", "not available"]
 

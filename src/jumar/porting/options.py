@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Literal, get_args
 
-from jumar.errors import UserError, unknown_name
+from jumar.ground.errors import UserError, unknown_name
 
 PrecisionMode = Literal[
     "force_fp32",

@@ -18,8 +18,8 @@ from typing import Literal, cast
 
 import torch
 
-from jumar.errors import UserError, nearest
-from jumar.paths import read_text
+from jumar.ground.errors import UserError, nearest
+from jumar.ground.paths import read_text
 from jumar.precision.json_places import ITEM, JsonError, Leaf, read_leaves
 from jumar.precision.modes import find_mode
 from jumar.precision.oplist import (

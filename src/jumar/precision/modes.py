@@ -9,7 +9,7 @@ from typing import Literal
 
 import torch
 
-from jumar.errors import UserError, unknown_name
+from jumar.ground.errors import UserError, unknown_name
 
 Form = Literal["origin", "mixed", "cube", "cube_fp32_out", "all"]
 """Which ops run in low precision: none; those of the white list; matrix products and

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.precision.modes import find_mode, mode_names
 from jumar.precision.shipped_mixlists import is_shipped
 from jumar.settings import setting

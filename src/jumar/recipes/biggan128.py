@@ -35,14 +35,14 @@ from typing import cast
 from torch import Tensor, nn
 
 from jumar.data.images.picture_set import PictureData, open_picture_sets
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
+from jumar.ground.paths import expanded
 from jumar.models.biggan import IMAGE_SIZE, SMALLEST_WIDTH, BigGan, spectral_layers
 from jumar.models.biggan_names import tf_names
 from jumar.models.differentiable_augmentation import CHANGES
 from jumar.models.inception import FidInception
 from jumar.models.spectral_norm import as_matrix
 from jumar.models.tf_layout import TfNames
-from jumar.paths import expanded
 from jumar.precision.settings import LossScaleSettings, PrecisionSettings
 from jumar.recipes.drawing import Artist, DrawingWish, DrawsPictures
 from jumar.recipes.recipe import Recipe

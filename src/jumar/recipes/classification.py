@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from torch import nn
 
 from jumar.data.images.image_set import ImageData, open_image_sets
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.models.tf_layout import TfNames
 from jumar.models.unfilled import Unfilled
 from jumar.recipes.network_settings import NetworkSettings

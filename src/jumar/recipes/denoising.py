@@ -8,7 +8,7 @@ from typing import cast
 from torch import Tensor, nn
 
 from jumar.data.denoising.denoise_sets import DenoisingData, level_names, open_patches
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.models.tf_layout import TfNames
 from jumar.recipes.network_settings import NetworkSettings
 from jumar.recipes.recipe import Recipe

@@ -18,8 +18,9 @@ from jumar.data.loading.faults import FaultTally
 from jumar.data.pixels.video import is_video
 from jumar.data.pixels.whole_picture import Levels
 from jumar.data.samples import Fault
-from jumar.errors import UserError
-from jumar.paths import exists
+from jumar.ground.errors import UserError
+from jumar.ground.paths import exists
+from jumar.ground.text import counted
 from jumar.recipes.denoising import DenoisingRecipe
 from jumar.recipes.denoising_video import check_unfinished, video_work
 from jumar.recipes.denoising_work import (
@@ -37,7 +38,6 @@ from jumar.tasks.denoising import picture_levels, unit_scale
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory
 from jumar.training.signals import StopRequest, listening
-from jumar.wording import counted
 
 
 def denoise_files(request: DenoiseRequest) -> int:

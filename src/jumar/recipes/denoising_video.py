@@ -15,8 +15,8 @@ from typing import Any
 from jumar.data.pixels.video import VideoReader, VideoWriter, is_video, written_bits
 from jumar.data.pixels.whole_picture import Levels
 from jumar.data.samples import Fault
-from jumar.errors import UserError
-from jumar.paths import exists, is_folder
+from jumar.ground.errors import UserError
+from jumar.ground.paths import exists, is_folder
 from jumar.recipes.denoising_work import (
     DenoiseRequest,
     Frame,

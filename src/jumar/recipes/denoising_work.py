@@ -16,8 +16,8 @@ from jumar.data.pixels.picture_files import WRITTEN_SUFFIXES, not_kept_in, write
 from jumar.data.pixels.video import check_written_video, is_video
 from jumar.data.pixels.whole_picture import Levels, WholePicture, decode_whole
 from jumar.data.samples import CorruptRecord, Fault
-from jumar.errors import UserError
-from jumar.paths import exists, is_file, is_folder, missing, resolved
+from jumar.ground.errors import UserError
+from jumar.ground.paths import exists, is_file, is_folder, missing, resolved
 from jumar.recipes.trained import TrainedRequest
 from jumar.training.progress import Console
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.recipes.trained import Trained
 from jumar.tasks.sampling import BATCH
 

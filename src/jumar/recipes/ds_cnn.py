@@ -30,7 +30,7 @@ from torch import nn
 
 from jumar.data.speech.keyword_data import KeywordData
 from jumar.data.speech.keyword_set import open_keyword_sets
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.models.dscnn import DSCNN, SIZES, tf_names
 from jumar.models.mfcc import Mfcc
 from jumar.models.tf_layout import TfNames

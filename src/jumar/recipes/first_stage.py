@@ -7,7 +7,7 @@ was moved, or was trained anew with other settings.
 from functools import reduce
 from pathlib import Path
 
-from jumar.paths import expanded, is_file, is_folder, resolved
+from jumar.ground.paths import expanded, is_file, is_folder, resolved
 from jumar.recipes.recipe import Recipe
 from jumar.settings import override
 from jumar.training.kept_checkpoints import list_checkpoints

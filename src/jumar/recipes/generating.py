@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from jumar.data.pixels.picture_grid import picture_grid, save_png
-from jumar.errors import UserError
-from jumar.paths import exists, is_folder
+from jumar.ground.errors import UserError
+from jumar.ground.paths import exists, is_folder
+from jumar.ground.text import counted
 from jumar.recipes.drawing import Artist, DrawingWish, DrawsPictures
 from jumar.recipes.trained import TrainedRequest, open_trained
 from jumar.tasks.sampling import BATCH
@@ -21,7 +22,6 @@ from jumar.training.progress import Console
 from jumar.training.rehearsal import size_text
 from jumar.training.run_directory import read_json, write_json
 from jumar.training.signals import StopRequest, listening
-from jumar.wording import counted
 
 _MOST_IN_GRID = 256
 """Beyond, nobody sees single pictures, and the grid would not fit into memory some time."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.models.tf_layout import TfNames
 
 

@@ -29,7 +29,7 @@ from torch import nn
 
 from jumar.data.denoising.denoise_sets import DenoisingData
 from jumar.data.denoising.noise import NoiseSettings
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.models.nlrn import NLRN, tf_names
 from jumar.models.tf_layout import TfNames
 from jumar.models.tiling import in_patches

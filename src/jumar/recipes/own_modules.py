@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 import jumar
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 
 _named: set[str] = set()
 """What `--import` named in this process."""

@@ -17,8 +17,8 @@ from jumar.data.samples import Batch, CorruptRecord, Record
 from jumar.data.speech.decoded_clips import fit_clip
 from jumar.data.speech.wav import read_wav, resample
 from jumar.device import Device
-from jumar.errors import UserError
-from jumar.paths import exists, is_file, is_folder, missing, unreadable
+from jumar.ground.errors import UserError
+from jumar.ground.paths import exists, is_file, is_folder, missing, unreadable
 from jumar.recipes.classification import ClassificationRecipe
 from jumar.recipes.ds_cnn import KeywordRecipe
 from jumar.recipes.trained import Trained, TrainedRequest, open_trained

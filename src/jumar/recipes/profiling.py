@@ -7,8 +7,8 @@ from typing import Any
 
 from jumar.device import Device, open_device
 from jumar.environment import inspect_environment
-from jumar.errors import UserError
-from jumar.paths import is_folder
+from jumar.ground.errors import UserError
+from jumar.ground.paths import is_folder
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import create_recipe, import_modules
 from jumar.recipes.starting import policy_in_force, prepare, say_first_line, stored_recipe

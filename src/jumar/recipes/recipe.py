@@ -8,7 +8,7 @@ from typing import ClassVar
 from torch import nn
 
 from jumar.data.loading.loader_settings import LoaderSettings
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.models.tf_layout import TfNames
 from jumar.precision.settings import PrecisionSettings
 from jumar.settings import setting

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from jumar.errors import UserError, unknown_name
+from jumar.ground.errors import UserError, unknown_name
 from jumar.recipes.own_modules import import_named
 from jumar.recipes.recipe import Recipe
 from jumar.settings import checked

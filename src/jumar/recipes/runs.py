@@ -11,8 +11,8 @@ from jumar.device import (
     open_device,
 )
 from jumar.environment import inspect_environment
-from jumar.errors import UserError
-from jumar.paths import exists, is_file, is_folder, missing
+from jumar.ground.errors import UserError
+from jumar.ground.paths import exists, is_file, is_folder, missing
 from jumar.precision.policy import PrecisionPolicy
 from jumar.recipes.first_stage import keep_first_stage, with_kept_first_stage
 from jumar.recipes.profiling import create_capture

@@ -8,7 +8,8 @@ from pathlib import Path
 from jumar.data.loading.faults import FaultTally
 from jumar.data.loading.loader import resolve_workers
 from jumar.device import Device, open_device
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
+from jumar.ground.text import counted
 from jumar.precision.policy import PrecisionPolicy
 from jumar.recipes.starting import (
     policy_in_force,
@@ -34,7 +35,6 @@ from jumar.training.run_directory import RunDirectory
 from jumar.training.settings import Plan
 from jumar.training.signals import StopRequest, listening
 from jumar.training.state import TrainState
-from jumar.wording import counted
 
 _Rows = list[tuple[Checkpoint, Mapping[str, float]]]
 

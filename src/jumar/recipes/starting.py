@@ -10,7 +10,8 @@ from jumar.device import (
     set_full_float32,
     set_threads,
 )
-from jumar.paths import expanded, is_file, is_folder, missing
+from jumar.ground.paths import expanded, is_file, is_folder, missing
+from jumar.ground.text import counted
 from jumar.precision.policy import PrecisionPolicy
 from jumar.recipes.first_stage import with_kept_first_stage
 from jumar.recipes.own_modules import check_named
@@ -20,7 +21,6 @@ from jumar.settings import from_json
 from jumar.training.distribution import Ranks
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory, read_json, recorded_recipe
-from jumar.wording import counted
 
 
 def stored_recipe(

@@ -37,7 +37,7 @@ from torch import Tensor, nn
 
 from jumar.data.denoising.denoise_sets import DenoisingData, level_names
 from jumar.data.denoising.frame_triplets import ClipData, open_triplets
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.models.tf_layout import TfNames
 from jumar.models.tiling import in_tiles
 from jumar.models.videnn import SpatialCNN, Temp3CNN, ViDeNN, joint_tf_names, tf_names

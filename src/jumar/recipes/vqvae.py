@@ -33,7 +33,7 @@ from jumar.data.images.image_set import ImageData, ImageSet
 from jumar.data.images.picture_tree import open_pictures
 from jumar.data.images.sources import check_pair
 from jumar.data.pixels.preprocessing import ImagePreprocessing, plain_preprocessing
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.models import vqvae as network
 from jumar.models.tf_layout import TfNames
 from jumar.models.vqvae import VARIANTS, VQVAE

@@ -29,7 +29,7 @@ from torch import Tensor, nn
 
 from jumar.data.images.image_set import ImageData, open_image_sets
 from jumar.data.loading.loader_settings import LoaderSettings
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.models import code_prior
 from jumar.models.code_prior import CodePrior
 from jumar.models.pixelcnn import PixelCNN

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.models.tf_layout import TfVariable
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import import_modules

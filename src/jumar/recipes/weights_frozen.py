@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.recipes.weights_exchange import Network, Weights
 from jumar.weights.frozen_graph import read_constants
 from jumar.weights.frozen_writer import write_frozen

@@ -16,8 +16,8 @@ from safetensors import SafetensorError
 from safetensors.torch import save
 
 from jumar.environment import inspect_environment
-from jumar.errors import UserError
-from jumar.paths import exists, unwritable
+from jumar.ground.errors import UserError
+from jumar.ground.paths import exists, unwritable
 from jumar.recipes.first_stage import keep_first_stage
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import import_modules

@@ -4,16 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jumar.errors import UserError
-from jumar.paths import exists, is_file, is_folder, missing, unreadable
-from jumar.plain_text import plain_text
+from jumar.ground.errors import UserError
+from jumar.ground.paths import exists, is_file, is_folder, missing, unreadable
+from jumar.ground.text import counted, plain_text
 from jumar.training.checkpoint import MODEL, check_weights_file
 from jumar.training.kept_checkpoints import find_checkpoint
 from jumar.training.run_directory import RunDirectory
 from jumar.weights.tensor_bundle import TensorBundle
 from jumar.weights.tensor_files import TensorFile, open_tensors
 from jumar.weights.tensor_types import TensorEntry, shape_text
-from jumar.wording import counted
 
 
 @dataclass(frozen=True, kw_only=True)

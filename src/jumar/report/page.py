@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined, Template
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.report.chart import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, colour_and_dash, draw
 from jumar.report.chart import key_letters as key_letters_of
 from jumar.report.content import Page

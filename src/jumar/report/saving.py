@@ -4,7 +4,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from jumar.paths import unwritable
+from jumar.ground.paths import unwritable
 
 
 def save_text(path: Path, text: str) -> None:

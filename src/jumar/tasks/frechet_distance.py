@@ -19,7 +19,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.models.inception import FidInception
 
 _LOGITS = 1008

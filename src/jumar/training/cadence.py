@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.training.distribution import Agreement
 from jumar.training.durations import EXAMPLES, Duration, is_due, parse_duration
 from jumar.training.schedules import ScheduleSettings

@@ -19,8 +19,8 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from jumar.errors import UserError
-from jumar.paths import is_file
+from jumar.ground.errors import UserError
+from jumar.ground.paths import is_file
 from jumar.training.checkpoint_files import (
     DamagedError,
     FileMark,

@@ -17,7 +17,7 @@ from typing import Any
 import google_crc32c
 from safetensors import SafetensorError, safe_open
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 
 _SEAL = "crc32c"
 _BLOCK = 1 << 20

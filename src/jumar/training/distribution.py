@@ -16,7 +16,7 @@ import torch.distributed as dist
 from torch import nn
 
 from jumar.device import Device
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 
 TIMEOUT = timedelta(minutes=30)
 """How long a rank waits for the others; the first step on an NPU compiles for minutes."""

@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 
 EXAMPLES = "Write for instance 500it (steps), 3ep (epochs), 10% (of all steps), 90s, 30min or 2h."
 

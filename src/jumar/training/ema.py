@@ -9,7 +9,7 @@ from collections.abc import Generator, Mapping
 import torch
 from torch import Tensor, nn
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 
 
 def ema_decay(decay: float, step: int, *, warm_up: bool) -> float:

@@ -13,7 +13,7 @@ from jumar.data.loading.faults import FaultTally
 from jumar.data.loading.loader import eval_batches
 from jumar.data.samples import Batch
 from jumar.device import Device, copy_ahead
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.precision.policy import PrecisionPolicy
 from jumar.tasks.task import Illustration, ScoreTable, Task
 from jumar.training.checkpoint import Checkpoint

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, cast
 
-from jumar.errors import UserError
-from jumar.paths import unwritable
+from jumar.ground.errors import UserError
+from jumar.ground.paths import unwritable
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory, finite
 from jumar.training.state import TrainState, Window

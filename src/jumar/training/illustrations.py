@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jumar.data.pixels.picture_grid import save_png
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.tasks.task import Illustration
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory, write_json

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
+from jumar.ground.text import counted
 from jumar.tasks.task import Headline
 from jumar.training.checkpoint import Checkpoint, note_metrics, write_checkpoint
 from jumar.training.distribution import Ranks, share_buffers, wait_for_ranks
@@ -10,7 +11,6 @@ from jumar.training.kept_checkpoints import best_checkpoint, drop_checkpoints, l
 from jumar.training.run_directory import RunDirectory
 from jumar.training.settings import Plan
 from jumar.training.state import TrainState
-from jumar.wording import counted
 
 
 class Keeper:

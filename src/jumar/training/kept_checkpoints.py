@@ -10,8 +10,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from jumar.errors import UserError
-from jumar.paths import exists, is_folder
+from jumar.ground.errors import UserError
+from jumar.ground.paths import exists, is_folder
 from jumar.training.checkpoint import Checkpoint, read_checkpoint, step_of
 from jumar.training.checkpoint_files import DamagedError
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import SGD, Adagrad, AdamW, Optimizer
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.settings import setting
 from jumar.training.tensorflow_optimizers import Adam, Lamb, RmsProp
 

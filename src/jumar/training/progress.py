@@ -19,8 +19,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from jumar.paths import unwritable
-from jumar.plain_text import plain_text
+from jumar.ground.paths import unwritable
+from jumar.ground.text import plain_text
 
 REFRESH_SECONDS = 0.5
 """A bar that is redrawn at every step can cost more than the step."""

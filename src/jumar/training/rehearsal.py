@@ -10,14 +10,14 @@ import torch
 
 from jumar.data.samples import Batch
 from jumar.device import Device, is_out_of_memory, memory_peak_bytes, synchronize
-from jumar.errors import UserError
-from jumar.host import memory_bytes
-from jumar.paths import exists, is_folder
+from jumar.ground.errors import UserError
+from jumar.ground.machine import memory_bytes
+from jumar.ground.paths import exists, is_folder
+from jumar.ground.text import counted
 from jumar.training.distribution import Ranks, maximum_over_ranks
 from jumar.training.settings import Plan
 from jumar.training.state import TrainState
 from jumar.training.step import Stepper
-from jumar.wording import counted
 
 ONE_SLOT = ("momentum", "sgd", "adagrad")
 """Optimizers that keep at most one tensor of a parameter's size; the others keep two."""

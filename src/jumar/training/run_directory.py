@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-from jumar.errors import UserError
-from jumar.paths import exists, is_file, missing, read_text, resolved, unwritable
+from jumar.ground.errors import UserError
+from jumar.ground.paths import exists, is_file, missing, read_text, resolved, unwritable
 
 _held_here: set[Path] = set()
 """Locks of this process, which the system would grant it once more and then drop both."""

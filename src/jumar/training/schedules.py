@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.settings import setting
 from jumar.training.durations import parse_duration
 

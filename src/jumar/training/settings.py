@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.precision.settings import PrecisionSettings
 from jumar.settings import setting
 from jumar.training.optimizers import OptimizerSettings

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.training.results import Outcome
 from jumar.training.state import TrainState
 

@@ -13,7 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from jumar.data.samples import Batch
 from jumar.device import Device
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.precision.policy import PrecisionPolicy
 from jumar.tasks.task import Objective, Task
 from jumar.training.checkpoint import Checkpoint, load_state, load_weights

@@ -14,7 +14,7 @@ from jumar.data.loading.loader import resolve_workers
 from jumar.data.loading.sampler import steps_per_epoch as count_steps_per_epoch
 from jumar.data.samples import Batch
 from jumar.device import Device, copy_ahead, memory_peak_bytes, synchronize
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.precision.policy import PrecisionPolicy
 from jumar.tasks.task import Task
 from jumar.training.batches import batches_of

@@ -8,8 +8,8 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from jumar.errors import UserError
-from jumar.paths import expanded, is_file, is_folder, missing
+from jumar.ground.errors import UserError
+from jumar.ground.paths import expanded, is_file, is_folder, missing
 from jumar.training.checkpoint import (
     MODEL,
     RECORD,

@@ -16,7 +16,7 @@ import numpy as np
 
 from jumar.data.records.tfrecord import masked
 from jumar.data.records.wire import encode_varint
-from jumar.paths import exists, unwritable
+from jumar.ground.paths import exists, unwritable
 from jumar.weights.bundle_entries import HEADER_KEY, BundleEntry, encode_entry, encode_header
 from jumar.weights.checkpoint_paths import STATE, state_text, written_names
 from jumar.weights.index_table import build_table

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from jumar.errors import UserError
-from jumar.paths import expanded, is_file, is_folder, missing, unreadable
+from jumar.ground.errors import UserError
+from jumar.ground.paths import expanded, is_file, is_folder, missing, unreadable
 from jumar.weights.index_table import MAGIC
 
 INDEX = ".index"

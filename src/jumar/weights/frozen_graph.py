@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from jumar.data.records.wire import DELIMITED, VARINT, fields, varint
-from jumar.errors import UserError, nearest
-from jumar.paths import is_file, missing, unreadable
+from jumar.ground.errors import UserError, nearest
+from jumar.ground.paths import is_file, missing, unreadable
 from jumar.weights.tensor_types import (
     BFLOAT16,
     HALF,

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from jumar.data.records.wire import DELIMITED, delimited, encode_varint, fields
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.weights.frozen_graph import LARGEST_MESSAGE, FrozenConstants, find_constant, is_value
 from jumar.weights.tensor_types import Array, shape_text
 

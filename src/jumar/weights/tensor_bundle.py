@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from jumar.data.records.tfrecord import masked, masked_crc
 from jumar.data.records.wire import varint
-from jumar.errors import UserError, nearest
-from jumar.paths import unreadable
+from jumar.ground.errors import UserError, nearest
+from jumar.ground.paths import unreadable
 from jumar.weights.bundle_entries import (
     HEADER_KEY,
     BundleEntry,

@@ -6,8 +6,8 @@ from typing import Protocol
 import torch
 from safetensors import SafetensorError, safe_open
 
-from jumar.errors import UserError
-from jumar.paths import is_file, is_folder, missing
+from jumar.ground.errors import UserError
+from jumar.ground.paths import is_file, is_folder, missing
 from jumar.weights.frozen_graph import read_constants
 from jumar.weights.tensor_bundle import open_checkpoint
 from jumar.weights.tensor_types import Array, TensorEntry

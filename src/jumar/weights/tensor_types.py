@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jumar.data.records.wire import DELIMITED, VARINT, fields, varint
-from jumar.plain_text import plain_text
+from jumar.ground.text import plain_text
 
 Array = NDArray[Any]
 

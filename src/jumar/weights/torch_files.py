@@ -3,8 +3,8 @@
 import zipfile
 from pathlib import Path
 
-from jumar.errors import UserError
-from jumar.paths import is_file
+from jumar.ground.errors import UserError
+from jumar.ground.paths import is_file
 
 
 def check_no_torch_file(path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from jumar.data.denoising.denoise_sets import DenoisingData, level_names, open_patches
 from jumar.data.denoising.noise import NoiseSettings
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.settings import from_json, override, to_json
 from tests.data.photographs import photographs, scene
 

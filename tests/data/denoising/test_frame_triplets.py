@@ -16,7 +16,7 @@ from jumar.data.denoising.frame_triplets import (
 )
 from jumar.data.denoising.noise import NoiseSettings
 from jumar.data.samples import SampleKey
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from tests.data.photographs import png
 from tests.data.pictures import write_files, write_zip
 

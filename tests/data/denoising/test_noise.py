@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jumar.data.denoising.noise import Level, NoiseSettings, add_noise, draw_level
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 
 GREY = 128
 FLAT = np.full((200, 200, 3), GREY, np.uint8)

@@ -9,7 +9,7 @@ import torch
 
 from jumar.data.denoising.noisy_pictures import NoisyPictures, name_seed
 from jumar.data.samples import SampleKey
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from tests.data.photographs import photographs, scene
 
 

@@ -11,7 +11,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from jumar.data.denoising.noise import NoiseSettings
 from jumar.data.denoising.patch_set import PatchSet, random_window, turned
 from jumar.data.samples import SampleKey
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from tests.data.photographs import photographs, scene
 
 SIDE = 16

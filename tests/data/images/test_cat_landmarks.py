@@ -9,7 +9,7 @@ from jumar.data.images.cat_landmarks import CatHeads, head_box, parse_landmarks
 from jumar.data.images.picture_set import PictureData, open_picture_sets
 from jumar.data.images.picture_tree import open_pictures
 from jumar.data.samples import CorruptRecord, SampleKey
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 
 POINTS = "9 60 50 80 50 70 62 50 40 52 30 58 38 82 38 88 30 90 40 \n"
 

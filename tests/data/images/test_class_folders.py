@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jumar.data.images.class_folders import DiskTree, PackedNames, list_classes
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from tests.data.pictures import write_files
 
 TREE = {

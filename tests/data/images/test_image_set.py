@@ -18,7 +18,7 @@ from jumar.data.pixels.preprocessing import (
     resnext_preprocessing,
 )
 from jumar.data.samples import Batch, ImageSource, Record, SampleKey
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.settings import describe, from_json, override, to_json
 from tests.data.pictures import pets, picture, write_files
 from tests.data.scenes import MemorySource, jpeg

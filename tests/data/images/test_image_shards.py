@@ -20,7 +20,7 @@ from jumar.data.records.example import (
     encode_example,
 )
 from jumar.data.samples import CorruptRecord
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from tests.data.records.test_tfrecord import framed
 
 BOX = "image/object/bbox/"

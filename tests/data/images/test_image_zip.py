@@ -15,7 +15,7 @@ from jumar.data.images import image_zip
 from jumar.data.images.class_folders import list_classes
 from jumar.data.images.image_zip import ImageZip, ZipTree
 from jumar.data.samples import CorruptRecord
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from tests.data.pictures import MIXED, pets, write_zip
 
 

@@ -10,7 +10,7 @@ from PIL import Image
 from jumar.data.images.picture_set import FramedPictures, PictureData, open_picture_sets
 from jumar.data.pixels.resize import resize
 from jumar.data.samples import Record, SampleKey
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 
 
 def png(pixels: np.ndarray) -> bytes:

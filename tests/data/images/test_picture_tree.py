@@ -11,7 +11,7 @@ from jumar.data.images.picture_tree import by_numbers, open_pictures
 from jumar.data.images.sources import Split
 from jumar.data.records.example import BytesFeature, encode_example
 from jumar.data.samples import CorruptRecord
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from tests.data.pictures import picture, write_files, write_zip
 from tests.data.records.test_tfrecord import framed
 

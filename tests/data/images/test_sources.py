@@ -13,7 +13,7 @@ from jumar.data.images.image_zip import ImageZip
 from jumar.data.images.sources import check_pair, open_source, register_source, splits_of
 from jumar.data.images.tfrecord_writer import convert_to_tfrecords, write_tfrecords
 from jumar.data.samples import ImageSource
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from tests.data.pictures import pets, picture, write_files, write_zip
 
 

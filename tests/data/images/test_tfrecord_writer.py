@@ -19,7 +19,7 @@ from jumar.data.records.example import Feature, decode_example
 from jumar.data.records.offset_files import OffsetFiles
 from jumar.data.records.tfrecord import index_records, read_payload
 from jumar.data.samples import Record
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from tests.data.pictures import MIXED, pets, picture, write_files, write_zip
 
 TENSORFLOW = "JUMAR_TEST_TENSORFLOW"

@@ -13,7 +13,7 @@ from jumar.data.images.image_set import ImageSet
 from jumar.data.loading.faults import FaultTally
 from jumar.data.loading.loader import train_batches
 from jumar.data.samples import Batch, Fault, Fetched, SampleKey
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 
 
 class Numbers:

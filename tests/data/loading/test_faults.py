@@ -2,7 +2,7 @@ import pytest
 
 from jumar.data.loading.faults import FaultTally
 from jumar.data.samples import Fault
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 
 
 def fault(number: int) -> Fault:

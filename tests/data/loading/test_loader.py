@@ -12,7 +12,7 @@ from jumar.data.loading.faults import FaultTally
 from jumar.data.loading.loader import eval_batches, resolve_workers
 from jumar.data.pixels.preprocessing import resnext_preprocessing
 from jumar.data.samples import Batch
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from tests.data.loading.numbers import Numbers, no_worker_is_left, train
 from tests.data.pictures import pets, write_zip
 from tests.data.scenes import MemorySource, jpeg

@@ -11,7 +11,7 @@ from jumar.data.loading.sampler import (
     steps_per_epoch,
 )
 from jumar.data.samples import SampleKey
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 
 SEEDS = st.integers(0, 2**31)
 SIZES = st.integers(1, 200)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from tests.data.loading.numbers import Numbers, no_worker_is_left, train
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -34,7 +34,7 @@ def test_a_worker_that_dies_while_its_batch_is_taken_over_is_told_as_such() -> N
     body = """
         import multiprocessing, signal
         from multiprocessing import connection
-        from jumar.errors import UserError
+        from jumar.ground.errors import UserError
         def broken(address):
             (worker,) = multiprocessing.active_children()
             os.kill(worker.pid, signal.SIGKILL)
@@ -107,7 +107,7 @@ def test_an_interpreter_that_ends_with_an_open_stream_does_not_hang() -> None:
 def test_full_shared_memory_is_an_error_that_says_what_to_enlarge() -> None:
     body = """
         import resource
-        from jumar.errors import UserError
+        from jumar.ground.errors import UserError
         resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))
         try:
             next(train(Numbers(), workers=1))

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from jumar.data.pixels.picture_files import write_picture
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from tests.data.photographs import scene
 
 

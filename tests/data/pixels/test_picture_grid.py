@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from jumar.data.pixels.picture_grid import picture_grid, save_png, side_by_side
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 
 
 def pictures(count: int, channels: int = 3, height: int = 5, width: int = 7) -> torch.Tensor:

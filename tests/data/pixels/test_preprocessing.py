@@ -14,7 +14,7 @@ from jumar.data.pixels.preprocessing import (
 )
 from jumar.data.pixels.resize import resize, resize_fast
 from jumar.data.samples import Record
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.settings import checked, from_json, override, to_json
 from tests.data.scenes import encode, jpeg, scene
 

@@ -9,7 +9,7 @@ import pytest
 
 from jumar.data.pixels.video import VideoReader, VideoWriter
 from jumar.data.samples import Fault
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from tests.data.photographs import scene
 
 RATE = Fraction(30000, 1001)

@@ -17,7 +17,7 @@ from jumar.data.records.tfrecord import (
     read_payload,
 )
 from jumar.data.samples import CorruptRecord
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 
 PAYLOADS = st.lists(st.binary(max_size=300), max_size=8)
 

@@ -14,7 +14,7 @@ from jumar.data.records import tfrecord_cache
 from jumar.data.records.tfrecord import frame
 from jumar.data.records.tfrecord_cache import is_record_file, plain_files
 from jumar.environment import cache_folder
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from tests.data.records.test_tfrecord import framed, read_all
 
 PAYLOADS = [os.urandom(700), b"", b"short"]

@@ -13,7 +13,7 @@ from jumar.data.speech.espeak_keywords import (
 )
 from jumar.data.speech.speech_commands import open_speech, which_part
 from jumar.data.speech.wav import read_wav
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 
 HAS_ESPEAK = shutil.which("espeak-ng") is not None
 needs_espeak = pytest.mark.skipif(not HAS_ESPEAK, reason="needs espeak-ng")

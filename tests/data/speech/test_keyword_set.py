@@ -11,7 +11,7 @@ from jumar.data.loading.loader import train_batches
 from jumar.data.samples import SampleKey
 from jumar.data.speech.keyword_data import KeywordData
 from jumar.data.speech.keyword_set import KeywordSet, open_keyword_sets
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.settings import checked, override, setting
 from tests.data.tones import PITCHES, divided, in_folder, tone, tone_files
 

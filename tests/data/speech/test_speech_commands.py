@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from jumar.data.speech.speech_commands import Part, Speech, open_speech, which_part
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from tests.data.tones import divided, in_folder, in_zip, tone_files
 
 WORDS = ("low", "high", "unknown/other")

@@ -25,7 +25,7 @@ from jumar.device import (
     synchronize,
 )
 from jumar.environment import check, inspect_environment
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 
 TORCHRUN = ("LOCAL_RANK", "LOCAL_WORLD_SIZE")
 

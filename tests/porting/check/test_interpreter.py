@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.porting.check.interpreter import PINS, find_interpreter, probe
 from tests.tensorflow115 import tensorflow_python
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.porting.check.losses import compare
 from jumar.porting.check.output import write_report
 from jumar.porting.check.record import StepLosses

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.porting.check.workspace import (
     COPIED_FILE_BYTES,
     Workspace,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.porting.launching import added_files
 from jumar.porting.npu.session_options import OUTPUT_FOLDERS
 from jumar.porting.options import PortOptions

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jumar.cli.port_lint import lint as lint_command
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.porting.lint.linting import lint_source, lint_tree
 from jumar.porting.npu.exports import NPU_INIT_NAMES
 from jumar.porting.npu.option_table import ADAPTER_OPTIONS

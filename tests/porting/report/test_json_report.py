@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.porting.edits import Edit, FileReport, Finding, Kept, Place, Text, TreeReport
 from jumar.porting.report.json_report import dumps, from_json, read_report, to_json
 from jumar.porting.report.markdown import markdown

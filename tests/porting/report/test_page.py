@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.porting.edits import Edit, FileReport, Finding, Language, Place, Text, TreeReport
 from jumar.porting.report import page as page_module
 from jumar.porting.report.page import render

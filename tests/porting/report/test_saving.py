@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.porting.report.saving import report_suffix, save_report, save_text
 from tests.porting.report.reports import hostile_report, tree_report
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.porting.edits import FileReport, TreeReport
 from jumar.porting.options import PortOptions
 from jumar.porting.rewriting.port_file import port_file

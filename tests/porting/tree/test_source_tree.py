@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.porting.options import PortOptions
 from jumar.porting.tree.additions import additions
 from jumar.porting.tree.in_place import write_in_place

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.porting.edits import TreeReport
 from jumar.porting.options import PortOptions
 from jumar.porting.tree.in_place import write_in_place
@@ -216,7 +216,7 @@ def test_a_script_becomes_a_script_or_lies_in_a_folder(tree: Path, tmp_path: Pat
 LIMITED = """
 import resource, sys
 from pathlib import Path
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.porting.tree.in_place import write_in_place
 from jumar.porting.options import PortOptions
 from jumar.porting.tree.porting import port_tree

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.profiling.advice.gate import MEASURES, gate
 from jumar.profiling.profile import OPS_SCHEMA, Profile, empty
 from tests.profiling.generated import BUSY_NS, training

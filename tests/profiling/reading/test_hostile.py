@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.profiling import Profile, read
 from jumar.profiling.reading import events
 from jumar.profiling.reading.files import archives

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.profiling import read
 from jumar.profiling.profile import Profile
 from jumar.profiling.views import VIEWS, Options, chips

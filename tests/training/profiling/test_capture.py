@@ -11,7 +11,7 @@ from torch import nn
 
 import jumar.profiling
 from jumar.device import open_device
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.precision.policy import PrecisionPolicy
 from jumar.profiling.profile import Profile
 from jumar.tasks.task import Task

@@ -11,7 +11,7 @@ from jumar.data.denoising.patch_set import PatchSet
 from jumar.data.images.picture_tree import Pictures, open_pictures
 from jumar.data.images.sources import check_pair
 from jumar.data.loading.loader_settings import LoaderSettings
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.settings import setting
 
 

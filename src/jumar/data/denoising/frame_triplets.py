@@ -31,10 +31,10 @@ from jumar.data.images.picture_tree import Pictures, open_pictures
 from jumar.data.images.sources import check_pair
 from jumar.data.loading.sampler import sample_random
 from jumar.data.samples import CorruptRecord, Fault, Fetched, SampleKey
-from jumar.errors import UserError
-from jumar.host import check_fits
+from jumar.ground.errors import UserError
+from jumar.ground.machine import check_fits
+from jumar.ground.text import counted
 from jumar.settings import setting
-from jumar.wording import counted
 
 
 class Triplet(NamedTuple):

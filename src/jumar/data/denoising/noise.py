@@ -32,7 +32,7 @@ from typing import Literal, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.settings import setting
 
 Kind = Literal["gaussian", "poisson", "camera"]

@@ -24,7 +24,7 @@ from jumar.data.denoising.clean_pictures import CleanPictures, Pixels
 from jumar.data.denoising.noise import Floats, Kind, Level, Storage, add_noise, stored
 from jumar.data.denoising.patch_set import channels_first
 from jumar.data.samples import Batch, CorruptRecord, Fault, Fetched, SampleKey
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 
 Seeding = Literal["index", "file_hash", "sequence"]
 Sample = tuple[Pixels, NDArray[Any], int]

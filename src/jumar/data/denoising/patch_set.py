@@ -23,8 +23,8 @@ from jumar.data.denoising.clean_pictures import CleanPictures, Pixels
 from jumar.data.denoising.noise import NoiseSettings, add_noise, draw_level, storage_of
 from jumar.data.loading.sampler import sample_random
 from jumar.data.samples import CorruptRecord, Fault, Fetched, SampleKey
-from jumar.errors import UserError
-from jumar.host import check_fits
+from jumar.ground.errors import UserError
+from jumar.ground.machine import check_fits
 
 TURNS = 8
 """Four rotations, each also upside down."""

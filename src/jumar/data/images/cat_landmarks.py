@@ -11,8 +11,8 @@ from pathlib import Path
 from jumar.data.images.picture_tree import Pictures
 from jumar.data.pixels.decode import DecodeError, EncodedImage
 from jumar.data.samples import CorruptRecord, Fault, Record
-from jumar.errors import UserError
-from jumar.paths import is_folder
+from jumar.ground.errors import UserError
+from jumar.ground.paths import is_folder
 
 SUFFIX = ".cat"
 HEAD_MARGIN = 1.3

@@ -10,8 +10,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from jumar.errors import UserError
-from jumar.paths import unreadable
+from jumar.ground.errors import UserError
+from jumar.ground.paths import unreadable
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".gif")
 _HIDDEN = ("__MACOSX",)

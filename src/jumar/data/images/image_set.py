@@ -22,10 +22,10 @@ from jumar.data.samples import (
     Record,
     SampleKey,
 )
-from jumar.errors import UserError
-from jumar.host import check_fits
+from jumar.ground.errors import UserError
+from jumar.ground.machine import check_fits
+from jumar.ground.text import counted
 from jumar.settings import setting
-from jumar.wording import counted
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,8 +15,8 @@ from jumar.data.records.offset_files import OffsetFiles
 from jumar.data.records.tfrecord import HEADER_BYTES, index_many, read_payload
 from jumar.data.records.tfrecord_cache import plain_files
 from jumar.data.samples import Record
-from jumar.errors import UserError
-from jumar.paths import unreadable
+from jumar.ground.errors import UserError
+from jumar.ground.paths import unreadable
 
 LABELS_FILE = "labels.txt"
 BACKGROUND = "background"

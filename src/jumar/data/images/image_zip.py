@@ -11,7 +11,7 @@ import numpy as np
 from jumar.data.images.class_folders import ClassListing, is_hidden
 from jumar.data.records.offset_files import LARGEST_IMAGE, OffsetFiles, too_large
 from jumar.data.samples import CorruptRecord, Fault, Record
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 
 MOST_EXPANSION = 200
 """Unpacked bytes per packed byte above which a member is refused as a decompression bomb."""

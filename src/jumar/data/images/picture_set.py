@@ -16,8 +16,8 @@ from jumar.data.pixels.decode import EncodedImage
 from jumar.data.pixels.preprocessing import Arrays, ImagePreprocessing
 from jumar.data.pixels.resize import mirror, resize, resize_fast
 from jumar.data.samples import Fetched, ImageSource, Record, SampleKey
-from jumar.errors import UserError
-from jumar.paths import expanded
+from jumar.ground.errors import UserError
+from jumar.ground.paths import expanded
 from jumar.settings import setting
 
 FRAMES = ("squeeze", "square", "head")

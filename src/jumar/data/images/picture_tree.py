@@ -37,9 +37,9 @@ from jumar.data.images.sources import (
 )
 from jumar.data.records.imagenet_example import picture_of_example
 from jumar.data.samples import ImageSource, Record
-from jumar.errors import UserError
-from jumar.paths import exists, is_file, is_folder, missing
-from jumar.wording import counted
+from jumar.ground.errors import UserError
+from jumar.ground.paths import exists, is_file, is_folder, missing
+from jumar.ground.text import counted
 
 _DIGITS = re.compile("([0-9]+)")
 

@@ -43,9 +43,9 @@ from jumar.data.images.image_shards import (
 from jumar.data.images.image_zip import ImageZip, ZipTree
 from jumar.data.records.tfrecord_cache import is_record_file
 from jumar.data.samples import CorruptRecord, ImageSource
-from jumar.errors import UserError, nearest
-from jumar.paths import exists, expanded, is_file, is_folder, missing
-from jumar.wording import counted
+from jumar.ground.errors import UserError, nearest
+from jumar.ground.paths import exists, expanded, is_file, is_folder, missing
+from jumar.ground.text import counted
 
 Split = Literal["train", "eval"]
 """The part of a data set: what is learned from, and what is scored on."""

@@ -29,9 +29,9 @@ from jumar.data.images.sources import (
 from jumar.data.records.imagenet_example import example_of_record
 from jumar.data.records.tfrecord import frame
 from jumar.data.samples import CorruptRecord, ImageSource
-from jumar.errors import UserError
-from jumar.paths import exists, expanded, is_file, is_folder, resolved, unwritable
-from jumar.wording import counted
+from jumar.ground.errors import UserError
+from jumar.ground.paths import exists, expanded, is_file, is_folder, resolved, unwritable
+from jumar.ground.text import counted
 
 Prefix = Literal["train", "validation"]
 Compression = Literal["none", "gzip"]

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from jumar.data.samples import Fault
-from jumar.errors import UserError
-from jumar.wording import counted
+from jumar.ground.errors import UserError
+from jumar.ground.text import counted
 
 _SHOWN = 20
 

@@ -26,8 +26,8 @@ from jumar.data.loading.faults import FaultTally
 from jumar.data.loading.sampler import batch_keys, evaluation_keys, steps_per_epoch
 from jumar.data.loading.shared_batches import BatchPacker, BatchUnpacker, PackedBatch
 from jumar.data.samples import Batch, Fault, SampleKey, SampleSet
-from jumar.errors import UserError
-from jumar.host import checked_count, usable_cores
+from jumar.ground.errors import UserError
+from jumar.ground.machine import checked_count, usable_cores
 
 MOST_WORKERS = 16
 """Of one rank, when chosen by us; more rarely help and each takes memory."""

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jumar.data.samples import SampleKey
-from jumar.errors import UserError
-from jumar.wording import counted
+from jumar.ground.errors import UserError
+from jumar.ground.text import counted
 
 _ORDER, _AUGMENTATION = 1, 2
 """First word of the entropy, so that no two uses of one seed draw the same numbers."""

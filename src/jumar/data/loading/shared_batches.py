@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 
 _ALIGNMENT = 64
 

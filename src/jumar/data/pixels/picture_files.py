@@ -11,8 +11,8 @@ from PIL import Image
 
 from jumar.data.pixels.deep_png import encode_deep_png
 from jumar.data.pixels.whole_picture import Levels, WholePicture
-from jumar.errors import UserError
-from jumar.paths import unwritable
+from jumar.ground.errors import UserError
+from jumar.ground.paths import unwritable
 
 WRITTEN_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp")
 _QUALITY = 95

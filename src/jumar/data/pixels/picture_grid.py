@@ -15,7 +15,7 @@ import torch
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
-from jumar.paths import unwritable
+from jumar.ground.paths import unwritable
 
 _GAP = 2
 _WHITE = 255

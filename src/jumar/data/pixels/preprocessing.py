@@ -29,7 +29,7 @@ from jumar.data.pixels.resize import (
     resize_fast,
 )
 from jumar.data.samples import Batch, Record
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.settings import setting
 
 Arrays = dict[str, NDArray[np.generic]]

@@ -13,7 +13,7 @@ import numpy as np
 
 from jumar.data.pixels.whole_picture import Levels
 from jumar.data.samples import Fault
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 
 VIDEO_SUFFIXES = (".mp4", ".mkv", ".webm", ".avi", ".mov", ".m4v", ".mpg", ".mpeg", ".y4m")
 _READ_FORMATS = "mov,matroska,avi,mpeg,mpegvideo,yuv4mpegpipe"

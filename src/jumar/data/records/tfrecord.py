@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from jumar.data.records.offset_files import LARGEST_IMAGE, OffsetFiles, too_large
 from jumar.data.samples import CorruptRecord, Fault
-from jumar.errors import UserError
-from jumar.wording import counted
+from jumar.ground.errors import UserError
+from jumar.ground.text import counted
 
 HEADER_BYTES = 12
 FOOTER_BYTES = 4

@@ -20,8 +20,8 @@ from typing import BinaryIO
 
 from jumar.data.records.tfrecord import HEADER_BYTES, header_length
 from jumar.environment import CACHE_VARIABLE, cache_folder
-from jumar.errors import UserError
-from jumar.paths import exists, unreadable
+from jumar.ground.errors import UserError
+from jumar.ground.paths import exists, unreadable
 
 MOST_EXPANSION = 100
 """Unpacked bytes per packed byte above which a file is refused as a decompression bomb: encoded

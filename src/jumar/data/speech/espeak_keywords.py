@@ -27,9 +27,9 @@ import numpy as np
 from jumar.data.samples import CorruptRecord
 from jumar.data.speech.keyword_data import SPEECH_COMMANDS_WORDS
 from jumar.data.speech.wav import Samples, read_wav, resample, to_int16, write_wav
-from jumar.errors import UserError
-from jumar.paths import exists, unwritable
-from jumar.wording import counted
+from jumar.ground.errors import UserError
+from jumar.ground.paths import exists, unwritable
+from jumar.ground.text import counted
 
 UNKNOWN_WORDS = (
     "cat", "tree", "house", "seven", "happy", "wow", "marvin", "bird", "zero", "nine",

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from jumar.data.loading.loader_settings import LoaderSettings
 from jumar.data.speech.speech_commands import SILENCE, UNKNOWN
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.settings import setting
 
 SPEECH_COMMANDS_WORDS = ("yes", "no", "up", "down", "left", "right", "on", "off", "stop", "go")

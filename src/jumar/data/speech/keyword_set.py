@@ -27,9 +27,9 @@ from jumar.data.speech.decoded_clips import Clip, DecodedClips
 from jumar.data.speech.keyword_data import KeywordData
 from jumar.data.speech.speech_commands import Part, Speech, open_speech
 from jumar.data.speech.wav import Samples, read_wav, resample, to_int16
-from jumar.errors import UserError, nearest
-from jumar.host import check_fits
-from jumar.wording import counted
+from jumar.ground.errors import UserError, nearest
+from jumar.ground.machine import check_fits
+from jumar.ground.text import counted
 
 _UNKNOWN_CHOICE = 3
 """First word of the entropy; 1 and 2 are the sampler's, 4 is that of made noises."""

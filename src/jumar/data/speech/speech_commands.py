@@ -38,9 +38,9 @@ from jumar.data.images.class_folders import (
 from jumar.data.images.image_folder import ImageFolder
 from jumar.data.images.image_zip import ImageZip, ZipTree
 from jumar.data.samples import CorruptRecord, ImageSource, Record
-from jumar.errors import UserError
-from jumar.paths import exists, expanded, is_file, is_folder, missing
-from jumar.wording import counted
+from jumar.ground.errors import UserError
+from jumar.ground.paths import exists, expanded, is_file, is_folder, missing
+from jumar.ground.text import counted
 
 Part = Literal["training", "validation", "testing"]
 Notice = Callable[[str], None]

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
+from jumar.ground.text import counted
 from jumar.porting.check.interpreter import Interpreter
 from jumar.porting.check.losses import Comparison, compare
 from jumar.porting.check.reasons import details_of, reason_of
@@ -15,7 +16,6 @@ from jumar.porting.check.record import Record, RunStage
 from jumar.porting.check.result import CheckResult, Stage
 from jumar.porting.check.side import Command, Side, SideRequest, run_side
 from jumar.porting.check.supervision import supervise
-from jumar.wording import counted
 
 _COMPILER = Path(__file__).resolve().parent / "runner37" / "compiles.py"
 _RUN_STAGES: tuple[tuple[RunStage, str], ...] = (

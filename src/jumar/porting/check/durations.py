@@ -2,7 +2,7 @@
 
 import re
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 
 _SECONDS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0}
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from jumar.errors import UserError
-from jumar.paths import exists, is_file, is_folder
+from jumar.ground.errors import UserError
+from jumar.ground.paths import exists, is_file, is_folder
 from jumar.porting.check.supervision import supervise
 
 VARIABLE = "JUMAR_TF115_PYTHON"

@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from jumar.ground.text import counted
 from jumar.porting.check.record import StepLosses
-from jumar.wording import counted
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.porting.check.result import CheckResult
 from jumar.porting.check.show import as_json, as_markdown
 

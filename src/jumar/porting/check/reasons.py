@@ -3,8 +3,8 @@
 import signal
 from pathlib import PurePath
 
+from jumar.ground.text import counted
 from jumar.porting.check.record import Record, ScriptError
-from jumar.wording import counted
 
 _PACKAGES = {
     "PIL": "pillow",

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Literal
 
-from jumar.plain_text import plain_text
+from jumar.ground.text import plain_text
 
 OUTPUT_LIMIT = 64 * 2**20
 """Bytes of output after which a program is ended: more is no log."""

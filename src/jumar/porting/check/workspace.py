@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jumar.errors import UserError
-from jumar.paths import exists, is_file, is_folder, missing
+from jumar.ground.errors import UserError
+from jumar.ground.paths import exists, is_file, is_folder, missing
 
 COPIED_FILE_BYTES = 8 * 2**20
 """Files above are links to the original: they are data or weights, which a script reads."""

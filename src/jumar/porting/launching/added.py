@@ -3,7 +3,7 @@
 import re
 import shlex
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.porting.launching.modelarts import MODELARTS_SCRIPT, modelarts_script, script_text
 from jumar.porting.options import PortOptions
 

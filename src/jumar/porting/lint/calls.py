@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator, Mapping
 
-from jumar.errors import nearest
+from jumar.ground.errors import nearest
 from jumar.porting.edits import Confidence, Finding, Severity, Text
 from jumar.porting.lint.blocks import lint_folder, lint_profiling_options
 from jumar.porting.lint.values import bound_once, constant, finding, is_npu, last_part

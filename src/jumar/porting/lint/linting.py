@@ -6,7 +6,7 @@ Nothing is changed and nothing is run.
 import os
 from pathlib import Path
 
-from jumar.paths import is_file, is_folder, missing
+from jumar.ground.paths import is_file, is_folder, missing
 from jumar.porting.edits import FileReport, Finding, Text, TreeReport
 from jumar.porting.lint.blocks import find_blocks, lint_blocks
 from jumar.porting.lint.calls import lint_calls

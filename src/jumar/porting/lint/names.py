@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.errors import nearest
+from jumar.ground.errors import nearest
 from jumar.porting.edits import Finding, Text
 from jumar.porting.lint.values import finding
 from jumar.porting.npu.names import NPU_NAMES, OPERATOR_HANDLES, is_npu_name

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from jumar.errors import nearest
+from jumar.ground.errors import nearest
 from jumar.porting.edits import Confidence, Severity, Text
 from jumar.porting.npu.option_rules import (
     COMBINATIONS,

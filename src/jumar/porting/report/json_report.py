@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
-from jumar.errors import UserError
-from jumar.paths import read_text
+from jumar.ground.errors import UserError
+from jumar.ground.paths import read_text
 from jumar.porting.edits import (
     Confidence,
     Edit,

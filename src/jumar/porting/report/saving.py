@@ -4,8 +4,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from jumar.errors import UserError
-from jumar.paths import unwritable
+from jumar.ground.errors import UserError
+from jumar.ground.paths import unwritable
 from jumar.porting.edits import Language, TreeReport
 from jumar.porting.report.json_report import dumps
 from jumar.porting.report.markdown import markdown

@@ -5,8 +5,8 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from jumar.errors import UserError, unknown_name
-from jumar.paths import read_text
+from jumar.ground.errors import UserError, unknown_name
+from jumar.ground.paths import read_text
 from jumar.porting.edits import TreeReport
 from jumar.porting.launching import ADDED_NAMES, added_files
 from jumar.porting.options import PortOptions, mixlist_name

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.porting.edits import TreeReport
 from jumar.porting.tree.source_tree import SourceTree, as_tree
 from jumar.porting.tree.writing import Written, checked_added, new_content

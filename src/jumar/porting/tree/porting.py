@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from jumar import __version__
-from jumar.errors import UserError
-from jumar.host import usable_cores
-from jumar.paths import is_file, is_folder
+from jumar.ground.errors import UserError
+from jumar.ground.machine import usable_cores
+from jumar.ground.paths import is_file, is_folder
 from jumar.porting.edits import FileReport, Finding, Place, Text, TreeReport
 from jumar.porting.options import PortOptions
 from jumar.porting.python2.conversion import to_python3

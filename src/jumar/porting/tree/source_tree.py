@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from jumar.errors import UserError
-from jumar.paths import exists, is_file, is_folder, missing
+from jumar.ground.errors import UserError
+from jumar.ground.paths import exists, is_file, is_folder, missing
 from jumar.porting.script.project import Project
 from jumar.porting.tree.walking import walk
 

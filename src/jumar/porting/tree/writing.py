@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from jumar.errors import UserError
-from jumar.paths import exists, is_file, is_folder, unwritable
+from jumar.ground.errors import UserError
+from jumar.ground.paths import exists, is_file, is_folder, unwritable
 from jumar.porting.edits import FileReport, TreeReport
 from jumar.porting.script.project import Project
 from jumar.porting.script.source import Unreadable, decode

@@ -2,10 +2,10 @@
 
 import polars as pl
 
+from jumar.ground.text import counted
 from jumar.profiling.advice.finding import Case, Finding, ms
 from jumar.profiling.views.host_calls import Cause
 from jumar.profiling.views.intervals import difference, intersection, length, spans
-from jumar.wording import counted
 
 _CHANGES = {
     "data": (

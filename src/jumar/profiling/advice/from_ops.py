@@ -2,6 +2,7 @@
 
 import polars as pl
 
+from jumar.ground.text import counted
 from jumar.profiling.advice.finding import Case, Finding, carved, ms
 from jumar.profiling.views.aicpu import ai_cpu
 from jumar.profiling.views.casts import is_cast, is_format_change
@@ -10,7 +11,6 @@ from jumar.profiling.views.intervals import spans
 from jumar.profiling.views.op_costs import family
 from jumar.profiling.views.roofline import limits, the_chip
 from jumar.profiling.views.view import Impossible
-from jumar.wording import counted
 
 _SHOWN = 3
 _REACHABLE = 0.7

@@ -6,7 +6,7 @@ from typing import Final
 
 import polars as pl
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.profiling.profile import Profile
 from jumar.profiling.views.casts import is_cast, is_format_change
 from jumar.profiling.views.slow_ranks import rank_times

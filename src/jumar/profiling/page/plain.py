@@ -4,7 +4,7 @@ import json
 from itertools import groupby
 from typing import Any
 
-from jumar.plain_text import plain_text
+from jumar.ground.text import plain_text
 
 LONGEST = 200
 """Letters of a text; names of kernels and lists of shapes have thousands."""

@@ -7,7 +7,7 @@ from typing import Final
 
 import polars as pl
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.profiling.profile import Missing, Profile
 from jumar.profiling.reading.communication import (
     read_communication,

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from jumar.ground.text import counted
 from jumar.profiling.profile import Missing
 from jumar.profiling.reading.exact import NO_VALUE, nanoseconds_of
-from jumar.wording import counted
 
 _NAMED: Final = 3
 _LONGEST: Final = 40

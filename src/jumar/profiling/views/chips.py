@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from jumar.errors import UserError
-from jumar.paths import open_to_read
+from jumar.ground.errors import UserError
+from jumar.ground.paths import open_to_read
 from jumar.profiling.profile import Profile
 
 _TABLE = Path(__file__).with_name("chips.json")

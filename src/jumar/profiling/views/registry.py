@@ -6,7 +6,7 @@ from typing import Final
 
 import polars as pl
 
-from jumar.errors import unknown_name
+from jumar.ground.errors import unknown_name
 from jumar.profiling.profile import Profile
 from jumar.profiling.views.aicpu import ai_cpu
 from jumar.profiling.views.casts import cast_share

@@ -17,10 +17,10 @@ from typing import Final
 from torch.profiler import record_function
 
 from jumar.device import Device, Recorder, create_recorder, synchronize
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
+from jumar.ground.text import counted
 from jumar.training.distribution import Ranks
 from jumar.training.profiling.ranges import ModuleRanges
-from jumar.wording import counted
 
 DATA: Final = "data"
 """Waiting for a batch; `enumerate(DataLoader)`, which torch marks by itself, lies within it."""

@@ -15,8 +15,9 @@ import polars as pl
 
 import jumar.profiling
 from jumar.device import Device
-from jumar.errors import UserError
-from jumar.paths import unwritable
+from jumar.ground.errors import UserError
+from jumar.ground.paths import unwritable
+from jumar.ground.text import counted
 from jumar.profiling.profile import STEPS_SCHEMA, Profile
 from jumar.profiling.views.step_split import step_split
 from jumar.profiling.writing import write_csv
@@ -27,7 +28,6 @@ from jumar.training.profiling.memory import base_of, memory_tables
 from jumar.training.profiling.rates import cpu_rates
 from jumar.training.profiling.work import work_of
 from jumar.training.run_directory import write_json
-from jumar.wording import counted
 
 FOLDER: Final = "profile"
 """Of a run."""

@@ -6,7 +6,7 @@ from jumar.data.loading.faults import FaultTally
 from jumar.data.loading.loader import resolve_workers
 from jumar.data.loading.sampler import steps_per_epoch
 from jumar.device import Device, copy_ahead
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.precision.policy import PrecisionPolicy
 from jumar.tasks.task import Task
 from jumar.training.batches import batches_of

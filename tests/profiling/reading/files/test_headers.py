@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.profiling import read
 
 _CANN5 = (

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jumar.cli.profile_tables import as_json, head
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.profiling import Profile, read
 from jumar.profiling.page.contents import notices
 from jumar.profiling.reading.tables.whole_lines import is_regular

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 from jumar.profiling import read
 from jumar.profiling.reading.traces import longest, spilling, sweeping
 from jumar.profiling.reading.traces.nesting import Sweep

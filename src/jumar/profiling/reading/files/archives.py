@@ -8,8 +8,8 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from jumar.errors import UserError
-from jumar.paths import is_file
+from jumar.ground.errors import UserError
+from jumar.ground.paths import is_file
 from jumar.profiling.reading.files.finding import ENDINGS, MOST_FILES
 from jumar.profiling.reading.files.opening import ZIP
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from jumar.errors import UserError
-from jumar.paths import is_file, is_folder, missing
+from jumar.ground.errors import UserError
+from jumar.ground.paths import is_file, is_folder, missing
 from jumar.profiling.reading.files.recognition import recognised
 from jumar.profiling.reading.part import Source
 

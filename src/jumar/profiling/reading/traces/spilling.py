@@ -14,7 +14,7 @@ from typing import IO, Any, Final, Literal
 import numpy as np
 import polars as pl
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 
 Kind = Literal["text", "whole", "digits"]
 """`text` is held as its number, `digits` is a whole number that may be written as text."""

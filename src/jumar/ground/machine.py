@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Literal
 
-from jumar.errors import UserError
+from jumar.ground.errors import UserError
 
 SYSTEM = Path("/")
 """Below it lie `proc` and `sys`."""

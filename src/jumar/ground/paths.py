@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from jumar.errors import UserError, nearest
+from jumar.ground.errors import UserError, nearest
 
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 

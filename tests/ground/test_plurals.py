@@ -1,4 +1,4 @@
-"""What `jumar.wording` makes of numbers, and that no message has a plural of its own."""
+"""What `jumar.ground.text` makes of numbers, and that no message has a plural of its own."""
 
 import ast
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import jumar
-from jumar.wording import counted
+from jumar.ground.text import counted
 
 SOURCE = Path(jumar.__file__).parent
 OWN_PLURAL = re.compile(
@@ -39,7 +39,9 @@ def test_a_noun_follows_its_number(number: float, noun: str, text: str) -> None:
 def _choices() -> Iterator[str]:
     """Places that choose between a singular and a plural by themselves."""
     for path in sorted(SOURCE.rglob("*.py")):
-        if path.name == "wording.py" or {"standin", "scripts", "runner37"} & set(path.parts):
+        if path == SOURCE / "ground" / "text.py" or {"standin", "scripts", "runner37"} & set(
+            path.parts
+        ):
             continue
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.IfExp):

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from jumar import host
-from jumar.errors import UserError
+from jumar.ground import machine
+from jumar.ground.errors import UserError
 
 MIB = 2**20
 
@@ -19,26 +19,26 @@ def system(root: Path, files: dict[str, str], monkeypatch: pytest.MonkeyPatch) -
     for name, text in {"proc/meminfo": "MemAvailable:  4194304 kB\n", **files}.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
-    monkeypatch.setattr(host, "SYSTEM", root)
+    monkeypatch.setattr(machine, "SYSTEM", root)
 
 
 def test_the_machine_has_a_processor_and_memory() -> None:
-    free, total = host.memory_bytes()
+    free, total = machine.memory_bytes()
     assert 0 < free <= total <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    assert host.processor_name()
-    assert host.process_peak_bytes() > 10 * MIB
+    assert machine.processor_name()
+    assert machine.process_peak_bytes() > 10 * MIB
 
 
 def test_a_system_that_says_nothing_is_known_by_what_python_knows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(host, "SYSTEM", tmp_path)
-    assert host.processor_name() == (platform.processor() or platform.machine())
-    assert host.process_peak_bytes() > 10 * MIB
-    host.reset_process_peak()
-    free, total = host.memory_bytes()
+    monkeypatch.setattr(machine, "SYSTEM", tmp_path)
+    assert machine.processor_name() == (platform.processor() or platform.machine())
+    assert machine.process_peak_bytes() > 10 * MIB
+    machine.reset_process_peak()
+    free, total = machine.memory_bytes()
     assert 0 < free <= total
-    assert host.cgroup_values("memory.max") == []
+    assert machine.cgroup_values("memory.max") == []
 
 
 def test_the_smallest_limit_above_a_process_counts_and_its_file_cache_is_free(
@@ -53,8 +53,8 @@ def test_the_smallest_limit_above_a_process_counts_and_its_file_cache_is_free(
         "sys/fs/cgroup/pod/memory.max": f"{1024 * MIB}\n",
     }
     system(tmp_path, files, monkeypatch)
-    assert host.memory_bytes() == (824 * MIB, 1024 * MIB)
-    assert host.cgroup_values("memory.max") == ["max", str(1024 * MIB)]
+    assert machine.memory_bytes() == (824 * MIB, 1024 * MIB)
+    assert machine.cgroup_values("memory.max") == ["max", str(1024 * MIB)]
 
 
 def test_limits_of_the_first_version_are_found_below_their_controller(
@@ -68,11 +68,11 @@ def test_limits_of_the_first_version_are_found_below_their_controller(
         "sys/fs/cgroup/memory/memory.limit_in_bytes": f"{2**63 - 4096}\n",
     }
     system(tmp_path, files, monkeypatch)
-    assert host.memory_bytes() == (0, 512 * MIB)
+    assert machine.memory_bytes() == (0, 512 * MIB)
 
 
 def test_usable_cores_are_those_of_the_affinity_or_fewer() -> None:
-    assert 1 <= host.usable_cores() <= (os.cpu_count() or 1)
+    assert 1 <= machine.usable_cores() <= (os.cpu_count() or 1)
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs Linux")
@@ -80,7 +80,7 @@ def test_cores_that_the_process_may_not_use_are_not_counted() -> None:
     allowed = os.sched_getaffinity(0)
     try:
         os.sched_setaffinity(0, {min(allowed)})
-        assert host.usable_cores() == 1
+        assert machine.usable_cores() == 1
     finally:
         os.sched_setaffinity(0, allowed)
 
@@ -90,14 +90,14 @@ def test_as_many_as_cores_and_memory_bear_are_taken_and_no_more(
     what: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     system(tmp_path, {}, monkeypatch)  # or the limit would change with what else runs
-    most = min(64, host.PER_CORE * host.usable_cores())
-    assert host.checked_count(most, what, "--jobs") == most
+    most = min(64, machine.PER_CORE * machine.usable_cores())
+    assert machine.checked_count(most, what, "--jobs") == most
     with pytest.raises(UserError, match=rf"--jobs: 100000 {what}") as refused:
-        host.checked_count(100_000, what, "--jobs")
+        machine.checked_count(100_000, what, "--jobs")
     number = int(re.findall(r"At most (\d+) here", str(refused.value))[0])
-    assert host.checked_count(number, what, "--jobs") == number
+    assert machine.checked_count(number, what, "--jobs") == number
     with pytest.raises(UserError):
-        host.checked_count(number + 1, what, "--jobs")
+        machine.checked_count(number + 1, what, "--jobs")
 
 
 def test_processes_need_memory_each_and_threads_do_not(
@@ -105,5 +105,5 @@ def test_processes_need_memory_each_and_threads_do_not(
 ) -> None:
     system(tmp_path, {"proc/meminfo": "MemAvailable:  262144 kB\n"}, monkeypatch)
     with pytest.raises(UserError, match="At most 4 here: 64 MiB of free memory for each"):
-        host.checked_count(5, "processes", "data.workers")
-    assert host.checked_count(5, "threads", "threads.intra_op") == 5
+        machine.checked_count(5, "processes", "data.workers")
+    assert machine.checked_count(5, "threads", "threads.intra_op") == 5

@@ -2,7 +2,7 @@ import pickle
 
 import pytest
 
-from jumar.errors import UserError, nearest, unknown_name
+from jumar.ground.errors import UserError, nearest, unknown_name
 
 
 def test_an_error_says_where_what_and_what_to_do() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from jumar import paths
-from jumar.errors import UserError
+from jumar.ground import paths
+from jumar.ground.errors import UserError
 from tests.other_user import open_folder, run_without_rights
 
 CHECKS = [paths.exists, paths.is_file, paths.is_folder]
@@ -46,7 +46,7 @@ def test_a_folder_that_may_not_be_entered_is_named(check: Callable[[Path], bool]
         closed = place / "closed"
         closed.mkdir(mode=0o600)
         said = run_without_rights(
-            "import sys; from pathlib import Path; from jumar import errors, paths",
+            "import sys; from pathlib import Path; from jumar.ground import errors, paths",
             f"try: print(paths.{check.__name__}(Path(sys.argv[1])))\n"
             "except errors.UserError as error: print(error)",
             closed / "inside",

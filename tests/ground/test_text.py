@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
-from jumar.plain_text import plain_text, print_plain
+from jumar.ground.text import plain_text, print_plain
 from jumar.weights.bundle_writer import write_bundle
 from tests.cli.in_process import here
 

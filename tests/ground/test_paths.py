@@ -118,7 +118,7 @@ def test_a_folder_is_made_with_those_above_it_and_kept(tmp_path: Path) -> None:
     paths.make_folder(tmp_path / "a" / "b")
     assert (tmp_path / "a" / "b").is_dir()
     (tmp_path / "file").write_text("x")
-    with pytest.raises(UserError, match=r"Not a directory\n  .*file is no folder\."):
+    with pytest.raises(UserError, match=r"Not a directory\n  .*file is not a folder\."):
         paths.make_folder(tmp_path / "file" / "c")
-    with pytest.raises(UserError, match=r"file is no folder\."):
+    with pytest.raises(UserError, match=r"file is not a folder\."):
         paths.make_folder(tmp_path / "file")

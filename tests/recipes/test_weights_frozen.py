@@ -126,7 +126,7 @@ def test_a_file_that_is_there_is_not_overwritten(
     like = tmp_path / "like.pb"
     shutil.copy(published / "DS_CNN_S.pb", like)
     done = export(weights, like, "like.pb", tmp_path, code=2)
-    assert "is there already" in done.message
+    assert "already exists" in done.message
     assert like.read_bytes() == (published / "DS_CNN_S.pb").read_bytes()
     assert list(tmp_path.iterdir()) == [like]
 

@@ -11,6 +11,7 @@ from cyclopts import App, Parameter
 from jumar.cli.options import OPTIONS, JsonFlag
 from jumar.cli.profile_record import record
 from jumar.ground.errors import EXIT_CODE, UserError
+from jumar.ground.files import write_text
 from jumar.ground.text import print_plain
 
 if TYPE_CHECKING:
@@ -176,7 +177,6 @@ def _print(
 
 
 def _write_page(profile: "Profile", path: Path) -> None:
-    from jumar.cli.profile_tables import write_text
     from jumar.profiling.page import page as render
 
     write_text(path, render(profile))

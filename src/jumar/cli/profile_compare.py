@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jumar.cli.options import JsonFlag
 from jumar.ground.errors import EXIT_CODE, UserError
+from jumar.ground.files import write_text
 from jumar.ground.text import counted, print_plain
 
 if TYPE_CHECKING:
@@ -78,12 +79,9 @@ def compare(
     else:
         _print(pairs, edits, top)
     if csv is not None:
-        from jumar.cli.profile_tables import write_text
-
         write_text(csv, pairs[0].changes.write_csv())
         print_plain(f"written: {csv}", sys.stderr)
     if page is not None:
-        from jumar.cli.profile_tables import write_text
         from jumar.profiling.page import page as render
 
         write_text(page, render(profile, compared=pairs[0], edits=edits[0]))
@@ -120,7 +118,6 @@ def _write_mixlist(path: Path, pair: "Comparison", edits: tuple["Edit", ...]) ->
         )
         print_plain(f"jumar: {path} is not written: {why}", sys.stderr)
         return EXIT_CODE
-    from jumar.cli.profile_tables import write_text
     from jumar.profiling.comparison import as_mixlist
 
     write_text(path, as_mixlist(edits))

@@ -2,14 +2,13 @@
 
 import json
 import math
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jumar.ground.errors import UserError
-from jumar.ground.paths import is_file, is_folder, resolved, unwritable
+from jumar.ground.files import write_text
+from jumar.ground.paths import is_file, is_folder, resolved
 from jumar.ground.text import counted, plain_text
 
 if TYPE_CHECKING:
@@ -198,21 +197,3 @@ def write_tables(folder: Path, tables: Mapping[str, "pl.DataFrame"]) -> Sequence
         write_text(path, table.with_columns(joined).write_csv())
         written.append(path)
     return written
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file beside its place and rename it, with its folder."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-        beside = Path(name)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-                file.write(text)
-            beside.chmod(0o644)
-            beside.replace(path)
-        except BaseException:
-            beside.unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise unwritable(path, error) from error

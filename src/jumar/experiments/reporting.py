@@ -18,10 +18,10 @@ from jumar.experiments.table_forms import (
     to_markdown,
 )
 from jumar.ground.errors import UserError
+from jumar.ground.files import write_text
 from jumar.ground.paths import exists, is_file, missing
 from jumar.report.content import Chart, Curve, Page, PageTable, Point
 from jumar.report.page import save_page
-from jumar.report.saving import save_text
 
 PAGE = "report.html"
 _FORMS = {"table.md": to_markdown, "table.csv": to_csv, "table.json": to_json}
@@ -85,7 +85,7 @@ def save_sweep_report(
     _notice_faults([run for each in combinations for run in each.runs], notice)
     table = build_table(plan.recipe, combinations, plan.baseline)
     for name, form in _FORMS.items():
-        save_text(directory / name, form(table))
+        write_text(directory / name, form(table))
     page = save_page(_page_of_sweep(plan, combinations, table), directory / PAGE)
     return table, (*(directory / name for name in _FORMS), page)
 

@@ -185,7 +185,7 @@ def remedy(error: BaseException, path: Path) -> str:
         return "The file system there takes no new files, or a folder of the path was deleted."
     if number in (errno.ENOTDIR, errno.EEXIST):
         part = next((each for each in (path, *path.parents) if _is_other_than_a_folder(each)), path)
-        return f"{part} is no folder."
+        return f"{part} is not a folder."
     return _REMEDIES.get(number or 0, "")
 
 

@@ -1,13 +1,13 @@
 """Tables of a profile as CSV under msprof's newest names and headers, and the whole as JSON."""
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 import polars as pl
 
+from jumar.ground.files import write_text
 from jumar.profiling.profile import OPS_SCHEMA, Profile
 from jumar.profiling.reading.exact import decimal_text
 from jumar.profiling.views.op_statistic import op_statistic
@@ -135,7 +135,7 @@ def write_csv(profile: Profile, folder: str | Path) -> list[Path]:
     written: list[Path] = []
     for name, table in tables.items():
         if table.height:
-            _replace(place / name, table.write_csv())
+            write_text(place / name, table.write_csv())
             written.append(place / name)
     return written
 
@@ -174,7 +174,7 @@ def to_json(profile: Profile) -> str:
 
 def write_json(profile: Profile, path: str | Path) -> None:
     """Write `to_json` to a file, which is there whole or not at all."""
-    _replace(Path(path), to_json(profile))
+    write_text(Path(path), to_json(profile))
 
 
 def _plain(value: object) -> object:
@@ -204,13 +204,3 @@ def _renamed(table: pl.DataFrame, names: Mapping[str, str]) -> pl.DataFrame:
             value = value.cast(pl.Float64) / _SIZES[header[-4:]]
         columns.append(value.cast(pl.String).fill_null("N/A").alias(header))
     return table.select(columns)
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write beside the place and rename, so that nobody reads half of a file."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        beside.write_text(text, encoding="utf-8", newline="")
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)

@@ -4,7 +4,6 @@ Names are matched and shapes compared before any value is read, and nothing is w
 something does not fit, unless a part was asked for.
 """
 
-import contextlib
 import os
 import shutil
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from safetensors.torch import save
 
 from jumar.environment import inspect_environment
 from jumar.ground.errors import UserError
+from jumar.ground.files import write_bytes
 from jumar.ground.paths import exists, unwritable
 from jumar.recipes.first_stage import keep_first_stage
 from jumar.recipes.recipe import Recipe
@@ -199,17 +199,11 @@ def _filled(network: Network, file: TensorFile, sources: Mapping[Match, str]) ->
 
 
 def _write_safetensors(path: Path, weights: Weights) -> None:
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         # Not `save_file`: its files are readable for nobody else, whatever the umask says.
-        beside.write_bytes(save({name: weight.clone() for name, weight in weights.items()}))
-        beside.replace(path)
-    except (OSError, SafetensorError) as error:
+        write_bytes(path, save({name: weight.clone() for name, weight in weights.items()}))
+    except SafetensorError as error:
         raise unwritable(path, error) from error
-    finally:
-        with contextlib.suppress(OSError):
-            beside.unlink()
 
 
 def _write_run(

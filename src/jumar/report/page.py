@@ -8,10 +8,10 @@ from pathlib import Path
 from jinja2 import Environment, StrictUndefined, Template
 
 from jumar.ground.errors import UserError
+from jumar.ground.files import write_text
 from jumar.report.chart import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, colour_and_dash, draw
 from jumar.report.chart import key_letters as key_letters_of
 from jumar.report.content import Page
-from jumar.report.saving import save_text
 
 _SIGNATURE = b"Written by jumar."
 """In the foot of every page, by which one of ours is told from somebody's own."""
@@ -65,7 +65,7 @@ def save_page(page: Page, path: Path) -> Path:
                 where=str(path),
                 todo="Rename it, or move it away.",
             )
-    save_text(path, render(page))
+    write_text(path, render(page))
     return path
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO, cast
 
 from jumar.ground.errors import UserError
+from jumar.ground.files import write_text
 from jumar.ground.paths import exists, is_file, missing, read_text, resolved, unwritable
 
 _held_here: set[Path] = set()
@@ -243,16 +244,8 @@ def read_json(path: Path, *, todo: str = "") -> dict[str, Any]:
 
 
 def write_json(path: Path, data: Mapping[str, Any]) -> None:
-    """Write a JSON object beside its place and rename it, so that no reader sees half of it."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_text(json.dumps(finite(data), indent=2) + "\n", encoding="utf-8")
-        beside.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            beside.unlink(missing_ok=True)
-        raise unwritable(path, error) from error
+    """Write a JSON object, whole or not at all."""
+    write_text(path, json.dumps(finite(data), indent=2) + "\n")
 
 
 def finite(value: Any) -> Any:

@@ -5,7 +5,6 @@ none is made here from nothing; an existing one is copied node by node, and what
 not know stays in it byte for byte.
 """
 
-import contextlib
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,6 +13,8 @@ import numpy as np
 
 from jumar.data.records.wire import DELIMITED, delimited, encode_varint, fields
 from jumar.ground.errors import UserError
+from jumar.ground.files import written_beside
+from jumar.ground.paths import exists
 from jumar.weights.frozen_graph import LARGEST_MESSAGE, FrozenConstants, find_constant, is_value
 from jumar.weights.tensor_types import Array, shape_text
 
@@ -60,11 +61,9 @@ def write_frozen(path: Path, graph: FrozenConstants, values: Mapping[str, Array]
         UserError: The file is there, cannot be written, or would be longer than a protobuf
             message.
     """
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        if path.exists():
-            raise UserError(f"'{path}' is there already", where="--out", todo="Name a new file.")
-        path.parent.mkdir(parents=True, exist_ok=True)
+    if exists(path):
+        raise UserError(f"'{path}' already exists", where="--out", todo="Name a new file.")
+    with written_beside(path, what="the graph cannot be written") as beside:
         size = 0
         with beside.open("wb") as file:
             for piece in with_constants(graph, values):
@@ -76,16 +75,6 @@ def write_frozen(path: Path, graph: FrozenConstants, values: Mapping[str, Array]
                 f"would have {size:,} bytes, and TensorFlow reads no graph of 2 GB",
                 where=str(path),
             )
-        beside.replace(path)
-    except OSError as error:
-        raise UserError(
-            f"the graph cannot be written: {error.strerror}",
-            where=str(path),
-            todo="Free some space or choose another place.",
-        ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            beside.unlink(missing_ok=True)
 
 
 def _node(data: bytes, begin: int, end: int, tensor: bytes) -> bytes:

@@ -97,5 +97,6 @@ def test_a_report_is_written_whole_by_its_suffix(tmp_path: Path, name: str):
 
 
 def test_a_report_that_cannot_be_written_is_the_users_to_mend(tmp_path: Path):
+    (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="cannot be written"):
-        write_report(RESULT, tmp_path / "nowhere" / "report.md")
+        write_report(RESULT, tmp_path / "file" / "report.md")

@@ -1,13 +1,11 @@
-import errno
 import json
 import os
-import resource
 from pathlib import Path
 
 import pytest
 
 from jumar.ground.errors import UserError
-from jumar.porting.report.saving import report_suffix, save_report, save_text
+from jumar.porting.report.saving import report_suffix, save_report
 from tests.porting.report.reports import hostile_report, tree_report
 
 
@@ -46,20 +44,6 @@ def test_a_report_replaces_the_one_before(tmp_path: Path) -> None:
     save_report(hostile_report(), path)
     save_report(tree_report(), path)
     assert json.loads(path.read_text(encoding="utf-8"))["root"] == "networks/small"
-
-
-def test_a_disk_that_takes_no_more_is_an_error_and_keeps_the_report_before(tmp_path: Path) -> None:
-    path = tmp_path / "port.md"
-    save_text(path, "first\n")
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, hard))
-    try:
-        with pytest.raises(UserError, match=os.strerror(errno.EFBIG)):
-            save_text(path, "x" * 100_000)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert path.read_text() == "first\n"
-    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

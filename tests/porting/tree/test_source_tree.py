@@ -109,4 +109,4 @@ def test_a_path_that_is_not_there_is_named_with_the_nearest(tmp_path: Path) -> N
     write_files(tmp_path, {"model/train.py": ""})
     with pytest.raises(UserError, match="no such file or folder") as raised:
         SourceTree(tmp_path / "modell")
-    assert "model'" in raised.value.todo
+    assert f"Did you mean {tmp_path / 'model'}?" in raised.value.todo

@@ -1,7 +1,5 @@
 """Pictures into files: whole or not at all."""
 
-import os
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,7 @@ from PIL import Image
 from jumar.data.pixels.deep_png import encode_deep_png
 from jumar.data.pixels.whole_picture import Levels, WholePicture
 from jumar.ground.errors import UserError
-from jumar.ground.paths import unwritable
+from jumar.ground.files import written_beside
 
 WRITTEN_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp")
 _QUALITY = 95
@@ -53,16 +51,8 @@ def write_picture(picture: WholePicture | Levels, path: Path) -> None:
     if not isinstance(picture, WholePicture):
         picture = WholePicture(pixels=picture)
     kind = _format_of(path)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with written_beside(path) as beside:
         _save(picture, beside, kind)
-        beside.replace(path)
-    except OSError as error:
-        raise unwritable(path, error) from error
-    finally:
-        with suppress(OSError):
-            beside.unlink()
 
 
 def _format_of(path: Path) -> str:

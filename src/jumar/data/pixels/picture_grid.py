@@ -5,9 +5,7 @@ Pictures come in as uint8 [channels, height, width] with 1 or 3 channels and go 
 """
 
 import math
-import os
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +13,7 @@ import torch
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
-from jumar.ground.paths import unwritable
+from jumar.ground.files import written_beside
 
 _GAP = 2
 _WHITE = 255
@@ -98,15 +96,8 @@ def save_png(image: Tensor, path: Path) -> None:
     # Pillow knows grey pictures without a last dimension only.
     shown = image.squeeze(2) if image.shape[2] == 1 else image
     picture = Image.fromarray(shown.cpu().contiguous().numpy())
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with written_beside(path) as beside:
         picture.save(beside, format="PNG")
-        beside.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            beside.unlink()
-        raise unwritable(path, error) from error
 
 
 def _as_colour(image: Tensor) -> Tensor:

@@ -11,14 +11,12 @@ Loudness, shifts and noise are left to training, which varies them in each epoch
 
 import itertools
 import json
-import os
 import shutil
 import subprocess
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +26,8 @@ from jumar.data.samples import CorruptRecord
 from jumar.data.speech.keyword_data import SPEECH_COMMANDS_WORDS
 from jumar.data.speech.wav import Samples, read_wav, resample, to_int16, write_wav
 from jumar.ground.errors import UserError
-from jumar.ground.paths import exists, unwritable
+from jumar.ground.files import write_bytes
+from jumar.ground.paths import exists
 from jumar.ground.text import counted
 
 UNKNOWN_WORDS = (
@@ -277,7 +276,7 @@ def _claim(request: KeywordsRequest) -> None:
                 todo="Choose a new one.",
             )
         else:
-            _write(note, json.dumps(wanted, indent=1, ensure_ascii=False).encode())
+            write_bytes(note, json.dumps(wanted, indent=1, ensure_ascii=False).encode())
     except (OSError, ValueError) as error:
         raise UserError(f"cannot be used: {error}", where=str(request.folder)) from error
 
@@ -302,11 +301,7 @@ def _make(program: str, folder: Path, utterance: Utterance) -> str:
     clip = placed(_spoken(program, utterance))
     if clip is None:
         return "left out"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _write(path, write_wav(to_int16(clip), RATE))
-    except OSError as error:
-        raise unwritable(path, error) from error
+    write_bytes(path, write_wav(to_int16(clip), RATE))
     return "made"
 
 
@@ -345,15 +340,3 @@ def placed(samples: Samples) -> Samples | None:
     start = (RATE - len(word)) // 2
     clip[start : start + len(word)] = word
     return clip
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write beside the place and rename, so that an interrupted call leaves no half of a clip."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        beside.write_bytes(content)
-        beside.replace(path)
-    except OSError:
-        with suppress(OSError):
-            beside.unlink()
-        raise

@@ -1,11 +1,9 @@
 """Reports on the disk: the format by the suffix, and no half-written file."""
 
-import os
-from contextlib import suppress
 from pathlib import Path
 
 from jumar.ground.errors import UserError
-from jumar.ground.paths import unwritable
+from jumar.ground.files import write_text
 from jumar.porting.edits import Language, TreeReport
 from jumar.porting.report.json_report import dumps
 from jumar.porting.report.markdown import markdown
@@ -45,22 +43,5 @@ def save_report(report: TreeReport, path: Path, language: Language = "en") -> No
         from jumar.porting.report.page import render
 
         text = render(report, language)
-    save_text(path, text)
-
-
-def save_text(path: Path, text: str) -> None:
-    """Write a text beside its place and rename it.
-
-    Raises:
-        UserError: The folder cannot be written to, or the disk is full.
-    """
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # A file name may hold bytes that are no text; they are spelt out.
-        beside.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
-        beside.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            beside.unlink()
-        raise unwritable(path, error) from error
+    # A file name may hold bytes that are not text; they are spelled out.
+    write_text(path, text, errors="backslashreplace")

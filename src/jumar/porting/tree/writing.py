@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from jumar.ground.errors import UserError
+from jumar.ground.files import written_beside
 from jumar.ground.paths import exists, is_file, is_folder, unwritable
 from jumar.porting.edits import FileReport, TreeReport
 from jumar.porting.script.project import Project
@@ -248,30 +249,9 @@ def _write_script(
             where=str(out),
             todo="Give a folder with --to.",
         )
-    with _beside_file(out) as place:
+    with written_beside(out) as place:
         _write_file(tree.project, place, entry, ported.get(entry.path))
     return Written(place=out, ported=len(ported), copied=1 - len(ported), added=())
-
-
-@contextmanager
-def _beside_file(out: Path) -> Generator[Path]:
-    made = _make_parents(out.parent)
-    hidden: Path | None = None
-    try:
-        number, name = tempfile.mkstemp(prefix=f".{out.name[:100]}.", dir=out.parent)
-        os.close(number)
-        hidden = Path(name)
-        yield hidden
-        hidden.replace(out)
-    except BaseException as error:
-        if hidden is not None:
-            hidden.unlink(missing_ok=True)
-        for folder in reversed(made):
-            with suppress(OSError):
-                folder.rmdir()
-        if isinstance(error, OSError):
-            raise _unwritable(out, error) from error
-        raise
 
 
 def _changed(place: Path) -> UserError:

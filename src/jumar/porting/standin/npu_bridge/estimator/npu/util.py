@@ -79,7 +79,7 @@ def check_profiling_options(profiling_options=()):
 def check_path(path):
     """The real path of a folder that can be read and written."""
     if not Path(path).is_dir():
-        raise ValueError("path {} is no folder".format(path))
+        raise ValueError("path {} is not a folder".format(path))
     if not os.access(path, os.R_OK | os.W_OK):
         raise ValueError("path {} cannot be read and written".format(path))
     return os.path.realpath(path)

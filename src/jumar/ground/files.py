@@ -1,0 +1,66 @@
+"""Files that are written whole or not at all: beside their place, then renamed."""
+
+import os
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from jumar.ground.paths import exists, unwritable
+
+_LONGEST = 60
+"""Letters of a name in that of the file beside it: four bytes each, and the system takes 255."""
+
+
+@contextmanager
+def written_beside(
+    path: Path, *, what: str = "cannot be written", more: str = ""
+) -> Generator[Path]:
+    """A place beside a file to write to, which becomes the file when the block ends.
+
+    So no reader sees half of a file, and after an error there is neither a part of it nor a folder
+    that was made for it; what was at `path` before stays.
+
+    Args:
+        path: The file; the folders above it are made.
+        what: What an error says that cannot be done.
+        more: What it adds to do, as a sentence.
+
+    Raises:
+        UserError: The system refuses: no permission, no space, something in the way.
+    """
+    beside = path.with_name(f".{path.name[:_LONGEST]}.{os.getpid()}")
+    made: list[Path] = []
+    try:
+        made = [folder for folder in path.parents if not exists(folder)]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield beside
+        beside.replace(path)
+    except BaseException as error:
+        with suppress(OSError):
+            beside.unlink()
+        for folder in made:
+            with suppress(OSError):
+                folder.rmdir()
+        if isinstance(error, OSError):
+            raise unwritable(path, error, what=what, more=more) from error
+        raise
+
+
+def write_text(path: Path, text: str, *, errors: str = "strict") -> None:
+    """Write a text as UTF-8, its line ends as they are, whole or not at all.
+
+    Args:
+        path: The file; the folders above it are made.
+        text: Its content.
+        errors: What becomes of halves of surrogate pairs; see `str.encode`.
+
+    Raises:
+        UserError: The system refuses.
+    """
+    write_bytes(path, text.encode("utf-8", errors))
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write bytes whole or not at all; raises as `write_text`."""
+    with written_beside(path) as beside:
+        beside.write_bytes(content)

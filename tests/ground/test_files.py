@@ -1,0 +1,79 @@
+"""Files are there whole or not at all."""
+
+import errno
+import os
+import resource
+from pathlib import Path
+
+import pytest
+
+from jumar.ground.errors import UserError
+from jumar.ground.files import write_bytes, write_text, written_beside
+
+
+def test_a_text_replaces_the_one_before_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "table.md"
+    write_text(path, "first\n")
+    write_text(path, "second · ±\r\n")
+    assert path.read_bytes() == "second · ±\r\n".encode()
+    assert list(path.parent.iterdir()) == [path]
+
+
+def stopped_after(path: Path, text: str) -> None:
+    path.write_text(text)
+    raise KeyboardInterrupt
+
+
+def test_what_fails_keeps_the_file_before_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "table.md"
+    write_text(path, "first\n")
+    with pytest.raises(UnicodeEncodeError):
+        write_text(path, "\ud800")
+    with pytest.raises(KeyboardInterrupt), written_beside(path) as beside:
+        stopped_after(beside, "half")
+    assert path.read_text() == "first\n"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_folders_made_for_a_file_that_fails_are_gone_again(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    path = tmp_path / "kept" / "new" / "deep" / "table.md"
+    with pytest.raises(RuntimeError), written_beside(path):
+        raise RuntimeError
+    assert list(tmp_path.rglob("*")) == [tmp_path / "kept"]
+
+
+def test_a_disk_that_takes_no_more_is_an_error_and_keeps_the_file_before(tmp_path: Path) -> None:
+    path = tmp_path / "port.md"
+    write_bytes(path, b"first")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, hard))
+    try:
+        with pytest.raises(UserError, match=os.strerror(errno.EFBIG)):
+            write_bytes(path, b"x" * 100_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert path.read_bytes() == b"first"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_place_below_a_file_is_an_error_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match=r"table\.md"):
+        write_text(tmp_path / "file" / "table.md", "text")
+
+
+@pytest.mark.parametrize("letter", ["x", "权"])
+def test_the_longest_name_that_the_system_takes_can_be_written(tmp_path: Path, letter: str) -> None:
+    path = tmp_path / (letter * (255 // len(letter.encode())))
+    write_text(path, "text")
+    assert path.read_text() == "text"
+
+
+def test_a_file_gets_the_rights_that_the_umask_leaves(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        write_text(tmp_path / "table.md", "text")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "table.md").stat().st_mode & 0o777 == 0o640

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+# Background jobs of a script start with Ctrl-C ignored and those of nohup with SIGHUP, and so would
+# every process of theirs: the tests that send it to one would wait for ever.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # Background jobs of a script start with Ctrl-C ignored, and so would every process of theirs:
-    # the tests that send it to one would wait for ever.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 REQUIRED = os.environ.get("JUMAR_REQUIRE_SHARED", "0") not in ("", "0")

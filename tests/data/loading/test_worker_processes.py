@@ -52,6 +52,31 @@ def test_a_worker_that_dies_while_its_batch_is_taken_over_is_told_as_such() -> N
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_garbage_of_the_main_process_is_not_collected_in_workers() -> None:
+    """A decoder's destructor would wait in a worker for threads that a fork does not take along."""
+    body = """
+        import gc, torch
+        main, seed = os.getpid(), torch.manual_seed
+        class Decoder:
+            def __del__(self):
+                print("collected in", "main" if os.getpid() == main else "a worker", flush=True)
+        def seed_after_collecting(number):
+            gc.collect()
+            return seed(number)
+        torch.manual_seed = seed_after_collecting
+        gc.disable()
+        decoder = Decoder()
+        decoder.itself = decoder
+        del decoder
+        list(train(Numbers(), last=2, workers=2))
+        gc.collect()
+        """
+    done = subprocess.run(
+        script(body), env=environment(), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.stdout, done.returncode) == ("collected in main\n", 0), done.stderr
+
+
 def test_closing_a_stream_ends_its_workers() -> None:
     stream = train(Numbers(), last=10**6, workers=2)
     next(stream)

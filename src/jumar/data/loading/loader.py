@@ -233,7 +233,7 @@ def _batches(
 @contextmanager
 def _running(loader: DataLoader[Any]) -> Generator[_Running, None, None]:
     """A loader's iterator and its workers, which are gone when the block is left."""
-    with _signals_held():
+    with _signals_held(), _garbage_kept_from_workers():
         parcels: Iterator[_Parcel] = iter(loader)
     # Not multiprocessing.active_children(): it forgets a worker that has died already.
     processes: Sequence[BaseProcess] = tuple(getattr(parcels, "_workers", ()))
@@ -273,13 +273,26 @@ def _signals_held() -> Generator[None, None, None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+@contextmanager
+def _garbage_kept_from_workers() -> Generator[None, None, None]:
+    """While workers start: what they inherit stays out of their garbage collection.
+
+    A worker that collected a decoder of the main process would wait for ever for the decoder's
+    threads, which a fork does not take along; and looking through what was inherited would copy
+    its pages.
+    """
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
 def _start_worker(_: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
     sys.excepthook = _print_unless_the_receiver_left
-    # What the fork inherited is never garbage; looking through it would copy its pages.
-    gc.freeze()
 
 
 def _print_unless_the_receiver_left(

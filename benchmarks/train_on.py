@@ -21,9 +21,10 @@ import numpy as np
 import torch
 
 from jumar.device import open_device
-from jumar.recipes.starting import policy_in_force, prepare, stored_recipe
-from jumar.recipes.weights_export import ExportRequest, export_weights
-from jumar.recipes.weights_import import ImportRequest, import_weights
+from jumar.recipes.stored import stored_recipe
+from jumar.runs.start import policy_in_force, prepare
+from jumar.runs.weights_export import ExportRequest, export_weights
+from jumar.runs.weights_import import ImportRequest, import_weights
 from jumar.training.checkpoint import write_checkpoint
 from jumar.training.distribution import Ranks
 from jumar.training.guard import Guard

@@ -17,7 +17,7 @@ from typing import Any
 
 from jumar.cli.main import run
 
-LOADED_LATE = ("torch", "jumar.recipes.runs", "jumar.experiments.sweep")
+LOADED_LATE = ("torch", "jumar.runs.train", "jumar.experiments.sweep")
 
 
 def serve() -> None:

@@ -19,7 +19,7 @@ from PIL import Image
 from jumar.data.samples import SampleKey
 from jumar.device import open_device
 from jumar.recipes.registry import create_recipe
-from jumar.recipes.starting import policy_in_force, prepare
+from jumar.runs.start import policy_in_force, prepare
 from jumar.settings import override
 from jumar.training.distribution import Ranks
 from jumar.training.guard import Guard

@@ -22,7 +22,7 @@ import pytest
 
 from jumar.models.tf_layout import adam_state
 from jumar.recipes.registry import create_recipe
-from jumar.recipes.weights_exchange import network_of
+from jumar.runs.weights_exchange import network_of
 from jumar.settings import override
 from jumar.training.kept_checkpoints import find_checkpoint
 from jumar.weights.tensor_bundle import TensorBundle, open_checkpoint

@@ -12,8 +12,8 @@ from safetensors.torch import load_file
 from jumar.ground.errors import UserError
 from jumar.models.biggan import BigGan
 from jumar.recipes.biggan128 import GenerationRecipe
-from jumar.recipes.generating import GenerateRequest, generate
 from jumar.recipes.registry import create_recipe
+from jumar.runs.generate import GenerateRequest, generate
 from jumar.settings import override
 from tests.cli.command_line import start
 from tests.cli.in_process import here, settings

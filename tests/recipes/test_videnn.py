@@ -10,10 +10,10 @@ import torch
 from jumar.ground.errors import UserError
 from jumar.models.videnn import SpatialCNN, ViDeNN
 from jumar.recipes.registry import create_recipe
-from jumar.recipes.runs import TrainRequest, train_recipe
-from jumar.recipes.scoring import EvaluateRequest, evaluate_run
-from jumar.recipes.trained import TrainedRequest, open_trained
 from jumar.recipes.videnn import TemporalRecipe
+from jumar.runs.evaluate import EvaluateRequest, evaluate_run
+from jumar.runs.open_trained import TrainedRequest, open_trained
+from jumar.runs.train import TrainRequest, train_recipe
 from jumar.settings import override
 from jumar.training.checkpoint import load_weights
 from jumar.training.kept_checkpoints import list_checkpoints

@@ -15,7 +15,7 @@ from jumar.ground.errors import UserError
 from jumar.precision.modes import MODES
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import create_recipe
-from jumar.recipes.trained import TrainedRequest, open_trained
+from jumar.runs.open_trained import TrainedRequest, open_trained
 from jumar.settings import override, to_json
 from jumar.tasks.code_prior import CodePriorTask
 from jumar.training.checkpoint import RECORD

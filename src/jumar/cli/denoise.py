@@ -45,8 +45,8 @@ def denoise(
     import_
         Import a module of your own first; those that the run was made with must be named again.
     """
-    from jumar.recipes.denoising_files import denoise_files
-    from jumar.recipes.denoising_work import DenoiseRequest
+    from jumar.runs.denoise import denoise_files
+    from jumar.runs.denoise_work import DenoiseRequest
 
     return denoise_files(
         DenoiseRequest(

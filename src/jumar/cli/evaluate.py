@@ -32,7 +32,7 @@ def evaluate(
     import_
         Import a module of your own first; those that the run was made with must be named again.
     """
-    from jumar.recipes.scoring import EvaluateRequest, evaluate_run
+    from jumar.runs.evaluate import EvaluateRequest, evaluate_run
 
     return evaluate_run(
         EvaluateRequest(

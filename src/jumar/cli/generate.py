@@ -55,8 +55,8 @@ def generate(
     import_
         Import a module of your own first; those that the run was made with must be named again.
     """
-    from jumar.recipes.generating import GenerateRequest
-    from jumar.recipes.generating import generate as draw
+    from jumar.runs.generate import GenerateRequest
+    from jumar.runs.generate import generate as draw
 
     return draw(
         GenerateRequest(

@@ -10,7 +10,7 @@ from jumar.ground.errors import EXIT_CODE
 from jumar.ground.text import print_plain
 
 if TYPE_CHECKING:
-    from jumar.recipes.predicting import PredictRequest
+    from jumar.runs.predict import PredictRequest
 
 
 def predict(
@@ -56,9 +56,9 @@ def predict(
         Import a module of your own first; those that the run was made with must be named again.
     """
     from jumar.ground.errors import UserError
-    from jumar.recipes.predicting import PredictRequest
-    from jumar.recipes.predicting import predict as predict_files
-    from jumar.recipes.trained import TrainedRequest
+    from jumar.runs.open_trained import TrainedRequest
+    from jumar.runs.predict import PredictRequest
+    from jumar.runs.predict import predict as predict_files
 
     if not files:
         raise UserError("no file given", todo=f"For instance: jumar predict {run} clip.wav")
@@ -81,7 +81,7 @@ def predict(
 
 def _print_json(request: "PredictRequest") -> int:
     """All answers and all errors as one JSON object; 2 where more files fail than are tolerated."""
-    from jumar.recipes.predicting import Prediction, answers
+    from jumar.runs.predict import Prediction, answers
 
     results: list[dict[str, Any]] = []
     errors: list[dict[str, str]] = []

@@ -48,7 +48,7 @@ def record(
     import_
         First import a module of your own that registers recipes, networks or data sources.
     """
-    from jumar.recipes.profiling import ProfileRequest, profile_recipe
+    from jumar.runs.profile import ProfileRequest, profile_recipe
     from jumar.training.profiling.capture import CaptureSettings
 
     return profile_recipe(

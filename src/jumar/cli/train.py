@@ -48,7 +48,7 @@ def train(
     import_
         First import a module of your own that registers recipes, networks or data sources.
     """
-    from jumar.recipes.runs import TrainRequest, train_recipe
+    from jumar.runs.train import TrainRequest, train_recipe
 
     return train_recipe(
         TrainRequest(

@@ -34,7 +34,7 @@ def show(file: Path, /, *, verify: bool = False, json_: JsonFlag = False) -> int
     json_
         Print JSON.
     """
-    from jumar.recipes.weights_listing import list_weights
+    from jumar.runs.weights_listing import list_weights
 
     listing = list_weights(file, verify=verify)
     if json_:
@@ -83,8 +83,8 @@ def import_weights(
     import_
         First import a module of your own that registers recipes or networks.
     """
-    from jumar.recipes.weights_import import ImportRequest
-    from jumar.recipes.weights_import import import_weights as bring_in
+    from jumar.runs.weights_import import ImportRequest
+    from jumar.runs.weights_import import import_weights as bring_in
 
     request = ImportRequest(
         recipe=recipe,
@@ -135,7 +135,7 @@ def export(
     import_
         First import a module of your own that registers recipes or networks.
     """
-    from jumar.recipes.weights_export import ExportRequest, export_weights
+    from jumar.runs.weights_export import ExportRequest, export_weights
 
     if (to == "frozen") != (like is not None):
         raise UserError(

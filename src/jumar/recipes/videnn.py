@@ -44,7 +44,7 @@ from jumar.models.videnn import SpatialCNN, Temp3CNN, ViDeNN, joint_tf_names, tf
 from jumar.precision.settings import LossScaleSettings, PrecisionSettings
 from jumar.recipes.denoising import DenoisingNetwork, DenoisingRecipe
 from jumar.recipes.registry import register
-from jumar.recipes.starting import open_first_stage
+from jumar.recipes.stored import open_first_stage
 from jumar.settings import setting
 from jumar.tasks.denoising import Denoiser, DenoisingTask, Loss, Rounding
 from jumar.tasks.task import Task

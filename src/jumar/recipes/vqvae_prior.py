@@ -37,7 +37,7 @@ from jumar.models.tf_layout import TfNames
 from jumar.recipes.drawing import Artist, DrawingWish, DrawsPictures
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import register
-from jumar.recipes.starting import open_first_stage
+from jumar.recipes.stored import open_first_stage
 from jumar.recipes.trained import Trained
 from jumar.recipes.vqvae import VQVAERecipe, open_picture_sets
 from jumar.settings import setting

@@ -1,25 +1,14 @@
-"""What training and evaluating a recipe begin with: its settings, device and precision."""
+"""The recipe that a run was made with, read back from what is recorded there."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jumar.device import (
-    Device,
-    seed_everything,
-    set_deterministic,
-    set_full_float32,
-    set_threads,
-)
 from jumar.ground.paths import expanded, is_file, is_folder, missing
-from jumar.ground.text import counted
-from jumar.precision.policy import PrecisionPolicy
 from jumar.recipes.first_stage import with_kept_first_stage
 from jumar.recipes.own_modules import check_named
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import create_recipe, import_modules
 from jumar.settings import from_json
-from jumar.training.distribution import Ranks
-from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory, read_json, recorded_recipe
 
 
@@ -79,48 +68,3 @@ def _recorded(
     modules = list(dict.fromkeys([*content.imports, *imports]))
     recipe = from_json(create_recipe(content.recipe), content.settings, where=where)
     return content.recipe, modules, recipe
-
-
-def prepare(recipe: Recipe, device: Device) -> None:
-    """Threads, seeds and kernels, before anything is computed."""
-    set_threads(recipe.threads.intra_op or None, recipe.threads.inter_op or None)
-    seed_everything(recipe.seed)
-    set_deterministic(device, recipe.training.deterministic)
-
-
-def policy_in_force(recipe: Recipe, device: Device) -> PrecisionPolicy:
-    """The precision policy, in force."""
-    policy = PrecisionPolicy(recipe.precision, device_type=device.torch.type)
-    set_full_float32(device, policy.full_float32)
-    policy.install()
-    return policy
-
-
-def say_first_line(
-    console: Console,
-    run: RunDirectory,
-    *,
-    plan_batch: int,
-    device: Device,
-    ranks: Ranks,
-    policy: PrecisionPolicy,
-) -> None:
-    """Line one of a run: device, precision as computed, batch, ranks."""
-    described = policy.description
-    note = f" ({described.note})" if described.note else ""
-    passed_over = f"; {device.note}" if device.note else ""
-    count = counted(ranks.world, "rank")
-    console.line(
-        f"device: {device.kind} ({device.name}{passed_over}) · "
-        f"precision: {described.mode} computed in {described.computed}{note} · "
-        f"batch: {plan_batch * ranks.world} = {count} x {plan_batch} · run: {run}"
-    )
-
-
-def say_unreadable(console: Console, samples: Sequence[str]) -> None:
-    """Count and name the samples that were left out."""
-    if samples:
-        count = counted(len(samples), "unreadable sample")
-        console.line(f"skipped {count}:")
-    for sample in samples:
-        console.line(f"  {sample}")

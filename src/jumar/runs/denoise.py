@@ -22,8 +22,10 @@ from jumar.ground.errors import UserError
 from jumar.ground.paths import exists
 from jumar.ground.text import counted
 from jumar.recipes.denoising import DenoisingRecipe
-from jumar.recipes.denoising_video import check_unfinished, video_work
-from jumar.recipes.denoising_work import (
+from jumar.recipes.stored import stored_recipe
+from jumar.recipes.trained import Trained
+from jumar.runs.denoise_video import check_unfinished, video_work
+from jumar.runs.denoise_work import (
     Clip,
     DenoiseRequest,
     Frame,
@@ -32,8 +34,8 @@ from jumar.recipes.denoising_work import (
     check_places,
     picture_work,
 )
-from jumar.recipes.starting import say_unreadable, stored_recipe
-from jumar.recipes.trained import Trained, open_trained
+from jumar.runs.open_trained import open_trained
+from jumar.runs.start import say_unreadable
 from jumar.tasks.denoising import picture_levels, unit_scale
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory

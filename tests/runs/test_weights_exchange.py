@@ -9,12 +9,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from jumar.recipes.trained import TrainedRequest, open_trained
+from jumar.runs.open_trained import TrainedRequest, open_trained
 from jumar.weights.bundle_writer import write_bundle
 from jumar.weights.tensor_bundle import open_checkpoint
 from tests.cli.in_process import Done, here
 
-RECIPES = "tests.recipes.exchanged_recipe"
+RECIPES = "tests.runs.exchanged_recipe"
 AVERAGE = "/ExponentialMovingAverage"
 
 

@@ -18,7 +18,7 @@ from jumar.data.pixels.whole_picture import Levels, WholePicture, decode_whole
 from jumar.data.samples import CorruptRecord, Fault
 from jumar.ground.errors import UserError
 from jumar.ground.paths import exists, is_file, is_folder, missing, resolved
-from jumar.recipes.trained import TrainedRequest
+from jumar.runs.open_trained import TrainedRequest
 from jumar.training.progress import Console
 
 _NAMED_AT_MOST = 3

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jumar.models.tf_layout import TfCounting
-from jumar.recipes.weights_exchange import Network
+from jumar.runs.weights_exchange import Network
 from jumar.weights.adam_powers import have_underflowed, updates_made
 from jumar.weights.matching import GLOBAL_STEP
 from jumar.weights.slots import find_powers

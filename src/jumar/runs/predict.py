@@ -21,7 +21,8 @@ from jumar.ground.errors import UserError
 from jumar.ground.paths import exists, is_file, is_folder, missing, unreadable
 from jumar.recipes.classification import ClassificationRecipe
 from jumar.recipes.ds_cnn import KeywordRecipe
-from jumar.recipes.trained import Trained, TrainedRequest, open_trained
+from jumar.recipes.trained import Trained
+from jumar.runs.open_trained import TrainedRequest, open_trained
 
 _WINDOWS_A_CLIP = 4
 """Windows that begin within the length of one, so that a word is whole in at least one."""

@@ -11,7 +11,8 @@ from jumar.ground.errors import UserError
 from jumar.ground.paths import is_folder
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import create_recipe, import_modules
-from jumar.recipes.starting import policy_in_force, prepare, say_first_line, stored_recipe
+from jumar.recipes.stored import stored_recipe
+from jumar.runs.start import policy_in_force, prepare, say_first_line
 from jumar.settings import override, to_json
 from jumar.tasks.task import Task
 from jumar.training.checkpoint import Checkpoint

@@ -11,9 +11,9 @@ import torch
 from safetensors.torch import load_file
 
 from jumar.recipes.registry import create_recipe, list_recipes
-from jumar.recipes.weights_exchange import Network, Weights, network_of
-from jumar.recipes.weights_export import place_weights
-from jumar.recipes.weights_import import ImportRequest, import_weights
+from jumar.runs.weights_exchange import Network, Weights, network_of
+from jumar.runs.weights_export import place_weights
+from jumar.runs.weights_import import ImportRequest, import_weights
 from jumar.settings import override
 from jumar.weights.bundle_writer import write_bundle
 from tests.tensorflow115 import run_tensorflow, tensorflow_python

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from jumar.ground.errors import UserError
-from jumar.recipes.weights_exchange import Network, Weights
+from jumar.runs.weights_exchange import Network, Weights
 from jumar.weights.frozen_graph import read_constants
 from jumar.weights.frozen_writer import write_frozen
 from jumar.weights.matching import match_names

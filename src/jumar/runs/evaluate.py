@@ -11,13 +11,8 @@ from jumar.device import Device, open_device
 from jumar.ground.errors import UserError
 from jumar.ground.text import counted
 from jumar.precision.policy import PrecisionPolicy
-from jumar.recipes.starting import (
-    policy_in_force,
-    prepare,
-    say_first_line,
-    say_unreadable,
-    stored_recipe,
-)
+from jumar.recipes.stored import stored_recipe
+from jumar.runs.start import policy_in_force, prepare, say_first_line, say_unreadable
 from jumar.settings import override
 from jumar.tasks.task import Task
 from jumar.training.checkpoint import Checkpoint, note_metrics

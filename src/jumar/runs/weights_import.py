@@ -21,8 +21,8 @@ from jumar.ground.paths import exists, unwritable
 from jumar.recipes.first_stage import keep_first_stage
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import import_modules
-from jumar.recipes.weights_exchange import Network, Weights, network_named
-from jumar.recipes.weights_steps import finished_steps
+from jumar.runs.weights_exchange import Network, Weights, network_named
+from jumar.runs.weights_steps import finished_steps
 from jumar.settings import to_json
 from jumar.training.checkpoint import NotWrittenError, write_checkpoint
 from jumar.training.run_directory import RunDirectory, write_json

@@ -13,9 +13,9 @@ from jumar.ground.errors import UserError
 from jumar.models.tf_layout import TfVariable
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import import_modules
-from jumar.recipes.starting import stored_recipe
-from jumar.recipes.weights_exchange import Network, Weights, network_named, network_of
-from jumar.recipes.weights_frozen import export_frozen
+from jumar.recipes.stored import stored_recipe
+from jumar.runs.weights_exchange import Network, Weights, network_named, network_of
+from jumar.runs.weights_frozen import export_frozen
 from jumar.settings import override
 from jumar.training.checkpoint import (
     Checkpoint,

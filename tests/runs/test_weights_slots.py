@@ -10,8 +10,8 @@ import torch
 from safetensors.torch import load_file
 
 from jumar.recipes.registry import create_recipe
-from jumar.recipes.weights_exchange import network_of
-from jumar.recipes.weights_export import place_slots, place_weights
+from jumar.runs.weights_exchange import network_of
+from jumar.runs.weights_export import place_slots, place_weights
 from jumar.settings import override
 from jumar.training.checkpoint import load_state
 from jumar.training.kept_checkpoints import find_checkpoint
@@ -20,7 +20,7 @@ from jumar.training.slots import load_slots, names_by_group
 from jumar.weights.bundle_writer import write_bundle
 from jumar.weights.tensor_bundle import open_checkpoint
 from tests.cli.in_process import Done, here
-from tests.recipes.test_weights_exchange import RECIPES, same, weights
+from tests.runs.test_weights_exchange import RECIPES, same, weights
 from tests.tensorflow115 import run_tensorflow, tensorflow_python
 
 KINDS = ("adam", "momentum")

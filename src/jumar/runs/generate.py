@@ -16,7 +16,7 @@ from jumar.ground.errors import UserError
 from jumar.ground.paths import exists, is_folder
 from jumar.ground.text import counted
 from jumar.recipes.drawing import Artist, DrawingWish, DrawsPictures
-from jumar.recipes.trained import TrainedRequest, open_trained
+from jumar.runs.open_trained import TrainedRequest, open_trained
 from jumar.tasks.sampling import BATCH
 from jumar.training.progress import Console
 from jumar.training.rehearsal import size_text

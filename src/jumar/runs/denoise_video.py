@@ -17,7 +17,8 @@ from jumar.data.pixels.whole_picture import Levels
 from jumar.data.samples import Fault
 from jumar.ground.errors import UserError
 from jumar.ground.paths import exists, is_folder
-from jumar.recipes.denoising_work import (
+from jumar.recipes.trained import Trained
+from jumar.runs.denoise_work import (
     DenoiseRequest,
     Frame,
     Losses,
@@ -27,7 +28,6 @@ from jumar.recipes.denoising_work import (
     in_the_way,
     write_clean_picture,
 )
-from jumar.recipes.trained import Trained
 from jumar.training.run_directory import read_json, write_json
 
 _DEEP_PEAK = 65535

@@ -15,16 +15,11 @@ from jumar.ground.errors import UserError
 from jumar.ground.paths import exists, is_file, is_folder, missing
 from jumar.precision.policy import PrecisionPolicy
 from jumar.recipes.first_stage import keep_first_stage, with_kept_first_stage
-from jumar.recipes.profiling import create_capture
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import create_recipe, import_modules
-from jumar.recipes.starting import (
-    policy_in_force,
-    prepare,
-    say_first_line,
-    say_unreadable,
-    stored_recipe,
-)
+from jumar.recipes.stored import stored_recipe
+from jumar.runs.profile import create_capture
+from jumar.runs.start import policy_in_force, prepare, say_first_line, say_unreadable
 from jumar.settings import override, to_json
 from jumar.tasks.task import Task
 from jumar.training.distribution import (

@@ -1,0 +1,67 @@
+"""A finished run as something to use: its network with its weights, on a device.
+
+What `jumar generate`, `denoise`, `predict` and `weights export` begin with. No data is opened.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from jumar.device import open_device
+from jumar.models.unfilled import Unfilled
+from jumar.recipes.stored import stored_recipe
+from jumar.recipes.trained import Trained
+from jumar.runs.start import policy_in_force, prepare
+from jumar.settings import override
+from jumar.training.checkpoint import load_weights
+from jumar.training.kept_checkpoints import find_checkpoint
+from jumar.training.run_directory import RunDirectory
+from jumar.training.state import load_exactly
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedRequest:
+    """Which weights of which run, and where to use them.
+
+    Attributes:
+        which: `last`, `best`, or a step.
+        use_ema: Take the averaged weights where the checkpoint has them.
+        assignments: Changed fields of the recipe, such as `precision.mode=...`.
+    """
+
+    run_dir: Path
+    which: str = "last"
+    use_ema: bool = True
+    assignments: tuple[str, ...] = ()
+    imports: tuple[str, ...] = ()
+    device: str = "auto"
+
+
+def open_trained(request: TrainedRequest) -> Trained:
+    """The network of a run with the weights of one of its checkpoints.
+
+    Raises:
+        UserError: There is no such run or checkpoint, or it belongs to another network.
+    """
+    run = RunDirectory(request.run_dir)
+    name, _, recipe = stored_recipe(run, request.imports)
+    recipe = override(recipe, request.assignments)
+    checkpoint = find_checkpoint(run.checkpoints, request.which, run.headline())
+    device = open_device(request.device)
+    prepare(recipe, device)
+    ema = request.use_ema and checkpoint.has_ema
+    path = checkpoint.model_file(ema=ema)
+    weights = load_weights(path)
+    recipe = recipe.as_trained({key: value.shape for key, value in weights.items()})
+    with Unfilled():
+        model = recipe.build_model()
+    load_exactly(model, weights, str(path))
+    policy = policy_in_force(recipe, device)
+    return Trained(
+        recipe=recipe,
+        name=name,
+        model=model.to(device.torch).eval(),
+        checkpoint=checkpoint,
+        weights="ema" if ema else "model",
+        device=device,
+        policy=policy,
+    )

@@ -35,7 +35,8 @@ def mounted(tmp_path: Path) -> Iterator[Mounted]:
 
     yield mount
     for place in places:
-        subprocess.run(["umount", str(place)], check=True)
+        # Lazily: a process that was just killed may hold on to it for a moment.
+            subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
 def test_a_disk_too_small_for_the_checkpoints_is_refused_before_the_first_step(

@@ -36,7 +36,7 @@ def mounted(tmp_path: Path) -> Iterator[Mounted]:
     yield mount
     for place in places:
         # Lazily: a process that was just killed may hold on to it for a moment.
-            subprocess.run(["umount", "--lazy", str(place)], check=True)
+        subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
 def test_a_disk_too_small_for_the_checkpoints_is_refused_before_the_first_step(

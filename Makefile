@@ -37,7 +37,7 @@ VARY = precision.mode=allow_mix_precision,must_keep_origin_dtype,allow_fp32_to_f
 
 help:
 	@echo "make demo             train AlexNet on handwritten digits in every precision mode; table and report"
-	@echo "make test             run the tests            (ARGS=\"tests/test_settings.py -x\", WORKERS=2)"
+	@echo "make test             run the tests            (ARGS=\"tests/settings/test_settings.py -x\", WORKERS=2)"
 	@echo "make test-processors  run them as other processors would round; the same ARGS and WORKERS"
 	@echo "make lint             format check, lint and types"
 	@echo "make install          fill .venv, and start nothing  (GOALS=\"run test lint\")"

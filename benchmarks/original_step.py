@@ -128,7 +128,7 @@ def rivals(chosen: argparse.Namespace, case: Case) -> list[Rival]:
     if case.width_setting:
         settings.append(f"{case.width_setting}={width}")
     for name in chosen.modes:
-        mode = [f"precision.mode={MODES[name]}", "precision.loss_scale.kind=none"]
+        mode = [f"precision.mode={MODES[name]}", "precision.loss_scale=none"]
         mine = [str(HERE / "jumar_side.py"), case.recipe, case.kind, threads, *settings, *mode]
         found.append(Rival(f"jumar {name}", [sys.executable, *mine], steps=case.steps))
     return found

@@ -139,7 +139,7 @@ def settings(chosen: argparse.Namespace) -> list[str]:
         f"data.batch_size={chosen.batch}",
         "data.workers=0",
         "precision.mode=allow_mix_precision_bf16",
-        "precision.loss_scale.kind=none",
+        "precision.loss_scale=none",
         f"training.duration={chosen.steps + WARM_UP}it",
         "training.evaluate_every=",
     ]

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from jumar.data.denoising.denoise_sets import DenoisingData
 from jumar.recipes.denoising import DenoisingNetwork, DenoisingRecipe
 from jumar.recipes.registry import register
-from jumar.training.optimizers import OptimizerSettings
+from jumar.training.optimizers import Momentum
 from jumar.training.settings import TrainingSettings
 
 
@@ -64,7 +64,7 @@ class Brightest(DenoisingRecipe):
 SMALL = {
     "model": InverseNetwork(),
     "data": DenoisingData(patch_size=8, batch_size=8, patches_per_image=1, workers=0),
-    "optimizer": OptimizerSettings(kind="momentum", learning_rate=0.0),
+    "optimizer": Momentum(learning_rate=0.0),
     "training": TrainingSettings(duration="1it", evaluate_every=""),
 }
 

@@ -9,8 +9,8 @@ from jumar.data.pixels.preprocessing import plain_preprocessing
 from jumar.recipes.classification import ClassificationRecipe, Network
 from jumar.recipes.registry import register
 from jumar.settings import setting
-from jumar.training.optimizers import OptimizerSettings
-from jumar.training.schedules import ScheduleSettings
+from jumar.training.optimizers import Momentum
+from jumar.training.schedules import Cosine
 from jumar.training.settings import CheckpointSettings, TrainingSettings
 
 
@@ -43,8 +43,8 @@ def small() -> ClassificationRecipe:
             workers=0,
             preprocessing=plain_preprocessing(),
         ),
-        optimizer=OptimizerSettings(kind="momentum", learning_rate=0.02, momentum=0.9),
-        schedule=ScheduleSettings(kind="cosine"),
+        optimizer=Momentum(learning_rate=0.02, momentum=0.9),
+        schedule=Cosine(),
         training=TrainingSettings(duration="2it", log_every="1it", evaluate_every=""),
         checkpoints=CheckpointSettings(every="", keep=5),
     )

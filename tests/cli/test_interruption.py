@@ -217,7 +217,7 @@ def test_a_second_process_in_the_same_run_directory_is_refused(
     assert child.returncode == 143, out + err
     again = [*ENDLESS, *settings(training__duration="1s", schedule__kind="constant")]
     refused = train("--run-dir", "run", *again, cwd=tmp_path, code=2)
-    assert "started with schedule.kind=cosine, not constant" in refused.err
+    assert "started with schedule=cosine, not constant" in refused.err
 
 
 def test_a_second_process_is_refused_also_before_the_first_has_made_a_step(

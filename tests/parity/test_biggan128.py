@@ -25,7 +25,7 @@ from jumar.tasks.adversarial_losses import (
     gradient_penalty,
 )
 from jumar.training.ema import Ema
-from jumar.training.optimizers import OptimizerSettings, create_optimizer
+from jumar.training.optimizers import Adam, create_optimizer
 from tests.parity.fixture import ParityCase
 
 Results = dict[str, NDArray[Any]]
@@ -261,9 +261,7 @@ def generator_steps(replay: Replay) -> None:
 
 
 def adam(network: torch.nn.Module, rate: float, config: dict[str, Any]) -> torch.optim.Optimizer:
-    settings = OptimizerSettings(
-        kind="adam", learning_rate=rate, beta1=config["beta1"], beta2=config["beta2"]
-    )
+    settings = Adam(learning_rate=rate, beta1=config["beta1"], beta2=config["beta2"])
     return create_optimizer(settings, list(network.parameters()), [], device_type="cpu")
 
 

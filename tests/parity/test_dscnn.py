@@ -20,7 +20,7 @@ from torch import nn
 
 from jumar.models.dscnn import DSCNN, SIZES, tf_names, tf_variables
 from jumar.models.mfcc import Mfcc, PowerSpectrogram
-from jumar.training.optimizers import OptimizerSettings, create_optimizer
+from jumar.training.optimizers import Adam, create_optimizer
 from jumar.weights.frozen_graph import read_constants
 from tests.parity.fixture import ParityCase
 
@@ -85,7 +85,7 @@ def trained(case: ParityCase, model: DSCNN, size: str) -> Results:
     model.train()
     parameters = dict(model.named_parameters())
     optimizer = create_optimizer(
-        OptimizerSettings(kind="adam", learning_rate=case.config["learning_rate"], epsilon=1e-8),
+        Adam(learning_rate=case.config["learning_rate"], epsilon=1e-8),
         list(parameters.values()),
         [],
         device_type="cpu",

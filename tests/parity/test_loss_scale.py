@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from jumar.precision.loss_scale import LossScale
+from jumar.ground.errors import UserError
+from jumar.precision.loss_scale import ExponentialLossScale, FixedLossScale
+from jumar.settings import checked
 from tests.parity.fixture import ParityCase
 
 
@@ -20,7 +22,7 @@ def test_the_exponential_manager_goes_through_the_same_states(case: ParityCase) 
     runs = 0
     for number, config in enumerate(case.config["exponential"]):
         for sequence in case.meta["inputs"]:
-            manager = LossScale("exponential", **config)
+            manager = ExponentialLossScale(**config).create("cpu")
             scales: list[float] = []
             counters: list[list[int]] = []
             finite = case.input(sequence)
@@ -40,10 +42,10 @@ def test_the_exponential_manager_goes_through_the_same_states(case: ParityCase) 
 def test_the_fixed_manager_keeps_its_scale_or_refuses_one_below_1(case: ParityCase) -> None:
     for asked, at_start, later in case.arrays["r/fixed"]:
         if math.isnan(at_start):
-            with pytest.raises(ValueError, match="1 or more"):
-                LossScale("fixed", init_loss_scale=asked)
+            with pytest.raises(UserError, match="1 or more"):
+                checked(FixedLossScale(init_loss_scale=asked)).create("cpu")
             continue
-        manager = LossScale("fixed", init_loss_scale=asked)
+        manager = checked(FixedLossScale(init_loss_scale=asked)).create("cpu")
         assert manager.scale.item() == at_start
         for found_bad in (0.0, 1.0, 1.0, 1.0):
             manager.update(torch.tensor(found_bad))

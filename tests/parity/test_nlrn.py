@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from jumar.models.nlrn import NLRN, tf_variables
 from jumar.training.clipping import clip_gradients
-from jumar.training.optimizers import OptimizerSettings, create_optimizer
-from jumar.training.schedules import ScheduleSettings, learning_rate
+from jumar.training.optimizers import Adam, create_optimizer
+from jumar.training.schedules import Piecewise, learning_rate
 from tests.parity.fixture import ParityCase
 
 Results = dict[str, NDArray[Any]]
@@ -73,13 +73,12 @@ def train(case: ParityCase, found: Results) -> None:
     parameters = dict(model.named_parameters())
     base = config["learning_rate_values"][0]
     optimizer = create_optimizer(
-        OptimizerSettings(kind="adam", learning_rate=base),
+        Adam(learning_rate=base),
         [],
         list(parameters.values()),
         device_type="cpu",
     )
-    schedule = ScheduleSettings(
-        kind="step",
+    schedule = Piecewise(
         boundaries=tuple(f"{step}it" for step in config["learning_rate_boundaries"]),
         values=tuple(rate / base for rate in config["learning_rate_values"]),
     )

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from jumar.training.clipping import clip_gradients
 from jumar.training.ema import Ema
 from jumar.training.optimizers import OptimizerSettings, create_optimizer
+from tests.components import of_kind
 from tests.parity.fixture import ParityCase
 
 STEPS = 10
@@ -91,9 +92,8 @@ def test_every_result_of_the_fixture_is_replayed(case: ParityCase) -> None:
 def test_ten_steps_and_slots_are_the_originals(case: ParityCase, name: str, fused: str) -> None:
     config = case.config[name]
     own = parameters(case)
-    settings = OptimizerSettings(
-        **KINDS[name], fused=fused, **{FIELDS[k]: v for k, v in config.items() if k in FIELDS}
-    )
+    fields = {FIELDS[k]: v for k, v in config.items() if k in FIELDS}
+    settings = of_kind(OptimizerSettings, **KINDS[name], fused=fused, **fields)
     excluded = config.get("exclude", [])
     undecayed = [key for key in own if any(pattern in key for pattern in excluded)]
     optimizer = create_optimizer(

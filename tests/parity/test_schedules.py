@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jumar.training.schedules import ScheduleSettings, learning_rate
+from jumar.training.schedules import (
+    Cosine,
+    CosineRestarts,
+    Piecewise,
+    Polynomial,
+    ScheduleSettings,
+    learning_rate,
+)
 from tests.parity.fixture import ParityCase
 
 Config = Mapping[str, Any]
@@ -16,8 +23,7 @@ Setup = tuple[ScheduleSettings, float, int, int]
 
 
 def bert(config: Config) -> Setup:
-    settings = ScheduleSettings(
-        kind="polynomial",
+    settings = Polynomial(
         power=config["power"],
         warmup=f"{config['warmup_steps']}it",
         warmup_from_zero=True,
@@ -27,16 +33,13 @@ def bert(config: Config) -> Setup:
 
 
 def alexnet(config: Config) -> Setup:
-    settings = ScheduleSettings(
-        kind="cosine", warmup=f"{config['warmup_epochs']}ep", decay_from="start", per_epoch=True
-    )
+    settings = Cosine(warmup=f"{config['warmup_epochs']}ep", decay_from="start", per_epoch=True)
     assert config["table_length"] == config["steps_per_epoch"] * config["max_epochs"]
     return settings, config["base_lr"], config["steps_per_epoch"], config["table_length"]
 
 
 def resnext(config: Config) -> Setup:
-    settings = ScheduleSettings(
-        kind="cosine",
+    settings = Cosine(
         warmup=f"{config['warmup_epochs']}ep",
         warmup_kind="cosine",
         decay_counts_step=True,
@@ -48,8 +51,8 @@ def resnext(config: Config) -> Setup:
 
 def per_period(kind: str, **more: Any) -> Callable[[Config], Setup]:
     def make(config: Config) -> Setup:
-        settings = ScheduleSettings(
-            kind=kind, every=f"{config['decay_steps']}it", rate=config["rate"], **more
+        settings = ScheduleSettings.kinds[kind](
+            every=f"{config['decay_steps']}it", rate=config["rate"], **more
         )
         return settings, config["lr"], 100, 100000
 
@@ -58,8 +61,7 @@ def per_period(kind: str, **more: Any) -> Callable[[Config], Setup]:
 
 def piecewise(config: Config) -> Setup:
     base = config["values"][0]
-    settings = ScheduleSettings(
-        kind="step",
+    settings = Piecewise(
         boundaries=tuple(f"{boundary}it" for boundary in config["boundaries"]),
         values=tuple(value / base for value in config["values"]),
     )
@@ -67,15 +69,12 @@ def piecewise(config: Config) -> Setup:
 
 
 def cosine(config: Config) -> Setup:
-    settings = ScheduleSettings(
-        kind="cosine", decay_until=f"{config['decay_steps']}it", end=config["alpha"]
-    )
+    settings = Cosine(decay_until=f"{config['decay_steps']}it", end=config["alpha"])
     return settings, config["lr"], 100, 100000
 
 
 def polynomial(config: Config) -> Setup:
-    settings = ScheduleSettings(
-        kind="polynomial",
+    settings = Polynomial(
         decay_until=f"{config['decay_steps']}it",
         end=config["end"] / config["lr"],
         power=config["power"],
@@ -85,8 +84,7 @@ def polynomial(config: Config) -> Setup:
 
 
 def restarts(config: Config) -> Setup:
-    settings = ScheduleSettings(
-        kind="cosine_restarts",
+    settings = CosineRestarts(
         every=f"{config['first_decay_steps']}it",
         period_factor=config["t_mul"],
         restart_factor=config["m_mul"],

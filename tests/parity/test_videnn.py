@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from jumar.models.videnn import SpatialCNN, Temp3CNN, tf_variables
-from jumar.training.optimizers import OptimizerSettings, create_optimizer
+from jumar.training.optimizers import Adam, create_optimizer
 from tests.parity.fixture import ParityCase
 
 Results = dict[str, NDArray[Any]]
@@ -47,7 +47,7 @@ def replay(case: ParityCase, memory_format: torch.memory_format) -> Results:
 
     load(case, model, "train" if "train" in groups else "eval")
     model.train()
-    settings = OptimizerSettings(kind="adam", learning_rate=case.config["learning_rate"])
+    settings = Adam(learning_rate=case.config["learning_rate"])
     parameters = dict(model.named_parameters())
     optimizer = create_optimizer(settings, [], list(parameters.values()), device_type="cpu")
     for step in range(1, STEPS + 1):

@@ -26,7 +26,7 @@ from jumar.models.pixelcnn import PixelCNN
 from jumar.models.tf_layout import TfVariable
 from jumar.models.vqvae import VQVAE, Quantized, vq_losses
 from jumar.training.clipping import clip_gradients
-from jumar.training.optimizers import OptimizerSettings, create_optimizer
+from jumar.training.optimizers import Adam, create_optimizer
 from tests.parity.fixture import ParityCase
 
 Results = dict[str, NDArray[Any]]
@@ -65,7 +65,7 @@ def prior(case: ParityCase) -> tuple[PixelCNN, torch.Tensor]:
 
 
 def optimizer_for(model: nn.Module, rate: float) -> torch.optim.Optimizer:
-    settings = OptimizerSettings(kind="adam", learning_rate=rate)
+    settings = Adam(learning_rate=rate)
     made = create_optimizer(settings, [], list(model.parameters()), device_type="cpu")
     for group in made.param_groups:
         group["lr"] = rate

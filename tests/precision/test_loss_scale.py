@@ -1,18 +1,20 @@
 """The loss scale: the rule's corners that the parity sequences do not reach, and its state."""
 
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumar.precision.loss_scale import LossScale
+from jumar.precision.loss_scale import ExponentialLossScale, FixedLossScale, LossScale
 
 GOOD, BAD = torch.tensor(0.0), torch.tensor(1.0)
 
 
-def exponential(scale: float = 1024.0, **changes: float) -> LossScale:
-    rule = {"incr_every_n_steps": 2, "decr_every_n_nan_or_inf": 2, "decr_ratio": 0.5}
-    return LossScale("exponential", init_loss_scale=scale, **{**rule, **changes})  # type: ignore[arg-type]
+def exponential(scale: float = 1024.0, **changes: Any) -> LossScale:
+    rule: dict[str, Any] = {"incr_every_n_steps": 2, "decr_ratio": 0.5, **changes}
+    return ExponentialLossScale(init_loss_scale=scale, **rule).create("cpu")
 
 
 def test_overflows_add_up_over_finite_steps() -> None:
@@ -51,7 +53,7 @@ def test_an_overflow_at_the_floor_is_remembered() -> None:
 
 
 def test_a_fixed_scale_of_1_is_at_its_floor_from_the_start() -> None:
-    scale = LossScale("fixed", init_loss_scale=1)
+    scale = FixedLossScale(init_loss_scale=1).create("cpu")
     scale.update(GOOD)
     assert not scale.overflow_at_floor
     scale.update(BAD)
@@ -59,7 +61,7 @@ def test_a_fixed_scale_of_1_is_at_its_floor_from_the_start() -> None:
 
 
 def test_a_sum_over_ranks_and_nan_count_as_one_overflow() -> None:
-    scale = LossScale("fixed", init_loss_scale=8)
+    scale = FixedLossScale(init_loss_scale=8).create("cpu")
     for found in (3.0, float("nan"), 0.0):
         scale.update(torch.tensor(found))
     assert scale.skipped.item() == 2

@@ -12,11 +12,12 @@ from torch import nn
 
 from jumar.ground.errors import UserError
 from jumar.precision.autocast_lists import installed
+from jumar.precision.loss_scale import ExponentialLossScale, FixedLossScale
 from jumar.precision.modes import MODES
 from jumar.precision.policy import PrecisionPolicy
-from jumar.precision.settings import LossScaleSettings, PrecisionSettings
+from jumar.precision.settings import PrecisionSettings
 
-FIXED = LossScaleSettings(kind="fixed", init_loss_scale=1024)
+FIXED = FixedLossScale(init_loss_scale=1024)
 
 
 def policy_for(mode: str, device_type: str = "cpu", **changes: object) -> PrecisionPolicy:
@@ -246,9 +247,7 @@ def test_no_gradients_at_all_are_finite() -> None:
 def test_emulated_fp16_overflows_and_the_exponential_scale_finds_a_scale_that_fits() -> None:
     torch.manual_seed(0)
     net, inputs = nn.Linear(4, 1), torch.full((2, 4), 10.0)
-    scale = LossScaleSettings(
-        kind="exponential", init_loss_scale=2.0**20, decr_every_n_nan_or_inf=1, decr_ratio=0.5
-    )
+    scale = ExponentialLossScale(init_loss_scale=2.0**20, decr_every_n_nan_or_inf=1, decr_ratio=0.5)
     policy = policy_for("allow_mix_precision", emulate_fp16=True, loss_scale=scale)
     assert policy.loss_scale is not None
     policy.install()

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from jumar.ground.errors import UserError
-from jumar.precision.settings import LossScaleSettings, PrecisionSettings, pointless
+from jumar.precision.loss_scale import ExponentialLossScale, FixedLossScale
+from jumar.precision.settings import PrecisionSettings, pointless
 from jumar.settings import checked, from_json, override, to_json
 
 
@@ -16,7 +17,7 @@ def test_the_defaults_compute_in_the_dtype_of_the_model_without_a_loss_scale() -
 
 
 def test_the_exponential_defaults_are_those_of_npu_bridge() -> None:
-    scale = LossScaleSettings()
+    scale = ExponentialLossScale()
     assert (scale.decr_every_n_nan_or_inf, scale.incr_ratio, scale.decr_ratio) == (2, 2, 0.8)
 
 
@@ -34,7 +35,7 @@ def test_an_op_list_goes_with_every_name_of_a_mixed_mode() -> None:
 @pytest.mark.parametrize("value", ["0", "0.5", "-1"])
 def test_a_loss_scale_below_1_is_refused(value: str) -> None:
     with pytest.raises(UserError, match=r"'loss_scale.init_loss_scale' cannot be"):
-        override(PrecisionSettings(), [f"loss_scale.init_loss_scale={value}"])
+        override(PrecisionSettings(), ["loss_scale=fixed", f"loss_scale.init_loss_scale={value}"])
 
 
 def test_a_shrink_ratio_of_0_is_refused() -> None:
@@ -43,12 +44,13 @@ def test_a_shrink_ratio_of_0_is_refused() -> None:
 
 
 def test_the_usual_initial_scale_can_be_written_as_a_power() -> None:
-    settings = override(PrecisionSettings(), ["loss_scale.init_loss_scale=2**32"])
-    assert settings.loss_scale.init_loss_scale == 4294967296.0
+    power = "loss_scale.init_loss_scale=2**32"
+    settings = override(PrecisionSettings(), ["loss_scale=fixed", power])
+    assert settings.loss_scale == FixedLossScale(init_loss_scale=4294967296.0)
 
 
 def test_a_loss_scale_in_a_mode_with_the_range_of_fp32_is_mentioned() -> None:
-    scaled = LossScaleSettings(kind="fixed")
+    scaled = FixedLossScale()
     settings = PrecisionSettings(mode="allow_mix_precision_bf16", loss_scale=scaled)
     assert "needs no loss scale" in pointless(settings)[0]
     assert pointless(replace(settings, mode="allow_mix_precision")) == ()
@@ -60,6 +62,6 @@ def test_emulation_in_a_mode_without_fp16_is_mentioned() -> None:
 
 def test_settings_survive_json() -> None:
     settings = PrecisionSettings(
-        mode="mixed_float16", loss_scale=LossScaleSettings(kind="exponential", incr_ratio=1.5)
+        mode="mixed_float16", loss_scale=ExponentialLossScale(incr_ratio=1.5)
     )
     assert from_json(PrecisionSettings(), to_json(settings), where="test") == settings

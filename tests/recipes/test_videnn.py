@@ -14,7 +14,7 @@ from jumar.recipes.videnn import TemporalRecipe
 from jumar.runs.evaluate import EvaluateRequest, evaluate_run
 from jumar.runs.open_trained import TrainedRequest, open_trained
 from jumar.runs.train import TrainRequest, train_recipe
-from jumar.settings import override
+from jumar.settings import override, to_json
 from jumar.training.checkpoint import load_weights
 from jumar.training.kept_checkpoints import list_checkpoints
 from jumar.training.run_directory import RunDirectory
@@ -193,13 +193,18 @@ def test_a_first_stage_of_another_size_is_told_with_what_to_do(
 
 
 def test_the_loss_scale_of_the_contest_is_one_setting_away() -> None:
-    scaled = create_recipe("videnn-spatial-loss-scale").precision
-    swept = override(create_recipe("videnn-spatial"), ["precision.loss_scale.kind=exponential"])
-    assert swept.precision == scaled
-    scale = scaled.loss_scale
-    assert scale.init_loss_scale == 2.0**32
-    assert (scale.incr_every_n_steps, scale.decr_every_n_nan_or_inf) == (1000, 2)
-    assert (scale.incr_ratio, scale.decr_ratio) == (2.0, 0.5)
+    scaled = create_recipe("videnn-spatial-loss-scale")
+    without = override(scaled, ["precision.loss_scale=none"])
+    assert without.precision == create_recipe("videnn-spatial").precision
+    assert override(scaled, ["precision.loss_scale=exponential"]) == scaled
+    assert to_json(scaled.precision.loss_scale) == {
+        "kind": "exponential",
+        "init_loss_scale": 2.0**32,
+        "incr_every_n_steps": 1000,
+        "decr_every_n_nan_or_inf": 2,
+        "incr_ratio": 2.0,
+        "decr_ratio": 0.5,
+    }
 
 
 def test_every_name_of_the_second_stage_s_checkpoint_is_known_to_tensorflow(

@@ -20,7 +20,8 @@ from jumar.models.tf_layout import (
 from jumar.recipes.classification import ClassificationRecipe, Network
 from jumar.recipes.registry import register
 from jumar.settings import setting
-from jumar.training.schedules import ScheduleSettings
+from jumar.training.optimizers import Adam
+from jumar.training.schedules import Constant
 from jumar.training.settings import TrainingSettings
 
 SLOTS: dict[str, tuple[TfOptimizer, ...]] = {
@@ -74,7 +75,7 @@ def exchanged() -> ClassificationRecipe:
             workers=0,
             preprocessing=plain_preprocessing(),
         ),
-        schedule=ScheduleSettings(kind="constant"),
+        schedule=Constant(),
         training=TrainingSettings(duration="2it", evaluate_every="", ema_decay=0.5),
     )
 
@@ -90,7 +91,7 @@ def exchanged_swapped() -> ClassificationRecipe:
 def exchanged_adam() -> ClassificationRecipe:
     """The original saves the state of its Adam."""
     one = exchanged()
-    rule = replace(one.optimizer, kind="adam", learning_rate=0.01)
+    rule = Adam(learning_rate=0.01)
     return replace(one, model=replace(one.model, slots="adam"), optimizer=rule)
 
 

@@ -1,6 +1,7 @@
 """The state of an optimizer goes into a TensorFlow checkpoint and comes back."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,8 @@ from jumar.runs.weights_export import place_slots, place_weights
 from jumar.settings import override
 from jumar.training.checkpoint import load_state
 from jumar.training.kept_checkpoints import find_checkpoint
-from jumar.training.optimizers import OptimizerSettings, create_optimizer
-from jumar.training.slots import load_slots, names_by_group
+from jumar.training.optimizers import create_optimizer
+from jumar.training.optimizers.slots import load_slots, names_by_group
 from jumar.weights.bundle_writer import write_bundle
 from jumar.weights.tensor_bundle import open_checkpoint
 from tests.cli.in_process import Done, here
@@ -111,7 +112,7 @@ def test_slots_that_lack_or_do_not_fit_are_left_out_together(
 def test_slots_of_another_rule_than_the_recipes_are_left_out(
     exported: Path, tmp_path: Path
 ) -> None:
-    other = ["--set", "optimizer.kind=rmsprop"]
+    other = ["--set", "optimizer=rmsprop"]
     name = f"exchanged-{exported.name}"
     done = weights("import", name, exported / "tf1", "--to", "back", *other, cwd=tmp_path)
     assert "goes on from it" not in done.out
@@ -328,7 +329,7 @@ def stepped(
     loaded = load_file(checkpoint.path / "model.safetensors")
     parameters = {n: torch.nn.Parameter(loaded[n]) for n in network.trained}
     (chosen,) = recipe.optimization().values()
-    rule = OptimizerSettings(kind=chosen.optimizer.kind, learning_rate=0.01, weight_decay=0.0)
+    rule = replace(chosen.optimizer, learning_rate=0.01, weight_decay=0.0)
     optimizer = create_optimizer(rule, list(parameters.values()), [], device_type="cpu")
     state = load_state(checkpoint)
     named = {parameter: n for n, parameter in parameters.items()}

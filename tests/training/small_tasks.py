@@ -16,10 +16,10 @@ from jumar.precision.policy import PrecisionPolicy
 from jumar.precision.settings import PrecisionSettings
 from jumar.tasks.task import Headline, Illustration, Objective, ScoreTable, Task
 from jumar.training.distribution import Ranks
-from jumar.training.optimizers import OptimizerSettings
+from jumar.training.optimizers import Momentum, OptimizerSettings
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory
-from jumar.training.schedules import ScheduleSettings
+from jumar.training.schedules import Cosine
 from jumar.training.settings import (
     CheckpointSettings,
     Optimization,
@@ -186,10 +186,8 @@ def small_plan(
     seed: int = 3,
 ) -> Plan:
     chosen = training or TrainingSettings(log_every="2it", evaluate_every="1ep")
-    schedule = ScheduleSettings(kind="cosine", warmup="2it")
-    best = optimizer or OptimizerSettings(
-        kind="momentum", learning_rate=0.05, momentum=0.9, nesterov=True, weight_decay=1e-3
-    )
+    schedule = Cosine(warmup="2it")
+    best = optimizer or Momentum(learning_rate=0.05, momentum=0.9, nesterov=True, weight_decay=1e-3)
     return Plan(
         recipe="points",
         seed=seed,

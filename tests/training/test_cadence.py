@@ -5,10 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jumar.ground.errors import UserError
-from jumar.training.cadence import Cadence, Due, check_lengths, used_lengths
+from jumar.training.cadence import Cadence, Due, check_lengths
 from jumar.training.distribution import Agreement, Ranks
-from jumar.training.schedules import KINDS, ScheduleSettings
+from jumar.training.schedules import Constant, ScheduleSettings
 from jumar.training.settings import CheckpointSettings, Plan, TrainingSettings
+from tests.components import of_kind
 from tests.training.small_tasks import small_plan
 
 
@@ -116,9 +117,9 @@ def test_a_run_of_no_length_is_refused(duration: str) -> None:
         check_lengths(small_plan(duration=duration), None if "s" in duration else 0)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", sorted(ScheduleSettings.kinds))
 def test_a_schedule_that_needs_the_end_of_a_run_on_the_clock_is_refused(kind: str) -> None:
-    schedule = ScheduleSettings(kind=kind, every="10%", boundaries=("50%",), values=(1.0, 0.1))
+    schedule = of_kind(ScheduleSettings, kind, every="10%", boundaries=("50%",), values=(1.0, 0.1))
     first = small_plan(duration="1h")
     chosen = replace(first.optimization["points"], schedule=schedule)
     on_the_clock = replace(first, optimization={"points": chosen})
@@ -126,10 +127,10 @@ def test_a_schedule_that_needs_the_end_of_a_run_on_the_clock_is_refused(kind: st
     if kind == "constant":
         check_lengths(on_the_clock, None)
         return
-    with pytest.raises(UserError, match=r"schedule\.\w+=\d+%"):
+    with pytest.raises(UserError, match=r"schedule\.[\w\[\]]+=\d+%"):
         check_lengths(on_the_clock, None)
 
 
 def test_only_the_lengths_that_a_schedule_reads_count() -> None:
-    schedule = ScheduleSettings(kind="constant", warmup="5%", warmup_kind="none", every="10%")
-    assert used_lengths(schedule) == []
+    schedule = Constant(warmup="5%", warmup_kind="none")
+    assert schedule.lengths() == []

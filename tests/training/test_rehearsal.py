@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from jumar.ground.errors import UserError
-from jumar.precision.settings import LossScaleSettings, PrecisionSettings
-from jumar.training.optimizers import OptimizerSettings
+from jumar.precision.loss_scale import ExponentialLossScale
+from jumar.precision.settings import PrecisionSettings
+from jumar.training.optimizers import Adagrad, Adam, Lamb, RmsProp
 from jumar.training.rehearsal import (
     Rehearsal,
     announcement,
@@ -79,10 +80,10 @@ def test_too_small_a_disk_is_refused_also_where_the_folder_is_not_there_yet(tmp_
 PLANS: dict[str, Plan] = {
     "momentum": small_plan(),
     "averages": small_plan(training=TrainingSettings(ema_decay=0.9)),
-    "adam": small_plan(optimizer=OptimizerSettings(kind="adam")),
-    "adagrad": small_plan(optimizer=OptimizerSettings(kind="adagrad")),
-    "lamb": small_plan(optimizer=OptimizerSettings(kind="lamb")),
-    "rmsprop": small_plan(optimizer=OptimizerSettings(kind="rmsprop")),
+    "adam": small_plan(optimizer=Adam()),
+    "adagrad": small_plan(optimizer=Adagrad()),
+    "lamb": small_plan(optimizer=Lamb()),
+    "rmsprop": small_plan(optimizer=RmsProp()),
 }
 
 
@@ -112,9 +113,7 @@ def rehearsed(trainer: Trainer) -> None:
     "precision",
     [
         PrecisionSettings(),
-        PrecisionSettings(
-            mode="allow_mix_precision", loss_scale=LossScaleSettings(kind="exponential")
-        ),
+        PrecisionSettings(mode="allow_mix_precision", loss_scale=ExponentialLossScale()),
     ],
     ids=["full precision", "loss scale"],
 )

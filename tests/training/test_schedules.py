@@ -7,7 +7,19 @@ from hypothesis import strategies as st
 
 from jumar.ground.errors import UserError
 from jumar.settings import checked, from_json, override, to_json
-from jumar.training.schedules import KINDS, ScheduleSettings, learning_rate
+from jumar.training.optimizers import Momentum
+from jumar.training.schedules import (
+    Constant,
+    Cosine,
+    CosineRestarts,
+    Exponential,
+    Piecewise,
+    Polynomial,
+    ScheduleSettings,
+    learning_rate,
+)
+from jumar.training.settings import Optimization
+from tests.components import of_kind
 
 
 def rates(settings: ScheduleSettings, total: int = 40, epoch: int = 10) -> list[float]:
@@ -18,57 +30,57 @@ def rates(settings: ScheduleSettings, total: int = 40, epoch: int = 10) -> list[
 
 
 def test_constant_stays_at_the_base_rate() -> None:
-    assert set(rates(ScheduleSettings(kind="constant"))) == {2.0}
+    assert set(rates(Constant())) == {2.0}
 
 
 def test_linear_warm_up_reaches_the_base_rate_at_its_last_step() -> None:
-    found = rates(ScheduleSettings(kind="constant", warmup="4it"))
+    found = rates(Constant(warmup="4it"))
     assert found[:5] == [0.5, 1.0, 1.5, 2.0, 2.0]
 
 
 def test_warm_up_from_zero_reaches_the_base_rate_one_step_after_its_last() -> None:
-    found = rates(ScheduleSettings(kind="constant", warmup="4it", warmup_from_zero=True))
+    found = rates(Constant(warmup="4it", warmup_from_zero=True))
     assert found[:5] == [0.0, 0.5, 1.0, 1.5, 2.0]
 
 
 def test_cosine_warm_up_rises_along_half_a_cosine() -> None:
-    found = rates(ScheduleSettings(kind="constant", warmup="4it", warmup_kind="cosine"))
+    found = rates(Constant(warmup="4it", warmup_kind="cosine"))
     expected = [1.0 - math.cos(math.pi * k / 4) for k in (1, 2, 3, 4)]
     assert found[:4] == pytest.approx(expected, abs=1e-15)
 
 
 def test_warm_up_none_ignores_its_length() -> None:
-    found = rates(ScheduleSettings(kind="constant", warmup="4it", warmup_kind="none"))
+    found = rates(Constant(warmup="4it", warmup_kind="none"))
     assert set(found) == {2.0}
 
 
 def test_decay_after_the_warm_up_starts_at_the_base_rate() -> None:
-    found = rates(ScheduleSettings(kind="polynomial", warmup="1ep", decay_from="warmup"))
+    found = rates(Polynomial(warmup="1ep", decay_from="warmup"))
     assert found[9] == found[10] == 2.0
     assert found[25] == 1.0
     assert found[40] == 0.0
 
 
 def test_decay_from_the_start_runs_under_the_warm_up() -> None:
-    found = rates(ScheduleSettings(kind="polynomial", warmup="1ep", decay_from="start"))
+    found = rates(Polynomial(warmup="1ep", decay_from="start"))
     assert found[10] == 1.5
     assert found[20] == 1.0
 
 
 def test_per_epoch_decay_is_constant_within_an_epoch() -> None:
-    found = rates(ScheduleSettings(kind="cosine", per_epoch=True))
+    found = rates(Cosine(per_epoch=True))
     assert len(set(found[:40])) == 4
     assert found[10] == found[19] == 1.0 + math.cos(math.pi / 4)
 
 
 def test_counting_the_current_step_ends_at_the_last_step() -> None:
-    settings = ScheduleSettings(kind="cosine", end=0.25, decay_counts_step=True)
+    settings = Cosine(end=0.25, decay_counts_step=True)
     assert rates(settings)[39:] == [0.5] * 6
     assert rates(dataclasses.replace(settings, after_end=0.0))[41:] == [0.0] * 4
 
 
 def test_boundaries_may_be_epochs_and_the_boundary_step_keeps_the_old_rate() -> None:
-    settings = ScheduleSettings(kind="step", boundaries=("1ep", "50%"), values=(1.0, 0.5, 0.1))
+    settings = Piecewise(boundaries=("1ep", "50%"), values=(1.0, 0.5, 0.1))
     found = rates(settings)
     assert found[10] == 2.0
     assert found[11] == found[20] == 1.0
@@ -76,25 +88,25 @@ def test_boundaries_may_be_epochs_and_the_boundary_step_keeps_the_old_rate() -> 
 
 
 def test_boundaries_count_from_step_0_whatever_the_warm_up() -> None:
-    settings = ScheduleSettings(kind="step", boundaries=("5it", "20it"), values=(1.0, 0.5, 0.1))
+    settings = Piecewise(boundaries=("5it", "20it"), values=(1.0, 0.5, 0.1))
     warm = dataclasses.replace(settings, warmup="1ep")
     assert rates(warm)[10:] == rates(settings)[10:]
 
 
 def test_staircase_falls_once_per_period() -> None:
-    found = rates(ScheduleSettings(kind="exponential", rate=0.5, every="1ep", staircase=True))
+    found = rates(Exponential(rate=0.5, every="1ep", staircase=True))
     assert found[9:11] == [2.0, 1.0]
     assert found[19:21] == [1.0, 0.5]
 
 
 def test_restarts_of_equal_periods_return_to_the_base_rate() -> None:
-    found = rates(ScheduleSettings(kind="cosine_restarts", every="1ep", period_factor=1.0))
+    found = rates(CosineRestarts(every="1ep", period_factor=1.0))
     assert found[0] == found[10] == found[20] == 2.0
     assert found[5] == pytest.approx(1.0)
 
 
 @given(
-    kind=st.sampled_from([kind for kind in KINDS if kind != "step"]),
+    kind=st.sampled_from([kind for kind in ScheduleSettings.kinds if kind != "step"]),
     warmup=st.integers(0, 60),
     warmup_kind=st.sampled_from(["none", "linear", "cosine"]),
     end=st.floats(0.0, 1.0),
@@ -119,8 +131,9 @@ def test_every_rate_of_every_schedule_is_between_zero_and_the_base(
     total: int,
     epoch: int,
 ) -> None:
-    settings = ScheduleSettings(
-        kind=kind,
+    settings = of_kind(
+        ScheduleSettings,
+        kind,
         warmup=f"{warmup}it",
         warmup_kind=warmup_kind,
         end=end,
@@ -137,15 +150,15 @@ def test_every_rate_of_every_schedule_is_between_zero_and_the_base(
 @pytest.mark.parametrize(
     ("settings", "where"),
     [
-        (ScheduleSettings(warmup="5"), "schedule.warmup"),
-        (ScheduleSettings(warmup="30min"), "schedule.warmup"),
-        (ScheduleSettings(decay_until="2h"), "schedule.decay_until"),
+        (Cosine(warmup="5"), "schedule.warmup"),
+        (Cosine(warmup="30min"), "schedule.warmup"),
+        (Cosine(decay_until="2h"), "schedule.decay_until"),
         (
-            ScheduleSettings(kind="step", boundaries=("x",), values=(1.0, 0.1)),
+            Piecewise(boundaries=("x",), values=(1.0, 0.1)),
             "schedule.boundaries[0]",
         ),
-        (ScheduleSettings(kind="step", boundaries=("1ep",), values=(1.0,)), "schedule.values"),
-        (ScheduleSettings(kind="step"), "schedule.values"),
+        (Piecewise(boundaries=("1ep",), values=(1.0,)), "schedule.values"),
+        (Piecewise(), "schedule.values"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused_before_a_run(
@@ -157,15 +170,16 @@ def test_settings_that_do_not_fit_are_refused_before_a_run(
 
 
 def test_boundaries_that_do_not_ascend_are_refused() -> None:
-    settings = ScheduleSettings(kind="step", boundaries=("3ep", "10%"), values=(1.0, 0.5, 0.1))
+    settings = Piecewise(boundaries=("3ep", "10%"), values=(1.0, 0.5, 0.1))
     with pytest.raises(UserError, match="are not ascending"):
         rates(settings)
 
 
 def test_settings_come_from_the_command_line_and_go_through_json() -> None:
-    settings = override(
-        ScheduleSettings(),
-        ["kind=step", "boundaries=30ep,60ep", "values=1,0.1,0.01", "after_end=none"],
+    plan = Optimization(optimizer=Momentum(), schedule=Cosine(warmup="3it"))
+    changes = ["schedule=step", "schedule.boundaries=30ep,60ep", "schedule.values=1,0.1,0.01"]
+    settings = override(plan, changes)
+    assert settings.schedule == Piecewise(
+        warmup="3it", boundaries=("30ep", "60ep"), values=(1.0, 0.1, 0.01)
     )
-    assert settings.boundaries == ("30ep", "60ep")
-    assert from_json(ScheduleSettings(), to_json(settings), where="recipe.json") == settings
+    assert from_json(plan, to_json(settings), where="recipe.json") == settings

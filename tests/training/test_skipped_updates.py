@@ -1,24 +1,25 @@
 """What is said of updates that the loss scale skips, and of runs that made none."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
-from jumar.precision.settings import LossScaleSettings, PrecisionSettings
+from jumar.precision.loss_scale import LossScaleSettings
+from jumar.precision.settings import PrecisionSettings
 from jumar.training.kept_checkpoints import list_checkpoints
 from jumar.training.settings import Plan, TrainingSettings
 from jumar.training.skipped_updates import NoUpdateError, SkipWatch
 from jumar.training.trainer import Trainer
+from tests.components import of_kind
 from tests.training.small_tasks import GanTask, PointTask, point_task, small_plan, trainer_for
 
 
 def scaled_plan(
     duration: str = "6it", objectives: tuple[str, ...] = ("points",), **scale: object
 ) -> Plan:
-    settings = replace(LossScaleSettings(kind="fixed", init_loss_scale=4.0), **scale)
+    settings = of_kind(LossScaleSettings, **{"kind": "fixed", "init_loss_scale": 4.0, **scale})
     return small_plan(
         duration=duration,
         objectives=objectives,
@@ -45,7 +46,7 @@ def test_a_run_without_an_update_fails_and_its_results_say_so(tmp_path: Path, ki
     assert isinstance(outcome.failure, NoUpdateError)
     assert outcome.failure.where == "precision.loss_scale"
     assert "init_loss_scale" in outcome.failure.todo
-    assert ("kind=exponential" in outcome.failure.todo) == (kind == "fixed")
+    assert ("loss_scale=exponential" in outcome.failure.todo) == (kind == "fixed")
     results = json.loads(trainer.run.results.read_text())
     assert (results["state"], results["skipped_steps"]) == ("failed", 6)
     assert results["failure"]["step"] == 6

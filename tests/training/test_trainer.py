@@ -7,12 +7,13 @@ import pytest
 import torch
 from PIL import Image
 
-from jumar.precision.settings import LossScaleSettings, PrecisionSettings
+from jumar.precision.loss_scale import ExponentialLossScale
+from jumar.precision.settings import PrecisionSettings
 from jumar.training.checkpoint import load_state, load_weights
 from jumar.training.distribution import Ranks
 from jumar.training.kept_checkpoints import list_checkpoints
-from jumar.training.optimizers import OptimizerSettings
-from jumar.training.schedules import ScheduleSettings
+from jumar.training.optimizers import Adam
+from jumar.training.schedules import Constant
 from jumar.training.settings import CheckpointSettings, Plan, TrainingSettings
 from jumar.training.signals import StopRequest
 from jumar.training.trainer import Trainer
@@ -52,13 +53,11 @@ PLANS: dict[str, Callable[[], Plan]] = {
     "momentum with averages": lambda: small_plan(
         training=TrainingSettings(log_every="4it", evaluate_every="", ema_decay=0.9)
     ),
-    "adam": lambda: small_plan(optimizer=OptimizerSettings(kind="adam", learning_rate=0.01)),
+    "adam": lambda: small_plan(optimizer=Adam(learning_rate=0.01)),
     "exponential loss scale": lambda: small_plan(
         precision=PrecisionSettings(
             mode="allow_mix_precision",
-            loss_scale=LossScaleSettings(
-                kind="exponential", init_loss_scale=2.0**10, incr_every_n_steps=3
-            ),
+            loss_scale=ExponentialLossScale(init_loss_scale=2.0**10, incr_every_n_steps=3),
         )
     ),
     "accumulated, clipped": lambda: small_plan(
@@ -168,7 +167,7 @@ def test_averages_move_only_when_what_they_average_was_trained(tmp_path: Path) -
     for steps in (3, 4):
         torch.manual_seed(5)
         plan = small_plan(duration=f"{steps}it", objectives=("discriminator", "generator"))
-        constant = ScheduleSettings(kind="constant")
+        constant = Constant()
         chosen = {k: replace(v, schedule=constant) for k, v in plan.optimization.items()}
         training = replace(plan.training, ema_decay=0.9, evaluate_every="")
         plan = replace(plan, training=training, optimization=chosen)
@@ -221,8 +220,7 @@ def test_an_overflow_skips_the_update_lowers_the_scale_and_stops_at_its_floor(
 ) -> None:
     task = point_task()
     task.train_data.points[:] = float("inf")
-    scale = LossScaleSettings(
-        kind="exponential",
+    scale = ExponentialLossScale(
         init_loss_scale=4.0,
         incr_every_n_steps=100,
         decr_every_n_nan_or_inf=1,

@@ -115,6 +115,7 @@ class TfOptimizer:
     """Where the original's checkpoints keep the state of an optimizer.
 
     Attributes:
+        kind: The optimizer, by the name that it has in a recipe.
         slots: What is kept of each trained variable: from the name in an optimizer's state here
             (`exp_avg`) to what TensorFlow appends to the variable's name (`/Adam`).
         powers: Names of two scalars, beta1 and beta2 to the power of one more than the number of
@@ -122,6 +123,7 @@ class TfOptimizer:
         trains: Regular expression (`re.search`) of the `tf_name`s that it trains; empty for all.
     """
 
+    kind: str
     slots: Mapping[str, str]
     powers: tuple[str, str] | None = None
     trains: str = ""
@@ -142,6 +144,7 @@ def adam_state(
     end = f"_{number}" if number else ""
     begin = f"{scope}/" if scope else ""
     return TfOptimizer(
+        kind="adam",
         slots={"exp_avg": f"/{name}", "exp_avg_sq": f"/{name}_1"},
         powers=(f"{begin}beta1_power{end}", f"{begin}beta2_power{end}"),
         trains=trains,
@@ -150,7 +153,7 @@ def adam_state(
 
 def momentum_state() -> TfOptimizer:
     """What `tf.train.MomentumOptimizer` keeps."""
-    return TfOptimizer(slots={"momentum_buffer": "/Momentum"})
+    return TfOptimizer(kind="momentum", slots={"momentum_buffer": "/Momentum"})
 
 
 @dataclass(frozen=True, kw_only=True)

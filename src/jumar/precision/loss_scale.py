@@ -5,10 +5,14 @@ TensorFlow 1.15's contrib manager. Growth needs consecutive finite steps, shrink
 overflows: finite steps between two overflows do not make the first one forgotten.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Literal
+from dataclasses import dataclass
 
 import torch
+
+from jumar.ground.errors import UserError
+from jumar.settings import Component, setting
 
 LARGEST = 3.4e38
 """The scale does not grow beyond this; the original's constant for the largest float32."""
@@ -16,56 +20,86 @@ LARGEST = 3.4e38
 _COUNTERS = ("scale", "good", "bad", "skipped", "overflow_at_floor")
 
 
+@dataclass(frozen=True, kw_only=True)
+class LossScaleSettings(Component, ABC):
+    """How the loss scale changes; names and defaults are those of npu_bridge."""
+
+    @abstractmethod
+    def create(self, device: torch.device | str = "cpu") -> "LossScale | None":
+        """The loss scale with its state on a device; None for none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoLossScale(LossScaleSettings, kind="none"):
+    """No loss scale."""
+
+    def create(self, device: torch.device | str = "cpu") -> None:
+        """See `LossScaleSettings.create`."""
+        del device
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedLossScale(LossScaleSettings, kind="fixed"):
+    """One scale for the whole run."""
+
+    init_loss_scale: float = setting(1024.0, "the loss scale", minimum=1)
+
+    def create(self, device: torch.device | str = "cpu") -> "LossScale":
+        """See `LossScaleSettings.create`."""
+        return LossScale(self.init_loss_scale, device=device)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExponentialLossScale(LossScaleSettings, kind="exponential"):
+    """A scale that shrinks after overflows and grows after finite steps."""
+
+    init_loss_scale: float = setting(1024.0, "the loss scale at the first step", minimum=1)
+    incr_every_n_steps: int = setting(
+        1000, "consecutive finite steps before the scale grows", unit="steps", minimum=1
+    )
+    decr_every_n_nan_or_inf: int = setting(
+        2, "overflows, finite steps between them or not, before it shrinks", unit="steps", minimum=1
+    )
+    incr_ratio: float = setting(2.0, "what the scale is multiplied by to grow", minimum=1)
+    decr_ratio: float = setting(
+        0.8, "what the scale is multiplied by to shrink", minimum=0.0, maximum=1
+    )
+
+    def check(self) -> None:
+        """Refuse to shrink to nothing."""
+        if self.decr_ratio == 0:
+            raise UserError(
+                "'loss_scale.decr_ratio' cannot be 0: the first overflow would end all scaling",
+                todo="Allowed: above 0, up to 1; the models of Ascend's zoo use 0.5.",
+            )
+
+    def create(self, device: torch.device | str = "cpu") -> "LossScale":
+        """See `LossScaleSettings.create`."""
+        return MovingLossScale(self, device=device)
+
+
 class LossScale:
-    """A loss scale whose state lives on the device, so that a step never waits for it.
+    """A fixed loss scale whose state lives on the device, so that a step never waits for it.
 
     Args:
-        kind: `fixed` keeps the initial scale; `exponential` follows the rule.
-        init_loss_scale: The scale of the first step.
-        incr_every_n_steps: Consecutive finite steps before the scale grows.
-        decr_every_n_nan_or_inf: Overflows since the last change before it shrinks.
-        incr_ratio: Growth factor.
-        decr_ratio: Shrink factor; the result is never below 1.
+        init_loss_scale: The scale.
         device: Where the state lives.
 
     Attributes:
+        is_fixed: Whether no overflow lowers it.
         scale: float32 scalar.
-        good: int32 scalar, consecutive finite steps; stays 0 for `fixed`.
-        bad: int32 scalar, overflows since the last change of scale; stays 0 for `fixed`.
+        good: int32 scalar, consecutive finite steps; stays 0 for a fixed one.
+        bad: int32 scalar, overflows since the last change of scale; stays 0 for a fixed one.
         skipped: int64 scalar, all overflows so far, each a left-out update.
         overflow_at_floor: bool scalar, set for good once a step overflowed with a scale of 1 or
             less: no scale is left that could help.
-
-    Raises:
-        ValueError: A fixed scale below 1, as in the original.
     """
 
-    def __init__(
-        self,
-        kind: Literal["fixed", "exponential"],
-        *,
-        init_loss_scale: float,
-        incr_every_n_steps: int = 1000,
-        decr_every_n_nan_or_inf: int = 2,
-        incr_ratio: float = 2.0,
-        decr_ratio: float = 0.8,
-        device: torch.device | str = "cpu",
-    ) -> None:
-        if kind == "fixed" and init_loss_scale < 1:
-            raise ValueError(f"a fixed loss scale must be 1 or more, not {init_loss_scale}")
-        self.kind = kind
-        self.incr_every_n_steps = incr_every_n_steps
-        self.decr_every_n_nan_or_inf = decr_every_n_nan_or_inf
+    is_fixed = True
 
-        def number(value: float) -> torch.Tensor:
-            return torch.tensor(value, dtype=torch.float32, device=device)
-
-        # Tensors, since the rule is arithmetic in float32 and a Python number is a double.
-        self._incr_ratio = number(incr_ratio)
-        self._decr_ratio = number(decr_ratio)
-        self._grows_below = number(LARGEST / incr_ratio)
-        self._floor = number(1.0)
-        self.scale = number(init_loss_scale)
+    def __init__(self, init_loss_scale: float, *, device: torch.device | str) -> None:
+        self._floor = _number(1.0, device)
+        self.scale = _number(init_loss_scale, device)
         self.good = torch.zeros((), dtype=torch.int32, device=device)
         self.bad = torch.zeros((), dtype=torch.int32, device=device)
         self.skipped = torch.zeros((), dtype=torch.int64, device=device)
@@ -81,18 +115,14 @@ class LossScale:
         overflow = found_bad != 0
         self.skipped.add_(overflow)
         self.overflow_at_floor.logical_or_(overflow & (self.scale <= self._floor))
-        if self.kind == "fixed":
-            return
-        grows = ~overflow & (self.good + 1 >= self.incr_every_n_steps)
-        shrinks = overflow & (self.bad + 1 >= self.decr_every_n_nan_or_inf)
-        larger = torch.where(
-            self.scale < self._grows_below, self.scale * self._incr_ratio, self.scale
-        )
-        smaller = torch.maximum(self._floor, self.scale * self._decr_ratio)
-        self.scale.copy_(torch.where(grows, larger, torch.where(shrinks, smaller, self.scale)))
-        changes = grows | shrinks
-        self.good.add_(1).masked_fill_(changes | overflow, 0)
-        self.bad.add_(overflow).masked_fill_(changes, 0)
+        self.move(overflow)
+
+    def move(self, overflow: torch.Tensor) -> None:
+        """Change the scale after a step; a fixed one stays.
+
+        Args:
+            overflow: Bool scalar.
+        """
 
     def state_dict(self) -> dict[str, torch.Tensor]:
         """The state as CPU tensors, for a checkpoint; waits for the device."""
@@ -106,3 +136,34 @@ class LossScale:
         """
         for name in _COUNTERS:
             getattr(self, name).copy_(state[name])
+
+
+class MovingLossScale(LossScale):
+    """A loss scale that follows the exponential rule."""
+
+    is_fixed = False
+
+    def __init__(self, settings: ExponentialLossScale, *, device: torch.device | str) -> None:
+        super().__init__(settings.init_loss_scale, device=device)
+        self._settings = settings
+        # Tensors, since the rule is arithmetic in float32 and a Python number is a double.
+        self._incr_ratio = _number(settings.incr_ratio, device)
+        self._decr_ratio = _number(settings.decr_ratio, device)
+        self._grows_below = _number(LARGEST / settings.incr_ratio, device)
+
+    def move(self, overflow: torch.Tensor) -> None:
+        """See `LossScale.move`."""
+        grows = ~overflow & (self.good + 1 >= self._settings.incr_every_n_steps)
+        shrinks = overflow & (self.bad + 1 >= self._settings.decr_every_n_nan_or_inf)
+        larger = torch.where(
+            self.scale < self._grows_below, self.scale * self._incr_ratio, self.scale
+        )
+        smaller = torch.maximum(self._floor, self.scale * self._decr_ratio)
+        self.scale.copy_(torch.where(grows, larger, torch.where(shrinks, smaller, self.scale)))
+        changes = grows | shrinks
+        self.good.add_(1).masked_fill_(changes | overflow, 0)
+        self.bad.add_(overflow).masked_fill_(changes, 0)
+
+
+def _number(value: float, device: torch.device | str) -> torch.Tensor:
+    return torch.tensor(value, dtype=torch.float32, device=device)

@@ -8,14 +8,12 @@ The trainer runs the forward in `forward()`, the backward on `scale(loss)`, asks
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Literal, cast
 
 import torch
 from torch import Tensor
 
 from jumar.device import cpu_accelerates_bf16
 from jumar.precision.autocast_lists import InstalledLists, install
-from jumar.precision.loss_scale import LossScale
 from jumar.precision.mixlist import load_mixlist
 from jumar.precision.modes import Mode, find_mode
 from jumar.precision.oplist import AUTOCAST_KEYS, ListName, default_lists, treatments
@@ -73,7 +71,7 @@ class PrecisionPolicy:
         self.description = _describe(settings, device_type)
         self.can_overflow = self.description.computed.startswith("float16")
         self.full_float32 = mode.form != "cube_fp32_out"
-        self.loss_scale = _loss_scale(settings, device_type)
+        self.loss_scale = settings.loss_scale.create(device_type)
         self._installed: InstalledLists | None = None
 
     def install(self) -> None:
@@ -166,19 +164,4 @@ def _describe(settings: PrecisionSettings, device_type: str) -> PrecisionDescrip
     notes.extend(pointless(settings))
     return PrecisionDescription(
         mode=mode.name, computed=computed, substituted=substituted, note="; ".join(notes)
-    )
-
-
-def _loss_scale(settings: PrecisionSettings, device_type: str) -> LossScale | None:
-    wanted = settings.loss_scale
-    if wanted.kind == "none":
-        return None
-    return LossScale(
-        cast(Literal["fixed", "exponential"], wanted.kind),
-        init_loss_scale=wanted.init_loss_scale,
-        incr_every_n_steps=wanted.incr_every_n_steps,
-        decr_every_n_nan_or_inf=wanted.decr_every_n_nan_or_inf,
-        incr_ratio=wanted.incr_ratio,
-        decr_ratio=wanted.decr_ratio,
-        device=torch.device(device_type),
     )

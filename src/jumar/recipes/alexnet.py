@@ -19,7 +19,7 @@ Choices where the sources disagree:
 - The ReLU on the logits, which all variants of the original have, is kept (`model.logits_relu`).
 - No loss scale, as in the original: the Ascend 910 saturates instead of overflowing. Where fp16
   overflows to infinity (CUDA), a run stops at the first infinite gradient and says so; then set
-  `precision.loss_scale.kind=exponential`.
+  `precision.loss_scale=exponential`.
 - Checkpoints every epoch instead of every 112,590 steps.
 """
 
@@ -36,8 +36,8 @@ from jumar.precision.settings import PrecisionSettings
 from jumar.recipes.classification import ClassificationRecipe, Network
 from jumar.recipes.registry import register
 from jumar.settings import setting
-from jumar.training.optimizers import OptimizerSettings
-from jumar.training.schedules import ScheduleSettings
+from jumar.training.optimizers import Momentum
+from jumar.training.schedules import Cosine
 from jumar.training.settings import CheckpointSettings, TrainingSettings
 
 
@@ -85,12 +85,8 @@ def alexnet() -> ClassificationRecipe:
             label_offset=-1,
             preprocessing=alexnet_preprocessing(),
         ),
-        optimizer=OptimizerSettings(
-            kind="momentum", learning_rate=0.015, momentum=0.9, nesterov=True, weight_decay=1e-4
-        ),
-        schedule=ScheduleSettings(
-            kind="cosine", warmup="5ep", warmup_kind="linear", decay_from="start", per_epoch=True
-        ),
+        optimizer=Momentum(learning_rate=0.015, momentum=0.9, nesterov=True, weight_decay=1e-4),
+        schedule=Cosine(warmup="5ep", warmup_kind="linear", decay_from="start", per_epoch=True),
         training=TrainingSettings(duration="150ep", log_every="100it"),
         checkpoints=CheckpointSettings(every="1ep", keep=5),
         precision=PrecisionSettings(mode="allow_mix_precision"),

@@ -43,7 +43,8 @@ from jumar.models.differentiable_augmentation import CHANGES
 from jumar.models.inception import FidInception
 from jumar.models.spectral_norm import as_matrix
 from jumar.models.tf_layout import TfNames
-from jumar.precision.settings import LossScaleSettings, PrecisionSettings
+from jumar.precision.loss_scale import ExponentialLossScale
+from jumar.precision.settings import PrecisionSettings
 from jumar.recipes.drawing import Artist, DrawingWish, DrawsPictures
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import register
@@ -54,8 +55,8 @@ from jumar.tasks.frechet_distance import open_inception
 from jumar.tasks.generation import Game, GenerationTask, Networks
 from jumar.tasks.sampling import between, drawn, numbered_latents
 from jumar.tasks.task import Task
-from jumar.training.optimizers import OptimizerSettings
-from jumar.training.schedules import ScheduleSettings
+from jumar.training.optimizers import Adam, OptimizerSettings
+from jumar.training.schedules import Constant, ScheduleSettings
 from jumar.training.settings import CheckpointSettings, Optimization, TrainingSettings
 
 
@@ -123,16 +124,12 @@ class Compat:
 class Player:
     """How one of the networks is trained."""
 
-    optimizer: OptimizerSettings
-    schedule: ScheduleSettings = setting(
-        ScheduleSettings(kind="constant"), "The learning rate over the run."
-    )
+    optimizer: OptimizerSettings = setting(Adam(), "The optimizer.")
+    schedule: ScheduleSettings = setting(Constant(), "The learning rate over the run.")
 
 
 def _adam(learning_rate: float) -> Player:
-    return Player(
-        optimizer=OptimizerSettings(kind="adam", learning_rate=learning_rate, beta1=0.0, beta2=0.9)
-    )
+    return Player(optimizer=Adam(learning_rate=learning_rate, beta1=0.0, beta2=0.9))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,9 +265,7 @@ def biggan128() -> GenerationRecipe:
             ema_warm_up=False,
         ),
         checkpoints=CheckpointSettings(every="10000it", keep=3),
-        precision=PrecisionSettings(
-            mode="allow_mix_precision", loss_scale=LossScaleSettings(kind="exponential")
-        ),
+        precision=PrecisionSettings(mode="allow_mix_precision", loss_scale=ExponentialLossScale()),
     )
 
 

@@ -15,8 +15,8 @@ from jumar.recipes.recipe import Recipe
 from jumar.settings import setting
 from jumar.tasks.classification import ClassificationTask
 from jumar.tasks.task import Task
-from jumar.training.optimizers import OptimizerSettings
-from jumar.training.schedules import ScheduleSettings
+from jumar.training.optimizers import Momentum, OptimizerSettings
+from jumar.training.schedules import Cosine, ScheduleSettings
 from jumar.training.settings import Optimization
 
 
@@ -58,8 +58,8 @@ class ClassificationRecipe(Recipe):
     model: Network
     data: ImageData = setting(ImageData(), "The pictures.")
     loss: LossSettings = setting(LossSettings(), "The classification loss.")
-    optimizer: OptimizerSettings = setting(OptimizerSettings(), "The optimizer.")
-    schedule: ScheduleSettings = setting(ScheduleSettings(), "The learning rate over the run.")
+    optimizer: OptimizerSettings = setting(Momentum(), "The optimizer.")
+    schedule: ScheduleSettings = setting(Cosine(), "The learning rate over the run.")
 
     def build_task(self, say: Callable[[str], None]) -> Task:
         """Open the pictures and build the network; see `Recipe.build_task`."""

@@ -15,8 +15,8 @@ from jumar.recipes.recipe import Recipe
 from jumar.settings import setting
 from jumar.tasks.denoising import Denoiser, DenoisingTask, Loss, Rounding
 from jumar.tasks.task import Task
-from jumar.training.optimizers import OptimizerSettings
-from jumar.training.schedules import ScheduleSettings
+from jumar.training.optimizers import Momentum, OptimizerSettings
+from jumar.training.schedules import Cosine, ScheduleSettings
 from jumar.training.settings import Optimization
 
 
@@ -71,8 +71,8 @@ class DenoisingRecipe(Recipe):
     data: DenoisingData = setting(DenoisingData(), "The pictures and their noise.")
     loss: DenoisingLoss = setting(DenoisingLoss(), "What is minimised.")
     score: DenoisingScore = setting(DenoisingScore(), "How the output is scored.")
-    optimizer: OptimizerSettings = setting(OptimizerSettings(), "The optimizer.")
-    schedule: ScheduleSettings = setting(ScheduleSettings(), "The learning rate over the run.")
+    optimizer: OptimizerSettings = setting(Momentum(), "The optimizer.")
+    schedule: ScheduleSettings = setting(Cosine(), "The learning rate over the run.")
 
     def build_task(self, say: Callable[[str], None]) -> Task:
         """Open the pictures and build the network; see `Recipe.build_task`."""

@@ -38,8 +38,8 @@ from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import register
 from jumar.settings import setting
 from jumar.tasks.keywords import KeywordTask
-from jumar.training.optimizers import OptimizerSettings
-from jumar.training.schedules import ScheduleSettings
+from jumar.training.optimizers import Adam, Momentum, OptimizerSettings
+from jumar.training.schedules import Cosine, Piecewise, ScheduleSettings
 from jumar.training.settings import CheckpointSettings, Optimization, TrainingSettings
 
 
@@ -97,8 +97,8 @@ class KeywordRecipe(Recipe):
     front_end: FrontEnd = setting(FrontEnd(), "From sound to coefficients.")
     data: KeywordData = setting(KeywordData(), "The clips.")
     loss: KeywordLoss = setting(KeywordLoss(), "The loss.")
-    optimizer: OptimizerSettings = setting(OptimizerSettings(), "The optimizer.")
-    schedule: ScheduleSettings = setting(ScheduleSettings(), "The learning rate over the run.")
+    optimizer: OptimizerSettings = setting(Momentum(), "The optimizer.")
+    schedule: ScheduleSettings = setting(Cosine(), "The learning rate over the run.")
 
     def build_task(self, say: Callable[[str], None]) -> KeywordTask:
         """Open the clips and build the network; see `Recipe.build_task`."""
@@ -153,10 +153,8 @@ def ds_cnn_s() -> KeywordRecipe:
     Run: jumar train ds-cnn-s --set data.path=SPEECH_COMMANDS
     """
     return KeywordRecipe(
-        optimizer=OptimizerSettings(kind="adam", learning_rate=5e-4),
-        schedule=ScheduleSettings(
-            kind="step", boundaries=("9999it", "19999it"), values=(1.0, 0.2, 0.04)
-        ),
+        optimizer=Adam(learning_rate=5e-4),
+        schedule=Piecewise(boundaries=("9999it", "19999it"), values=(1.0, 0.2, 0.04)),
         training=TrainingSettings(duration="30000it", log_every="100it", evaluate_every="400it"),
         checkpoints=CheckpointSettings(every="2000it", keep=3),
     )

@@ -43,8 +43,8 @@ from jumar.recipes.denoising import (
 from jumar.recipes.registry import register
 from jumar.settings import setting
 from jumar.tasks.denoising import Denoiser
-from jumar.training.optimizers import OptimizerSettings
-from jumar.training.schedules import ScheduleSettings
+from jumar.training.optimizers import Adam
+from jumar.training.schedules import Cosine, Piecewise
 from jumar.training.settings import CheckpointSettings, TrainingSettings
 
 
@@ -116,9 +116,8 @@ def nlrn() -> DenoisingRecipe:
         ),
         loss=DenoisingLoss(kind="mse_center", center=5),
         score=DenoisingScore(clip=True, rounding="nearest"),
-        optimizer=OptimizerSettings(kind="adam", learning_rate=1e-3),
-        schedule=ScheduleSettings(
-            kind="step",
+        optimizer=Adam(learning_rate=1e-3),
+        schedule=Piecewise(
             boundaries=("20%", "40%", "60%", "80%", "90%"),
             values=(1.0, 0.5, 0.25, 0.125, 0.0625, 0.03125),
         ),
@@ -152,7 +151,7 @@ def nlrn_small() -> DenoisingRecipe:
         ),
         data=replace(one.data, patch_size=32, patches_per_image=64),
         loss=DenoisingLoss(kind="mse_center", center=0),
-        schedule=ScheduleSettings(kind="cosine"),
+        schedule=Cosine(),
         training=replace(one.training, duration="4000it", log_every="50it", evaluate_every=""),
         checkpoints=CheckpointSettings(every="25%", keep=2),
     )

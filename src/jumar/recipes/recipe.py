@@ -37,10 +37,18 @@ class Recipe(ABC):
     data: LoaderSettings = setting(LoaderSettings(), "The samples.")
     seed: int = setting(1, "seed of everything random", minimum=0, maximum=2**63 - 1)
     training: TrainingSettings = setting(TrainingSettings(), "Length and shape of the run.")
-    checkpoints: CheckpointSettings = setting(CheckpointSettings(), "What is saved.")
+    checkpoints: CheckpointSettings = setting(
+        CheckpointSettings(), "What is saved.", changeable=True
+    )
     precision: PrecisionSettings = setting(PrecisionSettings(), "Mode, op lists, loss scale.")
-    threads: ThreadSettings = setting(ThreadSettings(), "Threads of the CPU side.")
-    transfer: TransferSettings = setting(TransferSettings(), "Weights to start from.")
+    threads: ThreadSettings = setting(
+        ThreadSettings(),
+        "Threads of the CPU side.",
+        changeable=True,
+    )
+    transfer: TransferSettings = setting(
+        TransferSettings(), "Weights to start from.", changeable=True
+    )
 
     @abstractmethod
     def build_task(self, say: Callable[[str], None]) -> Task:

@@ -34,12 +34,13 @@ from jumar.data.images.image_set import ImageData
 from jumar.data.pixels.preprocessing import resnext_preprocessing
 from jumar.models.resnext import ResNeXt50, decays, tf_variables
 from jumar.models.tf_layout import TfNames, momentum_state
-from jumar.precision.settings import LossScaleSettings, PrecisionSettings
+from jumar.precision.loss_scale import FixedLossScale
+from jumar.precision.settings import PrecisionSettings
 from jumar.recipes.classification import ClassificationRecipe, Network
 from jumar.recipes.registry import register
 from jumar.settings import setting
-from jumar.training.optimizers import OptimizerSettings
-from jumar.training.schedules import ScheduleSettings
+from jumar.training.optimizers import Momentum
+from jumar.training.schedules import Constant, Cosine
 from jumar.training.settings import CheckpointSettings, TrainingSettings
 
 
@@ -79,11 +80,8 @@ def resnext50() -> ClassificationRecipe:
         data=ImageData(
             image_size=224, batch_size=256, label_offset=0, preprocessing=resnext_preprocessing()
         ),
-        optimizer=OptimizerSettings(
-            kind="momentum", learning_rate=0.1, momentum=0.9, nesterov=True, weight_decay=1e-4
-        ),
-        schedule=ScheduleSettings(
-            kind="cosine",
+        optimizer=Momentum(learning_rate=0.1, momentum=0.9, nesterov=True, weight_decay=1e-4),
+        schedule=Cosine(
             warmup="5ep",
             warmup_kind="cosine",
             end=1e-6,
@@ -93,7 +91,7 @@ def resnext50() -> ClassificationRecipe:
         checkpoints=CheckpointSettings(every="1ep", keep=5),
         precision=PrecisionSettings(
             mode="allow_mix_precision",
-            loss_scale=LossScaleSettings(kind="fixed", init_loss_scale=1024.0),
+            loss_scale=FixedLossScale(init_loss_scale=1024.0),
         ),
     )
 
@@ -108,7 +106,7 @@ def resnext50_1p() -> ClassificationRecipe:
     return replace(
         one,
         data=replace(one.data, batch_size=32),
-        schedule=ScheduleSettings(kind="constant", warmup="0it", warmup_kind="none"),
+        schedule=Constant(warmup="0it", warmup_kind="none"),
         training=replace(one.training, duration="10000it", evaluate_every=""),
         checkpoints=CheckpointSettings(every="5000it", keep=5),
     )

@@ -41,7 +41,8 @@ from jumar.ground.errors import UserError
 from jumar.models.tf_layout import TfNames
 from jumar.models.tiling import in_tiles
 from jumar.models.videnn import SpatialCNN, Temp3CNN, ViDeNN, joint_tf_names, tf_names
-from jumar.precision.settings import LossScaleSettings, PrecisionSettings
+from jumar.precision.loss_scale import ExponentialLossScale
+from jumar.precision.settings import PrecisionSettings
 from jumar.recipes.denoising import DenoisingNetwork, DenoisingRecipe
 from jumar.recipes.registry import register
 from jumar.recipes.stored import open_first_stage
@@ -50,8 +51,8 @@ from jumar.tasks.denoising import Denoiser, DenoisingTask, Loss, Rounding
 from jumar.tasks.task import Task
 from jumar.training.checkpoint import load_weights
 from jumar.training.kept_checkpoints import find_checkpoint
-from jumar.training.optimizers import OptimizerSettings
-from jumar.training.schedules import ScheduleSettings
+from jumar.training.optimizers import Adam
+from jumar.training.schedules import Constant, Piecewise
 from jumar.training.settings import CheckpointSettings, TrainingSettings
 from jumar.training.state import load_exactly
 
@@ -158,7 +159,10 @@ class TemporalRecipe(DenoisingRecipe):
     model: TemporalModel = setting(TemporalModel(), "Both networks.")
     data: ClipData = setting(ClipData(), "The clips and their noise.")
     spatial_run: str = setting(
-        "", "the finished run of the spatial network (its best checkpoint is used)", unit="path"
+        "",
+        "the finished run of the spatial network (its best checkpoint is used)",
+        unit="path",
+        changeable=True,
     )
 
     def build_task(self, say: Callable[[str], None]) -> Task:
@@ -242,22 +246,12 @@ class TemporalRecipe(DenoisingRecipe):
         return str(path)
 
 
-CONTEST_LOSS_SCALE = LossScaleSettings(
-    kind="none",
-    init_loss_scale=2.0**32,
-    incr_every_n_steps=1000,
-    decr_every_n_nan_or_inf=2,
-    incr_ratio=2.0,
-    decr_ratio=0.5,
-)
-
-
 @register("videnn-spatial")
 def videnn_spatial() -> DenoisingRecipe:
     """ViDeNN's network for single pictures: sigma 0 to 50, batch 32, Adam 0.001, 50 epochs.
 
-    The loss scale is off, but has the contest's numbers: sweep precision.loss_scale.kind over
-    none and exponential for PSNR without and with it.
+    Without a loss scale; `videnn-spatial-loss-scale` has the contest's. For PSNR with and without
+    one: jumar sweep videnn-spatial-loss-scale --vary precision.loss_scale=none,exponential
 
     Run: jumar train videnn-spatial --set data.path=PHOTOS --set data.eval_path=CBSD68
     """
@@ -270,11 +264,11 @@ def videnn_spatial() -> DenoisingRecipe:
             batch_size=32,
             eval_levels=(15.0, 25.0, 50.0),
         ),
-        optimizer=OptimizerSettings(kind="adam", learning_rate=1e-3),
-        schedule=ScheduleSettings(kind="constant"),
+        optimizer=Adam(learning_rate=1e-3),
+        schedule=Constant(),
         training=TrainingSettings(duration="50ep", log_every="100it"),
         checkpoints=CheckpointSettings(every="1ep", keep=5),
-        precision=PrecisionSettings(mode="allow_mix_precision", loss_scale=CONTEST_LOSS_SCALE),
+        precision=PrecisionSettings(mode="allow_mix_precision"),
     )
 
 
@@ -287,7 +281,7 @@ def videnn_spatial_loss_scale() -> DenoisingRecipe:
     Run: jumar train videnn-spatial-loss-scale --set data.path=PHOTOS --set data.eval_path=CBSD68
     """
     one = videnn_spatial()
-    scale = replace(CONTEST_LOSS_SCALE, kind="exponential")
+    scale = ExponentialLossScale(init_loss_scale=2.0**32, decr_ratio=0.5)
     return replace(
         one,
         training=replace(one.training, duration="500ep", evaluate_every="10ep"),
@@ -307,9 +301,9 @@ def videnn_temporal() -> TemporalRecipe:
     return TemporalRecipe(
         model=TemporalModel(),
         data=ClipData(patch_size=50, margin=20, patches_per_image=64, batch_size=32),
-        optimizer=OptimizerSettings(kind="adam", learning_rate=1e-4),
-        schedule=ScheduleSettings(kind="step", boundaries=("30ep",), values=(1.0, 0.1)),
+        optimizer=Adam(learning_rate=1e-4),
+        schedule=Piecewise(boundaries=("30ep",), values=(1.0, 0.1)),
         training=TrainingSettings(duration="10ep", log_every="100it"),
         checkpoints=CheckpointSettings(every="1ep", keep=5),
-        precision=PrecisionSettings(mode="allow_mix_precision", loss_scale=CONTEST_LOSS_SCALE),
+        precision=PrecisionSettings(mode="allow_mix_precision"),
     )

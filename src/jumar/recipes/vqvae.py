@@ -42,8 +42,8 @@ from jumar.recipes.registry import register
 from jumar.settings import setting
 from jumar.tasks.reconstruction import ReconstructionTask
 from jumar.tasks.task import Task
-from jumar.training.optimizers import OptimizerSettings
-from jumar.training.schedules import ScheduleSettings
+from jumar.training.optimizers import Adam, Momentum, OptimizerSettings
+from jumar.training.schedules import Constant, Cosine, Exponential, ScheduleSettings
 from jumar.training.settings import CheckpointSettings, Optimization, TrainingSettings
 
 
@@ -94,8 +94,8 @@ class VQVAERecipe(Recipe):
 
     model: VQVAEModel = setting(VQVAEModel(), "The network.")
     data: ImageData = setting(ImageData(), "The pictures.")
-    optimizer: OptimizerSettings = setting(OptimizerSettings(), "The optimizer.")
-    schedule: ScheduleSettings = setting(ScheduleSettings(), "The learning rate over the run.")
+    optimizer: OptimizerSettings = setting(Momentum(), "The optimizer.")
+    schedule: ScheduleSettings = setting(Cosine(), "The learning rate over the run.")
 
     def build_task(self, say: Callable[[str], None]) -> Task:
         """Open the pictures and build the network; see `Recipe.build_task`."""
@@ -179,8 +179,8 @@ def vqvae() -> VQVAERecipe:
     """
     return VQVAERecipe(
         data=ImageData(image_size=128, batch_size=16, preprocessing=unit_preprocessing()),
-        optimizer=OptimizerSettings(kind="adam", learning_rate=2e-4),
-        schedule=ScheduleSettings(kind="exponential", rate=0.5, every="25000it"),
+        optimizer=Adam(learning_rate=2e-4),
+        schedule=Exponential(rate=0.5, every="25000it"),
         training=TrainingSettings(duration="50000it", log_every="500it", evaluate_every="5000it"),
         checkpoints=CheckpointSettings(every="5000it", keep=3),
     )
@@ -197,7 +197,7 @@ def vqvae_cifar10() -> VQVAERecipe:
         large,
         model=VQVAEModel(variant="cifar10", codes=10, width=256),
         data=replace(large.data, image_size=32, batch_size=128),
-        schedule=ScheduleSettings(kind="constant"),
+        schedule=Constant(),
         training=replace(large.training, duration="250000it"),
     )
 

@@ -45,9 +45,9 @@ from jumar.tasks.code_prior import CodePriorTask
 from jumar.tasks.task import Task
 from jumar.training.checkpoint import load_weights
 from jumar.training.kept_checkpoints import find_checkpoint, list_checkpoints
-from jumar.training.optimizers import OptimizerSettings
+from jumar.training.optimizers import Adam, Momentum, OptimizerSettings
 from jumar.training.run_directory import RunDirectory
-from jumar.training.schedules import ScheduleSettings
+from jumar.training.schedules import Cosine, Exponential, ScheduleSettings
 from jumar.training.settings import CheckpointSettings, Optimization, TrainingSettings
 from jumar.training.state import load_exactly
 
@@ -67,7 +67,12 @@ class PixelCNNModel:
 class FirstStage:
     """The VQ-VAE whose codes are learned."""
 
-    run: str = setting("", "a finished run of a vqvae recipe", unit="path")
+    run: str = setting(
+        "",
+        "a finished run of a vqvae recipe",
+        unit="path",
+        changeable=True,
+    )
     checkpoint: str = setting("last", "which of its checkpoints: last, best, or a step")
 
 
@@ -77,7 +82,9 @@ class PriorData(LoaderSettings):
 
     path: str = setting("", "as of the vqvae recipe; empty: the pictures of the VQ-VAE run")
     eval_path: str = setting(
-        "", "the same for evaluation; empty for the evaluation part of path, none to do without"
+        "",
+        "the same for evaluation; empty for the evaluation part of path, none to do without",
+        changeable=True,
     )
     batch_size: int = setting(16, "Training batch of one rank.", unit="samples per rank", minimum=1)
 
@@ -91,8 +98,8 @@ class VQVAEPriorRecipe(Recipe, DrawsPictures):
     model: PixelCNNModel = setting(PixelCNNModel(), "The prior.")
     vqvae: FirstStage = setting(FirstStage(), "The VQ-VAE.")
     data: PriorData = setting(PriorData(), "The pictures.")
-    optimizer: OptimizerSettings = setting(OptimizerSettings(), "The optimizer.")
-    schedule: ScheduleSettings = setting(ScheduleSettings(), "The learning rate over the run.")
+    optimizer: OptimizerSettings = setting(Momentum(), "The optimizer.")
+    schedule: ScheduleSettings = setting(Cosine(), "The learning rate over the run.")
 
     def build_task(self, say: Callable[[str], None]) -> Task:
         """Take the VQ-VAE from its run and open the pictures; see `Recipe.build_task`."""
@@ -230,8 +237,8 @@ def vqvae_prior() -> VQVAEPriorRecipe:
     Run: jumar train vqvae-prior --set vqvae.run=RUN
     """
     return VQVAEPriorRecipe(
-        optimizer=OptimizerSettings(kind="adam", learning_rate=4e-4),
-        schedule=ScheduleSettings(kind="exponential", rate=0.5, every="100000it"),
+        optimizer=Adam(learning_rate=4e-4),
+        schedule=Exponential(rate=0.5, every="100000it"),
         training=TrainingSettings(
             duration="300000it",
             log_every="500it",

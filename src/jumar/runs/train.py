@@ -20,7 +20,7 @@ from jumar.recipes.registry import create_recipe, import_modules
 from jumar.recipes.stored import stored_recipe
 from jumar.runs.profile import create_capture
 from jumar.runs.start import policy_in_force, prepare, say_first_line, say_unreadable
-from jumar.settings import override, to_json
+from jumar.settings import fixed_differences, override, to_json, value_text
 from jumar.tasks.task import Task
 from jumar.training.distribution import (
     Ranks,
@@ -40,25 +40,6 @@ from jumar.training.signals import StopRequest, listening
 from jumar.training.skipped_updates import NoUpdateError
 from jumar.training.trainer import Trainer
 from jumar.training.transfer import transfer_weights
-
-CHANGEABLE = (
-    "training.duration",
-    "training.log_every",
-    "training.evaluate_every",
-    "training.compile",
-    "training.micro_batch_size",
-    "checkpoints.",
-    "threads.",
-    "data.workers",
-    "data.skip_corrupt",
-    "data.eval_path",
-    "data.eval_batch_size",
-    "transfer.",
-    # Where a first stage was taken from: its weights are in the checkpoints of the second.
-    "spatial_run",
-    "vqvae.run",
-)
-"""Fields that may differ when a run is resumed: they do not change what a finished step did."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,31 +139,13 @@ def _resolve(request: TrainRequest, ranks: Ranks) -> tuple[RunDirectory, Recipe,
 
 
 def _refuse_changes(stored: Recipe, asked: Recipe, run: RunDirectory) -> None:
-    before, after = flat(to_json(stored)), flat(to_json(asked))
-    changed = [
-        name
-        for name in after
-        if before.get(name) != after[name] and not name.startswith(CHANGEABLE)
-    ]
-    if changed:
-        name = changed[0]
+    for field, before, after in fixed_differences(stored, asked):
         raise UserError(
-            f"the run was started with {name}={before.get(name)}, not {after[name]}",
+            f"the run was started with {field}={value_text(before)}, not {value_text(after)}",
             where=str(run),
             todo="Choose another --run-dir, or repeat the settings that it was started with "
             "(`jumar train --resume --run-dir DIRECTORY` needs none).",
         )
-
-
-def flat(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested settings as `section.field` to value."""
-    result: dict[str, Any] = {}
-    for name, value in data.items():
-        if isinstance(value, Mapping):
-            result.update(flat(value, f"{prefix}{name}."))
-        else:
-            result[f"{prefix}{name}"] = value
-    return result
 
 
 def _train(session: _Session) -> int:

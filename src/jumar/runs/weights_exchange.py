@@ -13,7 +13,6 @@ from jumar.models.unfilled import Unfilled
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import create_recipe, list_recipes
 from jumar.settings import override
-from jumar.training.slots import state_names
 from jumar.weights.tensor_types import TensorEntry
 
 Weights = Mapping[str, torch.Tensor]
@@ -51,9 +50,8 @@ class Network:
         """Whether the recipe's optimizers keep of each weight what the original's keep."""
         if self.recipe is None or not self.names.optimizers:
             return False
-        wanted = {tuple(one.slots) for one in self.names.optimizers}
-        kinds = {one.optimizer.kind for one in self.recipe.optimization().values()}
-        return wanted == {state_names(kind) for kind in kinds}
+        chosen = {one.optimizer.kind for one in self.recipe.optimization().values()}
+        return chosen == {one.kind for one in self.names.optimizers}
 
 
 def network_of(recipe: Recipe, name: str, *, initialized: bool = False) -> Network:

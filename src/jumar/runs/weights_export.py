@@ -24,8 +24,8 @@ from jumar.training.checkpoint import (
     load_weights,
 )
 from jumar.training.kept_checkpoints import find_checkpoint
+from jumar.training.optimizers.slots import stored_powers, stored_slots
 from jumar.training.run_directory import RunDirectory
-from jumar.training.slots import stored_powers, stored_slots
 from jumar.weights.bundle_writer import write_bundle
 from jumar.weights.checkpoint_paths import check_free
 from jumar.weights.matching import AVERAGE, GLOBAL_STEP, unnamed_weights

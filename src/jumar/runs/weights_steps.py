@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from jumar.models.tf_layout import TfCounting
 from jumar.runs.weights_exchange import Network
+from jumar.training.optimizers import Adam
 from jumar.weights.adam_powers import have_underflowed, updates_made
 from jumar.weights.matching import GLOBAL_STEP
 from jumar.weights.slots import find_powers
@@ -52,8 +53,8 @@ def finished_steps(
         return FinishedSteps(
             step=counted, remark=f"step {counted} by {source}: Adam's powers have underflowed"
         )
-    rules = [one.optimizer for one in recipe.optimization().values()]
-    betas = sorted({(rule.beta1, rule.beta2) for rule in rules})
+    optimizers = [one.optimizer for one in recipe.optimization().values()]
+    betas = sorted({one.betas for one in optimizers if isinstance(one, Adam)})
     made = [
         next((n for pair in betas if (n := updates_made(told, pair)) is not None), None)
         for told in powers

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from jumar.ground.errors import UserError
 from jumar.training.distribution import Agreement
 from jumar.training.durations import EXAMPLES, Duration, is_due, parse_duration
-from jumar.training.schedules import ScheduleSettings
 from jumar.training.settings import Plan
 
 
@@ -141,29 +140,15 @@ def check_lengths(plan: Plan, total_steps: int | None) -> None:
         )
     for name, chosen in plan.optimization.items():
         shares = [
-            f"schedule.{field}={text}"
-            for field, text in used_lengths(chosen.schedule)
-            if "%" in text
+            f"schedule.{field}={text}" for field, text in chosen.schedule.lengths() if "%" in text
         ]
         if total_steps is None and shares:
             raise UserError(
                 f"a run of {duration} has no known number of steps, but the learning rate of "
                 f"'{name}' follows a share of them ({', '.join(shares)})",
                 where="training.duration",
-                todo="Give the duration in steps or epochs, or use schedule.kind=constant.",
+                todo="Give the duration in steps or epochs, or use schedule=constant.",
             )
-
-
-def used_lengths(schedule: ScheduleSettings) -> list[tuple[str, str]]:
-    """The lengths of a schedule that its kind reads, as (field, text)."""
-    lengths = [] if schedule.warmup_kind == "none" else [("warmup", schedule.warmup)]
-    if schedule.kind in ("cosine", "polynomial"):
-        lengths.append(("decay_until", schedule.decay_until))
-    elif schedule.kind == "step":
-        lengths += [("boundaries", text) for text in schedule.boundaries]
-    elif schedule.kind != "constant":
-        lengths.append(("every", schedule.every))
-    return lengths
 
 
 def _steps(

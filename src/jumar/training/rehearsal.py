@@ -19,7 +19,6 @@ from jumar.training.settings import Plan
 from jumar.training.state import TrainState
 from jumar.training.step import Stepper
 
-ONE_SLOT = ("momentum", "sgd", "adagrad")
 """Optimizers that keep at most one tensor of a parameter's size; the others keep two."""
 SECOND_PASS_BELOW_S = 2.0
 """A first pass chooses kernels and takes memory; a second one is timed where it is cheap, or where
@@ -121,7 +120,7 @@ def checkpoint_bytes(state: TrainState, plan: Plan) -> int:
     slots = sum(
         parameter.numel()
         * parameter.element_size()
-        * (1 if plan.optimization_of(lane.objective.name).optimizer.kind in ONE_SLOT else 2)
+        * len(plan.optimization_of(lane.objective.name).optimizer.slots)
         for lane in state.lanes
         for parameter in lane.parameters
     )

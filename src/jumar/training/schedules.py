@@ -1,4 +1,4 @@
-"""Learning rates as a function of the step.
+"""Learning rates by the step.
 
 A schedule is a warm-up and a decay. They differ between the originals in small ways that move
 every number of a run, so each difference is a setting: whether the first step already counts as
@@ -7,32 +7,46 @@ an epoch, and what holds after its end.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
 from jumar.ground.errors import UserError
-from jumar.settings import setting
+from jumar.settings import Component, setting
 from jumar.training.durations import parse_duration
-
-KINDS = (
-    "constant",
-    "cosine",
-    "cosine_restarts",
-    "polynomial",
-    "step",
-    "exponential",
-    "natural_exponential",
-    "inverse_time",
-)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScheduleSettings:
-    """How the learning rate changes over a run; every rate is a multiple of the base rate."""
+class Run:
+    """The length of a run, by which the lengths of a schedule become steps.
 
-    kind: str = setting("cosine", "how the rate decays", choices=KINDS)
+    Attributes:
+        steps_per_epoch: Optimizer steps of one pass over the training set.
+        total_steps: Optimizer steps of the whole run.
+    """
+
+    steps_per_epoch: int
+    total_steps: int
+
+    def steps(self, field: str, text: str) -> int:
+        """A length in steps.
+
+        Raises:
+            UserError: It cannot be read.
+        """
+        duration = parse_duration(text, f"schedule.{field}")
+        return duration.steps(self.steps_per_epoch, self.total_steps) or 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleSettings(Component, ABC):
+    """How the learning rate changes over a run; every rate is a multiple of the base rate.
+
+    One of your own is a subclass with `kind="name"` that gives `decay`.
+    """
+
     warmup: str = setting("0it", "length of the warm-up", unit="it, ep or %")
     warmup_kind: str = setting(
         "linear", "shape of the warm-up", choices=("none", "linear", "cosine")
@@ -42,109 +56,41 @@ class ScheduleSettings:
         "step i of a warm-up of W steps is at i/W (BERT: the first step has rate 0) instead of "
         "(i+1)/W",
     )
-    decay_from: str = setting(
-        "warmup",
-        "where the decay starts to count: after the warm-up, or at step 0, where the warm-up "
-        "hides its beginning (AlexNet, BERT)",
-        choices=("warmup", "start"),
-    )
-    decay_until: str = setting(
-        "100%", "where the decay of cosine and polynomial ends", unit="it, ep or %"
-    )
-    decay_counts_step: bool = setting(
-        False,
-        "the current step counts as done, so that the last step has the end rate (ResNeXt) and "
-        "not the one after it (TensorFlow)",
-    )
-    per_epoch: bool = setting(
-        False, "the decay moves only between epochs (AlexNet); the warm-up always moves"
-    )
-    end: float = setting(
-        0.0, "where the cosines and polynomial end", unit="x base rate", minimum=0.0, maximum=1.0
-    )
-    after_end: float | None = setting(
-        None,
-        "rate of the steps past the end of cosine and polynomial; none keeps the end rate",
-        unit="x base rate",
-        minimum=0.0,
-    )
-    power: float = setting(1.0, "exponent of polynomial", minimum=0.0)
-    cycle: bool = setting(
-        False, "polynomial starts again from a longer slope whenever it has ended"
-    )
-    boundaries: tuple[str, ...] = setting(
-        (),
-        "last steps of the pieces of `step`; the next value holds from the step after",
-        unit="it, ep or %",
-    )
-    values: tuple[float, ...] = setting(
-        (), "rates of the pieces of `step`, one more than boundaries", unit="x base rate"
-    )
-    rate: float = setting(
-        0.94, "factor (exponential) or strength (the other two) of a decay per `every`", minimum=0
-    )
-    every: str = setting(
-        "1ep",
-        "unit of time of exponential, natural_exponential and inverse_time; first period of "
-        "cosine_restarts",
-        unit="it, ep or %",
-    )
-    staircase: bool = setting(
-        False, "the decays per `every` go down in steps of `every` instead of smoothly"
-    )
-    period_factor: float = setting(
-        2.0, "growth of the period at each restart of cosine_restarts", minimum=1.0
-    )
-    restart_factor: float = setting(
-        1.0, "factor on the rate at each restart of cosine_restarts", minimum=0.0
-    )
+
+    @abstractmethod
+    def decay(self, step: int, run: Run) -> float:
+        """The factor on the base rate at a step that is not one of the warm-up."""
+
+    def lengths(self) -> list[tuple[str, str]]:
+        """The lengths that the schedule reads, as (field, text)."""
+        return [] if self.warmup_kind == "none" else [("warmup", self.warmup)]
 
     def check(self) -> None:
-        """Rules across the fields, and that each duration is one in steps.
+        """Every length can be read and is one in steps.
 
         Raises:
-            UserError: A duration that cannot be read or is one on the clock, or pieces of `step`
-                whose boundaries and values do not fit.
+            UserError: One cannot, or is a time on the clock.
         """
-        durations = {"warmup": self.warmup, "decay_until": self.decay_until, "every": self.every}
-        for index, boundary in enumerate(self.boundaries):
-            durations[f"boundaries[{index}]"] = boundary
-        for name, text in durations.items():
-            if parse_duration(text, f"schedule.{name}").seconds is not None:
+        for field, text in self.lengths():
+            if parse_duration(text, f"schedule.{field}").seconds is not None:
                 raise UserError(
                     f"'{text}' is a time on the clock, and the learning rate follows the step",
-                    where=f"schedule.{name}",
+                    where=f"schedule.{field}",
                     todo="Give it in steps, epochs or percent, for instance 500it, 3ep or 10%.",
                 )
-        if self.kind == "step" and len(self.values) != len(self.boundaries) + 1:
-            raise UserError(
-                f"{len(self.boundaries)} boundaries need {len(self.boundaries) + 1} values, "
-                f"not {len(self.values)}",
-                where="schedule.values",
-                todo="For instance: schedule.boundaries=30ep,60ep schedule.values=1,0.1,0.01",
-            )
 
-
-@dataclass(frozen=True, kw_only=True)
-class _Plan:
-    """The durations of a schedule in steps."""
-
-    warmup: int
-    start: int
-    """The step from which the decay counts."""
-    span: int
-    """Steps from there to the end of the decay."""
-    every: int
-    boundaries: tuple[int, ...]
+    def warmup_steps(self, run: Run) -> int:
+        """Steps of the warm-up."""
+        return 0 if self.warmup_kind == "none" else run.steps("warmup", self.warmup)
 
 
 def learning_rate(
-    settings: ScheduleSettings, base: float, step: int, *, steps_per_epoch: int, total_steps: int
+    schedule: ScheduleSettings, base: float, step: int, *, steps_per_epoch: int, total_steps: int
 ) -> float:
     """The learning rate of a step.
 
     Args:
-        settings: The schedule.
+        schedule: How it changes.
         base: The rate that the schedule multiplies.
         step: The optimizer step, counted from 0.
         steps_per_epoch: Optimizer steps of one pass over the training set.
@@ -155,120 +101,264 @@ def learning_rate(
         the base rate.
 
     Raises:
-        UserError: A duration that cannot be read, or boundaries that do not ascend.
+        UserError: A length that cannot be read, or boundaries that do not ascend.
     """
-    plan = _plan(settings, steps_per_epoch, total_steps)
-    if step < plan.warmup:
-        done = (step if settings.warmup_from_zero else step + 1) / plan.warmup
-        return base * (done if settings.warmup_kind == "linear" else _cosine(1.0 - done))
-    position = step // steps_per_epoch * steps_per_epoch if settings.per_epoch else step
-    position = max(position - plan.start, 0)
-    return base * _DECAYS[settings.kind](settings, plan, position)
+    run = Run(steps_per_epoch=steps_per_epoch, total_steps=total_steps)
+    warmup = _warmup_steps(schedule, run)
+    if step < warmup:
+        done = (step if schedule.warmup_from_zero else step + 1) / warmup
+        return base * (done if schedule.warmup_kind == "linear" else _cosine(1.0 - done))
+    return base * schedule.decay(step, run)
 
 
 @lru_cache(maxsize=64)
-def _plan(settings: ScheduleSettings, steps_per_epoch: int, total_steps: int) -> _Plan:
-    def steps(name: str, text: str) -> int:
-        return parse_duration(text, f"schedule.{name}").steps(steps_per_epoch, total_steps) or 0
-
-    settings.check()
-    warmup = 0 if settings.warmup_kind == "none" else steps("warmup", settings.warmup)
-    start = warmup if settings.decay_from == "warmup" else 0
-    boundaries = tuple(steps("boundaries", text) for text in settings.boundaries)
-    if any(later <= earlier for earlier, later in pairwise(boundaries)):
-        raise UserError(
-            f"the boundaries {', '.join(settings.boundaries)} are the steps "
-            f"{', '.join(map(str, boundaries))}, which are not ascending",
-            where="schedule.boundaries",
-            todo="Order them, or make the run longer where they are percents.",
-        )
-    return _Plan(
-        warmup=warmup,
-        start=start,
-        span=steps("decay_until", settings.decay_until) - start,
-        every=max(steps("every", settings.every), 1),
-        boundaries=tuple(boundary - start for boundary in boundaries),
-    )
+def _warmup_steps(schedule: ScheduleSettings, run: Run) -> int:
+    schedule.check()
+    return schedule.warmup_steps(run)
 
 
 def _cosine(progress: float) -> float:
     return 0.5 * (1.0 + math.cos(math.pi * progress))
 
 
-def _until_end(
-    settings: ScheduleSettings, plan: _Plan, position: int, shape: Callable[[float], float]
-) -> float:
-    if position > plan.span and settings.after_end is not None:
-        return settings.after_end
-    done = position + 1 if settings.decay_counts_step else position
-    progress = done / plan.span if plan.span > 0 else 1.0
-    if settings.after_end is None:
-        # With a rate of its own after the end, ResNeXt's table has one entry past the end that
-        # follows the cosine up again; the bound would turn it into the end rate.
-        progress = min(progress, 1.0)
-    return (1.0 - settings.end) * shape(progress) + settings.end
+@dataclass(frozen=True, kw_only=True)
+class Constant(ScheduleSettings, kind="constant"):
+    """The base rate after the warm-up."""
+
+    def decay(self, step: int, run: Run) -> float:
+        """See `ScheduleSettings.decay`."""
+        del step, run
+        return 1.0
 
 
-def _constant(settings: ScheduleSettings, plan: _Plan, position: int) -> float:
-    del settings, plan, position
-    return 1.0
+@dataclass(frozen=True, kw_only=True)
+class _Decaying(ScheduleSettings):
+    """What all decays share: from where they count, and how often they move."""
+
+    decay_from: str = setting(
+        "warmup",
+        "where the decay starts to count: after the warm-up, or at step 0, where the warm-up "
+        "hides its beginning (AlexNet, BERT)",
+        choices=("warmup", "start"),
+    )
+    per_epoch: bool = setting(
+        False, "the decay moves only between epochs (AlexNet); the warm-up always moves"
+    )
+
+    def start(self, run: Run) -> int:
+        """The step from which the decay counts."""
+        return self.warmup_steps(run) if self.decay_from == "warmup" else 0
+
+    def decay(self, step: int, run: Run) -> float:
+        """See `ScheduleSettings.decay`."""
+        if self.per_epoch:
+            step = step // run.steps_per_epoch * run.steps_per_epoch
+        return self.factor(max(step - self.start(run), 0), run)
+
+    @abstractmethod
+    def factor(self, position: int, run: Run) -> float:
+        """The factor at a number of steps after the start of the decay."""
 
 
-def _cosine_decay(settings: ScheduleSettings, plan: _Plan, position: int) -> float:
-    return _until_end(settings, plan, position, _cosine)
+@dataclass(frozen=True, kw_only=True)
+class _Ending(_Decaying):
+    """A decay that comes to an end."""
+
+    decay_until: str = setting("100%", "where the decay ends", unit="it, ep or %")
+    decay_counts_step: bool = setting(
+        False,
+        "the current step counts as done, so that the last step has the end rate (ResNeXt) and "
+        "not the one after it (TensorFlow)",
+    )
+    end: float = setting(0.0, "where the decay ends", unit="x base rate", minimum=0.0, maximum=1.0)
+    after_end: float | None = setting(
+        None,
+        "rate of the steps past the end; none keeps the end rate",
+        unit="x base rate",
+        minimum=0.0,
+    )
+
+    def lengths(self) -> list[tuple[str, str]]:
+        """See `ScheduleSettings.lengths`."""
+        return [*super().lengths(), ("decay_until", self.decay_until)]
+
+    def span(self, run: Run) -> int:
+        """Steps from the start of the decay to its end."""
+        return run.steps("decay_until", self.decay_until) - self.start(run)
+
+    def factor(self, position: int, run: Run) -> float:
+        """See `_Decaying.factor`."""
+        span = self.span(run)
+        if position > span and self.after_end is not None:
+            return self.after_end
+        done = position + 1 if self.decay_counts_step else position
+        progress = done / span if span > 0 else 1.0
+        if self.after_end is None:
+            # With a rate of its own after the end, ResNeXt's table has one entry past the end
+            # that follows the cosine up again; the bound would turn it into the end rate.
+            progress = min(progress, 1.0)
+        return (1.0 - self.end) * self.shape(progress) + self.end
+
+    @abstractmethod
+    def shape(self, progress: float) -> float:
+        """From 1 at the start to 0 at the end."""
 
 
-def _polynomial(settings: ScheduleSettings, plan: _Plan, position: int) -> float:
-    if settings.cycle and plan.span > 0:
-        length = plan.span * max(math.ceil(position / plan.span), 1)
-        slope = (1.0 - position / length) ** settings.power
-        return (1.0 - settings.end) * slope + settings.end
-    return _until_end(settings, plan, position, lambda done: max(1.0 - done, 0.0) ** settings.power)
+@dataclass(frozen=True, kw_only=True)
+class Cosine(_Ending, kind="cosine"):
+    """Half a cosine (Loshchilov and Hutter, arXiv 1608.03983)."""
+
+    def shape(self, progress: float) -> float:
+        """See `_Ending.shape`."""
+        return _cosine(progress)
 
 
-def _pieces(settings: ScheduleSettings, plan: _Plan, position: int) -> float:
-    # As tf.train.piecewise_constant: the boundary step itself still has the old value.
-    return settings.values[sum(position > boundary for boundary in plan.boundaries)]
+@dataclass(frozen=True, kw_only=True)
+class Polynomial(_Ending, kind="polynomial"):
+    """tf.train.polynomial_decay."""
+
+    power: float = setting(1.0, "exponent", minimum=0.0)
+    cycle: bool = setting(False, "start again from a longer slope whenever it has ended")
+
+    def factor(self, position: int, run: Run) -> float:
+        """See `_Decaying.factor`."""
+        span = self.span(run)
+        if not self.cycle or span <= 0:
+            return super().factor(position, run)
+        length = span * max(math.ceil(position / span), 1)
+        return (1.0 - self.end) * self.shape(position / length) + self.end
+
+    def shape(self, progress: float) -> float:
+        """See `_Ending.shape`."""
+        return max(1.0 - progress, 0.0) ** self.power
 
 
-def _periods(settings: ScheduleSettings, plan: _Plan, position: int) -> float:
-    return float(position // plan.every) if settings.staircase else position / plan.every
+@dataclass(frozen=True, kw_only=True)
+class Piecewise(_Decaying, kind="step"):
+    """tf.train.piecewise_constant: a boundary step itself still has the value before it."""
+
+    boundaries: tuple[str, ...] = setting(
+        (), "last steps of the pieces; the next value holds from the step after", unit="it, ep or %"
+    )
+    values: tuple[float, ...] = setting(
+        (), "rates of the pieces, one more than boundaries", unit="x base rate"
+    )
+
+    def lengths(self) -> list[tuple[str, str]]:
+        """See `ScheduleSettings.lengths`."""
+        indexed = [(f"boundaries[{i}]", text) for i, text in enumerate(self.boundaries)]
+        return [*super().lengths(), *indexed]
+
+    def check(self) -> None:
+        """Boundaries and values fit; see also `ScheduleSettings.check`."""
+        super().check()
+        if len(self.values) != len(self.boundaries) + 1:
+            raise UserError(
+                f"{len(self.boundaries)} boundaries need {len(self.boundaries) + 1} values, "
+                f"not {len(self.values)}",
+                where="schedule.values",
+                todo="For instance: schedule.boundaries=30ep,60ep schedule.values=1,0.1,0.01",
+            )
+
+    def factor(self, position: int, run: Run) -> float:
+        """See `_Decaying.factor`."""
+        ends = _boundary_steps(self.boundaries, run)
+        passed = sum(position > end - self.start(run) for end in ends)
+        return self.values[passed]
 
 
-def _exponential(settings: ScheduleSettings, plan: _Plan, position: int) -> float:
-    return settings.rate ** _periods(settings, plan, position)
+@lru_cache(maxsize=64)
+def _boundary_steps(boundaries: Sequence[str], run: Run) -> tuple[int, ...]:
+    ends = tuple(run.steps("boundaries", text) for text in boundaries)
+    if any(later <= earlier for earlier, later in pairwise(ends)):
+        raise UserError(
+            f"the boundaries {', '.join(boundaries)} are the steps "
+            f"{', '.join(map(str, ends))}, which are not ascending",
+            where="schedule.boundaries",
+            todo="Order them, or make the run longer where they are percents.",
+        )
+    return ends
 
 
-def _natural_exponential(settings: ScheduleSettings, plan: _Plan, position: int) -> float:
-    return math.exp(-settings.rate * _periods(settings, plan, position))
+@dataclass(frozen=True, kw_only=True)
+class _Periodic(_Decaying):
+    """A decay by periods."""
+
+    every: str = setting("1ep", "length of a period", unit="it, ep or %")
+
+    def lengths(self) -> list[tuple[str, str]]:
+        """See `ScheduleSettings.lengths`."""
+        return [*super().lengths(), ("every", self.every)]
+
+    def period(self, run: Run) -> int:
+        """Steps of the (first) period."""
+        return max(run.steps("every", self.every), 1)
 
 
-def _inverse_time(settings: ScheduleSettings, plan: _Plan, position: int) -> float:
-    return 1.0 / (1.0 + settings.rate * _periods(settings, plan, position))
+@dataclass(frozen=True, kw_only=True)
+class _Rated(_Periodic):
+    """A decay of a given strength per period."""
+
+    rate: float = setting(0.94, "factor or, but for exponential, strength of the decay", minimum=0)
+    staircase: bool = setting(False, "go down once a period instead of smoothly")
+
+    def factor(self, position: int, run: Run) -> float:
+        """See `_Decaying.factor`."""
+        period = self.period(run)
+        return self.after(float(position // period) if self.staircase else position / period)
+
+    @abstractmethod
+    def after(self, periods: float) -> float:
+        """The factor after a number of periods."""
 
 
-def _cosine_restarts(settings: ScheduleSettings, plan: _Plan, position: int) -> float:
-    """Cosine with warm restarts (Loshchilov and Hutter, arXiv 1608.03983), as in tf.train."""
-    if settings.period_factor == 1.0:
-        restarts, within = divmod(position, plan.every)
-        period = float(plan.every)
-    else:
-        restarts, within, period = 0, float(position), float(plan.every)
-        while within >= period:
-            within -= period
-            period *= settings.period_factor
-            restarts += 1
-    height = settings.restart_factor**restarts * _cosine(within / period)
-    return (1.0 - settings.end) * height + settings.end
+@dataclass(frozen=True, kw_only=True)
+class Exponential(_Rated, kind="exponential"):
+    """tf.train.exponential_decay."""
+
+    def after(self, periods: float) -> float:
+        """See `_Rated.after`."""
+        return self.rate**periods
 
 
-_DECAYS: Mapping[str, Callable[[ScheduleSettings, _Plan, int], float]] = {
-    "constant": _constant,
-    "cosine": _cosine_decay,
-    "cosine_restarts": _cosine_restarts,
-    "polynomial": _polynomial,
-    "step": _pieces,
-    "exponential": _exponential,
-    "natural_exponential": _natural_exponential,
-    "inverse_time": _inverse_time,
-}
+@dataclass(frozen=True, kw_only=True)
+class NaturalExponential(_Rated, kind="natural_exponential"):
+    """tf.train.natural_exp_decay."""
+
+    def after(self, periods: float) -> float:
+        """See `_Rated.after`."""
+        return math.exp(-self.rate * periods)
+
+
+@dataclass(frozen=True, kw_only=True)
+class InverseTime(_Rated, kind="inverse_time"):
+    """tf.train.inverse_time_decay."""
+
+    def after(self, periods: float) -> float:
+        """See `_Rated.after`."""
+        return 1.0 / (1.0 + self.rate * periods)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CosineRestarts(_Periodic, kind="cosine_restarts"):
+    """tf.train.cosine_decay_restarts (Loshchilov and Hutter, arXiv 1608.03983)."""
+
+    end: float = setting(
+        0.0, "where each cosine ends", unit="x base rate", minimum=0.0, maximum=1.0
+    )
+    period_factor: float = setting(2.0, "growth of the period at each restart", minimum=1.0)
+    restart_factor: float = setting(1.0, "factor on the rate at each restart", minimum=0.0)
+
+    def factor(self, position: int, run: Run) -> float:
+        """See `_Decaying.factor`."""
+        period = float(self.period(run))
+        if self.period_factor == 1.0:
+            restarts, within = divmod(position, self.period(run))
+        else:
+            restarts, within = 0, float(position)
+            while within >= period:
+                within -= period
+                period *= self.period_factor
+                restarts += 1
+        height = self.restart_factor**restarts * _cosine(within / period)
+        return (1.0 - self.end) * height + self.end

@@ -14,10 +14,17 @@ from jumar.training.schedules import ScheduleSettings
 class TrainingSettings:
     """Length and shape of a run."""
 
-    duration: str = setting("90ep", "how long to train", unit="500it, 3ep or 30min")
-    log_every: str = setting("100it", "how often a log line is written", unit="it, ep, % or min")
+    duration: str = setting(
+        "90ep", "how long to train", unit="500it, 3ep or 30min", changeable=True
+    )
+    log_every: str = setting(
+        "100it", "how often a log line is written", unit="it, ep, % or min", changeable=True
+    )
     evaluate_every: str = setting(
-        "1ep", "how often the model is scored; empty: only at the end", unit="it, ep, % or min"
+        "1ep",
+        "how often the model is scored; empty: only at the end",
+        unit="it, ep, % or min",
+        changeable=True,
     )
     micro_batch_size: int = setting(
         0,
@@ -25,6 +32,7 @@ class TrainingSettings:
         "result equals the whole batch; 0: do not split",
         unit="samples",
         minimum=0,
+        changeable=True,
     )
     clip: str = setting(
         "none",
@@ -42,7 +50,9 @@ class TrainingSettings:
         True, "store images and convolution kernels as NHWC (faster on CPU and on tensor cores)"
     )
     compile: bool = setting(
-        False, "compile the objectives with torch.compile (55 to 80 s before the first step)"
+        False,
+        "compile the objectives with torch.compile (55 to 80 s before the first step)",
+        changeable=True,
     )
     deterministic: bool = setting(
         False, "use only deterministic kernels on CUDA and NPU (a CPU run always does)"

@@ -20,14 +20,14 @@ class NoUpdateError(UserError):
     """
 
     def __init__(self, step: int, objective: str, *, scale: float, is_fixed: bool) -> None:
-        lowers = ", or kind=exponential, which lowers it" if is_fixed else ""
+        lowers = ", or loss_scale=exponential, which lowers it" if is_fixed else ""
         super().__init__(
             f"no update of '{objective}' was made in {step} steps: the gradients overflowed at "
             f"every one under the loss scale, now {scale:g}",
             where="precision.loss_scale",
             todo="Its weights are those with which the run began. Start a new run with --set "
             f"precision.loss_scale.init_loss_scale=N, N below {scale:g}{lowers}. If no scale "
-            "helps, precision.loss_scale.kind=none stops at the step that is not finite.",
+            "helps, precision.loss_scale=none stops at the step that is not finite.",
         )
         self.step = step
         self.objective = objective
@@ -73,6 +73,6 @@ def ended(state: TrainState, metrics: Mapping[str, float]) -> Outcome:
     if scale is None or not missing:
         return Outcome(state="finished", step=state.step, exit_code=0, metrics=metrics)
     failure = NoUpdateError(
-        state.step, missing[0], scale=scale.scale.item(), is_fixed=scale.kind == "fixed"
+        state.step, missing[0], scale=scale.scale.item(), is_fixed=scale.is_fixed
     )
     return Outcome(state="failed", step=state.step, exit_code=2, metrics=metrics, failure=failure)

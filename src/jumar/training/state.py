@@ -20,10 +20,11 @@ from jumar.training.checkpoint import Checkpoint, load_state, load_weights
 from jumar.training.distribution import Ranks, mean_over_ranks
 from jumar.training.ema import Ema
 from jumar.training.memory import keep_freed_memory
-from jumar.training.optimizers import create_optimizer, regularization
+from jumar.training.optimizers import create_optimizer
+from jumar.training.optimizers.slots import load_slots, names_by_group
+from jumar.training.optimizers.updating import regularization
 from jumar.training.schedules import ScheduleSettings
 from jumar.training.settings import Plan
-from jumar.training.slots import load_slots, names_by_group
 
 
 @dataclass(kw_only=True)
@@ -268,7 +269,11 @@ def _lane(objective: Objective, plan: Plan, device: Device, ranks: Ranks) -> Lan
         objective=objective,
         call=call,
         optimizer=create_optimizer(
-            chosen.optimizer, decayed, undecayed, device_type=device.torch.type
+            chosen.optimizer,
+            decayed,
+            undecayed,
+            device_type=device.torch.type,
+            order=parameters,
         ),
         schedule=chosen.schedule,
         learning_rate=chosen.optimizer.learning_rate,

@@ -10,7 +10,7 @@ from jumar.models.keyed_random import set_random_position
 from jumar.training.clipping import clip_gradients
 from jumar.training.distribution import Ranks, maximum_over_ranks
 from jumar.training.guard import Guard
-from jumar.training.optimizers import set_learning_rate, step_unless
+from jumar.training.optimizers.updating import set_learning_rate, step_unless
 from jumar.training.profiling.capture import BACKWARD, COMMUNICATION, FORWARD, OPTIMIZER, Marks
 from jumar.training.schedules import learning_rate
 from jumar.training.settings import Plan

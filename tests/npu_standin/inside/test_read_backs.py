@@ -10,8 +10,9 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from jumar.device import open_device
+from jumar.precision.loss_scale import ExponentialLossScale
 from jumar.precision.policy import PrecisionPolicy
-from jumar.precision.settings import LossScaleSettings, PrecisionSettings
+from jumar.precision.settings import PrecisionSettings
 from jumar.training.distribution import Ranks
 from jumar.training.optimizers import OptimizerSettings, create_optimizer, step_unless
 from jumar.training.progress import Console
@@ -19,6 +20,7 @@ from jumar.training.run_directory import RunDirectory
 from jumar.training.settings import CheckpointSettings, TrainingSettings
 from jumar.training.signals import StopRequest
 from jumar.training.trainer import Trainer
+from tests.components import of_kind
 from tests.training.small_tasks import point_task, small_plan
 
 LOG_EVERY, STEPS = 4, 12
@@ -54,10 +56,10 @@ PLANS: dict[str, dict[str, Any]] = {
     },
     "fp16 with a moving loss scale": {
         "precision": PrecisionSettings(
-            mode="allow_mix_precision", loss_scale=LossScaleSettings(kind="exponential")
+            mode="allow_mix_precision", loss_scale=ExponentialLossScale()
         )
     },
-    **{kind: {"optimizer": OptimizerSettings(kind=kind, learning_rate=0.01)} for kind in KINDS},
+    **{kind: {"optimizer": of_kind(OptimizerSettings, kind, learning_rate=0.01)} for kind in KINDS},
 }
 
 
@@ -101,7 +103,7 @@ def test_a_bad_step_leaves_no_trace_though_nobody_waits_for_the_device_to_know(
 ) -> None:
     def walk(steps: list[int], left_out: tuple[int, ...]) -> torch.Tensor:
         weight = nn.Parameter(torch.linspace(-1, 1, 12, device="npu").reshape(3, 4))
-        settings = OptimizerSettings(kind=kind, learning_rate=0.01, weight_decay=0.1)
+        settings = of_kind(OptimizerSettings, kind, learning_rate=0.01, weight_decay=0.1)
         optimizer = create_optimizer(settings, [weight], [], device_type="npu")
         for step in steps:
             weight.grad = weight.detach() * (step + 1)

@@ -25,7 +25,9 @@ class DenoisingData(LoaderSettings):
         "registered source.",
     )
     eval_path: str = setting(
-        "", "The same for evaluation; empty for the evaluation part of path, none to do without."
+        "",
+        "The same for evaluation; empty for the evaluation part of path, none to do without.",
+        changeable=True,
     )
     channels: str = setting(
         "colour", "Pictures are used in colour or in grey.", choices=("colour", "grey")
@@ -41,6 +43,7 @@ class DenoisingData(LoaderSettings):
         "Evaluation batch of one rank; above 1 only where all pictures have one size.",
         unit="pictures",
         minimum=1,
+        changeable=True,
     )
     eval_levels: tuple[float, ...] = setting(
         (25.0,),

@@ -36,7 +36,9 @@ class ImageData(LoaderSettings):
         "digits", "A registered source, a folder or zip of class folders, or TFRecord shards."
     )
     eval_path: str = setting(
-        "", "The same for evaluation; empty for the evaluation part of path, none to do without."
+        "",
+        "The same for evaluation; empty for the evaluation part of path, none to do without.",
+        changeable=True,
     )
     image_size: int = setting(224, "Side of the network's input.", unit="px", minimum=1)
     batch_size: int = setting(

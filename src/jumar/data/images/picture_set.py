@@ -34,6 +34,7 @@ class PictureData(LoaderSettings):
         "",
         "Real pictures to compare generated ones with; empty for the training pictures, as scores "
         "of generators usually are, none to do without.",
+        changeable=True,
     )
     match: str = setting(
         "", "Only pictures whose path fits this pattern, such as *cat/*; empty for all."

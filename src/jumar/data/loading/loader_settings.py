@@ -11,11 +11,22 @@ class LoaderSettings:
 
     batch_size: int = setting(64, "Training batch of one rank.", unit="samples per rank", minimum=1)
     eval_batch_size: int = setting(
-        0, "Evaluation batch of one rank; 0 for that of training.", unit="samples", minimum=0
+        0,
+        "Evaluation batch of one rank; 0 for that of training.",
+        unit="samples",
+        minimum=0,
+        changeable=True,
     )
     workers: int = setting(
-        -1, "Processes that prepare batches; 0 for none, -1 to choose by cores.", minimum=-1
+        -1,
+        "Processes that prepare batches; 0 for none, -1 to choose by cores.",
+        minimum=-1,
+        changeable=True,
     )
     skip_corrupt: int = setting(
-        0, "Unreadable samples that are tolerated before the run stops.", unit="samples", minimum=0
+        0,
+        "Unreadable samples that are tolerated before the run stops.",
+        unit="samples",
+        minimum=0,
+        changeable=True,
     )

@@ -19,6 +19,7 @@ class KeywordData(LoaderSettings):
         "",
         "The same for evaluation; empty for a part of path, none to do without. What is not "
         "divided into parts is taken whole.",
+        changeable=True,
     )
     eval_part: str = setting(
         "validation", "The part to score on.", choices=("validation", "testing")

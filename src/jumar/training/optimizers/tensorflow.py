@@ -76,7 +76,7 @@ class TensorFlowOptimizer(Optimizer):
         return list(by_dtype.values())
 
 
-class Adam(TensorFlowOptimizer):
+class TfAdam(TensorFlowOptimizer):
     """tf.train.AdamOptimizer and, without bias correction, BERT's AdamWeightDecayOptimizer.
 
     TensorFlow adds epsilon outside of the bias correction, so that the correction is a factor on
@@ -183,7 +183,7 @@ class Adam(TensorFlowOptimizer):
         )
 
 
-class Lamb(TensorFlowOptimizer):
+class TfLamb(TensorFlowOptimizer):
     """LAMB (You et al., arXiv 1904.00962) as the Ascend BERT scripts compute it.
 
     Per tensor: `r = m' / (sqrt(v') + epsilon) + weight_decay * p` and `p -= lr * |p| / |r| * r`,
@@ -268,7 +268,7 @@ class Lamb(TensorFlowOptimizer):
         )
 
 
-class RmsProp(TensorFlowOptimizer):
+class TfRmsProp(TensorFlowOptimizer):
     """tf.train.RMSPropOptimizer, not centred.
 
     Unlike torch's, the average of squares starts at 1, epsilon stands under the root, and the

@@ -6,7 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jumar.ground.errors import UserError
-from jumar.settings import checked, describe, from_json, override, setting, to_json, value_text
+from jumar.settings import (
+    Component,
+    checked,
+    describe,
+    fixed_differences,
+    from_json,
+    override,
+    setting,
+    to_json,
+    value_text,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +132,88 @@ def test_a_json_field_that_is_unknown_or_of_another_type_is_named() -> None:
         from_json(Outer(), {"count": None}, where="recipe.json")
     with pytest.raises(UserError, match="'inner' must be an object, not null"):
         from_json(Outer(), {"inner": None}, where="recipe.json")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape(Component):
+    area: float = setting(1.0, "area", minimum=0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Circle(Shape, kind="circle"):
+    radius: float = setting(0.5, "radius")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Box(Shape, kind="box"):
+    width: int = setting(2, "width")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawing:
+    shape: Shape = setting(Circle(area=3.0), "what is drawn")
+    title: str = setting("none", "its title", changeable=True)
+
+
+@pytest.mark.parametrize("field", ["shape", "shape.kind"])
+def test_another_kind_keeps_the_values_that_both_have(field: str) -> None:
+    changed = override(Drawing(), [f"{field}=box", "shape.width=4"])
+    assert changed.shape == Box(area=3.0, width=4)
+    assert override(Drawing(), [f"{field}=circle"]) == Drawing()
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        ("shape=bix", "'shape' cannot be 'bix'\n  Did you mean 'box'?"),
+        ("shape.kind=bix", "'shape.kind' cannot be 'bix'"),
+        ("shape.width=3", "'shape.width': 'circle' has no field 'width'\n  'width' belongs to box"),
+        ("shape.rodius=3", "Did you mean 'shape.radius'"),
+        ("shape.area=-1", "'shape.area' cannot be -1"),
+    ],
+)
+def test_a_field_of_another_kind_is_refused_with_the_kind_that_has_it(
+    assignment: str, message: str
+) -> None:
+    with pytest.raises(UserError) as refused:
+        override(Drawing(), [assignment])
+    assert message in str(refused.value)
+
+
+def test_a_component_is_listed_with_its_kind_before_its_fields() -> None:
+    rows = describe(Drawing())
+    assert [(row.path, row.value) for row in rows][:3] == [
+        ("shape", "circle"),
+        ("shape.area", 3.0),
+        ("shape.radius", 0.5),
+    ]
+    assert rows[0].allowed == "circle, box"
+
+
+def test_json_of_an_earlier_version_may_hold_fields_of_other_kinds() -> None:
+    stored = {"shape": {"kind": "box", "area": 2.0, "width": 7, "radius": 0.1}}
+    assert from_json(Drawing(), stored, where="x").shape == Box(area=2.0, width=7)
+    with pytest.raises(UserError, match=r"shape\.colour"):
+        from_json(Drawing(), {"shape": {"kind": "box", "colour": 1}}, where="x")
+    made = Drawing(shape=Box(width=5))
+    assert to_json(made)["shape"] == {"kind": "box", "area": 1.0, "width": 5}
+    assert from_json(Drawing(), to_json(made), where="x") == made
+
+
+def test_only_fields_that_may_not_change_count_as_differences() -> None:
+    one = Drawing()
+    assert list(fixed_differences(one, override(one, ["title=new"]))) == []
+    assert list(fixed_differences(one, override(one, ["shape.area=4"]))) == [
+        ("shape.area", 3.0, 4.0)
+    ]
+    assert list(fixed_differences(one, override(one, ["shape=box"]))) == [
+        ("shape", "circle", "box")
+    ]
+
+
+def test_a_kind_that_exists_in_another_module_is_refused() -> None:
+    with pytest.raises(UserError, match="'box' already exists"):
+        type("Other", (Shape,), {"__module__": "elsewhere"}, kind="box")
 
 
 def test_a_default_out_of_range_is_found() -> None:

@@ -5,13 +5,13 @@ import torch
 from torch import nn
 
 from jumar.training.optimizers import OptimizerSettings, create_optimizer
-from jumar.training.slots import (
+from jumar.training.optimizers.slots import (
     load_slots,
     names_by_group,
-    state_names,
     stored_powers,
     stored_slots,
 )
+from tests.components import of_kind
 
 KINDS = ("adam", "momentum")
 
@@ -24,7 +24,7 @@ class Trained:
         self.weight = nn.Parameter(torch.randn(3, 2, 4, 4).to(memory_format=torch.channels_last))
         self.bias = nn.Parameter(torch.randn(3))
         self.optimizer = create_optimizer(
-            OptimizerSettings(kind=kind, learning_rate=0.1, weight_decay=0.01),
+            of_kind(OptimizerSettings, kind, learning_rate=0.1, weight_decay=0.01),
             [self.weight],
             [self.bias],
             device_type="cpu",
@@ -46,7 +46,7 @@ def test_slots_by_name_let_another_optimizer_go_on_bit_for_bit(kind: str) -> Non
     groups = names_by_group(first.optimizer, first.named)
     assert groups == [["weight"], ["bias"]]
     slots = stored_slots(state, groups)
-    assert all(set(kept) == set(state_names(kind)) for kept in slots.values())
+    assert all(set(kept) == set(OptimizerSettings.kinds[kind].slots) for kept in slots.values())
     second = Trained(kind, 0)
     with torch.no_grad():
         second.weight.copy_(first.weight)
@@ -85,7 +85,3 @@ def test_slots_that_lack_or_have_another_shape_are_refused() -> None:
     slots = {name: {"momentum_buffer": torch.zeros(3)} for name in ("weight", "bias")}
     with pytest.raises(ValueError, match="'momentum_buffer' of 'weight'"):
         load_slots(one.optimizer, one.named, slots, {}, 1)
-
-
-def test_rules_whose_state_is_more_than_slots_keep_nothing_by_name() -> None:
-    assert state_names("adagrad") == ()

@@ -17,13 +17,6 @@ from jumar.weights.adam_powers import power_after, updates_made
 Slots = Mapping[str, Mapping[str, torch.Tensor]]
 """By the name of a parameter, what is kept of it: `exp_avg` and `exp_avg_sq`, ..."""
 
-_STATE_NAMES = {"adam": ("exp_avg", "exp_avg_sq"), "momentum": ("momentum_buffer",)}
-
-
-def state_names(kind: str) -> tuple[str, ...]:
-    """What an optimizer of this kind keeps of each parameter, where another's state can go on."""
-    return _STATE_NAMES.get(kind, ())
-
 
 def names_by_group(optimizer: Optimizer, named: Mapping[nn.Parameter, str]) -> list[list[str]]:
     """The names of an optimizer's parameters, in the order of its `state_dict`."""

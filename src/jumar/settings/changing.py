@@ -1,0 +1,122 @@
+"""Fields changed from the command line: `section.field=value`."""
+
+import dataclasses
+import math
+import typing
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from jumar.ground.errors import UserError, unknown_name
+from jumar.settings.checking import checked
+from jumar.settings.components import Component
+from jumar.settings.fields import field_names, inner_type, shortened, type_name, types_of
+
+S = TypeVar("S")
+
+
+def override(settings: S, assignments: Sequence[str], *, where: str = "--set") -> S:
+    """Apply `section.field=value` assignments, the last one winning, and check the result.
+
+    `section=kind` and `section.kind=kind` choose another kind of a component, which keeps the
+    values of the fields that both kinds have.
+
+    Raises:
+        UserError: An unknown field, a value of the wrong type, or one outside what is allowed.
+    """
+    for assignment in assignments:
+        path, equals, text = assignment.partition("=")
+        if not equals or not path:
+            raise UserError(
+                f"'{assignment}' is not of the form section.field=value",
+                where=where,
+                todo="For instance: --set optimizer.learning_rate=0.1",
+            )
+        settings = _assign(settings, path.strip().split("."), text.strip(), path.strip(), where)
+    return checked(settings, where=where)
+
+
+def _assign(settings: S, keys: list[str], text: str, path: str, where: str) -> S:
+    key, rest = keys[0], keys[1:]
+    if key not in field_names(settings):
+        raise unknown_field(settings, path.split(".")[: -len(keys)], key, where=where)
+    current = getattr(settings, key)
+    value: Any
+    if isinstance(current, Component) and rest in ([], ["kind"]):
+        value = current.of_kind(text, path=path, where=where)
+    elif dataclasses.is_dataclass(current):
+        if not rest:
+            raise UserError(
+                f"'{path}' is a section, not a field",
+                where=where,
+                todo=f"Its fields: {', '.join(field_names(current))}.",
+            )
+        value = _assign(current, rest, text, path, where)
+    elif rest:
+        raise UserError(f"'{path}': '{key}' is a field and has no fields of its own", where=where)
+    else:
+        value = _parse(types_of(type(settings))[key], text, path, where)
+    return dataclasses.replace(typing.cast(Any, settings), **{key: value})
+
+
+def unknown_field(settings: Any, section: Sequence[str], key: str, *, where: str) -> UserError:
+    """The error for a field that a section does not have, with the nearest and all of its fields.
+
+    Args:
+        settings: The section.
+        section: The path to it.
+        key: The unknown field.
+        where: The option or file that names it.
+    """
+    wrong = ".".join([*section, key])
+    if isinstance(settings, Component) and (kinds := settings.kinds_with(key)):
+        return UserError(
+            f"'{wrong}': '{settings.kind}' has no field '{key}'",
+            where=where,
+            todo=f"'{key}' belongs to {', '.join(kinds)}; '{settings.kind}' has "
+            f"{', '.join(field_names(settings)) or 'no fields'}.",
+        )
+    known = [".".join([*section, name]) for name in field_names(settings)]
+    return unknown_name("field", wrong, known, where=where)
+
+
+def _parse(kind: Any, text: str, path: str, where: str) -> Any:
+    optional = inner_type(kind)
+    if optional is not None:
+        return None if text.lower() in ("none", "") else _parse(optional, text, path, where)
+    if typing.get_origin(kind) is tuple:
+        item = typing.get_args(kind)[0]
+        parts = [part.strip() for part in text.strip("()[]").split(",")]
+        return tuple(_parse(item, part, path, where) for part in parts if part)
+    if kind is bool:
+        spelled = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+        if text.lower() in spelled:
+            return spelled[text.lower()]
+    elif kind is str:
+        return text
+    elif kind in (int, float):
+        try:
+            return int(text.replace("_", ""), 10) if kind is int else _finite_float(text)
+        except (ValueError, ArithmeticError, TypeError):
+            pass  # ArithmeticError: 0**-1 and 10**999; TypeError: (-8)**0.5 is complex
+    raise UserError(
+        f"'{path}' takes {type_name(kind)}, not '{shortened(text)}'",
+        where=where,
+        todo=f"For instance: {path}={_example(kind)}",
+    )
+
+
+def _finite_float(text: str) -> float:
+    if "**" in text:
+        base, _, power = text.partition("**")
+        value = float(base) ** float(power)
+    else:
+        value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return value
+
+
+def _example(kind: Any) -> str:
+    if typing.get_origin(kind) is tuple:
+        return f"{_example(typing.get_args(kind)[0])}," * 2 + _example(typing.get_args(kind)[0])
+    return {int: "8", float: "0.1", bool: "true"}.get(kind, "text")

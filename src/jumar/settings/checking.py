@@ -1,0 +1,76 @@
+"""Whether every choice, range and rule of a settings tree holds."""
+
+import dataclasses
+import math
+import typing
+from typing import Any, TypeVar
+
+from jumar.ground.errors import UserError, nearest
+from jumar.settings.fields import LARGEST_SIDE, LARGEST_WHOLE, range_text, shortened
+
+S = TypeVar("S")
+
+
+def checked(settings: S, *, where: str = "") -> S:
+    """The same settings, once every choice and range of the tree holds.
+
+    A section with rules across its fields defines `check(self) -> None`, which raises
+    `UserError`.
+    """
+    _check(settings, "", where)
+    return settings
+
+
+def _check(settings: Any, prefix: str, where: str) -> None:
+    for field in dataclasses.fields(settings):
+        value = getattr(settings, field.name)
+        path = f"{prefix}{field.name}"
+        if dataclasses.is_dataclass(value):
+            _check(value, f"{path}.", where)
+            continue
+        parts = typing.cast("tuple[Any, ...]", value) if isinstance(value, tuple) else (value,)
+        choices = field.metadata.get("choices", ())
+        for part in parts if choices else ():
+            if part in choices:
+                continue
+            close = nearest(str(part), choices)
+            hint = f"Did you mean '{close}'? " if close else ""
+            raise UserError(
+                f"'{path}' cannot be '{part}'",
+                where=where,
+                todo=f"{hint}Allowed: {', '.join(choices)}.",
+            )
+        for number in parts:
+            if not isinstance(number, (int, float)):
+                continue
+            declared = (field.metadata.get("minimum"), field.metadata.get("maximum"))
+            # Declared limits are said as they stand; the general one only where it is passed.
+            for limits in (
+                declared,
+                _general_limits(number, *declared, field.metadata.get("unit", "")),
+            ):
+                if not _is_within(number, *limits):
+                    raise UserError(
+                        f"'{path}' cannot be {shortened(str(number))}",
+                        where=where,
+                        todo=f"Allowed: {range_text(*limits) or 'finite numbers'}.",
+                    )
+    rule = getattr(settings, "check", None)
+    if callable(rule):
+        rule()
+
+
+def _general_limits(
+    number: float, low: float | None, high: float | None, unit: str
+) -> tuple[float | None, float | None]:
+    """The limits of a field, with those of every whole number where it declares none."""
+    if not isinstance(number, int):
+        return low, high
+    largest = LARGEST_SIDE if unit == "px" else LARGEST_WHOLE
+    return -largest if low is None else low, largest if high is None else high
+
+
+def _is_within(number: float, low: float | None, high: float | None) -> bool:
+    if isinstance(number, float) and not math.isfinite(number):
+        return False  # NaN is neither below a minimum nor above a maximum
+    return (low is None or number >= low) and (high is None or number <= high)

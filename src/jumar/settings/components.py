@@ -1,0 +1,72 @@
+"""Parts of a recipe of which there are several kinds, each with fields of its own."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+from jumar.ground.errors import UserError, nearest
+from jumar.settings.fields import field_names
+
+C = TypeVar("C", bound="Component")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Component:
+    """An optimizer, a schedule, a loss: a part of which a recipe has one of several kinds.
+
+    A direct subclass is a family. A subclass of the family with `kind="name"` is one of its
+    kinds, in this package or in a module of one's own, and is known from then on:
+    `--set optimizer=name --set optimizer.its_field=0.8`. All are frozen dataclasses.
+
+    Attributes:
+        kind: The name of the kind.
+        kinds: The kinds of the family, by name.
+    """
+
+    kind: ClassVar[str] = ""
+    kinds: ClassVar[dict[str, type[Any]]] = {}
+
+    def __init_subclass__(cls, *, kind: str = "") -> None:
+        super().__init_subclass__()
+        if Component in cls.__bases__:
+            cls.kinds = {}
+        if not kind:
+            return
+        known = cls.kinds.get(kind)
+        if known is not None and known.__module__ != cls.__module__:
+            raise UserError(
+                f"'{kind}' already exists, in {known.__module__}",
+                where=f"{cls.__module__}.{cls.__qualname__}",
+                todo="Give it another name.",
+            )
+        cls.kind = kind
+        cls.kinds[kind] = cls
+
+    def of_kind(self: C, kind: str, *, path: str, where: str) -> C:
+        """Another kind of the family, with the values of those fields that both have.
+
+        Args:
+            kind: Its name.
+            path: Of the part in the recipe, for messages.
+            where: The option or file that asks for it.
+
+        Raises:
+            UserError: There is no such kind.
+        """
+        if kind not in self.kinds:
+            close = nearest(kind, self.kinds)
+            hint = f"Did you mean '{close}'? " if close else ""
+            raise UserError(
+                f"'{path}' cannot be '{kind}'",
+                where=where,
+                todo=f"{hint}Allowed: {', '.join(self.kinds)}.",
+            )
+        if kind == self.kind:
+            return self
+        made = self.kinds[kind]
+        shared = set(field_names(made)) & set(field_names(self))
+        return made(**{name: getattr(self, name) for name in shared})
+
+    @classmethod
+    def kinds_with(cls, field: str) -> list[str]:
+        """The kinds of the family that have a field of this name."""
+        return [kind for kind, made in cls.kinds.items() if field in field_names(made)]

@@ -1,0 +1,55 @@
+"""Every field of a settings tree, for people."""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from jumar.settings.components import Component
+from jumar.settings.fields import range_text, type_name, types_of
+
+
+@dataclass(frozen=True)
+class FieldRow:
+    """One field of a settings tree, as `jumar recipes show` prints it."""
+
+    path: str
+    value: Any
+    type: str
+    unit: str
+    meaning: str
+    allowed: str
+
+
+def describe(settings: Any, prefix: str = "") -> list[FieldRow]:
+    """Every leaf field of a settings tree, in the order of definition.
+
+    A part of which there are several kinds has a row for its kind, before its own fields.
+    """
+    rows: list[FieldRow] = []
+    for field in dataclasses.fields(settings):
+        value = getattr(settings, field.name)
+        path = f"{prefix}{field.name}"
+        is_section = dataclasses.is_dataclass(value)
+        if isinstance(value, Component) or not is_section:
+            rows.append(_row(settings, field, path, value))
+        if is_section:
+            rows.extend(describe(value, f"{path}."))
+    return rows
+
+
+def _row(settings: Any, field: "dataclasses.Field[Any]", path: str, value: Any) -> FieldRow:
+    data = field.metadata
+    choices, text = data.get("choices", ()), value
+    type_text = (
+        "" if isinstance(value, Component) else type_name(types_of(type(settings))[field.name])
+    )
+    if isinstance(value, Component):
+        choices, text, type_text = tuple(value.kinds), value.kind, "a kind"
+    return FieldRow(
+        path=path,
+        value=text,
+        type=type_text,
+        unit=data.get("unit", ""),
+        meaning=data.get("meaning", ""),
+        allowed=", ".join(choices) or range_text(data.get("minimum"), data.get("maximum")),
+    )

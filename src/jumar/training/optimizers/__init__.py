@@ -1,0 +1,25 @@
+"""Optimizers: a kind is the settings with which it is built."""
+
+from jumar.training.optimizers.kinds import (
+    Adagrad,
+    Adam,
+    AdamW,
+    Lamb,
+    Momentum,
+    RmsProp,
+    Sgd,
+)
+from jumar.training.optimizers.optimizer import OptimizerSettings, Trained, create_optimizer
+
+__all__ = [
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Lamb",
+    "Momentum",
+    "OptimizerSettings",
+    "RmsProp",
+    "Sgd",
+    "Trained",
+    "create_optimizer",
+]

@@ -1,0 +1,251 @@
+"""The kinds of optimizer, with torch's fused kernels where the device has them.
+
+Those that torch computes as TensorFlow does are torch's own; the others are in `tensorflow.py`.
+"""
+
+# Torch documents its fused kernels under these names but does not export them.
+# pyright: reportPrivateImportUsage=false
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import optim
+from torch.optim import Optimizer
+
+from jumar.ground.errors import UserError
+from jumar.settings import setting
+from jumar.training.optimizers.optimizer import OptimizerSettings, Trained
+from jumar.training.optimizers.tensorflow import TfAdam, TfLamb, TfRmsProp
+
+_DISPATCH_KEYS = {"cpu": "CPU", "cuda": "CUDA", "mps": "MPS", "xpu": "XPU", "hpu": "HPU"}
+_ADAM = {"exp_avg": "/Adam", "exp_avg_sq": "/Adam_1"}
+_BERT = {"exp_avg": "/adam_m", "exp_avg_sq": "/adam_v"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithFusedKernel(OptimizerSettings):
+    """A kind that one kernel can update.
+
+    Attributes:
+        kernel: Its name in torch, with its overload.
+    """
+
+    kernel: ClassVar[str]
+
+    fused: str = setting(
+        "auto",
+        "update with one fused kernel; auto: where the device has it",
+        choices=("auto", "true", "false"),
+    )
+
+    def is_fused(self, device_type: str) -> bool:
+        """Whether the update on a device takes the kernel.
+
+        Raises:
+            UserError: It is asked for and the device lacks it.
+        """
+        key = _DISPATCH_KEYS.get(device_type, "PrivateUse1")
+        # Asked of the dispatcher, because torch's own list of devices with fused kernels names
+        # every registered back end, whether or not it brought the kernel.
+        exists = torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{self.kernel}", key)
+        if self.fused == "true" and not exists:
+            raise UserError(
+                f"there is no fused kernel for '{self.kind}' on {device_type}",
+                where="optimizer.fused",
+                todo="Use optimizer.fused=auto, which updates lists of tensors at once instead.",
+            )
+        return exists and self.fused != "false"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sgd(WithFusedKernel, kind="sgd"):
+    """tf.train.GradientDescentOptimizer."""
+
+    kernel: ClassVar[str] = "_fused_sgd_"
+
+    def build(self, trained: Trained) -> Optimizer:
+        """See `OptimizerSettings.build`."""
+        fused = self.is_fused(trained.device_type)
+        return optim.SGD(trained.groups, lr=self.learning_rate, fused=fused, foreach=not fused)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Momentum(WithFusedKernel, kind="momentum"):
+    """tf.train.MomentumOptimizer."""
+
+    slots: ClassVar[Mapping[str, str]] = {"momentum_buffer": "/Momentum"}
+    kernel: ClassVar[str] = "_fused_sgd_"
+
+    momentum: float = setting(0.9, "decay of the gathered steps", minimum=0.0, maximum=1.0)
+    nesterov: bool = setting(False, "Nesterov's form of momentum")
+
+    def check(self) -> None:
+        """Refuse Nesterov's form without momentum."""
+        if self.nesterov and self.momentum == 0.0:
+            raise UserError(
+                "Nesterov's form needs a momentum above 0",
+                where="optimizer.momentum",
+                todo="For instance: optimizer.momentum=0.9, or optimizer.nesterov=false",
+            )
+
+    def build(self, trained: Trained) -> Optimizer:
+        """See `OptimizerSettings.build`."""
+        fused = self.is_fused(trained.device_type)
+        optimizer = optim.SGD(
+            trained.groups,
+            lr=self.learning_rate,
+            momentum=self.momentum,
+            nesterov=self.nesterov,
+            fused=fused,
+            foreach=not fused,
+        )
+        # Torch makes the buffers in the first step and lets the kernel fill them. A kernel that
+        # leaves out that step because of an overflow leaves them as uninitialised memory.
+        for parameter in trained.order if self.momentum else ():
+            optimizer.state[parameter]["momentum_buffer"] = torch.zeros_like(
+                parameter, memory_format=torch.preserve_format
+            )
+        return optimizer
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Averaging(OptimizerSettings):
+    """What follows averages of gradients and of their squares."""
+
+    beta1: float = setting(0.9, "decay of the average of gradients", minimum=0.0, maximum=0.9999999)
+    beta2: float = setting(
+        0.999, "decay of the average of squared gradients", minimum=0.0, maximum=0.9999999
+    )
+    epsilon: float = setting(1e-8, "keeps the step from dividing by zero", minimum=0.0)
+
+    @property
+    def betas(self) -> tuple[float, float]:
+        """Both decays."""
+        return self.beta1, self.beta2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adam(_Averaging, WithFusedKernel, kind="adam"):
+    """tf.train.AdamOptimizer (Kingma and Ba, arXiv 1412.6980)."""
+
+    slots: ClassVar[Mapping[str, str]] = _ADAM
+    kernel: ClassVar[str] = "_fused_adam_.tensor_lr"
+
+    bias_correction: str = setting(
+        "step",
+        "correction for averages that start at zero: by the number of updates, or none",
+        choices=("step", "none"),
+    )
+
+    def build(self, trained: Trained) -> Optimizer:
+        """See `OptimizerSettings.build`."""
+        return TfAdam(
+            trained.groups,
+            lr=self.learning_rate,
+            betas=self.betas,
+            epsilon=self.epsilon,
+            corrected=self.bias_correction == "step",
+            decoupled=self.decoupled,
+            fused=self.is_fused(trained.device_type),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdamW(Adam, kind="adamw"):
+    """torch.optim.AdamW; without correction the AdamWeightDecayOptimizer of the BERT scripts."""
+
+    slots: ClassVar[Mapping[str, str]] = _BERT
+    kernel: ClassVar[str] = "_fused_adamw_"
+    decoupled = True
+
+    def build(self, trained: Trained) -> Optimizer:
+        """See `OptimizerSettings.build`."""
+        if self.bias_correction == "none":
+            return super().build(trained)
+        fused = self.is_fused(trained.device_type)
+        return optim.AdamW(
+            trained.groups,
+            lr=self.learning_rate,
+            betas=self.betas,
+            eps=self.epsilon,
+            fused=fused,
+            foreach=not fused,
+            # The count of updates then lies on the device, where one can be taken back.
+            capturable=not fused and trained.device_type != "cpu",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lamb(_Averaging, kind="lamb"):
+    """LAMB (You et al., arXiv 1904.00962) as the BERT scripts of Ascend compute it."""
+
+    slots: ClassVar[Mapping[str, str]] = _BERT
+    decoupled = True
+
+    bias_correction: str = setting(
+        "step",
+        "correction for averages that start at zero: by the number of updates, none, or by the "
+        "number of the variable (Ascend's)",
+        choices=("step", "none", "variable"),
+    )
+
+    def build(self, trained: Trained) -> Optimizer:
+        """See `OptimizerSettings.build`."""
+        by_variable = self.bias_correction == "variable"
+        return TfLamb(
+            trained.groups,
+            lr=self.learning_rate,
+            betas=self.betas,
+            epsilon=self.epsilon,
+            corrected=self.bias_correction == "step",
+            exponents={p: n for n, p in enumerate(trained.order, start=1)} if by_variable else {},
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RmsProp(OptimizerSettings, kind="rmsprop"):
+    """tf.train.RMSPropOptimizer, not centred."""
+
+    slots: ClassVar[Mapping[str, str]] = {"square_avg": "/RMSProp", "momentum_buffer": "/RMSProp_1"}
+
+    beta2: float = setting(
+        0.999, "decay of the average of squared gradients", minimum=0.0, maximum=0.9999999
+    )
+    momentum: float = setting(0.9, "decay of the gathered steps", minimum=0.0, maximum=1.0)
+    epsilon: float = setting(1e-8, "keeps the step from dividing by zero", minimum=0.0)
+
+    def build(self, trained: Trained) -> Optimizer:
+        """See `OptimizerSettings.build`."""
+        return TfRmsProp(
+            trained.groups,
+            lr=self.learning_rate,
+            decay=self.beta2,
+            momentum=self.momentum,
+            epsilon=self.epsilon,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adagrad(WithFusedKernel, kind="adagrad"):
+    """tf.train.AdagradOptimizer."""
+
+    slots: ClassVar[Mapping[str, str]] = {"sum": "/Adagrad"}
+    kernel: ClassVar[str] = "_fused_adagrad_"
+
+    initial_accumulator: float = setting(
+        0.1, "what the sum of squared gradients starts from", minimum=1e-30
+    )
+
+    def build(self, trained: Trained) -> Optimizer:
+        """See `OptimizerSettings.build`."""
+        fused = self.is_fused(trained.device_type)
+        return optim.Adagrad(
+            trained.groups,
+            lr=self.learning_rate,
+            initial_accumulator_value=self.initial_accumulator,
+            eps=0.0,
+            fused=fused,
+            foreach=not fused,
+        )

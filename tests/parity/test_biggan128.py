@@ -20,9 +20,9 @@ from jumar.models.biggan_names import tf_names
 from jumar.models.tf_layout import TfVariable
 from jumar.tasks.adversarial_losses import (
     DRAGAN_NOISE,
-    discriminator_loss,
-    generator_loss,
-    gradient_penalty,
+    AdversarialLoss,
+    Hinge,
+    PenalizedLoss,
 )
 from jumar.training.ema import Ema
 from jumar.training.optimizers import Adam, create_optimizer
@@ -191,9 +191,9 @@ def losses(replay: Replay) -> None:
     for key in replay.case.meta["results"]:
         if key.startswith("loss_table/d_"):
             kind = key.removeprefix("loss_table/d_")
-            found = discriminator_loss(kind, real, fake)
-            replay.found[key] = (found.real + found.fake).numpy()
-            replay.found[f"loss_table/g_{kind}"] = generator_loss(kind, fake).numpy()
+            loss = AdversarialLoss.kinds[kind]()
+            replay.found[key] = (loss.real(real).mean() + loss.fake(fake).mean()).numpy()
+            replay.found[f"loss_table/g_{kind}"] = loss.generated(fake).mean().numpy()
     replay.found["loss/d_hinge"] = replay.found["loss_table/d_hinge"]
     replay.found["loss/g_hinge"] = replay.found["loss_table/g_hinge"]
 
@@ -204,32 +204,23 @@ def penalties(replay: Replay, fake: torch.Tensor) -> None:
     assert DRAGAN_NOISE == 0.5
     for key in replay.case.meta["results"]:
         if key.startswith("penalty/"):
-            found = gradient_penalty(
-                key.removeprefix("penalty/"),
+            loss: PenalizedLoss = AdversarialLoss.kinds[key.removeprefix("penalty/")](penalty=10.0)
+            total = loss.gradient_penalty(
                 replay.reset().discriminator,
                 replay.images,
                 fake,
                 alpha=alpha,
                 noise=noise,
-                weight=10.0,
             )
-            replay.found[key] = found.detach().numpy()
+            replay.found[key] = (total.detach() / len(fake)).numpy()
 
 
 def discriminator_step(replay: Replay, fake: torch.Tensor) -> None:
     """The hinge loss of two towers with equal state, and one step of Adam."""
     config = replay.case.config
-    found = discriminator_loss(
-        "hinge",
-        replay.reset().discriminator(replay.images),
-        torch.zeros(len(fake), 1, dtype=fake.dtype),
-    )
-    found.real.backward()
+    Hinge().real(replay.reset().discriminator(replay.images)).mean().backward()
     gradients = {name: p.grad for name, p in replay.model.discriminator.named_parameters()}
-    found = discriminator_loss(
-        "hinge", torch.zeros(len(fake), 1, dtype=fake.dtype), replay.reset().discriminator(fake)
-    )
-    found.fake.backward()
+    Hinge().fake(replay.reset().discriminator(fake)).mean().backward()
     for name, parameter in replay.model.discriminator.named_parameters():
         first = gradients[name]
         assert first is not None
@@ -244,7 +235,7 @@ def generator_steps(replay: Replay) -> None:
     """The gradient of the generator, two steps of Adam with it, and the moving averages."""
     config = replay.case.config
     model = replay.reset()
-    generator_loss("hinge", model.discriminator(model.generator(replay.latent))).backward()
+    Hinge().generated(model.discriminator(model.generator(replay.latent))).mean().backward()
     replay.note_gradients("grad_g", "generator/")
     optimizer = adam(model.generator, config["g_lr"], config)
     averages = Ema(model, averaged=model.generator, decay=config["moving_decay"])

@@ -12,14 +12,17 @@ from jumar.data.denoising.noisy_pictures import NoisyPictures
 from jumar.data.denoising.patch_set import PatchSet
 from jumar.data.samples import SampleKey
 from jumar.tasks.denoising import (
+    CentralSquaredError,
     DenoisingObjective,
     DenoisingTask,
+    HalfSquaredError,
     central_window,
     middle_frame,
     picture_levels,
     unit_scale,
 )
 from tests.data.photographs import photographs, scene
+from tests.tasks.means import means
 
 
 class Darker(nn.Module):
@@ -48,7 +51,7 @@ def task(network: nn.Module, **changed: object) -> DenoisingTask:
         train_data=changed.pop("train_data", None),
         eval_data=changed.pop("eval_data", None),
         level_names=("sigma 15", "sigma 25"),
-        loss="l2_sum_per_batch",
+        loss=HalfSquaredError(),
         **changed,
     )
 
@@ -57,9 +60,14 @@ def decibels(one: np.ndarray, other: np.ndarray) -> float:
     return float(10 * np.log10(255**2 / np.mean((one.astype(float) - other.astype(float)) ** 2)))
 
 
+def central_loss(side: int, given: dict[str, Tensor]) -> float:
+    objective = DenoisingObjective(Darker(), loss=CentralSquaredError(center=side))
+    return means(objective, given)["loss"].item()
+
+
 def test_videnn_loss_is_half_the_squared_error_summed_over_a_sample() -> None:
     given = batch()
-    loss = DenoisingObjective(Darker(), loss="l2_sum_per_batch")(given)["loss"].item()
+    loss = means(DenoisingObjective(Darker(), loss=HalfSquaredError()), given)["loss"].item()
     error = (given["clean"].double() - given["noisy"].double()).numpy() / 255
     assert loss == pytest.approx(0.5 * np.sum(error**2) / 4, rel=1e-5)
 
@@ -67,10 +75,10 @@ def test_videnn_loss_is_half_the_squared_error_summed_over_a_sample() -> None:
 def test_nlrn_loss_is_the_mean_of_the_central_5_x_5() -> None:
     given = batch(channels=1, side=43)
     given["noisy"] = given["noisy"] / 255
-    loss = DenoisingObjective(Darker(), loss="mse_center", center=5)(given)["loss"].item()
+    loss = central_loss(5, given)
     error = given["clean"].double().numpy() / 255 - given["noisy"].double().numpy()
     assert loss == pytest.approx(np.mean(error[:, :, 19:24, 19:24] ** 2), rel=1e-5)
-    whole = DenoisingObjective(Darker(), loss="mse_center", center=0)(given)["loss"].item()
+    whole = central_loss(0, given)
     assert whole == pytest.approx(np.mean(error**2), rel=1e-5)
 
 

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from jumar.data.images.picture_set import PictureData
 from jumar.data.samples import Fetched, SampleKey
 from jumar.models.keyed_random import set_random_position
-from jumar.tasks.adversarial_losses import KINDS
-from jumar.tasks.generation import EVALUATION_SEED, Game, GenerationTask, Networks
+from jumar.tasks.adversarial_losses import AdversarialLoss
+from jumar.tasks.generation import EVALUATION_SEED, GenerationTask, Networks
 from jumar.tasks.sampling import numbered_latents
 
 SIDE, LATENT = 32, 4
@@ -61,14 +61,8 @@ class Pictures:
 def task_for(generator: nn.Module | None = None, **rules: Any) -> GenerationTask:
     torch.manual_seed(1)
     model = nn.ModuleDict({"g": generator or Painter(), "d": Critic()})
-    game = {
-        "loss": "hinge",
-        "penalty": 10.0,
-        "orthogonal": 0.0,
-        "n_critic": 2,
-        "truncation": 2.0,
-        "every_tower": False,
-    }
+    kind = str(rules.pop("kind", "hinge"))
+    every_tower = bool(rules.pop("every_tower", False))
     return GenerationTask(
         Networks(
             model=model,
@@ -78,7 +72,8 @@ def task_for(generator: nn.Module | None = None, **rules: Any) -> GenerationTask
             regularized=lambda: [model["g"].dense.weight],
         ),
         PictureData().preprocessing(),
-        Game(**(game | rules)),
+        AdversarialLoss.kinds[kind](**rules),
+        every_tower=every_tower,
         image_size=SIDE,
         train_data=Pictures(),
         eval_data=Pictures(),
@@ -97,9 +92,9 @@ def scores(task: GenerationTask, *batches: Sequence[int]) -> dict[str, float]:
     return task.summarize({key: torch.cat([f[key] for f in found]) for key in task.gathered})
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", AdversarialLoss.kinds)
 def test_each_objective_trains_its_own_network_only(kind: str) -> None:
-    task = task_for(loss=kind, orthogonal=1e-4)
+    task = task_for(kind=kind, orthogonal=1e-4)
     for objective, own, other in zip(task.objectives, "dg", "gd", strict=True):
         set_random_position(objective, 7, 0)
         terms = objective(batch(0, 1, 2))

@@ -10,6 +10,7 @@ from jumar.data.speech.keyword_data import KeywordData
 from jumar.data.speech.keyword_set import open_keyword_sets
 from jumar.tasks.keywords import KeywordTask, coloured
 from tests.data.tones import divided
+from tests.tasks.means import means
 
 LABELS = ("_silence_", "_unknown_", "low", "high")
 
@@ -73,13 +74,13 @@ def test_rows_of_the_table_are_true_labels_and_columns_are_what_was_heard() -> N
 def test_the_loss_is_the_mean_cross_entropy_and_flows_into_the_network() -> None:
     task = task_for()
     (objective,) = task.objectives
-    loss = objective(batch([1, 2], [1, 3]))["loss"]
+    loss = means(objective, batch([1, 2], [1, 3]))["loss"]
     right = -np.log(np.exp(5) / (np.exp(5) + 3))
     wrong = -np.log(1 / (np.exp(5) + 3))
     assert loss.item() == pytest.approx((right + wrong) / 2, rel=1e-6)
     loss.backward()
     assert task.model.scale.grad is not None
-    smoothed = task_for(0.1).objectives[0](batch([1, 2], [1, 3]))["loss"]
+    smoothed = means(task_for(0.1).objectives[0], batch([1, 2], [1, 3]))["loss"]
     assert smoothed.item() != pytest.approx(loss.item())
 
 

@@ -85,8 +85,9 @@ class PointObjective(Objective):
     def decays(self, name: str, parameter: nn.Parameter) -> bool:
         return "norm" not in name
 
-    def forward(self, batch: Batch) -> dict[str, torch.Tensor]:
-        return {"loss": functional.cross_entropy(self.trained(batch["point"]), batch["label"])}
+    def sums(self, batch: Batch) -> dict[str, torch.Tensor]:
+        logits = self.trained(batch["point"])
+        return {"loss": functional.cross_entropy(logits, batch["label"], reduction="sum")}
 
 
 class PointTask(Task):
@@ -118,14 +119,14 @@ class Discriminate(Objective):
         self.pair = pair
         self.trained = pair["d"]
 
-    def forward(self, batch: Batch) -> dict[str, torch.Tensor]:
+    def sums(self, batch: Batch) -> dict[str, torch.Tensor]:
         real = batch["point"]
         fake = self.pair["g"](real[:, :2]).detach()
         loss = (
-            torch.relu(1 - self.pair["d"](real)).mean()
-            + torch.relu(1 + self.pair["d"](fake)).mean()
+            torch.relu(1 - self.pair["d"](real)).mean(dim=1).sum()
+            + torch.relu(1 + self.pair["d"](fake)).mean(dim=1).sum()
         )
-        return {"loss": loss, "real": self.pair["d"](real).mean()}
+        return {"loss": loss, "real": self.pair["d"](real).mean(dim=1).sum()}
 
 
 class Generate(Objective):
@@ -139,8 +140,8 @@ class Generate(Objective):
     def is_due(self, step: int) -> bool:
         return step % 2 == 0
 
-    def forward(self, batch: Batch) -> dict[str, torch.Tensor]:
-        return {"loss": -self.pair["d"](self.pair["g"](batch["point"][:, :2])).mean()}
+    def sums(self, batch: Batch) -> dict[str, torch.Tensor]:
+        return {"loss": -self.pair["d"](self.pair["g"](batch["point"][:, :2])).mean(dim=1).sum()}
 
 
 class GanTask(PointTask):
@@ -172,6 +173,43 @@ class GanTask(PointTask):
     def illustrate(self) -> list[Illustration]:
         image = torch.full((2, 3, 3), 7, dtype=torch.uint8)
         return [Illustration(name="weights", caption="nothing <to> see", image=image)]
+
+
+class MaskedObjective(Objective):
+    """A loss of the points on one side alone, and one of all: sums with different weights."""
+
+    name = "masked"
+    minimized = ("one_side", "size")
+
+    def __init__(self, net: nn.Module) -> None:
+        super().__init__()
+        self.trained = net
+
+    def sums(self, batch: Batch) -> dict[str, torch.Tensor]:
+        logits = self.trained(batch["point"])
+        losses = functional.cross_entropy(logits, batch["label"], reduction="none")
+        mask = self.mask(batch)
+        return {
+            "one_side": (losses * mask).sum(),
+            "size": 0.1 * logits.square().sum(),
+            "hits": ((logits.argmax(dim=1) == batch["label"]) * mask).sum(),
+        }
+
+    def weights(self, batch: Batch) -> dict[str, torch.Tensor]:
+        count = self.mask(batch).sum()
+        return {"one_side": count, "hits": count}
+
+    @staticmethod
+    def mask(batch: Batch) -> torch.Tensor:
+        return batch["point"][:, 0] > 0.3
+
+
+class MaskedTask(PointTask):
+    """Scored as the points are, and trained on some of them."""
+
+    def __init__(self) -> None:
+        super().__init__(nn.Linear(FEATURES, CLASSES))
+        self.objectives = [MaskedObjective(self.model)]
 
 
 def small_plan(

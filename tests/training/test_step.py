@@ -1,25 +1,30 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from jumar.data.samples import SampleKey
+from jumar.training.optimizers import Sgd
 from jumar.training.settings import TrainingSettings
 from jumar.training.step import split_batch, step_seed
-from tests.training.small_tasks import point_task, small_plan, trainer_for
+from tests.training.small_tasks import (
+    MaskedObjective,
+    MaskedTask,
+    point_task,
+    small_plan,
+    trainer_for,
+)
 
 
 @given(size=st.integers(1, 40), micro=st.integers(0, 45), first=st.integers(0, 100))
-def test_parts_cover_the_batch_once_and_weigh_as_their_samples(
-    size: int, micro: int, first: int
-) -> None:
+def test_parts_cover_the_batch_once(size: int, micro: int, first: int) -> None:
     batch = {"x": torch.arange(size), "y": torch.arange(size) * 2}
     parts = split_batch(batch, micro, first)
     assert torch.equal(torch.cat([part.batch["x"] for part in parts]), batch["x"])
-    assert abs(sum(part.weight for part in parts) - 1) < 1e-9
     assert [part.first_row for part in parts] == [first + int(part.batch["x"][0]) for part in parts]
 
 
@@ -57,3 +62,42 @@ def test_a_step_reads_no_value_of_a_tensor(tmp_path: Path) -> None:
             trainer._stepper.step(batch)
     assert trainer.state.step == 3
     assert reads.count == 0
+
+
+@pytest.mark.parametrize("micro", [1, 3, 7])
+def test_parts_of_unequal_weight_give_the_gradient_and_the_means_of_the_whole(
+    tmp_path: Path, micro: int
+) -> None:
+    gradients, windows = [], []
+    for size in (0, micro):
+        torch.manual_seed(2)
+        plan = small_plan(
+            objectives=("masked",),
+            optimizer=Sgd(learning_rate=1.0),
+            training=TrainingSettings(micro_batch_size=size),
+        )
+        trainer = trainer_for(MaskedTask(), plan, tmp_path / str(size))
+        batch = trainer.task.train_data.fetch([SampleKey(0, index) for index in range(8)]).batch
+        before = trainer.task.model.weight.detach().clone()
+        trainer.state.step = 1  # the first step of the warm-up has half of the rate
+        trainer._stepper.step(batch)
+        gradients.append(before - trainer.task.model.weight.detach())
+        windows.append(trainer.state.take_window(trainer.ranks))
+    torch.testing.assert_close(gradients[1], gradients[0])
+    assert windows[1].terms == pytest.approx(windows[0].terms, rel=1e-5)
+    mask = MaskedObjective.mask(batch)
+    assert 0 < mask.sum() < len(mask)
+    assert windows[0].terms["hits"] * mask.sum().item() == pytest.approx(
+        round(windows[0].terms["hits"] * mask.sum().item())
+    )
+    terms = windows[0].terms
+    assert windows[0].losses["masked"] == pytest.approx(terms["one_side"] + terms["size"])
+
+
+def test_a_batch_without_weight_gives_no_loss(tmp_path: Path) -> None:
+    trainer = trainer_for(MaskedTask(), small_plan(objectives=("masked",)), tmp_path)
+    batch = dict(trainer.task.train_data.fetch([SampleKey(0, index) for index in range(8)]).batch)
+    batch["point"] = torch.zeros_like(batch["point"])
+    trainer._stepper.step(batch)
+    window = trainer.state.take_window(trainer.ranks)
+    assert window.terms["one_side"] == 0.0

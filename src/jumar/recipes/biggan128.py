@@ -39,7 +39,6 @@ from jumar.ground.errors import UserError
 from jumar.ground.paths import expanded
 from jumar.models.biggan import IMAGE_SIZE, SMALLEST_WIDTH, BigGan, spectral_layers
 from jumar.models.biggan_names import tf_names
-from jumar.models.differentiable_augmentation import CHANGES
 from jumar.models.inception import FidInception
 from jumar.models.spectral_norm import as_matrix
 from jumar.models.tf_layout import TfNames
@@ -50,9 +49,9 @@ from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import register
 from jumar.recipes.trained import Trained
 from jumar.settings import setting
-from jumar.tasks.adversarial_losses import KINDS
+from jumar.tasks.adversarial_losses import AdversarialLoss, Hinge
 from jumar.tasks.frechet_distance import open_inception
-from jumar.tasks.generation import Game, GenerationTask, Networks
+from jumar.tasks.generation import GenerationTask, Networks
 from jumar.tasks.sampling import between, drawn, numbered_latents
 from jumar.tasks.task import Task
 from jumar.training.optimizers import Adam, OptimizerSettings
@@ -74,31 +73,6 @@ class BigGanModel:
         True,
         "compute the attention in one kernel, without writing its weights; false where a mixlist "
         "names SoftmaxV2 or BatchMatMul",
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class AdversarialSettings:
-    """How the networks play against each other."""
-
-    kind: str = setting("hinge", "loss of both networks (the original's gan_type)", choices=KINDS)
-    penalty: float = setting(
-        10.0, "factor of the gradient penalty of wgan-gp, wgan-lp and dragan", minimum=0.0
-    )
-    orthogonal: float = setting(
-        0.0, "factor of the orthogonal penalty of the generator's weights", minimum=0.0
-    )
-    n_critic: int = setting(
-        2, "the generator is trained at the first of so many steps", unit="steps", minimum=1
-    )
-    truncation: float = setting(
-        2.0, "largest number of a latent vector", unit="standard deviations", minimum=0.01
-    )
-    augmentation: tuple[str, ...] = setting(
-        (),
-        "what is changed at random in all pictures that the discriminator sees, for small data: "
-        "color, translation, cutout; the original has none",
-        choices=CHANGES,
     )
 
 
@@ -138,7 +112,9 @@ class GenerationRecipe(Recipe, DrawsPictures):
 
     model: BigGanModel = setting(BigGanModel(), "Both networks.")
     data: PictureData = setting(PictureData(), "The pictures.")
-    loss: AdversarialSettings = setting(AdversarialSettings(), "How the networks play.")
+    loss: AdversarialLoss = setting(
+        Hinge(), "How the networks play against each other (the original's gan_type)."
+    )
     generator: Player = setting(_adam(5e-5), "How the generator is trained.")
     discriminator: Player = setting(_adam(2e-4), "How the discriminator is trained.")
     compat: Compat = setting(Compat(), "Oddities of the original.")
@@ -169,15 +145,8 @@ class GenerationRecipe(Recipe, DrawsPictures):
                 regularized=lambda: _matrices(model.generator),
             ),
             self.data.preprocessing(),
-            Game(
-                loss=self.loss.kind,
-                penalty=self.loss.penalty,
-                orthogonal=self.loss.orthogonal,
-                n_critic=self.loss.n_critic,
-                truncation=self.loss.truncation,
-                every_tower=self.compat.every_tower,
-                augmentation=self.loss.augmentation,
-            ),
+            self.loss,
+            every_tower=self.compat.every_tower,
             image_size=self.data.image_size,
             train_data=train,
             eval_data=real,
@@ -286,7 +255,7 @@ def biggan128_cats() -> GenerationRecipe:
         one,
         model=BigGanModel(width=16),
         data=PictureData(flip=True, batch_size=8, eval_batch_size=16, eval_samples=240, workers=0),
-        loss=AdversarialSettings(augmentation=("translation", "cutout")),
+        loss=Hinge(augmentation=("translation", "cutout")),
         generator=_adam(1e-4),
         discriminator=_adam(4e-4),
         compat=Compat(gain_starts_at_zero=False, discriminator_norms=False),

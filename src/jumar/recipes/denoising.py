@@ -13,7 +13,7 @@ from jumar.models.tf_layout import TfNames
 from jumar.recipes.network_settings import NetworkSettings
 from jumar.recipes.recipe import Recipe
 from jumar.settings import setting
-from jumar.tasks.denoising import Denoiser, DenoisingTask, Loss, Rounding
+from jumar.tasks.denoising import Denoiser, DenoisingLoss, DenoisingTask, HalfSquaredError, Rounding
 from jumar.tasks.task import Task
 from jumar.training.optimizers import Momentum, OptimizerSettings
 from jumar.training.schedules import Cosine, ScheduleSettings
@@ -31,21 +31,6 @@ class DenoisingNetwork(NetworkSettings, ABC):
     def denoiser(self, network: nn.Module) -> Denoiser:
         """How whole pictures of any size are cleaned; by the network at once, unless overridden."""
         return network
-
-
-@dataclass(frozen=True, kw_only=True)
-class DenoisingLoss:
-    """What is minimised."""
-
-    kind: str = setting(
-        "l2_sum_per_batch",
-        "l2_sum_per_batch: half the squared error, summed over a patch, mean over the batch "
-        "(ViDeNN); mse_center: mean squared error of a central window (NLRN)",
-        choices=("l2_sum_per_batch", "mse_center"),
-    )
-    center: int = setting(
-        0, "side of the central window of mse_center; 0: the whole patch", unit="px", minimum=0
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +54,7 @@ class DenoisingRecipe(Recipe):
 
     model: DenoisingNetwork
     data: DenoisingData = setting(DenoisingData(), "The pictures and their noise.")
-    loss: DenoisingLoss = setting(DenoisingLoss(), "What is minimised.")
+    loss: DenoisingLoss = setting(HalfSquaredError(), "What is minimised.")
     score: DenoisingScore = setting(DenoisingScore(), "How the output is scored.")
     optimizer: OptimizerSettings = setting(Momentum(), "The optimizer.")
     schedule: ScheduleSettings = setting(Cosine(), "The learning rate over the run.")
@@ -83,8 +68,7 @@ class DenoisingRecipe(Recipe):
             train_data=train,
             eval_data=evaluation,
             level_names=level_names(self.data),
-            loss=cast("Loss", self.loss.kind),
-            center=self.loss.center,
+            loss=self.loss,
             clip=self.score.clip,
             rounding=cast("Rounding", self.score.rounding),
             denoise=self.model.denoiser(network),

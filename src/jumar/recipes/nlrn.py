@@ -35,14 +35,13 @@ from jumar.models.tf_layout import TfNames
 from jumar.models.tiling import in_patches
 from jumar.precision.settings import PrecisionSettings
 from jumar.recipes.denoising import (
-    DenoisingLoss,
     DenoisingNetwork,
     DenoisingRecipe,
     DenoisingScore,
 )
 from jumar.recipes.registry import register
 from jumar.settings import setting
-from jumar.tasks.denoising import Denoiser
+from jumar.tasks.denoising import CentralSquaredError, Denoiser
 from jumar.training.optimizers import Adam
 from jumar.training.schedules import Cosine, Piecewise
 from jumar.training.settings import CheckpointSettings, TrainingSettings
@@ -114,7 +113,7 @@ def nlrn() -> DenoisingRecipe:
             eval_seeding="file_hash",
             noise=NoiseSettings(kind="gaussian", sigma=(25.0,), storage="float"),
         ),
-        loss=DenoisingLoss(kind="mse_center", center=5),
+        loss=CentralSquaredError(center=5),
         score=DenoisingScore(clip=True, rounding="nearest"),
         optimizer=Adam(learning_rate=1e-3),
         schedule=Piecewise(
@@ -150,7 +149,7 @@ def nlrn_small() -> DenoisingRecipe:
             steps=4, filters=64, embedded=32, recompute=False, patch=32, stride=16, patches=32
         ),
         data=replace(one.data, patch_size=32, patches_per_image=64),
-        loss=DenoisingLoss(kind="mse_center", center=0),
+        loss=CentralSquaredError(center=0),
         schedule=Cosine(),
         training=replace(one.training, duration="4000it", log_every="50it", evaluate_every=""),
         checkpoints=CheckpointSettings(every="25%", keep=2),

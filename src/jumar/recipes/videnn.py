@@ -47,7 +47,7 @@ from jumar.recipes.denoising import DenoisingNetwork, DenoisingRecipe
 from jumar.recipes.registry import register
 from jumar.recipes.stored import open_first_stage
 from jumar.settings import setting
-from jumar.tasks.denoising import Denoiser, DenoisingTask, Loss, Rounding
+from jumar.tasks.denoising import Denoiser, DenoisingTask, Rounding
 from jumar.tasks.task import Task
 from jumar.training.checkpoint import load_weights
 from jumar.training.kept_checkpoints import find_checkpoint
@@ -175,8 +175,7 @@ class TemporalRecipe(DenoisingRecipe):
             train_data=train,
             eval_data=evaluation,
             level_names=level_names(self.data),
-            loss=cast("Loss", self.loss.kind),
-            center=self.loss.center,
+            loss=self.loss,
             clip=self.score.clip,
             rounding=cast("Rounding", self.score.rounding),
             denoise=self.model.denoiser(network),

@@ -5,6 +5,7 @@ and Ye, arXiv 1705.02894; wgan-gp, Gulrajani et al., arXiv 1704.00028; wgan-lp, 
 arXiv 1709.08894; dragan, Kodali et al., arXiv 1705.07215.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -13,91 +14,182 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-KINDS = ("hinge", "gan", "lsgan", "wgan-gp", "wgan-lp", "dragan")
-PENALIZED = ("wgan-gp", "wgan-lp", "dragan")
-"""Those with a gradient penalty."""
+from jumar.models.differentiable_augmentation import CHANGES
+from jumar.settings import Component, setting
+
 DRAGAN_NOISE = 0.5
 """Largest noise around a real picture, in standard deviations of the batch."""
 
 
-@dataclass(frozen=True)
-class DiscriminatorLoss:
-    """Both halves of the discriminator's loss; scalars."""
+@dataclass(frozen=True, kw_only=True)
+class AdversarialLoss(Component, ABC):
+    """How two networks play against each other.
 
-    real: Tensor
-    fake: Tensor
-
-
-def discriminator_loss(kind: str, real: Tensor, fake: Tensor) -> DiscriminatorLoss:
-    """What the discriminator loses on its logits for real and for generated pictures.
-
-    Args:
-        kind: One of `KINDS`.
-        real: Logits of any shape; higher means more real.
-        fake: The same for generated pictures.
+    The three losses take float32 logits of any shape, higher for more real, and give one number
+    for each.
     """
-    real, fake = real.float(), fake.float()
-    if kind == "hinge":
-        return DiscriminatorLoss(F.relu(1 - real).mean(), F.relu(1 + fake).mean())
-    if kind in ("gan", "dragan"):
-        return DiscriminatorLoss(F.softplus(-real).mean(), F.softplus(fake).mean())
-    if kind == "lsgan":
-        return DiscriminatorLoss((real - 1).square().mean(), fake.square().mean())
-    if kind in ("wgan-gp", "wgan-lp"):
-        return DiscriminatorLoss(-real.mean(), fake.mean())
-    raise ValueError(f"unknown loss '{kind}'")
+
+    orthogonal: float = setting(
+        0.0, "factor of the orthogonal penalty of the generator's weights", minimum=0.0
+    )
+    n_critic: int = setting(
+        2, "the generator is trained at the first of so many steps", unit="steps", minimum=1
+    )
+    truncation: float = setting(
+        2.0, "largest number of a latent vector", unit="standard deviations", minimum=0.01
+    )
+    augmentation: tuple[str, ...] = setting(
+        (),
+        "what is changed at random in all pictures that the discriminator sees, for small data: "
+        "color, translation, cutout; the original has none",
+        choices=CHANGES,
+    )
+
+    @abstractmethod
+    def real(self, logits: Tensor) -> Tensor:
+        """What the discriminator loses on real pictures."""
+
+    @abstractmethod
+    def fake(self, logits: Tensor) -> Tensor:
+        """What the discriminator loses on generated pictures."""
+
+    @abstractmethod
+    def generated(self, logits: Tensor) -> Tensor:
+        """What the generator loses on its pictures."""
 
 
-def generator_loss(kind: str, fake: Tensor) -> Tensor:
-    """What the generator loses on the discriminator's logits for its pictures; a scalar."""
-    fake = fake.float()
-    if kind in ("hinge", "wgan-gp", "wgan-lp"):
-        return -fake.mean()
-    if kind in ("gan", "dragan"):
-        return F.softplus(-fake).mean()
-    if kind == "lsgan":
-        return (fake - 1).square().mean()
-    raise ValueError(f"unknown loss '{kind}'")
+class _Logistic(AdversarialLoss):
+    def real(self, logits: Tensor) -> Tensor:
+        return F.softplus(-logits)
+
+    def fake(self, logits: Tensor) -> Tensor:
+        return F.softplus(logits)
+
+    def generated(self, logits: Tensor) -> Tensor:
+        return F.softplus(-logits)
 
 
-def gradient_penalty(
-    kind: str,
-    discriminator: Callable[[Tensor], Tensor],
-    real: Tensor,
-    fake: Tensor,
-    *,
-    alpha: Tensor,
-    noise: Tensor | None,
-    weight: float,
-) -> Tensor:
-    """How far the discriminator's slope is from 1 between two sets of pictures; a scalar.
+class _Wasserstein(AdversarialLoss):
+    def real(self, logits: Tensor) -> Tensor:
+        return -logits
 
-    The pictures between are real + alpha * (other - real), where other is the generated ones, or
-    for dragan the real ones with noise of one strength for the whole batch. wgan-lp only counts
-    slopes above 1. As in the original, dragan shifts a picture only to one side and moves a second
-    time by alpha.
+    def fake(self, logits: Tensor) -> Tensor:
+        return logits
 
-    Args:
-        kind: One of `PENALIZED`.
-        discriminator: Evaluated once, in the mode in which it is.
-        real: [N, C, H, W].
-        fake: As `real`, without a gradient.
-        alpha: [N, 1, 1, 1], uniform between 0 and 1.
-        noise: As `real`, uniform between 0 and 1; only for dragan.
-        weight: Factor of the result (the original's lambda is 10).
+    def generated(self, logits: Tensor) -> Tensor:
+        return -logits
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hinge(AdversarialLoss, kind="hinge"):
+    """Margins of 1 on both sides."""
+
+    def real(self, logits: Tensor) -> Tensor:
+        """See `AdversarialLoss`."""
+        return F.relu(1 - logits)
+
+    def fake(self, logits: Tensor) -> Tensor:
+        """See `AdversarialLoss`."""
+        return F.relu(1 + logits)
+
+    def generated(self, logits: Tensor) -> Tensor:
+        """See `AdversarialLoss`."""
+        return -logits
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gan(_Logistic, kind="gan"):
+    """Cross-entropy; the generator's is the form that does not saturate."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeastSquares(AdversarialLoss, kind="lsgan"):
+    """Squared distance from 1 and 0."""
+
+    def real(self, logits: Tensor) -> Tensor:
+        """See `AdversarialLoss`."""
+        return (logits - 1).square()
+
+    def fake(self, logits: Tensor) -> Tensor:
+        """See `AdversarialLoss`."""
+        return logits.square()
+
+    def generated(self, logits: Tensor) -> Tensor:
+        """See `AdversarialLoss`."""
+        return (logits - 1).square()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PenalizedLoss(AdversarialLoss):
+    """A loss with a penalty on the discriminator's slope between two sets of pictures."""
+
+    penalty: float = setting(
+        10.0, "factor of the gradient penalty (the original's lambda)", minimum=0.0
+    )
+
+    def gradient_penalty(
+        self,
+        discriminator: Callable[[Tensor], Tensor],
+        real: Tensor,
+        fake: Tensor,
+        *,
+        alpha: Tensor,
+        noise: Tensor,
+    ) -> Tensor:
+        """How far the slope is from 1 at real + alpha * (other - real), summed over the pictures.
+
+        Args:
+            discriminator: Evaluated once, in the mode in which it is.
+            real: [N, C, H, W].
+            fake: As `real`, without a gradient.
+            alpha: [N, 1, 1, 1], uniform between 0 and 1.
+            noise: As `real`, uniform between 0 and 1; only dragan takes it.
+        """
+        between = (real + alpha * (self.other(real, fake, noise) - real)).detach()
+        between.requires_grad_()
+        # The fused attention has no second derivative.
+        with sdpa_kernel(SDPBackend.MATH):
+            logits = discriminator(between)
+        (slope,) = torch.autograd.grad(logits.sum(), between, create_graph=True)
+        length = torch.linalg.vector_norm(slope.float().flatten(1), dim=1)
+        return self.penalty * self.excess(length).square().sum()
+
+    def other(self, real: Tensor, fake: Tensor, noise: Tensor) -> Tensor:
+        """The pictures towards which the real ones are moved."""
+        del real, noise
+        return fake
+
+    def excess(self, length: Tensor) -> Tensor:
+        """What is wrong with a slope of this length."""
+        return length - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class WassersteinGradientPenalty(_Wasserstein, PenalizedLoss, kind="wgan-gp"):
+    """Slopes of 1 between real and generated pictures."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WassersteinLipschitzPenalty(_Wasserstein, PenalizedLoss, kind="wgan-lp"):
+    """Only slopes above 1 count."""
+
+    def excess(self, length: Tensor) -> Tensor:
+        """See `PenalizedLoss.excess`."""
+        return F.relu(length - 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dragan(_Logistic, PenalizedLoss, kind="dragan"):
+    """Slopes of 1 around real pictures.
+
+    As in the original, noise has one strength for the whole batch, shifts a picture only to one
+    side, and is scaled a second time by alpha.
     """
-    other = fake
-    if kind == "dragan":
-        assert noise is not None, "dragan moves by noise"
-        other = real + DRAGAN_NOISE * real.std(correction=0) * noise
-    between = (real + alpha * (other - real)).detach().requires_grad_()
-    # The fused attention has no second derivative.
-    with sdpa_kernel(SDPBackend.MATH):
-        logits = discriminator(between)
-    (slope,) = torch.autograd.grad(logits.sum(), between, create_graph=True)
-    length = torch.linalg.vector_norm(slope.float().flatten(1), dim=1)
-    excess = F.relu(length - 1) if kind == "wgan-lp" else length - 1
-    return weight * excess.square().mean()
+
+    def other(self, real: Tensor, fake: Tensor, noise: Tensor) -> Tensor:
+        """See `PenalizedLoss.other`."""
+        del fake
+        return real + DRAGAN_NOISE * real.std(correction=0) * noise
 
 
 def orthogonal_penalty(weights: Iterable[Tensor]) -> Tensor:

@@ -44,21 +44,19 @@ class ClassificationObjective(Objective):
         """As the network's original decays."""
         return self._decays(name, parameter)
 
-    def forward(self, batch: Batch) -> dict[str, torch.Tensor]:
-        """The mean loss of a batch of `image` and `label`."""
-        return {"loss": self.cross_entropy(self.logits(batch), batch["label"], "mean")}
+    def sums(self, batch: Batch) -> dict[str, torch.Tensor]:
+        """The loss of a batch of `image` and `label`."""
+        return {"loss": self.cross_entropy(self.logits(batch), batch["label"])}
 
     def logits(self, batch: Batch) -> torch.Tensor:
         """Logits `[N, classes]` of a batch."""
         images = self._preprocessing.on_device(batch, training=self.training)
         return self.trained(images)
 
-    def cross_entropy(
-        self, logits: torch.Tensor, labels: torch.Tensor, reduction: str
-    ) -> torch.Tensor:
-        """Softmax cross-entropy with this objective's smoothing."""
+    def cross_entropy(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """Softmax cross-entropy with this objective's smoothing, summed over the samples."""
         return functional.cross_entropy(
-            logits, labels, label_smoothing=self._label_smoothing, reduction=reduction
+            logits, labels, label_smoothing=self._label_smoothing, reduction="sum"
         )
 
 
@@ -103,7 +101,7 @@ class ClassificationTask(Task):
         """
         labels = batch["label"]
         logits = self._objective.logits(batch)
-        loss = self._objective.cross_entropy(logits, labels, "sum")
+        loss = self._objective.cross_entropy(logits, labels)
         own = logits.gather(1, labels.unsqueeze(1))
         earlier = torch.arange(logits.shape[1], device=logits.device) < labels.unsqueeze(1)
         above = ((logits > own) | ((logits == own) & earlier)).sum(dim=1)

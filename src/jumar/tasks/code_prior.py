@@ -35,9 +35,9 @@ class PriorObjective(Objective):
         self._model = model
         self._preprocessing = preprocessing
 
-    def forward(self, batch: Batch) -> dict[str, Tensor]:
-        """`loss`: summed over the positions of a picture, mean over the pictures."""
-        return {"loss": self.surprise(batch).mean()}
+    def sums(self, batch: Batch) -> dict[str, Tensor]:
+        """`loss`: summed over the positions of a picture and over the pictures."""
+        return {"loss": self.surprise(batch).sum()}
 
     def surprise(self, batch: Batch) -> Tensor:
         """Nats of each picture's codes, float32 [N]."""

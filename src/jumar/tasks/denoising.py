@@ -4,7 +4,9 @@ Networks take and give pictures float [N, channels, height, width] on the scale 
 shipped as bytes is scaled on the device.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -13,12 +15,12 @@ from torch import Tensor, nn
 from jumar.data.pixels.image_quality import psnr, ssim
 from jumar.data.pixels.picture_grid import side_by_side
 from jumar.data.samples import Batch, SampleKey, SampleSet
+from jumar.settings import Component, setting
 from jumar.tasks.task import Headline, Illustration, Objective, ScoreTable, Task
 
 Denoiser = Callable[[Tensor], Tensor]
 """Whole noisy pictures [N, channels, height, width] on the scale 0 to 1 to clean ones. A network
 that cannot take a whole picture at once has one that cuts it up."""
-Loss = Literal["l2_sum_per_batch", "mse_center"]
 Rounding = Literal["none", "nearest", "truncated"]
 Decays = Callable[[str, nn.Parameter], bool]
 
@@ -26,14 +28,45 @@ _SSIM_SIDE = 11
 _SHOWN = 3
 
 
+@dataclass(frozen=True, kw_only=True)
+class DenoisingLoss(Component, ABC):
+    """How far a network's output is from the clean patch."""
+
+    @abstractmethod
+    def total(self, error: Tensor) -> Tensor:
+        """The loss summed over the patches; a scalar.
+
+        Args:
+            error: float32 [N, channels, height, width], the difference from the clean patches.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class HalfSquaredError(DenoisingLoss, kind="l2_sum_per_batch"):
+    """Half of the squared error, summed over pixels and channels (ViDeNN)."""
+
+    def total(self, error: Tensor) -> Tensor:
+        """See `DenoisingLoss.total`."""
+        return 0.5 * error.square().sum()
+
+
+@dataclass(frozen=True, kw_only=True)
+class CentralSquaredError(DenoisingLoss, kind="mse_center"):
+    """The mean squared error of a central window (NLRN)."""
+
+    center: int = setting(0, "side of the central window; 0: the whole patch", unit="px", minimum=0)
+
+    def total(self, error: Tensor) -> Tensor:
+        """See `DenoisingLoss.total`."""
+        return len(error) * central_window(error, self.center).square().mean()
+
+
 class DenoisingObjective(Objective):
     """How far the network's output is from the clean patch.
 
     Args:
         network: Noisy pictures in, clean ones out.
-        loss: `l2_sum_per_batch`: half of the squared error summed over pixels and channels, per
-            sample (ViDeNN); `mse_center`: the mean squared error of a central window (NLRN).
-        center: Side of that window in pixels; 0 for the whole patch.
+        loss: By which measure.
         trained: The part of the network that learns; None for all of it.
         decays: Which parameters decay.
     """
@@ -44,30 +77,25 @@ class DenoisingObjective(Objective):
         self,
         network: nn.Module,
         *,
-        loss: Loss,
-        center: int = 0,
+        loss: DenoisingLoss,
         trained: nn.Module | None = None,
         decays: Decays = lambda _name, _parameter: True,
     ) -> None:
         super().__init__()
         self.network = network
         self.trained = network if trained is None else trained
-        self._loss: Loss = loss
-        self._center = center
+        self._loss = loss
         self._decays = decays
 
     def decays(self, name: str, parameter: nn.Parameter) -> bool:
         """As the network's original decays."""
         return self._decays(name, parameter)
 
-    def forward(self, batch: Batch) -> dict[str, Tensor]:
+    def sums(self, batch: Batch) -> dict[str, Tensor]:
         """The loss of a batch of `clean` and `noisy`."""
         output = self.network(unit_scale(batch["noisy"]))
         # float32: in half precision the square of a difference of one level is nearly nothing.
-        error = output.float() - unit_scale(batch["clean"])
-        if self._loss == "l2_sum_per_batch":
-            return {"loss": 0.5 * error.square().sum() / len(error)}
-        return {"loss": central_window(error, self._center).square().mean()}
+        return {"loss": self._loss.total(output.float() - unit_scale(batch["clean"]))}
 
 
 class DenoisingTask(Task):
@@ -83,7 +111,6 @@ class DenoisingTask(Task):
         eval_data: Batches of `clean`, `noisy` and `level`.
         level_names: What the noise levels of `eval_data` are called, such as `sigma 25`.
         loss: See `DenoisingObjective`.
-        center: See `DenoisingObjective`.
         clip: Whether the output is clipped to the range of a picture before it is scored.
         rounding: How the output becomes whole levels of 255 before it is scored: `none` (ViDeNN's
             `--phase test`), `nearest` (NLRN), or `truncated` (ViDeNN while it trains).
@@ -102,8 +129,7 @@ class DenoisingTask(Task):
         train_data: SampleSet,
         eval_data: SampleSet | None,
         level_names: Sequence[str],
-        loss: Loss,
-        center: int = 0,
+        loss: DenoisingLoss,
         clip: bool = True,
         rounding: Rounding = "none",
         denoise: Denoiser | None = None,
@@ -114,9 +140,7 @@ class DenoisingTask(Task):
         self.train_data = train_data
         self.eval_data = eval_data
         self.level_names = tuple(level_names)
-        self.objectives = [
-            DenoisingObjective(network, loss=loss, center=center, trained=trained, decays=decays)
-        ]
+        self.objectives = [DenoisingObjective(network, loss=loss, trained=trained, decays=decays)]
         self._clip = clip
         self._rounding: Rounding = rounding
         self._denoise: Denoiser = network if denoise is None else denoise

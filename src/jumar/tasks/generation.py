@@ -12,13 +12,7 @@ from jumar.data.samples import Batch, SampleSet
 from jumar.models.differentiable_augmentation import DifferentiableAugmentation
 from jumar.models.inception import FidInception, inception_features
 from jumar.models.keyed_random import Keyed, KeyedNormal, keyed_uniform
-from jumar.tasks.adversarial_losses import (
-    PENALIZED,
-    discriminator_loss,
-    generator_loss,
-    gradient_penalty,
-    orthogonal_penalty,
-)
+from jumar.tasks.adversarial_losses import AdversarialLoss, PenalizedLoss, orthogonal_penalty
 from jumar.tasks.frechet_distance import frechet_distance
 from jumar.tasks.image_distribution import (
     laplacian_descriptors,
@@ -55,31 +49,6 @@ class Networks:
     regularized: Callable[[], Sequence[Tensor]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Game:
-    """The rules.
-
-    Attributes:
-        loss: One of `adversarial_losses.KINDS`.
-        penalty: Factor of the gradient penalty, where the loss has one.
-        orthogonal: Factor of the orthogonal penalty of the generator.
-        n_critic: The generator is trained at the first of so many steps.
-        truncation: Of the latent vectors, in training and evaluation.
-        every_tower: Evaluate the discriminator on real pictures in the generator's turn too, for
-            what that changes in its state.
-        augmentation: What is changed in all pictures that the discriminator sees; see
-            `DifferentiableAugmentation`.
-    """
-
-    loss: str
-    penalty: float
-    orthogonal: float
-    n_critic: int
-    truncation: float
-    every_tower: bool
-    augmentation: Sequence[str] = ()
-
-
 class DiscriminatorObjective(Objective):
     """Tell real pictures from generated ones.
 
@@ -92,35 +61,35 @@ class DiscriminatorObjective(Objective):
 
     name = "discriminator"
 
-    def __init__(self, networks: Networks, preprocessing: ImagePreprocessing, game: Game) -> None:
+    def __init__(
+        self, networks: Networks, preprocessing: ImagePreprocessing, loss: AdversarialLoss
+    ) -> None:
         super().__init__()
         self.trained = networks.discriminator
         self.generator = networks.generator
-        self.latent = KeyedNormal(networks.latent, truncation=game.truncation)
+        self.latent = KeyedNormal(networks.latent, truncation=loss.truncation)
         self.shares = _KeyedUniform()
         self.noise = _KeyedUniform()
-        self.real_changes = DifferentiableAugmentation(game.augmentation)
-        self.fake_changes = DifferentiableAugmentation(game.augmentation)
+        self.real_changes = DifferentiableAugmentation(loss.augmentation)
+        self.fake_changes = DifferentiableAugmentation(loss.augmentation)
         self._preprocessing = preprocessing
-        self._game = game
+        self._loss = loss
 
-    def forward(self, batch: Batch) -> dict[str, Tensor]:
+    def sums(self, batch: Batch) -> dict[str, Tensor]:
         """`loss`, its halves `real` and `fake`, and the `penalty` where there is one."""
-        game = self._game
         real = self.real_changes(self._preprocessing.on_device(batch, training=self.training))
         with torch.no_grad():
             fake = self.fake_changes(self.generator(self.latent(len(real), real.device)))
-        found = discriminator_loss(game.loss, self.trained(real), self.trained(fake))
-        terms = {"loss": found.real + found.fake, "real": found.real, "fake": found.fake}
-        if game.loss in PENALIZED:
-            terms["penalty"] = gradient_penalty(
-                game.loss,
+        on_real = _summed(self._loss.real(self.trained(real).float()))
+        on_fake = _summed(self._loss.fake(self.trained(fake).float()))
+        terms = {"loss": on_real + on_fake, "real": on_real, "fake": on_fake}
+        if isinstance(self._loss, PenalizedLoss):
+            terms["penalty"] = self._loss.gradient_penalty(
                 self.trained,
                 real,
                 fake,
                 alpha=self.shares(real[:, :1, :1, :1]),
-                noise=self.noise(real) if game.loss == "dragan" else None,
-                weight=game.penalty,
+                noise=self.noise(real),
             )
             terms["loss"] = terms["loss"] + terms["penalty"]
         return terms
@@ -134,27 +103,35 @@ class GeneratorObjective(Objective):
 
     name = "generator"
 
-    def __init__(self, networks: Networks, preprocessing: ImagePreprocessing, game: Game) -> None:
+    def __init__(
+        self,
+        networks: Networks,
+        preprocessing: ImagePreprocessing,
+        loss: AdversarialLoss,
+        *,
+        every_tower: bool,
+    ) -> None:
         super().__init__()
         self.trained = networks.generator
         self.discriminator = networks.discriminator
         # The second half of a row: the first are the numbers that the discriminator's pictures
         # of the same step are made of, and the original draws new ones.
-        self.latent = KeyedNormal(2 * networks.latent, truncation=game.truncation)
-        self.changes = DifferentiableAugmentation(game.augmentation)
+        self.latent = KeyedNormal(2 * networks.latent, truncation=loss.truncation)
+        self.changes = DifferentiableAugmentation(loss.augmentation)
         self._length = networks.latent
         self._regularized = networks.regularized
         self._preprocessing = preprocessing
-        self._game = game
+        self._loss = loss
+        self._every_tower = every_tower
 
     def is_due(self, step: int) -> bool:
         """At the first of every `n_critic` steps."""
-        return step % self._game.n_critic == 0
+        return step % self._loss.n_critic == 0
 
-    def forward(self, batch: Batch) -> dict[str, Tensor]:
+    def sums(self, batch: Batch) -> dict[str, Tensor]:
         """`loss`, and the `orthogonal` penalty where there is one."""
         image = batch["image"]
-        if self._game.every_tower:
+        if self._every_tower:
             with torch.no_grad():
                 self.discriminator(self._preprocessing.on_device(batch, training=self.training))
         latent = self.latent(len(image), image.device)[:, self._length :]
@@ -162,10 +139,12 @@ class GeneratorObjective(Objective):
         constants = {name: p.detach() for name, p in self.discriminator.named_parameters()}
         fake = self.changes(self.trained(latent))
         logits = torch.func.functional_call(self.discriminator, constants, fake)
-        loss = generator_loss(self._game.loss, logits)
-        if self._game.orthogonal == 0:
+        loss = _summed(self._loss.generated(logits.float()))
+        if self._loss.orthogonal == 0:
             return {"loss": loss}
-        orthogonal = self._game.orthogonal * orthogonal_penalty(self._regularized())
+        penalty = self._loss.orthogonal * orthogonal_penalty(self._regularized())
+        # Of the weights, whatever the batch: each picture has its share.
+        orthogonal = len(image) * penalty
         return {"loss": loss + orthogonal, "orthogonal": orthogonal}
 
 
@@ -178,7 +157,9 @@ class GenerationTask(Task):
     Args:
         networks: Both players.
         preprocessing: The device half of the image preprocessing.
-        game: The rules.
+        loss: How they play against each other.
+        every_tower: Evaluate the discriminator on real pictures in the generator's turn too, for
+            what that changes in its state.
         image_size: Side of the pictures.
         train_data: Pictures to learn from.
         eval_data: Pictures to compare with; batches hold `index`.
@@ -192,8 +173,9 @@ class GenerationTask(Task):
         self,
         networks: Networks,
         preprocessing: ImagePreprocessing,
-        game: Game,
+        loss: AdversarialLoss,
         *,
+        every_tower: bool = False,
         image_size: int,
         train_data: SampleSet,
         eval_data: SampleSet | None,
@@ -204,12 +186,12 @@ class GenerationTask(Task):
         self.train_data = train_data
         self.eval_data = eval_data
         self.objectives = [
-            DiscriminatorObjective(networks, preprocessing, game),
-            GeneratorObjective(networks, preprocessing, game),
+            DiscriminatorObjective(networks, preprocessing, loss),
+            GeneratorObjective(networks, preprocessing, loss, every_tower=every_tower),
         ]
         self._networks = networks
         self._preprocessing = preprocessing
-        self._truncation = game.truncation
+        self._truncation = loss.truncation
         scored = 0 if eval_data is None else len(eval_data)
         self._latents = self._numbered(scored, EVALUATION_SEED)
         self._per_image = neighbourhoods_per_image(scored)
@@ -282,3 +264,8 @@ class _KeyedUniform(Keyed):
     def forward(self, like: Tensor) -> Tensor:
         rows, features = like.shape[0], like[0].numel()
         return keyed_uniform(rows, features, self.known_position(), like.device).view(like.shape)
+
+
+def _summed(values: Tensor) -> Tensor:
+    """The mean over each picture's numbers, summed over the pictures; a scalar."""
+    return values.flatten(1).mean(dim=1).sum()

@@ -34,20 +34,18 @@ class KeywordObjective(Objective):
         self.front_end = front_end
         self._label_smoothing = label_smoothing
 
-    def forward(self, batch: Batch) -> dict[str, torch.Tensor]:
-        """The mean loss of a batch of `audio` and `label`."""
-        return {"loss": self.cross_entropy(self.logits(batch["audio"]), batch["label"], "mean")}
+    def sums(self, batch: Batch) -> dict[str, torch.Tensor]:
+        """The loss of a batch of `audio` and `label`."""
+        return {"loss": self.cross_entropy(self.logits(batch["audio"]), batch["label"])}
 
     def logits(self, audio: torch.Tensor) -> torch.Tensor:
         """Logits `[N, labels]` of clips `[N, samples]`."""
         return self.trained(self.front_end(audio))
 
-    def cross_entropy(
-        self, logits: torch.Tensor, labels: torch.Tensor, reduction: str
-    ) -> torch.Tensor:
-        """Softmax cross-entropy with this objective's smoothing."""
+    def cross_entropy(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """Softmax cross-entropy with this objective's smoothing, summed over the samples."""
         return functional.cross_entropy(
-            logits, labels, label_smoothing=self._label_smoothing, reduction=reduction
+            logits, labels, label_smoothing=self._label_smoothing, reduction="sum"
         )
 
 
@@ -97,7 +95,7 @@ class KeywordTask(Task):
         return {
             "count": torch.ones_like(labels).sum(),
             "confusion": confusion,
-            "loss": self._objective.cross_entropy(logits, labels, "sum"),
+            "loss": self._objective.cross_entropy(logits, labels),
         }
 
     def summarize(self, sums: Mapping[str, torch.Tensor]) -> dict[str, float]:

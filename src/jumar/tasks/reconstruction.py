@@ -42,7 +42,7 @@ class ReconstructionObjective(Objective):
         self._beta = beta
         self._pull = pull
 
-    def forward(self, batch: Batch) -> dict[str, Tensor]:
+    def sums(self, batch: Batch) -> dict[str, Tensor]:
         """`loss` and its terms before their weights: `recon`, `vq`, `commit` and, where it has a
         weight, `pull`.
         """
@@ -53,7 +53,8 @@ class ReconstructionObjective(Objective):
         if self._pull:
             terms["pull"] = unused_pull(found.features, self._network.codebook)
             loss = loss + self._pull * terms["pull"]
-        return {"loss": loss, **terms}
+        # Means over pixels and features, of which every picture has as many.
+        return {name: len(images) * mean for name, mean in {"loss": loss, **terms}.items()}
 
     def pictures(self, batch: Batch) -> Tensor:
         """The network's input, 0 to 1."""

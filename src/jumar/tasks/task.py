@@ -17,17 +17,21 @@ from jumar.data.samples import Batch, SampleSet
 class Objective(nn.Module, ABC):
     """A loss with the parameters that are trained on it.
 
-    Calling it with a batch returns scalars on the device, among them `loss`, the mean over the
-    samples of the batch without regularisation. Being a module, it is what DistributedDataParallel
-    wraps, so that gradients of every objective are averaged over the ranks.
+    It gives sums and what each is to be divided by, never means: micro-batches and ranks divide
+    by the weight of the whole batch, so that the result is the same however the batch is split,
+    also where parts have unequal weights (masked tokens, valid pixels). Being a module, it is
+    what DistributedDataParallel wraps.
 
     Attributes:
+        minimized: The names of those sums that, each divided by its weight, add up to what is
+            minimised; the others are only logged.
         name: The key of this objective's optimizer in the recipe, and the prefix in logs.
         trained: The module whose parameters this objective's optimizer updates.
     """
 
     name: str
     trained: nn.Module
+    minimized: Sequence[str] = ("loss",)
 
     def is_due(self, step: int) -> bool:
         """Whether this objective is trained at the step (counted from 0); a GAN's generator is
@@ -42,8 +46,20 @@ class Objective(nn.Module, ABC):
         return True
 
     @abstractmethod
+    def sums(self, batch: Batch) -> dict[str, torch.Tensor]:
+        """The terms of the loss, summed over the batch and without regularisation; scalars."""
+
+    def weights(self, batch: Batch) -> Mapping[str, torch.Tensor]:
+        """What the sums of a batch are to be divided by, by their names; scalars on the device.
+
+        A sum that is not named is divided by the number of samples.
+        """
+        del batch
+        return {}
+
     def forward(self, batch: Batch) -> dict[str, torch.Tensor]:
-        """The loss terms of a batch; `loss` is minimised, the others are only logged."""
+        """See `sums`."""
+        return self.sums(batch)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -87,6 +87,20 @@ def maximum_over_ranks(value: torch.Tensor, ranks: Ranks) -> torch.Tensor:
     return value
 
 
+def weights_over_ranks(
+    weights: Mapping[str, torch.Tensor], ranks: Ranks
+) -> dict[str, torch.Tensor]:
+    """The mean weight of a rank, by name: gradients are averaged over the ranks after it divides.
+
+    Nothing to divide (no token of the whole batch is masked) counts as 1.
+    """
+    means = {
+        name: mean_over_ranks(value.detach().clone().float(), ranks)
+        for name, value in weights.items()
+    }
+    return {name: torch.where(mean > 0, mean, 1.0) for name, mean in means.items()}
+
+
 def mean_over_ranks(value: torch.Tensor, ranks: Ranks) -> torch.Tensor:
     """The mean over all ranks, in place."""
     if ranks.world > 1:

@@ -50,7 +50,7 @@ class Lane:
     """How often it was due in this process."""
 
     def forward(self, batch: Batch) -> dict[str, torch.Tensor]:
-        """The objective's terms, through the form that averages gradients over ranks."""
+        """The objective's sums, through the form that averages gradients over ranks."""
         return self.call(batch)
 
     def gathering(self, *, last: bool) -> AbstractContextManager[None]:
@@ -59,10 +59,10 @@ class Lane:
             return contextlib.nullcontext()
         return self.call.no_sync()
 
-    def note(self, terms: Mapping[str, torch.Tensor], weight: float) -> None:
-        """Add a part's terms to the sums since the last log line, on the device."""
+    def note(self, terms: Mapping[str, torch.Tensor]) -> None:
+        """Add a part's shares of the terms to the sums since the last log line, on the device."""
         for name, value in terms.items():
-            share = value.detach().float() * weight
+            share = value.detach().float()
             self.sums[name] = self.sums[name] + share if name in self.sums else share
 
     def take_means(self) -> dict[str, torch.Tensor]:

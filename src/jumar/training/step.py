@@ -1,4 +1,4 @@
-"""One training step: a pure function of (state, batch, step number)."""
+"""One training step, determined by (state, batch, step number)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import torch
 from jumar.data.samples import Batch
 from jumar.models.keyed_random import set_random_position
 from jumar.training.clipping import clip_gradients
-from jumar.training.distribution import Ranks, maximum_over_ranks
+from jumar.training.distribution import Ranks, maximum_over_ranks, weights_over_ranks
 from jumar.training.guard import Guard
 from jumar.training.optimizers.updating import set_learning_rate, step_unless
 from jumar.training.profiling.capture import BACKWARD, COMMUNICATION, FORWARD, OPTIMIZER, Marks
@@ -24,19 +24,14 @@ class Part:
     Attributes:
         batch: The slice.
         first_row: Position of its first sample in the global batch.
-        weight: Its share of the rank's samples.
     """
 
     batch: Batch
     first_row: int
-    weight: float
 
 
 def split_batch(batch: Batch, micro_batch_size: int, first_row: int) -> list[Part]:
     """Cut a batch into parts whose gradients are accumulated.
-
-    Each part weighs as many samples as it has, so that the sum of the weighted mean losses is
-    the mean loss of the whole batch, also where the last part is smaller.
 
     Args:
         batch: Tensors whose first dimension is the sample.
@@ -49,7 +44,6 @@ def split_batch(batch: Batch, micro_batch_size: int, first_row: int) -> list[Par
         Part(
             batch={name: value[start : start + stride] for name, value in batch.items()},
             first_row=first_row + start,
-            weight=(min(start + stride, size) - start) / size,
         )
         for start in range(0, size, stride)
     ]
@@ -157,16 +151,23 @@ class Stepper:
         parts = split_batch(
             batch, plan.training.micro_batch_size, self._ranks.rank * plan.batch_size
         )
+        # Every rank has as many samples, so theirs need no sum over the ranks.
+        weights = weights_over_ranks(lane.objective.weights(batch), self._ranks)
         bad: torch.Tensor | None = None
         for part in parts:
             set_random_position(lane.objective, seed, part.first_row)
             with lane.gathering(last=part is parts[-1]):
                 with self._mark(FORWARD), state.policy.forward():
-                    terms = lane.forward(part.batch)
-                loss = terms["loss"]
+                    sums = lane.forward(part.batch)
+                terms = {
+                    name: value / weights.get(name, batch_length(batch))
+                    for name, value in sums.items()
+                }
+                first, *others = (terms[name] for name in lane.objective.minimized)
+                loss = sum(others, first)
                 with self._mark(BACKWARD):
-                    state.policy.scale(loss * part.weight if len(parts) > 1 else loss).backward()
-            lane.note(terms, part.weight)
+                    state.policy.scale(loss).backward()
+            lane.note({**terms, "loss": loss})
             here = (~torch.isfinite(loss.detach())).float()
             bad = here if bad is None else torch.maximum(bad, here)
         assert bad is not None, "a batch has at least one part"

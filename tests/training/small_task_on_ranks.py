@@ -1,4 +1,4 @@
-"""Program for torchrun: train the small GAN on as many ranks as there are, and leave its run."""
+"""Program for torchrun: train a small task on as many ranks as there are, and leave its run."""
 
 import sys
 from dataclasses import replace
@@ -8,29 +8,29 @@ import torch
 
 from jumar.device import open_device
 from jumar.precision.policy import PrecisionPolicy
+from jumar.tasks.task import Task
 from jumar.training.distribution import announced_ranks, connect, disconnect
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory
 from jumar.training.signals import StopRequest
 from jumar.training.trainer import Trainer
-from tests.training.small_tasks import GanTask, small_plan
+from tests.training.small_tasks import GanTask, MaskedTask, small_plan
 
 
-def main(path: Path) -> None:
+def main(task: Task, path: Path) -> None:
     ranks = announced_ranks()
     device = open_device("cpu")
     connect(ranks, device)
-    torch.manual_seed(4)
     plan = small_plan(
         duration="6it",
-        objectives=("discriminator", "generator"),
+        objectives=[objective.name for objective in task.objectives],
         batch_size=8 // ranks.world,
     )
     plan = replace(plan, training=replace(plan.training, micro_batch_size=3))
     policy = PrecisionPolicy(plan.precision, device_type="cpu")
     policy.install()
     trainer = Trainer(
-        GanTask(),
+        task,
         plan,
         device=device,
         ranks=ranks,
@@ -45,4 +45,5 @@ def main(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    torch.manual_seed(4)
+    main({"gan": GanTask, "masked": MaskedTask}[sys.argv[1]](), Path(sys.argv[2]))

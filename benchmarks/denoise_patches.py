@@ -34,9 +34,9 @@ def main() -> None:
         patches, _ = open_patches(
             DenoisingData(**{**vars(data), "path": sys.argv[1], "eval_path": "none"}), seed=1
         )
-        for index in range(len(patches.pictures)):
+        for index in range(len(patches.kind.pictures)):
             for scale in range(len(data.scales)):
-                patches.pictures.read(index, scale)
+                patches.kind.pictures.read(index, scale)
         speeds: list[float] = []
         for number in range(ROUNDS):
             start = time.process_time()

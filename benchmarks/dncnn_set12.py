@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from jumar.data.denoising.clean_pictures import CleanPictures
-from jumar.data.denoising.noisy_pictures import NoisyPictures
+from jumar.data.denoising.noisy_pictures import NoisyPictures, whole_pictures_set
 from jumar.data.images.picture_tree import open_pictures
 from jumar.data.samples import SampleKey
 from jumar.tasks.denoising import DenoisingTask
@@ -51,12 +51,14 @@ def set12_task(data: Path) -> DenoisingTask:
     weights = data / "pretrained" / "dncnn" / "dncnn_25.pth"
     network.load_state_dict(torch.load(weights, weights_only=True, map_location="cpu"))
     pictures = open_pictures(str(data / "denoise" / "set12.zip"), "eval")
-    noisy = NoisyPictures(
-        CleanPictures(pictures, "grey"),
-        kind="gaussian",
-        levels=[SIGMA],
-        storage="float",
-        seeding="sequence",
+    noisy = whole_pictures_set(
+        NoisyPictures(
+            CleanPictures(pictures, "grey"),
+            kind="gaussian",
+            levels=[SIGMA],
+            storage="float",
+            seeding="sequence",
+        )
     )
     return DenoisingTask(
         network.eval(),

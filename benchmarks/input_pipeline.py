@@ -35,7 +35,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from jumar.data.images.image_set import ImageSet
+from jumar.data.images.image_set import LabelledPictures, image_set
 from jumar.data.loading.faults import FaultTally
 from jumar.data.loading.loader import train_batches
 from jumar.data.pixels.crop_window import CropRule, draw_window
@@ -89,13 +89,15 @@ class Photographs:
 def jumar_batches(folder: Path, workers: int, normalise: bool) -> Iterator[object]:
     """Batches as `jumar train` reads them."""
     preprocessing = alexnet_preprocessing()
-    samples = ImageSet(
-        Photographs(folder),
-        preprocessing,
-        image_size=SIZE,
-        num_classes=1,
-        seed=0,
-        training=True,
+    samples = image_set(
+        LabelledPictures(
+            source=Photographs(folder),
+            preprocessing=preprocessing,
+            image_size=SIZE,
+            num_classes=1,
+            seed=0,
+            training=True,
+        )
     )
     for batch in train_batches(
         samples,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from jumar.data.samples import CorruptRecord, Fault, Record
+from jumar.data.samples import CorruptRecord, Record
 
 
 def scene(height: int, width: int, seed: int = 0) -> NDArray[np.uint8]:
@@ -57,5 +57,5 @@ class MemorySource:
         origin = f"memory, entry {index}"
         encoded = self._encoded[index]
         if encoded is None:
-            raise CorruptRecord(Fault(origin=origin, reason="the checksum is wrong"))
+            raise CorruptRecord(origin, "the checksum is wrong")
         return Record(encoded=encoded, label=self._labels[index], origin=origin)

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from jumar.data.denoising.noise import NoiseSettings
-from jumar.data.denoising.noisy_pictures import NoisyPictures
-from jumar.data.denoising.patch_set import PatchSet
+from jumar.data.denoising.noisy_pictures import NoisyPictures, whole_pictures_set
+from jumar.data.denoising.patch_set import Patches, patch_set
 from jumar.data.samples import SampleKey
 from jumar.tasks.denoising import (
     CentralSquaredError,
@@ -152,11 +152,11 @@ def test_pictures_show_clean_noisy_and_denoised_with_their_psnr(
     tmp_path: Path, storage: str
 ) -> None:
     pictures = photographs(tmp_path, scene(), scene(seed=2))
-    noisy = NoisyPictures(
-        pictures, kind="gaussian", levels=[15.0], storage=storage, seeding="index"
+    noisy = whole_pictures_set(
+        NoisyPictures(pictures, kind="gaussian", levels=[15.0], storage=storage, seeding="index")
     )
     noise = NoiseSettings(storage=storage)
-    patches = PatchSet(pictures, noise, patch_size=8, patches_per_image=1)
+    patches = patch_set(Patches(pictures=pictures, noise=noise, patch_size=8), per_picture=1)
     found = task(Darker(), train_data=patches, eval_data=noisy)
     shown = found.illustrate()
     assert [picture.name for picture in shown] == ["denoised-1", "denoised-2"]

@@ -4,7 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+
+from jumar.ground.paths import reason as system_reason
+
+Arrays = dict[str, NDArray[np.generic]]
+"""One sample by name. A picture is [height, width, channels]; a number is an array of shape []."""
 
 Batch = Mapping[str, torch.Tensor]
 """Tensors by name; the first dimension of each is the sample, so a batch splits by slicing."""
@@ -49,7 +56,7 @@ class SampleSet(Protocol):
         ...
 
     def fetch(self, keys: Sequence[SampleKey]) -> Fetched:
-        """The batch of these keys, in their order: a pure function of keys and seed."""
+        """The batch of these keys, in their order: the same for the same keys and seed."""
         ...
 
 
@@ -81,8 +88,18 @@ class ImageSource(Protocol):
 
 
 class CorruptRecord(Exception):
-    """A sample that cannot be read or decoded; carries the fault."""
+    """A sample that cannot be read or decoded.
 
-    def __init__(self, fault: Fault) -> None:
-        super().__init__(str(fault))
-        self.fault = fault
+    Args:
+        origin: File, and entry or byte offset in it.
+        reason: What is wrong, or the error that says so.
+
+    Attributes:
+        fault: Both, as a run counts and reports them.
+    """
+
+    def __init__(self, origin: str, reason: str | Exception) -> None:
+        if isinstance(reason, OSError):
+            reason = f"cannot be read: {system_reason(reason)}"
+        self.fault = Fault(origin=origin, reason=str(reason))
+        super().__init__(str(self.fault))

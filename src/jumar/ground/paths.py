@@ -31,6 +31,19 @@ _REMEDIES = {
 }
 _OF_THE_MACHINE = {*_REMEDIES, errno.ENAMETOOLONG, errno.ENOMEM} - {errno.EISDIR}
 """Errors with which the system refuses a program without a defect, even where it names no file."""
+_TRANSIENT = {
+    errno.EAGAIN,
+    errno.EBUSY,
+    errno.EIO,
+    errno.ENFILE,
+    errno.ESTALE,
+    errno.ETIMEDOUT,
+    errno.ECONNRESET,
+    errno.ENETDOWN,
+    errno.ENETUNREACH,
+    errno.EHOSTUNREACH,
+}
+"""What disks behind a network answer while their server is slow or restarts."""
 
 
 def exists(path: Path) -> bool:
@@ -192,6 +205,11 @@ def remedy(error: BaseException, path: Path) -> str:
 def is_of_the_machine(error: OSError) -> bool:
     """Whether disk, limits or links made the system refuse, whatever the program did."""
     return error.errno in _OF_THE_MACHINE
+
+
+def is_transient(error: BaseException | None) -> bool:
+    """Whether the same call may well succeed a moment later."""
+    return isinstance(error, OSError) and error.errno in _TRANSIENT
 
 
 def _refused(what: str, path: Path, error: BaseException, more: str = "") -> UserError:

@@ -34,7 +34,7 @@ from typing import cast
 
 from torch import Tensor, nn
 
-from jumar.data.images.picture_set import PictureData, open_picture_sets
+from jumar.data.images.picture_set import PictureData, open_generator_sets
 from jumar.ground.errors import UserError
 from jumar.ground.paths import expanded
 from jumar.models.biggan import IMAGE_SIZE, SMALLEST_WIDTH, BigGan, spectral_layers
@@ -134,7 +134,7 @@ class GenerationRecipe(Recipe, DrawsPictures):
 
     def build_task(self, say: Callable[[str], None]) -> Task:
         """Open the pictures and build both networks; see `Recipe.build_task`."""
-        train, real = open_picture_sets(self.data, seed=self.seed, notice=say)
+        train, real = open_generator_sets(self.data, seed=self.seed, notice=say)
         model = self.build_model()
         return GenerationTask(
             Networks(

@@ -67,7 +67,7 @@ class ClassificationRecipe(Recipe):
             self.data, seed=self.seed, num_classes=self.model.num_classes, notice=say
         )
         return ClassificationTask(
-            self._network(train.num_classes),
+            self._network(train.kind.num_classes),
             self.data.preprocessing,
             train_data=train,
             eval_data=evaluation,

@@ -26,12 +26,14 @@ Choices where the sources disagree:
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from torch import nn
 
-from jumar.data.images.image_set import ImageData, ImageSet
+from jumar.data.images.image_set import ImageData, LabelledPictures, image_set
 from jumar.data.images.picture_tree import open_pictures
 from jumar.data.images.sources import check_pair
+from jumar.data.loading.keyed_set import KeyedSet
 from jumar.data.pixels.preprocessing import ImagePreprocessing, plain_preprocessing
 from jumar.ground.errors import UserError
 from jumar.models import vqvae as network
@@ -99,7 +101,7 @@ class VQVAERecipe(Recipe):
 
     def build_task(self, say: Callable[[str], None]) -> Task:
         """Open the pictures and build the network; see `Recipe.build_task`."""
-        train, evaluation = open_picture_sets(self.data, seed=self.seed, say=say)
+        train, evaluation = open_unlabelled_sets(self.data, seed=self.seed, say=say)
         return ReconstructionTask(
             self._network(),
             self.data.preprocessing,
@@ -143,32 +145,28 @@ def check_image_size(made: VQVAE, image_size: int) -> None:
         )
 
 
-def open_picture_sets(
+def open_unlabelled_sets(
     data: ImageData, *, seed: int, say: Callable[[str], None]
-) -> tuple[ImageSet, ImageSet | None]:
+) -> tuple[KeyedSet[LabelledPictures], KeyedSet[LabelledPictures] | None]:
     """Training and evaluation pictures without classes; None where `eval_path` is `none`.
 
     Raises:
         UserError: There are none, or both would be the same.
     """
-    train = open_pictures(data.path, "train", notice=say)
-    sources = [(train, True)]
-    if data.eval_path != "none":
-        evaluation = open_pictures(data.eval_path or data.path, "eval", notice=say)
-        check_pair(train, evaluation)
-        sources.append((evaluation, False))
-    sets = [
-        ImageSet(
-            source,
-            data.preprocessing,
-            image_size=data.image_size,
-            num_classes=1,
-            seed=seed,
-            training=training,
-        )
-        for source, training in sources
-    ]
-    return sets[0], sets[1] if len(sets) > 1 else None
+    pictures = partial(
+        LabelledPictures,
+        preprocessing=data.preprocessing,
+        image_size=data.image_size,
+        num_classes=1,
+        seed=seed,
+    )
+    source = open_pictures(data.path, "train", notice=say)
+    train = image_set(pictures(source=source, training=True))
+    if data.eval_path == "none":
+        return train, None
+    evaluation = open_pictures(data.eval_path or data.path, "eval", notice=say)
+    check_pair(source, evaluation)
+    return train, image_set(pictures(source=evaluation, training=False))
 
 
 @register("vqvae")

@@ -39,7 +39,7 @@ from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import register
 from jumar.recipes.stored import open_first_stage
 from jumar.recipes.trained import Trained
-from jumar.recipes.vqvae import VQVAERecipe, open_picture_sets
+from jumar.recipes.vqvae import VQVAERecipe, open_unlabelled_sets
 from jumar.settings import setting
 from jumar.tasks.code_prior import CodePriorTask
 from jumar.tasks.task import Task
@@ -113,7 +113,7 @@ class VQVAEPriorRecipe(Recipe, DrawsPictures):
                 pictures, num_classes=self.model.classes, seed=self.seed, notice=say
             )
         else:
-            train, evaluation = open_picture_sets(pictures, seed=self.seed, say=say)
+            train, evaluation = open_unlabelled_sets(pictures, seed=self.seed, say=say)
         return CodePriorTask(
             model,
             pictures.preprocessing,

@@ -90,7 +90,7 @@ def test_parts_are_taken_as_they_are(tmp_path: Path) -> None:
     parts = {f"{part}/{name}": data for part in ("train", "val") for name, data in clips().items()}
     train, evaluation = open_triplets(replace(DATA, path=str(write_files(tmp_path, parts))), seed=1)
     assert evaluation is not None
-    assert (len(train.triplets), len(evaluation.triplets)) == (8, 12)
+    assert (len(train.kind.triplets), len(evaluation.kind.triplets)) == (8, 12)
 
 
 def test_ends_repeat_in_evaluation_and_are_left_out_in_training() -> None:

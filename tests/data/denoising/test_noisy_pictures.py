@@ -7,19 +7,20 @@ import numpy as np
 import pytest
 import torch
 
-from jumar.data.denoising.noisy_pictures import NoisyPictures, name_seed
+from jumar.data.denoising.noisy_pictures import NoisyPictures, name_seed, whole_pictures_set
+from jumar.data.loading.keyed_set import KeyedSet
 from jumar.data.samples import SampleKey
 from jumar.ground.errors import UserError
 from tests.data.photographs import photographs, scene
 
 
-def noisy(folder: Path, *, seeding: str = "index", **changed: object) -> NoisyPictures:
+def noisy(folder: Path, *, seeding: str = "index", **changed: object) -> KeyedSet[NoisyPictures]:
     pictures = photographs(folder, scene(12, 16), scene(12, 16, 2), scene(16, 12, 3))
     chosen = {"kind": "gaussian", "levels": [15.0, 25.0], "storage": "float", **changed}
-    return NoisyPictures(pictures, seeding=seeding, **chosen)
+    return whole_pictures_set(NoisyPictures(pictures, seeding=seeding, **chosen))
 
 
-def fetched(samples: NoisyPictures, index: int) -> dict[str, torch.Tensor]:
+def fetched(samples: KeyedSet[NoisyPictures], index: int) -> dict[str, torch.Tensor]:
     return dict(samples.fetch([SampleKey(0, index)]).batch)
 
 

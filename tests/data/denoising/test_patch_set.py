@@ -9,7 +9,8 @@ import torch
 from numpy.lib.stride_tricks import sliding_window_view
 
 from jumar.data.denoising.noise import NoiseSettings
-from jumar.data.denoising.patch_set import PatchSet, random_window, turned
+from jumar.data.denoising.patch_set import Patches, patch_set, random_window, turned
+from jumar.data.loading.keyed_set import KeyedSet
 from jumar.data.samples import SampleKey
 from jumar.ground.errors import UserError
 from tests.data.photographs import photographs, scene
@@ -17,12 +18,13 @@ from tests.data.photographs import photographs, scene
 SIDE = 16
 
 
-def patch_set(folder: Path, *scenes: np.ndarray, **changed: object) -> PatchSet:
-    chosen = {"patch_size": SIDE, "patches_per_image": 8, "seed": 3, **changed}
-    noise = chosen.pop("noise", NoiseSettings())
+def patches_of(
+    folder: Path, *scenes: np.ndarray, per_picture: int = 8, **changed: object
+) -> KeyedSet[Patches]:
+    chosen = {"patch_size": SIDE, "noise": NoiseSettings(), "seed": 3, **changed}
     channels, scales = chosen.pop("channels", "colour"), chosen.pop("scales", (1.0,))
     pictures = photographs(folder, *(scenes or (scene(),)), channels=channels, scales=scales)
-    return PatchSet(pictures, noise, **chosen)
+    return patch_set(Patches(pictures=pictures, **chosen), per_picture=per_picture)
 
 
 def keys(count: int, epoch: int = 0) -> list[SampleKey]:
@@ -35,7 +37,7 @@ def test_a_batch_is_bytes_and_its_noisy_version(
     tmp_path: Path, channels: str, storage: str
 ) -> None:
     noise = NoiseSettings(sigma=(25.0,), storage=storage)
-    patches = patch_set(tmp_path, channels=channels, noise=noise)
+    patches = patches_of(tmp_path, channels=channels, noise=noise)
     batch = patches.fetch(keys(8)).batch
     shape = (8, 3 if channels == "colour" else 1, SIDE, SIDE)
     assert batch["clean"].shape == batch["noisy"].shape == shape
@@ -47,7 +49,7 @@ def test_a_batch_is_bytes_and_its_noisy_version(
 
 
 def test_clean_patches_are_cuts_of_the_picture_in_one_of_eight_ways(tmp_path: Path) -> None:
-    patches = patch_set(tmp_path, scene(20, 24), patches_per_image=60)
+    patches = patches_of(tmp_path, scene(20, 24), per_picture=60)
     windows = sliding_window_view(scene(20, 24), (SIDE, SIDE), axis=(0, 1))
     cuts = {
         np.ascontiguousarray(cut.transpose(1, 2, 0)).tobytes() for row in windows for cut in row
@@ -72,7 +74,7 @@ def test_the_eight_turns_differ() -> None:
 def test_equal_keys_give_equal_patches_in_any_batch_and_other_epochs_others(
     tmp_path: Path,
 ) -> None:
-    patches = patch_set(tmp_path, scales=(1.0, 0.8))
+    patches = patches_of(tmp_path, scales=(1.0, 0.8))
     whole = patches.fetch(keys(8)).batch
     alone = patches.fetch([SampleKey(0, 5)]).batch
     pickled = pickle.loads(pickle.dumps(patches)).fetch(keys(8)).batch
@@ -85,15 +87,15 @@ def test_equal_keys_give_equal_patches_in_any_batch_and_other_epochs_others(
 
 def test_scales_are_drawn_by_their_area(tmp_path: Path) -> None:
     dark, light = np.zeros((40, 40, 3), np.uint8), np.full((40, 40, 3), 200, np.uint8)
-    patches = patch_set(tmp_path, dark, light, scales=(1.0, 0.5), patches_per_image=200)
+    patches = patches_of(tmp_path, dark, light, scales=(1.0, 0.5), per_picture=200)
     drawn = [0, 0]
-    read = patches.pictures.read
+    read = patches.kind.pictures.read
 
     def counted(index: int, scale: int = 0) -> np.ndarray:
         drawn[scale] += 1
         return read(index, scale)
 
-    patches.pictures.read = counted
+    patches.kind.pictures.read = counted
     clean = patches.fetch(keys(400)).batch["clean"]
     assert drawn[0] / 400 == pytest.approx(0.8, abs=0.06)
     assert (clean == 200).float().mean().item() == pytest.approx(0.5)
@@ -105,17 +107,17 @@ def test_a_picture_smaller_than_a_patch_is_mirrored(tmp_path: Path) -> None:
     assert cut.shape == (SIDE, SIDE, 3)
     assert np.array_equal(cut[5], cut[4])
     assert {row.tobytes() for row in cut} == {row.tobytes() for row in cut[5:10]}
-    assert patch_set(tmp_path, small).fetch(keys(2)).batch["clean"].shape[-2:] == (SIDE, SIDE)
+    assert patches_of(tmp_path, small).fetch(keys(2)).batch["clean"].shape[-2:] == (SIDE, SIDE)
 
 
 def test_an_unreadable_picture_is_a_fault_and_the_next_one_takes_its_place(tmp_path: Path) -> None:
-    patches = patch_set(tmp_path, scene(), scene(seed=2))
+    patches = patches_of(tmp_path, scene(), scene(seed=2))
     (tmp_path / "0.png").write_bytes(b"")
     fetched = patches.fetch(keys(4))
     assert len(fetched.batch["clean"]) == 4
     assert {fault.reason for fault in fetched.faults} == {"the file is empty"}
     (tmp_path / "1.png").write_bytes(b"")
-    patches = patch_set(tmp_path / "none", *[np.zeros((4, 4), np.uint8)])
+    patches = patches_of(tmp_path / "none", *[np.zeros((4, 4), np.uint8)])
     (tmp_path / "none" / "0.png").write_bytes(b"")
     with pytest.raises(UserError, match="none of the 1 pictures"):
         patches.fetch(keys(1))

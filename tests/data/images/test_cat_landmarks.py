@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from jumar.data.images.cat_landmarks import CatHeads, head_box, parse_landmarks
-from jumar.data.images.picture_set import PictureData, open_picture_sets
+from jumar.data.images.picture_set import PictureData, open_generator_sets
 from jumar.data.images.picture_tree import open_pictures
 from jumar.data.samples import CorruptRecord, SampleKey
 from jumar.ground.errors import UserError
@@ -27,7 +27,7 @@ def cat_folder(folder: Path) -> Path:
 
 def test_the_head_is_what_is_shown_and_landmark_files_are_no_pictures(tmp_path: Path) -> None:
     data = PictureData(path=str(cat_folder(tmp_path)), frame="head", eval_path="none")
-    train, _ = open_picture_sets(data, seed=1)
+    train, _ = open_generator_sets(data, seed=1)
     assert len(train) == 1
     pixels = train.fetch([SampleKey(0, 0)]).batch["image"][0].float()
     red, green, _ = pixels.mean((1, 2)).tolist()

@@ -8,7 +8,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from jumar.data.images.image_set import ImageData, ImageSet, check_classes, open_image_sets
+from jumar.data.images.image_set import (
+    ImageData,
+    LabelledPictures,
+    check_classes,
+    image_set,
+    open_image_sets,
+)
+from jumar.data.loading.keyed_set import KeyedSet
 from jumar.data.pixels.decode import decode_image
 from jumar.data.pixels.preprocessing import (
     Arrays,
@@ -26,7 +33,7 @@ from tests.data.scenes import MemorySource, jpeg
 SIZE = 24
 
 
-def image_set(
+def labelled(
     source: ImageSource,
     preprocessing: ImagePreprocessing | None = None,
     *,
@@ -34,15 +41,17 @@ def image_set(
     num_classes: int = 10,
     label_offset: int = 0,
     seed: int = 3,
-) -> ImageSet:
-    return ImageSet(
-        source,
-        preprocessing or resnext_preprocessing(),
-        image_size=SIZE,
-        num_classes=num_classes,
-        label_offset=label_offset,
-        seed=seed,
-        training=training,
+) -> KeyedSet[LabelledPictures]:
+    return image_set(
+        LabelledPictures(
+            source=source,
+            preprocessing=preprocessing or resnext_preprocessing(),
+            image_size=SIZE,
+            num_classes=num_classes,
+            label_offset=label_offset,
+            seed=seed,
+            training=training,
+        )
     )
 
 
@@ -62,7 +71,7 @@ def source() -> MemorySource:
 def test_a_batch_is_bytes_in_channels_last_memory_with_labels_and_colour_changes(
     source: MemorySource,
 ) -> None:
-    batch = image_set(source).fetch(keys(1, 5, 2)).batch
+    batch = labelled(source).fetch(keys(1, 5, 2)).batch
     assert batch["image"].shape == (3, 3, SIZE, SIZE)
     assert batch["image"].dtype == torch.uint8
     assert batch["image"].is_contiguous(memory_format=torch.channels_last)
@@ -75,7 +84,7 @@ def test_a_batch_is_bytes_in_channels_last_memory_with_labels_and_colour_changes
 def test_a_sample_does_not_depend_on_the_batch_it_is_in(
     source: MemorySource, training: bool
 ) -> None:
-    samples = image_set(source, training=training)
+    samples = labelled(source, training=training)
     together = samples.fetch(keys(4, 0, 7, epoch=2)).batch
     for row, index in enumerate((4, 0, 7)):
         alone = samples.fetch(keys(index, epoch=2)).batch
@@ -85,12 +94,12 @@ def test_a_sample_does_not_depend_on_the_batch_it_is_in(
 def test_augmentation_changes_with_epoch_and_seed_and_evaluation_does_not(
     source: MemorySource,
 ) -> None:
-    first, other = image_set(source), image_set(source, seed=4)
+    first, other = labelled(source), labelled(source, seed=4)
     batch = first.fetch(keys(0, 1)).batch
     assert not equal(batch, first.fetch(keys(0, 1, epoch=1)).batch)
     assert not equal(batch, other.fetch(keys(0, 1)).batch)
     scored = [
-        image_set(source, training=False, seed=seed).fetch(keys(0, 1, epoch=seed)).batch
+        labelled(source, training=False, seed=seed).fetch(keys(0, 1, epoch=seed)).batch
         for seed in (0, 1)
     ]
     assert equal(*scored)
@@ -99,7 +108,7 @@ def test_augmentation_changes_with_epoch_and_seed_and_evaluation_does_not(
 def test_in_training_the_next_readable_sample_stands_in_for_a_broken_one() -> None:
     whole = [jpeg(seed=seed) for seed in range(5)]
     source = MemorySource([whole[0], None, whole[2][:-200], whole[3], None], [0, 1, 2, 3, 4])
-    samples = image_set(source)
+    samples = labelled(source)
     fetched = samples.fetch(keys(0, 1, 2, 4))
     assert fetched.batch["label"].tolist() == [0, 3, 3, 0]
     assert equal(fetched.batch, samples.fetch(keys(0, 3, 3, 0)).batch)
@@ -112,7 +121,7 @@ def test_in_training_the_next_readable_sample_stands_in_for_a_broken_one() -> No
 
 def test_in_evaluation_a_broken_sample_is_left_out() -> None:
     source = MemorySource([jpeg(), None, jpeg(seed=1)], [0, 1, 2])
-    samples = image_set(source, training=False)
+    samples = labelled(source, training=False)
     fetched = samples.fetch(keys(0, 1, 2))
     assert fetched.batch["label"].tolist() == [0, 2]
     assert len(fetched.batch["image"]) == 2
@@ -122,12 +131,12 @@ def test_in_evaluation_a_broken_sample_is_left_out() -> None:
 
 def test_a_set_of_which_nothing_can_be_read_is_an_error() -> None:
     with pytest.raises(UserError, match="none of the 2 samples"):
-        image_set(MemorySource([None, None])).fetch(keys(0))
+        labelled(MemorySource([None, None])).fetch(keys(0))
 
 
 def test_a_label_out_of_range_is_a_fault_that_says_what_is_allowed() -> None:
     source = MemorySource([jpeg()] * 3, labels=[0, 1000, 1001])
-    fetched = image_set(source, training=False, num_classes=1000, label_offset=-1).fetch(
+    fetched = labelled(source, training=False, num_classes=1000, label_offset=-1).fetch(
         keys(0, 1, 2)
     )
     assert fetched.batch["label"].tolist() == [999]
@@ -154,17 +163,17 @@ class EdgePreprocessing(ImagePreprocessing):
 
 def test_preprocessing_of_ones_own_is_a_subclass(source: MemorySource) -> None:
     own = EdgePreprocessing()
-    batch = image_set(source, own).fetch(keys(0, 1)).batch
+    batch = labelled(source, own).fetch(keys(0, 1)).batch
     assert batch["edges"].shape == (2, SIZE, SIZE, 3)
     assert own.on_device(batch, True).shape == (2, 3, SIZE, SIZE)
-    scored = image_set(source, own, training=False).fetch(keys(0)).batch
+    scored = labelled(source, own, training=False).fetch(keys(0)).batch
     assert scored["image"].shape == (1, 3, 40, 50)
 
 
 def test_samples_of_different_shapes_are_an_error_that_names_them() -> None:
     source = MemorySource([jpeg(20, 30), jpeg(30, 20)])
     with pytest.raises(UserError, match=r"'image' as uint8 \[30, 20, 3\]"):
-        image_set(source, EdgePreprocessing(), training=False).fetch(keys(0, 1))
+        labelled(source, EdgePreprocessing(), training=False).fetch(keys(0, 1))
 
 
 def test_the_settings_of_the_data_are_described_and_survive_json() -> None:
@@ -200,7 +209,7 @@ def test_the_label_offset_is_for_shards_with_a_background_class(shared: Path) ->
     fetched = train.fetch(keys(0, 2))
     assert fetched.batch["label"].tolist() == [0, 999]
     digits, _ = open_image_sets(dataclasses.replace(data, path="digits"), num_classes=10, seed=0)
-    assert digits.label_offset == 0
+    assert digits.kind.label_offset == 0
 
 
 def test_shards_without_names_need_the_number_of_classes(shared: Path) -> None:
@@ -220,7 +229,7 @@ def test_more_classes_than_outputs_are_an_error_with_both_numbers(tmp_path: Path
     assert "model.num_classes=3" in caught.value.todo
     for asked, outputs in ((3, 3), (5, 5), (0, 3)):
         train, _ = open_image_sets(data, num_classes=asked, seed=0)
-        assert train.num_classes == outputs
+        assert train.kind.num_classes == outputs
 
 
 def test_an_offset_counts_when_classes_are_compared() -> None:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from PIL import Image
 
-from jumar.data.images.picture_set import FramedPictures, PictureData, open_picture_sets
+from jumar.data.images.picture_set import FramedPictures, PictureData, open_generator_sets
 from jumar.data.pixels.resize import resize
 from jumar.data.samples import Record, SampleKey
 from jumar.ground.errors import UserError
@@ -57,7 +57,7 @@ def test_half_of_the_training_pictures_are_mirrored_where_asked_for_and_none_in_
     path = str(folder_of(tmp_path, 1))
     mirrored = 0
     for flip in (False, True):
-        train, real = open_picture_sets(PictureData(path=path, image_size=16, flip=flip), seed=3)
+        train, real = open_generator_sets(PictureData(path=path, image_size=16, flip=flip), seed=3)
         assert real is not None
         plain = real.fetch([SampleKey(0, 0)]).batch["image"]
         for epoch in range(20):
@@ -72,19 +72,19 @@ def test_generated_pictures_are_compared_with_the_training_pictures_by_default(
     tmp_path: Path,
 ) -> None:
     path = str(folder_of(tmp_path))
-    train, real = open_picture_sets(PictureData(path=path), seed=1)
+    train, real = open_generator_sets(PictureData(path=path), seed=1)
     assert real is not None
     assert len(train) == len(real) == 3
-    _, some = open_picture_sets(PictureData(path=path, eval_samples=2), seed=1)
+    _, some = open_generator_sets(PictureData(path=path, eval_samples=2), seed=1)
     assert some is not None
     assert len(some) == 2
-    assert open_picture_sets(PictureData(path=path, eval_path="none"), seed=1)[1] is None
+    assert open_generator_sets(PictureData(path=path, eval_path="none"), seed=1)[1] is None
 
 
 def test_evaluation_numbers_the_pictures_and_leaves_unreadable_ones_out(tmp_path: Path) -> None:
     path = folder_of(tmp_path, 5)
     (path / "dog" / "1.png").write_bytes(b"no picture")
-    _, real = open_picture_sets(PictureData(path=str(path), image_size=16), seed=1)
+    _, real = open_generator_sets(PictureData(path=str(path), image_size=16), seed=1)
     assert real is not None
     found = real.fetch([SampleKey(0, index) for index in range(5)])
     assert found.batch["index"].tolist() == [0, 1, 2, 4]
@@ -101,7 +101,7 @@ def test_a_pattern_chooses_pictures_in_folders_and_zips(tmp_path: Path) -> None:
         for place in path.rglob("*.png"):
             file.write(place, place.relative_to(path))
     for where in (path, packed):
-        train, _ = open_picture_sets(PictureData(path=str(where), match="*cat/*"), seed=1)
+        train, _ = open_generator_sets(PictureData(path=str(where), match="*cat/*"), seed=1)
         assert len(train) == 2
         with pytest.raises(UserError, match="none of the 3 pictures matches"):
-            open_picture_sets(PictureData(path=str(where), match="bird/*"), seed=1)
+            open_generator_sets(PictureData(path=str(where), match="bird/*"), seed=1)

@@ -9,10 +9,9 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from jumar.data.images.image_set import ImageSet
 from jumar.data.loading.faults import FaultTally
 from jumar.data.loading.loader import train_batches
-from jumar.data.samples import Batch, Fault, Fetched, SampleKey
+from jumar.data.samples import Batch, Fault, Fetched, SampleKey, SampleSet
 from jumar.ground.errors import UserError
 
 
@@ -55,7 +54,7 @@ class Numbers:
 
 
 def train(
-    samples: Numbers | ImageSet,
+    samples: SampleSet,
     *,
     first: int = 0,
     last: int = 10,

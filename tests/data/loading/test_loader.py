@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from jumar.data.images.image_set import ImageData, ImageSet, open_image_sets
+from jumar.data.images.image_set import (
+    ImageData,
+    LabelledPictures,
+    image_set,
+    open_image_sets,
+)
 from jumar.data.loading.faults import FaultTally
 from jumar.data.loading.loader import eval_batches, resolve_workers
 from jumar.data.pixels.preprocessing import resnext_preprocessing
@@ -82,13 +87,15 @@ def test_evaluation_delivers_each_sample_once_over_all_ranks(workers: int) -> No
 @pytest.mark.parametrize("training", [True, False])
 def test_pictures_are_the_same_bytes_from_any_number_of_workers(training: bool) -> None:
     source = MemorySource([jpeg(seed=seed) for seed in range(6)], labels=list(range(6)))
-    samples = ImageSet(
-        source,
-        resnext_preprocessing(),
-        image_size=32,
-        num_classes=6,
-        seed=1,
-        training=training,
+    samples = image_set(
+        LabelledPictures(
+            source=source,
+            preprocessing=resnext_preprocessing(),
+            image_size=32,
+            num_classes=6,
+            seed=1,
+            training=training,
+        )
     )
 
     def stream(workers: int) -> list[Batch]:
@@ -107,9 +114,9 @@ def test_pictures_are_the_same_bytes_from_any_number_of_workers(training: bool) 
 
 def test_forked_workers_do_not_read_each_others_bytes_from_one_zip(tmp_path: Path) -> None:
     path = write_zip(tmp_path / "pets.zip", pets(30))
-    data = ImageData(path=str(path), eval_path=str(write_zip(tmp_path / "e.zip", pets(2))))
+    other = write_zip(tmp_path / "e.zip", pets(2))
+    data = ImageData(path=str(path), eval_path=str(other), image_size=16)
     samples, _ = open_image_sets(data, num_classes=2, seed=0)
-    samples.image_size = 16
     batches = [list(train(samples, last=60, batch=10, workers=workers)) for workers in (0, 3)]
     for ours, theirs in zip(*batches, strict=True):
         assert torch.equal(ours["image"], theirs["image"])

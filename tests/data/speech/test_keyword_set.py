@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from jumar.data.loading.faults import FaultTally
+from jumar.data.loading.keyed_set import KeyedSet
 from jumar.data.loading.loader import train_batches
 from jumar.data.samples import SampleKey
 from jumar.data.speech.keyword_data import KeywordData
-from jumar.data.speech.keyword_set import KeywordSet, open_keyword_sets
+from jumar.data.speech.keyword_set import SpokenWords, open_keyword_sets
 from jumar.ground.errors import UserError
 from jumar.settings import checked, override, setting
 from tests.data.tones import PITCHES, divided, in_folder, tone, tone_files
@@ -26,14 +27,16 @@ class Recipe:
     data: KeywordData = setting(DATA, "The clips.")
 
 
-def sets(folder: Path, *, seed: int = 1, **changes: object) -> tuple[KeywordSet, KeywordSet]:
+def sets(
+    folder: Path, *, seed: int = 1, **changes: object
+) -> tuple[KeyedSet[SpokenWords], KeyedSet[SpokenWords]]:
     data = replace(DATA, path=str(folder), **changes)
     train, evaluation = open_keyword_sets(data, seed=seed)
     assert evaluation is not None
     return train, evaluation
 
 
-def everything(samples: KeywordSet, epoch: int = 0) -> dict[str, torch.Tensor]:
+def everything(samples: KeyedSet[SpokenWords], epoch: int = 0) -> dict[str, torch.Tensor]:
     return dict(samples.fetch([SampleKey(epoch, index) for index in range(len(samples))]).batch)
 
 
@@ -46,8 +49,8 @@ def test_an_epoch_has_every_wanted_clip_and_the_shares_of_silence_and_unknown_wo
     tmp_path: Path,
 ) -> None:
     train, evaluation = sets(divided(tmp_path))
-    assert train.counts == (18, 2, 4)
-    assert evaluation.counts == (9, 1, 2)
+    assert train.kind.counts == (18, 2, 4)
+    assert evaluation.kind.counts == (9, 1, 2)
     labels = everything(train)["label"].tolist()
     assert labels[18:] == [0, 0, 1, 1, 1, 1]
     assert np.bincount(labels).tolist() == [2, 4, 6, 6, 6]
@@ -75,7 +78,7 @@ def test_evaluation_changes_nothing_whatever_seed_and_epoch(tmp_path: Path) -> N
     assert silence.abs().max() == 0
 
 
-def test_a_sample_is_a_pure_function_of_seed_epoch_and_index(tmp_path: Path) -> None:
+def test_a_sample_follows_from_seed_epoch_and_index_alone(tmp_path: Path) -> None:
     folder = divided(tmp_path)
     changes = {"speed": 0.1, "gain_db": 3.0, "background_snr_db": (5.0, 20.0)}
     one = everything(sets(folder, **changes)[0], 3)
@@ -90,10 +93,10 @@ def test_a_sample_is_a_pure_function_of_seed_epoch_and_index(tmp_path: Path) -> 
 def test_unknown_words_are_drawn_anew_for_each_epoch(tmp_path: Path) -> None:
     train, _ = sets(divided(tmp_path, train=20), background_frequency=0.0, time_shift_ms=0.0)
     drawn = [
-        frozenset(pitches(everything(train, epoch)["audio"][-train.counts[2] :]))
+        frozenset(pitches(everything(train, epoch)["audio"][-train.kind.counts[2] :]))
         for epoch in range(20)
     ]
-    assert all(len(found) == train.counts[2] for found in drawn)
+    assert all(len(found) == train.kind.counts[2] for found in drawn)
     assert len(set(drawn)) > 10
     assert len(frozenset().union(*drawn)) == 20
 
@@ -166,7 +169,7 @@ def test_evaluation_may_come_from_elsewhere(tmp_path: Path) -> None:
     data = replace(DATA, path=str(folder), eval_path=str(other))
     _, evaluation = open_keyword_sets(data, seed=1)
     assert evaluation is not None
-    assert evaluation.counts == (15, 2, 0)
+    assert evaluation.kind.counts == (15, 2, 0)
     assert open_keyword_sets(replace(data, eval_path="none"), seed=1)[1] is None
 
 
@@ -176,7 +179,7 @@ def test_the_real_arabic_commands_are_opened(shared: Path) -> None:
     said: list[str] = []
     train, evaluation = open_keyword_sets(data, seed=1, notice=said.append)
     assert evaluation is not None
-    assert (train.counts, evaluation.counts) == ((720, 72, 72), (180, 18, 18))
+    assert (train.kind.counts, evaluation.kind.counts) == ((720, 72, 72), (180, 18, 18))
     fetched = train.fetch([SampleKey(0, index) for index in range(0, 864, 9)])
     assert not fetched.faults
     spoken = fetched.batch["audio"][fetched.batch["label"] > 0]

@@ -10,7 +10,7 @@ from jumar.data.denoising.picture_cache import PictureCache
 from jumar.data.images.picture_tree import Pictures
 from jumar.data.pixels.decode import DecodeError, decode_image
 from jumar.data.pixels.resize import resize
-from jumar.data.samples import CorruptRecord, Fault
+from jumar.data.samples import CorruptRecord
 
 Channels = Literal["colour", "grey"]
 Pixels = NDArray[np.uint8]
@@ -71,7 +71,7 @@ class CleanPictures:
         try:
             pixels = decode_image(record.encoded, fast=False)
         except DecodeError as error:
-            raise CorruptRecord(Fault(origin=record.origin, reason=str(error))) from error
+            raise CorruptRecord(record.origin, error) from error
         return pixels if self.channels == "colour" else grey(pixels)
 
 

@@ -6,10 +6,11 @@ from typing import cast
 
 from jumar.data.denoising.clean_pictures import Channels, CleanPictures
 from jumar.data.denoising.noise import Kind, NoiseSettings, storage_of
-from jumar.data.denoising.noisy_pictures import NoisyPictures, Seeding
-from jumar.data.denoising.patch_set import PatchSet
+from jumar.data.denoising.noisy_pictures import NoisyPictures, Seeding, whole_pictures_set
+from jumar.data.denoising.patch_set import Patches, patch_set
 from jumar.data.images.picture_tree import Pictures, open_pictures
 from jumar.data.images.sources import check_pair
+from jumar.data.loading.keyed_set import KeyedSet
 from jumar.data.loading.loader_settings import LoaderSettings
 from jumar.ground.errors import UserError
 from jumar.settings import setting
@@ -74,7 +75,7 @@ class DenoisingData(LoaderSettings):
 
 def open_patches(
     data: DenoisingData, *, seed: int, notice: Callable[[str], None] = lambda _: None
-) -> tuple[PatchSet, NoisyPictures | None]:
+) -> tuple[KeyedSet[Patches], KeyedSet[NoisyPictures] | None]:
     """Patches to learn from and whole pictures to score on.
 
     Args:
@@ -88,22 +89,22 @@ def open_patches(
     Raises:
         UserError: There are no pictures at the path, or both sets are the same.
     """
-    train = open_pictures(data.path, "train", notice=notice)
-    patches = PatchSet(
-        CleanPictures(
-            train, _channels(data), scales=data.scales, cache_bytes=data.cache_mib * 2**20
+    source = open_pictures(data.path, "train", notice=notice)
+    patches = Patches(
+        pictures=CleanPictures(
+            source, _channels(data), scales=data.scales, cache_bytes=data.cache_mib * 2**20
         ),
-        data.noise,
+        noise=data.noise,
         patch_size=data.patch_size,
-        patches_per_image=data.patches_per_image,
         turns=data.turns,
         seed=seed,
     )
+    train = patch_set(patches, per_picture=data.patches_per_image)
     if data.eval_path == "none":
-        return patches, None
+        return train, None
     evaluation = open_pictures(data.eval_path or data.path, "eval", notice=notice)
-    check_pair(train, evaluation)
-    return patches, with_evaluation_noise(data, evaluation)
+    check_pair(source, evaluation)
+    return train, whole_pictures_set(with_evaluation_noise(data, evaluation))
 
 
 def with_evaluation_noise(data: DenoisingData, pictures: Pictures) -> NoisyPictures:

@@ -18,21 +18,14 @@ import numpy as np
 from jumar.data.denoising.clean_pictures import Channels, CleanPictures, Pixels
 from jumar.data.denoising.denoise_sets import DenoisingData, with_evaluation_noise
 from jumar.data.denoising.noise import NoiseSettings, add_noise, draw_level, storage_of
-from jumar.data.denoising.noisy_pictures import NoisyPictures, Sample, evaluation_batch
-from jumar.data.denoising.patch_set import (
-    PATCH_FIELDS,
-    TURNS,
-    channels_first,
-    mirrored,
-    random_window,
-    turned,
-)
+from jumar.data.denoising.noisy_pictures import NoisyPictures, whole_pictures_set, whole_sample
+from jumar.data.denoising.patch_set import TURNS, denoising_collate, random_window, turned
 from jumar.data.images.picture_tree import Pictures, open_pictures
 from jumar.data.images.sources import check_pair
+from jumar.data.loading.keyed_set import KeyedSet
 from jumar.data.loading.sampler import sample_random
-from jumar.data.samples import CorruptRecord, Fault, Fetched, SampleKey
+from jumar.data.samples import Arrays, CorruptRecord, SampleKey
 from jumar.ground.errors import UserError
-from jumar.ground.machine import check_fits
 from jumar.ground.text import counted
 from jumar.settings import setting
 
@@ -60,94 +53,74 @@ class ClipData(DenoisingData):
     )
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class TripletPatches:
-    """Patches of the same place in three frames: a `SampleSet`.
+    """Patches of one place in three frames: `noisy` of all three, `clean` of the middle one.
 
-    A batch holds `clean`, uint8 [N, channels, patch_size, patch_size] of the middle frame, and
-    `noisy`, [N, 3 * channels, side, side] with the frames one after the other in the channels,
-    where side is patch_size + 2 * margin; uint8 or float32 as in `PatchSet`.
-
-    Args:
+    Attributes:
         frames: Decoded, at one scale.
         triplets: Which frames belong together.
         noise: Kind, strength and form of the noise.
         patch_size: Side of a clean patch in pixels.
         margin: What noisy patches have more on each side.
-        patches_per_triplet: Patches of each triplet in an epoch.
         turns: Whether patches are rotated and flipped.
         seed: Together with a key, decides everything that is drawn.
     """
 
-    def __init__(
-        self,
-        frames: CleanPictures,
-        triplets: Sequence[Triplet],
-        noise: NoiseSettings,
-        *,
-        patch_size: int,
-        margin: int = 0,
-        patches_per_triplet: int,
-        turns: bool = True,
-        seed: int = 0,
-    ) -> None:
-        self.frames = frames
-        self.triplets = tuple(triplets)
-        self.noise = noise
-        self.patch_size = patch_size
-        self.margin = margin
-        self.patches_per_triplet = patches_per_triplet
-        self.turns = turns
-        self.seed = seed
+    frames: CleanPictures
+    triplets: Sequence[Triplet]
+    noise: NoiseSettings
+    patch_size: int
+    margin: int = 0
+    turns: bool = True
+    seed: int = 0
 
     def __len__(self) -> int:
-        return len(self.triplets) * self.patches_per_triplet
+        return len(self.triplets)
 
-    def fetch(self, keys: Sequence[SampleKey]) -> Fetched:
-        """The patches of these keys, in their order.
+    def open(self, item: int, _key: SampleKey) -> Pixels:
+        """The three frames; see `SampleKind.open`."""
+        return np.concatenate(read_frames(self.frames, self.triplets[item]), axis=2)
 
-        Raises:
-            UserError: None of the triplets can be read.
-        """
-        faults: list[Fault] = []
-        channels = 3 if self.frames.channels == "colour" else 1
-        storage = storage_of(self.noise)
-        side, inner = self.patch_size + 2 * self.margin, slice(self.margin, -self.margin or None)
-        check_fits(len(keys), 13 * side * side * channels, "patches", PATCH_FIELDS)
-        clean = np.empty((len(keys), self.patch_size, self.patch_size, channels), np.uint8)
-        noisy = np.empty(
-            (len(keys), side, side, 3 * channels), np.uint8 if storage == "uint8" else np.float32
-        )
-        for row, key in enumerate(keys):
-            random = sample_random(self.seed, key)
-            pixels = mirrored(self._readable(key.index // self.patches_per_triplet, faults), side)
-            cut = random_window(pixels, side, random)
-            cut = turned(cut, int(random.integers(TURNS))) if self.turns else cut
-            clean[row] = cut[inner, inner, channels : 2 * channels]
-            noisy[row] = add_noise(
-                np.ascontiguousarray(cut), draw_level(self.noise, random), random, storage
-            )
-        batch = {"clean": channels_first(clean), "noisy": channels_first(noisy)}
-        return Fetched(batch=batch, faults=faults)
+    def map(self, pixels: Pixels, _item: int, key: SampleKey) -> Arrays:
+        """A patch of them; see `SampleKind.map`."""
+        random = sample_random(self.seed, key)
+        cut = random_window(pixels, self.patch_size + 2 * self.margin, random)
+        cut = np.ascontiguousarray(turned(cut, int(random.integers(TURNS))) if self.turns else cut)
+        level = draw_level(self.noise, random)
+        inner, channels = slice(self.margin, -self.margin or None), cut.shape[2] // 3
+        return {
+            "clean": cut[inner, inner, channels : 2 * channels],
+            "noisy": add_noise(cut, level, random, storage_of(self.noise)),
+        }
 
-    def _readable(self, index: int, faults: list[Fault]) -> Pixels:
-        for step in range(len(self.triplets)):
-            try:
-                return read_triplet(self.frames, self.triplets[(index + step) % len(self.triplets)])
-            except CorruptRecord as error:
-                faults.append(error.fault)
-        raise UserError(
-            f"none of the {len(self.triplets)} triplets of frames can be read, the last one "
-            f"because: {faults[-1].reason}",
-            where=faults[-1].origin,
-            todo="Check the path of the data.",
-        )
+
+def triplet_set(patches: TripletPatches, *, per_triplet: int) -> KeyedSet[TripletPatches]:
+    """Patches as batches: `clean`, uint8 [N, channels, patch_size, patch_size], and `noisy`,
+    [N, 3 * channels, side, side] with the frames one after the other in the channels, where side
+    is patch_size + 2 * margin; uint8 or float32 as in `patch_set`.
+
+    Args:
+        patches: How they are made.
+        per_triplet: Patches of each triplet in an epoch.
+    """
+    channels = 3 if patches.frames.channels == "colour" else 1
+    side = patches.patch_size + 2 * patches.margin
+    return KeyedSet(
+        kind=patches,
+        collate=denoising_collate("patches", 13 * channels * side**2),
+        training=True,
+        per_item=per_triplet,
+        what="triplets of frames",
+        todo="Check the path of the data.",
+    )
 
 
 class NoisyTriplets:
-    """Every frame with its neighbours at every noise level: a `SampleSet` for evaluation.
+    """Every frame with its neighbours at every noise level, as `NoisyPictures`, except that
+    `noisy` has three frames in its channels.
 
-    A batch is that of `NoisyPictures`, except that `noisy` has three frames in its channels. A
-    frame has the same noise in each of the three triplets that it belongs to.
+    A frame has the same noise in each of the three triplets that it belongs to.
 
     Args:
         pictures: The frames and their noise.
@@ -161,34 +134,22 @@ class NoisyTriplets:
     def __len__(self) -> int:
         return len(self.triplets) * len(self.pictures.levels)
 
-    def fetch(self, keys: Sequence[SampleKey]) -> Fetched:
-        """The frames of these keys, in their order; those that cannot be read are faults.
+    def open(self, item: int, _key: SampleKey) -> list[Pixels]:
+        """The three clean frames of a sample; see `SampleKind.open`."""
+        return read_frames(self.pictures.pictures, self.triplets[item % len(self.triplets)])
 
-        Raises:
-            UserError: The frames differ in size and do not fit into one batch.
-        """
-        faults: list[Fault] = []
-        samples: list[Sample] = []
-        frames = self.pictures.pictures
-        for key in keys:
-            place, index = divmod(key.index, len(self.triplets))
-            triplet = self.triplets[index]
-            try:
-                read_triplet(frames, triplet)
-                clean = [frames.read(which) for which in triplet]
-            except CorruptRecord as error:
-                faults.append(error.fault)
-                continue
-            noisy = [
-                self.pictures.noisy(pixels, which, place)
-                for pixels, which in zip(clean, triplet, strict=True)
-            ]
-            samples.append((clean[1], np.concatenate(noisy, axis=2), place))
-        return Fetched(batch=evaluation_batch(samples) if samples else {}, faults=faults)
+    def map(self, frames: list[Pixels], item: int, _key: SampleKey) -> Arrays:
+        """The middle frame, and all three with noise; see `SampleKind.map`."""
+        place, index = divmod(item, len(self.triplets))
+        noisy = [
+            self.pictures.noisy(pixels, which, place)
+            for pixels, which in zip(frames, self.triplets[index], strict=True)
+        ]
+        return whole_sample(frames[1], np.concatenate(noisy, axis=2), place)
 
 
-def read_triplet(frames: CleanPictures, triplet: Triplet) -> Pixels:
-    """Three frames one after the other in the channels, [height, width, 3 * channels].
+def read_frames(frames: CleanPictures, triplet: Triplet) -> list[Pixels]:
+    """Three frames [height, width, channels].
 
     Raises:
         CorruptRecord: One cannot be read, or they differ in size.
@@ -198,10 +159,8 @@ def read_triplet(frames: CleanPictures, triplet: Triplet) -> Pixels:
         sizes = ", ".join(f"{frame.shape[1]} x {frame.shape[0]}" for frame in pixels)
         names = [frames.pictures.path(index) for index in triplet]
         reason = f"the frames {', '.join(names)} differ in size: {sizes}"
-        raise CorruptRecord(
-            Fault(origin=frames.pictures.read(triplet.middle).origin, reason=reason)
-        )
-    return np.concatenate(pixels, axis=2)
+        raise CorruptRecord(frames.pictures.read(triplet.middle).origin, reason)
+    return pixels
 
 
 def clips_of(pictures: Pictures) -> list[range]:
@@ -229,7 +188,7 @@ def all_triplets(clip: range) -> list[Triplet]:
 
 def open_triplets(
     data: ClipData, *, seed: int, notice: Callable[[str], None] = lambda _: None
-) -> tuple[TripletPatches, NoisyTriplets | None]:
+) -> tuple[KeyedSet[TripletPatches], KeyedSet[NoisyTriplets] | None]:
     """Patches of triplets to learn from and whole triplets to score on.
 
     Args:
@@ -263,22 +222,22 @@ def open_triplets(
             f"{data.holdout_frames} of data.holdout_frames.",
         )
     channels = cast("Channels", data.channels)
+    frames = CleanPictures(pictures, channels, cache_bytes=data.cache_mib * 2**20)
     patches = TripletPatches(
-        CleanPictures(pictures, channels, cache_bytes=data.cache_mib * 2**20),
-        triplets,
-        data.noise,
+        frames=frames,
+        triplets=tuple(triplets),
+        noise=data.noise,
         patch_size=data.patch_size,
         margin=data.margin,
-        patches_per_triplet=data.patches_per_image,
         turns=data.turns,
         seed=seed,
     )
+    train = triplet_set(patches, per_triplet=data.patches_per_image)
     if data.eval_path == "none":
-        return patches, None
+        return train, None
     noisy = with_evaluation_noise(data, eval_pictures)
-    return patches, NoisyTriplets(
-        noisy, [triplet for clip in eval_clips for triplet in all_triplets(clip)]
-    )
+    scored = [triplet for clip in eval_clips for triplet in all_triplets(clip)]
+    return train, whole_pictures_set(NoisyTriplets(noisy, scored))
 
 
 def _are_same(one: Pictures, other: Pictures) -> bool:

@@ -13,21 +13,21 @@ The last two draw from NumPy's legacy generator, whose numbers are frozen for go
 """
 
 import hashlib
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from jumar.data.denoising.clean_pictures import CleanPictures, Pixels
 from jumar.data.denoising.noise import Floats, Kind, Level, Storage, add_noise, stored
-from jumar.data.denoising.patch_set import channels_first
-from jumar.data.samples import Batch, CorruptRecord, Fault, Fetched, SampleKey
+from jumar.data.loading.collate import Stacked
+from jumar.data.loading.keyed_set import KeyedSet, SampleKind
+from jumar.data.samples import Arrays, Batch, CorruptRecord, SampleKey
 from jumar.ground.errors import UserError
 
 Seeding = Literal["index", "file_hash", "sequence"]
-Sample = tuple[Pixels, NDArray[Any], int]
+Kinds = TypeVar("Kinds", bound=SampleKind[Any])
 
 _EVALUATION_NOISE = 3
 """First word of the entropy; 1 and 2 are order and augmentation of `jumar.data.loading.sampler`."""
@@ -35,11 +35,7 @@ _CAMERA_DIGITAL_GAIN = 2.0
 
 
 class NoisyPictures:
-    """Every picture at every noise level: a `SampleSet` for evaluation.
-
-    Sample `l * pictures + p` is picture p at level l. A batch holds `clean`, uint8
-    [N, channels, height, width], `noisy` of the same shape as in `PatchSet`, and `level`, int64
-    [N], the position of the noise level.
+    """Every picture at every noise level: sample `l * pictures + p` is picture p at level l.
 
     Args:
         pictures: Decoded, at one scale.
@@ -85,24 +81,14 @@ class NoisyPictures:
     def __len__(self) -> int:
         return len(self.pictures) * len(self.levels)
 
-    def fetch(self, keys: Sequence[SampleKey]) -> Fetched:
-        """The pictures of these keys, in their order; those that cannot be read are faults.
+    def open(self, item: int, _key: SampleKey) -> Pixels:
+        """The clean picture of a sample; see `SampleKind.open`."""
+        return self.pictures.read(item % len(self.pictures))
 
-        Raises:
-            UserError: The pictures differ in size and do not fit into one batch.
-        """
-        faults: list[Fault] = []
-        samples: list[Sample] = []
-        for key in keys:
-            place, index = divmod(key.index, len(self.pictures))
-            try:
-                clean = self.pictures.read(index)
-                samples.append((clean, self.noisy(clean, index, place), place))
-            except CorruptRecord as error:
-                faults.append(error.fault)
-        if not samples:
-            return Fetched(batch={}, faults=faults)
-        return Fetched(batch=evaluation_batch(samples), faults=faults)
+    def map(self, clean: Pixels, item: int, _key: SampleKey) -> Arrays:
+        """The picture without and with noise; see `SampleKind.map`."""
+        place, index = divmod(item, len(self.pictures))
+        return whole_sample(clean, self.noisy(clean, index, place), place)
 
     def noisy(self, clean: Pixels, index: int, place: int) -> Pixels | Floats:
         """A picture with the noise that it always has.
@@ -148,16 +134,21 @@ class NoisyPictures:
             return 0
 
 
-def evaluation_batch(samples: Sequence[Sample]) -> Batch:
-    """The batch of some samples.
+def whole_sample(clean: Pixels, noisy: NDArray[Any], place: int) -> Arrays:
+    """What evaluation scores a denoiser on: the pictures, and the position of the noise level."""
+    return {"clean": clean, "noisy": noisy, "level": np.asarray(place, dtype=np.int64)}
 
-    Args:
-        samples: Clean and noisy picture and the position of the noise level.
 
-    Raises:
-        UserError: The pictures differ in size and do not fit into one batch.
+def whole_pictures_set(kind: Kinds) -> KeyedSet[Kinds]:
+    """Whole pictures as batches: `clean`, uint8 [N, channels, height, width], `noisy` as in
+    `patch_set`, and `level`, int64 [N], the position of the noise level.
     """
-    sizes = {clean.shape for clean, _, _ in samples}
+    return KeyedSet(kind=kind, collate=_collate_whole, training=False)
+
+
+def _collate_whole(samples: Iterator[Arrays], _count: int) -> Batch:
+    whole = list(samples)
+    sizes = {sample["clean"].shape for sample in whole}
     if len(sizes) > 1:
         named = ", ".join(sorted(f"{size[1]} x {size[0]}" for size in sizes))
         raise UserError(
@@ -165,11 +156,9 @@ def evaluation_batch(samples: Sequence[Sample]) -> Batch:
             where="data.eval_batch_size",
             todo="Set data.eval_batch_size=1.",
         )
-    return {
-        "clean": channels_first(np.stack([clean for clean, _, _ in samples])),
-        "noisy": channels_first(np.stack([noisy for _, noisy, _ in samples])),
-        "level": torch.tensor([place for _, _, place in samples]),
-    }
+    return Stacked(what="pictures", fields="data.eval_batch_size", pictures=("clean", "noisy"))(
+        iter(whole), len(whole)
+    )
 
 
 def name_seed(path: str) -> Any:

@@ -11,115 +11,99 @@ same patch and nothing is written. Further differences:
 - A scale is drawn as often as its picture has area, which is what the grid amounted to.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from jumar.data.denoising.clean_pictures import CleanPictures, Pixels
 from jumar.data.denoising.noise import NoiseSettings, add_noise, draw_level, storage_of
+from jumar.data.loading.collate import Stacked
+from jumar.data.loading.keyed_set import KeyedSet
 from jumar.data.loading.sampler import sample_random
-from jumar.data.samples import CorruptRecord, Fault, Fetched, SampleKey
-from jumar.ground.errors import UserError
-from jumar.ground.machine import check_fits
+from jumar.data.samples import Arrays, SampleKey
 
 TURNS = 8
 """Four rotations, each also upside down."""
-PATCH_FIELDS = "data.batch_size, data.patch_size"
-"""What a batch that is too large for memory is blamed on."""
 
 
-class PatchSet:
-    """Square patches of pictures with their noisy versions: a `SampleSet`.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Patches:
+    """Square patches of pictures, `clean`, with their `noisy` versions.
 
-    A batch holds `clean`, uint8 [N, channels, patch_size, patch_size] with levels 0 to 255, and
-    `noisy`, the same shape: uint8 where the noise is stored so, else float32 on the scale 0 to 1
-    (see `jumar.data.denoising.noise`). Both are in channels_last memory.
+    Pictures smaller than a patch are mirrored at their edges.
 
-    Pictures smaller than a patch are mirrored at their edges. A picture that cannot be read is
-    reported as a fault, and the next readable one takes its place.
-
-    Args:
+    Attributes:
         pictures: Decoded, at the scales from which patches are cut.
         noise: Kind, strength and form of the noise.
         patch_size: Side of a patch in pixels.
-        patches_per_image: Patches of each picture in an epoch.
         turns: Whether patches are rotated and flipped.
         seed: Together with a key, decides everything that is drawn.
     """
 
-    def __init__(
-        self,
-        pictures: CleanPictures,
-        noise: NoiseSettings,
-        *,
-        patch_size: int,
-        patches_per_image: int,
-        turns: bool = True,
-        seed: int = 0,
-    ) -> None:
-        self.pictures = pictures
-        self.noise = noise
-        self.patch_size = patch_size
-        self.patches_per_image = patches_per_image
-        self.turns = turns
-        self.seed = seed
-        areas = np.square(pictures.scales)
-        self._shares = np.cumsum(areas / areas.sum())
+    pictures: CleanPictures
+    noise: NoiseSettings
+    patch_size: int
+    turns: bool = True
+    seed: int = 0
 
     def __len__(self) -> int:
-        return len(self.pictures) * self.patches_per_image
+        return len(self.pictures)
 
-    def fetch(self, keys: Sequence[SampleKey]) -> Fetched:
-        """The patches of these keys, in their order.
-
-        Raises:
-            UserError: None of the pictures can be read.
-        """
-        faults: list[Fault] = []
-        side = self.patch_size
-        channels = 3 if self.pictures.channels == "colour" else 1
-        storage = storage_of(self.noise)
-        shape = (len(keys), side, side, channels)
-        check_fits(len(keys), 5 * side * side * channels, "patches", PATCH_FIELDS)
-        clean = np.empty(shape, np.uint8)
-        noisy = np.empty(shape, np.uint8 if storage == "uint8" else np.float32)
-        for row, key in enumerate(keys):
-            random = sample_random(self.seed, key)
-            # The turn in memory order first: noise is then added to contiguous rows.
-            clean[row] = self._patch(key, random, faults)
-            level = draw_level(self.noise, random)
-            noisy[row] = add_noise(clean[row], level, random, storage)
-        batch = {"clean": channels_first(clean), "noisy": channels_first(noisy)}
-        return Fetched(batch=batch, faults=faults)
-
-    def _patch(self, key: SampleKey, random: np.random.Generator, faults: list[Fault]) -> Pixels:
+    def open(self, item: int, key: SampleKey) -> tuple[Pixels, np.random.Generator]:
+        """A picture at the drawn scale, and what else is to be drawn; see `SampleKind.open`."""
+        random = sample_random(self.seed, key)
         scale = int(np.searchsorted(self._shares, random.random()))
-        scale = min(scale, len(self._shares) - 1)
-        pixels = self._readable(key.index // self.patches_per_image, scale, faults)
+        return self.pictures.read(item, min(scale, len(self._shares) - 1)), random
+
+    def map(
+        self, opened: tuple[Pixels, np.random.Generator], _item: int, _key: SampleKey
+    ) -> Arrays:
+        """A patch, without and with noise; see `SampleKind.map`."""
+        pixels, random = opened
         cut = random_window(pixels, self.patch_size, random)
-        return turned(cut, int(random.integers(TURNS))) if self.turns else cut
-
-    def _readable(self, index: int, scale: int, faults: list[Fault]) -> Pixels:
-        for step in range(len(self.pictures)):
-            try:
-                return self.pictures.read((index + step) % len(self.pictures), scale)
-            except CorruptRecord as error:
-                faults.append(error.fault)
-        raise UserError(
-            f"none of the {len(self.pictures)} pictures can be read, the last one because: "
-            f"{faults[-1].reason}",
-            where=faults[-1].origin,
-            todo="Check the path of the data.",
+        # The turn in memory order first: noise is then added to contiguous rows.
+        clean = np.ascontiguousarray(
+            turned(cut, int(random.integers(TURNS))) if self.turns else cut
         )
+        level = draw_level(self.noise, random)
+        return {"clean": clean, "noisy": add_noise(clean, level, random, storage_of(self.noise))}
+
+    @cached_property
+    def _shares(self) -> NDArray[np.float64]:
+        areas = np.square(self.pictures.scales)
+        return np.cumsum(areas / areas.sum())
 
 
-def channels_first(rows: NDArray[Any]) -> Tensor:
-    """[N, height, width, channels] as a tensor [N, channels, height, width] over its memory."""
-    return torch.from_numpy(rows).permute(0, 3, 1, 2)
+def patch_set(patches: Patches, *, per_picture: int) -> KeyedSet[Patches]:
+    """Patches as batches: `clean`, uint8 [N, channels, patch_size, patch_size] with levels 0 to
+    255, and `noisy`, the same shape: uint8 where the noise is stored so, else float32 on the scale
+    0 to 1 (see `jumar.data.denoising.noise`). Both are in channels_last memory.
+
+    Args:
+        patches: How they are made.
+        per_picture: Patches of each picture in an epoch.
+    """
+    channels = 3 if patches.pictures.channels == "colour" else 1
+    return KeyedSet(
+        kind=patches,
+        collate=denoising_collate("patches", 5 * channels * patches.patch_size**2),
+        training=True,
+        per_item=per_picture,
+        what="pictures",
+        todo="Check the path of the data.",
+    )
+
+
+def denoising_collate(what: str, sample_bytes: int = 0) -> Stacked:
+    """Stacks `clean` and `noisy`; see `Stacked`."""
+    return Stacked(
+        what=what,
+        fields="data.batch_size, data.patch_size",
+        sample_bytes=sample_bytes,
+        pictures=("clean", "noisy"),
+    )
 
 
 def random_window(pixels: Pixels, side: int, random: np.random.Generator) -> Pixels:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from jumar.data.images.picture_tree import Pictures
 from jumar.data.pixels.decode import DecodeError, EncodedImage
-from jumar.data.samples import CorruptRecord, Fault, Record
+from jumar.data.samples import CorruptRecord, Record
 from jumar.ground.errors import UserError
 from jumar.ground.paths import is_folder
 
@@ -71,11 +71,11 @@ class CatHeads:
                 f"no landmarks: {error.strerror or error} (data.frame=head needs the .cat files "
                 "of the Kaggle CAT data set; square and squeeze need none)"
             )
-            raise CorruptRecord(Fault(origin=str(place), reason=reason)) from error
+            raise CorruptRecord(str(place), reason) from error
         except DecodeError as error:
-            raise CorruptRecord(Fault(origin=record.origin, reason=str(error))) from error
+            raise CorruptRecord(record.origin, error) from error
         except ValueError as error:
-            raise CorruptRecord(Fault(origin=str(place), reason=str(error))) from error
+            raise CorruptRecord(str(place), error) from error
         box = head_box(points, picture.width, picture.height)
         return Record(encoded=record.encoded, label=0, origin=record.origin, boxes=(box,))
 

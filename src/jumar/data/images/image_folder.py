@@ -5,7 +5,7 @@ from pathlib import Path
 
 from jumar.data.images.class_folders import ClassListing
 from jumar.data.records.offset_files import read_whole
-from jumar.data.samples import CorruptRecord, Fault, Record
+from jumar.data.samples import CorruptRecord, Record
 
 
 class ImageFolder:
@@ -32,11 +32,8 @@ class ImageFolder:
         path = f"{self._root}/{self._listing.paths[index]}"
         try:
             encoded = read_whole(Path(path))
-        except OSError as error:
-            reason = f"cannot be read: {error.strerror}"
-            raise CorruptRecord(Fault(origin=path, reason=reason)) from error
-        except ValueError as error:
-            raise CorruptRecord(Fault(origin=path, reason=str(error))) from error
+        except (OSError, ValueError) as error:
+            raise CorruptRecord(path, error) from error
         if not encoded:
-            raise CorruptRecord(Fault(origin=path, reason="the file is empty"))
+            raise CorruptRecord(path, "the file is empty")
         return Record(encoded=encoded, label=int(self._listing.labels[index]), origin=path)

@@ -1,29 +1,21 @@
 """Labelled pictures as samples: source and preprocessing put together."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
 from jumar.data.images.image_shards import BACKGROUND, ImageShards
 from jumar.data.images.sources import check_pair, open_source
+from jumar.data.loading.collate import Stacked
+from jumar.data.loading.keyed_set import KeyedSet
 from jumar.data.loading.loader_settings import LoaderSettings
 from jumar.data.loading.sampler import sample_random
 from jumar.data.pixels.decode import DecodeError
-from jumar.data.pixels.preprocessing import Arrays, ImagePreprocessing
-from jumar.data.samples import (
-    CorruptRecord,
-    Fault,
-    Fetched,
-    ImageSource,
-    Record,
-    SampleKey,
-)
+from jumar.data.pixels.preprocessing import ImagePreprocessing
+from jumar.data.samples import Arrays, CorruptRecord, ImageSource, Record, SampleKey
 from jumar.ground.errors import UserError
-from jumar.ground.machine import check_fits
 from jumar.ground.text import counted
 from jumar.settings import setting
 
@@ -54,89 +46,50 @@ class ImageData(LoaderSettings):
     preprocessing: ImagePreprocessing = setting(ImagePreprocessing(), "Crop, change, normalise.")
 
 
-class ImageSet:
-    """Pictures of one source as batches: a `SampleSet`.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LabelledPictures:
+    """Pictures of one source, each with `label`, int64, and what the preprocessing makes of it.
 
-    A batch holds `image`, uint8 [N, 3, image_size, image_size] in channels_last memory, `label`,
-    int64 [N], and whatever else the preprocessing gives for each sample, [N, ...].
-
-    A sample that cannot be read is reported as a fault. In training the next readable one takes
-    its place, so that the batch keeps its size; in evaluation it is left out.
-
-    Args:
+    Attributes:
         source: The undecoded pictures.
         preprocessing: The host half is used here.
         image_size: Side of the input.
         num_classes: Labels must lie below it.
         label_offset: Added to the stored labels.
-        seed: Together with a key, decides the sample's augmentation.
+        seed: Together with a key, decides a sample's augmentation.
         training: Whether samples are augmented.
+        numbered: Whether a sample also holds `index`, its number: what stands beside a picture is
+            then the same however the set is split into batches and whichever cannot be read.
     """
 
-    def __init__(
-        self,
-        source: ImageSource,
-        preprocessing: ImagePreprocessing,
-        *,
-        image_size: int,
-        num_classes: int,
-        label_offset: int = 0,
-        seed: int = 0,
-        training: bool,
-    ) -> None:
-        self.source = source
-        self.preprocessing = preprocessing
-        self.image_size = image_size
-        self.num_classes = num_classes
-        self.label_offset = label_offset
-        self.seed = seed
-        self.training = training
+    source: ImageSource
+    preprocessing: ImagePreprocessing
+    image_size: int
+    num_classes: int
+    label_offset: int = 0
+    seed: int = 0
+    training: bool
+    numbered: bool = False
 
     def __len__(self) -> int:
         return len(self.source)
 
-    def fetch(self, keys: Sequence[SampleKey]) -> Fetched:
-        """The batch of these keys, in their order.
+    def open(self, item: int, _key: SampleKey) -> Record:
+        """The undecoded picture; see `SampleKind.open`."""
+        return self.source.read(item)
 
-        Raises:
-            UserError: The preprocessing gave samples that do not fit together, or no sample of
-                the whole set can be read.
-        """
-        faults: list[Fault] = []
-        batch = _Batch(len(keys))
-        for key in keys:
-            if self.training:
-                batch.add(*self._readable(key, faults))
-                continue
-            try:
-                batch.add(*self._sample(key))
-            except CorruptRecord as error:
-                faults.append(error.fault)
-        return Fetched(batch=batch.tensors(), faults=faults)
-
-    def _readable(self, key: SampleKey, faults: list[Fault]) -> tuple[Arrays, int]:
-        for step in range(len(self.source)):
-            try:
-                return self._sample(SampleKey(key.epoch, (key.index + step) % len(self.source)))
-            except CorruptRecord as error:
-                faults.append(error.fault)
-        raise UserError(
-            f"none of the {len(self.source)} samples can be read, the last one because: "
-            f"{faults[-1].reason}",
-            where=faults[-1].origin,
-            todo="Check the path and the label offset of the data.",
-        )
-
-    def _sample(self, key: SampleKey) -> tuple[Arrays, int]:
-        record = self.source.read(key.index)
-        label = self._label(record)
+    def map(self, record: Record, item: int, key: SampleKey) -> Arrays:
+        """The picture as the network is shipped it; see `SampleKind.map`."""
+        numbers: Arrays = {"label": np.asarray(self._label(record), dtype=np.int64)}
+        if self.numbered:
+            numbers["index"] = np.asarray(item, dtype=np.int64)
         try:
-            if self.training:
-                random = sample_random(self.seed, key)
-                return self.preprocessing.train_image(record, self.image_size, random), label
-            return self.preprocessing.eval_image(record, self.image_size), label
+            if not self.training:
+                return self.preprocessing.eval_image(record, self.image_size) | numbers
+            random = sample_random(self.seed, SampleKey(key.epoch, item))
+            return self.preprocessing.train_image(record, self.image_size, random) | numbers
         except DecodeError as error:
-            raise CorruptRecord(Fault(origin=record.origin, reason=str(error))) from error
+            raise CorruptRecord(record.origin, error) from error
 
     def _label(self, record: Record) -> int:
         label = record.label + self.label_offset
@@ -147,7 +100,21 @@ class ImageSet:
             f"label {record.label} is not within {first} to {last}, which {self.num_classes} "
             f"classes with a label offset of {self.label_offset} allow"
         )
-        raise CorruptRecord(Fault(origin=record.origin, reason=reason))
+        raise CorruptRecord(record.origin, reason)
+
+
+def image_set(pictures: LabelledPictures) -> KeyedSet[LabelledPictures]:
+    """The pictures as batches: `image`, uint8 [N, 3, image_size, image_size] in channels_last
+    memory, `label`, int64 [N], and whatever else there is of each sample, [N, ...].
+    """
+    return KeyedSet(
+        kind=pictures,
+        collate=Stacked(
+            what="pictures", fields="data.batch_size, data.image_size", pictures=("image",)
+        ),
+        training=pictures.training,
+        todo="Check the path and the label offset of the data.",
+    )
 
 
 def open_image_sets(
@@ -156,7 +123,7 @@ def open_image_sets(
     num_classes: int,
     seed: int,
     notice: Callable[[str], None] = lambda _: None,
-) -> tuple[ImageSet, ImageSet | None]:
+) -> tuple[KeyedSet[LabelledPictures], KeyedSet[LabelledPictures] | None]:
     """The training and the evaluation set of the settings.
 
     Args:
@@ -172,27 +139,24 @@ def open_image_sets(
         UserError: No data at the path, classes that do not fit the model or each other, or an
             empty set.
     """
-    train = open_source(data.path, "train", notice=notice)
-    offset = offset_for(train, data.label_offset)
-    num_classes = num_classes or _counted_classes(train, offset, data.path)
-    check_classes(train, num_classes, offset, where=data.path)
-    evaluation = None
-    if data.eval_path != "none":
-        evaluation = open_source(data.eval_path or data.path, "eval", notice=notice)
-        check_pair(train, evaluation)
-
-    def image_set(source: ImageSource, training: bool) -> ImageSet:
-        return ImageSet(
-            source,
-            data.preprocessing,
-            image_size=data.image_size,
-            num_classes=num_classes,
-            label_offset=offset_for(source, data.label_offset),
-            seed=seed,
-            training=training,
-        )
-
-    return image_set(train, True), None if evaluation is None else image_set(evaluation, False)
+    source = open_source(data.path, "train", notice=notice)
+    offset = offset_for(source, data.label_offset)
+    num_classes = num_classes or _counted_classes(source, offset, data.path)
+    check_classes(source, num_classes, offset, where=data.path)
+    pictures = partial(
+        LabelledPictures,
+        preprocessing=data.preprocessing,
+        image_size=data.image_size,
+        num_classes=num_classes,
+        seed=seed,
+    )
+    train = image_set(pictures(source=source, label_offset=offset, training=True))
+    if data.eval_path == "none":
+        return train, None
+    evaluation = open_source(data.eval_path or data.path, "eval", notice=notice)
+    check_pair(source, evaluation)
+    offset = offset_for(evaluation, data.label_offset)
+    return train, image_set(pictures(source=evaluation, label_offset=offset, training=False))
 
 
 def offset_for(source: ImageSource, label_offset: int) -> int:
@@ -227,48 +191,3 @@ def check_classes(source: ImageSource, num_classes: int, label_offset: int, *, w
             where=where,
             todo=f"Set model.num_classes={needed}, or 0 to take the number from the data.",
         )
-
-
-class _Batch:
-    """Collects samples into arrays made for the whole batch, so that nothing is copied twice."""
-
-    def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
-        self._count = 0
-        self._tensors: dict[str, Tensor] = {}
-        self._arrays: Arrays = {}
-
-    def add(self, arrays: Arrays, label: int) -> None:
-        sample: Arrays = {**arrays, "label": np.asarray(label, dtype=np.int64)}
-        if not self._arrays:
-            for name, array in sample.items():
-                self._tensors[name] = _allocated(self._capacity, array)
-                self._arrays[name] = self._tensors[name].numpy()
-        elif sample.keys() != self._arrays.keys():
-            raise UserError(
-                f"the preprocessing gave {', '.join(sample)} for one sample and "
-                f"{', '.join(self._arrays)} for another",
-                todo="Every sample of a batch needs the same names.",
-            )
-        for name, array in sample.items():
-            place = self._arrays[name]
-            if place.shape[1:] != array.shape or place.dtype != array.dtype:
-                raise UserError(
-                    f"the preprocessing gave '{name}' as {array.dtype} {list(array.shape)} for "
-                    f"one sample and as {place.dtype} {list(place.shape[1:])} for another",
-                    todo="Resize or pad so that the samples of a batch have one shape and type.",
-                )
-            place[self._count] = array
-        self._count += 1
-
-    def tensors(self) -> dict[str, Tensor]:
-        tensors = {name: tensor[: self._count] for name, tensor in self._tensors.items()}
-        if "image" in tensors and tensors["image"].ndim == 4:
-            tensors["image"] = tensors["image"].permute(0, 3, 1, 2)
-        return tensors
-
-
-def _allocated(count: int, array: NDArray[np.generic]) -> Tensor:
-    check_fits(count, array.nbytes, "pictures", "data.batch_size, data.image_size")
-    kind = torch.from_numpy(np.empty(0, array.dtype)).dtype
-    return torch.empty((count, *array.shape), dtype=kind)

@@ -10,7 +10,7 @@ import numpy as np
 
 from jumar.data.images.class_folders import ClassListing, is_hidden
 from jumar.data.records.offset_files import LARGEST_IMAGE, OffsetFiles, too_large
-from jumar.data.samples import CorruptRecord, Fault, Record
+from jumar.data.samples import CorruptRecord, Record
 from jumar.ground.errors import UserError
 
 MOST_EXPANSION = 200
@@ -117,11 +117,8 @@ class ImageZip:
             encoded = self._unpack(offset, packed, size, int(self._methods[index]))
             if zlib.crc32(encoded) != crc:
                 raise ValueError("its checksum does not match: the zip is damaged")
-        except OSError as error:
-            reason = f"cannot be read: {error.strerror}"
-            raise CorruptRecord(Fault(origin=origin, reason=reason)) from error
-        except (ValueError, zlib.error) as error:
-            raise CorruptRecord(Fault(origin=origin, reason=str(error))) from error
+        except (OSError, ValueError, zlib.error) as error:
+            raise CorruptRecord(origin, error) from error
         return Record(encoded=encoded, label=int(self._listing.labels[index]), origin=origin)
 
     def _unpack(self, offset: int, packed: int, size: int, method: int) -> bytes:

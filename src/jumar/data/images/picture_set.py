@@ -3,19 +3,20 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from jumar.data.images.cat_landmarks import CatHeads
-from jumar.data.images.image_set import ImageSet
+from jumar.data.images.image_set import LabelledPictures, image_set
 from jumar.data.images.picture_tree import Pictures, open_pictures
+from jumar.data.loading.keyed_set import KeyedSet
 from jumar.data.loading.loader_settings import LoaderSettings
 from jumar.data.pixels.decode import EncodedImage
-from jumar.data.pixels.preprocessing import Arrays, ImagePreprocessing
+from jumar.data.pixels.preprocessing import ImagePreprocessing
 from jumar.data.pixels.resize import mirror, resize, resize_fast
-from jumar.data.samples import Fetched, ImageSource, Record, SampleKey
+from jumar.data.samples import Arrays, ImageSource, Record
 from jumar.ground.errors import UserError
 from jumar.ground.paths import expanded
 from jumar.settings import setting
@@ -109,27 +110,6 @@ class FramedPictures(ImagePreprocessing):
         return np.rint(resize(pixels, size)).astype(np.uint8)
 
 
-class PictureSet(ImageSet):
-    """`ImageSet` whose evaluation batches also hold `index`, int64 [N]: the picture's number.
-
-    A generated picture is numbered like the real one that it stands beside, however the set is
-    split into batches and whichever of its pictures cannot be read.
-    """
-
-    def fetch(self, keys: Sequence[SampleKey]) -> Fetched:
-        """The batch of these keys; see `ImageSet.fetch`."""
-        if self.training:
-            return super().fetch(keys)
-        parts = [super(PictureSet, self).fetch([key]) for key in keys]
-        found = [(key.index, p.batch) for key, p in zip(keys, parts, strict=True) if p.batch]
-        faults = [fault for part in parts for fault in part.faults]
-        if not found:
-            return Fetched(batch={}, faults=faults)
-        batch = {name: torch.cat([b[name] for _, b in found]) for name in found[0][1]}
-        batch["index"] = torch.tensor([index for index, _ in found])
-        return Fetched(batch=batch, faults=faults)
-
-
 class Chosen:
     """Some of the pictures of a source, in its order: an `ImageSource`."""
 
@@ -147,10 +127,10 @@ class Chosen:
         return self._source.read(int(self._indices[index]))
 
 
-def open_picture_sets(
+def open_generator_sets(
     data: PictureData, *, seed: int, notice: Callable[[str], None] = lambda _: None
-) -> tuple[PictureSet, PictureSet | None]:
-    """The pictures to learn from and those to compare with.
+) -> tuple[KeyedSet[LabelledPictures], KeyedSet[LabelledPictures] | None]:
+    """The pictures to learn from and those to compare with, whose batches also hold `index`.
 
     Args:
         data: Settings.
@@ -163,24 +143,21 @@ def open_picture_sets(
     Raises:
         UserError: There are no pictures at a path, or none that fits `data.match`.
     """
-    train = _opened(data, data.path, notice)
-
-    def picture_set(source: ImageSource, training: bool) -> PictureSet:
-        return PictureSet(
-            source,
-            data.preprocessing(),
-            image_size=data.image_size,
-            num_classes=1,
-            seed=seed,
-            training=training,
-        )
-
+    source = _opened(data, data.path, notice)
+    pictures = partial(
+        LabelledPictures,
+        preprocessing=data.preprocessing(),
+        image_size=data.image_size,
+        num_classes=1,
+        seed=seed,
+    )
+    train = image_set(pictures(source=source, training=True))
     if data.eval_path == "none":
-        return picture_set(train, True), None
-    real = _opened(data, data.eval_path, notice, split="eval") if data.eval_path else train
+        return train, None
+    real = _opened(data, data.eval_path, notice, split="eval") if data.eval_path else source
     if 0 < data.eval_samples < len(real):
         real = Chosen(real, np.arange(data.eval_samples))
-    return picture_set(train, True), picture_set(real, False)
+    return train, image_set(pictures(source=real, training=False, numbered=True))
 
 
 def _opened(

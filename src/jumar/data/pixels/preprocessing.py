@@ -28,12 +28,9 @@ from jumar.data.pixels.resize import (
     resize,
     resize_fast,
 )
-from jumar.data.samples import Batch, Record
+from jumar.data.samples import Arrays, Batch, Record
 from jumar.ground.errors import UserError
 from jumar.settings import setting
-
-Arrays = dict[str, NDArray[np.generic]]
-"""Of one sample, by name. `image` is [height, width, 3]; everything else keeps its shape."""
 
 _COLOR_CHANGES = ("brightness", "contrast", "saturation")
 """Names of the tensors that carry how much, [N]."""

@@ -20,7 +20,7 @@ from jumar.data.records.example import (
     decode_example,
     encode_example,
 )
-from jumar.data.samples import CorruptRecord, Fault, Record
+from jumar.data.samples import CorruptRecord, Record
 
 ENCODED = "image/encoded"
 LABEL = "image/class/label"
@@ -56,7 +56,7 @@ def record_of_example(payload: bytes, origin: str) -> Record:
             boxes=_boxes(features),
         )
     except ValueError as error:
-        raise CorruptRecord(Fault(origin=origin, reason=str(error))) from error
+        raise CorruptRecord(origin, error) from error
 
 
 def picture_of_example(payload: bytes, origin: str) -> Record:
@@ -73,7 +73,7 @@ def picture_of_example(payload: bytes, origin: str) -> Record:
         features = decode_example(payload, frozenset({ENCODED.encode()}))
         return Record(encoded=_image(features), label=0, origin=origin)
     except ValueError as error:
-        raise CorruptRecord(Fault(origin=origin, reason=str(error))) from error
+        raise CorruptRecord(origin, error) from error
 
 
 def example_of_record(record: Record, label_offset: int, names: Sequence[str]) -> bytes:
@@ -118,9 +118,7 @@ def _header(record: Record) -> tuple[int, int, str, int, str]:
             return image.width, image.height, colorspace, channels, image.format or ""
     # Pillow's readers let the errors of struct, zlib and others through for damaged headers.
     except Exception as error:
-        raise CorruptRecord(
-            Fault(origin=record.origin, reason=f"unreadable image: {reason_of(error)}")
-        ) from error
+        raise CorruptRecord(record.origin, f"unreadable image: {reason_of(error)}") from error
 
 
 def _image(features: dict[str, Feature]) -> bytes:

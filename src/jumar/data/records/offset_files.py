@@ -66,15 +66,24 @@ class OffsetFiles:
                 # Another thread may still read from it: it closes with its last reference.
                 self._open.pop(oldest, None)
             self._open[which] = opened
-        data = os.pread(opened.number, length, offset)
-        if len(data) == length or not data:
-            return data
-        parts = [data]
-        missing = length - len(data)
-        while missing and (part := os.pread(opened.number, missing, offset + length - missing)):
-            parts.append(part)
-            missing -= len(part)
-        return b"".join(parts)
+        try:
+            return _read_at(opened.number, offset, length)
+        except OSError:
+            # A file that a network file system lost sight of must be opened again.
+            self._open.pop(which, None)
+            raise
+
+
+def _read_at(descriptor: int, offset: int, length: int) -> bytes:
+    data = os.pread(descriptor, length, offset)
+    if len(data) == length or not data:
+        return data
+    parts = [data]
+    missing = length - len(data)
+    while missing and (part := os.pread(descriptor, missing, offset + length - missing)):
+        parts.append(part)
+        missing -= len(part)
+    return b"".join(parts)
 
 
 def read_whole(path: Path, largest: int = LARGEST_IMAGE) -> bytes:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jumar.data.records.offset_files import LARGEST_IMAGE, OffsetFiles, too_large
-from jumar.data.samples import CorruptRecord, Fault
+from jumar.data.samples import CorruptRecord
 from jumar.ground.errors import UserError
 from jumar.ground.text import counted
 
@@ -167,18 +167,14 @@ def read_payload(files: OffsetFiles, which: int, offset: int, length: int, origi
             stored checksum.
     """
     if length > LARGEST_IMAGE:
-        raise CorruptRecord(Fault(origin=origin, reason=too_large(length)))
+        raise CorruptRecord(origin, too_large(length))
     try:
         data = files.read(which, offset, length + FOOTER_BYTES)
     except OSError as error:
-        raise CorruptRecord(
-            Fault(origin=origin, reason=f"cannot be read: {error.strerror}")
-        ) from error
+        raise CorruptRecord(origin, error) from error
     if len(data) < length + FOOTER_BYTES:
-        raise CorruptRecord(Fault(origin=origin, reason="the file was truncated while in use"))
+        raise CorruptRecord(origin, "the file was truncated while in use")
     payload = data[:length]
     if masked_crc(payload) != int.from_bytes(data[length:], "little"):
-        raise CorruptRecord(
-            Fault(origin=origin, reason=f"the checksum of its {length} bytes does not match")
-        )
+        raise CorruptRecord(origin, f"the checksum of its {length} bytes does not match")
     return payload

@@ -17,18 +17,18 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
+from jumar.data.loading.collate import Stacked
+from jumar.data.loading.keyed_set import KeyedSet
 from jumar.data.loading.sampler import sample_random
-from jumar.data.samples import CorruptRecord, Fault, Fetched, SampleKey
+from jumar.data.samples import Arrays, CorruptRecord, SampleKey
 from jumar.data.speech.clip_changes import change_clip, made_noises
 from jumar.data.speech.decoded_clips import Clip, DecodedClips
 from jumar.data.speech.keyword_data import KeywordData
 from jumar.data.speech.speech_commands import Part, Speech, open_speech
-from jumar.data.speech.wav import Samples, read_wav, resample, to_int16
+from jumar.data.speech.wav import read_wav, resample, to_int16
 from jumar.ground.errors import UserError, nearest
-from jumar.ground.machine import check_fits
 from jumar.ground.text import counted
 
 _UNKNOWN_CHOICE = 3
@@ -36,12 +36,8 @@ _UNKNOWN_CHOICE = 3
 _EVALUATION_SEED = 59185
 
 
-class KeywordSet:
-    """Clips, silence and unknown words of one part as batches: a `SampleSet`.
-
-    A batch holds `audio`, float32 [N, clip_samples] in -1..1, and `label`, int64 [N]: 0 is
-    silence, 1 an unknown word. A clip that cannot be read is a fault; in training the next sample
-    takes its place, in evaluation it is left out.
+class SpokenWords:
+    """Clips, silence and unknown words of one part.
 
     Args:
         speech: The clips of the part.
@@ -84,55 +80,22 @@ class KeywordSet:
     def __len__(self) -> int:
         return sum(self.counts)
 
-    def fetch(self, keys: Sequence[SampleKey]) -> Fetched:
-        """The batch of these keys, in their order.
+    def open(self, item: int, key: SampleKey) -> tuple[int, Clip | None]:
+        """Label and clip of a sample, None for silence; see `SampleKind.open`."""
+        which = self._which(SampleKey(key.epoch, item))
+        return (0, None) if which is None else (int(self._labels[which]), self.clips[which])
 
-        Raises:
-            UserError: No sample of the whole set can be read.
-        """
-        check_fits(len(keys), 4 * self.data.clip_samples, "clips", "data.batch_size")
-        audio = np.empty((len(keys), self.data.clip_samples), dtype=np.float32)
-        labels = np.empty(len(keys), dtype=np.int64)
-        faults: list[Fault] = []
-        count = 0
-        for key in keys:
-            label = self._fill(audio[count], key, faults)
-            if label is not None:
-                labels[count] = label
-                count += 1
-        batch = {
-            "audio": torch.from_numpy(audio[:count]),
-            "label": torch.from_numpy(labels[:count]),
-        }
-        return Fetched(batch=batch if count else {}, faults=faults)
-
-    def _fill(self, row: Samples, key: SampleKey, faults: list[Fault]) -> int | None:
-        """Write a sample and return its label; None where evaluation leaves it out."""
-        for step in range(len(self)):
-            here = SampleKey(key.epoch, (key.index + step) % len(self))
-            try:
-                return self._write(row, here)
-            except CorruptRecord as error:
-                faults.append(error.fault)
-            if not self.training:
-                return None
-        raise UserError(
-            f"none of the {len(self)} samples can be read, the last one because: "
-            f"{faults[-1].reason}",
-            where=faults[-1].origin,
-        )
-
-    def _write(self, row: Samples, key: SampleKey) -> int:
-        which = self._which(key)
-        clip = None if which is None else self.clips[which]
+    def map(self, opened: tuple[int, Clip | None], item: int, key: SampleKey) -> Arrays:
+        """The sample as a network hears it; see `SampleKind.map`."""
+        label, clip = opened
+        row = np.zeros(self.data.clip_samples, dtype=np.float32)
         if self.training:
-            change_clip(row, clip, self.noises, self.data, sample_random(self.seed, key))
-        elif clip is None:
-            row[:] = 0
-        else:
+            random = sample_random(self.seed, SampleKey(key.epoch, item))
+            change_clip(row, clip, self.noises, self.data, random)
+        elif clip is not None:
             row[:] = clip
             row *= 2.0**-15
-        return 0 if which is None else int(self._labels[which])
+        return {"audio": row, "label": np.asarray(label, dtype=np.int64)}
 
     def _which(self, key: SampleKey) -> int | None:
         """The clip of a sample; None for silence."""
@@ -172,9 +135,19 @@ def _noises_of(speech: Speech, data: KeywordData, notice: Callable[[str], None])
     return noises
 
 
+def keyword_set(words: SpokenWords) -> KeyedSet[SpokenWords]:
+    """Spoken words as batches: `audio`, float32 [N, clip_samples] in -1..1, and `label`, int64
+    [N]: 0 is silence, 1 an unknown word.
+    """
+    collate = Stacked(
+        what="clips", fields="data.batch_size", sample_bytes=4 * words.data.clip_samples
+    )
+    return KeyedSet(kind=words, collate=collate, training=words.training)
+
+
 def open_keyword_sets(
     data: KeywordData, *, seed: int, notice: Callable[[str], None] = lambda _: None
-) -> tuple[KeywordSet, KeywordSet | None]:
+) -> tuple[KeyedSet[SpokenWords], KeyedSet[SpokenWords] | None]:
     """The training and the evaluation set of the settings; None where `eval_path` is `none`.
 
     Raises:
@@ -183,17 +156,17 @@ def open_keyword_sets(
     speech = open_speech(data.path, "training", notice=notice)
     _check_words(speech, data, data.path)
     noises = _noises_of(speech, data, notice)
-    train = KeywordSet(speech, data, seed=seed, training=True, noises=noises)
+    train = keyword_set(SpokenWords(speech, data, seed=seed, training=True, noises=noises))
     evaluation = None
     if data.eval_path != "none":
         path = data.eval_path or data.path
         part: Part = "testing" if data.eval_part == "testing" else "validation"
         scored = open_speech(path, part, whole=bool(data.eval_path), notice=notice)
         _check_words(scored, data, path)
-        evaluation = KeywordSet(scored, data, seed=seed, training=False)
-    for name, found in (("training", train), (data.eval_part, evaluation)):
-        if found is not None:
-            wanted, silences, unknowns = found.counts
+        evaluation = keyword_set(SpokenWords(scored, data, seed=seed, training=False))
+    for name, samples in (("training", train), (data.eval_part, evaluation)):
+        if samples is not None:
+            wanted, silences, unknowns = samples.kind.counts
             notice(
                 f"{name}: {counted(wanted, 'clip')} of {counted(len(data.words), 'word')}, "
                 f"{silences} of silence, "

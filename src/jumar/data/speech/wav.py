@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from jumar.data.samples import CorruptRecord, Fault
+from jumar.data.samples import CorruptRecord
 
 Samples = NDArray[np.float32]
 
@@ -80,7 +80,7 @@ def read_wav(encoded: bytes, origin: str) -> Wave:
             raise ValueError("it holds samples that are not finite")
         return Wave(samples=samples, rate=form.rate)
     except ValueError as error:
-        raise CorruptRecord(Fault(origin=origin, reason=str(error))) from error
+        raise CorruptRecord(origin, error) from error
 
 
 def write_wav(samples: NDArray[np.int16], rate: int) -> bytes:

@@ -1,0 +1,142 @@
+"""From samples to a batch: arrays of one shape stacked, those of different sizes padded."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from jumar.data.samples import Arrays, Batch
+from jumar.ground.errors import UserError
+from jumar.ground.machine import check_fits
+
+SIZES = "_sizes"
+"""Ends the name of the tensor that holds each sample's own shape, int64 [N, dimensions]."""
+
+
+class Collate(Protocol):
+    """Makes a batch of samples."""
+
+    def __call__(self, samples: Iterator[Arrays], count: int, /) -> Batch:
+        """The batch; empty where there is no sample.
+
+        Args:
+            samples: Made one by one; the arrays of one may change when the next is asked for.
+            count: How many there are at most.
+
+        Raises:
+            UserError: They do not fit together, or into memory.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stacked:
+    """Arrays of one shape, one behind the other, in memory made once for the whole batch.
+
+    Attributes:
+        what: What messages call the samples, in the plural.
+        fields: The settings to lower where they do not fit into memory.
+        sample_bytes: What a sample takes at least; checked before the first one is made.
+        pictures: Names of arrays [height, width, channels], which become tensors
+            [N, channels, height, width] in channels_last memory.
+    """
+
+    what: str
+    fields: str
+    sample_bytes: int = 0
+    pictures: tuple[str, ...] = ()
+
+    def __call__(self, samples: Iterator[Arrays], count: int) -> dict[str, Tensor]:
+        """The batch; see `Collate`."""
+        check_fits(count, self.sample_bytes, self.what, self.fields)
+        tensors: dict[str, Tensor] = {}
+        places: Arrays = {}
+        filled = 0
+        for filled, sample in enumerate(samples, start=1):
+            if not places:
+                tensors = {name: self._allocated(count, array) for name, array in sample.items()}
+                places = {name: tensor.numpy() for name, tensor in tensors.items()}
+            elif sample.keys() != places.keys():
+                raise UserError(
+                    f"the preprocessing gave {', '.join(sample)} for one sample and "
+                    f"{', '.join(places)} for another",
+                    todo="Every sample of a batch needs the same names.",
+                )
+            for name, array in sample.items():
+                place = places[name]
+                if place.shape[1:] != array.shape or place.dtype != array.dtype:
+                    raise UserError(
+                        f"the preprocessing gave '{name}' as {array.dtype} {list(array.shape)} "
+                        f"for one sample and as {place.dtype} {list(place.shape[1:])} for another",
+                        todo="Resize or pad so that the samples of a batch have one shape and "
+                        "type.",
+                    )
+                place[filled - 1] = array
+        return {name: self._finished(name, tensor[:filled]) for name, tensor in tensors.items()}
+
+    def _allocated(self, count: int, array: NDArray[np.generic]) -> Tensor:
+        check_fits(count, array.nbytes, self.what, self.fields)
+        kind = torch.from_numpy(np.empty(0, array.dtype)).dtype
+        return torch.empty((count, *array.shape), dtype=kind)
+
+    def _finished(self, name: str, tensor: Tensor) -> Tensor:
+        is_picture = name in self.pictures and tensor.ndim == 4
+        return tensor.permute(0, 3, 1, 2) if is_picture else tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Padded(Stacked):
+    """`Stacked`, with arrays whose size differs between samples: polygons, lists of tokens.
+
+    Each of these is filled up to the largest of the batch in every dimension, and a tensor of its
+    name with `_sizes` holds each sample's own shape; `unpadded` gives them back as a list.
+
+    Attributes:
+        fill: What each array of variable size is filled up with, by name.
+    """
+
+    fill: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    def __call__(self, samples: Iterator[Arrays], count: int) -> dict[str, Tensor]:
+        """The batch; see `Collate`."""
+        variable: dict[str, list[NDArray[np.generic]]] = {name: [] for name in self.fill}
+
+        def fixed() -> Iterator[Arrays]:
+            for sample in samples:
+                for name, arrays in variable.items():
+                    arrays.append(sample[name].copy())
+                yield {name: array for name, array in sample.items() if name not in variable}
+
+        batch = super().__call__(fixed(), count)
+        for name, arrays in variable.items():
+            if arrays:
+                batch[name], batch[name + SIZES] = self._padded(name, arrays)
+        return batch
+
+    def _padded(self, name: str, arrays: list[NDArray[np.generic]]) -> tuple[Tensor, Tensor]:
+        kinds = {(array.dtype, array.ndim) for array in arrays}
+        if len(kinds) > 1:
+            raise UserError(
+                f"the preprocessing gave '{name}' with different types or dimensions: "
+                + ", ".join(sorted(f"{dtype} in {ndim} dimensions" for dtype, ndim in kinds)),
+                todo="Only the sizes may differ between samples.",
+            )
+        sizes = np.array([array.shape for array in arrays], dtype=np.int64)
+        shape = sizes.max(axis=0).tolist()
+        check_fits(len(arrays), arrays[0].itemsize * int(np.prod(shape)), self.what, self.fields)
+        padded = np.full((len(arrays), *shape), self.fill[name], dtype=arrays[0].dtype)
+        for row, array in zip(padded, arrays, strict=True):
+            row[tuple(map(slice, array.shape))] = array
+        return torch.from_numpy(padded), torch.from_numpy(sizes)
+
+
+def unpadded(batch: Batch, name: str) -> list[Tensor]:
+    """The arrays of variable size that `Padded` put into a batch, each in its own size."""
+    return [
+        row[tuple(map(slice, sizes))]
+        for row, sizes in zip(batch[name], batch[name + SIZES].tolist(), strict=True)
+    ]

@@ -1,0 +1,131 @@
+"""Samples of any kind by key: read, tried again, skipped where unreadable, made into batches.
+
+A kind of data says how a sample is read (`open`) and what is made of it (`map`). The rest is the
+same for all of them and is here.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from jumar.data.loading.collate import Collate
+from jumar.data.samples import Arrays, CorruptRecord, Fault, Fetched, SampleKey
+from jumar.ground.errors import UserError
+from jumar.ground.paths import is_transient
+
+RETRY_AFTER_S = (0.1, 0.5, 2.0)
+"""Waits before reading again, for all samples of a batch together: with a disk that is gone, an
+epoch would otherwise take days to fail."""
+
+Opened = TypeVar("Opened")
+
+
+class SampleKind(Protocol[Opened]):
+    """A kind of data: its items (pictures, clips, documents) and the samples made of them."""
+
+    def __len__(self) -> int:
+        """Number of items."""
+        ...
+
+    def open(self, item: int, key: SampleKey, /) -> Opened:
+        """Read an item; on a transient error of the system it is called again.
+
+        Args:
+            item: Its number: that of the key, or of the item that stands in for it.
+            key: The sample that is asked for.
+
+        Raises:
+            CorruptRecord: It cannot be read.
+        """
+        ...
+
+    def map(self, opened: Opened, item: int, key: SampleKey, /) -> Arrays:
+        """Decode, preprocess and augment; the same for the same arguments and seed.
+
+        Args:
+            opened: What `open` returned.
+            item: See `open`.
+            key: See `open`.
+
+        Returns:
+            Arrays that may change as soon as the next sample is asked for.
+
+        Raises:
+            CorruptRecord: It cannot be decoded.
+        """
+        ...
+
+
+Kind = TypeVar("Kind", bound=SampleKind[Any])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class KeyedSet(Generic[Kind]):
+    """The samples of one kind of data as batches: a `SampleSet`.
+
+    A sample that cannot be read is reported as a fault. In training the next readable item stands
+    in for it, so that the batch keeps its size; in evaluation it is left out.
+
+    Attributes:
+        kind: Reads and makes the samples.
+        collate: Makes a batch of them.
+        training: Whether other items stand in for unreadable ones.
+        per_item: Samples of each item in an epoch; those of one item have consecutive indices.
+        what: What messages call the items, in the plural.
+        todo: What to check where no item can be read.
+    """
+
+    kind: Kind
+    collate: Collate
+    training: bool
+    per_item: int = 1
+    what: str = "samples"
+    todo: str = ""
+
+    def __len__(self) -> int:
+        return len(self.kind) * self.per_item
+
+    def fetch(self, keys: Sequence[SampleKey]) -> Fetched:
+        """The batch of these keys, in their order.
+
+        Raises:
+            UserError: The samples do not fit together or into memory, or no item of the whole set
+                can be read.
+        """
+        faults: list[Fault] = []
+        batch = self.collate(self._readable(keys, faults), len(keys))
+        return Fetched(batch=batch, faults=faults)
+
+    def _readable(self, keys: Sequence[SampleKey], faults: list[Fault]) -> Iterator[Arrays]:
+        waits = iter(RETRY_AFTER_S)
+        items = len(self.kind)
+        for key in keys:
+            for skipped in range(items if self.training else 1):
+                item = (key.index // self.per_item + skipped) % items
+                try:
+                    opened = self._opened(item, key, waits)
+                    sample = self.kind.map(opened, item, key)
+                except CorruptRecord as error:
+                    faults.append(error.fault)
+                else:
+                    yield sample
+                    break
+            else:
+                if self.training:
+                    raise UserError(
+                        f"none of the {items} {self.what} can be read, the last one because: "
+                        f"{faults[-1].reason}",
+                        where=faults[-1].origin,
+                        todo=self.todo,
+                    )
+
+    def _opened(self, item: int, key: SampleKey, waits: Iterator[float]) -> Any:
+        while True:
+            try:
+                return self.kind.open(item, key)
+            except CorruptRecord as error:
+                wait = next(waits, None) if is_transient(error.__cause__) else None
+                if wait is None:
+                    raise
+                time.sleep(wait)

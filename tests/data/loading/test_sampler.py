@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jumar.data.loading.sampler import (
@@ -122,6 +122,16 @@ def test_the_randomness_of_a_sample_follows_from_seed_epoch_and_index_alone() ->
     assert len(set(drawn.values())) == 27
     for (seed, epoch, index), values in drawn.items():
         assert tuple(sample_random(seed, SampleKey(epoch, index)).random(3)) == values
+
+
+@example(seed=2**32, epoch=0, index=0)
+@example(seed=2**32 - 1, epoch=0, index=0)
+@given(seed=st.integers(0, 2**70), epoch=st.integers(0, 2**32), index=st.integers(0, 2**31))
+def test_the_randomness_of_a_sample_is_what_numpy_makes_of_the_plain_numbers(
+    seed: int, epoch: int, index: int
+) -> None:
+    plain = np.random.default_rng((2, seed, epoch, index))
+    assert sample_random(seed, SampleKey(epoch, index)).random() == plain.random()
 
 
 def test_the_randomness_of_samples_is_not_that_of_the_order() -> None:

@@ -1,4 +1,3 @@
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,7 +26,7 @@ def batches(draw: st.DrawFn) -> dict[str, torch.Tensor]:
 def test_every_batch_arrives_with_its_values_types_and_strides(
     sent: list[dict[str, torch.Tensor]],
 ) -> None:
-    packer, unpacker = BatchPacker(0, 2), BatchUnpacker(pin_memory=False)
+    packer, unpacker = BatchPacker(0, 2), BatchUnpacker()
     arrived = [unpacker.unpack(packer.pack(batch)) for batch in sent]
     for batch, copy in zip(sent, arrived, strict=True):
         assert batch.keys() == copy.keys()
@@ -38,7 +37,7 @@ def test_every_batch_arrives_with_its_values_types_and_strides(
 
 
 def test_a_strided_slice_arrives_dense() -> None:
-    packer, unpacker = BatchPacker(0, 1), BatchUnpacker(pin_memory=False)
+    packer, unpacker = BatchPacker(0, 1), BatchUnpacker()
     values = torch.arange(40).reshape(4, 10)[:, ::3]
     arrived = unpacker.unpack(packer.pack({"x": values}))["x"]
     assert torch.equal(arrived, values)
@@ -53,20 +52,14 @@ def test_a_buffer_is_sent_once_and_used_again() -> None:
 
 
 def test_a_larger_batch_gets_a_larger_buffer() -> None:
-    packer, unpacker = BatchPacker(0, 1), BatchUnpacker(pin_memory=False)
+    packer, unpacker = BatchPacker(0, 1), BatchUnpacker()
     for size in (10, 1000, 20, 1001, 5000):
         values = torch.arange(size)
         assert torch.equal(unpacker.unpack(packer.pack({"x": values}))["x"], values)
 
 
 def test_a_batch_that_arrived_is_not_changed_by_later_ones() -> None:
-    packer, unpacker = BatchPacker(0, 1), BatchUnpacker(pin_memory=False)
+    packer, unpacker = BatchPacker(0, 1), BatchUnpacker()
     first = unpacker.unpack(packer.pack({"x": torch.zeros(50)}))["x"]
     unpacker.unpack(packer.pack({"x": torch.ones(50)}))
     assert first.eq(0).all()
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_a_batch_is_pinned_when_asked() -> None:
-    packer, unpacker = BatchPacker(0, 1), BatchUnpacker(pin_memory=True)
-    assert unpacker.unpack(packer.pack({"x": torch.zeros(50)}))["x"].is_pinned()

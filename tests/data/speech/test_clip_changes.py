@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumar.data.speech.clip_changes import change_clip, made_noises
+from jumar.data.speech.clip_changes import changed_clip, made_noises
 from jumar.data.speech.keyword_data import KeywordData
 
 LENGTH = 16_000
@@ -16,9 +16,7 @@ NOISE = np.random.default_rng(1).integers(-9_000, 9_000, 5 * LENGTH).astype(np.i
 
 
 def changed(data: KeywordData, clip: np.ndarray | None, seed: int = 0) -> np.ndarray:
-    row = np.full(LENGTH, np.nan, dtype=np.float32)
-    change_clip(row, clip, [NOISE], data, np.random.default_rng(seed))
-    return row
+    return changed_clip(clip, [NOISE], data, np.random.default_rng(seed))
 
 
 def test_a_clip_with_every_change_switched_off_is_the_clip() -> None:

@@ -31,6 +31,8 @@ from jumar.ground.machine import checked_count, usable_cores
 
 MOST_WORKERS = 16
 """Of one rank, when chosen by us; more rarely help and each takes memory."""
+_AHEAD = 2
+"""Batches that each worker makes before they are asked for."""
 
 
 class _Parcel(NamedTuple):
@@ -86,8 +88,6 @@ def train_batches(
     world: int = 1,
     workers: int = 0,
     tally: FaultTally,
-    pin_memory: bool = False,
-    prefetch: int = 2,
 ) -> Iterator[Batch]:
     """The batches of the steps first_step to last_step - 1 of one rank.
 
@@ -101,8 +101,6 @@ def train_batches(
         world: Number of ranks.
         workers: Processes; 0 makes the batches in this one.
         tally: Counts unreadable samples; a batch with too many is never delivered.
-        pin_memory: Whether batches are put into pinned memory for an accelerator.
-        prefetch: Batches made ahead by each worker.
 
     Raises:
         UserError: The set is smaller than a global batch, too many samples cannot be read, or a
@@ -114,7 +112,7 @@ def train_batches(
         batch_keys, seed, size=size, batch_per_rank=batch_per_rank, rank=rank, world=world
     )
     keys = _StepKeys(range(first_step, last_step), keys_of)
-    return _batches(samples, keys, workers, tally, pin_memory, prefetch)
+    return _batches(samples, keys, workers, tally)
 
 
 def eval_batches(
@@ -125,8 +123,6 @@ def eval_batches(
     world: int = 1,
     workers: int = 0,
     tally: FaultTally,
-    pin_memory: bool = False,
-    prefetch: int = 2,
 ) -> Iterator[Batch]:
     """One rank's share of the samples, in batches of at most `batch`; over all ranks each once.
 
@@ -136,7 +132,7 @@ def eval_batches(
         UserError: Too many samples cannot be read, or a worker was killed.
     """
     keys = list(evaluation_keys(len(samples), batch, rank, world))
-    return _batches(samples, keys, workers, tally, pin_memory, prefetch)
+    return _batches(samples, keys, workers, tally)
 
 
 class _StepKeys:
@@ -156,9 +152,8 @@ class _StepKeys:
 class _Fetcher(Dataset[Any]):
     """A sample set as torch's DataLoader wants it."""
 
-    def __init__(self, samples: SampleSet, prefetch: int) -> None:
+    def __init__(self, samples: SampleSet) -> None:
         self._samples = samples
-        self._prefetch = prefetch
         self._packer: BatchPacker | None = None
 
     def __getitem__(self, index: Any) -> Any:
@@ -177,24 +172,19 @@ class _Fetcher(Dataset[Any]):
             return batch
         if self._packer is None:
             # One buffer for each batch ahead, one for the batch that the receiver is copying.
-            self._packer = BatchPacker(worker.id, self._prefetch + 1)
+            self._packer = BatchPacker(worker.id, _AHEAD + 1)
         return self._packer.pack(batch)
 
 
 def _batches(
-    samples: SampleSet,
-    keys: Iterable[list[SampleKey]],
-    workers: int,
-    tally: FaultTally,
-    pin_memory: bool,
-    prefetch: int,
+    samples: SampleSet, keys: Iterable[list[SampleKey]], workers: int, tally: FaultTally
 ) -> Iterator[Batch]:
     loader: DataLoader[Any] = DataLoader(
-        _Fetcher(samples, prefetch),
+        _Fetcher(samples),
         batch_sampler=keys,
         num_workers=workers,
         collate_fn=_as_it_is,
-        prefetch_factor=prefetch if workers else None,
+        prefetch_factor=_AHEAD if workers else None,
         worker_init_fn=_start_worker,
         # Fork shares the index of a large source between workers; spawn would copy it to each.
         multiprocessing_context="fork" if workers and sys.platform == "linux" else None,
@@ -202,7 +192,7 @@ def _batches(
         # one, and the model's dropout would depend on how often loaders were started.
         generator=torch.Generator(),
     )
-    unpacker = BatchUnpacker(pin_memory=pin_memory)
+    unpacker = BatchUnpacker()
     with _running(loader) as (parcels, processes):
         while True:
             try:
@@ -219,12 +209,7 @@ def _batches(
             if error is not None:
                 what, where, todo = error
                 raise UserError(what, where=where, todo=todo)
-            if isinstance(content, PackedBatch):
-                batch = unpacker.unpack(content)
-            elif pin_memory:
-                batch = {name: tensor.pin_memory() for name, tensor in content.items()}
-            else:
-                batch = content
+            batch = unpacker.unpack(content) if isinstance(content, PackedBatch) else content
             tally.add(faults)
             if batch:
                 yield batch

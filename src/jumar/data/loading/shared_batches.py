@@ -83,22 +83,16 @@ class BatchPacker:
 
 
 class BatchUnpacker:
-    """The main process's end.
+    """The main process's end."""
 
-    Args:
-        pin_memory: Whether batches are put into pinned memory for an accelerator.
-    """
-
-    def __init__(self, *, pin_memory: bool) -> None:
-        self._pin_memory = pin_memory
+    def __init__(self) -> None:
         self._known: dict[tuple[int, int], Tensor] = {}
 
     def unpack(self, packed: PackedBatch) -> dict[str, Tensor]:
         """The batch in memory of its own; the worker may overwrite its buffer afterwards."""
         if packed.memory is not None:
             self._known[packed.buffer] = packed.memory
-        shared = self._known[packed.buffer][: packed.used]
-        own = shared.pin_memory() if self._pin_memory else shared.clone()
+        own = self._known[packed.buffer][: packed.used].clone()
         return {place.name: place.view(own) for place in packed.places}
 
 

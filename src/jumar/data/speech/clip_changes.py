@@ -15,37 +15,33 @@ _NOISE_SECONDS = 60
 _NOISE_DEVIATION = 0.25
 
 
-def change_clip(
-    row: Samples,
-    clip: Clip | None,
-    noises: Sequence[Clip],
-    data: KeywordData,
-    random: np.random.Generator,
-) -> None:
-    """Write a clip as training hears it: moved in time, with background noise, clipped to -1..1.
+def changed_clip(
+    clip: Clip | None, noises: Sequence[Clip], data: KeywordData, random: np.random.Generator
+) -> Samples:
+    """A clip as training hears it: moved in time, with background noise, clipped to -1..1.
 
     Args:
-        row: float32 [samples], overwritten.
         clip: int16 [samples]; None for silence, which is background noise alone.
         noises: What the background is taken from.
         data: Settings.
         random: Of this sample in this epoch; the draws are the same whatever the settings are.
     """
-    length = len(row)
+    length = data.clip_samples
+    row = np.empty(length, dtype=np.float32)
     furthest = min(int(data.time_shift_ms * data.sample_rate / 1_000), length)
     # Numbers of Python: those of numpy would make float64 of all that they multiply.
     move, present, loudness, gain, speed, place, which = random.random(7).tolist()
     shift = int(move * 2 * furthest) - furthest
-    row[:] = 0
-    if clip is not None:
+    if clip is None:
+        row.fill(0)
+    else:
         source = clip
         if data.speed:
             source = _at_speed(clip, 1 + data.speed * (2 * speed - 1))
-        scale = 2.0**-15 * 10 ** (data.gain_db * (2 * gain - 1) / 20)
+        scale = np.float32(2.0**-15 * 10 ** (data.gain_db * (2 * gain - 1) / 20))
         to, start = max(shift, 0), max(-shift, 0)
-        moved = row[to : length - start]
-        moved[:] = source[start : length - to]
-        moved *= scale
+        np.multiply(source[start : length - to], scale, out=row[to : length - start])
+        row[:to] = row[length - start :] = 0
     if noises and present < data.background_frequency:
         noise = noises[int(which * len(noises))]
         begin = int(place * (len(noise) - length))
@@ -55,7 +51,7 @@ def change_clip(
         else:
             background *= _under_speech(row, background, loudness, data.background_snr_db)
         row += background
-    np.clip(row, -1.0, 1.0, out=row)
+    return np.clip(row, -1.0, 1.0, out=row)
 
 
 def _under_speech(speech: Samples, noise: Samples, share: float, ratios: Sequence[float]) -> float:

@@ -23,7 +23,7 @@ from jumar.data.loading.collate import Stacked
 from jumar.data.loading.keyed_set import KeyedSet
 from jumar.data.loading.sampler import sample_random
 from jumar.data.samples import Arrays, CorruptRecord, SampleKey
-from jumar.data.speech.clip_changes import change_clip, made_noises
+from jumar.data.speech.clip_changes import changed_clip, made_noises
 from jumar.data.speech.decoded_clips import Clip, DecodedClips
 from jumar.data.speech.keyword_data import KeywordData
 from jumar.data.speech.speech_commands import Part, Speech, open_speech
@@ -88,14 +88,14 @@ class SpokenWords:
     def map(self, opened: tuple[int, Clip | None], item: int, key: SampleKey) -> Arrays:
         """The sample as a network hears it; see `SampleKind.map`."""
         label, clip = opened
-        row = np.zeros(self.data.clip_samples, dtype=np.float32)
         if self.training:
             random = sample_random(self.seed, SampleKey(key.epoch, item))
-            change_clip(row, clip, self.noises, self.data, random)
-        elif clip is not None:
-            row[:] = clip
-            row *= 2.0**-15
-        return {"audio": row, "label": np.asarray(label, dtype=np.int64)}
+            audio = changed_clip(clip, self.noises, self.data, random)
+        elif clip is None:
+            audio = np.zeros(self.data.clip_samples, dtype=np.float32)
+        else:
+            audio = clip * np.float32(2.0**-15)
+        return {"audio": audio, "label": np.asarray(label, dtype=np.int64)}
 
     def _which(self, key: SampleKey) -> int | None:
         """The clip of a sample; None for silence."""

@@ -1,0 +1,128 @@
+"""What the one set promises for every kind: stand-ins, reading again, collating."""
+
+import errno
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+import torch
+
+from jumar.data.loading import keyed_set
+from jumar.data.loading.collate import Padded, Stacked
+from jumar.data.loading.keyed_set import KeyedSet
+from jumar.data.samples import Arrays, CorruptRecord, SampleKey
+from jumar.ground.errors import UserError
+
+
+@dataclass
+class Words:
+    """A kind of data: texts, of which some cannot be read for good or for a while."""
+
+    texts: Sequence[str]
+    refused: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    """Of an item: how often the system refuses to read it, and with which error."""
+    undecodable: Sequence[int] = ()
+    calls: Counter[int] = field(default_factory=Counter)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def open(self, item: int, _key: SampleKey) -> bytes:
+        times, number = self.refused.get(item, (0, 0))
+        self.calls[item] += 1
+        if self.calls[item] <= times:
+            error = OSError(number, "refused")
+            raise CorruptRecord(f"text {item}", error) from error
+        return self.texts[item].encode()
+
+    def map(self, opened: bytes, item: int, key: SampleKey) -> Arrays:
+        if item in self.undecodable:
+            raise CorruptRecord(f"text {item}", ValueError("no text"))
+        tokens = np.frombuffer(opened, dtype=np.uint8).astype(np.int32)
+        return {
+            "tokens": tokens,
+            "item": np.asarray(item),
+            "drawn": np.asarray(key.epoch * 1000 + key.index),
+        }
+
+
+TEXTS = ["a", "bcd", "ef", "ghij"]
+PADDED = Padded(what="texts", fields="data.batch_size", fill={"tokens": -1})
+
+
+def words(kind: Words, *, training: bool = True, per_item: int = 1) -> KeyedSet[Words]:
+    return KeyedSet(
+        kind=kind, collate=PADDED, training=training, per_item=per_item, what="texts", todo="Look."
+    )
+
+
+def keys(*indices: int, epoch: int = 0) -> list[SampleKey]:
+    return [SampleKey(epoch, index) for index in indices]
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keyed_set, "RETRY_AFTER_S", (0.0, 0.0, 0.0))
+
+
+def test_the_samples_of_an_item_are_consecutive_and_each_has_its_own_key() -> None:
+    samples = words(Words(TEXTS), per_item=3)
+    assert len(samples) == 12
+    batch = samples.fetch(keys(0, 2, 3, 11, epoch=2)).batch
+    assert batch["item"].tolist() == [0, 0, 1, 3]
+    assert batch["drawn"].tolist() == [2000, 2002, 2003, 2011]
+
+
+def test_the_next_readable_item_stands_in_for_each_sample_of_a_broken_one() -> None:
+    kind = Words(TEXTS, refused={3: (99, errno.ENOENT)}, undecodable=[0])
+    fetched = words(kind, per_item=2).fetch(keys(2, 6, 7, 0))
+    assert fetched.batch["item"].tolist() == [1, 1, 1, 1]
+    assert fetched.batch["drawn"].tolist() == [2, 6, 7, 0]
+    reasons = [str(fault) for fault in fetched.faults]
+    broken = ["text 3: cannot be read: refused", "text 0: no text"]
+    assert reasons == [*broken, *broken, broken[1]]
+
+
+def test_evaluation_leaves_broken_samples_out() -> None:
+    fetched = words(Words(TEXTS, undecodable=[1]), training=False).fetch(keys(0, 1, 2))
+    assert fetched.batch["item"].tolist() == [0, 2]
+    assert [fault.origin for fault in fetched.faults] == ["text 1"]
+    assert words(Words(TEXTS, undecodable=[1]), training=False).fetch(keys(1)).batch == {}
+
+
+def test_a_set_without_a_readable_item_is_an_error_with_the_last_reason() -> None:
+    with pytest.raises(UserError, match=r"none of the 4 texts .* because: no text") as caught:
+        words(Words(TEXTS, undecodable=range(4))).fetch(keys(2))
+    assert (caught.value.where, caught.value.todo) == ("text 1", "Look.")
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_what_the_system_refuses_for_a_moment_is_read_again_and_no_fault(training: bool) -> None:
+    kind = Words(TEXTS, refused={1: (2, errno.ESTALE), 2: (1, errno.EIO)})
+    fetched = words(kind, training=training).fetch(keys(0, 1, 2))
+    assert fetched.batch["item"].tolist() == [0, 1, 2]
+    assert fetched.faults == []
+    assert kind.calls == {0: 1, 1: 3, 2: 2}
+
+
+def test_what_is_missing_or_damaged_is_not_read_again() -> None:
+    kind = Words(TEXTS, refused={1: (99, errno.ENOENT)}, undecodable=[2])
+    words(kind).fetch(keys(1))
+    assert kind.calls == {1: 1, 2: 1, 3: 1}
+
+
+def test_a_disk_that_is_gone_is_waited_for_three_times_a_batch_and_not_for_each_sample() -> None:
+    kind = Words(TEXTS, refused=dict.fromkeys(range(4), (99, errno.EIO)))
+    with pytest.raises(UserError, match="none of the 4 texts"):
+        words(kind).fetch(keys(0))
+    assert kind.calls.total() == 4 + 3
+
+
+def test_the_collation_is_a_choice_of_the_set() -> None:
+    kind = Words(["ab", "cd"])
+    stacked = KeyedSet(kind=kind, collate=Stacked(what="texts", fields="x"), training=False)
+    assert torch.equal(
+        stacked.fetch(keys(0, 1)).batch["tokens"], words(kind).fetch(keys(0, 1)).batch["tokens"]
+    )

@@ -36,7 +36,7 @@ def test_what_the_system_does_not_say_is_an_error_with_its_reason(
         check(tmp_path / "loop")
     with pytest.raises(UserError, match="File name too long\n  Its longest name has 300 bytes"):
         check(tmp_path / ("x" * 300))
-    with pytest.raises(UserError, match="is no path"):
+    with pytest.raises(UserError, match="is not a path"):
         check(tmp_path / "a\0b")
 
 

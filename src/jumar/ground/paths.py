@@ -231,7 +231,7 @@ def _mode(path: Path) -> int | None:
             return None
         raise _refused("cannot be reached", path, error) from error
     except ValueError as error:  # a null character
-        raise UserError(f"is no path: {error}", where=repr(str(path))) from error
+        raise UserError(f"is not a path: {error}", where=repr(str(path))) from error
 
 
 def _kind_of(mode: int) -> str:

@@ -194,7 +194,7 @@ def open_triplets(
     Args:
         data: Settings.
         seed: Of the run.
-        notice: Is told what a user should know, such as files that were left out.
+        notice: Receives what a user should know, such as files that were left out.
 
     Returns:
         Both sets; None for the second where `eval_path` is `none`.

@@ -85,7 +85,7 @@ class NoiseSettings:
     )
 
     def check(self) -> None:
-        """Refuse ranges that are none."""
+        """Refuse what is not a range."""
         for name in ("sigma", "photons", "analog_gain", "digital_gain"):
             values: tuple[float, ...] = getattr(self, name)
             if len(values) not in (1, 2) or values[0] > values[-1]:
@@ -155,7 +155,7 @@ def stored(values: Floats, storage: Storage) -> NDArray[np.uint8] | Floats:
 
 
 def storage_of(noise: NoiseSettings) -> Storage:
-    """The settings' storage, which `check` has found to be one of the two."""
+    """The settings' storage, which its choices limit to the two."""
     return cast("Storage", noise.storage)
 
 

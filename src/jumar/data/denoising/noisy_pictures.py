@@ -6,7 +6,7 @@ How it is seeded decides with whose published numbers they compare:
 - `index`: from the position of the picture and of the noise level; for any kind of noise.
 - `file_hash`: from the SHA-256 of the file's name, as NLRN's evaluation does, so that a picture
   has the same noise in whichever folder it lies. Gaussian only.
-- `sequence`: one generator with seed 0 for all pictures in their order, anew for each level.
+- `sequence`: one generator with seed 0 for all pictures in their order, restarted for each level.
   Gaussian only. That is how DnCNN's 30.45 dB on Set12 was measured that the tests replay.
 
 The last two draw from NumPy's legacy generator, whose numbers are frozen for good.
@@ -61,7 +61,7 @@ class NoisyPictures:
             raise UserError("no noise level to evaluate at", where="data.eval_levels")
         if kind == "poisson" and min(levels) < 1:
             raise UserError(
-                f"of {min(levels):g} photons per white pixel give no picture",
+                f"{min(levels):g} photons per white pixel give no picture",
                 where="data.eval_levels",
                 todo="Give numbers of photons, 1 or more.",
             )

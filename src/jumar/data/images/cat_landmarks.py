@@ -84,8 +84,8 @@ def parse_landmarks(text: str) -> list[tuple[int, int]]:
     """The points (x, y) of a `.cat` file.
 
     Raises:
-        ValueError: It is none: words, a number of points that is not that of the coordinates, or
-            fewer than three points.
+        ValueError: It has words, a number of points that is not that of the coordinates, or fewer
+            than three points.
     """
     words = text.split()
     if not words or not all(word.lstrip("-").isdigit() for word in words):

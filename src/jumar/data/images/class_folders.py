@@ -49,8 +49,8 @@ class DiskTree:
         folders: list[str] = []
         files: list[str] = []
         try:
-            with os.scandir(self.root / folder) as found:
-                for entry in found:
+            with os.scandir(self.root / folder) as entries:
+                for entry in entries:
                     if not is_hidden(entry.name):
                         (folders if self._is_folder(entry) else files).append(entry.name)
         except OSError as error:

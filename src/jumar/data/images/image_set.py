@@ -130,7 +130,7 @@ def open_image_sets(
         data: Settings.
         num_classes: Outputs of the model; 0 for as many as the data have.
         seed: Of the run.
-        notice: Is told what a user should know, such as files that were left out.
+        notice: Receives what a user should know, such as files that were left out.
 
     Returns:
         Both sets; None for the second where `eval_path` is `none`.

@@ -40,7 +40,7 @@ class ImageShards:
 
         Args:
             paths: The shards, plain, gzip or zlib.
-            notice: Is told what takes a while.
+            notice: Receives what takes a while.
 
         Raises:
             UserError: A shard is unreadable, damaged, or without a record.
@@ -66,7 +66,7 @@ class ImageShards:
         """One record.
 
         Raises:
-            CorruptRecord: Its checksum is wrong, it is no tf.Example, or it lacks an image, a
+            CorruptRecord: Its checksum is wrong, it is not a tf.Example, or it lacks an image, a
                 label, or a side of a box.
         """
         payload, origin = self.payload(index)
@@ -127,10 +127,10 @@ def check_one_set(paths: Sequence[Path]) -> None:
         if match := SHARD_NAME.match(path.name):
             kind = f"{match['stem']}-*-of-{match['total']}{match['suffix'] or ''}"
             kinds[path.parent, match["stem"]].add(kind)
-    for (folder, _), found in kinds.items():
-        if len(found) > 1:
+    for (folder, _), names in kinds.items():
+        if len(names) > 1:
             raise UserError(
-                f"shards of different sets are mixed: {' and '.join(sorted(found))}",
+                f"shards of different sets are mixed: {' and '.join(sorted(names))}",
                 where=str(folder),
                 todo="Remove the leftovers, or give a glob that matches one set.",
             )
@@ -174,7 +174,7 @@ class ShardGap:
         return UserError(
             self.text,
             where=str(self.folder),
-            todo="Copy the missing shards, or write the set anew. To train on those that are "
+            todo="Copy the missing shards, or write the set again. To train on those that are "
             "there, name them by a glob that the missing ones do not match.",
         )
 
@@ -233,6 +233,6 @@ def _without_records(empty: Sequence[Path], total: int) -> UserError:
     return UserError(
         f"{len(empty)} of {total} shards {verb} no record: {named}",
         where=str(empty[0].parent),
-        todo="Copy them again, or write the set anew: jumar data tfrecord SRC --to DEST. If they "
+        todo="Copy them again, or write the set again: jumar data tfrecord SRC --to DEST. If they "
         "never held a record, name the others by a glob.",
     )

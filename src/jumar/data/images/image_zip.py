@@ -26,7 +26,7 @@ class ZipTree:
     """The folders and files of a zip, with where each member's data is.
 
     Raises:
-        UserError: The file cannot be read, is no zip, has encrypted members, or has two of one
+        UserError: The file cannot be read, is not a zip, has encrypted members, or has two of one
             name.
     """
 
@@ -56,7 +56,7 @@ class ZipTree:
                     raise UserError(
                         f"'{'/'.join(parts)}' is in it twice",
                         where=self.name,
-                        todo="Unpack the zip, see which one is meant, and zip the folder anew.",
+                        todo="Unpack the zip, see which one is meant, and zip the folder again.",
                     )
 
     def _add_folders(self, parts: Sequence[str]) -> None:

@@ -38,7 +38,7 @@ from jumar.data.images.sources import (
 from jumar.data.records.imagenet_example import picture_of_example
 from jumar.data.samples import ImageSource, Record
 from jumar.ground.errors import UserError
-from jumar.ground.paths import exists, is_file, is_folder, missing
+from jumar.ground.paths import exists, expanded, is_file, is_folder, missing
 from jumar.ground.text import counted
 
 _DIGITS = re.compile("([0-9]+)")
@@ -103,14 +103,14 @@ def open_pictures(path: str, split: Split, *, notice: Notice = lambda _: None) -
     """The pictures of one part of a data set, every label 0 and no classes.
 
     They are in the order of their paths, numbers in names by value: `2.png` is before `10.png`.
-    Hidden files are passed over; other files that are no pictures are counted in a notice. A path
+    Hidden files are passed over; files that are not pictures are counted in a notice. A path
     without parts gives the same pictures for both splits, as `open_source` does.
 
     Args:
         path: A folder, a zip, one picture, TFRecord shards with `image/encoded`, a glob of those,
             or a registered name; `~` is expanded.
         split: The part that is wanted.
-        notice: Is told how many files were left out, or what must be unpacked first.
+        notice: Receives how many files were left out, or what must be unpacked first.
 
     Returns:
         A source that is pickled into workers as a block of names, not of pictures.
@@ -118,7 +118,8 @@ def open_pictures(path: str, split: Split, *, notice: Notice = lambda _: None) -
     Raises:
         UserError: Nothing is there, or no picture, or what is there is damaged.
     """
-    place = None if is_registered(path) else _local(path)
+    elsewhere = not path or "://" in path or is_registered(path)
+    place = None if elsewhere else expanded(path)
     if place is not None and is_folder(place) and not _has_shards(place):
         return _from_folder(place, split, notice)
     if place is not None and is_file(place):
@@ -135,7 +136,7 @@ def open_all_pictures(path: Path, *, notice: Notice = lambda _: None) -> Picture
 
     Args:
         path: A folder, a zip or a picture.
-        notice: Is told how many files were left out.
+        notice: Receives how many files were left out.
 
     Raises:
         UserError: Nothing is there, or no picture, or it cannot be read.
@@ -172,13 +173,6 @@ def _name_key(name: str) -> tuple[tuple[int, str], ...]:
     values = [part.lstrip("0") if place % 2 else part for place, part in enumerate(parts)]
     key = [(len(value) if place % 2 else 0, value) for place, value in enumerate(values)]
     return (*key, (-1, ""), (0, name))
-
-
-def _local(path: str) -> Path | None:
-    try:
-        return Path(path).expanduser() if path and "://" not in path else None
-    except RuntimeError:  # no home of that user: open_source says so
-        return None
 
 
 def _has_shards(folder: Path) -> bool:
@@ -276,12 +270,12 @@ def _is_divided(tree: Tree, top: str) -> bool:
 
 def _part_zips(tree: DiskTree, top: str) -> dict[Split, str]:
     files = {name.lower(): join(top, name) for name in tree.entries(top)[1]}
-    found: dict[Split, str] = {}
+    zips: dict[Split, str] = {}
     for split, names in PART_NAMES.items():
         zipped = next((files[f"{name}.zip"] for name in names if f"{name}.zip" in files), None)
         if zipped is not None:
-            found[split] = zipped
-    return found
+            zips[split] = zipped
+    return zips
 
 
 def _no_part(tree: Tree, split: Split) -> UserError:

@@ -51,7 +51,7 @@ Split = Literal["train", "eval"]
 """The part of a data set: what is learned from, and what is scored on."""
 SourceOpener = Callable[[Split], ImageSource]
 Notice = Callable[[str], None]
-"""Is told what a user should know and no program needs: files left out, files unpacked."""
+"""Receives what a user should know and no program needs: files left out, files unpacked."""
 
 PART_NAMES: Mapping[Split, Sequence[str]] = {
     "train": ("train",),
@@ -66,17 +66,17 @@ _registered: dict[str, SourceOpener] = {"digits": open_digits}
 
 @dataclass(frozen=True, kw_only=True)
 class _Contents:
-    """What was found at a path: parts, or one undivided set."""
+    """What lies at a path: parts, or one undivided set."""
 
     parts: Mapping[Split, Callable[[], ImageSource]] = field(default_factory=dict)
     whole: Callable[[], ImageSource] | None = None
 
 
 def register_source(name: str, opener: SourceOpener) -> None:
-    """Make `data.path=name` open a source of one's own.
+    """Make `data.path=name` open your own source.
 
     Args:
-        name: A word that is no path.
+        name: A word that is not a path.
         opener: Called with the split; returns its source, which is pickled into workers.
 
     Raises:
@@ -105,7 +105,7 @@ def open_source(path: str, split: Split, *, notice: Notice = lambda _: None) -> 
     Args:
         path: What `data.path` or `data.eval_path` says; `~` is expanded.
         split: The part that is wanted.
-        notice: Is told which files were left out or must be unpacked first.
+        notice: Receives which files were left out or must be unpacked first.
 
     Raises:
         UserError: Nothing is there, or nothing that fits, or what is there is damaged.
@@ -285,7 +285,7 @@ def _find_in_tree(tree: Tree, open_at: Callable[[str], ImageSource]) -> _Content
 
 
 def _top_folder(tree: Tree) -> str:
-    """The only folder of a tree where that is no part or class but a wrapping around folders."""
+    """The only folder of a tree where that is neither a part nor a class but wraps folders."""
     folders, _ = tree.entries("")
     parts = {name for names in PART_NAMES.values() for name in names}
     if len(folders) != 1 or folders[0].lower() in parts:
@@ -298,7 +298,7 @@ def _part_folder(tree: Tree, top: str, names: Sequence[str]) -> str:
     """The folder of a part: one with such a name that holds folders or shards.
 
     A lone folder `train` with images in it is a class of vehicles. With a `val` beside it, it is
-    a part whose images lack class folders, which is an error to be told.
+    a part whose images lack class folders, which is an error.
     """
     folders = {name.lower(): name for name in tree.entries(top)[0]}
     divided = all(any(name in folders for name in known) for known in PART_NAMES.values())

@@ -97,8 +97,8 @@ def convert_to_tfrecords(
         workers: Threads that read and write.
         label_offset: 1 for labels from 1 with 0 as background, as ImageNet's are; otherwise 0.
         compression: Of whole shards.
-        progress: Is told images written and their total over all parts.
-        notice: Is told what a user should know.
+        progress: Receives images written and their total over all parts.
+        notice: Receives what a user should know.
 
     Raises:
         UserError: The destination lies in the source, or as `write_tfrecords`, `open_source` and
@@ -149,7 +149,7 @@ def write_tfrecords(
         workers: Threads; one shard is written by one of them.
         label_offset: Added to the labels: 0 or 1. With 1, class 0 is named `background`.
         compression: `gzip` packs whole files and adds `.gz` to their names.
-        progress: Is told images written and their total.
+        progress: Receives images written and their total.
 
     Raises:
         UserError: An image cannot be read, shards of this part are there already, their
@@ -299,10 +299,11 @@ def _check_request(part: _Part, destination: Path, label_offset: int) -> None:
     if exists(destination) and not is_folder(destination):
         raise UserError("is a file, not a folder", where=str(destination))
     if is_folder(destination):
-        there = sorted(path.name for path in destination.glob(f"{prefix}-*-of-*"))
-        if there:
+        existing = sorted(path.name for path in destination.glob(f"{prefix}-*-of-*"))
+        if existing:
             raise UserError(
-                f"already contains {counted(len(there), f'{prefix} shard')}, such as '{there[0]}'",
+                f"already contains {counted(len(existing), f'{prefix} shard')}, "
+                f"such as '{existing[0]}'",
                 where=str(destination),
                 todo="Remove them, or choose another folder.",
             )

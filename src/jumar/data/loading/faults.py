@@ -35,18 +35,18 @@ class FaultTally:
             self._faults.setdefault(fault.origin, fault)
         if len(self._faults) <= self.allowed:
             return
-        found = self.faults
-        if len(found) == 1:
+        known = self.faults
+        if len(known) == 1:
             raise UserError(
-                found[0].reason,
-                where=found[0].origin,
+                known[0].reason,
+                where=known[0].origin,
                 todo="Repair or remove this sample, or go on without up to N such samples: "
                 "--skip-corrupt N",
             )
-        lines = [str(fault) for fault in found[:_SHOWN]]
-        if len(found) > _SHOWN:
-            lines.append(f"... and {len(found) - _SHOWN} more")
+        lines = [str(fault) for fault in known[:_SHOWN]]
+        if len(known) > _SHOWN:
+            lines.append(f"... and {len(known) - _SHOWN} more")
         raise UserError(
-            f"{counted(len(found), 'unreadable sample')}, more than the {self.allowed} allowed",
+            f"{counted(len(known), 'unreadable sample')}, more than the {self.allowed} allowed",
             todo="\n  ".join([*lines, "Repair or remove them, or allow more: --skip-corrupt N"]),
         )

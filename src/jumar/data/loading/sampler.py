@@ -1,4 +1,4 @@
-"""Which samples a step takes: pure functions of seed, step, rank and world size.
+"""Which samples a step takes: deterministic in seed, step, rank and world size.
 
 Nothing here is stateful, so starting at any step costs the same, and the union of what the ranks
 take is what one rank with the whole batch would take, in the same order.

@@ -35,7 +35,7 @@ _thread = threading.local()
 
 
 class DecodeError(ValueError):
-    """The bytes are no picture that can be decoded; the message says why."""
+    """The bytes are not a picture that can be decoded; the message says why."""
 
 
 class EncodedImage:

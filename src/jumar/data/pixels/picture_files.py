@@ -45,7 +45,7 @@ def write_picture(picture: WholePicture | Levels, path: Path) -> None:
             and its folder is made where it is missing.
 
     Raises:
-        UserError: The ending is none of `WRITTEN_SUFFIXES`, the folder cannot be written to, or
+        UserError: The ending is not one of `WRITTEN_SUFFIXES`, the folder cannot be written to, or
             the disk is full.
     """
     if not isinstance(picture, WholePicture):

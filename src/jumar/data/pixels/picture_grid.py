@@ -31,7 +31,7 @@ def picture_grid(images: Tensor, columns: int = 0) -> Tensor:
         uint8 [height', width', 3] on the CPU.
 
     Raises:
-        ValueError: The pictures have another type or shape, or there is none.
+        ValueError: The pictures have another type or shape, or there are none.
     """
     if images.ndim != 4 or len(images) == 0:
         raise ValueError(f"a grid takes pictures [N, channels, H, W], not {list(images.shape)}")
@@ -60,7 +60,7 @@ def side_by_side(images: Sequence[Tensor], labels: Sequence[str] = ()) -> Tensor
         uint8 [height', width', 3] on the CPU.
 
     Raises:
-        ValueError: A picture has another type or shape, there is none, or labels are missing.
+        ValueError: A picture has another type or shape, there are none, or labels are missing.
     """
     pictures = [_as_colour(image) for image in images]
     if not pictures:

@@ -4,7 +4,7 @@ The host decodes, crops, resizes and mirrors, and ships bytes. The device change
 normalises, a batch at a time; doing that on the host costs a third of the pipeline and ships four
 times as much.
 
-One class covers the original AlexNet and ResNeXt-50 recipes by its settings. To bring one's own,
+One class covers the original AlexNet and ResNeXt-50 recipes by its settings. For your own,
 subclass it and override `train_image`, `eval_image` or `on_device`.
 """
 
@@ -103,7 +103,7 @@ class ImagePreprocessing:
         """Rules across fields.
 
         Raises:
-            UserError: A range that is no range, or constants that are not three.
+            UserError: Something that is not a range, or constants that are not three.
         """
         for name in ("crop_area", "crop_aspect", "contrast", "saturation"):
             values: tuple[float, ...] = getattr(self, name)

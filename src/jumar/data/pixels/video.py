@@ -56,7 +56,7 @@ class VideoReader:
         lost: What the file holds and its frames do not, for a person.
 
     Raises:
-        UserError: PyAV is missing, or the file is no video.
+        UserError: PyAV is missing, or the file is not a video.
     """
 
     def __init__(self, path: Path) -> None:
@@ -160,7 +160,7 @@ class VideoWriter:
         bits: Of a level in the file: as wanted or more, or as many as the codec has.
 
     Raises:
-        UserError: PyAV is missing, or the ending is none of those.
+        UserError: PyAV is missing, or the ending is not one of those.
     """
 
     def __init__(self, path: Path, rate: Fraction, *, bits: int = 8) -> None:
@@ -265,7 +265,7 @@ def check_written_video(path: Path) -> None:
     """That a video can be written under this name.
 
     Raises:
-        UserError: PyAV is missing, or the ending is none that is written.
+        UserError: PyAV is missing, or the ending is not one that is written.
     """
     _pyav(path)
     if path.suffix.lower() not in _WRITERS:

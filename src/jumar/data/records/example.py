@@ -55,7 +55,7 @@ Feature = BytesFeature | FloatFeature | IntegerFeature
 def decode_example(data: bytes, keys: Collection[bytes] | None = None) -> dict[str, Feature]:
     """The features of a serialized tf.Example.
 
-    Where a key comes twice, the last one holds; a feature that is no list at all counts as
+    Where a key comes twice, the last one holds; a feature that is not a list at all counts as
     missing.
 
     Args:
@@ -66,13 +66,13 @@ def decode_example(data: bytes, keys: Collection[bytes] | None = None) -> dict[s
     Raises:
         ValueError: The bytes are not such a message; says at which byte.
     """
-    found: dict[str, Feature] = {}
+    features: dict[str, Feature] = {}
     for field, begin, end in _delimited_fields(data, 0, len(data)):
         if field == 1:
             for inner, wire, start, stop in fields(data, begin, end):
                 if inner == 1 and wire == DELIMITED:
-                    _decode_entry(data, start, stop, keys, found)
-    return found
+                    _decode_entry(data, start, stop, keys, features)
+    return features
 
 
 def encode_example(features: Mapping[str, Feature]) -> bytes:
@@ -93,7 +93,7 @@ def encode_example(features: Mapping[str, Feature]) -> bytes:
 
 
 def _decode_entry(
-    data: bytes, begin: int, end: int, keys: Collection[bytes] | None, found: dict[str, Feature]
+    data: bytes, begin: int, end: int, keys: Collection[bytes] | None, features: dict[str, Feature]
 ) -> None:
     key, spans = _split_entry(data, begin, end)
     if keys is not None and key not in keys:
@@ -104,9 +104,9 @@ def _decode_entry(
         raise ValueError(f"a key is not UTF-8, in the entry at byte {begin}") from error
     feature = _decode_feature(data, spans)
     if feature is None:
-        found.pop(name, None)
+        features.pop(name, None)
     else:
-        found[name] = feature
+        features[name] = feature
 
 
 def _split_entry(data: bytes, begin: int, end: int) -> tuple[bytes, Sequence[tuple[int, int]]]:

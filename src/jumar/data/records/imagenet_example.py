@@ -45,7 +45,7 @@ def record_of_example(payload: bytes, origin: str) -> Record:
         origin: File and byte offset, for messages.
 
     Raises:
-        CorruptRecord: It is no tf.Example, or lacks an image, a label, or a side of a box.
+        CorruptRecord: It is not a tf.Example, or lacks an image, a label, or a side of a box.
     """
     try:
         features = decode_example(payload, _WANTED)
@@ -67,7 +67,7 @@ def picture_of_example(payload: bytes, origin: str) -> Record:
         origin: File and byte offset, for messages.
 
     Raises:
-        CorruptRecord: It is no tf.Example, or lacks an image.
+        CorruptRecord: It is not a tf.Example, or lacks an image.
     """
     try:
         features = decode_example(payload, frozenset({ENCODED.encode()}))

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from jumar.data.records.offset_files import LARGEST_IMAGE, OffsetFiles, too_large
 from jumar.data.samples import CorruptRecord
 from jumar.ground.errors import UserError
+from jumar.ground.paths import open_to_read
 from jumar.ground.text import counted
 
 HEADER_BYTES = 12
@@ -96,11 +97,8 @@ def index_records(path: Path, name: str = "") -> RecordIndex:
     """
     name = name or str(path)
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            return _scan(descriptor, os.fstat(descriptor).st_size, name)
-        finally:
-            os.close(descriptor)
+        with open_to_read(path) as file:
+            return _scan(file.fileno(), os.fstat(file.fileno()).st_size, name)
     except OSError as error:
         raise UserError(f"cannot be read: {error.strerror}", where=name) from error
 

@@ -21,7 +21,7 @@ from typing import BinaryIO
 from jumar.data.records.tfrecord import HEADER_BYTES, header_length
 from jumar.environment import CACHE_VARIABLE, cache_folder
 from jumar.ground.errors import UserError
-from jumar.ground.paths import exists, unreadable
+from jumar.ground.paths import exists, open_to_read
 
 MOST_EXPANSION = 100
 """Unpacked bytes per packed byte above which a file is refused as a decompression bomb: encoded
@@ -45,10 +45,10 @@ def plain_files(paths: Sequence[Path], notice: Callable[[str], None]) -> list[Pa
 
     Args:
         paths: TFRecord files, plain, gzip or zlib.
-        notice: Is told once, before the first file is unpacked.
+        notice: Called once, before the first file is unpacked.
 
     Raises:
-        UserError: A file is no TFRecord, is damaged, expands beyond reason, or does not fit on
+        UserError: A file is not a TFRecord, is damaged, expands beyond reason, or does not fit on
             the disk of the cache.
     """
     packings = [_packing(path) for path in paths]
@@ -76,11 +76,8 @@ def plain_files(paths: Sequence[Path], notice: Callable[[str], None]) -> list[Pa
 
 
 def _packing(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            head = file.read(HEADER_BYTES)
-    except OSError as error:
-        raise unreadable(path, error) from error
+    with open_to_read(path) as file:
+        head = file.read(HEADER_BYTES)
     # The checksum comes first: a plain record of 35,615 bytes begins with gzip's magic number.
     if not head or (len(head) == HEADER_BYTES and header_length(head) is not None):
         return "plain"
@@ -201,7 +198,7 @@ def _inflate(path: Path) -> Iterator[bytes]:
             todo="Copy or download this file again, or rewrite it.",
         )
 
-    with path.open("rb") as file:
+    with open_to_read(path) as file:
         waiting = b""
         while True:
             waiting = waiting or file.read(_CHUNK)

@@ -15,7 +15,7 @@ def fields(data: bytes, position: int, end: int) -> Iterator[tuple[int, int, int
     """Field number, wire type, and where the content begins and ends, of a message's fields.
 
     Raises:
-        ValueError: The bytes are no message; says at which byte.
+        ValueError: The bytes are not a message; the error names the byte.
     """
     while position < end:
         at = position

@@ -129,7 +129,7 @@ def write_espeak_keywords(
 
     Args:
         request: What, and where.
-        progress: Is told how many clips are done, and of how many.
+        progress: Receives how many clips are done, and of how many.
 
     Raises:
         UserError: eSpeak NG is missing or fails, the folder holds something else, or so many

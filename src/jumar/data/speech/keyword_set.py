@@ -4,7 +4,7 @@ Original: `AudioProcessor` in ARM-software/ML-KWS-for-MCU (input_data.py), which
 speech-commands example. What differs:
 
 - The original draws each training sample with replacement. Here an epoch has every clip of a
-  wanted word once, and the unknown words are drawn anew for each epoch; the original draws them
+  wanted word once, and the unknown words are drawn again for each epoch; the original draws them
   once for the whole run.
 - Without a folder of background noise the original trains without noise, and its silence is
   zeros; here white and pink noise are made in its place.
@@ -43,7 +43,7 @@ class SpokenWords:
         speech: The clips of the part.
         data: Settings.
         seed: Together with a key, decides what is drawn.
-        training: Whether clips are changed and unknown words drawn anew for each epoch.
+        training: Whether clips are changed and unknown words drawn again for each epoch.
         noises: Background noises, each longer than a clip; for training.
     """
 

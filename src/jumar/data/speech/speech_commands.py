@@ -119,7 +119,7 @@ def open_speech(path: str, part: Part, *, whole: bool = False, notice: Notice) -
         path: A folder or zip, see the module; `~` is expanded.
         part: Which one.
         whole: Take an undivided set as it is instead of dividing it by speaker.
-        notice: Is told which files were left out.
+        notice: Receives which files were left out.
 
     Raises:
         UserError: Nothing is there, there is no such part in it, or the part has no clips.
@@ -189,18 +189,18 @@ def _part_places(top: _Place) -> Mapping[Part, _Place]:
     folders, files = top.tree.entries(top.root)
     by_name = {name.lower(): name for name in folders}
     zips = {Path(name).stem.lower(): name for name in files if name.lower().endswith(".zip")}
-    found: dict[Part, _Place] = {}
+    places: dict[Part, _Place] = {}
     for part, names in PARTS.items():
         for name in names:
             if name in by_name and top.tree.entries(join(top.root, by_name[name]))[0]:
-                found[part] = replace(top, root=join(top.root, by_name[name]))
+                places[part] = replace(top, root=join(top.root, by_name[name]))
             elif name in zips and isinstance(top.tree, DiskTree):
-                found[part] = _unwrapped(ZipTree(top.tree.root / top.root / zips[name]))
+                places[part] = _unwrapped(ZipTree(top.tree.root / top.root / zips[name]))
             else:
                 continue
             break
     # A lone folder `test` or `train` may be a word.
-    return found if len(found) > 1 else {}
+    return places if len(places) > 1 else {}
 
 
 def _is_clip(name: str) -> bool:
@@ -275,10 +275,10 @@ def _files_below(tree: Tree, folder: str, depth: int = 0) -> list[str]:
             where=join(tree.name, folder),
         )
     folders, files = tree.entries(folder)
-    found = [join(folder, name) for name in files]
+    paths = [join(folder, name) for name in files]
     for name in folders:
-        found += _files_below(tree, join(folder, name), depth + 1)
-    return found
+        paths += _files_below(tree, join(folder, name), depth + 1)
+    return paths
 
 
 def _reader(tree: DiskTree | ZipTree, paths: Sequence[str]) -> ImageSource:
@@ -317,7 +317,7 @@ def _read_lists(top: _Place) -> Mapping[str, Part]:
     files = top.tree.entries(top.root)[1]
     present: list[Part] = [part for part, name in LISTS.items() if name in files]
     source = _reader(top.tree, [join(top.root, LISTS[part]) for part in present])
-    found: dict[str, Part] = {}
+    parts: dict[str, Part] = {}
     for index, part in enumerate(present):
         try:
             text = source.read(index).encoded.decode()
@@ -325,5 +325,5 @@ def _read_lists(top: _Place) -> Mapping[str, Part]:
             raise UserError(
                 f"the list of the clips for {part} cannot be read: {error}", where=top.name
             ) from error
-        found.update((line.strip(), part) for line in text.splitlines() if line.strip())
-    return found
+        parts.update((line.strip(), part) for line in text.splitlines() if line.strip())
+    return parts

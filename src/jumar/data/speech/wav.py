@@ -71,7 +71,7 @@ def read_wav(encoded: bytes, origin: str) -> Wave:
         origin: What messages call it.
 
     Raises:
-        CorruptRecord: It is no WAV file, damaged, cut off, or coded in another way.
+        CorruptRecord: It is not a WAV file, is damaged, cut off, or has another encoding.
     """
     try:
         form, data = _chunks(encoded)

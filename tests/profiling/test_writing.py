@@ -1,6 +1,5 @@
 """What is written under msprof's names reads back as the same tables."""
 
-import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,7 +10,7 @@ from polars.testing import assert_frame_equal
 
 from jumar.profiling import Profile, read
 from jumar.profiling.profile import OPS_SCHEMA, STEPS_SCHEMA
-from jumar.profiling.writing import to_json, write_csv
+from jumar.profiling.writing import write_csv
 
 _NAMES = st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "S")), min_size=1)
 _SAFE = _NAMES.filter(
@@ -75,12 +74,3 @@ def test_samples_read_back_from_our_own_files(shared: Path, tmp_path: Path) -> N
     assert back.producer == "jumar"
     assert_frame_equal(back.ops, profile.ops, check_exact=True)
     assert_frame_equal(back.steps, profile.steps)
-
-
-def test_json_has_every_table_and_no_number_that_is_none() -> None:
-    rows = [{"name": "a", "duration_ns": 5, "ratio": float("nan")}]
-    ops = pl.DataFrame(rows, schema={**OPS_SCHEMA, "ratio": pl.Float64()})
-    content = json.loads(to_json(Profile(source="s", producer="p", kind="cpu", ops=ops)))
-    assert content["ops"]["duration_ns"] == [5]
-    assert content["ops"]["ratio"] == [None]
-    assert set(content) >= {"steps", "host", "collectives", "links", "missing", "statistics"}

@@ -12,13 +12,11 @@ from jumar.cli.options import OPTIONS, JsonFlag
 from jumar.cli.profile_record import record
 from jumar.ground.errors import EXIT_CODE, UserError
 from jumar.ground.files import write_text
-from jumar.ground.text import print_plain
+from jumar.ground.text import Language, print_plain
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from jumar.profiling.profile import Profile
-    from jumar.profiling.views import Options
+    from jumar.profiling.views import Answers, Options
 
 app = App(
     name="profile",
@@ -36,12 +34,6 @@ app.command(
 
 Views = Annotated[tuple[str, ...], Parameter(metavar="VIEW")]
 
-FIRST_VIEWS = ("todo", "steps", "types", "ops", "aicpu-time")
-"""What is shown without --view."""
-
-_WITH_RATES = frozenset({"todo", "roofline", "cores"})
-"""Views that hold ops against the chip table."""
-
 
 @app.command(usage="Usage: jumar profile show [OPTIONS] PATHS...")
 def show(
@@ -52,6 +44,7 @@ def show(
     json_: JsonFlag = False,
     page: Path | None = None,
     chip: Path | None = None,
+    lang: Language = "en",
 ) -> int:
     """Show a profile: what to do about it, where the time of a step goes, the most expensive ops.
 
@@ -74,113 +67,120 @@ def show(
         Also write this self-contained HTML page.
     chip
         Your own chip table for the roofline (JSON).
+    lang
+        Language of titles, advice and page.
     """
+    from jumar.cli.profile_tables import as_json, refuse_own_files, write_tables
     from jumar.profiling import read
-    from jumar.profiling.views import VIEWS, Options, find_view
+    from jumar.profiling.views import VIEWS, Options, answers, find_view
 
     if not paths:
         raise UserError("no profile given", todo="Name its folder or a file of it.")
     if top < 0:
         raise UserError(f"{top} rows", where="--top", todo="Give 0 or more; 0 shows all.")
-    asked = [find_view(name).name for name in view if name != "all"]
-    names = list(VIEWS) if "all" in view else asked
-    from jumar.cli.profile_tables import refuse_own_files
-
+    asked = [find_view(name) for name in view if name != "all"]
+    usual = [one for one in VIEWS.values() if one.usual]
+    chosen = list(VIEWS.values()) if "all" in view else asked or usual
     refuse_own_files(paths, files=[page], folder=csv)
     profile = read(list(paths))
-    options = Options(top=top, chip=chip)
-    tables, impossible = _made(profile, names or FIRST_VIEWS, options)
+    options = Options(top=top, chip=chip, language=lang)
+    given = answers(profile, chosen, options)
     if json_:
-        from jumar.cli.profile_tables import as_json
-
-        rates = _peak_rates(profile, tables, options)
-        print(as_json(profile, tables, impossible, peak_rates=rates))
+        rates = _peak_rates(profile, given.tables, options)
+        print(as_json(profile, given, peak_rates=rates))
     else:
-        _print(profile, tables, impossible, options, is_first=not names)
+        others = () if view else [one.name for one in VIEWS.values() if not one.usual]
+        _print(profile, given, options, others)
     if csv is not None:
-        from jumar.cli.profile_tables import write_tables
-
-        for path in write_tables(csv, tables):
+        for path in write_tables(csv, given.tables):
             print_plain(f"written: {path}", sys.stderr)
     if page is not None:
-        _write_page(profile, page)
-    lacking = [name for name in asked if name in impossible]
+        from jumar.profiling.page import page as render
+
+        write_text(page, render(profile, options=options))
+        print_plain(f"written: {page}", sys.stderr)
+    lacking = [one.name for one in asked if one.name in given.impossible]
     for name in lacking:
-        print_plain(f"jumar: the view '{name}' is impossible: it {impossible[name]}", sys.stderr)
+        why = given.impossible[name]
+        print_plain(f"jumar: the view '{name}' is impossible: it {why}", sys.stderr)
     return EXIT_CODE if lacking else 0
-
-
-def _made(
-    profile: "Profile", names: Sequence[str], options: "Options"
-) -> tuple[dict[str, "pl.DataFrame"], dict[str, str]]:
-    """The tables of views, cut to the rows that are shown, and why others are impossible."""
-    from jumar.profiling.views import VIEWS, Impossible
-
-    tables: dict[str, pl.DataFrame] = {}
-    impossible: dict[str, str] = {}
-    for name in names:
-        made = VIEWS[name]
-        try:
-            table = made.make(profile, options)
-        except Impossible as missing:
-            impossible[name] = str(missing)
-            continue
-        cut = made.ranking and options.top
-        tables[name] = table.head(options.top) if cut else table
-    return tables, impossible
 
 
 def _peak_rates(profile: "Profile", names: Iterable[str], options: "Options") -> str:
     """Whose peak rates the views use and where these come from; empty where they use none."""
+    from jumar.profiling.views import VIEWS
     from jumar.profiling.views.chips import chip_of
 
-    if not _WITH_RATES.intersection(names):
+    if not any(VIEWS[name].uses_rates for name in names):
         return ""
     chip = chip_of(profile, options.chip)
     return "" if chip is None else chip.says
 
 
-def _print(
-    profile: "Profile",
-    tables: Mapping[str, "pl.DataFrame"],
-    impossible: Mapping[str, str],
-    options: "Options",
-    *,
-    is_first: bool,
-) -> None:
+def _print(profile: "Profile", given: "Answers", options: "Options", others: Sequence[str]) -> None:
     from rich.console import Console
 
-    from jumar.cli.profile_tables import head, print_table, print_todo, shown
+    from jumar.cli.profile_tables import print_advice, print_listing, print_title
     from jumar.profiling.advice.todo import pace
+    from jumar.profiling.showing import shown
     from jumar.profiling.views import VIEWS
+    from jumar.profiling.words import missing_lines, read_line, words
 
     console = Console(file=sys.stdout, highlight=False, markup=False)
-    for line in head(profile):
-        console.print(line, soft_wrap=True)
-    for name, table in tables.items():
-        console.print(f"\n{VIEWS[name].title}", style="bold", soft_wrap=True)
-        if name == "todo":
+    say = words(options.language)
+    console.print(read_line(profile, options.language), soft_wrap=True)
+    for line in missing_lines(profile, options.language):
+        console.print(f"{say['missing'].lower()}{say['colon']}{line}", soft_wrap=True)
+    for name, table in given.tables.items():
+        if VIEWS[name].advice:
+            print_title(VIEWS[name].title.in_language(options.language), console)
             console.print(f"  {pace(profile, options)}", soft_wrap=True)
-            print_todo(table, console)
+            print_advice(table, console, options.language)
         else:
-            print_table(table, console)
+            print_listing(VIEWS[name].listing(table), console, options.language)
         rates = _peak_rates(profile, [name], options)
         if rates:
-            console.print(f"  chip: {shown(rates, 300)}", style="dim", soft_wrap=True)
-    if impossible:
-        console.print("\nNot possible with this profile", style="bold")
-        for name, why in impossible.items():
+            console.print(f"  {say['rates']}{shown(rates, 300)}", style="dim", soft_wrap=True)
+    if given.impossible:
+        print_title(say["impossible"], console)
+        for name, why in given.impossible.items():
             console.print(f"  {name}: {shown(why, 300)}", soft_wrap=True)
-    if is_first:
-        others = ", ".join(name for name in VIEWS if name not in FIRST_VIEWS)
-        console.print(f"\nMore with --view: {others}, all", style="dim", soft_wrap=True)
+    if others:
+        line = say["more_views"].format(views=", ".join(others))
+        console.print(f"\n{line}", style="dim", soft_wrap=True)
 
 
-def _write_page(profile: "Profile", path: Path) -> None:
-    from jumar.profiling.page import page as render
+@app.command
+def views(*, json_: JsonFlag = False, lang: Language = "en") -> None:
+    """List the views with the question that each answers.
 
-    write_text(path, render(profile))
-    print_plain(f"written: {path}", sys.stderr)
+    Parameters
+    ----------
+    json_
+        Print JSON, with the columns.
+    lang
+        Language of the questions.
+    """
+    from jumar.profiling.views import VIEWS
+
+    if json_:
+        rows = [
+            {
+                "name": one.name,
+                "title": one.title.in_language(lang),
+                "question": one.question.in_language(lang),
+                "columns": [
+                    {"name": each.name, "title": each.title.in_language(lang), "unit": each.unit}
+                    for each in one.columns
+                ],
+            }
+            for one in VIEWS.values()
+        ]
+        print(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    width = max(map(len, VIEWS))
+    for one in VIEWS.values():
+        print(f"{one.name:{width}}  {one.question.in_language(lang)}")
 
 
 @app.command(usage="Usage: jumar profile gate [OPTIONS] PATHS...")
@@ -238,9 +238,9 @@ def _hold(paths: Sequence[Path], limits: Mapping[str, float], *, json_: bool) ->
     from jumar.profiling import read
     from jumar.profiling.advice.gate import gate as measure
 
-    found = measure(read(list(paths)), limits)
+    rows = measure(read(list(paths)), limits)
     if json_:
-        rows = [
+        fields = [
             {
                 "limit": f"max-{row.name}",
                 "allowed": row.limit,
@@ -249,14 +249,14 @@ def _hold(paths: Sequence[Path], limits: Mapping[str, float], *, json_: bool) ->
                 "kept": row.kept,
                 "needs": row.needs,
             }
-            for row in found
+            for row in rows
         ]
-        print(json.dumps(rows, indent=2))
+        print(json.dumps(fields, indent=2))
     else:
-        for row in found:
-            said = "unknown" if row.value is None else f"{row.value:.3f} {row.unit}"
+        for row in rows:
+            value = "unknown" if row.value is None else f"{row.value:.3f} {row.unit}"
             verdict = "ok" if row.kept else (f"it {row.needs}" if row.needs else "EXCEEDED")
-            print(f"{row.name}: {said}, limit {row.limit:g} {row.unit}: {verdict}")
-    if any(row.value is None for row in found):
+            print(f"{row.name}: {value}, limit {row.limit:g} {row.unit}: {verdict}")
+    if any(row.value is None for row in rows):
         return EXIT_CODE
-    return int(not all(row.kept for row in found))
+    return int(not all(row.kept for row in rows))

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from jumar.cli.options import JsonFlag
 from jumar.ground.errors import EXIT_CODE, UserError
 from jumar.ground.files import write_text
-from jumar.ground.text import counted, print_plain
+from jumar.ground.text import Language, counted, print_plain
 
 if TYPE_CHECKING:
-    import polars as pl
     from rich.console import Console
 
     from jumar.profiling.comparison import Comparison, Edit, Side
     from jumar.profiling.profile import Profile
+    from jumar.profiling.views import Options
 
 
 def compare(
@@ -28,6 +28,7 @@ def compare(
     csv: Path | None = None,
     json_: JsonFlag = False,
     page: Path | None = None,
+    lang: Language = "en",
 ) -> int:
     """Explain why a step takes longer or shorter than before, op by op.
 
@@ -53,9 +54,12 @@ def compare(
         Print JSON.
     page
         Also write an HTML page of the second profile with the comparison.
+    lang
+        Language of titles, reasons and page.
     """
     from jumar.profiling import read
     from jumar.profiling.comparison import compare_sides
+    from jumar.profiling.views import Options
 
     if top < 0:
         raise UserError(f"{top} groups", where="--top", todo="Give 0 or more; 0 shows all.")
@@ -74,17 +78,18 @@ def compare(
     pairs += [compare_sides(first, _side(read(path))) for path in more]
     edits = [_edits(pair) for pair in pairs]
     if json_:
-        rows = [_as_dict(pair, found) for pair, found in zip(pairs, edits, strict=True)]
+        rows = [_as_dict(pair, own, lang) for pair, own in zip(pairs, edits, strict=True)]
         print(json.dumps(rows if more else rows[0], indent=2, ensure_ascii=False))
     else:
-        _print(pairs, edits, top)
+        _print(pairs, edits[0], Options(top=top, language=lang))
     if csv is not None:
         write_text(csv, pairs[0].changes.write_csv())
         print_plain(f"written: {csv}", sys.stderr)
     if page is not None:
         from jumar.profiling.page import page as render
 
-        write_text(page, render(profile, compared=pairs[0], edits=edits[0]))
+        text = render(profile, compared=pairs[0], edits=edits[0], options=Options(language=lang))
+        write_text(page, text)
         print_plain(f"written: {page}", sys.stderr)
     return _write_mixlist(mixlist, pairs[0], edits[0]) if mixlist is not None else 0
 
@@ -129,7 +134,7 @@ def _ms(nanoseconds: int, steps: int) -> float:
     return round(nanoseconds / steps / 1e6, 3) + 0.0
 
 
-def _as_dict(pair: "Comparison", edits: tuple["Edit", ...]) -> dict[str, Any]:
+def _as_dict(pair: "Comparison", edits: tuple["Edit", ...], language: Language) -> dict[str, Any]:
     """Integers are nanoseconds of all compared steps together."""
     return {
         "before": _side_dict(pair.before, pair.before_ns),
@@ -153,11 +158,11 @@ def _as_dict(pair: "Comparison", edits: tuple["Edit", ...]) -> dict[str, Any]:
                 "name": edit.name,
                 "to": edit.to,
                 "gain_ns": edit.gain_ns,
-                "why": edit.why(pair.steps),
+                "why": edit.why(pair.steps).in_language(language),
             }
             for edit in edits
         ],
-        "notes": list(pair.notes),
+        "notes": [note.in_language(language) for note in pair.notes],
     }
 
 
@@ -173,199 +178,124 @@ def _side_dict(side: "Side", total: int) -> dict[str, Any]:
     }
 
 
-def _print(pairs: "list[Comparison]", edits: list[tuple["Edit", ...]], top: int) -> None:
+def _print(pairs: "list[Comparison]", edits: tuple["Edit", ...], options: "Options") -> None:
     from rich.console import Console
+
+    from jumar.cli.profile_tables import print_listing
+    from jumar.profiling.comparison import tables
 
     console = Console(file=sys.stdout, highlight=False, markup=False)
     if len(pairs) > 1:
-        _print_many(pairs, console)
+        _print_many(pairs, console, options.language)
         return
     pair = pairs[0]
-    _print_heads(pair, console)
-    _title("Where the difference comes from (ms a step)", console)
-    _print_table(_part_table(pair), console)
-    _title("Ops by change (ms a step)", console)
-    changes = pair.changes.filter(pair.changes["delta_ns"] != 0)
-    _print_table(_change_table(changes.head(top) if top else changes, pair.steps), console)
+    _print_heads(pair, console, options.language)
+    for listing in tables(pair, options):
+        print_listing(listing, console, options.language)
     if pair.changes_dtypes:
-        _print_precision(pair, edits[0], console, top)
-    _print_chains(pair, console, top)
+        _print_edits(pair, edits, console, options.language)
 
 
-def _title(text: str, console: "Console") -> None:
-    console.print(f"\n{text}", style="bold", soft_wrap=True)
+def _print_notes(pair: "Comparison", console: "Console", language: Language, lead: str) -> None:
+    from jumar.profiling.showing import shown
+    from jumar.profiling.words import WORDS
+
+    for note in pair.notes:
+        text = shown(note.in_language(language), 300)
+        console.print(f"{lead}{WORDS['note'].in_language(language)}{text}", soft_wrap=True)
 
 
-def _print_table(table: "pl.DataFrame", console: "Console") -> None:
-    from jumar.cli.profile_tables import print_table
+def _print_heads(pair: "Comparison", console: "Console", language: Language) -> None:
+    from jumar.profiling.showing import shown
+    from jumar.profiling.words import words
 
-    print_table(table, console)
-
-
-def _print_heads(pair: "Comparison", console: "Console") -> None:
-    from jumar.cli.profile_tables import shown
-
+    say = words(language)
     for name, side, total in (
         ("before", pair.before, pair.before_ns),
         ("after", pair.after, pair.after_ns),
     ):
         lasted = [step.lasted_ns / 1e6 for step in side.steps]
         spread = f" ({min(lasted):.3f} to {max(lasted):.3f})" if len(lasted) > 1 else ""
-        chip = f", {shown(side.chip)}" if side.chip else ""
-        console.print(
-            f"{name:7}{_ms(total, pair.steps):.3f} ms a step{spread}: {shown(side.source, 200)}"
-            f" ({side.kind}{chip}, rank {side.rank})",
-            soft_wrap=True,
+        line = say[name].format(
+            lasted=f"{_ms(total, pair.steps):.3f}",
+            spread=spread if language == "en" else spread.replace(" to ", " ~ "),
+            source=shown(side.source, 200),
+            device=f"{side.kind}, {shown(side.chip, 48)}" if side.chip else side.kind,
+            rank=side.rank,
         )
-    ratio = pair.before_ns / max(pair.after_ns, 1)
-    console.print(
-        f"change {_ms(pair.delta_ns, pair.steps):+.3f} ms a step, {ratio:.2f} times as fast; "
-        f"{counted(pair.steps, 'step')} of each",
-        soft_wrap=True,
+        console.print(line, soft_wrap=True)
+    line = say["change"].format(
+        delta=f"{_ms(pair.delta_ns, pair.steps):+.3f}",
+        ratio=f"{pair.before_ns / max(pair.after_ns, 1):.2f}",
+        steps=counted(pair.steps, "step") if language == "en" else pair.steps,
     )
-    for note in pair.notes:
-        console.print(f"note: {shown(note, 300)}", soft_wrap=True)
+    console.print(line, soft_wrap=True)
+    _print_notes(pair, console, language, "")
 
 
-def _part_table(pair: "Comparison") -> "pl.DataFrame":
-    import polars as pl
-
-    from jumar.profiling.comparison import TITLES
-
-    rows = [
-        (
-            TITLES[part.name],
-            *(
-                _ms(length, pair.steps)
-                for length in (
-                    part.before_ns,
-                    part.after_ns,
-                    part.delta_ns,
-                    part.faster_ns,
-                    part.slower_ns,
-                )
-            ),
-        )
-        for part in pair.parts
-    ]
-    numbers = (pair.before_ns, pair.after_ns, pair.delta_ns)
-    rows.append(("total", *(_ms(length, pair.steps) for length in numbers), None, None))  # pyright: ignore[reportArgumentType]
-    names = ("part", "before", "after", "change", "faster", "slower")
-    return pl.DataFrame(rows, schema=list(names), orient="row")
-
-
-def _change_table(changes: "pl.DataFrame", steps: int) -> "pl.DataFrame":
-    import polars as pl
-
-    return changes.select(
-        "part",
-        "type",
-        "module",
-        "shapes",
-        pl.col("before").alias("dtypes before"),
-        pl.col("after").alias("dtypes after"),
-        (pl.col("before_count") / steps).alias("count before"),
-        (pl.col("after_count") / steps).alias("count after"),
-        *(
-            (pl.col(f"{name}_ns") / steps / 1e6).round(3).alias(said)
-            for name, said in (("before", "before"), ("after", "after"), ("delta", "change"))
-        ),
-    ).with_columns(
-        pl.when(pl.col(name) != "").then(pl.col(name)).alias(name)
-        for name in ("module", "shapes", "dtypes before", "dtypes after")
-    )
-
-
-def _print_precision(
-    pair: "Comparison", edits: tuple["Edit", ...], console: "Console", top: int
+def _print_edits(
+    pair: "Comparison", edits: tuple["Edit", ...], console: "Console", language: Language
 ) -> None:
-    import polars as pl
+    from jumar.cli.profile_tables import print_title
+    from jumar.profiling.comparison import edit_table
+    from jumar.profiling.showing import shown
+    from jumar.profiling.words import words
 
-    from jumar.cli.profile_tables import shown
-
-    changed = pair.changes.filter(pl.col("part") == "dtype")
-    by_type = (
-        changed.group_by("type", "before", "after")
-        .agg(pl.col("before_ns", "after_ns", "delta_ns").sum())
-        .sort("delta_ns", "type")
-    )
-    tables = {
-        "Ops that got faster by their dtype (ms a step)": by_type.filter(pl.col("delta_ns") < 0),
-        "Ops that got slower by their dtype (ms a step)": by_type.filter(
-            pl.col("delta_ns") > 0
-        ).reverse(),
-        "Casts that cost time (ms a step)": pair.changes.filter(pl.col("part") == "casts")
-        .group_by("type")
-        .agg(pl.col("before_count", "after_count", "before_ns", "after_ns", "delta_ns").sum())
-        .filter(pl.col("delta_ns") > 0)
-        .with_columns(pl.col("before_count", "after_count") / pair.steps)
-        .sort("delta_ns", "type", descending=[True, False]),
-    }
-    for title, table in tables.items():
-        _title(title, console)
-        rows = table.with_columns(
-            (pl.col(name) / pair.steps / 1e6).round(3)
-            for name in ("before_ns", "after_ns", "delta_ns")
-        ).rename(
-            {"before": "dtypes before", "after": "dtypes after"}
-            | {"before_ns": "before", "after_ns": "after", "delta_ns": "change"}
-            | {"before_count": "count before", "after_count": "count after"},
-            strict=False,
-        )
-        _print_table(rows.head(top) if top else rows, console)
-    _title("Edits of modify_mixlist (estimates, ms a step)", console)
+    say = words(language)
+    print_title(edit_table(pair, edits, language).title.in_language(language), console)
     lasted = [step.lasted_ns for step in pair.after.steps]
     for edit in edits:
         # What steps differ by anyway may be all that was measured.
         small = edit.gain_ns < (max(lasted) - min(lasted)) * pair.steps
         console.print(
-            f"  {_ms(edit.gain_ns, pair.steps):8.3f}  {edit.to}: {shown(edit.name)}; "
-            f"{edit.why(pair.steps)}{' (within the variation of steps)' if small else ''}",
+            f"  {_ms(edit.gain_ns, pair.steps):8.3f}  {edit.to}: {shown(edit.name, 48)}; "
+            f"{edit.why(pair.steps).in_language(language)}{say['varies'] if small else ''}",
             soft_wrap=True,
         )
     if not edits:
-        console.print("  none that would win 0.2 % of a step")
+        console.print(f"  {say['no_edits']}")
 
 
-def _print_chains(pair: "Comparison", console: "Console", top: int) -> None:
-    import polars as pl
-
-    from jumar.profiling.comparison import cancelling_chains
-
-    chains = cancelling_chains(pair.after)
-    if chains.is_empty():
-        return
-    _title("Casts and format changes that undo each other, in the second (ms a step)", console)
-    table = chains.with_columns(
-        (pl.col("count") / pair.steps).alias("count"),
-        (pl.col("saved_ns") / pair.steps / 1e6).round(3).alias("would save"),
-    ).drop("saved_ns")
-    _print_table(table.head(top) if top else table, console)
-
-
-def _print_many(pairs: "list[Comparison]", console: "Console") -> None:
+def _print_many(pairs: "list[Comparison]", console: "Console", language: Language) -> None:
     """Every profile against the first: step times, and the change by part."""
     import polars as pl
 
-    from jumar.cli.profile_tables import shown
+    from jumar.cli.profile_tables import print_listing
+    from jumar.ground.text import Text
+    from jumar.profiling.columns import column
     from jumar.profiling.comparison import TITLES
+    from jumar.profiling.listing import Listing
+    from jumar.profiling.showing import shown
+    from jumar.profiling.words import words
 
-    first = pairs[0].before
-    console.print(f"against {shown(first.source, 200)}", soft_wrap=True)
-    for number, pair in enumerate(pairs, start=2):
-        console.print(f"  {number}: {shown(pair.after.source, 200)}", soft_wrap=True)
-        for note in pair.notes:
-            console.print(f"     note: {shown(note, 300)}", soft_wrap=True)
+    say = words(language)
+    first = shown(pairs[0].before.source, 200)
+    console.print(say["against_first"].format(before=first), soft_wrap=True)
+    numbered = [(str(number), pair) for number, pair in enumerate(pairs, start=2)]
+    for name, pair in numbered:
+        console.print(f"  {name}: {shown(pair.after.source, 200)}", soft_wrap=True)
+        _print_notes(pair, console, language, "     ")
     rows: list[dict[str, str | float]] = [
-        {"": "step before"} | {str(n): _ms(p.before_ns, p.steps) for n, p in enumerate(pairs, 2)},
-        {"": "step"} | {str(n): _ms(p.after_ns, p.steps) for n, p in enumerate(pairs, 2)},
-        {"": "change"} | {str(n): _ms(p.delta_ns, p.steps) for n, p in enumerate(pairs, 2)},
+        {"": say["step_before"]} | {name: _ms(one.before_ns, one.steps) for name, one in numbered},
+        {"": say["step_after"]} | {name: _ms(one.after_ns, one.steps) for name, one in numbered},
+        {"": say["step_change"]} | {name: _ms(one.delta_ns, one.steps) for name, one in numbered},
     ]
-    for name, title in TITLES.items():
-        row: dict[str, str | float] = {"": title}
-        for number, pair in enumerate(pairs, start=2):
-            part = next((part for part in pair.parts if part.name == name), None)
-            row[str(number)] = _ms(part.delta_ns, pair.steps) if part else 0.0
+    for part, title in TITLES.items():
+        row: dict[str, str | float] = {"": title.in_language(language)}
+        for name, pair in numbered:
+            change = sum(one.delta_ns for one in pair.parts if one.name == part)
+            row[name] = _ms(change, pair.steps)
         rows.append(row)
-    _title("Change of a step against the first (ms a step)", console)
-    _print_table(pl.DataFrame(rows), console)
+    table = pl.DataFrame(rows)
+    print_listing(
+        Listing(
+            title=Text(
+                en="Change of a step against the first (ms a step)",
+                zh="相对第一份的迭代耗时变化（每迭代 ms）",
+            ),
+            columns=[column(name, name) for name in table.columns],
+            table=table,
+        ),
+        console,
+        language,
+    )

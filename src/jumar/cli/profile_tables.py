@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 from jumar.ground.errors import UserError
 from jumar.ground.files import write_text
 from jumar.ground.paths import is_file, is_folder, resolved
-from jumar.ground.text import counted, plain_text
+from jumar.ground.text import Language
 
 if TYPE_CHECKING:
     import polars as pl
     from rich.console import Console
 
+    from jumar.profiling.listing import Listing
     from jumar.profiling.profile import Profile
+    from jumar.profiling.views import Answers
 
 _LONGEST = 48
 """Letters of a cell; names of kernels and lists of shapes have thousands."""
@@ -23,84 +25,75 @@ _LONGEST = 48
 _PLAIN_WIDTH = 40
 
 
-def shown(value: object, longest: int = _LONGEST) -> str:
-    """A cell as text in one line; what would move or hide other letters is spelt out."""
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            return ""
-        # Adding 0 turns the "-0" of a rounding difference into "0".
-        return f"{round(value, 3) + 0.0:.3f}".rstrip("0").rstrip(".")
-    text = plain_text(str(value))
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+def print_title(text: str, console: "Console") -> None:
+    """What stands above a table or list."""
+    console.print(f"\n{text}", style="bold", soft_wrap=True)
 
 
-def print_table(table: "pl.DataFrame", console: "Console") -> None:
-    """Print a table: with lines in a terminal, aligned by blanks elsewhere."""
-    if table.is_empty():
-        console.print("  none", highlight=False)
+def print_listing(listing: "Listing", console: "Console", language: Language) -> None:
+    """Print a table with its title: with lines in a terminal, aligned by blanks elsewhere."""
+    from jumar.profiling.words import words
+
+    print_title(listing.title.in_language(language), console)
+    if listing.table.is_empty():
+        console.print(f"  {words(language)['nothing']}")
         return
-    # A column without any value says nothing and takes the room of those that do.
-    kept = [name for name in table.columns if table[name].null_count() < table.height]
-    table = table.select(kept)
-    right = [table[name].dtype.is_numeric() for name in kept]
-    rows = [[shown(value) for value in row] for row in table.iter_rows()]
+    # English heads are the names by which JSON and CSV have the columns, too.
+    heads = [one.name for one in listing.kept] if language == "en" else listing.heads(language)
     if console.is_terminal:
-        from rich.box import SIMPLE_HEAD
-        from rich.table import Table
-        from rich.text import Text
+        _print_lined(listing, heads, console)
+    else:
+        _print_aligned(listing, heads, console)
 
-        lined = Table(box=SIMPLE_HEAD, pad_edge=False)
-        for name, is_number in zip(kept, right, strict=True):
-            lined.add_column(
-                name, justify="right" if is_number else "left", overflow="ellipsis", no_wrap=True
-            )
-        for row in rows:
-            lined.add_row(*(Text(cell) for cell in row))
-        console.print(lined)
-        return
-    cut = [[shown(cell, _PLAIN_WIDTH) for cell in row] for row in rows]
-    widths = [max(len(name), *(len(row[index]) for row in cut)) for index, name in enumerate(kept)]
-    for row in [list(kept), *cut]:
-        cells = [
-            cell.rjust(width) if is_number else cell.ljust(width)
-            for cell, width, is_number in zip(row, widths, right, strict=True)
-        ]
+
+def _print_lined(listing: "Listing", heads: list[str], console: "Console") -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table as Lined
+    from rich.text import Text as Cell
+
+    lined = Lined(box=SIMPLE_HEAD, pad_edge=False)
+    for head, is_number in zip(heads, listing.numeric, strict=True):
+        lined.add_column(
+            head, justify="right" if is_number else "left", overflow="ellipsis", no_wrap=True
+        )
+    for row in listing.cells(_LONGEST):
+        lined.add_row(*map(Cell, row))
+    console.print(lined)
+
+
+def _print_aligned(listing: "Listing", heads: list[str], console: "Console") -> None:
+    from rich.cells import cell_len
+
+    rows = [heads, *listing.cells(_PLAIN_WIDTH)]
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = list[str]()
+        for cell, width, is_number in zip(row, widths, listing.numeric, strict=True):
+            blanks = " " * (width - cell_len(cell))
+            cells.append(blanks + cell if is_number else cell + blanks)
         console.file.write("  " + "  ".join(cells).rstrip() + "\n")
 
 
-def print_todo(table: "pl.DataFrame", console: "Console") -> None:
+def print_advice(table: "pl.DataFrame", console: "Console", language: Language) -> None:
     """Print the to-do list: each win with its evidence and what to change."""
-    from rich.text import Text
+    from rich.text import Text as Line
 
+    from jumar.profiling.showing import shown
+    from jumar.profiling.words import words
+
+    say = words(language)
     if table.is_empty():
-        console.print("  nothing that is worth a thousandth of a step", highlight=False)
+        console.print(f"  {say['no_advice']}")
     for row in table.iter_rows(named=True):
         head = f"  {row['win_ms']:10.3f} ms {row['share_%']:5.1f} %  {shown(row['what'], 400)}"
-        lines = [Text(head, style="bold")]
-        lines += [Text(f"{'':23}- {shown(line, 400)}") for line in row["evidence"]]
+        lines = [Line(head, style="bold")]
+        lines += [Line(f"{'':23}- {shown(line, 400)}") for line in row["evidence"]]
         field = f" (--set {row['setting']}=...)" if row["setting"] else ""
-        lines.append(Text(f"{'':23}try: {shown(row['change'], 400)}{field}"))
+        lines.append(Line(f"{'':23}{say['try']}{shown(row['change'], 400)}{field}"))
         if row["view"]:
-            lines.append(Text(f"{'':23}see: --view {row['view']}", style="dim"))
+            lines.append(Line(f"{'':23}{say['see'].format(view=row['view'])}", "dim"))
         for line in lines:
             console.print(line, soft_wrap=True)
-
-
-def head(profile: "Profile") -> list[str]:
-    """What was read, in a few lines."""
-    ranks = profile.ranks
-    of = f" of {len(ranks)} ranks" if len(ranks) > 1 else ""
-    chip = f", {shown(profile.chip)}" if profile.chip else ""
-    lines = [
-        f"{shown(profile.source, 200)}: {profile.producer}, {profile.kind}{chip}; "
-        f"{counted(profile.ops.height, 'op')}{of}, {counted(profile.host.height, 'host call')}"
-    ]
-    for gap in profile.missing:
-        needed = f" (needed for {', '.join(gap.needed_for)})" if gap.needed_for else ""
-        lines.append(f"missing: {shown(gap.file, 200)}: {shown(gap.what, 300)}{needed}")
-    return lines
 
 
 def plain_rows(table: "pl.DataFrame") -> list[dict[str, Any]]:
@@ -114,15 +107,9 @@ def plain_rows(table: "pl.DataFrame") -> list[dict[str, Any]]:
     ]
 
 
-def as_json(
-    profile: "Profile",
-    tables: Mapping[str, "pl.DataFrame"],
-    impossible: Mapping[str, str],
-    *,
-    peak_rates: str,
-) -> str:
+def as_json(profile: "Profile", given: "Answers", *, peak_rates: str) -> str:
     """All tables of a profile as JSON, with the source of the peak rates that they use."""
-    told = {
+    content = {
         "source": profile.source,
         "producer": profile.producer,
         "kind": profile.kind,
@@ -134,10 +121,10 @@ def as_json(
             {"file": gap.file, "what": gap.what, "needed_for": list(gap.needed_for)}
             for gap in profile.missing
         ],
-        "views": {name: plain_rows(table) for name, table in tables.items()},
-        "impossible": dict(impossible),
+        "views": {name: plain_rows(table) for name, table in given.tables.items()},
+        "impossible": given.impossible,
     }
-    return json.dumps(told, indent=2, ensure_ascii=False)
+    return json.dumps(content, indent=2, ensure_ascii=False)
 
 
 def refuse_own_files(

@@ -1,4 +1,4 @@
-"""Text for people: numbers with their nouns, and foreign text as a terminal may safely show it.
+"""Text for people: both languages, numbers with their nouns, foreign text that is safe to show.
 
 Names of tensors, ops, classes and files may hold anything: an escape sequence that clears the
 screen, or a mark that turns the direction of writing. What is printed of them goes through here.
@@ -8,9 +8,34 @@ the script's own.
 
 import sys
 import unicodedata
-from typing import TextIO
+from dataclasses import dataclass
+from typing import Literal, TextIO
+
+Language = Literal["en", "zh"]
 
 _SIBILANTS = ("s", "x", "z", "ch", "sh")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text:
+    """One sentence in both languages of reports and pages."""
+
+    en: str
+    zh: str
+
+    def in_language(self, language: Language) -> str:
+        return self.zh if language == "zh" else self.en
+
+    def filled(self, **values: object) -> "Text":
+        """Both sentences with `{name}` replaced; a value may be a `Text` itself."""
+        return Text(en=self._filled("en", values), zh=self._filled("zh", values))
+
+    def _filled(self, language: Language, values: dict[str, object]) -> str:
+        texts = {
+            name: value.in_language(language) if isinstance(value, Text) else str(value)
+            for name, value in values.items()
+        }
+        return self.in_language(language).format(**texts)
 
 
 def counted(number: float, noun: str) -> str:

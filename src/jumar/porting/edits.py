@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-Language = Literal["en", "zh"]
+from jumar.ground.text import Language as Language
+from jumar.ground.text import Text as Text
 
 Confidence = Literal["certain", "likely", "unsure"]
 """`certain`: the construct is resolved to its library by name. `likely`: it follows from how a
@@ -21,22 +22,6 @@ else, it is slow, or it may be none of these."""
 FileStatus = Literal["ported", "unchanged", "copied", "unreadable"]
 """`ported`: with edits. `unchanged`: read, nothing to do. `copied`: not a script. `unreadable`: a
 script that could not be read or parsed; it is copied as it is."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Text:
-    """One sentence in both languages of the reports."""
-
-    en: str
-    zh: str
-
-    def in_language(self, language: Language) -> str:
-        return self.zh if language == "zh" else self.en
-
-    def filled(self, **values: object) -> "Text":
-        """Both sentences with `{name}` replaced."""
-        texts = {name: str(value) for name, value in values.items()}
-        return Text(en=self.en.format(**texts), zh=self.zh.format(**texts))
 
 
 @dataclass(frozen=True, kw_only=True, order=True)

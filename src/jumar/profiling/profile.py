@@ -9,7 +9,6 @@ import polars as pl
 Kind = Literal["npu", "cuda", "cpu"]
 """Where the ops ran."""
 
-COMPUTE_CORES = ("AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV", "AI_CPU", "CUDA", "CPU")
 COMMUNICATION = "COMMUNICATION"
 """The core of collectives, which older files call HCCL."""
 
@@ -166,5 +165,5 @@ class Profile:
     @property
     def ranks(self) -> tuple[int, ...]:
         """The ranks that have rows, in order."""
-        found = pl.concat([self.ops["rank"], self.steps["rank"]]).drop_nulls().unique().sort()
-        return tuple(found.to_list())
+        ranks = pl.concat([self.ops["rank"], self.steps["rank"]]).drop_nulls().unique().sort()
+        return tuple(ranks.to_list())

@@ -1,6 +1,5 @@
-"""Tables of a profile as CSV under msprof's newest names and headers, and the whole as JSON."""
+"""Tables of a profile as CSV under msprof's newest names and headers."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -145,47 +144,6 @@ def ops_csv(ops: pl.DataFrame) -> pl.DataFrame:
     counters = [name for name in ops.columns if name not in OPS_SCHEMA]
     table = _renamed(ops, OPS)
     return pl.concat([table, ops.select(counters)], how="horizontal") if counters else table
-
-
-def to_json(profile: Profile) -> str:
-    """The whole profile as JSON: tables as columns, times in nanoseconds."""
-    tables = {
-        name: getattr(profile, name).to_dict(as_series=False)
-        for name in ("ops", "steps", "host", "collectives", "links")
-    }
-    content = {
-        "source": profile.source,
-        "producer": profile.producer,
-        "kind": profile.kind,
-        "chip": profile.chip,
-        "ranks": list(profile.ranks),
-        "files": [{"file": file, "kind": kind} for file, kind in profile.files],
-        "missing": [
-            {"file": gap.file, "what": gap.what, "needed_for": list(gap.needed_for)}
-            for gap in profile.missing
-        ],
-        "statistics": {
-            name: table.to_dict(as_series=False) for name, table in profile.statistics.items()
-        },
-        **tables,
-    }
-    return json.dumps(_plain(content), ensure_ascii=False, allow_nan=False)
-
-
-def write_json(profile: Profile, path: str | Path) -> None:
-    """Write `to_json` to a file, which is there whole or not at all."""
-    write_text(Path(path), to_json(profile))
-
-
-def _plain(value: object) -> object:
-    """JSON has no NaN and no infinity: counters that hold them become null."""
-    if isinstance(value, float):
-        return value if value - value == 0 else None
-    if isinstance(value, dict):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_plain(inner) for inner in value]
-    return value
 
 
 def _renamed(table: pl.DataFrame, names: Mapping[str, str]) -> pl.DataFrame:

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from jumar.profiling.comparison import compare
 from jumar.profiling.page import page
-from jumar.profiling.page.plain import inside_script, plain, short_types
 from jumar.profiling.page.timeline import MOST_BOXES, MOST_IN_DETAIL
 from jumar.profiling.profile import OPS_SCHEMA, Missing, Profile
+from jumar.profiling.showing import inside_script, short_types, shown
 from tests.profiling.generated import training
 
 _HOSTILE = (
@@ -93,7 +93,7 @@ def test_any_text_survives_in_the_data_and_ends_no_script(text: str) -> None:
     written = inside_script([text])
     assert json.loads(written) == [text]
     assert not {"<", ">", "&"} & set(written)
-    assert all(letter.isprintable() or category(letter) == "Zs" for letter in plain(text))
+    assert all(letter.isprintable() or category(letter) == "Zs" for letter in shown(text))
 
 
 def test_the_op_table_holds_all_of_the_time() -> None:

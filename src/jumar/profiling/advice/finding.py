@@ -1,14 +1,26 @@
-"""A finding: intervals of a step that would go, why, and what to change."""
+"""What a finding is, where it is registered, and a profile as findings see it."""
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Final, NamedTuple
 
 import polars as pl
 
+from jumar.ground.text import Text
 from jumar.profiling.profile import Profile
+from jumar.profiling.registry import Registry
 from jumar.profiling.views.alike import kinds
 from jumar.profiling.views.host_calls import Cause, causes
-from jumar.profiling.views.intervals import difference, merged, segments, spans, union
+from jumar.profiling.views.intervals import (
+    difference,
+    intersection,
+    length,
+    merged,
+    segments,
+    spans,
+    union,
+)
 from jumar.profiling.views.view import Options
 from jumar.profiling.views.windows import (
     as_spans,
@@ -21,32 +33,53 @@ from jumar.profiling.views.windows import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
-    """Something that costs time.
+class Claim:
+    """One thing in a profile that costs time.
 
     Args:
-        key: A word for what it is, for scripts.
-        what: What costs time, in one line.
-        claims: The intervals that would go; `carved` already where only a part would.
-        evidence: The rows that show it.
-        change: What to try.
+        values: What the texts of its finding have in braces.
+        spans: The intervals that would go; `carved` already where only a part would.
+        evidence: The lines that show it.
+        host_ns: How long the host stood in it, over all steps; shown also where little is won.
+    """
+
+    values: Mapping[str, object]
+    spans: pl.DataFrame = field(repr=False)
+    evidence: tuple[Text, ...]
+    host_ns: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """A way to lose time that the to-do list knows.
+
+    Args:
+        name: A word for it, for scripts.
+        what: What costs time, in one line; `{name}` is filled from a claim's values.
+        change: What to try, filled likewise.
+        search: Where a profile shows it.
+        place: In this order findings take the time that they claim: the specific before the
+            general.
         setting: The field of a recipe that does it; empty where there is none.
         view: The view that shows all of it.
-        alone: Whether the claims are of ops: such a moment is won only where one op computes alone.
-        host_ns: How long the host stood in it, over all steps; shown also where little is won.
+        of_ops: Whether ops are claimed: such a moment is won only where one op computes alone.
         certain: False where the win is estimated, or an upper limit.
     """
 
-    key: str
-    what: str
-    claims: pl.DataFrame = field(repr=False)
-    evidence: tuple[str, ...]
-    change: str
+    name: str
+    what: Text
+    change: Text
+    search: Callable[["Case"], Iterable[Claim]] = field(repr=False)
+    place: int = 1000
     setting: str = ""
     view: str = ""
-    alone: bool = False
-    host_ns: int = 0
+    of_ops: bool = False
     certain: bool = False
+
+
+FINDINGS: Final = Registry[Finding]("jumar.profiling.advice")
+"""Every finding by its name; what is added here is in the list on the terminal, in JSON and CSV,
+and on the page."""
 
 
 def carved(table: pl.DataFrame, share: pl.Expr | float) -> pl.DataFrame:
@@ -61,6 +94,21 @@ def carved(table: pl.DataFrame, share: pl.Expr | float) -> pl.DataFrame:
 def ms(nanoseconds: float) -> str:
     """Nanoseconds as text in milliseconds."""
     return f"{nanoseconds / 1e6:.3f} ms"
+
+
+def alike(line: str) -> Text:
+    """A line of names and numbers, which is the same in both languages."""
+    return Text(en=line, zh=line)
+
+
+class Blame(NamedTuple):
+    """What one cause on the host explains: its calls in the steps, and the free time it claims."""
+
+    cause: Cause
+    host: pl.DataFrame
+    free: pl.DataFrame
+    beside_ns: int
+    """How much of its calls lies beside uncovered communication."""
 
 
 _EQUAL = 0.98
@@ -106,23 +154,23 @@ class Case:
         """How long a step lasts on average, with what goes before its first op."""
         return float((self.windows["end_ns"] - self.windows["begin_ns"]).sum()) / self.steps
 
-    def mine(self, table: pl.DataFrame) -> pl.DataFrame:
+    def own(self, table: pl.DataFrame) -> pl.DataFrame:
         """The rows of this rank that lie in its steady steps."""
         if self.windows.is_empty():
             return table.clear()
-        return table.filter(self._is_mine())
+        return table.filter(self._is_own())
 
-    def _is_mine(self) -> pl.Expr:
+    def _is_own(self) -> pl.Expr:
         first, last = self.windows["begin_ns"].min(), self.windows["end_ns"].max()
-        own = pl.col("rank").fill_null(0) == self.rank
-        return own & pl.col("start_ns").is_between(first, last)
+        of_rank = pl.col("rank").fill_null(0) == self.rank
+        return of_rank & pl.col("start_ns").is_between(first, last)
 
     @cached_property
     def ops(self) -> pl.DataFrame:
         """The computing ops of this rank: `rank`, `start_ns`, `duration_ns`, and their `kind`."""
         wanted = pl.lit(False) if self.windows.is_empty() else computes(self.profile.ops)
         if not self.windows.is_empty():
-            wanted &= self._is_mine()
+            wanted &= self._is_own()
         return (
             self.profile.ops.lazy()
             .with_columns(kinds(self.profile).of_op)
@@ -181,3 +229,36 @@ class Case:
     def free(self) -> pl.DataFrame:
         """When nothing computes or communicates in the steady steps."""
         return difference(self.inside, pl.concat([self.computes, self.communicating]))
+
+    @cached_property
+    def augmenting(self) -> pl.DataFrame:
+        """`Data Aug Bound` of graph mode: what steps wait for data before their first op."""
+        given = self.profile.steps.filter(
+            (pl.col("rank").fill_null(0) == self.rank) & (pl.col("data_ns") > 0)
+        ).unique("step")
+        waits = self.windows.join(given.select("step", "data_ns"), on="step")
+        return spans(
+            waits.select(
+                "rank", pl.col("begin_ns").alias("start_ns"), pl.col("data_ns").alias("duration_ns")
+            )
+        )
+
+    @cached_property
+    def blames(self) -> tuple[list[Blame], pl.DataFrame]:
+        """What each cause on the host explains of the free time, and the time that none does."""
+        if self.profile.kind == "cpu":
+            # Nothing is free while the loader works; its calls themselves are the waiting.
+            loading = [cause for cause in self.causes if cause.kind == "data"]
+            hosts = [intersection(cause.host, self.inside) for cause in loading]
+            pairs = zip(loading, hosts, strict=True)
+            return [Blame(cause, host, host, 0) for cause, host in pairs], self.inside.clear()
+        left = self.free
+        if not self.augmenting.is_empty():
+            left = difference(left, self.augmenting)
+        blames: list[Blame] = []
+        for cause in self.causes:
+            host = intersection(cause.host, self.inside)
+            free = intersection(left, cause.alone)
+            left = difference(left, cause.alone)
+            blames.append(Blame(cause, host, free, length(intersection(host, self.uncovered))))
+        return blames, left

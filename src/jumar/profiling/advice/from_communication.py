@@ -1,25 +1,30 @@
 """Findings about collectives: waiting for ranks, and transfers that nothing covers."""
 
+from collections.abc import Iterator
+from typing import Final
+
 import polars as pl
 
-from jumar.profiling.advice.finding import Case, Finding, carved, ms
+from jumar.ground.text import Text
+from jumar.profiling.advice.finding import FINDINGS, Case, Claim, Finding, carved, ms
 from jumar.profiling.views.collectives import collective_rows, collectives
 from jumar.profiling.views.intervals import intersection, length
-from jumar.profiling.views.view import Impossible, Options
+from jumar.profiling.views.view import Impossible
 
-_SHOWN = 3
+_SHOWN: Final = 3
+_LATE_NS: Final = 50_000
 
 
-def waiting(case: Case) -> list[Finding]:
+def waiting(case: Case) -> Iterator[Claim]:
     """Collectives in which nothing is transferred while nothing computes."""
     try:
-        rows = case.mine(collective_rows(case.profile, uncovered=False))
+        rows = case.own(collective_rows(case.profile, uncovered=False))
     except Impossible:
-        return []
+        return
     still = pl.col("wait_ns").fill_null(0) + pl.col("idle_ns").fill_null(0)
     rows = rows.with_columns(still.alias("still_ns")).filter(pl.col("still_ns") > 0)
     if rows.is_empty() or case.uncovered.is_empty():
-        return []
+        return
     share = pl.col("still_ns") / pl.col("elapse_ns")
     # Collectives on several streams may overlap; a segment takes the share of the latest begun.
     begun = rows.sort("start_ns").select(
@@ -37,87 +42,140 @@ def waiting(case: Case) -> list[Finding]:
         begun, left_on="start_ns", right_on="from_ns", by="rank", check_sortedness=False
     )
     longest = rows.sort("elapse_ns", descending=True)
-    evidence = [_spent(row) for row in longest.head(_SHOWN).iter_rows(named=True)]
-    evidence += _late(case)
-    evidence += _meanwhile(case)
     first = longest.row(0, named=True)
-    return [
-        Finding(
-            key="collective-wait",
-            what=f"Collectives wait instead of transferring: {first['name']} lasts "
-            f"{ms(first['elapse_ns'])}, of which {ms(first['still_ns'])} nothing is transferred",
-            claims=carved(shared, pl.col("share").fill_null(0.0)),
-            evidence=tuple(evidence),
-            change="Find the rank that comes late (profile all ranks of the group) and give all "
-            "ranks equal work: equal batches, loaders that keep up, no work of one rank alone "
-            "(saving, logging) before a collective.",
-            view="collectives",
-        )
-    ]
+    yield Claim(
+        values={
+            "name": first["name"],
+            "lasts": ms(first["elapse_ns"]),
+            "still": ms(first["still_ns"]),
+        },
+        spans=carved(shared, pl.col("share").fill_null(0.0)),
+        evidence=(
+            *(_spent(row) for row in longest.head(_SHOWN).iter_rows(named=True)),
+            *_late(case),
+            *_meanwhile(case),
+        ),
+    )
 
 
-def _spent(row: dict[str, object]) -> str:
-    told = [
-        f"{ms(float(str(row[f'{name}_ns'])))} {said}"
-        for name, said in (("transit", "transfer"), ("wait", "wait"), ("idle", "idle"))
+_PARTS: Final = {
+    "transit": Text(en="transfer", zh="传输"),
+    "wait": Text(en="wait", zh="等待"),
+    "idle": Text(en="idle", zh="空闲"),
+}
+
+
+def _spent(row: dict[str, object]) -> Text:
+    known = {
+        part: ms(float(str(row[f"{name}_ns"])))
+        for name, part in _PARTS.items()
         if row[f"{name}_ns"] is not None
-    ]
+    }
     lasted = ms(float(str(row["elapse_ns"])))
-    return f"rank {row['rank']}: {row['name']} {lasted}: {', '.join(told)}"
+    en = ", ".join(f"{time} {part.en}" for part, time in known.items())
+    zh = "，".join(f"{part.zh} {time}" for part, time in known.items())
+    return Text(
+        en=f"rank {row['rank']}: {row['name']} {lasted}: {en}",
+        zh=f"卡 {row['rank']}：{row['name']} {lasted}：{zh}",
+    )
 
 
-def _late(case: Case) -> list[str]:
+def _late(case: Case) -> Iterator[Text]:
     """Who came last to the longest collective, and which ranks the profile does not hold."""
     if len(case.profile.ranks) < 2:
-        return []
-    found: list[str] = []
-    table = collectives(case.profile, Options())
-    late = table.filter((pl.col("late_ms") > 0.05) & (pl.col("rank") == case.rank))
+        return
+    table = collectives(case.profile, case.options)
+    late = table.filter((pl.col("late_ns") > _LATE_NS) & (pl.col("rank") == case.rank))
     for row in late.head(1).iter_rows(named=True):
-        found.append(
-            f"rank {row['late_rank']} came {row['late_ms']:.3f} ms after the first to "
-            f"{row['name']}: {row['late_rank_did']}"
+        rank, name, did = row["late_rank"], row["name"], row["late_rank_did"]
+        by = ms(row["late_ns"])
+        yield Text(
+            en=f"rank {rank} came {by} after the first to {name}: {did}",
+            zh=f"卡 {rank} 比最早的卡晚 {by} 进入 {name}：{did}",
         )
     links = case.profile.links
     ends = pl.concat([links["source"], links["destination"]]).drop_nulls().unique()
     absent = sorted(set(ends.to_list()) - set(case.profile.ranks))
     if absent:
         named = ", ".join(map(str, absent))
-        found.append(
-            f"ranks {named} take part, too, but are not in this profile; where all ranks that are "
-            "here idle at once, the late one is among them"
+        yield Text(
+            en=f"ranks {named} take part, too, but are not in this profile; where all ranks that "
+            "are here idle at once, the late one is among them",
+            zh=f"卡 {named} 也参与通信，但不在此性能数据中；若这里的所有卡同时空闲，"
+            "迟到的卡就在其中",
         )
-    return found
 
 
-def _meanwhile(case: Case) -> list[str]:
+def _meanwhile(case: Case) -> list[Text]:
     """What the host did while communication was uncovered."""
-    found: list[str] = []
+    lines: list[Text] = []
     for cause in case.causes:
         both = length(intersection(cause.alone, case.uncovered))
         if cause.kind == "blocking" and both > 0.05 * length(case.uncovered):
-            found.append(
-                f"meanwhile the host stood {ms(both / case.steps)} a step in {cause.label}"
+            stood = ms(both / case.steps)
+            lines.append(
+                Text(
+                    en=f"meanwhile the host stood {stood} a step in {cause.label.en}",
+                    zh=f"其间 host 每迭代在 {cause.label.zh} 中阻塞 {stood}",
+                )
             )
-    return found[:2]
+    return lines[:2]
 
 
-def transfers(case: Case) -> list[Finding]:
+def transfers(case: Case) -> Iterator[Claim]:
     """Communication that no computing covers, whatever it is made of."""
     if case.uncovered.is_empty():
-        return []
-    total = length(intersection(case.uncovered, case.inside)) / case.steps
-    return [
-        Finding(
-            key="uncovered-communication",
-            what=f"Communication that nothing computes beside: {ms(total)} a step",
-            claims=case.uncovered,
-            evidence=(
-                f"{ms(length(case.communicating) / case.steps)} of communication a step, of which "
-                f"{ms(total)} uncovered (waiting is counted on its own)",
+        return
+    bare = ms(length(intersection(case.uncovered, case.inside)) / case.steps)
+    whole = ms(length(case.communicating) / case.steps)
+    yield Claim(
+        values={"bare": bare},
+        spans=case.uncovered,
+        evidence=(
+            Text(
+                en=f"{whole} of communication a step, of which {bare} uncovered (waiting is "
+                "counted on its own)",
+                zh=f"每迭代通信 {whole}，其中未掩盖 {bare}（等待另行统计）",
             ),
-            change="Start collectives earlier and in larger buckets (bucket_cap_mb), or send "
-            "gradients in half precision, so that backward covers them.",
-            view="steps",
-        )
-    ]
+        ),
+    )
+
+
+FINDINGS.add(
+    Finding(
+        name="collective-wait",
+        what=Text(
+            en="Collectives wait instead of transferring: {name} lasts {lasts}, of which {still} "
+            "nothing is transferred",
+            zh="集合通信在等待而非传输：{name} 持续 {lasts}，其中 {still} 没有传输数据",
+        ),
+        change=Text(
+            en="Find the rank that comes late (profile all ranks of the group) and give all ranks "
+            "equal work: equal batches, loaders that keep up, no work of one rank alone (saving, "
+            "logging) before a collective.",
+            zh="找出迟到的卡（采集通信域内所有卡），使各卡负载均衡：batch 大小一致，数据加载"
+            "跟得上，集合通信之前不要让某一张卡单独做事（保存、写日志）。",
+        ),
+        search=waiting,
+        place=10,
+        view="collectives",
+    )
+)
+FINDINGS.add(
+    Finding(
+        name="uncovered-communication",
+        what=Text(
+            en="Communication that nothing computes beside: {bare} a step",
+            zh="未被计算掩盖的通信：每迭代 {bare}",
+        ),
+        change=Text(
+            en="Start collectives earlier and in larger buckets (bucket_cap_mb), or send gradients "
+            "in half precision, so that backward covers them.",
+            zh="让集合通信更早开始、使用更大的桶（bucket_cap_mb），或以半精度传输梯度，使反向计算能"
+            "将其掩盖。",
+        ),
+        search=transfers,
+        place=90,
+        view="steps",
+    )
+)

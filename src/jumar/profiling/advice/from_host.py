@@ -1,141 +1,187 @@
 """Findings about the host: waiting for data, calls that block, launching too slowly."""
 
-import polars as pl
+from collections.abc import Iterator
 
-from jumar.ground.text import counted
-from jumar.profiling.advice.finding import Case, Finding, ms
-from jumar.profiling.views.host_calls import Cause
-from jumar.profiling.views.intervals import difference, intersection, length, spans
-
-_CHANGES = {
-    "data": (
-        "Prepare batches in more processes, ahead of the step, or cheaper: smaller pictures on "
-        "the disk, decoding and augmentation on the device.",
-        "data.workers",
-        "data",
-    ),
-    "blocking": (
-        "Do not read values of the device in each step: keep losses and counts as tensors and "
-        "read them where a log line is written; use masks instead of ops whose output's size "
-        "depends on values.",
-        "training.log_every",
-        "host",
-    ),
-    "collector": (
-        "Let Python's garbage collector run between epochs (gc.freeze, gc.disable).",
-        "",
-        "host",
-    ),
-    "launching": (
-        "Launch fewer and larger ops: a larger batch, fused optimizers and losses, graph mode "
-        "or torch.compile; on Ascend also TASK_QUEUE_ENABLE=2 and binding of processes to cores.",
-        "training.compile",
-        "launches",
-    ),
-}
+from jumar.ground.text import Text, counted
+from jumar.profiling.advice.finding import FINDINGS, Blame, Case, Claim, Finding, ms
+from jumar.profiling.views.intervals import intersection, length
 
 
-def from_host(case: Case) -> list[Finding]:
-    """What the host does while the device is free, and where it blocks."""
-    if case.profile.kind == "cpu":
-        return _loading_on_cpu(case)
-    found = _augmenting(case)
-    left = case.free
-    for finding in found:
-        left = difference(left, finding.claims)
-    for cause in case.causes:
-        host = intersection(cause.host, case.inside)
-        claims = intersection(left, cause.alone)
-        left = difference(left, cause.alone)
-        beside = length(intersection(host, case.uncovered))
-        if length(claims) or beside:
-            found.append(_finding(case, cause, host, claims, beside))
-    unexplained = length(left)
-    if unexplained:
-        change, setting, view = _CHANGES["launching"]
-        found.append(
-            Finding(
-                key="free",
-                what=f"The device is free {ms(unexplained / case.steps)} a step for a reason that "
-                "the profile does not show",
-                claims=left,
-                evidence=("no call on the host is recorded at these times",),
-                change="Record the host, too (activities CPU and NPU, with_stack); else: " + change,
-                setting=setting,
-                view=view,
+def _claims(case: Case, kind: str) -> Iterator[Claim]:
+    """What causes of one kind explain."""
+    for blame in case.blames[0]:
+        if blame.cause.kind == kind and (length(blame.free) or blame.beside_ns):
+            yield _claim(case, blame)
+
+
+def _claim(case: Case, blame: Blame) -> Claim:
+    cause, steps = blame.cause, case.steps
+    stood, free = ms(length(blame.host) / steps), ms(length(blame.free) / steps)
+    calls = cause.calls.get(case.rank, 0) / steps
+    longest = ms(cause.longest_ns.get(case.rank, 0))
+    evidence = [
+        Text(
+            en=f"{counted(calls, 'call')} a step, the longest {longest}; the device is free in "
+            f"{free} of it",
+            zh=f"每迭代 {calls:g} 次调用，最长 {longest}；其间设备空闲 {free}",
+        )
+    ]
+    if blame.beside_ns and cause.kind != "launching":
+        beside = ms(blame.beside_ns / steps)
+        evidence.append(
+            Text(
+                en=f"{beside} of it lies beside uncovered communication, and is counted there",
+                zh=f"其中 {beside} 与未掩盖的通信重叠，已计入通信",
             )
         )
-    return found
-
-
-def _finding(
-    case: Case, cause: Cause, host: pl.DataFrame, claims: pl.DataFrame, beside: int
-) -> Finding:
-    change, setting, view = _CHANGES[cause.kind]
-    stood, free = ms(length(host) / case.steps), ms(length(claims) / case.steps)
-    calls = cause.calls.get(case.rank, 0) / case.steps
-    longest = cause.longest_ns.get(case.rank, 0)
-    said = {
-        "data": f"Waiting for data: {free} a step with the device free",
-        "blocking": f"The host stands {stood} a step in {cause.label}",
-        "collector": f"Garbage collection takes {stood} a step of the host",
-        "launching": f"The host launches too slowly: the device is free {free} a step meanwhile",
-    }[cause.kind]
-    evidence = [
-        f"{counted(float(calls), 'call')} a step, the longest {ms(longest)}; the device is free "
-        f"in {free} of it"
-    ]
-    if beside and cause.kind != "launching":
-        evidence.append(
-            f"{ms(beside / case.steps)} of it lies beside uncovered communication, "
-            "and is counted there"
-        )
-    return Finding(
-        key={"blocking": "blocking-call", "data": "data-stall"}.get(cause.kind, cause.kind),
-        what=said,
-        claims=claims,
+    return Claim(
+        values={"stood": stood, "free": free, "call": cause.label},
+        spans=blame.free,
         evidence=tuple(evidence),
-        change=change,
-        setting=setting,
-        view=view,
-        host_ns=length(host) if cause.kind == "blocking" else 0,
-        certain=cause.kind == "data",
+        host_ns=length(blame.host) if cause.kind == "blocking" else 0,
     )
 
 
-def _augmenting(case: Case) -> list[Finding]:
-    """`Data Aug Bound` of graph mode: what a step waits for data before its first op."""
-    given = case.profile.steps.filter(
-        (pl.col("rank").fill_null(0) == case.rank) & (pl.col("data_ns") > 0)
-    ).unique("step")
-    waits = case.windows.join(given.select("step", "data_ns"), on="step").select(
-        "rank", pl.col("begin_ns").alias("start_ns"), pl.col("data_ns").alias("duration_ns")
-    )
-    claims = intersection(spans(waits), case.free)
-    if claims.is_empty():
-        return []
-    change, setting, view = _CHANGES["data"]
-    told = float(waits["duration_ns"].sum()) / case.steps
-    return [
-        Finding(
-            key="data-stall",
-            what=f"Waiting for data: {ms(length(claims) / case.steps)} a step with the device free",
-            claims=claims,
-            evidence=(f"Data Aug Bound is {ms(told)} a step",),
-            change=change,
-            setting=setting,
-            view=view,
-            certain=True,
+def data_stalls(case: Case) -> Iterator[Claim]:
+    """Waiting for the next batch, by `Data Aug Bound` or by the loader's calls."""
+    claimed = intersection(case.augmenting, case.free)
+    if case.profile.kind != "cpu" and claimed.height:
+        bound = ms(length(case.augmenting) / case.steps)
+        yield Claim(
+            values={"free": ms(length(claimed) / case.steps)},
+            spans=claimed,
+            evidence=(
+                Text(
+                    en=f"Data Aug Bound is {bound} a step",
+                    zh=f"Data Aug Bound 为每迭代 {bound}",
+                ),
+            ),
         )
-    ]
+    yield from _claims(case, "data")
 
 
-def _loading_on_cpu(case: Case) -> list[Finding]:
-    """On a CPU nothing is free while the loader works; its calls themselves are the waiting."""
-    found: list[Finding] = []
-    for cause in case.causes:
-        if cause.kind == "data":
-            own = intersection(cause.host, case.inside)
-            if length(own):
-                found.append(_finding(case, cause, own, own, 0))
-    return found
+def blocking_calls(case: Case) -> Iterator[Claim]:
+    """Calls in which the host waits for the device."""
+    return _claims(case, "blocking")
+
+
+def garbage_collection(case: Case) -> Iterator[Claim]:
+    """Python's garbage collector."""
+    return _claims(case, "collector")
+
+
+def slow_launches(case: Case) -> Iterator[Claim]:
+    """Launching of ops that the device waits for."""
+    return _claims(case, "launching")
+
+
+def unexplained(case: Case) -> Iterator[Claim]:
+    """Free time beside which no call is recorded."""
+    left = case.blames[1]
+    if length(left):
+        yield Claim(
+            values={"free": ms(length(left) / case.steps)},
+            spans=left,
+            evidence=(
+                Text(
+                    en="no call on the host is recorded at these times",
+                    zh="这些时段没有记录到 host 侧调用",
+                ),
+            ),
+        )
+
+
+_LAUNCH_LESS = Text(
+    en="Launch fewer and larger ops: a larger batch, fused optimizers and losses, graph mode "
+    "or torch.compile; on Ascend also TASK_QUEUE_ENABLE=2 and binding of processes to cores.",
+    zh="减少下发次数、增大单个算子：加大 batch、使用融合优化器和融合损失函数、图模式或 "
+    "torch.compile；在昇腾上还可设置 TASK_QUEUE_ENABLE=2 并为进程绑核。",
+)
+
+FINDINGS.add(
+    Finding(
+        name="data-stall",
+        what=Text(
+            en="Waiting for data: {free} a step with the device free",
+            zh="等待数据：每迭代设备空闲 {free}",
+        ),
+        change=Text(
+            en="Prepare batches in more processes, ahead of the step, or cheaper: smaller pictures "
+            "on the disk, decoding and augmentation on the device.",
+            zh="用更多进程提前准备数据，或降低其开销：在磁盘上存放更小的图片，在设备上解码和做数据增强。",
+        ),
+        search=data_stalls,
+        place=20,
+        setting="data.workers",
+        view="data",
+        certain=True,
+    )
+)
+FINDINGS.add(
+    Finding(
+        name="blocking-call",
+        what=Text(
+            en="The host stands {stood} a step in {call}", zh="host 每迭代在 {call} 中阻塞 {stood}"
+        ),
+        change=Text(
+            en="Do not read values of the device in each step: keep losses and counts as tensors "
+            "and read them where a log line is written; use masks instead of ops whose output's "
+            "size depends on values.",
+            zh="不要每个迭代都从设备读取数值：损失和计数保留为张量，写日志时再读取；用掩码代替输出大小"
+            "取决于数值的算子。",
+        ),
+        search=blocking_calls,
+        place=21,
+        setting="training.log_every",
+        view="host",
+    )
+)
+FINDINGS.add(
+    Finding(
+        name="collector",
+        what=Text(
+            en="Garbage collection takes {stood} a step of the host",
+            zh="垃圾回收每迭代占用 host {stood}",
+        ),
+        change=Text(
+            en="Let Python's garbage collector run between epochs (gc.freeze, gc.disable).",
+            zh="让 Python 垃圾回收只在 epoch 之间运行（gc.freeze、gc.disable）。",
+        ),
+        search=garbage_collection,
+        place=22,
+        view="host",
+    )
+)
+FINDINGS.add(
+    Finding(
+        name="launching",
+        what=Text(
+            en="The host launches too slowly: the device is free {free} a step meanwhile",
+            zh="host 下发过慢：其间设备每迭代空闲 {free}",
+        ),
+        change=_LAUNCH_LESS,
+        search=slow_launches,
+        place=23,
+        setting="training.compile",
+        view="launches",
+    )
+)
+FINDINGS.add(
+    Finding(
+        name="free",
+        what=Text(
+            en="The device is free {free} a step for a reason that the profile does not show",
+            zh="设备每迭代空闲 {free}，性能数据未显示原因",
+        ),
+        change=Text(
+            en="Record the host, too (activities CPU and NPU, with_stack); else: "
+            f"{_LAUNCH_LESS.en}",
+            zh="同时采集 host 侧数据（activities 含 CPU 和 NPU，with_stack）；否则："
+            f"{_LAUNCH_LESS.zh}",
+        ),
+        search=unexplained,
+        place=24,
+        setting="training.compile",
+        view="launches",
+    )
+)

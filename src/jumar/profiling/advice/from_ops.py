@@ -1,9 +1,12 @@
 """Findings about ops: AI CPU, format changes, casts, dtypes, clock, and head-room."""
 
+from collections.abc import Iterator
+from typing import Final
+
 import polars as pl
 
-from jumar.ground.text import counted
-from jumar.profiling.advice.finding import Case, Finding, carved, ms
+from jumar.ground.text import Text, counted
+from jumar.profiling.advice.finding import FINDINGS, Case, Claim, Finding, carved, ms
 from jumar.profiling.views.aicpu import ai_cpu
 from jumar.profiling.views.casts import is_cast, is_format_change
 from jumar.profiling.views.frequency import DROP, clocks
@@ -12,21 +15,22 @@ from jumar.profiling.views.op_costs import family
 from jumar.profiling.views.roofline import limits, the_chip
 from jumar.profiling.views.view import Impossible
 
-_SHOWN = 3
-_REACHABLE = 0.7
+_SHOWN: Final = 3
+_REACHABLE: Final = 0.7
 """Share of the chip's limit that a good kernel reaches; above it there is nothing to win."""
 
-_TYPES = 5
-_WITH_LIMITS = ("AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV", "CUDA")
+_TYPES: Final = 5
+_WITH_LIMITS: Final = ("AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV", "CUDA")
 """Cores to which the chip table's rates apply; a generator of random bits has others."""
 
 
-def _share(case: Case, kinds: pl.DataFrame) -> float:
+def _share(case: Case, kinds: pl.DataFrame) -> str:
+    """Percent of the time of all computing ops."""
     total = max(float(case.kinds["duration_ns"].sum()), 1.0)
-    return 100 * float(kinds["duration_ns"].sum()) / total
+    return f"{100 * float(kinds['duration_ns'].sum()) / total:.1f}"
 
 
-def _largest(case: Case, kinds: pl.DataFrame, *columns: str) -> list[str]:
+def _largest(case: Case, kinds: pl.DataFrame, *columns: str) -> tuple[Text, ...]:
     """The largest groups of ops as text."""
     table = (
         kinds.group_by(*columns)
@@ -34,93 +38,79 @@ def _largest(case: Case, kinds: pl.DataFrame, *columns: str) -> list[str]:
         .sort("duration_ns", *columns, descending=[True] + [False] * len(columns))
         .head(_SHOWN)
     )
-    return [
-        f"{row['count'] / case.steps:g} x {' '.join(str(row[name] or '-') for name in columns)}: "
-        f"{ms(row['duration_ns'] / case.steps)} a step"
-        for row in table.iter_rows(named=True)
-    ]
+    lines: list[Text] = []
+    for row in table.iter_rows(named=True):
+        group = " ".join(str(row[name] or "-") for name in columns)
+        count, lasted = f"{row['count'] / case.steps:g}", ms(row["duration_ns"] / case.steps)
+        lines.append(
+            Text(en=f"{count} x {group}: {lasted} a step", zh=f"{count} x {group}：每迭代 {lasted}")
+        )
+    return tuple(lines)
 
 
-def ai_cpu_ops(case: Case) -> list[Finding]:
+def ai_cpu_ops(case: Case) -> Iterator[Claim]:
     """Ops on the AI CPU, which the AI Core would do in a small part of the time."""
     kinds = case.kinds.filter(pl.col("core") == "AI_CPU")
     if kinds.is_empty():
-        return []
+        return
     try:
-        told = ai_cpu(case.profile, case.options)
+        table = ai_cpu(case.profile, case.options)
     except Impossible:
-        return []
-    found: list[Finding] = []
+        return
     by_type = kinds.group_by("type").agg(pl.col("duration_ns").sum())
     types = by_type.sort("duration_ns", "type", descending=[True, False])["type"].to_list()
     for one in types[:_TYPES]:
         own = kinds.filter(pl.col("type").eq_missing(one))
-        why = told.filter(pl.col("type").eq_missing(one)).row(0, named=True)
-        found.append(
-            Finding(
-                key="ai-cpu",
-                what=f"{one} runs on the AI CPU ({why['reason']})",
-                claims=spans(case.of(own)),
-                alone=True,
-                evidence=tuple(_largest(case, own, "type", "input_types", "input_shapes")),
-                change=f"{why['use_instead'][0].upper()}{why['use_instead'][1:]}.",
-                view="aicpu",
-            )
+        row = table.filter(pl.col("type").eq_missing(one)).row(0, named=True)
+        instead = row["use_instead"]
+        yield Claim(
+            values={
+                "type": one,
+                "reason": row["reason"],
+                "instead": instead[0].upper() + instead[1:],
+            },
+            spans=spans(case.of(own)),
+            evidence=_largest(case, own, "type", "input_types", "input_shapes"),
         )
-    return found
 
 
-def format_changes(case: Case) -> list[Finding]:
+def format_changes(case: Case) -> Iterator[Claim]:
     """TransData, Transpose and their like."""
     kinds = case.kinds.filter(is_format_change(case.kinds))
     if kinds.is_empty():
-        return []
+        return
     types = kinds.group_by("type").agg(pl.col("duration_ns").sum()).sort("duration_ns", "type")
-    names = " + ".join(reversed([str(one) for one in types["type"].to_list()]))
-    return [
-        Finding(
-            key="format-changes",
-            what=f"{names} {'take' if types.height > 1 else 'takes'} "
-            f"{_share(case, kinds):.1f} % of compute",
-            claims=spans(case.of(kinds)),
-            alone=True,
-            evidence=tuple(_largest(case, kinds, "type", "input_formats", "output_formats")),
-            change="Keep one layout through the network: channels_last on GPUs; on Ascend "
-            "torch.npu.config.allow_internal_format=False, or npu_format_cast of the weights once "
-            "before training.",
-            setting="training.channels_last",
-            view="casts",
-        )
-    ]
+    yield Claim(
+        values={
+            "types": " + ".join(reversed([str(one) for one in types["type"].to_list()])),
+            "take": "take" if types.height > 1 else "takes",
+            "share": _share(case, kinds),
+        },
+        spans=spans(case.of(kinds)),
+        evidence=_largest(case, kinds, "type", "input_formats", "output_formats"),
+    )
 
 
-def casts(case: Case) -> list[Finding]:
+def casts(case: Case) -> Iterator[Claim]:
     """Ops that only change the dtype."""
     kinds = case.kinds.filter(is_cast(case.kinds))
     if kinds.is_empty():
-        return []
-    count = int(kinds["count"].sum())
-    return [
-        Finding(
-            key="casts",
-            what=f"{counted(count / case.steps, 'cast')} a step take {_share(case, kinds):.1f} % "
-            "of compute",
-            claims=spans(case.of(kinds)),
-            alone=True,
-            evidence=tuple(_largest(case, kinds, "input_types", "output_types", "input_shapes")),
-            change="Let neighbours compute in one dtype: put the ops between two casts on the same "
-            "list of modify_mixlist (`jumar profile compare` proposes the edits), and make inputs "
-            "in the dtype that the network computes in.",
-            setting="precision.modify_mixlist",
-            view="casts",
-        )
-    ]
+        return
+    count = int(kinds["count"].sum()) / case.steps
+    yield Claim(
+        values={
+            "casts": Text(en=counted(count, "cast"), zh=f"{count:g} 次类型转换"),
+            "share": _share(case, kinds),
+        },
+        spans=spans(case.of(kinds)),
+        evidence=_largest(case, kinds, "input_types", "output_types", "input_shapes"),
+    )
 
 
-def wide_types(case: Case) -> list[Finding]:
+def wide_types(case: Case) -> Iterator[Claim]:
     """Matrix ops and convolutions in 32 bits, on a chip whose matrix unit is made for 16."""
     if case.profile.kind == "cpu":
-        return []
+        return
     heavy = [kind for kind in case.kinds["type"].drop_nulls().unique() if family(str(kind))]
     types = [str(text) for text in case.kinds["input_types"].drop_nulls().unique()]
     single = [text for text in types if _is_single(text.split(";"))]
@@ -129,44 +119,33 @@ def wide_types(case: Case) -> list[Finding]:
         & pl.col("input_types").is_in(single)
         & pl.col("core").ne_missing("AI_CPU")
     )
-    if kinds.is_empty():
-        return []
-    return [
-        Finding(
-            key="wide-types",
-            what=f"Matrix products and convolutions compute in FLOAT: {_share(case, kinds):.1f} % "
-            "of compute",
-            claims=carved(spans(case.of(kinds)), 0.5),
-            alone=True,
-            evidence=tuple(_largest(case, kinds, "type", "input_types", "input_shapes")),
-            change="Train in allow_mix_precision with a loss scale, which halves bytes and at "
-            "least halves the work of the matrix unit; estimated at half of their time, without "
-            "the casts that it adds.",
-            setting="precision.mode",
-            view="by-dtype",
+    if kinds.height:
+        yield Claim(
+            values={"share": _share(case, kinds)},
+            spans=carved(spans(case.of(kinds)), 0.5),
+            evidence=_largest(case, kinds, "type", "input_types", "input_shapes"),
         )
-    ]
 
 
 def _is_single(types: list[str]) -> bool:
     return "FLOAT" in types and not {"FLOAT16", "BF16"} & set(types)
 
 
-def low_clock(case: Case) -> list[Finding]:
+def low_clock(case: Case) -> Iterator[Claim]:
     """Ops that ran while the cores' clock was low."""
     try:
-        told = clocks(case.profile).filter(pl.col("rank") == case.rank)
+        readings = clocks(case.profile).filter(pl.col("rank") == case.rank)
     except Impossible:
-        return []
-    full = told["mhz"].quantile(0.95)
+        return
+    full = readings["mhz"].quantile(0.95)
     if full is None or case.ops.is_empty():
-        return []
+        return
     # A clock counts from the moment it was read; before the first reading it counts as full.
     ops = (
         spans(case.ops)
         .sort("start_ns")
         .join_asof(
-            told.select(pl.col("time_ns"), "mhz").sort("time_ns"),
+            readings.select(pl.col("time_ns"), "mhz").sort("time_ns"),
             left_on="start_ns",
             right_on="time_ns",
         )
@@ -174,35 +153,31 @@ def low_clock(case: Case) -> list[Finding]:
         .filter(pl.col("mhz") < full * (1 - DROP))
     )
     if ops.is_empty():
-        return []
-    lowest = float(str(ops["mhz"].min()))
-    return [
-        Finding(
-            key="low-clock",
-            what=f"The cores' clock drops from {full:.0f} to {lowest:.0f} MHz",
-            claims=carved(ops, 1 - pl.col("mhz") / full),
-            alone=True,
-            evidence=(
-                f"{counted(ops.height / case.steps, 'op')} a step ran below {1 - DROP:.0%} of it",
+        return
+    count = ops.height / case.steps
+    yield Claim(
+        values={"full": f"{full:.0f}", "lowest": f"{float(str(ops['mhz'].min())):.0f}"},
+        spans=carved(ops, 1 - pl.col("mhz") / full),
+        evidence=(
+            Text(
+                en=f"{counted(count, 'op')} a step ran below {1 - DROP:.0%} of it",
+                zh=f"每迭代有 {count:g} 个算子在低于满频 {1 - DROP:.0%} 的频率下执行",
             ),
-            change="Look at temperature and power (npu-smi info -t temp, -t power; nvidia-smi -q "
-            "-d PERFORMANCE) and at the limits that are set.",
-            view="frequency",
-        )
-    ]
+        ),
+    )
 
 
-def head_room(case: Case) -> list[Finding]:
+def head_room(case: Case) -> Iterator[Claim]:
     """Types of ops that are far from what the chip could do."""
     try:
         chip = the_chip(case.profile, case.options)
-        told = limits(case.profile, chip)
+        limit = limits(case.profile, chip)
     except Impossible:
-        return []
+        return
     least = (pl.col("least_ns") / _REACHABLE).round().cast(pl.Int64)
-    told = told.select("same", "bound", least.alias("least_ns")).drop_nulls("least_ns")
+    limit = limit.select("same", "bound", least.alias("least_ns")).drop_nulls("least_ns")
     changes = is_cast(case.kinds) | is_format_change(case.kinds)
-    kinds = case.kinds.filter(~changes & pl.col("core").is_in(_WITH_LIMITS)).join(told, on="same")
+    kinds = case.kinds.filter(~changes & pl.col("core").is_in(_WITH_LIMITS)).join(limit, on="same")
     room = pl.col("duration_ns") - pl.col("least_ns")
     ops = (
         case.ops.join(kinds.select("kind", "least_ns"), on="kind")
@@ -213,37 +188,152 @@ def head_room(case: Case) -> list[Finding]:
         pl.len().alias("count"), pl.col("duration_ns").sum(), pl.col("room_ns").sum()
     )
     kinds = kinds.drop("count", "duration_ns").join(sums, on="kind")
-    found: list[Finding] = []
     by_type = kinds.group_by("type").agg(pl.col("room_ns").sum(), pl.col("duration_ns").sum())
-    for row in by_type.sort("room_ns", "type", descending=[True, False]).head(_TYPES).rows():
-        own = kinds.filter(pl.col("type") == row[0])
+    largest = by_type.sort("room_ns", "type", descending=[True, False]).head(_TYPES)
+    for kind, room_ns, lasted_ns in largest.iter_rows():
+        own = kinds.filter(pl.col("type") == kind)
         bounds = own.group_by("bound").agg(pl.col("room_ns").sum()).sort("room_ns")["bound"]
-        mine = ops.join(own.select("kind"), on="kind", how="semi")
-        claims = spans(mine, duration="room_ns")
-        found.append(
-            Finding(
-                key="head-room",
-                what=f"{row[0]} takes {ms(row[2] / case.steps)} a step, "
-                f"{row[2] / max(row[2] - row[1], 1):.1f} times what 70 % of the chip's limit gives",
-                claims=claims,
-                alone=True,
-                evidence=(
-                    *_largest(case, own, "input_shapes", "input_types", "bound"),
-                    f"peak rates: {chip.label}",
-                ),
-                change=_BY_BOUND[str(bounds[-1])],
-                view="roofline",
-            )
+        yield Claim(
+            values={
+                "type": kind,
+                "lasts": ms(lasted_ns / case.steps),
+                "times": f"{lasted_ns / max(lasted_ns - room_ns, 1):.1f}",
+                "change": _BY_BOUND[str(bounds[-1])],
+            },
+            spans=spans(ops.join(own.select("kind"), on="kind", how="semi"), duration="room_ns"),
+            evidence=(
+                *_largest(case, own, "input_shapes", "input_types", "bound"),
+                Text(en=f"peak rates: {chip.label}", zh=f"峰值性能：{chip.label}"),
+            ),
         )
-    return found
 
 
-_BY_BOUND = {
-    "cube": "Give the matrix unit sizes that fill it: channels and inner axes as multiples of 16, "
-    "and a larger batch.",
-    "vector": "Use the fused form of the op, or fewer of it.",
-    "memory": "Fuse it with its neighbours so that it reads and writes less, or use 16-bit types; "
-    "look for rows that are not contiguous.",
-    "launch": "It is too small to be worth starting: put several of it together (foreach or fused "
-    "optimizers, a larger batch).",
+_BY_BOUND: Final = {
+    "cube": Text(
+        en="Give the matrix unit sizes that fill it: channels and inner axes as multiples of 16, "
+        "and a larger batch.",
+        zh="使用能填满矩阵计算单元的尺寸：通道数和内轴取 16 的倍数，并加大 batch。",
+    ),
+    "vector": Text(
+        en="Use the fused form of the op, or fewer of it.",
+        zh="使用该算子的融合形式，或减少其数量。",
+    ),
+    "memory": Text(
+        en="Fuse it with its neighbours so that it reads and writes less, or use 16-bit types; "
+        "look for rows that are not contiguous.",
+        zh="与相邻算子融合以减少读写，或使用 16 位数据类型；检查是否有非连续的行。",
+    ),
+    "launch": Text(
+        en="It is too small to be worth starting: put several of it together (foreach or fused "
+        "optimizers, a larger batch).",
+        zh="算子过小，启动开销不划算：把多个合并执行（foreach 或融合优化器、更大的 batch）。",
+    ),
 }
+
+FINDINGS.add(
+    Finding(
+        name="ai-cpu",
+        what=Text(
+            en="{type} runs on the AI CPU ({reason})", zh="{type} 在 AI CPU 上执行（{reason}）"
+        ),
+        change=Text(en="{instead}.", zh="{instead}。"),
+        search=ai_cpu_ops,
+        place=30,
+        view="aicpu",
+        of_ops=True,
+    )
+)
+FINDINGS.add(
+    Finding(
+        name="format-changes",
+        what=Text(en="{types} {take} {share} % of compute", zh="{types} 占计算时间的 {share} %"),
+        change=Text(
+            en="Keep one layout through the network: channels_last on GPUs; on Ascend "
+            "torch.npu.config.allow_internal_format=False, or npu_format_cast of the weights once "
+            "before training.",
+            zh="全网络保持同一种格式：GPU 上使用 channels_last；昇腾上设置 "
+            "torch.npu.config.allow_internal_format=False，或在训练前用 npu_format_cast "
+            "将权重转换一次。",
+        ),
+        search=format_changes,
+        place=40,
+        setting="training.channels_last",
+        view="casts",
+        of_ops=True,
+    )
+)
+FINDINGS.add(
+    Finding(
+        name="casts",
+        what=Text(
+            en="{casts} a step take {share} % of compute",
+            zh="每迭代 {casts}，占计算时间的 {share} %",
+        ),
+        change=Text(
+            en="Let neighbours compute in one dtype: put the ops between two casts on the same "
+            "list of modify_mixlist (`jumar profile compare` proposes the edits), and make inputs "
+            "in the dtype that the network computes in.",
+            zh="让相邻算子使用同一数据类型：把两次转换之间的算子放入 modify_mixlist 的同一名单"
+            "（`jumar profile compare` 会给出修改建议），并直接按网络的计算类型准备输入。",
+        ),
+        search=casts,
+        place=50,
+        setting="precision.modify_mixlist",
+        view="casts",
+        of_ops=True,
+    )
+)
+FINDINGS.add(
+    Finding(
+        name="low-clock",
+        what=Text(
+            en="The cores' clock drops from {full} to {lowest} MHz",
+            zh="计算核频率从 {full} MHz 降到 {lowest} MHz",
+        ),
+        change=Text(
+            en="Look at temperature and power (npu-smi info -t temp, -t power; nvidia-smi -q "
+            "-d PERFORMANCE) and at the limits that are set.",
+            zh="检查温度和功耗（npu-smi info -t temp、-t power；nvidia-smi -q -d PERFORMANCE）"
+            "以及所设的限制。",
+        ),
+        search=low_clock,
+        place=60,
+        view="frequency",
+        of_ops=True,
+    )
+)
+FINDINGS.add(
+    Finding(
+        name="wide-types",
+        what=Text(
+            en="Matrix products and convolutions compute in FLOAT: {share} % of compute",
+            zh="矩阵乘和卷积以 FLOAT 计算：占计算时间的 {share} %",
+        ),
+        change=Text(
+            en="Train in allow_mix_precision with a loss scale, which halves bytes and at least "
+            "halves the work of the matrix unit; estimated at half of their time, without the "
+            "casts that it adds.",
+            zh="使用 allow_mix_precision 并配合 loss scale 训练，数据量减半，矩阵计算单元的工作量"
+            "至少减半；按其耗时的一半估算，未计新增的类型转换。",
+        ),
+        search=wide_types,
+        place=70,
+        setting="precision.mode",
+        view="by-dtype",
+        of_ops=True,
+    )
+)
+FINDINGS.add(
+    Finding(
+        name="head-room",
+        what=Text(
+            en="{type} takes {lasts} a step, {times} times what 70 % of the chip's limit gives",
+            zh="{type} 每迭代耗时 {lasts}，是达到芯片极限 70 % 时的 {times} 倍",
+        ),
+        change=Text(en="{change}", zh="{change}"),
+        search=head_room,
+        place=80,
+        view="roofline",
+        of_ops=True,
+    )
+)

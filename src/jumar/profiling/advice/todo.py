@@ -1,37 +1,16 @@
 """The ranked to-do list: every moment of a step is counted once, for the most specific finding."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
-from jumar.profiling.advice.finding import Case, Finding
-from jumar.profiling.advice.from_communication import transfers, waiting
-from jumar.profiling.advice.from_host import from_host
-from jumar.profiling.advice.from_ops import (
-    ai_cpu_ops,
-    casts,
-    format_changes,
-    head_room,
-    low_clock,
-    wide_types,
-)
+from jumar.ground.text import Text
+from jumar.profiling.advice.finding import FINDINGS, Case, Claim, Finding
+from jumar.profiling.columns import SHARE, column, ms
 from jumar.profiling.profile import Profile
 from jumar.profiling.views.intervals import SPAN, count_of, swept
-from jumar.profiling.views.view import Impossible, Options
-
-_FINDERS: Sequence[Callable[[Case], list[Finding]]] = (
-    waiting,
-    from_host,
-    ai_cpu_ops,
-    format_changes,
-    casts,
-    low_clock,
-    wide_types,
-    head_room,
-    transfers,
-)
-"""In this order findings take the time that they claim: the specific before the general."""
+from jumar.profiling.views.view import VIEWS, Impossible, Options, View
 
 WORTH = 0.001
 """A win below this share of a step is not shown."""
@@ -45,12 +24,14 @@ class Advice:
     """One line of the to-do list.
 
     Args:
-        finding: What was found.
+        finding: Which way to lose time it is.
+        claim: Where this profile loses it.
         win_ns: What a step of the slowest rank would take less, in nanoseconds, at most.
         step_ns: How long that step takes.
     """
 
     finding: Finding
+    claim: Claim
     win_ns: float
     step_ns: float
 
@@ -63,24 +44,24 @@ def todo(profile: Profile, options: Options | None = None) -> list[Advice]:
     if profile.ops["start_ns"].null_count() == profile.ops.height:
         raise Impossible("ops with start times")
     case = Case(profile, options or Options())
-    found = [finding for finder in _FINDERS for finding in finder(case)]
-    won = _once(case, found)
+    claimed = [(one, claim) for one in FINDINGS.values() for claim in one.search(case)]
+    won = _once(case, claimed)
     rows = [
-        Advice(finding=finding, win_ns=win / case.steps, step_ns=case.step_ns)
-        for finding, win in zip(found, won, strict=True)
+        Advice(finding=one, claim=claim, win_ns=win / case.steps, step_ns=case.step_ns)
+        for (one, claim), win in zip(claimed, won, strict=True)
         if win / case.steps >= WORTH * case.step_ns
-        or finding.host_ns / case.steps >= _STANDS * case.step_ns
+        or claim.host_ns / case.steps >= _STANDS * case.step_ns
     ]
     return sorted(rows, key=lambda row: -row.win_ns)
 
 
-def _once(case: Case, found: Sequence[Finding]) -> list[int]:
-    """The length that each finding claims and none before it does, in nanoseconds of all steps."""
-    won = [0] * len(found)
-    if not found:
+def _once(case: Case, claimed: Sequence[tuple[Finding, Claim]]) -> list[int]:
+    """The length that each claim has and none before it does, in nanoseconds of all steps."""
+    won = [0] * len(claimed)
+    if not claimed:
         return won
-    mine = pl.col("rank") == case.rank
-    claims = [finding.claims.filter(mine).select(list(SPAN)) for finding in found]
+    own = pl.col("rank") == case.rank
+    claims = [claim.spans.filter(own).select(list(SPAN)) for _, claim in claimed]
     edges = swept([case.inside, case.together, *claims])
     state = edges.select(
         (pl.col("end_ns") - pl.col("start_ns")).alias("size"),
@@ -88,10 +69,10 @@ def _once(case: Case, found: Sequence[Finding]) -> list[int]:
         (count_of(1) <= 0).alias("one"),
         pl.lit(None, dtype=pl.Int16).alias("owner"),
     )
-    # One finding after the other: the counts of twenty at once would take more than the profile.
-    for index, finding in enumerate(found):
+    # One claim after the other: the counts of twenty at once would take more than the profile.
+    for index, (one, _) in enumerate(claimed):
         held = edges.select((count_of(index + 2) > 0).alias("held"))["held"]
-        free = state["owner"].is_null() & held & (state["one"] if finding.alone else True)
+        free = state["owner"].is_null() & held & (state["one"] if one.of_ops else True)
         state = state.with_columns(
             pl.when(free).then(pl.lit(index, dtype=pl.Int16)).otherwise("owner").alias("owner")
         )
@@ -101,15 +82,19 @@ def _once(case: Case, found: Sequence[Finding]) -> list[int]:
     return won
 
 
-def pace(profile: Profile, options: Options | None = None) -> str:
+def pace(profile: Profile, options: Options) -> str:
     """Whose step the to-do list is about, in one line."""
-    case = Case(profile, options or Options())
+    case = Case(profile, options)
+    step = f"{case.step_ns / 1e6:.3f} ms"
+    several = len(profile.ranks) > 1
     steps = "1 step" if case.steps == 1 else f"average of {case.steps} steady steps"
-    rank = f"rank {case.rank}, the slowest: " if len(profile.ranks) > 1 else ""
-    return (
-        f"{rank}{case.step_ns / 1e6:.3f} ms a step ({steps}); wins are at most, "
-        "and each moment counts once"
-    )
+    return Text(
+        en=f"{f'rank {case.rank}, the slowest: ' if several else ''}{step} a step ({steps}); "
+        "wins are at most, and each moment counts once",
+        zh=f"{f'卡 {case.rank}（最慢）：' if several else ''}每迭代 {step}"
+        f"（{case.steps} 个稳定迭代{'的平均值' if case.steps > 1 else ''}）；"
+        "收益为上限，每个时刻只计一次",
+    ).in_language(options.language)
 
 
 TODO = {
@@ -128,21 +113,54 @@ TODO = {
 
 def todo_table(profile: Profile, options: Options | None = None) -> pl.DataFrame:
     """The to-do list as a table (`TODO`), the largest win first."""
-    rows = todo(profile, options)
+    options = options or Options()
     return pl.DataFrame(
         [
             {
                 "win_ms": round(row.win_ns / 1e6, 3),
                 "share_%": round(100 * row.win_ns / max(row.step_ns, 1), 2),
-                "what": row.finding.what,
-                "evidence": list(row.finding.evidence),
-                "change": row.finding.change,
+                "what": row.finding.what.filled(**row.claim.values).in_language(options.language),
+                "evidence": [line.in_language(options.language) for line in row.claim.evidence],
+                "change": row.finding.change.filled(**row.claim.values).in_language(
+                    options.language
+                ),
                 "setting": row.finding.setting,
                 "view": row.finding.view,
-                "key": row.finding.key,
+                "key": row.finding.name,
                 "estimate": not row.finding.certain,
             }
-            for row in rows
+            for row in todo(profile, options)
         ],
         schema=TODO,
     )
+
+
+VIEWS.add(
+    View(
+        name="todo",
+        title=Text(
+            en="What to do, by milliseconds a step that can be won",
+            zh="优化建议，按每迭代可节省的毫秒数排序",
+        ),
+        question=Text(
+            en="What makes a step faster, and by how much?", zh="怎样缩短迭代时间，能缩短多少？"
+        ),
+        columns=(
+            ms("win", "收益"),
+            SHARE,
+            column("what", "问题"),
+            column("evidence", "依据"),
+            column("change", "建议"),
+            column("setting", "配置项"),
+            column("view", "相关视图"),
+            column("key", "标识"),
+            column("estimate", "是否估算"),
+        ),
+        compute=todo_table,
+        place=0,
+        usual=True,
+        ranking=False,
+        uses_rates=True,
+        advice=True,
+    )
+)

@@ -7,18 +7,21 @@ precision modes into edits of `modify_mixlist`.
 from jumar.profiling.comparison.chains import cancelling_chains
 from jumar.profiling.comparison.mixlist import Edit, as_mixlist, propose
 from jumar.profiling.comparison.own_times import Side, side_of
-from jumar.profiling.comparison.parts import TITLES, Comparison, Part, compare, compare_sides
+from jumar.profiling.comparison.parts import TITLES, Comparison, Share, compare, compare_sides
+from jumar.profiling.comparison.tables import edit_table, tables
 
 __all__ = [
     "TITLES",
     "Comparison",
     "Edit",
-    "Part",
+    "Share",
     "Side",
     "as_mixlist",
     "cancelling_chains",
     "compare",
     "compare_sides",
+    "edit_table",
     "propose",
     "side_of",
+    "tables",
 ]

@@ -2,13 +2,17 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import polars as pl
 
+from jumar.ground.text import Text
+from jumar.profiling.columns import COUNT, MODULE, column, ms
 from jumar.profiling.comparison.op_kinds import conversion, words
-from jumar.profiling.comparison.own_times import Op, Side, Step
+from jumar.profiling.comparison.own_times import Op, Side, Step, side_of
+from jumar.profiling.profile import Profile
+from jumar.profiling.views.view import VIEWS, Options, View
 
 CHAINS = {
     "what": pl.String(),
@@ -32,6 +36,9 @@ class Tensor(NamedTuple):
     shape: str
     dtype: str
     layout: str
+
+    def __str__(self) -> str:
+        return " ".join(part for part in (self.dtype, self.layout) if part)
 
 
 def ends_of(op: Op) -> tuple[Tensor, Tensor] | None:
@@ -64,12 +71,12 @@ class _Link(NamedTuple):
     @property
     def chain(self) -> tuple[int, ...]:
         """The ops up to here."""
-        found: list[int] = []
+        places: list[int] = []
         link: _Link | None = self
         while link is not None:
-            found.append(link.which)
+            places.append(link.which)
             link = link.before
-        return tuple(reversed(found))
+        return tuple(reversed(places))
 
 
 class _Meaning(NamedTuple):
@@ -97,10 +104,9 @@ def cancelling_chains(side: Side) -> pl.DataFrame:
     sums: defaultdict[tuple[Tensor, tuple[int, ...]], list[int]] = defaultdict(lambda: [0, 0])
     for step in side.steps:
         for tensor, chain, saved_ns in _chains(step, meanings, matters):
-            found = sums[tensor, chain]
-            found[0] += 1
-            found[1] += saved_ns
-    rows = [(*_said_of(side, *key), *values) for key, values in sums.items()]
+            sums[tensor, chain][0] += 1
+            sums[tensor, chain][1] += saved_ns
+    rows = [(*_texts(side, *key), *values) for key, values in sums.items()]
     names = [name for name in CHAINS if name not in ("count", "saved_ns")]
     return (
         pl.DataFrame(rows, schema=CHAINS, orient="row")
@@ -110,15 +116,11 @@ def cancelling_chains(side: Side) -> pl.DataFrame:
     )
 
 
-def _said_of(side: Side, first: Tensor, chain: tuple[int, ...]) -> tuple[str, ...]:
+def _texts(side: Side, first: Tensor, chain: tuple[int, ...]) -> tuple[str, ...]:
     ops = [side.ops[which] for which in chain]
     middle = ends_of(ops[0])
-    way = _said(middle[1]) if middle else ""
-    return " + ".join(op.type for op in ops), first.shape, _said(first), way, ops[0].module
-
-
-def _said(tensor: Tensor) -> str:
-    return " ".join(part for part in (tensor.dtype, tensor.layout) if part)
+    way = str(middle[1]) if middle else ""
+    return " + ".join(op.type for op in ops), first.shape, str(first), way, ops[0].module
 
 
 def _meanings(side: Side) -> list[_Meaning | None]:
@@ -128,10 +130,12 @@ def _meanings(side: Side) -> list[_Meaning | None]:
     """
     changes = [ends_of(op) if op.kind in ("cast", "format") else None for op in side.ops]
     known = {tensor for ends in changes if ends and ends[0] != ends[1] for tensor in ends}
-    found: list[_Meaning | None] = []
+    meanings: list[_Meaning | None] = []
     for op, ends in zip(side.ops, changes, strict=True):
         if ends is not None:
-            found.append(_Meaning(ends, (), (), tells_outputs=True) if ends[0] != ends[1] else None)
+            meanings.append(
+                _Meaning(ends, (), (), tells_outputs=True) if ends[0] != ends[1] else None
+            )
             continue
         takes = tensors(op.input_shapes, op.input_types, op.input_formats)
         gives = tensors(op.output_shapes, op.output_types, op.output_formats)
@@ -141,8 +145,8 @@ def _meanings(side: Side) -> list[_Meaning | None]:
             tuple(tensor for tensor in gives if tensor in known),
             tells_outputs=bool(op.output_types),
         )
-        found.append(meaning if meaning.takes or meaning.gives else None)
-    return found
+        meanings.append(meaning if meaning.takes or meaning.gives else None)
+    return meanings
 
 
 def _chains(
@@ -170,11 +174,11 @@ def _chains(
             waiting[given] = _Link(place, taken, which, None, own_ns, used=False)
             continue
         whole_ns = link.whole_ns + own_ns
-        found = _Link(place, link.first, which, link, whole_ns, link.used)
+        longer = _Link(place, link.first, which, link, whole_ns, link.used)
         if given == link.first:
-            yield given, found.chain, own_ns if link.used else whole_ns
+            yield given, longer.chain, own_ns if link.used else whole_ns
         else:
-            waiting[given] = found
+            waiting[given] = longer
 
 
 def _passed(meaning: _Meaning, waiting: dict[Tensor, _Link]) -> None:
@@ -199,3 +203,50 @@ def tensors(shapes: str, types: str, layouts: str) -> list[Tensor]:
         Tensor(shape, dtype, named[place] if place < len(named) else "")
         for place, (shape, dtype) in enumerate(zip(shapes.split(";"), words(types), strict=False))
     ]
+
+
+_STEPS: Final = 3
+"""So many steps show every chain that comes again."""
+
+CHAINS_TITLE: Final = Text(
+    en="Casts and format changes that undo each other", zh="相互抵消的数据类型转换和格式转换"
+)
+CHAIN_COLUMNS: Final = (
+    column("what", "算子", "ops"),
+    column("shape", "形状"),
+    column("of", "起止类型与格式", "from and to"),
+    column("by_way_of", "中间类型与格式"),
+    MODULE,
+    COUNT,
+    ms("saved", "可节省", "would save"),
+)
+
+
+def chains_a_step(side: Side) -> pl.DataFrame:
+    """`cancelling_chains` with counts and times of one step."""
+    steps = len(side.steps)
+    return cancelling_chains(side).with_columns(
+        pl.col("count") / steps, (pl.col("saved_ns") / steps / 1e6).round(3).alias("saved_ms")
+    )
+
+
+def _view(profile: Profile, _: Options) -> pl.DataFrame:
+    return chains_a_step(side_of(profile, steps=_STEPS))
+
+
+VIEWS.add(
+    View(
+        name="chains",
+        title=CHAINS_TITLE,
+        question=Text(
+            en="Which casts and format changes of a step bring a tensor back to what it was? Found "
+            "by shape, dtype and layout; where another op computes with what lies between, only "
+            "the way back counts.",
+            zh="每个迭代中哪些数据类型转换和格式转换又把张量变回原样？按形状、数据类型和格式识别；若有算子"
+            "使用中间结果，则只计变回的部分。",
+        ),
+        columns=CHAIN_COLUMNS,
+        compute=_view,
+        place=71,
+    )
+)

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jumar.ground.text import Text
 from jumar.profiling.comparison.chains import REACH, Tensor, ends_of, tensors
 from jumar.profiling.comparison.op_kinds import NARROW, WIDE, is_narrow, is_wide, words
 from jumar.profiling.comparison.own_times import Op, Step
@@ -39,13 +40,20 @@ class Edit:
         """What the compared steps would take less, together: an estimate."""
         return self.own_ns + self.casts_ns
 
-    def why(self, steps: int) -> str:
+    def why(self, steps: int) -> Text:
         """The reason, with its numbers a step."""
-        own, casts = (abs(length) / steps / 1e6 for length in (self.own_ns, self.casts_ns))
+        own, casts = (f"{abs(length) / steps / 1e6:.3f}" for length in (self.own_ns, self.casts_ns))
         if self.to == "white-list":
-            return f"it stays in 32 bits between casts of {casts:.3f} ms a step"
-        said = "loses" if self.own_ns > 0 else "wins"
-        return f"in 16 bits it {said} {own:.3f} ms a step, its casts take {casts:.3f} ms"
+            return Text(
+                en=f"it stays in 32 bits between casts of {casts} ms a step",
+                zh=f"它保持 32 位，前后的类型转换每迭代耗时 {casts} ms",
+            )
+        loses = self.own_ns > 0
+        return Text(
+            en=f"in 16 bits it {'loses' if loses else 'wins'} {own} ms a step, its casts take "
+            f"{casts} ms",
+            zh=f"改为 16 位后每迭代{'多' if loses else '少'}用 {own} ms，类型转换耗时 {casts} ms",
+        )
 
 
 class _Cast(NamedTuple):

@@ -45,13 +45,6 @@ class Op(NamedTuple):
         return f"{self.input_types}|{self.output_types}" if self.output_types else self.input_types
 
 
-class Row(NamedTuple):
-    """An op in a step; `own_ns` is the time that it has for itself alone."""
-
-    op: Op
-    own_ns: int
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Step:
     """One step: its rows by start, and the time before each op in which nothing ran.
@@ -69,17 +62,6 @@ class Step:
     which: Whole = field(repr=False)
     own_ns: Whole = field(repr=False)
     waits: Mapping[str, int]
-
-    @property
-    def rows(self) -> Iterator[Row]:
-        """The rows one by one, for a few; a step may have a million."""
-        for place, length in zip(self.which.tolist(), self.own_ns.tolist(), strict=True):
-            yield Row(self.ops[place], length)
-
-    @property
-    def waiting_ns(self) -> int:
-        """The time in which nothing ran."""
-        return self.lasted_ns - int(self.own_ns.sum())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

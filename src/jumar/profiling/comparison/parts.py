@@ -6,27 +6,28 @@ from typing import Final
 
 import polars as pl
 
+from jumar.ground.text import Text
 from jumar.profiling.comparison.changes import PartName, changes_of
 from jumar.profiling.comparison.own_times import Side, side_of
 from jumar.profiling.profile import Profile
 
-TITLES: Final[dict[PartName, str]] = {
-    "kernel": "kernels, same dtypes and shapes",
-    "dtype": "changed dtypes",
-    "shape": "changed shapes",
-    "casts": "casts",
-    "formats": "format changes, copies on the device",
-    "replaced": "ops replaced by others, fusion",
-    "count": "ops added or left out",
-    "communication": "communication, where not hidden",
-    "copies": "memcpy and memset, where not hidden",
-    "waiting": "waiting: nothing runs",
+TITLES: Final[dict[PartName, Text]] = {
+    "kernel": Text(en="kernels, same dtypes and shapes", zh="算子本身（类型和形状相同）"),
+    "dtype": Text(en="changed dtypes", zh="数据类型变化"),
+    "shape": Text(en="changed shapes", zh="形状变化"),
+    "casts": Text(en="casts", zh="类型转换"),
+    "formats": Text(en="format changes, copies on the device", zh="格式转换、设备内拷贝"),
+    "replaced": Text(en="ops replaced by others, fusion", zh="算子替换、融合"),
+    "count": Text(en="ops added or left out", zh="算子增减"),
+    "communication": Text(en="communication, where not hidden", zh="未掩盖通信"),
+    "copies": Text(en="memcpy and memset, where not hidden", zh="未掩盖的 memcpy 和 memset"),
+    "waiting": Text(en="waiting: nothing runs", zh="等待：无任务执行"),
 }
 """What each part means, in the order in which they are shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class Share:
     """One part of the difference, in nanoseconds of all compared steps together.
 
     `faster_ns` and `slower_ns` are what the groups of ops in it won and lost; their sum is the
@@ -59,9 +60,9 @@ class Comparison:
 
     before: Side
     after: Side
-    parts: tuple[Part, ...]
+    parts: tuple[Share, ...]
     changes: pl.DataFrame = field(repr=False)
-    notes: tuple[str, ...]
+    notes: tuple[Text, ...]
 
     @property
     def steps(self) -> int:
@@ -116,8 +117,8 @@ def compare_sides(before: Side, after: Side) -> Comparison:
     )
 
 
-def _parts(changes: pl.DataFrame) -> Iterable[Part]:
-    found = {
+def _parts(changes: pl.DataFrame) -> Iterable[Share]:
+    sums = {
         str(row["part"]): row
         for row in changes.group_by("part")
         .agg(
@@ -129,9 +130,9 @@ def _parts(changes: pl.DataFrame) -> Iterable[Part]:
         .iter_rows(named=True)
     }
     for name in TITLES:
-        row = found.get(name)
+        row = sums.get(name)
         if row is not None:
-            yield Part(
+            yield Share(
                 name=name,
                 before_ns=int(row["before_ns"]),
                 after_ns=int(row["after_ns"]),
@@ -140,15 +141,28 @@ def _parts(changes: pl.DataFrame) -> Iterable[Part]:
             )
 
 
-def _notes(before: Side, after: Side, count: int) -> Iterable[str]:
+def _notes(before: Side, after: Side, count: int) -> Iterable[Text]:
     for side in (before, after):
-        if len(side.steps) > count:
-            yield f"{side.source} has {len(side.steps)} steady steps; {count} are compared"
+        name, steps = side.source, len(side.steps)
+        if steps > count:
+            yield Text(
+                en=f"{name} has {steps} steady steps; {count} are compared",
+                zh=f"{name} 有 {steps} 个稳定迭代，对比其中 {count} 个",
+            )
         if not side.has_types:
-            yield f"{side.source} has no types of ops (Level 0): ops are told apart by their names"
+            yield Text(
+                en=f"{name} has no types of ops (Level 0): ops are told apart by their names",
+                zh=f"{name} 没有算子类型（Level 0）：按名称区分算子",
+            )
         if not side.has_dtypes:
-            yield f"{side.source} has no dtypes: changed dtypes cannot be told"
-    if before.kind != after.kind:
-        yield f"different devices: {before.kind} and {after.kind}"
-    elif before.chip != after.chip and before.chip and after.chip:
-        yield f"different chips: {before.chip} and {after.chip}"
+            yield Text(
+                en=f"{name} has no dtypes: changed dtypes cannot be told",
+                zh=f"{name} 没有数据类型：无法识别数据类型的变化",
+            )
+    for en, zh, one, other in (
+        ("devices", "设备", before.kind, after.kind),
+        ("chips", "芯片", before.chip, after.chip),
+    ):
+        if one and other and one != other:
+            yield Text(en=f"different {en}: {one} and {other}", zh=f"{zh}不同：{one} 和 {other}")
+            return

@@ -6,7 +6,7 @@ from typing import Any, Final
 import polars as pl
 
 from jumar.profiling.comparison.op_kinds import op_kind, type_or_name
-from jumar.profiling.page.plain import plain, short_types
+from jumar.profiling.showing import short_types, shown
 
 MOST: Final = 4000
 """Groups on a page; what is smaller is put together by type."""
@@ -19,7 +19,7 @@ _KEY: Final = (
     "output_types",
     "module",
 )
-_SHOWN: Final = ("type", "core", "dtypes", "shapes", "module", "kind")
+_TEXTS: Final = ("type", "core", "dtypes", "shapes", "module", "kind")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,23 +84,23 @@ def labels(ops: pl.DataFrame) -> Labels:
         )
         .sort("label")
     )
-    rows: dict[str, list[Any]] = {name: [] for name in _SHOWN}
+    rows: dict[str, list[Any]] = {name: [] for name in _TEXTS}
     for row in final.iter_rows(named=True):
-        for name, text in _shown(row).items():
+        for name, text in _texts(row).items():
             rows[name].append(text)
     rows |= {name: sums[name].to_list() for name in ("count", "total", "min", "max")}
     return Labels(rows=rows, of_op=of_op, put_together=max(groups.height - MOST, 0))
 
 
-def _shown(row: dict[str, Any]) -> dict[str, str]:
+def _texts(row: dict[str, Any]) -> dict[str, str]:
     taken, given = row["kept_input_types"], row["kept_output_types"]
     kind = op_kind(row["type"], row["core"], row["type"] or "", taken, given)
     dtypes = short_types(f"{taken or ''}|{given}" if given else taken)
     return {
-        "type": plain(type_or_name(row["type"], ""), 80),
-        "core": plain(row["core"], 40),
-        "dtypes": plain(dtypes, 80),
-        "shapes": plain(row["kept_input_shapes"], 120),
-        "module": plain(row["kept_module"], 120),
+        "type": shown(type_or_name(row["type"], ""), 80),
+        "core": shown(row["core"], 40),
+        "dtypes": shown(dtypes, 80),
+        "shapes": shown(row["kept_input_shapes"], 120),
+        "module": shown(row["kept_module"], 120),
         "kind": "aicpu" if row["core"] == "AI_CPU" else kind,
     }

@@ -18,9 +18,6 @@
     const digits = Math.max(0, Math.ceil(Math.log10(size / Math.max(close, 1)) - 1e-9));
     return values.map((value) => `${(value / size).toFixed(digits)} ${unit}`);
   };
-  const KINDS = { compute: "computing", aicpu: "AI CPU", cast: "casts", format: "format changes",
-    communication: "communication", copy: "memcpy, memset" };
-
   // Tables that the page holds already: a click on a head sorts them.
   function sortable(table) {
     const heads = Array.from(table.tHead.rows[0].cells);
@@ -46,12 +43,18 @@
   document.querySelectorAll("table[data-sortable]").forEach(sortable);
   if (!data.timeline) return;
 
+  // The words of the page's language, with what stands in braces filled in.
+  const say = (name, values = {}) => data.say[name].replace(/\{(\w+)\}/g, (_, key) => values[key]);
+  const KINDS = Object.fromEntries(["compute", "aicpu", "cast", "format", "communication", "copy"]
+    .map((name) => [name, say(`kind_${name}`)]));
+
   const labels = data.labels;
   const size = labels.type.length;
 
   // The op table is made of the groups in the data, put together by what is ticked.
   const MOST_ROWS = 1000;
-  const COLUMNS = [["total", "total ms"], ["share", "% of all"], ["count", "count"], ["mean", "mean ms"], ["min", "min ms"], ["max", "max ms"]];
+  const COLUMNS = [["total", "total_ms"], ["share", "share"], ["count", "count"], ["mean", "mean_ms"], ["min", "min_ms"],
+    ["max", "max_ms"]].map(([name, title]) => [name, say(title)]);
   let order = { name: "total", down: true };
   const all = labels.total.reduce((sum, value) => sum + value, 0) || 1;
 
@@ -87,7 +90,7 @@
     });
     const table = byId("ops");
     const head = make("tr");
-    for (const [name, title] of [...COLUMNS, ...names.map((one) => [one, one])]) {
+    for (const [name, title] of [...COLUMNS, ...names.map((one) => [one, say(`by_${one}`)])]) {
       const cell = make("th", undefined, names.includes(name) ? "" : "number");
       cell.scope = "col";
       const button = make("button", title);
@@ -110,7 +113,7 @@
     top.append(head);
     table.replaceChildren(top, body);
     const total = rows.reduce((sum, row) => sum + row.total, 0);
-    byId("shown").textContent = `${Math.min(rows.length, MOST_ROWS)} of ${rows.length} groups · ${milliseconds(total)} ms · ${(100 * total / all).toFixed(1)} %`;
+    byId("shown").textContent = `${say("shown_groups", { shown: Math.min(rows.length, MOST_ROWS), all: rows.length })} · ${milliseconds(total)} ms · ${(100 * total / all).toFixed(1)} %`;
   }
 
   byId("ops").addEventListener("click", (event) => {
@@ -220,7 +223,7 @@
         context.clip();
         context.fillStyle = colours.back;
         const many = own.count.length && own.count[at] > 1;
-        context.fillText(many ? `${own.count[at]} ops` : labels.type[label], left + 4, y + LANE / 2);
+        context.fillText(many ? say("op_count", { count: own.count[at] }) : labels.type[label], left + 4, y + LANE / 2);
         context.restore();
       }
       if (picked && picked.lane === row && own.start[at] <= picked.start && end >= picked.end) {
@@ -282,9 +285,9 @@
       context.fillText(name, 2, y + LANE / 2);
       context.restore();
     });
-    const exact = level.width === 0 ? "every op" : `ops shorter than ${duration(level.width)} are put together`;
+    const exact = level.width === 0 ? say("every_op") : say("shorter", { width: duration(level.width) });
     const [from, to] = moments((view[1] - view[0]) / 1000, ...view);
-    byId("range").textContent = `${from} to ${to}; ${exact}${time.left_out ? `; ${time.left_out} lanes left out` : ""}`;
+    byId("range").textContent = [say("from_to", { from, to }), exact, time.left_out && say("left_out", { count: time.left_out })].filter(Boolean).join("; ");
   }
 
   let waiting = false;
@@ -319,10 +322,10 @@
     const end = own.start[at] + own.length[at];
     picked = { lane: row, start: own.start[at], end };
     const parts = count > 1
-      ? [`${count} ops, together ${duration(own.busy[at])}; the longest: ${labels.type[label]}`]
+      ? [say("together", { count, busy: duration(own.busy[at]), longest: labels.type[label] })]
       : [labels.type[label], labels.core[label], duration(own.length[at])];
     const [from, to] = moments(own.length[at] / 1000, own.start[at], end);
-    parts.push(`at ${from} to ${to}`, labels.dtypes[label], labels.shapes[label], labels.module[label]);
+    parts.push(say("at", { from, to }), labels.dtypes[label], labels.shapes[label], labels.module[label]);
     byId("picked").textContent = parts.filter(Boolean).join(" · ");
     redraw();
   }
@@ -396,7 +399,7 @@
   canvas.addEventListener("dblclick", (event) => zoom(0.25, toTime(event.offsetX)));
 
   time.steps.forEach(([rank, step], at) => {
-    const option = make("option", time.steps.some((other) => other[0] !== rank) ? `rank ${rank}, ${step}` : String(step));
+    const option = make("option", time.steps.some((other) => other[0] !== rank) ? say("rank_step", { rank, step }) : String(step));
     option.value = String(at);
     byId("step").append(option);
   });
@@ -405,7 +408,7 @@
     if (event.target.value === "") show(0, time.span);
     else show(chosen[2], chosen[3]);
   });
-  for (const [kind, said] of Object.entries(KINDS)) {
+  for (const [kind, title] of Object.entries(KINDS)) {
     if (!labels.kind.includes(kind)) continue;
     const line = make("li");
     const mark = document.createElementNS("http://www.w3.org/2000/svg", "svg");
@@ -415,7 +418,7 @@
     box.setAttribute("width", "1");
     box.setAttribute("height", "1");
     mark.append(box);
-    line.append(mark, said);
+    line.append(mark, title);
     byId("kinds").append(line);
   }
   byId("time").hidden = false;

@@ -10,12 +10,17 @@ from typing import Any, Final
 import polars as pl
 from jinja2 import Environment, StrictUndefined, Template
 
+from jumar.ground.text import Language, counted
 from jumar.profiling.comparison import Comparison, Edit
 from jumar.profiling.page import contents
 from jumar.profiling.page.labels import Labels, labels
-from jumar.profiling.page.plain import inside_script, plain
 from jumar.profiling.page.timeline import timeline
 from jumar.profiling.profile import Profile
+from jumar.profiling.showing import inside_script, shown
+from jumar.profiling.views import VIEWS, Options, answers
+from jumar.profiling.words import missing_lines, words
+
+_MOST_NOTICES: Final = 30
 
 _USED: Final = (
     *("rank", "stream", "name", "type", "core", "start_ns", "duration_ns"),
@@ -28,8 +33,9 @@ def page(
     *,
     compared: Comparison | None = None,
     edits: Sequence[Edit] = (),
+    options: Options | None = None,
 ) -> str:
-    """One HTML page: head, steps, to-do list, comparison, timeline, ops.
+    """One HTML page: head, steps, to-do list, comparison, timeline, ops, and every other view.
 
     It needs no network, and its policy lets nothing run but its own script. Every text of the
     profile is escaped, whatever it holds. The page has a bounded number of boxes and groups:
@@ -39,36 +45,57 @@ def page(
         profile: What the page shows.
         compared: Its comparison with an earlier profile, of which it is the second one.
         edits: Edits of modify_mixlist that the comparison proposes.
+        options: Rows of rankings, chip table and language.
     """
+    options = options or Options()
+    language = options.language
+    say = words(language)
     folder = files("jumar.profiling.page")
     style = folder.joinpath("page.css").read_text(encoding="utf-8")
     script = folder.joinpath("page.js").read_text(encoding="utf-8")
-    groups, data = _drawn(profile)
+    groups, data = _drawn(profile, language)
+    given = answers(profile, list(VIEWS.values()), options)
+    listed = [one for one in VIEWS.values() if one.name in given.tables]
     return _template().render(
-        title=f"Profile of {plain(profile.source, 120)}",
+        say=say,
+        title=say["title"].format(source=shown(profile.source, 120)),
         style=style,
         script=script,
         style_hash=_hash(style),
         script_hash=_hash(script),
-        facts=contents.facts(profile),
-        notices=contents.notices(profile),
+        facts=contents.facts(profile, language),
+        notices=missing_lines(profile, language)[:_MOST_NOTICES],
         parts=contents.PARTS,
-        bars=contents.bars(profile) if groups else (),
-        todo=contents.todo(profile) if groups else None,
-        chains=contents.chains(profile) if groups else None,
-        compared=compared,
-        before=plain(compared.before.source, 200) if compared else "",
-        ms=contents.ms,
-        plain=plain,
-        part_bars=contents.part_bars(compared) if compared else (),
-        changes=contents.changes(compared) if compared else None,
-        edits=contents.edit_rows(compared, edits) if compared else None,
+        bars=contents.step_bars(profile, language) if groups else (),
+        language=language,
+        advice=[contents.advice(given.tables[one.name]) for one in listed if one.advice],
+        views=[one.listing(given.tables[one.name]) for one in listed if not one.advice],
+        impossible={name: shown(why, 300) for name, why in given.impossible.items()},
+        compared=_against(compared, language) if compared else "",
+        notes=[shown(note.in_language(language), 300) for note in compared.notes]
+        if compared
+        else (),
+        part_bars=contents.part_bars(compared, language) if compared else (),
+        compared_tables=contents.compared_tables(compared, edits, language) if compared else (),
+        before=shown(compared.before.source, 200) if compared else "",
         groups=groups,
         data=inside_script(data),
     )
 
 
-def _drawn(profile: Profile) -> tuple[Labels | None, dict[str, Any]]:
+def _against(compared: Comparison, language: Language) -> str:
+    """What the comparison comes to."""
+    lengths = {
+        "before": compared.before_ns,
+        "after": compared.after_ns,
+        "delta": compared.delta_ns,
+    }
+    steps = counted(compared.steps, "step") + " of each" if language == "en" else compared.steps
+    values = {name: contents.ms(length, compared.steps) for name, length in lengths.items()}
+    return words(language)["compared"].format(**values, steps=steps)
+
+
+def _drawn(profile: Profile, language: Language) -> tuple[Labels | None, dict[str, Any]]:
     """The groups of ops, and what the script of the page draws."""
     # Filtering all fifty columns of a million ops takes another half of a gigabyte.
     ops = profile.ops.select(_USED).filter(
@@ -77,7 +104,8 @@ def _drawn(profile: Profile) -> tuple[Labels | None, dict[str, Any]]:
     if ops.is_empty():
         return None, {"labels": {}, "timeline": None}
     groups = labels(ops)
-    return groups, {"labels": groups.rows, "timeline": timeline(ops, groups, profile)}
+    drawn = timeline(ops, groups, profile, language)
+    return groups, {"labels": groups.rows, "timeline": drawn, "say": words(language)}
 
 
 @lru_cache

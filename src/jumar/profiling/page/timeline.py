@@ -4,10 +4,12 @@ from typing import Any, Final
 
 import polars as pl
 
+from jumar.ground.text import Language
 from jumar.profiling.page.labels import Labels
-from jumar.profiling.page.plain import plain
 from jumar.profiling.profile import COMMUNICATION, Profile
+from jumar.profiling.showing import shown
 from jumar.profiling.views.windows import steady, step_windows
+from jumar.profiling.words import words
 
 MOST_BOXES: Final = 110_000
 """Boxes of all levels together, without those of the one step in detail."""
@@ -19,13 +21,16 @@ _COARSEST: Final = 1024
 _FINER: Final = 6
 
 
-def timeline(ops: pl.DataFrame, groups: Labels, profile: Profile) -> dict[str, Any]:
+def timeline(
+    ops: pl.DataFrame, groups: Labels, profile: Profile, language: Language
+) -> dict[str, Any]:
     """The lanes with their boxes, as data for the page.
 
     Args:
         ops: Ops with start and duration.
         groups: Their labels, row by row.
         profile: For its steps.
+        language: Of the names of lanes.
     """
     placed = ops.select(
         pl.col("rank").fill_null(0).alias("rank"),
@@ -39,6 +44,7 @@ def timeline(ops: pl.DataFrame, groups: Labels, profile: Profile) -> dict[str, A
     ).with_columns(groups.of_op.alias("label"))
     all_lanes = placed.select("rank", "use", "stream").n_unique()
     lanes = _lanes(placed)
+    names = [_named(row, profile, language) for row in lanes.sort("lane").iter_rows(named=True)]
     placed = placed.join(lanes, on=["rank", "use", "stream"], how="inner").sort("start_ns")
     origin = int(ops["start_ns"].min() or 0)  # pyright: ignore[reportArgumentType]
     boxes = placed.select(
@@ -52,7 +58,7 @@ def timeline(ops: pl.DataFrame, groups: Labels, profile: Profile) -> dict[str, A
     windows = step_windows(profile)
     return {
         "span": span,
-        "lanes": [_named(row, profile) for row in lanes.sort("lane").iter_rows(named=True)],
+        "lanes": names,
         "left_out": all_lanes - lanes.height,
         "levels": _levels(boxes, span, lanes.height) + _detail(boxes, windows, origin, lanes),
         "steps": [
@@ -77,12 +83,16 @@ def _lanes(placed: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _named(row: dict[str, Any], profile: Profile) -> str:
-    what = "thread" if profile.kind == "cpu" else "stream"
-    name = row["use"] or (f"{what} {row['stream']}" if row["stream"] else "ops")
-    if row["use"] and row["stream"]:
-        name = f"{name} {row['stream']}"
-    return plain(f"rank {row['rank']} · {name}" if len(profile.ranks) > 1 else name, 40)
+def _named(row: dict[str, Any], profile: Profile, language: Language) -> str:
+    say = words(language)
+    stream = row["stream"]
+    name = say["thread" if profile.kind == "cpu" else "stream"].format(name=stream)
+    if not stream:
+        name = say["only_ops"]
+    if row["use"]:
+        name = f"{say[row['use']]} {stream}".rstrip()
+    several = len(profile.ranks) > 1
+    return shown(say["of_rank"].format(rank=row["rank"], name=name) if several else name, 40)
 
 
 def _merged(boxes: pl.DataFrame, width: int) -> pl.DataFrame:
@@ -113,17 +123,17 @@ def _merged(boxes: pl.DataFrame, width: int) -> pl.DataFrame:
 
 def _levels(boxes: pl.DataFrame, span: int, lanes: int) -> list[dict[str, Any]]:
     """Levels until one shows every op, or until the page would be too large."""
-    found: list[dict[str, Any]] = []
+    levels: list[dict[str, Any]] = []
     width, total = max(span // _COARSEST, 1), 0
     while True:
         level = _merged(boxes, width)
         total += level.height
-        if found and total > MOST_BOXES:
-            return found
+        if levels and total > MOST_BOXES:
+            return levels
         exact = level.height == boxes.height
-        found.append(_packed(level, 0 if exact else width, lanes))
+        levels.append(_packed(level, 0 if exact else width, lanes))
         if exact or width == 1:
-            return found
+            return levels
         width = max(width // _FINER, 1)
 
 

@@ -1,9 +1,16 @@
-"""Views: each a function from a profile to a table, in its own file.
+"""Views: each a function from a profile to a table, in its own file, added to `VIEWS`.
 
-`VIEWS` has them all by name; a view raises `Impossible` where the profile lacks what it needs.
+A view raises `Impossible` where the profile lacks what it needs.
 """
 
-from jumar.profiling.views.registry import VIEWS, find_view
-from jumar.profiling.views.view import Impossible, Options, View
+from jumar.profiling.views.view import (
+    VIEWS,
+    Answers,
+    Impossible,
+    Options,
+    View,
+    answers,
+    find_view,
+)
 
-__all__ = ["VIEWS", "Impossible", "Options", "View", "find_view"]
+__all__ = ["VIEWS", "Answers", "Impossible", "Options", "View", "answers", "find_view"]

@@ -4,9 +4,21 @@ from typing import Final
 
 import polars as pl
 
+from jumar.ground.text import Text
+from jumar.profiling.columns import (
+    COUNT,
+    DTYPES,
+    INPUT_FORMATS,
+    OUTPUT_DTYPES,
+    OUTPUT_FORMATS,
+    SHARE,
+    TOTAL,
+    TYPE,
+    column,
+)
 from jumar.profiling.profile import COMMUNICATION, Profile
 from jumar.profiling.views.alike import kinds
-from jumar.profiling.views.view import LEVEL_1, Options, milliseconds, require
+from jumar.profiling.views.view import LEVEL_1, VIEWS, Options, View, require
 from jumar.profiling.views.windows import MEMORY_COPIES, computes
 
 CASTS: Final = ("cast", "to", "_to_copy")
@@ -29,8 +41,8 @@ _BY: Final = ("type", "input_types", "output_types", "input_formats", "output_fo
 def _of_types(ops: pl.DataFrame, wanted: tuple[str, ...]) -> pl.Expr:
     """Whether an op is of one of the types; each type is looked at once, not each op."""
     kinds = [str(kind) for kind in ops["type"].drop_nulls().unique()]
-    found = [kind for kind in kinds if kind.lower().removeprefix("aten::") in wanted]
-    return pl.col("type").is_in(found).fill_null(False)
+    chosen = [kind for kind in kinds if kind.lower().removeprefix("aten::") in wanted]
+    return pl.col("type").is_in(chosen).fill_null(False)
 
 
 def is_cast(ops: pl.DataFrame) -> pl.Expr:
@@ -61,18 +73,41 @@ def cast_share(profile: Profile, _: Options) -> pl.DataFrame:
     ops = require(profile.ops, "types of ops", "type", how=LEVEL_1)
     total = ops.lazy().filter(computes(ops)).select(pl.col("duration_ns").sum()).collect().item()
     # A cast is no collective, whatever its name.
-    found = kinds(profile).table.filter(
+    ops = kinds(profile).table.filter(
         ~pl.col("core").is_in([COMMUNICATION, *MEMORY_COPIES]).fill_null(False)
     )
-    what = pl.when(is_cast(found)).then(pl.lit("cast")).otherwise(pl.lit("format change"))
+    what = pl.when(is_cast(ops)).then(pl.lit("cast")).otherwise(pl.lit("format change"))
     return (
-        found.filter(is_cast(found) | is_format_change(found))
+        ops.filter(is_cast(ops) | is_format_change(ops))
         .group_by(what.alias("what"), *_BY)
         .agg(pl.col("count").sum(), pl.col("total_ns").sum())
         .sort("total_ns", *_BY, descending=[True] + [False] * len(_BY))
         .with_columns(
-            milliseconds("total_ns").alias("total_ms"),
-            (pl.col("total_ns") * 100 / max(int(total or 0), 1)).round(2).alias("share_%"),
+            (pl.col("total_ns") * 100 / max(int(total or 0), 1)).round(2).alias("share_%")
         )
-        .drop("total_ns")
     )
+
+
+VIEWS.add(
+    View(
+        name="casts",
+        title=Text(en="Casts and format changes", zh="数据类型转换与格式转换"),
+        question=Text(
+            en="How much of computing only changes dtypes and layouts?",
+            zh="有多少计算时间只用于转换数据类型和格式？",
+        ),
+        columns=(
+            column("what", "种类", "kind"),
+            TYPE,
+            DTYPES,
+            OUTPUT_DTYPES,
+            INPUT_FORMATS,
+            OUTPUT_FORMATS,
+            COUNT,
+            TOTAL,
+            SHARE,
+        ),
+        compute=cast_share,
+        place=70,
+    )
+)

@@ -2,9 +2,11 @@
 
 import polars as pl
 
+from jumar.ground.text import Text
+from jumar.profiling.columns import NAME, RANK, STEP, TRANSIT, column, ms
 from jumar.profiling.profile import Profile
 from jumar.profiling.views.intervals import SPAN, segments, spans
-from jumar.profiling.views.view import Impossible, Options, milliseconds
+from jumar.profiling.views.view import VIEWS, Impossible, Options, View
 from jumar.profiling.views.windows import communicating, computing, computing_spans
 
 _KEY = ("step", "group", "name")
@@ -61,12 +63,12 @@ def _uncovered(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:
         (pl.col("end_ns") - pl.col("start_ns")).cum_sum().over("rank").alias("until")
     )
     result = rows.select("rank", "start_ns", "elapse_ns").unique()
-    for column, moment in (
+    for edge, moment in (
         ("before", pl.col("start_ns")),
         ("after", pl.col("start_ns") + pl.col("elapse_ns")),
     ):
         asked = result.select("rank", "start_ns", "elapse_ns", moment.alias("at")).sort("at")
-        found = asked.join_asof(
+        until = asked.join_asof(
             bare.rename({"start_ns": "from"}),
             left_on="at",
             right_on="from",
@@ -74,16 +76,16 @@ def _uncovered(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:
             check_sortedness=False,
         )
         excess = pl.max_horizontal(pl.col("end_ns") - pl.col("at"), 0)
-        found = found.select(
-            "rank", "start_ns", "elapse_ns", (pl.col("until") - excess).fill_null(0).alias(column)
+        until = until.select(
+            "rank", "start_ns", "elapse_ns", (pl.col("until") - excess).fill_null(0).alias(edge)
         )
-        result = result.join(found, on=["rank", "start_ns", "elapse_ns"])
+        result = result.join(until, on=["rank", "start_ns", "elapse_ns"])
     return result.select(
         "rank", "start_ns", "elapse_ns", (pl.col("after") - pl.col("before")).alias("uncovered_ns")
     )
 
 
-def collectives(profile: Profile, _: Options) -> pl.DataFrame:
+def collectives(profile: Profile, options: Options) -> pl.DataFrame:
     """Each collective, the longest first; which rank came last, and what it did meanwhile."""
     rows = collective_rows(profile)
     over = (*_KEY, "turn")
@@ -99,43 +101,68 @@ def collectives(profile: Profile, _: Options) -> pl.DataFrame:
     )
     longest = table.sort("elapse_ns", descending=True)
     doing = [
-        _doing(profile, row["late_rank"], row["from_ns"], row["late_ns"])
+        _doing(profile, row["late_rank"], row["from_ns"], row["late_ns"]).in_language(
+            options.language
+        )
         for row in longest.select("late_rank", "from_ns", "late_ns").head(50).iter_rows(named=True)
     ]
     doing += [""] * (longest.height - len(doing))
-    names = ("elapse", "transit", "wait", "idle", "uncovered")
-    return longest.with_columns(pl.Series("late_rank_did", doing, dtype=pl.String)).select(
-        "name",
-        "rank",
-        "step",
-        *(milliseconds(f"{name}_ns").alias(f"{name}_ms") for name in names),
-        "late_rank",
-        milliseconds("late_ns").alias("late_ms"),
-        "late_rank_did",
+    return longest.with_columns(pl.Series("late_rank_did", doing, dtype=pl.String))
+
+
+def _doing(profile: Profile, rank: int | None, start: int, late: int | None) -> Text:
+    """What a rank did in the time by which it came late."""
+    if rank is None or not late:
+        return Text(en="", zh="")
+    end = start + late
+    candidates: list[tuple[int, str, Text]] = []
+    of_rank = pl.col("rank").fill_null(0) == rank
+    size = pl.min_horizontal(pl.col("start_ns") + pl.col("duration_ns"), end)
+    size = size - pl.max_horizontal("start_ns", start)
+    beside = (pl.col("start_ns") < end) & (pl.col("start_ns") + pl.col("duration_ns") > start)
+    # A call that lasts for many steps, as that of the training loop does, explains nothing.
+    short = pl.col("duration_ns") < 20 * late
+    for table, label, verb in (
+        (computing(profile.ops), "type", Text(en="computed", zh="计算")),
+        (profile.host.filter(short), "name", Text(en="host in", zh="host 执行")),
+    ):
+        inside = table.filter(of_rank & beside).group_by(pl.col(label).fill_null("?"))
+        sums = inside.agg(size.sum().alias("inside")).sort("inside", descending=True)
+        for name, length in sums.head(1).iter_rows():
+            candidates.append((int(length), str(name), verb))
+    if not candidates:
+        return Text(en="neither ops nor calls recorded", zh="没有记录到算子和调用")
+    length, name, verb = max(candidates, key=lambda one: one[0])
+    return Text(
+        en=f"{verb.en} {name} {length / 1e6:.3f} ms", zh=f"{verb.zh} {name} {length / 1e6:.3f} ms"
     )
 
 
-def _doing(profile: Profile, rank: int | None, start: int, late: int | None) -> str:
-    """What a rank did in the time by which it came late."""
-    if rank is None or not late:
-        return ""
-    end = start + late
-    found: list[tuple[int, str]] = []
-    mine = pl.col("rank").fill_null(0) == rank
-    for table, what in ((computing(profile.ops), "computed"), (profile.host, "host in")):
-        length = pl.min_horizontal(pl.col("start_ns") + pl.col("duration_ns"), end)
-        length = length - pl.max_horizontal("start_ns", start)
-        inside = (
-            table.filter(
-                mine
-                & (pl.col("start_ns") < end)
-                & (pl.col("start_ns") + pl.col("duration_ns") > start)
-            )
-            .with_columns(length.alias("inside"))
-            .filter((pl.col("duration_ns") < 20 * late) | (pl.lit(what) == "computed"))
-        )
-        name = pl.col("type" if what == "computed" else "name").fill_null("?")
-        most = inside.group_by(name.alias("what")).agg(pl.col("inside").sum())
-        for label, size in most.sort("inside", descending=True).head(1).iter_rows():
-            found.append((int(size), f"{what} {label} {size / 1e6:.3f} ms"))
-    return max(found)[1] if found else "neither ops nor calls recorded"
+VIEWS.add(
+    View(
+        name="collectives",
+        title=Text(
+            en="Collectives: transfer, wait, idle, and who came late",
+            zh="集合通信：传输、等待、空闲，以及谁来晚了",
+        ),
+        question=Text(
+            en="Do collectives transfer or wait, and for which rank?",
+            zh="集合通信的时间花在传输还是等待上，在等哪张卡？",
+        ),
+        columns=(
+            NAME,
+            RANK,
+            STEP,
+            ms("elapse", "总时长", "elapsed"),
+            TRANSIT,
+            ms("wait", "等待"),
+            ms("idle", "空闲"),
+            ms("uncovered", "未掩盖"),
+            column("late_rank", "迟到卡"),
+            ms("late", "迟到时长", "late by"),
+            column("late_rank_did", "迟到卡当时在做", "what the late rank did"),
+        ),
+        compute=collectives,
+        place=110,
+    )
+)

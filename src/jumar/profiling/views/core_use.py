@@ -2,9 +2,21 @@
 
 import polars as pl
 
+from jumar.ground.text import Text
+from jumar.profiling.columns import (
+    CORE,
+    COUNT,
+    SHAPES,
+    TOTAL,
+    TYPE,
+    column,
+    milliseconds,
+    ms,
+    percent,
+)
 from jumar.profiling.profile import Profile
 from jumar.profiling.views.chips import chip_of
-from jumar.profiling.views.view import LEVEL_1, Impossible, Options, milliseconds, require
+from jumar.profiling.views.view import LEVEL_1, VIEWS, Impossible, Options, View, require
 
 _CUBE = ("AI_CORE", "MIX_AIC")
 _VECTOR = ("AI_VECTOR_CORE", "MIX_AIV")
@@ -28,12 +40,12 @@ def core_use(profile: Profile, options: Options) -> pl.DataFrame:
     }
     cores: dict[str, int] = {}
     for core, blocks in most.items():
-        told = 0
-        if chip is not None:
-            told = chip.cube_cores if core in _CUBE else 0
-            told = chip.vector_cores if core in _VECTOR else told
-            told = chip.cube_cores if core == "CUDA" else told
-        cores[core] = told or blocks
+        own = 0
+        if chip is not None and core in (*_CUBE, "CUDA"):
+            own = chip.cube_cores
+        elif chip is not None and core in _VECTOR:
+            own = chip.vector_cores
+        cores[core] = own or blocks
     have = pl.col("core").replace_strict(cores, default=None, return_dtype=pl.Int64)
     use = pl.min_horizontal(pl.col("block_num") / pl.col("cores"), pl.lit(1.0))
     return (
@@ -47,19 +59,7 @@ def core_use(profile: Profile, options: Options) -> pl.DataFrame:
         .with_columns(
             milliseconds(pl.col("total_ns") * (1 - pl.col("use_%") / 100)).alias("idle_ms")
         )
-        .with_columns(milliseconds("total_ns").alias("total_ms"))
         .sort("idle_ms", "type", "input_shapes", descending=[True, False, False])
-        .select(
-            "type",
-            "core",
-            "count",
-            "total_ms",
-            "block_num",
-            "cores",
-            "use_%",
-            "idle_ms",
-            "input_shapes",
-        )
         .collect()
     )
 
@@ -77,7 +77,53 @@ def dynamic_shapes(profile: Profile, _: Options) -> pl.DataFrame:
         .group_by("state", "type")
         .agg(pl.len().alias("count"), pl.col("duration_ns").sum(), shapes)
         .with_columns(milliseconds("duration_ns").alias("total_ms"))
-        .drop("duration_ns")
         .sort("total_ms", "type", descending=[True, False])
         .collect()
     )
+
+
+VIEWS.add(
+    View(
+        name="cores",
+        title=Text(en="Ops that leave cores unused", zh="未用满计算核的算子"),
+        question=Text(
+            en="Which ops use only a part of the cores, and what does that cost?",
+            zh="哪些算子只用了部分计算核，代价是多少？",
+        ),
+        columns=(
+            TYPE,
+            CORE,
+            COUNT,
+            TOTAL,
+            column("block_num", "block 数", "blocks"),
+            column("cores", "核数"),
+            percent("use", "核利用率"),
+            ms("idle", "空闲核折算耗时", "lost to idle cores"),
+            SHAPES,
+        ),
+        compute=core_use,
+        place=80,
+        uses_rates=True,
+    )
+)
+VIEWS.add(
+    View(
+        name="dynamic",
+        title=Text(
+            en="Ops by state: dynamic or static shapes", zh="按状态统计算子：动态或静态形状"
+        ),
+        question=Text(
+            en="How much time goes to ops that were not compiled for their shape?",
+            zh="未按固定形状编译的算子占用了多少时间？",
+        ),
+        columns=(
+            column("state", "状态"),
+            TYPE,
+            COUNT,
+            column("different_shapes", "不同形状数"),
+            TOTAL,
+        ),
+        compute=dynamic_shapes,
+        place=81,
+    )
+)

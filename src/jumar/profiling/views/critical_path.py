@@ -5,8 +5,10 @@ from typing import NamedTuple
 
 import polars as pl
 
+from jumar.ground.text import Text
+from jumar.profiling.columns import RANK, SHARE, column, ms
 from jumar.profiling.profile import Profile
-from jumar.profiling.views.view import Impossible, Options, milliseconds
+from jumar.profiling.views.view import VIEWS, Impossible, Options, View
 from jumar.profiling.views.windows import is_communication, steady, step_windows
 
 _SWITCH_NS = 5_000
@@ -30,10 +32,10 @@ def walked(profile: Profile, rank: int, begin: int, end: int) -> list[Piece]:
     launched in it or the host is known to have been in a call, else to the device.
     """
     ends = pl.col("start_ns") + pl.col("duration_ns")
-    mine = pl.col("rank").fill_null(0) == rank
+    own = pl.col("rank").fill_null(0) == rank
     ops = (
         profile.ops.filter(
-            mine
+            own
             & (pl.col("start_ns") < end)
             & (ends > begin)
             # Ops without length take no part in the path, and would hold the walk in one place.
@@ -47,14 +49,14 @@ def walked(profile: Profile, rank: int, begin: int, end: int) -> list[Piece]:
     labels = ops.select(pl.coalesce("type", "name").fill_null("?"))["type"].to_list()
     talks = ops["communicates"].to_list()
     calls = profile.host.filter(
-        mine
+        own
         & pl.col("layer").is_in(["op", "cann", "runtime", "mark"])
         & ~pl.col("name").str.starts_with("ProfilerStep")
         & (pl.col("start_ns") < end)
         & (pl.col("start_ns") + pl.col("duration_ns") > begin)
     ).sort("start_ns")
     host = _Host(calls)
-    found: list[Piece] = []
+    pieces: list[Piece] = []
     now = end
     while now > begin:
         at = bisect_right(stops, now) - 1
@@ -62,16 +64,16 @@ def walked(profile: Profile, rank: int, begin: int, end: int) -> list[Piece]:
         if stop < now:
             gap = now - stop
             if gap <= _SWITCH_NS:
-                found.append(Piece("device", "between ops", stop, now))
+                pieces.append(Piece("device", "between ops", stop, now))
             else:
-                found.append(Piece("host", host.longest(stop, now), stop, now))
+                pieces.append(Piece("host", host.longest(stop, now), stop, now))
             now = stop
         if at >= 0 and now > begin and stops[at] == now:
             start = max(starts[at], begin)
             place = "communication" if talks[at] else "device"
-            found.append(Piece(place, labels[at], start, now))
+            pieces.append(Piece(place, labels[at], start, now))
             now = start
-    return found[::-1]
+    return pieces[::-1]
 
 
 class _Host:
@@ -125,12 +127,30 @@ def critical_path(profile: Profile, _: Options) -> pl.DataFrame:
         table.group_by("place", "what")
         .agg(pl.len().alias("pieces"), size.sum().alias("path_ns"))
         .sort("path_ns", "what", descending=[True, False])
-        .select(
+        .with_columns(
             pl.lit(rank, dtype=pl.Int32).alias("rank"),
-            "place",
-            "what",
-            "pieces",
-            milliseconds("path_ns").alias("path_ms"),
             (pl.col("path_ns") * 100 / total).round(2).alias("share_%"),
         )
     )
+
+
+VIEWS.add(
+    View(
+        name="critical",
+        title=Text(en="The critical path of device and host", zh="设备与 host 的关键路径"),
+        question=Text(
+            en="Which chain of ops and calls decides how long a step takes?",
+            zh="迭代时长由哪条算子与调用链决定？",
+        ),
+        columns=(
+            RANK,
+            column("place", "位置"),
+            column("what", "内容"),
+            column("pieces", "段数"),
+            ms("path", "路径耗时", "on the path"),
+            SHARE,
+        ),
+        compute=critical_path,
+        place=150,
+    )
+)

@@ -2,10 +2,12 @@
 
 import polars as pl
 
+from jumar.ground.text import Text
+from jumar.profiling.columns import RANK, VERDICT, column, ms, percent
 from jumar.profiling.profile import Profile
 from jumar.profiling.views.host_calls import LOADING, free_time
 from jumar.profiling.views.intervals import intersection, length, spans, union
-from jumar.profiling.views.view import Impossible, Options
+from jumar.profiling.views.view import VIEWS, Impossible, Options, View
 from jumar.profiling.views.windows import as_spans, steady, step_windows
 
 STALL = 0.05
@@ -33,14 +35,16 @@ def data_stalls(profile: Profile, _: Options) -> pl.DataFrame:
     return pl.DataFrame(rows, infer_schema_length=None).sort("rank", "source")
 
 
-def _row(rank: int, source: str, waited: float, step: float, said: str = "") -> dict[str, object]:
+def _row(
+    rank: int, source: str, waited: float, step: float, verdict: str = ""
+) -> dict[str, object]:
     share = waited / step if step else 0.0
     return {
         "rank": rank,
         "source": source,
         "per_step_ms": round(waited / 1e6, 6),
         "share_of_step_%": round(share * 100, 2),
-        "verdict": said or ("stall" if share > STALL else "ok"),
+        "verdict": verdict or ("stall" if share > STALL else "ok"),
     }
 
 
@@ -62,65 +66,80 @@ def _loader(profile: Profile, windows: pl.DataFrame) -> list[dict[str, object]]:
     # On a CPU the ops of the loader are ops of the table; the call itself is the waiting.
     free = inside if profile.kind == "cpu" else free_time(profile, inside)
     waits = intersection(loading, free)
-    found: list[dict[str, object]] = []
+    rows: list[dict[str, object]] = []
     for rank, (count, mean) in sorted(_steps(windows).items()):
         own = waits.filter(pl.col("rank") == rank)
-        found.append(_row(rank, "loader call, device free", length(own) / count, mean))
-    return found
+        rows.append(_row(rank, "loader call, device free", length(own) / count, mean))
+    return rows
 
 
 def _given(profile: Profile) -> list[dict[str, object]]:
     parts = ("computing_ns", "communication_not_overlapped_ns", "free_ns", "preparing_ns")
     whole = pl.sum_horizontal(parts)
     lasted = pl.coalesce(pl.col("end_ns") - pl.col("start_ns"), whole)
-    found: list[dict[str, object]] = []
-    for column, source in (("data_ns", "Data Aug Bound"), ("preparing_ns", "Preparing")):
+    rows: list[dict[str, object]] = []
+    for part, source in (("data_ns", "Data Aug Bound"), ("preparing_ns", "Preparing")):
         table = (
-            profile.steps.filter(pl.col(column).is_not_null())
+            profile.steps.filter(pl.col(part).is_not_null())
             .group_by(pl.col("rank").fill_null(0))
-            .agg(pl.col(column).mean(), lasted.mean().alias("step"))
+            .agg(pl.col(part).mean(), lasted.mean().alias("step"))
             .sort("rank")
         )
         for rank, waited, step in table.iter_rows():
-            found.append(_row(rank, source, float(waited), float(step or 0)))
-    if any(row["source"] == "Preparing" and row["verdict"] == "stall" for row in found):
+            rows.append(_row(rank, source, float(waited), float(step or 0)))
+    for row in rows:
         # Preparing alone does not tell loading from anything else before the first op.
-        found = [
-            row | {"verdict": "possible stall"}
-            if row["source"] == "Preparing" and row["verdict"] == "stall"
-            else row
-            for row in found
-        ]
-    return found
+        if row["source"] == "Preparing" and row["verdict"] == "stall":
+            row["verdict"] = "possible stall"
+    return rows
 
 
 def _reads(profile: Profile, windows: pl.DataFrame) -> list[dict[str, object]]:
     ops = profile.ops.filter(pl.col("type").str.contains(_READS))
     steps = _steps(windows)
-    found: list[dict[str, object]] = []
+    rows: list[dict[str, object]] = []
     if ops.is_empty():
-        return found
+        return rows
     ops = ops.with_columns(pl.col("rank").fill_null(0))
     for rank, total in ops.group_by("rank").agg(pl.col("duration_ns").sum()).sort("rank").rows():
         count, mean = steps.get(int(rank), (1, 0.0))
-        found.append(_row(int(rank), "GetNext", float(total) / count, mean))
-    return found
+        rows.append(_row(int(rank), "GetNext", float(total) / count, mean))
+    return rows
 
 
 def _queues(profile: Profile) -> list[dict[str, object]]:
     """Of a queue only its size is known; one that is empty at one look in ten holds training up."""
-    found: list[dict[str, object]] = []
+    rows: list[dict[str, object]] = []
     for kind in _QUEUES:
         table = profile.statistics.get(kind)
         if table is None:
             continue
-        column = next(
+        sizes = next(
             (name for name in ("queue_size", "cached_buffer_size") if name in table.columns), None
         )
-        if column is None or table[column].null_count() == table.height:
+        if sizes is None or table[sizes].null_count() == table.height:
             continue
-        size = table[column].cast(pl.Float64, strict=False).drop_nulls()
+        size = table[sizes].cast(pl.Float64, strict=False).drop_nulls()
         empty = float((size <= 0).sum()) / max(len(size), 1)
         row = _row(0, f"{kind}: data queue empty", 0.0, 0.0, "stall" if empty > 0.1 else "ok")
-        found.append(row | {"share_of_step_%": round(empty * 100, 2)})
-    return found
+        rows.append(row | {"share_of_step_%": round(empty * 100, 2)})
+    return rows
+
+
+VIEWS.add(
+    View(
+        name="data",
+        title=Text(en="Waiting for data", zh="等待数据"),
+        question=Text(en="Does training wait for its batches?", zh="训练是否在等待数据？"),
+        columns=(
+            RANK,
+            column("source", "依据", "evidence"),
+            ms("per_step", "每迭代等待", "per step"),
+            percent("share_of_step", "占迭代时间"),
+            VERDICT,
+        ),
+        compute=data_stalls,
+        place=130,
+        ranking=False,
+    )
+)

@@ -2,8 +2,10 @@
 
 import polars as pl
 
+from jumar.ground.text import Text
+from jumar.profiling.columns import RANK, column, milliseconds, ms
 from jumar.profiling.profile import Profile
-from jumar.profiling.views.view import Impossible, Options, milliseconds
+from jumar.profiling.views.view import VIEWS, Impossible, Options, View
 from jumar.profiling.views.windows import computing_spans
 
 DROP = 0.05
@@ -34,12 +36,12 @@ def _clocks(profile: Profile) -> pl.DataFrame:
     given = profile.statistics.get("frequency")
     if given is not None and {"time_ns", "mhz"} <= set(given.columns) and given.height:
         rank = pl.col("rank") if "rank" in given.columns else pl.lit(0)
-        found = given.select(
+        counter = given.select(
             rank.cast(pl.Int32).fill_null(0).alias("rank"),
             pl.col("time_ns"),
             pl.col("mhz").cast(pl.Float64),
         )
-        return found.drop_nulls().sort("rank", "time_ns")
+        return counter.drop_nulls().sort("rank", "time_ns")
     parts: list[pl.DataFrame] = []
     for core, cycles, time, most in _CYCLES:
         if {cycles, time} <= set(profile.ops.columns):
@@ -58,13 +60,14 @@ def _clocks(profile: Profile) -> pl.DataFrame:
                 )
                 .collect()
             )
-    found = pl.concat(parts) if parts else pl.DataFrame()
-    if found.is_empty():
+    measured = pl.concat(parts) if parts else pl.DataFrame()
+    if measured.is_empty():
         raise Impossible(
             "the counter of the AI Core frequency, or cycles of ops",
             "record with aic_metrics=PipeUtilization",
         )
-    return found.drop_nulls().filter(pl.col("mhz").is_between(*_SANE_MHZ)).sort("rank", "time_ns")
+    sane = measured.drop_nulls().filter(pl.col("mhz").is_between(*_SANE_MHZ))
+    return sane.sort("rank", "time_ns")
 
 
 def frequency(profile: Profile, _: Options) -> pl.DataFrame:
@@ -73,15 +76,15 @@ def frequency(profile: Profile, _: Options) -> pl.DataFrame:
     The full clock is the 95th percentile of what this rank showed, so that one odd op does not
     set it; an op costs more in proportion to how far the clock at its start was below it.
     """
-    told = clocks(profile)
-    full = told.group_by("rank").agg(pl.col("mhz").quantile(0.95).alias("full_mhz"))
+    readings = clocks(profile)
+    full = readings.group_by("rank").agg(pl.col("mhz").quantile(0.95).alias("full_mhz"))
     # A counter writes its value only when it changes; the last one before an op counts.
     ops = (
         computing_spans(profile)
         .select("rank", "start_ns", (pl.col("end_ns") - pl.col("start_ns")).alias("duration_ns"))
         .sort("start_ns")
         .join_asof(
-            told.sort("time_ns"),
+            readings.sort("time_ns"),
             left_on="start_ns",
             right_on="time_ns",
             by="rank",
@@ -106,6 +109,29 @@ def frequency(profile: Profile, _: Options) -> pl.DataFrame:
         .with_columns(
             (pl.col("weighted") / 1e6 / pl.col("computing_ms")).round(1).alias("mean_mhz")
         )
-        .drop("weighted")
         .sort("rank")
     )
+
+
+VIEWS.add(
+    View(
+        name="frequency",
+        title=Text(en="Clock of the cores", zh="计算核频率"),
+        question=Text(
+            en="Did the cores run below their full clock, and what did that cost?",
+            zh="计算核是否降频，代价是多少？",
+        ),
+        columns=(
+            RANK,
+            column("full_mhz", "满频", unit="MHz"),
+            column("lowest_mhz", "最低频率", unit="MHz"),
+            ms("computing", "计算"),
+            ms("low", "降频时长", "at a low clock"),
+            ms("cost", "降频代价"),
+            column("mean_mhz", "平均频率", unit="MHz"),
+        ),
+        compute=frequency,
+        place=90,
+        ranking=False,
+    )
+)

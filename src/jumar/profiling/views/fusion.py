@@ -2,8 +2,10 @@
 
 import polars as pl
 
+from jumar.ground.text import Text
+from jumar.profiling.columns import TOTAL, column, ms
 from jumar.profiling.profile import Profile
-from jumar.profiling.views.view import LEVEL_1, Impossible, Options, milliseconds, require
+from jumar.profiling.views.view import LEVEL_1, VIEWS, Impossible, Options, View, require
 from jumar.profiling.views.windows import computing
 
 _LONGEST = 5
@@ -80,10 +82,50 @@ def fusion_candidates(profile: Profile, _: Options) -> pl.DataFrame:
         .agg(
             pl.col("length").first(),
             pl.len().alias("times"),
-            milliseconds(pl.col("total_ns").sum()).alias("total_ms"),
-            milliseconds(pl.col("gaps_ns").sum()).alias("gaps_ms"),
-            milliseconds(saved.sum()).alias("saved_ms"),
+            pl.col("total_ns").sum(),
+            pl.col("gaps_ns").sum(),
+            saved.sum().alias("saved_ns"),
         )
         .filter(pl.col("times") > 1)
-        .sort("saved_ms", "sequence", descending=[True, False])
+        .sort("saved_ns", "sequence", descending=[True, False])
     )
+
+
+VIEWS.add(
+    View(
+        name="fused",
+        title=Text(en="Fused ops and what they replace", zh="融合算子及其替换的算子"),
+        question=Text(en="Which ops did the graph fuse?", zh="图编译融合了哪些算子？"),
+        columns=(
+            column("fusion_op", "融合算子"),
+            column("replaces", "替换算子数"),
+            column("original_ops", "原算子"),
+            column("memory_kib", "内存", unit="KiB"),
+        ),
+        compute=fused,
+        place=170,
+    )
+)
+VIEWS.add(
+    View(
+        name="fusion",
+        title=Text(
+            en="Chains of vector ops that could be fused (estimate)",
+            zh="可融合的向量算子链（估算）",
+        ),
+        question=Text(
+            en="Which sequences of ops come again and would be faster as one?",
+            zh="哪些反复出现的算子序列融合成一个会更快？",
+        ),
+        columns=(
+            column("sequence", "算子序列"),
+            column("length", "长度"),
+            column("times", "出现次数"),
+            TOTAL,
+            ms("gaps", "间隙"),
+            ms("saved", "可节省"),
+        ),
+        compute=fusion_candidates,
+        place=171,
+    )
+)

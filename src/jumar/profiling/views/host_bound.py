@@ -2,10 +2,12 @@
 
 import polars as pl
 
+from jumar.ground.text import Language, Text
+from jumar.profiling.columns import RANK, column, milliseconds, ms, percent
 from jumar.profiling.profile import Profile
 from jumar.profiling.views.host_calls import Cause, causes, free_time
 from jumar.profiling.views.intervals import difference, intersection, length, union
-from jumar.profiling.views.view import Impossible, Options, milliseconds, require
+from jumar.profiling.views.view import VIEWS, Impossible, Options, View, require
 from jumar.profiling.views.windows import (
     as_spans,
     communication_spans,
@@ -13,10 +15,11 @@ from jumar.profiling.views.windows import (
     step_windows,
 )
 
+_NO_CALL = Text(en="no call recorded", zh="没有记录到调用")
 _HOW = "record with activities CPU and NPU (or CUDA), and export the trace"
 
 
-def host_bound(profile: Profile, _: Options) -> pl.DataFrame:
+def host_bound(profile: Profile, options: Options) -> pl.DataFrame:
     """A row a cause: time on the host, and how much of the device's free time it explains.
 
     Each moment of free time goes to the first cause that fits: data loading, a call that blocks,
@@ -32,15 +35,18 @@ def host_bound(profile: Profile, _: Options) -> pl.DataFrame:
     free = free_time(profile, windows)
     waiting = difference(communication_spans(profile), union(computing_spans(profile)))
     rows: list[dict[str, object]] = []
-    found = causes(profile)
-    ranks = windows["rank"].unique().sort().to_list()
-    for rank in ranks:
-        rows += _of_rank(int(rank), found, windows, free, waiting)
+    for rank in windows["rank"].unique().sort().to_list():
+        rows += _of_rank(int(rank), causes(profile), windows, free, waiting, options.language)
     return pl.DataFrame(rows).sort("rank", "free_ms", "host_ms", descending=[False, True, True])
 
 
 def _of_rank(
-    rank: int, found: list[Cause], windows: pl.DataFrame, free: pl.DataFrame, waiting: pl.DataFrame
+    rank: int,
+    causes: list[Cause],
+    windows: pl.DataFrame,
+    free: pl.DataFrame,
+    waiting: pl.DataFrame,
+    language: Language,
 ) -> list[dict[str, object]]:
     """The rows of one rank, of what was cut for all of them."""
     only = pl.col("rank") == rank
@@ -48,7 +54,7 @@ def _of_rank(
     total = max(length(free), 1)
     left = free
     rows: list[dict[str, object]] = []
-    for cause in found:
+    for cause in causes:
         host = cause.host.filter(only)
         if host.is_empty():
             continue
@@ -57,7 +63,7 @@ def _of_rank(
         rows.append(
             {
                 "rank": rank,
-                "cause": cause.label,
+                "cause": cause.label.in_language(language),
                 "calls": cause.calls[rank],
                 "host_ms": length(intersection(host, windows)) / 1e6,
                 "free_ms": explained / 1e6,
@@ -68,7 +74,7 @@ def _of_rank(
     rows.append(
         {
             "rank": rank,
-            "cause": "no call recorded",
+            "cause": _NO_CALL.in_language(language),
             "calls": 0,
             "host_ms": 0.0,
             "free_ms": length(left) / 1e6,
@@ -91,7 +97,7 @@ def launches(profile: Profile, _: Options) -> pl.DataFrame:
     ops = require(
         ops.drop_nulls(["launch_ns", "start_ns"]), "start times of launched ops", how=_HOW
     )
-    found: list[pl.DataFrame] = []
+    rows: list[pl.DataFrame] = []
     for (rank,), own in ops.group_by(pl.col("rank").fill_null(0), maintain_order=True):
         own = own.sort("start_ns")
         launched = own["launch_ns"].sort().search_sorted(own["start_ns"], side="right")
@@ -104,7 +110,7 @@ def launches(profile: Profile, _: Options) -> pl.DataFrame:
             ).alias("gap_ns"),
         )
         gap = pl.col("gap_ns").clip(lower_bound=0)
-        found.append(
+        rows.append(
             own.select(
                 pl.lit(rank, dtype=pl.Int32).alias("rank"),
                 pl.len().alias("ops"),
@@ -117,4 +123,50 @@ def launches(profile: Profile, _: Options) -> pl.DataFrame:
                 milliseconds(gap.sum()).alias("gaps_ms"),
             )
         )
-    return pl.concat(found)
+    return pl.concat(rows)
+
+
+VIEWS.add(
+    View(
+        name="host",
+        title=Text(en="What explains the device's free time", zh="设备空闲时间的原因"),
+        question=Text(
+            en="What does the host do while the device is free?", zh="设备空闲时 host 在做什么？"
+        ),
+        columns=(
+            RANK,
+            column("cause", "原因"),
+            column("calls", "调用次数"),
+            ms("host", "host 耗时", "on the host"),
+            ms("free", "设备空闲", "device free"),
+            percent("share_of_free", "占空闲时间"),
+            ms("uncovered_communication", "未掩盖通信"),
+        ),
+        compute=host_bound,
+        place=120,
+    )
+)
+VIEWS.add(
+    View(
+        name="launches",
+        title=Text(en="How far the host launches ahead", zh="host 下发的提前量"),
+        question=Text(
+            en="Does the host launch ops fast enough to keep the device busy?",
+            zh="host 下发算子的速度能否喂满设备？",
+        ),
+        columns=(
+            RANK,
+            column("ops", "算子数"),
+            ms("delay_p50", "下发到执行的中位延迟", "launch to start, median"),
+            ms("delay_p95", "下发到执行的 95 分位延迟", "launch to start, 95th percentile"),
+            column("queue_p50", "队列深度中位数", "queue depth, median"),
+            column("queue_max", "队列最大深度", "queue depth, largest"),
+            percent("queue_empty", "队列为空占比"),
+            ms("gap_p50", "算子间隙中位数", "gap between ops, median"),
+            ms("gaps", "间隙总时长", "all gaps"),
+        ),
+        compute=launches,
+        place=121,
+        ranking=False,
+    )
+)

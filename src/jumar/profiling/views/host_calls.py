@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from jumar.ground.text import Text
 from jumar.profiling.profile import Profile
 from jumar.profiling.views.intervals import SPAN, difference, spans, union
 from jumar.profiling.views.windows import communication_spans, computing_spans, step_windows
@@ -35,7 +36,7 @@ _CALLS = ("op", "cann", "runtime", "dequeue")
 class Cause(NamedTuple):
     """One reason for a device without work: its intervals are disjoint from those before it."""
 
-    label: str
+    label: Text
     kind: str
     calls: Mapping[int, int]
     longest_ns: Mapping[int, int]
@@ -47,21 +48,20 @@ def causes(profile: Profile) -> list[Cause]:
     """What the host spent time in, the most specific first; `alone` leaves out what came before."""
     host = profile.host.filter(pl.col("duration_ns") > 0)
     known = host.filter(pl.col("layer").is_in(["op", "cann", "runtime", "mark"]))
-    name = pl.col("name")
-    asked = [("data", LOADING, "waiting for data")]
-    asked += [("blocking", pattern, label) for label, pattern in BLOCKING]
+    asked = [("data", LOADING, Text(en="waiting for data", zh="等待数据"))]
+    asked += [("blocking", pattern, Text(en=name, zh=name)) for name, pattern in BLOCKING]
     asked += [
-        ("blocking", SYNCHRONISATION, "stream synchronisation"),
-        ("collector", _COLLECTING, "garbage collection"),
+        ("blocking", SYNCHRONISATION, Text(en="stream synchronisation", zh="流同步")),
+        ("collector", _COLLECTING, Text(en="garbage collection", zh="垃圾回收")),
     ]
-    found: list[Cause] = []
+    result: list[Cause] = []
     before = pl.DataFrame(schema=SPAN)
     for kind, pattern, label in asked:
-        rows = known.filter(name.str.contains(pattern))
+        rows = known.filter(pl.col("name").str.contains(pattern))
         if rows.is_empty():
             continue
         own = union(spans(rows))
-        found.append(Cause(label, kind, *_counted(rows), own, difference(own, before)))
+        result.append(Cause(label, kind, *_counted(rows), own, difference(own, before)))
         before = union(pl.concat([before, own]))
     # A call that lasts for half a step is not a launch: it runs a whole graph, or the training.
     lasted = step_windows(profile).select(pl.col("end_ns") - pl.col("begin_ns")).to_series()
@@ -70,17 +70,16 @@ def causes(profile: Profile) -> list[Cause]:
     rest = host.filter(pl.col("layer").is_in(_CALLS) & short)
     if rest.height:
         own = union(spans(rest))
-        found.append(
-            Cause("launching ops", "launching", *_counted(rest), own, difference(own, before))
-        )
-    return found
+        label = Text(en="launching ops", zh="下发算子")
+        result.append(Cause(label, "launching", *_counted(rest), own, difference(own, before)))
+    return result
 
 
 def _counted(rows: pl.DataFrame) -> tuple[dict[int, int], dict[int, int]]:
     """How many calls each rank made, and its longest."""
     table = rows.group_by(pl.col("rank").fill_null(0)).agg(pl.len(), pl.col("duration_ns").max())
-    found = table.rows()
-    return {int(row[0]): int(row[1]) for row in found}, {int(row[0]): int(row[2]) for row in found}
+    counts = {int(rank): int(count) for rank, count, _ in table.iter_rows()}
+    return counts, {int(rank): int(longest) for rank, _, longest in table.iter_rows()}
 
 
 def free_time(profile: Profile, windows: pl.DataFrame) -> pl.DataFrame:

@@ -2,8 +2,10 @@
 
 import polars as pl
 
+from jumar.ground.text import Text
+from jumar.profiling.columns import MODULE, NAME, RANK, SHARE, column
 from jumar.profiling.profile import Profile
-from jumar.profiling.views.view import Impossible, Options
+from jumar.profiling.views.view import VIEWS, Impossible, Options, View
 
 _HOW = "record with profile_memory=True (jumar profile --memory)"
 MIB = 1 << 20
@@ -33,7 +35,13 @@ def memory_peak(profile: Profile, _: Options) -> pl.DataFrame:
             mib((taken - held).sort_by(held).last()).alias("gap_at_peak_mib"),
             pl.len().alias("samples"),
         )
-        .sort("peak_reserved_mib", "peak_allocated_mib", descending=True, nulls_last=True)
+        .sort(
+            "peak_reserved_mib",
+            "peak_allocated_mib",
+            *by,
+            descending=[True, True, *[False] * len(by)],
+            nulls_last=True,
+        )
     )
 
 
@@ -54,7 +62,7 @@ def memory_holders(profile: Profile, _: Options) -> pl.DataFrame:
     ).with_columns(pl.col("rank").fill_null(0))
     # Which layer wanted it only our own recordings say.
     by = [name for name in ("name", "module") if name in rows.columns]
-    found: list[pl.DataFrame] = []
+    rows_of_ranks: list[pl.DataFrame] = []
     for (rank,), own in rows.group_by("rank", maintain_order=True):
         peak = _peak(own)
         alive = own.filter(
@@ -62,7 +70,7 @@ def memory_holders(profile: Profile, _: Options) -> pl.DataFrame:
             & (pl.col("release_time_ns").is_null() | (pl.col("release_time_ns") > peak))
         )
         by_name = alive.group_by(by).agg(pl.len().alias("allocations"), pl.col("size_bytes").sum())
-        found.append(
+        rows_of_ranks.append(
             by_name.select(
                 pl.lit(rank, dtype=pl.Int32).alias("rank"),
                 *by,
@@ -71,9 +79,9 @@ def memory_holders(profile: Profile, _: Options) -> pl.DataFrame:
                 (pl.col("size_bytes") * 100 / pl.col("size_bytes").sum()).round(2).alias("share_%"),
             ).sort("held_mib", *by, descending=[True] + [False] * len(by))
         )
-    if not found:
+    if not rows_of_ranks:
         raise Impossible("allocations (operator_memory.csv)", _HOW)
-    return pl.concat(found)
+    return pl.concat(rows_of_ranks)
 
 
 def _peak(rows: pl.DataFrame) -> int:
@@ -86,3 +94,47 @@ def _peak(rows: pl.DataFrame) -> int:
     series = series.with_columns(pl.col("size_bytes").cum_sum())
     highest = series["size_bytes"].arg_max()
     return int(series["at"][highest or 0])
+
+
+VIEWS.add(
+    View(
+        name="memory",
+        title=Text(en="Device memory: peak and gap", zh="设备内存：峰值与差额"),
+        question=Text(
+            en="How much memory is used at most, and how much is reserved in vain?",
+            zh="内存峰值是多少，预留而未用的有多少？",
+        ),
+        columns=(
+            RANK,
+            column("component", "组件"),
+            column("device_type", "设备类型", "device"),
+            column("peak_allocated_mib", "已分配峰值", unit="MiB"),
+            column("peak_reserved_mib", "预留峰值", unit="MiB"),
+            column("largest_gap_mib", "最大差额", unit="MiB"),
+            column("gap_at_peak_mib", "峰值时差额", unit="MiB"),
+            column("samples", "采样数"),
+        ),
+        compute=memory_peak,
+        place=180,
+        ranking=False,
+    )
+)
+VIEWS.add(
+    View(
+        name="memory-by-op",
+        title=Text(en="Memory at the peak, by who allocated it", zh="峰值时刻的内存，按申请者统计"),
+        question=Text(
+            en="Which ops hold memory when it is at its peak?", zh="内存达到峰值时由哪些算子占用？"
+        ),
+        columns=(
+            RANK,
+            NAME,
+            MODULE,
+            column("allocations", "申请次数"),
+            column("held_mib", "占用", unit="MiB"),
+            SHARE,
+        ),
+        compute=memory_holders,
+        place=181,
+    )
+)

@@ -2,11 +2,13 @@
 
 import polars as pl
 
+from jumar.ground.text import Text
+from jumar.profiling.columns import COUNT, DTYPES, SHAPES, TOTAL, TYPE, column, ms
 from jumar.profiling.profile import COMMUNICATION, Profile
 from jumar.profiling.views.alike import KEY, kinds, pipes_of
 from jumar.profiling.views.chips import Chip, chip_of
 from jumar.profiling.views.op_costs import cost
-from jumar.profiling.views.view import LEVEL_1, Impossible, Options, milliseconds, require
+from jumar.profiling.views.view import LEVEL_1, VIEWS, Impossible, Options, View, require
 
 MOST_COMBINATIONS = 20_000
 """Different combinations whose cost is computed, the longest first; the rest gets no estimate."""
@@ -49,21 +51,21 @@ def _limits(profile: Profile, chip: Chip) -> pl.DataFrame:
         .sort("total_ns", *KEY, descending=[True] + [False] * len(KEY))
         .collect()
     )
-    told = groups.head(MOST_COMBINATIONS).select(
+    longest = groups.head(MOST_COMBINATIONS).select(
         "type", *KEY[2:5], *KEY[5:], "known_flops", "known_bytes"
     )
     least: list[int | None] = []
     bound: list[str | None] = []
     flops: list[float | None] = []
     moved: list[float | None] = []
-    for row in told.iter_rows():
-        found = cost(*row[:6])
-        work = float(row[6]) if row[6] else found.flops
-        size = float(row[7]) if row[7] else found.bytes
-        peak = chip.cube_peak(found.dtype) if found.cube else chip.vector_tflops * 1e12
-        names = ("cube" if found.cube else "vector", "memory", "launch")
+    for row in longest.iter_rows():
+        needed = cost(*row[:6])
+        work = float(row[6]) if row[6] else needed.flops
+        size = float(row[7]) if row[7] else needed.bytes
+        peak = chip.cube_peak(needed.dtype) if needed.cube else chip.vector_tflops * 1e12
+        names = ("cube" if needed.cube else "vector", "memory", "launch")
         # An op of the matrix unit whose work is unknown may be at its peak already.
-        unknown = size is None or (work is None and found.cube)
+        unknown = size is None or (work is None and needed.cube)
         times = (
             (work or 0.0) / peak * 1e9,
             (size or 0.0) / chip.hbm_gb_s,
@@ -74,7 +76,7 @@ def _limits(profile: Profile, chip: Chip) -> pl.DataFrame:
         bound.append(None if unknown else names[most])
         flops.append(work)
         moved.append(size)
-    rest = groups.height - told.height
+    rest = groups.height - longest.height
     return groups.with_columns(
         pl.Series("least_ns", [*least, *[None] * rest], dtype=pl.Int64),
         pl.Series("bound", [*bound, *[None] * rest], dtype=pl.String),
@@ -103,25 +105,48 @@ def _busiest(pipes: list[str]) -> pl.Expr:
 
 def roofline(profile: Profile, options: Options) -> pl.DataFrame:
     """Ops by what could be won if each ran at the chip's limit, an estimate."""
-    found = limits(profile, the_chip(profile, options))
+    groups = limits(profile, the_chip(profile, options))
     least = pl.col("least_ns") * pl.col("count")
     room = pl.max_horizontal(pl.col("total_ns") - least, 0)
     seconds = pl.col("total_ns") / 1e9
     return (
-        found.filter(pl.col("least_ns").is_not_null())
-        .with_columns(room.alias("room_ns"))
-        .sort("room_ns", "type", "input_shapes", descending=[True, False, False])
-        .select(
-            "type",
-            "count",
-            milliseconds("total_ns").alias("total_ms"),
-            milliseconds(least).alias("least_ms"),
-            milliseconds("room_ns").alias("head_room_ms"),
-            "bound",
+        groups.filter(pl.col("least_ns").is_not_null())
+        .with_columns(room.alias("head_room_ns"))
+        .sort("head_room_ns", "type", "input_shapes", descending=[True, False, False])
+        .with_columns(
+            least.alias("least_ns"),
             (pl.col("flops") * pl.col("count") / seconds / 1e12).round(3).alias("tflops"),
             (pl.col("bytes") * pl.col("count") / seconds / 1e9).round(1).alias("gb_s"),
-            "busiest_pipe",
-            "input_types",
-            "input_shapes",
         )
     )
+
+
+VIEWS.add(
+    View(
+        name="roofline",
+        title=Text(
+            en="Head-room by op against the chip's peak (estimate)",
+            zh="各算子相对芯片峰值的优化空间（估算）",
+        ),
+        question=Text(
+            en="Which ops are far from what the chip could do?",
+            zh="哪些算子离芯片的理论性能还很远？",
+        ),
+        columns=(
+            TYPE,
+            COUNT,
+            TOTAL,
+            ms("least", "理论最短耗时"),
+            ms("head_room", "优化空间"),
+            column("bound", "瓶颈", "bound by"),
+            column("tflops", "实测算力", "reached", unit="TFLOPS"),
+            column("gb_s", "实测带宽", "reached", unit="GB/s"),
+            column("busiest_pipe", "最忙流水"),
+            DTYPES,
+            SHAPES,
+        ),
+        compute=roofline,
+        place=140,
+        uses_rates=True,
+    )
+)

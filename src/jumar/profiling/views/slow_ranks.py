@@ -2,13 +2,27 @@
 
 import polars as pl
 
+from jumar.ground.text import Text
+from jumar.profiling.columns import (
+    NAME,
+    RANK,
+    SIZE,
+    TRANSIT,
+    TRANSPORT,
+    VERDICT,
+    column,
+    ms,
+    percent,
+)
 from jumar.profiling.profile import Profile
 from jumar.profiling.views.step_split import step_split
-from jumar.profiling.views.view import Impossible, Options, milliseconds
+from jumar.profiling.views.view import VIEWS, Impossible, Options, View
 
 SLOWER = 0.05
 """Ranks and links within this share of the median count as equal."""
 
+_ALIGNED = ("SDMA", "HCCS")
+_TRANSFERS = column("transfers", "传输次数")
 _SMALL_PACKET = 0.5
 """Share of large packets below which a transfer pays mostly for starting."""
 
@@ -30,10 +44,7 @@ def rank_times(profile: Profile) -> pl.DataFrame:
         raise Impossible("ops with start times and durations, or the computing time of each step")
     middle = float(table["computing_ns"].sort()[(table.height - 1) // 2])
     later = (pl.col("computing_ns") / max(middle, 1.0) - 1) * 100
-    return table.select(
-        "rank",
-        "steps",
-        *(milliseconds(name).alias(name.replace("_ns", "_ms")) for name in parts),
+    return table.with_columns(
         later.round(2).alias("computes_longer_%"),
         pl.when(later > SLOWER * 100).then(pl.lit("slow")).otherwise(pl.lit("")).alias("verdict"),
     )
@@ -62,13 +73,8 @@ def slow_links(profile: Profile, _: Options) -> pl.DataFrame:
     table = table.with_columns((pl.col("size_bytes") / pl.col("transit_ns")).alias("gb_s"))
     middle = pl.col("gb_s").median().over("transport")
     below = (1 - pl.col("gb_s") / middle) * 100
-    return table.sort("gb_s", "source", "destination").select(
-        "transport",
-        "source",
-        "destination",
-        "transfers",
+    return table.sort("gb_s", "source", "destination").with_columns(
         (pl.col("size_bytes") / 1e6).round(3).alias("size_mb"),
-        milliseconds("transit_ns").alias("transit_ms"),
         pl.col("gb_s").round(3),
         below.round(1).alias("below_median_%"),
         pl.when(below > SLOWER * 100).then(pl.lit("slow")).otherwise(pl.lit("")).alias("verdict"),
@@ -86,12 +92,8 @@ def packets(profile: Profile, _: Options) -> pl.DataFrame:
         )
     # HCCS transfers pay for starting below 32 MB, which the producer counts as large or not.
     small = (pl.col("large_packet_ratio") < _SMALL_PACKET) & (pl.col("transport") != "SDMA")
-    return links.sort("size_bytes", descending=True).select(
-        "rank",
-        "name",
-        "transport",
+    return links.sort("size_bytes", descending=True).with_columns(
         (pl.col("size_bytes") / 1e6).round(3).alias("size_mb"),
-        milliseconds("transit_ns").alias("transit_ms"),
         pl.col("bandwidth_gb_s").round(3),
         pl.col("large_packet_ratio").round(3),
         pl.when(small).then(pl.lit("small packets")).otherwise(pl.lit("")).alias("verdict"),
@@ -101,8 +103,8 @@ def packets(profile: Profile, _: Options) -> pl.DataFrame:
 def alignment(profile: Profile, _: Options) -> pl.DataFrame:
     """Transfers by whether their size is a multiple of 512 bytes, which SDMA needs for its speed.
 
-    Files tell the sum of a link's packets, to the byte: where it is no multiple, some packet is
-    none; where it is one, all packets may be.
+    Files give the sum of a link's packets to the byte: where that is not a multiple, some packet
+    is not; where it is, all packets may be.
     """
     links = profile.links.filter((pl.col("size_bytes") > 0) & pl.col("transport").is_in(_ALIGNED))
     if links["source"].null_count() < links.height:
@@ -119,11 +121,97 @@ def alignment(profile: Profile, _: Options) -> pl.DataFrame:
         .agg(
             pl.len().alias("transfers"),
             (pl.col("size_bytes").sum() / 1e6).round(3).alias("size_mb"),
-            milliseconds(pl.col("transit_ns").sum()).alias("transit_ms"),
+            pl.col("transit_ns").sum(),
             pl.col("name").drop_nulls().first().alias("for_example"),
         )
         .sort("transport", "multiple_of_512")
     )
 
 
-_ALIGNED = ("SDMA", "HCCS")
+VIEWS.add(
+    View(
+        name="ranks",
+        title=Text(en="Ranks by computing time", zh="各卡计算耗时"),
+        question=Text(
+            en="Does one rank compute longer than the others?",
+            zh="是否有某张卡的计算明显慢于其他卡？",
+        ),
+        columns=(
+            RANK,
+            column("steps", "迭代数"),
+            ms("computing", "计算"),
+            ms("communication_not_overlapped", "未掩盖通信", "communication, uncovered"),
+            ms("free", "空闲"),
+            percent("computes_longer", "比中位卡多计算", "above the median rank"),
+            VERDICT,
+        ),
+        compute=slow_ranks,
+        place=100,
+        ranking=False,
+    )
+)
+VIEWS.add(
+    View(
+        name="links",
+        title=Text(en="Links by bandwidth", zh="各链路带宽"),
+        question=Text(
+            en="Is a link slower than others of its kind?", zh="是否有链路慢于同类链路？"
+        ),
+        columns=(
+            TRANSPORT,
+            column("source", "源卡"),
+            column("destination", "目的卡"),
+            _TRANSFERS,
+            SIZE,
+            TRANSIT,
+            column("gb_s", "带宽", "bandwidth", unit="GB/s"),
+            percent("below_median", "低于中位数"),
+            VERDICT,
+        ),
+        compute=slow_links,
+        place=101,
+    )
+)
+VIEWS.add(
+    View(
+        name="packets",
+        title=Text(en="Transfers by size and packets", zh="按大小和通信包统计传输"),
+        question=Text(
+            en="Do collectives send packets that are too small for the bandwidth?",
+            zh="集合通信的包是否过小而无法用满带宽？",
+        ),
+        columns=(
+            RANK,
+            NAME,
+            TRANSPORT,
+            SIZE,
+            TRANSIT,
+            column("bandwidth_gb_s", "带宽", "bandwidth", unit="GB/s"),
+            column("large_packet_ratio", "大包占比"),
+            VERDICT,
+        ),
+        compute=packets,
+        place=102,
+    )
+)
+VIEWS.add(
+    View(
+        name="alignment",
+        title=Text(en="Transfers by multiples of 512 bytes", zh="按是否为 512 字节整数倍统计传输"),
+        question=Text(
+            en="Are transfers aligned as SDMA needs it for its full speed?",
+            zh="传输大小是否按 SDMA 全速所需的 512 字节对齐？",
+        ),
+        columns=(
+            TRANSPORT,
+            column("multiple_of_512", "512 字节整数倍"),
+            _TRANSFERS,
+            SIZE,
+            TRANSIT,
+            column("for_example", "示例"),
+        ),
+        compute=alignment,
+        place=103,
+        ranking=False,
+    )
+)

@@ -2,8 +2,10 @@
 
 import polars as pl
 
+from jumar.ground.text import Text
+from jumar.profiling.columns import RANK, STEP, column, milliseconds, ms
 from jumar.profiling.profile import Profile
-from jumar.profiling.views.view import Options, milliseconds, require
+from jumar.profiling.views.view import VIEWS, Options, View, require
 from jumar.profiling.views.windows import (
     busy_union,
     communication_spans,
@@ -41,10 +43,11 @@ def step_split(profile: Profile) -> pl.DataFrame:
     )
 
 
-def split_view(profile: Profile, _: Options | None = None) -> pl.DataFrame:
+def split_view(profile: Profile, _: Options) -> pl.DataFrame:
     """The step split in milliseconds, with the producer's own numbers where it gives them."""
     if profile.ops.is_empty() and profile.steps["computing_ns"].null_count() < profile.steps.height:
-        return _as_given(profile)
+        given = profile.steps.rename({"communication_not_overlapped_ns": "uncovered_ns"})
+        return given.sort("rank", "step")
     require(profile.ops, "ops with start and duration", "start_ns", "duration_ns")
     ours = step_split(profile)
     theirs = profile.steps.select(
@@ -56,32 +59,41 @@ def split_view(profile: Profile, _: Options | None = None) -> pl.DataFrame:
         pl.col("preparing_ns").alias("file_preparing"),
     ).unique(["rank", "step"], keep="first")
     both = ours.join(theirs, on=["rank", "step"], how="left")
-    return both.select(
-        "rank",
-        "step",
-        milliseconds(pl.col("end_ns") - pl.col("start_ns")).alias("step_ms"),
-        milliseconds("computing_ns").alias("computing_ms"),
-        milliseconds("communication_not_overlapped_ns").alias("uncovered_ms"),
-        milliseconds("overlapped_ns").alias("overlapped_ms"),
-        milliseconds("free_ns").alias("free_ms"),
-        milliseconds(pl.coalesce("file_preparing", "preparing_ns")).alias("preparing_ms"),
+    return both.rename({"communication_not_overlapped_ns": "uncovered_ns"}).with_columns(
+        (pl.col("end_ns") - pl.col("start_ns")).alias("step_ns"),
+        pl.coalesce("file_preparing", "preparing_ns").alias("preparing_ns"),
         milliseconds(pl.col("computing_ns") - pl.col("file_computing")).alias("computing-file"),
-        milliseconds(pl.col("communication_not_overlapped_ns") - pl.col("file_uncovered")).alias(
-            "uncovered-file"
-        ),
+        milliseconds(pl.col("uncovered_ns") - pl.col("file_uncovered")).alias("uncovered-file"),
         milliseconds(pl.col("free_ns") - pl.col("file_free")).alias("free-file"),
     )
 
 
-def _as_given(profile: Profile) -> pl.DataFrame:
-    """The producer's own numbers, where the profile holds no ops to compute them from."""
-    parts = {
-        "computing_ns": "computing_ms",
-        "communication_not_overlapped_ns": "uncovered_ms",
-        "overlapped_ns": "overlapped_ms",
-        "free_ns": "free_ms",
-        "preparing_ns": "preparing_ms",
-    }
-    return profile.steps.sort("rank", "step").select(
-        "rank", "step", *(milliseconds(name).alias(shown) for name, shown in parts.items())
+VIEWS.add(
+    View(
+        name="steps",
+        title=Text(en="Where each step goes (ms)", zh="每个迭代的时间去向（ms）"),
+        question=Text(
+            en="How long does each step compute, communicate uncovered, and stand free?",
+            zh="每个迭代中，计算、未被掩盖的通信和空闲各占多长时间？",
+        ),
+        columns=(
+            RANK,
+            STEP,
+            ms("step", "迭代耗时"),
+            ms("computing", "计算"),
+            ms("uncovered", "未掩盖通信", "communication, uncovered"),
+            ms("overlapped", "被掩盖通信", "communication, covered"),
+            ms("free", "空闲"),
+            ms("preparing", "首算子前准备", "before the first op"),
+            column("computing-file", "计算与文件之差", "computing less the file's", unit="ms"),
+            column(
+                "uncovered-file", "未掩盖通信与文件之差", "uncovered less the file's", unit="ms"
+            ),
+            column("free-file", "空闲与文件之差", "free less the file's", unit="ms"),
+        ),
+        compute=split_view,
+        place=10,
+        usual=True,
+        ranking=False,
     )
+)

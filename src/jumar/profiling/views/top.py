@@ -1,23 +1,53 @@
 """The largest first: ops, types, AI CPU ops, and groups by what ops have in common."""
 
+from collections.abc import Mapping
+from functools import partial
+
 import polars as pl
 
+from jumar.ground.text import Text
+from jumar.profiling.columns import (
+    AVERAGE,
+    CORE,
+    COUNT,
+    CUMULATIVE,
+    DTYPES,
+    LONGEST,
+    MODULE,
+    NAME,
+    RANK,
+    SHAPES,
+    SHARE,
+    STEP,
+    TOTAL,
+    TYPE,
+    Column,
+    column,
+    milliseconds,
+    ms,
+)
 from jumar.profiling.profile import Profile
 from jumar.profiling.views.op_statistic import op_statistic
-from jumar.profiling.views.view import LEVEL_1, Impossible, Options, milliseconds, require
+from jumar.profiling.views.view import LEVEL_1, VIEWS, Impossible, Options, View, require
 
-GROUPS = {
-    "core": ("core",),
-    "shape": ("type", "input_shapes"),
-    "dtype": ("type", "input_types"),
-    "module": ("module",),
+_GROUPS: Mapping[str, tuple[tuple[Column, ...], Text]] = {
+    "core": ((CORE,), Text(en="Ops by core", zh="按计算核统计算子")),
+    "shape": (
+        (TYPE, SHAPES),
+        Text(en="Ops by type and input_shapes", zh="按类型和输入形状统计算子"),
+    ),
+    "dtype": (
+        (TYPE, DTYPES),
+        Text(en="Ops by type and input_types", zh="按类型和输入数据类型统计算子"),
+    ),
+    "module": ((MODULE,), Text(en="Ops by module", zh="按网络层统计算子")),
 }
-"""What `by-...` groups by."""
+"""What `by-...` groups by, and its title."""
 
 
-def _cumulated(table: pl.DataFrame, column: str) -> pl.DataFrame:
-    total = max(float(table[column].sum()), 1e-12)
-    share = pl.col(column) * 100 / total
+def _cumulated(table: pl.DataFrame, time: str) -> pl.DataFrame:
+    total = max(float(table[time].sum()), 1e-12)
+    share = pl.col(time) * 100 / total
     return table.with_columns(
         share.round(2).alias("share_%"), share.cum_sum().round(2).alias("cumulative_%")
     )
@@ -28,41 +58,20 @@ def ops_by_duration(profile: Profile, options: Options) -> pl.DataFrame:
     ops = require(profile.ops, "ops with durations", "duration_ns")
     total = max(int(ops["duration_ns"].sum()), 1)
     # Only what is shown is sorted: a million rows need no full sort for the first ten.
-    found = ops
     if options.top:
         first = ops.select("duration_ns").with_row_index().top_k(options.top, by="duration_ns")
-        found = ops[first["index"]]
-    found = found.sort("duration_ns", "start_ns", descending=[True, False])
+        ops = ops[first["index"]]
     share = pl.col("duration_ns") * 100 / total
-    return found.select(
-        "rank",
-        "step",
-        "name",
-        "type",
-        "core",
-        milliseconds("duration_ns").alias("duration_ms"),
-        share.round(2).alias("share_%"),
-        share.cum_sum().round(2).alias("cumulative_%"),
-        "input_shapes",
-        "input_types",
-        "module",
+    return ops.sort("duration_ns", "start_ns", descending=[True, False]).with_columns(
+        share.round(2).alias("share_%"), share.cum_sum().round(2).alias("cumulative_%")
     )
 
 
 def types_by_total(profile: Profile, _: Options) -> pl.DataFrame:
     """Op types by their total time, as in op_statistic."""
     require(profile.ops, "ops with types", "type", "duration_ns", how=LEVEL_1)
-    table = op_statistic(profile)
-    return _cumulated(
-        table.select(
-            "type",
-            "core",
-            "count",
-            *(milliseconds(f"{name}_ns").alias(f"{name}_ms") for name in ("total", "min", "max")),
-            milliseconds("average_ns").alias("average_ms"),
-        ),
-        "total_ms",
-    )
+    table = op_statistic(profile).with_columns(milliseconds("total_ns").alias("total_ms"))
+    return _cumulated(table, "total_ms")
 
 
 def ai_cpu_by_compute_time(profile: Profile, _: Options) -> pl.DataFrame:
@@ -92,14 +101,14 @@ def ai_cpu_by_compute_time(profile: Profile, _: Options) -> pl.DataFrame:
     return _cumulated(table, "compute_ms")
 
 
-def grouped(profile: Profile, by: str) -> pl.DataFrame:
+def grouped(by: str, profile: Profile, _: Options) -> pl.DataFrame:
     """Ops put together by core, shape, dtype or module, the largest group first."""
-    columns = GROUPS[by]
+    columns = [one.name for one in _GROUPS[by][0]]
     how = "record by `jumar profile`, which notes the layer" if by == "module" else LEVEL_1
     ops = require(profile.ops, f"ops with their {by}", columns[-1], how=how)
     table = (
         ops.lazy()
-        .group_by(list(columns))
+        .group_by(columns)
         .agg(
             pl.len().alias("count"),
             milliseconds(pl.col("duration_ns").sum()).alias("total_ms"),
@@ -109,3 +118,85 @@ def grouped(profile: Profile, by: str) -> pl.DataFrame:
         .collect()
     )
     return _cumulated(table, "total_ms")
+
+
+VIEWS.add(
+    View(
+        name="types",
+        title=Text(
+            en="Op types by total time (op_statistic)", zh="算子类型按总耗时排序（op_statistic）"
+        ),
+        question=Text(en="Which op types take the most time?", zh="哪些类型的算子总耗时最长？"),
+        columns=(
+            TYPE,
+            CORE,
+            COUNT,
+            TOTAL,
+            ms("min", "最小耗时", "shortest"),
+            LONGEST,
+            AVERAGE,
+            SHARE,
+            CUMULATIVE,
+        ),
+        compute=types_by_total,
+        place=20,
+        usual=True,
+    )
+)
+VIEWS.add(
+    View(
+        name="ops",
+        title=Text(en="Ops by duration (op_summary)", zh="算子按单次耗时排序（op_summary）"),
+        question=Text(en="Which single ops take longest?", zh="哪些算子单次执行耗时最长？"),
+        columns=(
+            RANK,
+            STEP,
+            NAME,
+            TYPE,
+            CORE,
+            ms("duration", "耗时"),
+            SHARE,
+            CUMULATIVE,
+            SHAPES,
+            DTYPES,
+            MODULE,
+        ),
+        compute=ops_by_duration,
+        place=30,
+        usual=True,
+    )
+)
+VIEWS.add(
+    View(
+        name="aicpu-time",
+        title=Text(en="AI CPU ops by compute time", zh="AI CPU 算子按计算耗时排序"),
+        question=Text(
+            en="Which ops take the most time on the AI CPU?", zh="哪些算子在 AI CPU 上耗时最长？"
+        ),
+        columns=(
+            column("node", "节点"),
+            DTYPES,
+            COUNT,
+            ms("compute", "计算耗时"),
+            SHARE,
+            CUMULATIVE,
+        ),
+        compute=ai_cpu_by_compute_time,
+        place=40,
+        usual=True,
+    )
+)
+for _number, (_by, (_columns, _title)) in enumerate(_GROUPS.items()):
+    VIEWS.add(
+        View(
+            name=f"by-{_by}",
+            title=_title,
+            question=Text(
+                en="How much time do ops take that have this in common?",
+                zh="具有相同属性的算子合计耗时多少？",
+            ),
+            columns=(*_columns, COUNT, TOTAL, AVERAGE, SHARE, CUMULATIVE),
+            compute=partial(grouped, _by),
+            place=60 + _number,
+        )
+    )

@@ -2,8 +2,23 @@
 
 import polars as pl
 
+from jumar.ground.text import Text
+from jumar.profiling.columns import (
+    COUNT,
+    DTYPES,
+    LONGEST,
+    P50,
+    P95,
+    RANK,
+    SHAPES,
+    STEP,
+    TYPE,
+    VERDICT,
+    milliseconds,
+    ms,
+)
 from jumar.profiling.profile import Profile
-from jumar.profiling.views.view import Impossible, Options, milliseconds, require
+from jumar.profiling.views.view import VIEWS, Impossible, Options, View, require
 from jumar.profiling.views.windows import computing, steady, step_windows
 
 
@@ -72,15 +87,44 @@ def op_variability(profile: Profile, _: Options) -> pl.DataFrame:
             "input_types",
             descending=[True] + [False] * 3,
         )
-        .select(
-            "type",
-            "count",
-            "p50_ms",
-            "p95_ms",
-            "max_ms",
-            "above_median_ms",
-            "input_shapes",
-            "input_types",
-        )
         .collect()
     )
+
+
+VIEWS.add(
+    View(
+        name="variability",
+        title=Text(
+            en="Steps: median, p95, outliers, warm-up", zh="迭代耗时：中位数、95 分位、离群与预热"
+        ),
+        question=Text(
+            en="Do steps take equally long, and which do not?", zh="各迭代耗时是否稳定，哪些异常？"
+        ),
+        columns=(RANK, STEP, ms("step", "迭代耗时"), VERDICT, P50, P95, LONGEST),
+        compute=step_variability,
+        place=160,
+        ranking=False,
+    )
+)
+VIEWS.add(
+    View(
+        name="op-variability",
+        title=Text(en="Ops by time above their median", zh="算子按超出中位数的耗时排序"),
+        question=Text(
+            en="Which ops lose time because they do not always take equally long?",
+            zh="哪些算子因耗时波动而损失时间？",
+        ),
+        columns=(
+            TYPE,
+            COUNT,
+            P50,
+            P95,
+            LONGEST,
+            ms("above_median", "超出中位数"),
+            SHAPES,
+            DTYPES,
+        ),
+        compute=op_variability,
+        place=161,
+    )
+)

@@ -1,12 +1,18 @@
-"""What a view is, and what it raises where the profile cannot answer."""
+"""What a view is, where it is registered, and what it raises where the profile cannot answer."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 import polars as pl
 
+from jumar.ground.errors import unknown_name
+from jumar.ground.text import Language, Text
+from jumar.profiling.columns import Column
+from jumar.profiling.listing import Listing
 from jumar.profiling.profile import Profile
+from jumar.profiling.registry import Registry
 
 
 class Impossible(Exception):
@@ -31,29 +37,93 @@ class Options:
     """What the user may set for views.
 
     Args:
-        top: Rows that are shown of a ranking; 0 for all.
+        top: Number of rows of a ranking; 0 for all.
         chip: A chip table that replaces ours where names are equal.
+        language: Of titles, heads and advice.
     """
 
     top: int = 10
     chip: Path | None = None
+    language: Language = "en"
 
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """One analysis.
+    """One analysis: a question, and the table that answers it.
 
     Args:
         name: What `--view` takes.
         title: What stands above the table.
-        make: Profile and options to table; raises `Impossible`.
+        question: What it answers.
+        columns: Every column that it may have, in order; what is not here is not shown.
+        compute: Profile and options to table; raises `Impossible`.
+        place: Where it stands among the views, the lowest first.
+        usual: Whether it is shown when no view is asked for.
         ranking: Whether the rows are a ranking that may be cut after `Options.top` rows.
+        uses_rates: Whether it compares ops with the chip's peak rates.
+        advice: Whether its rows are the advice of the to-do list, printed as a list.
     """
 
     name: str
-    title: str
-    make: Callable[[Profile, Options], pl.DataFrame] = field(repr=False)
+    title: Text
+    question: Text
+    columns: Sequence[Column] = field(repr=False)
+    compute: Callable[[Profile, Options], pl.DataFrame] = field(repr=False)
+    place: int = 1000
+    usual: bool = False
     ranking: bool = True
+    uses_rates: bool = False
+    advice: bool = False
+
+    def make(self, profile: Profile, options: Options) -> pl.DataFrame:
+        """All rows of the table, in the declared columns."""
+        table = self.compute(profile, options)
+        chosen = [column.of(table) for column in self.columns]
+        return table.select(one for one in chosen if one is not None)
+
+    def listing(self, table: pl.DataFrame) -> Listing:
+        """A table that it made, for people."""
+        return Listing(title=self.title, columns=self.columns, table=table, note=self.question)
+
+
+VIEWS: Final = Registry[View](
+    "jumar.profiling.views", "jumar.profiling.advice", "jumar.profiling.comparison"
+)
+"""Every view by its name; what is added here is on the terminal, in JSON and CSV, on the page."""
+
+
+def find_view(name: str) -> View:
+    """The view of a name; a `UserError` with the nearest one where none has it."""
+    if name not in VIEWS:
+        raise unknown_name("view", name, VIEWS, where="--view")
+    return VIEWS[name]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answers:
+    """Views of one profile.
+
+    Args:
+        tables: The answers by the view's name, cut to the rows that are shown.
+        impossible: Why the others have none.
+    """
+
+    tables: dict[str, pl.DataFrame]
+    impossible: dict[str, str]
+
+
+def answers(profile: Profile, views: Sequence[View], options: Options) -> Answers:
+    """The tables of views, and why some are impossible with this profile."""
+    tables: dict[str, pl.DataFrame] = {}
+    impossible: dict[str, str] = {}
+    for one in views:
+        try:
+            table = one.make(profile, options)
+        except Impossible as missing:
+            impossible[one.name] = str(missing)
+            continue
+        tables[one.name] = table.head(options.top) if one.ranking and options.top else table
+    return Answers(tables=tables, impossible=impossible)
 
 
 LEVEL_1 = "record with profiler_level=Level1 and record_shapes=True"
@@ -63,13 +133,7 @@ def require(table: pl.DataFrame, needs: str, *columns: str, how: str = "") -> pl
     """The table, if it has rows and the columns hold anything; else `Impossible`."""
     if table.is_empty():
         raise Impossible(needs, how)
-    for column in columns:
-        if column not in table.columns or table[column].null_count() == table.height:
-            raise Impossible(f"{needs} (column {column})", how)
+    for name in columns:
+        if name not in table.columns or table[name].null_count() == table.height:
+            raise Impossible(f"{needs} (column {name})", how)
     return table
-
-
-def milliseconds(column: str | pl.Expr) -> pl.Expr:
-    """Nanoseconds as milliseconds, for showing only."""
-    found = pl.col(column) if isinstance(column, str) else column
-    return (found / 1e6).round(6)

@@ -11,11 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jumar.cli.profile_tables import as_json, head
+from jumar.cli.profile_tables import as_json
 from jumar.ground.errors import UserError
 from jumar.profiling import Profile, read
-from jumar.profiling.page.contents import notices
+from jumar.profiling.page import page
 from jumar.profiling.reading.tables.whole_lines import is_regular
+from jumar.profiling.views import Answers
+from jumar.profiling.words import missing_lines
 
 HEADER = (
     "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),Block Dim,"
@@ -176,9 +178,9 @@ def test_every_table_names_what_it_lost(
 def test_the_terminal_json_and_the_page_show_what_was_lost(tmp_path: Path) -> None:
     profile = opened(tmp_path, HEADER + ROW + ROW.replace("3.5", "x") + "50,a\n")
     for said in (
-        "\n".join(head(profile)),
-        str(json.loads(as_json(profile, {}, {}, peak_rates=""))["missing"]),
-        "\n".join(notices(profile)),
+        "\n".join(missing_lines(profile, "en")),
+        str(json.loads(as_json(profile, Answers(tables={}, impossible={}), peak_rates=""))),
+        page(profile),
     ):
         assert "line 4 has 2 of 11 fields" in said
         assert "line 3, column " in said

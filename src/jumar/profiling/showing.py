@@ -1,6 +1,7 @@
 """What a profile says, as text that is safe to show."""
 
 import json
+import math
 from itertools import groupby
 from typing import Any
 
@@ -10,12 +11,26 @@ LONGEST = 200
 """Letters of a text; names of kernels and lists of shapes have thousands."""
 
 
-def plain(value: object, longest: int = LONGEST) -> str:
-    """A text in one line; what would move or hide other letters is spelt out."""
-    text = "" if value is None else str(value)
-    shown = text[: longest + 1]
-    shown = plain_text(shown)
-    return shown if len(text) <= longest else f"{shown[: longest - 1]}…"
+def shown(value: object, longest: int = LONGEST, digits: int = 3, *, is_fixed: bool = False) -> str:
+    """A value as text in one line; what would move or hide other letters is spelt out.
+
+    Args:
+        value: What is shown.
+        longest: Letters of the text at most.
+        digits: Digits of a fraction behind the point at most.
+        is_fixed: Whether a fraction has all of them, zeros included.
+    """
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        # Adding 0 turns the "-0" of a rounding difference into "0".
+        text = f"{round(value, digits) + 0.0:.{digits}f}" if math.isfinite(value) else ""
+        return text if is_fixed or not digits else text.rstrip("0").rstrip(".")
+    if isinstance(value, list):
+        value = " | ".join(map(str, value))  # pyright: ignore[reportUnknownArgumentType]
+    whole = str(value)
+    text = plain_text(whole[: longest + 1])
+    return text if len(text) <= longest and len(whole) <= longest else f"{text[: longest - 1]}…"
 
 
 def short_types(types: str | None) -> str:

@@ -1,0 +1,82 @@
+"""Columns of views: their name for programs, their head for people, and their unit."""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from jumar.ground.text import Language, Text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """A column that views may have.
+
+    Args:
+        name: Its name in JSON, CSV and on an English terminal; it ends with the unit.
+        title: What it holds, without the unit.
+        unit: What its numbers count, as people write it; empty where there is none.
+        digits: How many digits behind the point people see at most.
+    """
+
+    name: str
+    title: Text
+    unit: str = ""
+    digits: int = 3
+
+    def head(self, language: Language) -> str:
+        """What stands above the column for people."""
+        title = self.title.in_language(language)
+        return f"{title} ({self.unit})" if self.unit else title
+
+    def of(self, table: pl.DataFrame) -> pl.Expr | None:
+        """The column of a table; milliseconds are also made of nanoseconds (`..._ns`)."""
+        if self.name in table.columns:
+            return pl.col(self.name)
+        raw = f"{self.name.removesuffix('_ms')}_ns"
+        return milliseconds(raw).alias(self.name) if raw in table.columns else None
+
+
+def column(name: str, zh: str, en: str = "", *, unit: str = "", digits: int = 3) -> Column:
+    """A column; its English title is its name without the unit, unless another is given."""
+    plain = name.removesuffix(f"_{unit.lower()}").replace("_", " ")
+    return Column(name=name, title=Text(en=en or plain, zh=zh), unit=unit, digits=digits)
+
+
+def ms(name: str, zh: str, en: str = "") -> Column:
+    """A column of times, `{name}_ms`; its table holds it as `{name}_ms` or `{name}_ns`."""
+    return column(f"{name}_ms", zh, en, unit="ms")
+
+
+def percent(name: str, zh: str, en: str = "") -> Column:
+    """A column of shares, `{name}_%`."""
+    return column(f"{name}_%", zh, en, unit="%")
+
+
+def milliseconds(of: str | pl.Expr) -> pl.Expr:
+    """Nanoseconds as milliseconds, for showing only."""
+    return ((pl.col(of) if isinstance(of, str) else of) / 1e6).round(6)
+
+
+RANK = column("rank", "卡号")
+STEP = column("step", "迭代")
+NAME = column("name", "名称")
+TYPE = column("type", "算子类型", "op type")
+CORE = column("core", "计算核")
+COUNT = column("count", "次数")
+TOTAL = ms("total", "总耗时")
+LONGEST = ms("max", "最大耗时", "longest")
+AVERAGE = ms("average", "平均耗时")
+SHARE = percent("share", "占比")
+CUMULATIVE = percent("cumulative", "累计占比")
+SHAPES = column("input_shapes", "输入形状")
+DTYPES = column("input_types", "输入数据类型", "input dtypes")
+OUTPUT_DTYPES = column("output_types", "输出数据类型", "output dtypes")
+INPUT_FORMATS = column("input_formats", "输入格式")
+OUTPUT_FORMATS = column("output_formats", "输出格式")
+MODULE = column("module", "网络层", "layer")
+VERDICT = column("verdict", "判断")
+TRANSPORT = column("transport", "传输方式")
+SIZE = column("size_mb", "数据量", unit="MB")
+TRANSIT = ms("transit", "传输耗时", "transfer")
+P50 = ms("p50", "中位数", "median")
+P95 = ms("p95", "95 分位", "95th percentile")

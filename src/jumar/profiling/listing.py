@@ -1,0 +1,57 @@
+"""A table as people see it, on the terminal and on the page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from jumar.ground.text import Language, Text
+from jumar.profiling.columns import Column
+from jumar.profiling.showing import shown
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listing:
+    """A table with its title.
+
+    Args:
+        title: What stands above it.
+        columns: Its columns in order, those included that this table lacks.
+        table: The rows.
+        note: What stands below or beside it.
+    """
+
+    title: Text
+    columns: Sequence[Column] = field(repr=False)
+    table: pl.DataFrame = field(repr=False)
+    note: Text | None = None
+
+    @property
+    def kept(self) -> list[Column]:
+        """The columns with a value: one without takes the room of those that say something."""
+        table = self.table
+        return [
+            one
+            for one in self.columns
+            if one.name in table.columns and table[one.name].null_count() < max(table.height, 1)
+        ]
+
+    @property
+    def numeric(self) -> list[bool]:
+        """Which of `kept` are numbers, and stand on the right."""
+        return [self.table[one.name].dtype.is_numeric() for one in self.kept]
+
+    def heads(self, language: Language) -> list[str]:
+        """The head of each of `kept`."""
+        return [one.head(language) for one in self.kept]
+
+    def cells(self, longest: int, *, is_fixed: bool = False) -> list[list[str]]:
+        """Each row as texts of at most so many letters; fractions with all digits if fixed."""
+        kept = self.kept
+        return [
+            [
+                shown(value, longest, one.digits, is_fixed=is_fixed)
+                for value, one in zip(row, kept, strict=True)
+            ]
+            for row in self.table.select(one.name for one in kept).iter_rows()
+        ]

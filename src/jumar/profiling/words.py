@@ -1,0 +1,186 @@
+"""The words of terminal and page beside those of views and findings, in both languages."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from jumar.ground.text import Language, Text, counted
+from jumar.profiling.profile import Profile
+from jumar.profiling.showing import shown
+
+WORDS: Final[Mapping[str, Text]] = {
+    "tag": Text(en="en", zh="zh-CN"),
+    "colon": Text(en=": ", zh="："),
+    "comma": Text(en=", ", zh="，"),
+    # What was read.
+    "source": Text(en="Source", zh="来源"),
+    "producer": Text(en="Written by", zh="采集工具"),
+    "device": Text(en="Device", zh="设备"),
+    "chip": Text(en="Chip", zh="芯片"),
+    "rates": Text(en="chip: ", zh="芯片："),
+    "ops": Text(en="Ops", zh="算子"),
+    "calls": Text(en="Host calls", zh="host 调用"),
+    "ranks": Text(en="Ranks", zh="卡"),
+    "missing": Text(en="Missing", zh="缺失"),
+    "of_ranks": Text(en=" of {ranks} ranks", zh="（{ranks} 张卡）"),
+    "not_said": Text(en="not named", zh="未标明"),
+    "needed_for": Text(en=" (needed for {views})", zh="（{views} 需要）"),
+    # Views and advice.
+    "nothing": Text(en="none", zh="无"),
+    "impossible": Text(en="Not possible with this profile", zh="此性能数据无法给出"),
+    "more_views": Text(en="More with --view: {views}, all", zh="更多视图（--view）：{views}, all"),
+    "all_views": Text(en="Views", zh="视图"),
+    "no_advice": Text(
+        en="nothing that is worth a thousandth of a step",
+        zh="没有值得优化的问题（均低于迭代的千分之一）",
+    ),
+    "try": Text(en="try: ", zh="建议："),
+    "see": Text(en="see: --view {view}", zh="参见：--view {view}"),
+    "of_step": Text(en="{share} % of a step", zh="占迭代 {share} %"),
+    "at_most": Text(en="at most", zh="上限"),
+    "adds_up": Text(
+        en="No moment of a step is counted twice, so the lines add up to what could be won "
+        "together.",
+        zh="迭代中的每个时刻只计一次，因此各项收益可以相加。",
+    ),
+    # Steps and comparison on the page.
+    "title": Text(en="Profile of {source}", zh="{source} 的性能分析"),
+    "step_times": Text(en="Where each step goes (ms)", zh="每个迭代的时间去向（ms）"),
+    "advice": Text(
+        en="What to do, by milliseconds a step that can be won",
+        zh="优化建议，按每迭代可节省的毫秒数排序",
+    ),
+    "computing": Text(en="computing", zh="计算"),
+    "uncovered": Text(en="communication, not hidden", zh="未掩盖通信"),
+    "preparing": Text(en="before the first op", zh="首算子前准备"),
+    "free": Text(en="free", zh="空闲"),
+    "step": Text(en="step {step}", zh="迭代 {step}"),
+    "rank_step": Text(en="rank {rank}, step {step}", zh="卡 {rank}，迭代 {step}"),
+    "against": Text(en="Against {before}", zh="与 {before} 对比"),
+    "against_first": Text(en="against {before}", zh="与 {before} 对比"),
+    "before": Text(
+        en="before {lasted} ms a step{spread}: {source} ({device}, rank {rank})",
+        zh="之前：每迭代 {lasted} ms{spread}：{source}（{device}，卡 {rank}）",
+    ),
+    "after": Text(
+        en="after  {lasted} ms a step{spread}: {source} ({device}, rank {rank})",
+        zh="之后：每迭代 {lasted} ms{spread}：{source}（{device}，卡 {rank}）",
+    ),
+    "change": Text(
+        en="change {delta} ms a step, {ratio} times as fast; {steps} of each",
+        zh="变化：每迭代 {delta} ms，速度为之前的 {ratio} 倍；双方各取 {steps} 个迭代",
+    ),
+    "note": Text(en="note: ", zh="注意："),
+    "varies": Text(en=" (within the variation of steps)", zh="（在迭代间波动范围内）"),
+    "no_edits": Text(
+        en="none that would win 0.2 % of a step", zh="没有能节省 0.2 % 迭代时间的修改"
+    ),
+    "step_before": Text(en="step before", zh="之前的迭代"),
+    "step_after": Text(en="step", zh="迭代"),
+    "step_change": Text(en="change", zh="变化"),
+    "compared": Text(
+        en="A step takes {after} ms; before, {before} ms. The parts add up to the difference of "
+        "{delta} ms exactly; {steps} compared.",
+        zh="每迭代 {after} ms，之前为 {before} ms。各部分之和恰好等于差值 {delta} ms；"
+        "双方各取 {steps} 个迭代。",
+    ),
+    # Timeline and op table of the page.
+    "timeline": Text(en="Timeline", zh="时间线"),
+    "zoom_in": Text(en="Zoom in", zh="放大"),
+    "zoom_out": Text(en="Zoom out", zh="缩小"),
+    "earlier": Text(en="Earlier", zh="向前"),
+    "later": Text(en="Later", zh="向后"),
+    "all": Text(en="All", zh="全部"),
+    "choose_step": Text(en="Step", zh="迭代"),
+    "canvas": Text(
+        en="Timeline of ops. Arrow keys move, plus and minus zoom, 0 shows all, n and p go to the "
+        "next and previous op, up and down change the lane.",
+        zh="算子时间线。方向键移动，加减号缩放，0 显示全部，n 和 p 转到"
+        "下一个和上一个算子，上下键切换泳道。",
+    ),
+    "hint": Text(
+        en="Drag to move, wheel with Ctrl to zoom, click an op. With the keyboard: arrows, + and "
+        "−, 0 for all, n and p for the next and previous op.",
+        zh="拖动可移动，Ctrl 加滚轮可缩放，单击可选中算子。键盘：方向键、+ 和 −、0 显示全部、"
+        "n 和 p 转到下一个和上一个算子。",
+    ),
+    "filter": Text(en="Filter ops", zh="筛选算子"),
+    "contains": Text(en="Contains", zh="包含"),
+    "core": Text(en="Core", zh="计算核"),
+    "kind": Text(en="Kind", zh="种类"),
+    "any": Text(en="any", zh="不限"),
+    "group_by": Text(en="Group by", zh="分组"),
+    "by_type": Text(en="type", zh="类型"),
+    "by_core": Text(en="core", zh="计算核"),
+    "by_dtypes": Text(en="dtypes", zh="数据类型"),
+    "by_shapes": Text(en="shapes", zh="形状"),
+    "by_module": Text(en="module", zh="网络层"),
+    "put_together": Text(
+        en="{count} small groups are put together by type; they have no shapes, dtypes and "
+        "modules here.",
+        zh="{count} 个较小的分组已按类型合并，此处不显示其形状、数据类型和网络层。",
+    ),
+    "no_script": Text(
+        en="Timeline and op table need JavaScript; everything else is above.",
+        zh="时间线和算子表需要 JavaScript，其余内容均在上方。",
+    ),
+    "footer": Text(
+        en="Written by jumar. This page is one file and needs no network.",
+        zh="由 jumar 生成。本页面为单个文件，无需联网。",
+    ),
+    "total_ms": Text(en="total ms", zh="总耗时(ms)"),
+    "share": Text(en="% of all", zh="占比(%)"),
+    "count": Text(en="count", zh="次数"),
+    "mean_ms": Text(en="mean ms", zh="平均(ms)"),
+    "min_ms": Text(en="min ms", zh="最小(ms)"),
+    "max_ms": Text(en="max ms", zh="最大(ms)"),
+    "kind_compute": Text(en="computing", zh="计算"),
+    "kind_aicpu": Text(en="AI CPU", zh="AI CPU"),
+    "kind_cast": Text(en="casts", zh="类型转换"),
+    "kind_format": Text(en="format changes", zh="格式转换"),
+    "kind_communication": Text(en="communication", zh="通信"),
+    "kind_copy": Text(en="memcpy, memset", zh="memcpy、memset"),
+    "shown_groups": Text(en="{shown} of {all} groups", zh="显示 {all} 组中的 {shown} 组"),
+    "op_count": Text(en="{count} ops", zh="{count} 个算子"),
+    "every_op": Text(en="every op", zh="显示每个算子"),
+    "shorter": Text(en="ops shorter than {width} are put together", zh="短于 {width} 的算子已合并"),
+    "left_out": Text(en="{count} lanes left out", zh="省略 {count} 条泳道"),
+    "from_to": Text(en="{from} to {to}", zh="{from} 至 {to}"),
+    "at": Text(en="at {from} to {to}", zh="位于 {from} 至 {to}"),
+    "together": Text(
+        en="{count} ops, together {busy}; the longest: {longest}",
+        zh="{count} 个算子，合计 {busy}；最长：{longest}",
+    ),
+    "stream": Text(en="stream {name}", zh="流 {name}"),
+    "thread": Text(en="thread {name}", zh="线程 {name}"),
+    "communication": Text(en="communication", zh="通信"),
+    "only_ops": Text(en="ops", zh="算子"),
+    "of_rank": Text(en="rank {rank} · {name}", zh="卡 {rank} · {name}"),
+}
+
+
+def words(language: Language) -> dict[str, str]:
+    """All of them in one language; some have `{name}` in braces to be filled."""
+    return {name: text.in_language(language) for name, text in WORDS.items()}
+
+
+def read_line(profile: Profile, language: Language) -> str:
+    """What was read, in one line."""
+    ops, calls, ranks = profile.ops.height, profile.host.height, len(profile.ranks)
+    chip = f", {shown(profile.chip, 48)}" if profile.chip else ""
+    of_ranks = WORDS["of_ranks"].filled(ranks=ranks).in_language(language) if ranks > 1 else ""
+    start = f"{shown(profile.source, 200)}: {profile.producer}, {profile.kind}{chip}; "
+    if language == "zh":
+        return f"{start}{ops} 个算子{of_ranks}，{calls} 次 host 调用"
+    return f"{start}{counted(ops, 'op')}{of_ranks}, {counted(calls, 'host call')}"
+
+
+def missing_lines(profile: Profile, language: Language) -> list[str]:
+    """What a profile lacks, and for what it would be needed."""
+    lines: list[str] = []
+    for gap in profile.missing:
+        needed = WORDS["needed_for"].filled(views=shown(", ".join(gap.needed_for)))
+        lines.append(
+            f"{shown(gap.file)}: {shown(gap.what, 300)}"
+            + (needed.in_language(language) if gap.needed_for else "")
+        )
+    return lines

@@ -4,7 +4,7 @@
 precision modes into edits of `modify_mixlist`.
 """
 
-from jumar.profiling.comparison.chains import cancelling_chains
+from jumar.profiling.comparison.chains import cancelling_chains, chains_a_step
 from jumar.profiling.comparison.mixlist import Edit, as_mixlist, propose
 from jumar.profiling.comparison.own_times import Side, side_of
 from jumar.profiling.comparison.parts import TITLES, Comparison, Share, compare, compare_sides
@@ -18,6 +18,7 @@ __all__ = [
     "Side",
     "as_mixlist",
     "cancelling_chains",
+    "chains_a_step",
     "compare",
     "compare_sides",
     "edit_table",

@@ -2,17 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
-from jumar.ground.text import Text
-from jumar.profiling.columns import COUNT, MODULE, column, ms
 from jumar.profiling.comparison.op_kinds import conversion, words
-from jumar.profiling.comparison.own_times import Op, Side, Step, side_of
-from jumar.profiling.profile import Profile
-from jumar.profiling.views.view import VIEWS, Options, View
+from jumar.profiling.comparison.own_times import Op, Side, Step
 
 CHAINS = {
     "what": pl.String(),
@@ -205,48 +201,9 @@ def tensors(shapes: str, types: str, layouts: str) -> list[Tensor]:
     ]
 
 
-_STEPS: Final = 3
-"""So many steps show every chain that comes again."""
-
-CHAINS_TITLE: Final = Text(
-    en="Casts and format changes that undo each other", zh="相互抵消的数据类型转换和格式转换"
-)
-CHAIN_COLUMNS: Final = (
-    column("what", "算子", "ops"),
-    column("shape", "形状"),
-    column("of", "起止类型与格式", "from and to"),
-    column("by_way_of", "中间类型与格式"),
-    MODULE,
-    COUNT,
-    ms("saved", "可节省", "would save"),
-)
-
-
 def chains_a_step(side: Side) -> pl.DataFrame:
     """`cancelling_chains` with counts and times of one step."""
     steps = len(side.steps)
     return cancelling_chains(side).with_columns(
         pl.col("count") / steps, (pl.col("saved_ns") / steps / 1e6).round(3).alias("saved_ms")
     )
-
-
-def _view(profile: Profile, _: Options) -> pl.DataFrame:
-    return chains_a_step(side_of(profile, steps=_STEPS))
-
-
-VIEWS.add(
-    View(
-        name="chains",
-        title=CHAINS_TITLE,
-        question=Text(
-            en="Which casts and format changes of a step bring a tensor back to what it was? Found "
-            "by shape, dtype and layout; where another op computes with what lies between, only "
-            "the way back counts.",
-            zh="每个迭代中哪些数据类型转换和格式转换又把张量变回原样？按形状、数据类型和格式识别；若有算子"
-            "使用中间结果，则只计变回的部分。",
-        ),
-        columns=CHAIN_COLUMNS,
-        compute=_view,
-        place=71,
-    )
-)

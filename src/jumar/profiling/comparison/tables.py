@@ -12,11 +12,12 @@ from jumar.profiling.columns import (
     column,
     ms,
 )
-from jumar.profiling.comparison.chains import CHAIN_COLUMNS, CHAINS_TITLE, chains_a_step
+from jumar.profiling.comparison.chains import chains_a_step
 from jumar.profiling.comparison.mixlist import Edit
 from jumar.profiling.comparison.parts import TITLES, Comparison
 from jumar.profiling.listing import Listing
 from jumar.profiling.showing import short_types
+from jumar.profiling.views.chains import CHAIN_COLUMNS, CHAINS_TITLE
 from jumar.profiling.views.view import Options
 
 _TIMES: Final = (

@@ -86,9 +86,7 @@ class View:
         return Listing(title=self.title, columns=self.columns, table=table, note=self.question)
 
 
-VIEWS: Final = Registry[View](
-    "jumar.profiling.views", "jumar.profiling.advice", "jumar.profiling.comparison"
-)
+VIEWS: Final = Registry[View]("jumar.profiling.views", "jumar.profiling.advice")
 """Every view by its name; what is added here is on the terminal, in JSON and CSV, on the page."""
 
 

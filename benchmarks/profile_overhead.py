@@ -30,7 +30,8 @@ from statistics import median
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from jumar.device import open_device, set_threads
+from jumar.devices.process import set_threads
+from jumar.devices.registry import open_device
 from jumar.precision.policy import PrecisionPolicy
 from jumar.tasks.task import Task
 from jumar.training.distribution import Ranks

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from jumar.device import open_device
+from jumar.devices.registry import open_device
 from jumar.recipes.stored import stored_recipe
 from jumar.runs.start import policy_in_force, prepare
 from jumar.runs.weights_export import ExportRequest, export_weights

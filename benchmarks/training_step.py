@@ -34,7 +34,8 @@ from torch import nn
 from torch.nn import functional
 
 from jumar.data.samples import Fetched, SampleKey
-from jumar.device import open_device, set_threads
+from jumar.devices.process import set_threads
+from jumar.devices.registry import open_device
 from jumar.models.keyed_random import set_random_position
 from jumar.precision.policy import PrecisionPolicy
 from jumar.recipes.classification import ClassificationRecipe

@@ -231,14 +231,14 @@ def code(tree: ast.AST) -> str:
 @pytest.mark.parametrize(
     ("pattern", "rooms"),
     [
-        pytest.param(r"torch_npu", ("device", *WORDS), id="torch_npu is known to device.py alone"),
+        pytest.param(r"torch_npu", ("devices", *WORDS), id="torch_npu is known to devices alone"),
         pytest.param(
-            r"\.cuda\(|torch\.cuda\b", ("device", *WORDS), id="CUDA is known to device.py alone"
+            r"\.cuda\(|torch\.cuda\b", ("devices", *WORDS), id="CUDA is known to devices alone"
         ),
         pytest.param(
             r"\bfloat16\b|\.half\(|torch\.half\b|HalfTensor",
-            ("precision", "device", *WORDS),
-            id="float16 is known to precision and device.py alone",
+            ("precision", *WORDS),
+            id="float16 is known to precision alone",
         ),
     ],
 )

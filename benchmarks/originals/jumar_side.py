@@ -17,7 +17,7 @@ import torch
 from PIL import Image
 
 from jumar.data.samples import SampleKey
-from jumar.device import open_device
+from jumar.devices.registry import open_device
 from jumar.recipes.registry import create_recipe
 from jumar.runs.start import policy_in_force, prepare
 from jumar.settings import override

@@ -17,20 +17,17 @@ from typing import Literal, TypeVar
 import torch
 
 from jumar import __version__
-from jumar.device import (
+from jumar.devices.cpu import Cpu
+from jumar.devices.npu import (
     CANN_VARIABLE,
     NPU_PACKAGE,
-    Device,
-    accelerates_bf16,
-    list_devices,
-    memory_free_bytes,
-    memory_total_bytes,
     npu_fault,
     npu_nodes,
     npu_package_version,
     npu_pairing_fault,
 )
-from jumar.ground.machine import processor_name, usable_cores
+from jumar.devices.registry import list_devices
+from jumar.ground.machine import memory_bytes, processor_name, usable_cores
 
 T = TypeVar("T")
 
@@ -239,16 +236,16 @@ def _tried(probe: Callable[[], T]) -> T | None:
 
 
 def _processor() -> Processor:
-    host = Device(kind="cpu", index=0, name="")
+    memory = _tried(memory_bytes)
     return Processor(
         name=_tried(processor_name),
         cores=os.cpu_count(),
         usable_cores=_tried(usable_cores),
         intra_op_threads=_tried(torch.get_num_threads),
         inter_op_threads=_tried(torch.get_num_interop_threads),
-        accelerates_bf16=_tried(lambda: accelerates_bf16(host)),
-        memory_total_bytes=_tried(lambda: memory_total_bytes(host)),
-        memory_free_bytes=_tried(lambda: memory_free_bytes(host)),
+        accelerates_bf16=_tried(Cpu.accelerates_bf16),
+        memory_total_bytes=memory[1] if memory else None,
+        memory_free_bytes=memory[0] if memory else None,
     )
 
 
@@ -258,10 +255,10 @@ def _accelerators() -> list[Accelerator]:
             kind=device.kind,
             index=device.index,
             name=device.name,
-            memory_bytes=_tried(lambda device=device: memory_total_bytes(device)),
+            memory_bytes=_tried(device.memory_total_bytes),
         )
         for device in list_devices()
-        if device.kind != "cpu"
+        if not device.on_host
     ]
 
 

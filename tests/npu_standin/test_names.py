@@ -1,7 +1,7 @@
 """Every name of torch_npu that jumar uses, against the names of the real package.
 
-The table is read from a wheel by extract_names.py. device.py calls torch_npu on variables named
-`backend`, `npu`, `profiler` and `current` (its stream) only; the tests hold it to that.
+The table is read from a wheel by extract_names.py. devices/ calls torch_npu on variables named
+`backend`, `npu`, `profiler`, `side` and `current` (streams) only; the tests hold it to that.
 """
 
 import ast
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from jumar import device
+from jumar.devices import accelerator, npu
 from jumar.environment import OLDEST_TORCH
 from tests.npu_standin import SITE
 from tests.npu_standin.extract_names import TABLE
@@ -23,11 +23,11 @@ ROOTS = {
     "current": ("npu", "Stream"),
     "profiler": ("profiler",),
 }
-"""Names of variables in device.py, and where in torch_npu their value lives."""
-GIVERS = {"_backend", "_load_npu", "_load_cuda", "get_device_module", "import_module", "load"}
+"""Names of variables in devices/, and where in torch_npu their value lives."""
+GIVERS = {"_backend", "get_device_module", "import_module", "load"}
 """What returns a back end's module."""
 
-SOURCE = ast.parse(Path(str(device.__file__)).read_text())
+SOURCE = ast.parse("".join(Path(str(each.__file__)).read_text() for each in (accelerator, npu)))
 RELEASES: dict[str, dict[str, dict[str, list[str]]]] = json.loads(TABLE.read_text())
 
 
@@ -42,7 +42,7 @@ def chain(node: ast.expr) -> tuple[str, ...]:
 
 
 def used_names() -> set[tuple[str, ...]]:
-    """Every attribute chain in device.py that starts at torch_npu.npu or torch_npu.profiler."""
+    """Every attribute chain in devices/ that starts at torch_npu.npu or torch_npu.profiler."""
     found: set[tuple[str, ...]] = set()
     inner = {id(node.value) for node in ast.walk(SOURCE) if isinstance(node, ast.Attribute)}
     for node in ast.walk(SOURCE):
@@ -58,7 +58,7 @@ def in_the_table(name: tuple[str, ...], release: str) -> bool:
     return name[1] in names and (len(name) == 2 or name[2] in names[name[1]])
 
 
-def test_the_names_that_device_py_uses_are_found() -> None:
+def test_the_names_that_devices_use_are_found() -> None:
     called = {".".join(name) for name in used_names()}
     assert {"npu.matmul.allow_hf32", "npu.conv.allow_hf32", "npu.Stream.wait_stream"} <= called
     assert {"npu.set_device", "npu.max_memory_allocated", "npu.synchronize"} <= called
@@ -67,7 +67,7 @@ def test_the_names_that_device_py_uses_are_found() -> None:
 
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("name", sorted(used_names()), ids=".".join)
-def test_the_real_package_has_what_device_py_uses(name: tuple[str, ...], release: str) -> None:
+def test_the_real_package_has_what_devices_use(name: tuple[str, ...], release: str) -> None:
     assert in_the_table(name, release)
 
 
@@ -85,7 +85,7 @@ def test_a_name_that_the_real_package_lacks_is_found_out(name: tuple[str, ...]) 
     assert not any(in_the_table(name, release) for release in RELEASES)
 
 
-def test_device_py_calls_a_back_end_on_the_agreed_names_only() -> None:
+def test_devices_call_a_back_end_on_the_agreed_names_only() -> None:
     """Or the test above would not see the call."""
     allowed: set[int] = set()
     for node in ast.walk(SOURCE):

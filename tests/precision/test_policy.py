@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from jumar.devices.cpu import Cpu
 from jumar.ground.errors import UserError
 from jumar.precision.autocast_lists import installed
 from jumar.precision.loss_scale import ExponentialLossScale, FixedLossScale
@@ -68,7 +69,7 @@ def test_emulation_on_a_cpu_is_no_substitution_and_elsewhere_has_no_effect() -> 
 
 
 def test_a_cpu_without_bf16_instructions_is_mentioned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jumar.precision.policy.cpu_accelerates_bf16", lambda: False)
+    monkeypatch.setattr(Cpu, "accelerates_bf16", lambda: False)
     assert "no bf16 instructions" in policy_for("mixed_bfloat16").description.note
     assert policy_for("mixed_bfloat16", "npu").description.note == ""
 
@@ -84,7 +85,7 @@ def test_short_float32_formats_are_allowed_only_where_values_are_fp16() -> None:
 
 
 def test_an_unknown_device_type_is_refused() -> None:
-    with pytest.raises(ValueError, match="cpu, cuda or npu"):
+    with pytest.raises(ValueError, match="cpu, cuda, npu"):
         policy_for("origin", "gpu")
 
 

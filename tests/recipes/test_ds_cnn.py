@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from jumar.device import open_device
+from jumar.devices.registry import open_device
 from jumar.ground.errors import UserError
 from jumar.precision.policy import PrecisionPolicy
 from jumar.precision.settings import PrecisionSettings

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from jumar.device import open_device
+from jumar.devices.registry import open_device
 from jumar.precision.policy import PrecisionPolicy
 from jumar.tasks.task import Task
 from jumar.training.distribution import announced_ranks, connect, disconnect

@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional
 
 from jumar.data.samples import Batch, Fetched, SampleKey
-from jumar.device import open_device
+from jumar.devices.registry import open_device
 from jumar.models.keyed_dropout import KeyedDropout
 from jumar.precision.policy import PrecisionPolicy
 from jumar.precision.settings import PrecisionSettings

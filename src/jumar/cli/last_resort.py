@@ -72,7 +72,7 @@ def _is_out_of_memory(error: Exception) -> bool:
         return True
     if "torch" not in sys.modules:
         return False  # commands without torch stay without it
-    from jumar.device import is_out_of_memory
+    from jumar.devices.registry import is_out_of_memory
 
     return is_out_of_memory(error)
 

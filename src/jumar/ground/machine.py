@@ -45,14 +45,6 @@ def process_peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def reset_process_peak() -> None:
-    """Start the measurement of `process_peak_bytes` anew, where Linux allows it."""
-    try:
-        (SYSTEM / "proc/self/clear_refs").write_text("5")
-    except OSError:
-        return
-
-
 def memory_bytes() -> tuple[int, int]:
     """Memory that can still be had, and all of it; within the container's limit."""
     page = os.sysconf("SC_PAGE_SIZE")

@@ -17,8 +17,8 @@ from typing import Any
 import torch
 from torch._C import DispatchKey, DispatchKeySet
 
+from jumar.devices.registry import device_kind
 from jumar.precision.oplist import (
-    AUTOCAST_KEYS,
     Treatment,
     native_treatment,
     same_effect,
@@ -70,7 +70,7 @@ class InstalledLists:
 
     def _register(self, op: str, kernel: Any) -> None:
         assert self._library is not None
-        self._library.impl(op, kernel, AUTOCAST_KEYS[self.device_type])
+        self._library.impl(op, kernel, device_kind(self.device_type).autocast_key)
 
 
 _in_force: list[InstalledLists] = []
@@ -121,7 +121,7 @@ def kernel_for(op: str, treatment: Treatment, device_type: str) -> Any:
         return torch.library.fallthrough_kernel
     overload = find_overload(op)
     assert overload is not None
-    keys = DispatchKeySet(getattr(DispatchKey, AUTOCAST_KEYS[device_type]))
+    keys = DispatchKeySet(getattr(DispatchKey, device_kind(device_type).autocast_key))
     if treatment is Treatment.WIDEST:
         return _widest_kernel(overload, device_type, keys)
     cast_in, cast_out = _casts(treatment, device_type)

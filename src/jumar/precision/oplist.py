@@ -13,13 +13,11 @@ from typing import Literal
 
 import torch
 
+from jumar.devices.registry import device_kind
 from jumar.precision.modes import Form
 from jumar.precision.optypes import can_cast, find_overload, op_groups, types_of
 
 ListName = Literal["white", "gray", "black"]
-
-AUTOCAST_KEYS = {"cpu": "AutocastCPU", "cuda": "AutocastCUDA", "npu": "AutocastPrivateUse1"}
-"""The dispatch key of autocast on each device type."""
 
 
 class Treatment(Enum):
@@ -101,7 +99,11 @@ _WHITE = _CUDA_LOW | _CPU_LOW | _RNN
 _BLACK = _CUDA_FP32 | NO_LOW_KERNEL | {"cross_entropy_loss", "binary_cross_entropy"}
 _WIDEST = _CUDA_WIDEST | _CPU_WIDEST
 _PROMOTE_BY_THEMSELVES = _names("cat stack")
-_BANNED_ON_CUDA = "binary_cross_entropy"
+_NATIVE = {
+    "cpu": (_CPU_LOW, _CPU_FP32 | NO_LOW_KERNEL, _CPU_WIDEST),
+    "cuda": (_CUDA_LOW, _CUDA_FP32, _CUDA_WIDEST),
+}
+"""Torch's own lists, which on CUDA refuse `binary_cross_entropy` and so have it in none."""
 
 
 @cache
@@ -159,19 +161,15 @@ def native_treatment(device_type: str, op: str) -> Treatment | None:
 
     Must be asked while no list is installed, since it looks at the dispatcher.
     """
-    key = AUTOCAST_KEYS[device_type]
+    kind = device_kind(device_type)
+    key = kind.autocast_key
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
     if not has_kernel(f"aten::{op}", key):
         # cuDNN's own autocast kernel lies below these and keeps its weights in one piece of
         # memory, which casting them one by one up here would break.
-        flattens = op in _RNN and device_type == "cuda" and has_kernel("aten::_cudnn_rnn", key)
+        flattens = op in _RNN and has_kernel("aten::_cudnn_rnn", key)
         return Treatment.LOW if flattens else Treatment.FOLLOW
-    if device_type == "cpu":
-        low, fp32, widest = _CPU_LOW, _CPU_FP32 | NO_LOW_KERNEL, _CPU_WIDEST
-    elif op == _BANNED_ON_CUDA:
-        return None
-    else:
-        low, fp32, widest = _CUDA_LOW, _CUDA_FP32, _CUDA_WIDEST
+    low, fp32, widest = _NATIVE[kind.native_lists]
     if op in low:
         return Treatment.LOW
     if op in fp32:

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from jumar.device import cpu_accelerates_bf16
+from jumar.devices.contract import Device
+from jumar.devices.registry import device_kind
 from jumar.precision.autocast_lists import InstalledLists, install
 from jumar.precision.mixlist import load_mixlist
 from jumar.precision.modes import Mode, find_mode
-from jumar.precision.oplist import AUTOCAST_KEYS, ListName, default_lists, treatments
+from jumar.precision.oplist import ListName, default_lists, treatments
 from jumar.precision.settings import PrecisionSettings, pointless
 from jumar.settings import checked
 
@@ -50,15 +51,14 @@ class PrecisionPolicy:
             although the loss is finite.
         full_float32: Whether what is fp32 must compute in all 24 bits. False only for
             force_fp32, which multiplies fp16 values: TF32 and HF32 hold them exactly. To be told
-            to `jumar.device.set_full_float32`, which knows each device's switches.
+            to `Device.set_full_float32`, which knows its switches.
 
     Raises:
         UserError: The settings contradict each other, or the mixlist is refused.
     """
 
     def __init__(self, settings: PrecisionSettings, *, device_type: str) -> None:
-        if device_type not in AUTOCAST_KEYS:
-            raise ValueError(f"device_type must be cpu, cuda or npu, not '{device_type}'")
+        kind = device_kind(device_type)
         checked(settings, where="precision")
         mode = find_mode(settings.mode)
         self._mode = mode
@@ -66,9 +66,9 @@ class PrecisionPolicy:
         self._lists: dict[str, ListName] = (
             load_mixlist(settings.modify_mixlist) if settings.modify_mixlist else default_lists()
         )
-        self._emulated = device_type == "cpu" and settings.emulate_fp16 and mode.fp16
-        self.low_dtype = _low_dtype(mode, device_type)
-        self.description = _describe(settings, device_type)
+        self._emulated = not kind.computes_fp16 and settings.emulate_fp16 and mode.fp16
+        self.low_dtype = _low_dtype(mode, kind)
+        self.description = _describe(settings, kind)
         self.can_overflow = self.description.computed.startswith("float16")
         self.full_float32 = mode.form != "cube_fp32_out"
         self.loss_scale = settings.loss_scale.create(device_type)
@@ -136,21 +136,20 @@ class PrecisionPolicy:
         return found
 
 
-def _low_dtype(mode: Mode, device_type: str) -> torch.dtype | None:
-    # CPUs without fp16 arithmetic emulate it in every kernel, those with it still in some, such as
-    # the backward of a convolution. Where everything is rounded in fp32 arithmetic the region's
+def _low_dtype(mode: Mode, kind: type[Device]) -> torch.dtype | None:
+    # Where everything is rounded in fp32 arithmetic the region's
     # dtype reaches no op, and bf16 only keeps torch from warning.
-    return torch.bfloat16 if mode.low is not None and device_type == "cpu" else mode.low
+    return torch.bfloat16 if mode.low is not None and not kind.computes_fp16 else mode.low
 
 
-def _describe(settings: PrecisionSettings, device_type: str) -> PrecisionDescription:
+def _describe(settings: PrecisionSettings, kind: type[Device]) -> PrecisionDescription:
     mode = find_mode(settings.mode)
     computed = {None: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}[mode.low]
     notes: list[str] = []
     substituted = False
     if mode.form == "cube_fp32_out":
         computed = "float16 in, float32 out"
-    elif mode.fp16 and device_type == "cpu":
+    elif mode.fp16 and not kind.computes_fp16:
         if settings.emulate_fp16:
             computed = "float16 emulated"
             notes.append("rounded to fp16 in fp32 arithmetic; says nothing about speed")
@@ -158,9 +157,9 @@ def _describe(settings: PrecisionSettings, device_type: str) -> PrecisionDescrip
             computed, substituted = "bfloat16", True
             notes.append(f"{mode.name} asks for fp16, which many CPU kernels compute slowly")
     elif settings.emulate_fp16 and mode.fp16:
-        notes.append(f"emulate_fp16 has no effect: fp16 is real on {device_type}")
-    if computed == "bfloat16" and device_type == "cpu" and not cpu_accelerates_bf16():
-        notes.append("this CPU has no bf16 instructions, so it may be slower than fp32")
+        notes.append(f"emulate_fp16 has no effect: fp16 is real on {kind.names.kind}")
+    if computed == "bfloat16" and kind.note_on_bf16():
+        notes.append(kind.note_on_bf16())
     notes.extend(pointless(settings))
     return PrecisionDescription(
         mode=mode.name, computed=computed, substituted=substituted, note="; ".join(notes)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from jumar.device import Device
+from jumar.devices.contract import Device
 from jumar.precision.policy import PrecisionPolicy
 from jumar.recipes.recipe import Recipe
 from jumar.training.checkpoint import Checkpoint

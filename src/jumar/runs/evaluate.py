@@ -7,7 +7,8 @@ from pathlib import Path
 
 from jumar.data.loading.faults import FaultTally
 from jumar.data.loading.loader import resolve_workers
-from jumar.device import Device, open_device
+from jumar.devices.contract import Device
+from jumar.devices.registry import open_device
 from jumar.ground.errors import UserError
 from jumar.ground.text import counted
 from jumar.precision.policy import PrecisionPolicy
@@ -138,9 +139,7 @@ def _score(
     rows: _Rows = []
     last: Scores | None = None
     tally = FaultTally(plan.skip_corrupt)
-    workers = resolve_workers(
-        plan.workers, local_world=ranks.local_world, on_cpu=device.kind == "cpu"
-    )
+    workers = resolve_workers(plan.workers, local_world=ranks.local_world, on_cpu=device.on_host)
     for checkpoint in checkpoints:
         state.restore_weights(checkpoint)
         try:

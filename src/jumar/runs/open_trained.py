@@ -6,7 +6,7 @@ What `jumar generate`, `denoise`, `predict` and `weights export` begin with. No 
 from dataclasses import dataclass
 from pathlib import Path
 
-from jumar.device import open_device
+from jumar.devices.registry import open_device
 from jumar.models.unfilled import Unfilled
 from jumar.recipes.stored import stored_recipe
 from jumar.recipes.trained import Trained

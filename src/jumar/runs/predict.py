@@ -16,7 +16,7 @@ from jumar.data.records.offset_files import read_whole
 from jumar.data.samples import Batch, CorruptRecord, Record
 from jumar.data.speech.decoded_clips import fit_clip
 from jumar.data.speech.wav import read_wav, resample
-from jumar.device import Device
+from jumar.devices.contract import Device
 from jumar.ground.errors import UserError
 from jumar.ground.paths import exists, is_file, is_folder, missing, unreadable
 from jumar.recipes.classification import ClassificationRecipe

@@ -2,13 +2,8 @@
 
 from collections.abc import Sequence
 
-from jumar.device import (
-    Device,
-    seed_everything,
-    set_deterministic,
-    set_full_float32,
-    set_threads,
-)
+from jumar.devices.contract import Device
+from jumar.devices.process import seed_everything, set_threads
 from jumar.ground.text import counted
 from jumar.precision.policy import PrecisionPolicy
 from jumar.recipes.recipe import Recipe
@@ -21,13 +16,13 @@ def prepare(recipe: Recipe, device: Device) -> None:
     """Threads, seeds and kernels, before anything is computed."""
     set_threads(recipe.threads.intra_op or None, recipe.threads.inter_op or None)
     seed_everything(recipe.seed)
-    set_deterministic(device, recipe.training.deterministic)
+    device.set_deterministic(recipe.training.deterministic)
 
 
 def policy_in_force(recipe: Recipe, device: Device) -> PrecisionPolicy:
     """The precision policy, in force."""
     policy = PrecisionPolicy(recipe.precision, device_type=device.torch.type)
-    set_full_float32(device, policy.full_float32)
+    device.set_full_float32(policy.full_float32)
     policy.install()
     return policy
 

@@ -6,10 +6,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from jumar.device import (
-    Device,
-    open_device,
-)
+from jumar.devices.contract import Device
+from jumar.devices.registry import open_device
 from jumar.environment import inspect_environment
 from jumar.ground.errors import UserError
 from jumar.ground.paths import exists, is_file, is_folder, missing

@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from jumar.device import Device
+from jumar.devices.contract import Device
 from jumar.ground.errors import UserError
 
 TIMEOUT = timedelta(minutes=30)
@@ -66,9 +66,9 @@ def connect(ranks: Ranks, device: Device) -> None:
         # keeps that (torch 2.13), whose threads then outlive `disconnect` and abort the process
         # at its end in one of three cases.
         importlib.import_module("torch._dynamo")
-        # NCCL wants to know its device; HCCL takes the current one.
-        bound = device.torch if device.kind == "cuda" else None
-        dist.init_process_group(device.distributed_backend, timeout=TIMEOUT, device_id=bound)
+        dist.init_process_group(
+            device.distributed_backend, timeout=TIMEOUT, device_id=device.group_device
+        )
 
 
 def disconnect() -> None:

@@ -12,7 +12,7 @@ from torch import nn
 from jumar.data.loading.faults import FaultTally
 from jumar.data.loading.loader import eval_batches
 from jumar.data.samples import Batch
-from jumar.device import Device, copy_ahead
+from jumar.devices.contract import Device
 from jumar.ground.errors import UserError
 from jumar.precision.policy import PrecisionPolicy
 from jumar.tasks.task import Illustration, ScoreTable, Task
@@ -89,14 +89,14 @@ def evaluate(
             console.bar("evaluation", total) as bar,
             contextlib.closing(cast("Generator[Batch]", batches)),
         ):
-            for done, batch in enumerate(copy_ahead(batches, device), start=1):
+            for done, batch in enumerate(device.copy_ahead(batches), start=1):
                 if stop and ranks.world == 1:
                     raise Interrupted
                 with policy.forward():
                     found = task.evaluate_batch(batch)
                 for name in task.gathered:
                     rows.setdefault(name, []).append(found.pop(name).cpu())
-                _add(sums, found)
+                _add(sums, found, device)
                 bar.show(done)
             with policy.forward():
                 pictures = task.illustrate() if illustrate and ranks.is_first else ()
@@ -146,10 +146,10 @@ def table_text(table: ScoreTable) -> str:
     return "\n".join([f"{table.title}:", *(f"  {line.rstrip()}" for line in lines)])
 
 
-def _add(sums: dict[str, torch.Tensor], found: Mapping[str, torch.Tensor]) -> None:
+def _add(sums: dict[str, torch.Tensor], found: Mapping[str, torch.Tensor], device: Device) -> None:
     """Add a batch's sums, in float64 where the device has it: a float32 sum over a million
     samples loses the last digits of the loss.
     """
     for name, value in found.items():
-        wide = value.float() if value.device.type == "npu" else value.double()
+        wide = value.double() if device.has_float64 else value.float()
         sums[name] = sums[name] + wide if name in sums else wide

@@ -9,7 +9,8 @@ from pathlib import Path
 import torch
 
 from jumar.data.samples import Batch
-from jumar.device import Device, is_out_of_memory, memory_peak_bytes, synchronize
+from jumar.devices.contract import Device
+from jumar.devices.registry import is_out_of_memory
 from jumar.ground.errors import UserError
 from jumar.ground.machine import memory_bytes
 from jumar.ground.paths import exists, is_folder
@@ -55,7 +56,7 @@ def rehearse(
     """
     try:
         seconds = _timed(stepper, batch, device, ranks)
-        if compiles or device.kind != "cpu" or seconds < SECOND_PASS_BELOW_S:
+        if compiles or not device.on_host or seconds < SECOND_PASS_BELOW_S:
             seconds = _timed(stepper, batch, device, ranks)
     except Exception as error:
         if compiles and _is_of_the_compiler(error):
@@ -72,7 +73,7 @@ def rehearse(
             f"the batch does not fit into the memory of {device.name}",
             todo="Make data.batch_size smaller, or keep it and set training.micro_batch_size.",
         ) from error
-    return Rehearsal(step_s=seconds, memory_bytes=memory_peak_bytes(device))
+    return Rehearsal(step_s=seconds, memory_bytes=device.memory_peak_bytes())
 
 
 def describe_batch(batch: Batch) -> str:
@@ -141,7 +142,7 @@ def check_memory(state: TrainState, device: Device, needed: int) -> None:
         UserError: They do not fit.
     """
     free, _ = memory_bytes()
-    if device.kind == "cpu" and state.step == 0 and needed > free:
+    if device.on_host and state.step == 0 and needed > free:
         raise UserError(
             f"gradients and optimizer need {size_text(needed)}, and {size_text(free)} of memory "
             "are free",
@@ -208,6 +209,6 @@ def _timed(stepper: Stepper, batch: Batch, device: Device, ranks: Ranks) -> floa
     """Seconds of one rehearsal on the slowest rank, so that all decide alike what comes next."""
     start = time.perf_counter()
     stepper.rehearse(batch)
-    synchronize(device)
+    device.synchronize()
     seconds = torch.tensor(time.perf_counter() - start, dtype=torch.float32, device=device.torch)
     return maximum_over_ranks(seconds, ranks).item()

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol
 
-from jumar.device import Device
+from jumar.devices.contract import Device
 from jumar.precision.policy import PrecisionPolicy
 from jumar.tasks.task import Headline
 from jumar.training.checkpoint import Checkpoint

@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from jumar.data.samples import Batch
-from jumar.device import Device
+from jumar.devices.contract import Device
 from jumar.ground.errors import UserError
 from jumar.precision.policy import PrecisionPolicy
 from jumar.tasks.task import Objective, Task
@@ -92,7 +92,7 @@ class TrainState:
         self.policy = policy
         self.step = 0
         self.elapsed_s = 0.0
-        if device.kind == "cpu":
+        if device.on_host:
             keep_freed_memory()
         task.model.to(device.torch)
         if plan.training.channels_last:
@@ -292,11 +292,12 @@ def _distributed(call: nn.Module, objective: Objective, device: Device) -> nn.Mo
     trained = {id(parameter) for parameter in objective.trained.parameters()}
     others = [name for name, parameter in call.named_parameters() if id(parameter) not in trained]
     DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(call, others)
-    ids = None if device.kind == "cpu" else [device.index]
     with warnings.catch_warnings():
         # Its successor of torch 2.13 is unknown to 2.6.
         warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
-        return DistributedDataParallel(call, device_ids=ids, broadcast_buffers=False)
+        return DistributedDataParallel(
+            call, device_ids=device.parallel_ids, broadcast_buffers=False
+        )
 
 
 def load_exactly(

@@ -13,7 +13,7 @@ from jumar.data.loading.faults import FaultTally
 from jumar.data.loading.loader import resolve_workers
 from jumar.data.loading.sampler import steps_per_epoch as count_steps_per_epoch
 from jumar.data.samples import Batch
-from jumar.device import Device, copy_ahead, memory_peak_bytes, synchronize
+from jumar.devices.contract import Device
 from jumar.ground.errors import UserError
 from jumar.precision.policy import PrecisionPolicy
 from jumar.tasks.task import Task
@@ -100,7 +100,7 @@ class Trainer:
         check_lengths(plan, self.total_steps)
         self.state = TrainState(task, plan, device, ranks, policy)
         self.workers = resolve_workers(
-            plan.workers, local_world=ranks.local_world, on_cpu=device.kind == "cpu"
+            plan.workers, local_world=ranks.local_world, on_cpu=device.on_host
         )
         self.tally = FaultTally(plan.skip_corrupt)
         self.clock = StepClock(plan.batch_size * ranks.world)
@@ -157,7 +157,7 @@ class Trainer:
         self.task.model.train()
         # Closing the loader ends its workers, whatever becomes of the run.
         with contextlib.closing(self._loader()) as loader:
-            batches = iter(copy_ahead(loader, self.device))
+            batches = iter(self.device.copy_ahead(loader))
             first = next(batches, None)
             if first is not None:
                 self._announce(first)
@@ -262,7 +262,7 @@ class Trainer:
                 capture.end_step()
                 self.clock.step()
                 if self.state.step == warm_up_ends:
-                    synchronize(self.device)
+                    self.device.synchronize()
                     self.clock.drop_window()
                 stopped = self._between_steps(events, bar, warmed_up=self.state.step > warm_up_ends)
                 if stopped is not None:
@@ -278,7 +278,7 @@ class Trainer:
         self.state.elapsed_s = self._elapsed_before + time.monotonic() - self._started
         bar.show(self.state.step)
         self._tell_unreadable()
-        if self.device.kind == "cpu":
+        if self.device.reads_at_once:
             self._guard.raise_if_blocked(self._reason)
         wish = self._cadence.moments(
             self.state.step, self.state.elapsed_s, signal=self.stop.signal, limit=self._time_limit_s
@@ -288,7 +288,7 @@ class Trainer:
         if due.log:
             self._log(events, warmed_up=warmed_up)
         if due.evaluate or due.checkpoint:
-            synchronize(self.device)  # what it has yet to do is training and no part of the pause
+            self.device.synchronize()  # what it has yet to do is training and no part of the pause
         with self.clock.paused():
             if due.checkpoint:
                 self._save()  # before the scoring, which an unreadable sample may end
@@ -397,6 +397,6 @@ class Trainer:
             unreadable=self.unreadable,
             train_loss=self._train_loss,
             scores=self._scores,
-            memory_peak_bytes=memory_peak_bytes(self.device),
+            memory_peak_bytes=self.device.memory_peak_bytes(),
             elapsed_s=self.state.elapsed_s,
         )

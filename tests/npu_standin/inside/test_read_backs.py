@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from jumar.device import open_device
+from jumar.devices.registry import open_device
 from jumar.precision.loss_scale import ExponentialLossScale
 from jumar.precision.policy import PrecisionPolicy
 from jumar.precision.settings import PrecisionSettings

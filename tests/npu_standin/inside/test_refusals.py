@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from jumar.device import is_out_of_memory, open_device
+from jumar.devices.registry import is_out_of_memory, open_device
 
 NPU = open_device("npu").torch
 

@@ -11,7 +11,8 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
-from jumar.device import open_device, seed_everything
+from jumar.devices.process import seed_everything
+from jumar.devices.registry import open_device
 
 NPU = open_device("npu").torch
 CPU = torch.device("cpu")

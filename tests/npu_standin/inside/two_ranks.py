@@ -10,7 +10,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from jumar.device import open_device
+from jumar.devices.registry import open_device
 from tests.npu_standin import install
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import jumar.profiling
-from jumar.device import open_device
+from jumar.devices.registry import open_device
 from jumar.ground.errors import UserError
 from jumar.precision.policy import PrecisionPolicy
 from jumar.profiling.profile import Profile

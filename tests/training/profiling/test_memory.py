@@ -8,7 +8,7 @@ import pytest
 import torch
 from polars.testing import assert_frame_equal
 
-from jumar.device import open_device
+from jumar.devices.registry import open_device
 from jumar.precision.policy import PrecisionPolicy
 from jumar.profiling import Profile, read
 from jumar.profiling.profile import OPS_SCHEMA, empty

@@ -29,6 +29,7 @@ from jumar.data.pixels.resize import (
     resize_fast,
 )
 from jumar.data.samples import Arrays, Batch, Record
+from jumar.devices.registry import device_kind
 from jumar.ground.errors import UserError
 from jumar.settings import setting
 
@@ -294,7 +295,7 @@ def _recolored(
 ) -> Tensor:
     shift, scale = (part[:, None, None] for part in _constants(mean, std, 1, images.device))
     made = torch.empty_like(images, dtype=torch.float32)
-    step = _CACHED_PICTURES if images.device.type == "cpu" else max(1, len(images))
+    step = _CACHED_PICTURES if device_kind(images.device.type).on_host else max(1, len(images))
     for start in range(0, len(images), step):
         rows = slice(start, start + step)
         part = color.jitter(images[rows], **{name: by[rows] for name, by in changes.items()})

@@ -3,9 +3,6 @@
 Those that torch computes as TensorFlow does are torch's own; the others are in `tensorflow.py`.
 """
 
-# Torch documents its fused kernels under these names but does not export them.
-# pyright: reportPrivateImportUsage=false
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,12 +11,12 @@ import torch
 from torch import optim
 from torch.optim import Optimizer
 
+from jumar.devices.registry import device_kind
 from jumar.ground.errors import UserError
 from jumar.settings import setting
 from jumar.training.optimizers.optimizer import OptimizerSettings, Trained
 from jumar.training.optimizers.tensorflow import TfAdam, TfLamb, TfRmsProp
 
-_DISPATCH_KEYS = {"cpu": "CPU", "cuda": "CUDA", "mps": "MPS", "xpu": "XPU", "hpu": "HPU"}
 _ADAM = {"exp_avg": "/Adam", "exp_avg_sq": "/Adam_1"}
 _BERT = {"exp_avg": "/adam_m", "exp_avg_sq": "/adam_v"}
 
@@ -46,10 +43,9 @@ class WithFusedKernel(OptimizerSettings):
         Raises:
             UserError: It is asked for and the device lacks it.
         """
-        key = _DISPATCH_KEYS.get(device_type, "PrivateUse1")
         # Asked of the dispatcher, because torch's own list of devices with fused kernels names
         # every registered back end, whether or not it brought the kernel.
-        exists = torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{self.kernel}", key)
+        exists = device_kind(device_type).has_kernel(self.kernel)
         if self.fused == "true" and not exists:
             raise UserError(
                 f"there is no fused kernel for '{self.kind}' on {device_type}",
@@ -173,7 +169,7 @@ class AdamW(Adam, kind="adamw"):
             fused=fused,
             foreach=not fused,
             # The count of updates then lies on the device, where one can be taken back.
-            capturable=not fused and trained.device_type != "cpu",
+            capturable=not fused and not device_kind(trained.device_type).reads_at_once,
         )
 
 

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from jumar.devices.registry import device_kind
+
 
 def set_learning_rate(optimizer: Optimizer, rate: float) -> None:
     """Let the next steps of an optimizer use this learning rate in all groups."""
@@ -39,7 +41,7 @@ def step_unless(optimizer: Optimizer, found_bad: Tensor | None) -> None:
         finally:
             del optimizer.found_inf  # pyright: ignore[reportAttributeAccessIssue]
             del optimizer.grad_scale  # pyright: ignore[reportAttributeAccessIssue]
-    elif found_bad.device.type != "cpu":
+    elif not device_kind(found_bad.device.type).reads_at_once:
         step_and_take_back(optimizer, found_bad)
     elif not found_bad.item():
         optimizer.step()

@@ -16,7 +16,7 @@ from typing import Final
 
 from torch.profiler import record_function
 
-from jumar.device import Device, Recorder, create_recorder, synchronize
+from jumar.devices.contract import Device, Recorder, Recording
 from jumar.ground.errors import UserError
 from jumar.ground.text import counted
 from jumar.training.distribution import Ranks
@@ -191,8 +191,8 @@ class Capture:
             self._recorder = self._start(plan)
         if self._seen == warm_up:
             self._first = step
-        if self._seen >= warm_up and plan.device.kind != "npu":
-            # The recorder of an NPU makes these itself, and finds the steps of its tables by them.
+        if self._seen >= warm_up and not plan.device.profiler_writes_files:
+            # A profiler that writes files makes these itself, and finds its tables' steps by them.
             self._range = record_function(f"{STEP}{step}")
             self._range.__enter__()
         self._began = time.perf_counter()
@@ -205,7 +205,7 @@ class Capture:
         self._seen += 1
         last = self._seen == self.span
         if last or self._seen <= plan.settings.warm_up:
-            synchronize(plan.device)
+            plan.device.synchronize()
         taken = 1000 * (time.perf_counter() - self._began)
         if self._recorder is None:
             self._plain_ms += [taken] if self._seen > 1 else []
@@ -231,15 +231,16 @@ class Capture:
         # Kineto prints a line of its own at start and stop.
         os.environ.setdefault("KINETO_LOG_LEVEL", "99")
         settings = plan.settings
-        if plan.device.kind == "npu":
+        if plan.device.profiler_writes_files:
             shutil.rmtree(plan.folder, ignore_errors=True)  # of an earlier capture
-        recorder = create_recorder(
-            plan.device,
-            plan.folder,
-            steps=settings.steps,
-            warm_up=min(settings.warm_up, 1),
-            memory=settings.memory,
-            shapes=settings.shapes,
+        recorder = plan.device.create_recorder(
+            Recording(
+                folder=plan.folder,
+                steps=settings.steps,
+                warm_up=min(settings.warm_up, 1),
+                memory=settings.memory,
+                shapes=settings.shapes,
+            )
         )
         recorder.start()
         plan.ranges.install()

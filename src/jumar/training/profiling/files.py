@@ -14,7 +14,7 @@ from typing import Any, Final
 import polars as pl
 
 import jumar.profiling
-from jumar.device import Device
+from jumar.devices.contract import Device
 from jumar.ground.errors import UserError
 from jumar.ground.paths import unwritable
 from jumar.ground.text import counted
@@ -111,12 +111,12 @@ def write_profile(
         events, around = _events(recorded, run, beside, device, ranks)
         note_modules(events)
         _write_trace(beside / TRACE, events, around)
-        if device.kind == "cpu":
+        if device.on_host:
             write_json(beside / CHIP, {"chips": [cpu_rates()]})
-        raw = raw_folder(run, ranks) if device.kind == "npu" else None
+        raw = raw_folder(run, ranks) if device.profiler_writes_files else None
         kept = _tables(recorded, beside, events, base_of(around), final=final, raw=raw)
         record = {
-            "device": asdict(device),
+            "device": {"kind": device.kind, **asdict(device)},
             "rank": ranks.rank,
             "world": ranks.world,
             "capture": {
@@ -142,7 +142,7 @@ def _events(
     recorded: Recorded, run: Path, folder: Path, device: Device, ranks: Ranks
 ) -> tuple[list[Event], dict[str, Any]]:
     """The events of the trace, and what stands beside them."""
-    if device.kind == "npu":
+    if device.profiler_writes_files:
         raw = raw_folder(run, ranks)
         found = sorted(raw.glob("*/ASCEND_PROFILER_OUTPUT/trace_view.json"))
         if not found:

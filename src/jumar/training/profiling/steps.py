@@ -5,7 +5,7 @@ import contextlib
 from jumar.data.loading.faults import FaultTally
 from jumar.data.loading.loader import resolve_workers
 from jumar.data.loading.sampler import steps_per_epoch
-from jumar.device import Device, copy_ahead
+from jumar.devices.contract import Device
 from jumar.ground.errors import UserError
 from jumar.precision.policy import PrecisionPolicy
 from jumar.tasks.task import Task
@@ -65,15 +65,13 @@ def record_steps(
         task,
         plan,
         ranks=ranks,
-        workers=resolve_workers(
-            plan.workers, local_world=ranks.local_world, on_cpu=device.kind == "cpu"
-        ),
+        workers=resolve_workers(plan.workers, local_world=ranks.local_world, on_cpu=device.on_host),
         tally=FaultTally(plan.skip_corrupt),
         first_step=state.step,
         last_step=state.step + capture.span,
     )
     with contextlib.closing(loader), capture.around(state.step):
-        batches = iter(copy_ahead(loader, device))
+        batches = iter(device.copy_ahead(loader))
         for _ in range(capture.span):
             with capture.marks(DATA):
                 batch = next(batches, None)

@@ -1,4 +1,4 @@
-"""jumar/device.py on an NPU that works."""
+"""jumar/devices/ on an NPU that works."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -7,23 +7,8 @@ from dataclasses import asdict
 import pytest
 import torch
 
-from jumar.device import (
-    accelerates_bf16,
-    copy_ahead,
-    has_fused_optimizers,
-    list_devices,
-    memory_free_bytes,
-    memory_peak_bytes,
-    memory_total_bytes,
-    npu_fault,
-    npu_package_version,
-    open_device,
-    reset_memory_peak,
-    set_deterministic,
-    set_full_float32,
-    supports_bf16,
-    synchronize,
-)
+from jumar.devices.npu import npu_fault, npu_package_version
+from jumar.devices.registry import list_devices, open_device
 from jumar.environment import check, inspect_environment
 from jumar.ground.errors import UserError
 
@@ -43,7 +28,7 @@ def test_the_npu_that_was_asked_for_is_opened_and_selected(request_: str, index:
     device = open_device(request_)
     assert (device.kind, device.index, str(device)) == ("npu", index, f"npu:{index}")
     assert device.torch == torch.device("npu", index)
-    assert (device.type, device.distributed_backend) == ("npu", "hccl")
+    assert (device.parallel_ids, device.distributed_backend) == ([index], "hccl")
     assert device.name == f"stand-in NPU {index}"
     assert torch.npu.current_device() == index
     assert torch.empty(1, device="npu").device.index == index
@@ -102,35 +87,28 @@ def test_the_environment_names_the_npus_and_the_version_of_torch_npu() -> None:
 def test_memory_is_that_of_the_device() -> None:
     device = open_device("npu")
     held = torch.ones(1 << 20, device=device.torch)
-    assert memory_peak_bytes(device) >= 4 << 20
-    free = memory_free_bytes(device)
-    assert free <= memory_total_bytes(device) - (4 << 20)
+    assert 4 << 20 <= device.memory_peak_bytes() <= device.memory_total_bytes() == 4 << 30
     del held
-    assert memory_free_bytes(device) >= free + (4 << 20)
-    reset_memory_peak(device)
-    assert memory_peak_bytes(device) < 4 << 20
 
 
 def test_synchronize_finishes_what_is_under_way() -> None:
     device = open_device("npu")
     read = torch.ones(2, device=device.torch).to("cpu", non_blocking=True)
-    synchronize(device)
+    device.synchronize()
     assert read.tolist() == [1, 1]
 
 
 def test_what_the_device_can_do() -> None:
     device = open_device("npu")
-    assert supports_bf16(device)
-    assert accelerates_bf16(device)
-    assert has_fused_optimizers(device)
-    assert has_fused_optimizers(device, "adamw")
+    assert device.has_kernel("_fused_sgd_")
+    assert device.has_kernel("_fused_adamw_")
     # torch lets fused Adam pass for any device; torch_npu would run it on the CPU.
-    assert not has_fused_optimizers(device, "adam")
+    assert not device.has_kernel("_fused_adam_.tensor_lr")
 
 
 @pytest.mark.parametrize("full", [False, True])
 def test_hf32_is_switched_for_matmul_and_for_convolution(full: bool) -> None:
-    set_full_float32(open_device("npu"), full)
+    open_device("npu").set_full_float32(full)
     assert torch.npu.matmul.allow_hf32 is not full
     assert torch.npu.conv.allow_hf32 is not full
     assert torch.get_float32_matmul_precision() == ("highest" if full else "high")
@@ -140,10 +118,10 @@ def test_determinism_reaches_the_collectives_too(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("HCCL_DETERMINISTIC", "strict")
     device = open_device("npu")
     try:
-        set_deterministic(device, True)
+        device.set_deterministic(True)
         assert torch.are_deterministic_algorithms_enabled()
     finally:
-        set_deterministic(device, False)
+        device.set_deterministic(False)
 
 
 def host_batches(count: int) -> Iterator[dict[str, torch.Tensor]]:
@@ -161,7 +139,7 @@ def test_batches_arrive_whole_and_in_order_before_the_step_reads_them(count: int
     before = torch.ops.npu_standin.stream_hazards()
     sums: list[tuple[float, float]] = []
     batch: Mapping[str, torch.Tensor] = {}
-    for batch in copy_ahead(host_batches(count), device):
+    for batch in device.copy_ahead(host_batches(count)):
         assert {tensor.device for tensor in batch.values()} == {device.torch}
         sums.append((batch["image"].sum().item(), batch["label"].item()))
     del batch
@@ -177,7 +155,7 @@ def test_one_batch_is_fetched_ahead_of_the_step_and_no_more() -> None:
             fetched.append(number)
             yield batch
 
-    ahead = copy_ahead(noted(), open_device("npu"))
+    ahead = open_device("npu").copy_ahead(noted())
     assert fetched == []
     for number in range(3):
         next(ahead)

@@ -1,7 +1,15 @@
+import subprocess
+import sys
+
 import pytest
 
-from jumar.device_names import parse_device
+from jumar.devices.asking import Names, parse_device
+from jumar.devices.cpu import Cpu
+from jumar.devices.cuda import Cuda
+from jumar.devices.npu import Npu
 from jumar.ground.errors import UserError
+
+KNOWN = [kind.names for kind in (Cpu, Cuda, Npu)]
 
 
 @pytest.mark.parametrize(
@@ -17,7 +25,7 @@ from jumar.ground.errors import UserError
 def test_kind_and_number_of_a_device_are_read(
     request_: str, parsed: tuple[str, int | None]
 ) -> None:
-    assert parse_device(request_) == parsed
+    assert parse_device(request_, KNOWN) == parsed
 
 
 @pytest.mark.parametrize(
@@ -54,7 +62,7 @@ def test_kind_and_number_of_a_device_are_read(
 )
 def test_another_name_of_a_device_is_answered_with_ours(request_: str, hint: str) -> None:
     with pytest.raises(UserError) as caught:
-        parse_device(request_)
+        parse_device(request_, KNOWN)
     assert caught.value.what == f"unknown device '{request_}'"
     assert caught.value.todo == f"{caught.value.todo.partition('Known')[0]}" + (
         "Known: auto, cpu, cuda, cuda:N, npu, npu:N."
@@ -65,4 +73,25 @@ def test_another_name_of_a_device_is_answered_with_ours(request_: str, hint: str
 @pytest.mark.parametrize("request_", ["", "0", "1", "toaster", "..", "a\nb"])
 def test_what_is_like_no_device_is_answered_with_the_known_ones(request_: str) -> None:
     with pytest.raises(UserError, match=r"  Known: auto"):
-        parse_device(request_)
+        parse_device(request_, KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("request_", "hint"),
+    [("abacus", "Did you mean 'bead'?"), ("abacus3", "Did you mean 'bead:3'?")],
+)
+def test_a_kind_of_device_brings_its_own_names(request_: str, hint: str) -> None:
+    beads = Names(kind="bead", others=("abacus",), counted=("bead", "abacus"))
+    assert parse_device("bead:2", [*KNOWN, beads]) == ("bead", 2)
+    with pytest.raises(UserError) as caught:
+        parse_device(request_, [*KNOWN, beads])
+    assert hint in caught.value.todo
+    assert caught.value.todo.endswith("cuda, cuda:N, npu, npu:N, bead, bead:N.")
+
+
+def test_names_are_read_without_torch() -> None:
+    script = "import sys; import jumar.devices.asking; print('torch' in sys.modules)"
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert result.stdout.strip() == "False", result.stderr

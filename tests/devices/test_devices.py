@@ -3,6 +3,7 @@
 An NPU that works is in tests/npu_standin; here are a CPU and the ways in which the rest is missing.
 """
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -12,31 +13,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from jumar import device as module
-from jumar.device import (
-    NPU_PACKAGE,
-    Device,
-    accelerates_bf16,
-    copy_ahead,
-    has_fused_optimizers,
-    is_out_of_memory,
-    list_devices,
-    memory_free_bytes,
-    memory_peak_bytes,
-    memory_total_bytes,
-    npu_pairing_fault,
-    open_device,
-    reset_memory_peak,
-    seed_everything,
-    set_deterministic,
-    set_full_float32,
-    set_threads,
-    supports_bf16,
-    synchronize,
-)
+from jumar.devices import npu
+from jumar.devices.contract import Device
+from jumar.devices.cpu import Cpu
+from jumar.devices.cuda import Cuda
+from jumar.devices.npu import NPU_PACKAGE, npu_nodes, npu_pairing_fault
+from jumar.devices.process import seed_everything, set_threads
+from jumar.devices.registry import is_out_of_memory, list_devices, open_device
 from jumar.ground.errors import UserError
 
-CPU = Device(kind="cpu", index=0, name="test")
+CPU = Cpu(index=0, name="test")
 IMPORTABLE = os.pathsep.join(filter(None, sys.path))
 RELEASE = ".".join(torch.__version__.split(".")[:2])
 
@@ -59,7 +45,7 @@ def broken_npu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str
         monkeypatch.syspath_prepend(str(tmp_path / "site"))
 
     monkeypatch.delenv("ASCEND_HOME_PATH", raising=False)
-    monkeypatch.setattr(module, "DEVICE_FILES", tmp_path)
+    monkeypatch.setattr(npu, "DEVICE_FILES", tmp_path)
     return install
 
 
@@ -68,17 +54,22 @@ def test_a_cpu_is_opened_with_its_name() -> None:
     assert (device.kind, device.index, str(device)) == ("cpu", 0, "cpu")
     assert device.name
     assert device.torch == torch.device("cpu")
-    assert (device.type, device.distributed_backend) == ("cpu", "gloo")
+    assert device.distributed_backend == "gloo"
 
 
 @pytest.mark.parametrize(
-    ("kind", "index", "backend", "text"),
-    [("cuda", 1, "nccl", "cuda:1"), ("cpu", 0, "gloo", "cpu")],
+    ("device", "backend", "text", "ids"),
+    [
+        (Cuda(index=1, name="x"), "nccl", "cuda:1", [1]),
+        (Cpu(index=0, name="x"), "gloo", "cpu", None),
+    ],
 )
-def test_a_device_knows_its_names(kind: str, index: int, backend: str, text: str) -> None:
-    device = Device(kind=kind, index=index, name="x")
-    assert (device.distributed_backend, str(device), device.type) == (backend, text, kind)
+def test_a_device_knows_its_names(
+    device: Device, backend: str, text: str, ids: list[int] | None
+) -> None:
+    assert (device.distributed_backend, str(device)) == (backend, text)
     assert device.torch == torch.device(text)
+    assert device.parallel_ids == ids
 
 
 @pytest.mark.parametrize(
@@ -101,7 +92,7 @@ def test_cuda_that_is_not_there_is_an_error_with_what_to_install(request_: str) 
 
 
 @pytest.mark.skipif(
-    module.importlib.util.find_spec(NPU_PACKAGE) is not None, reason="torch_npu is installed here"
+    importlib.util.find_spec(NPU_PACKAGE) is not None, reason="torch_npu is installed here"
 )
 @pytest.mark.parametrize("request_", ["npu", "npu:3"])
 def test_npu_without_torch_npu_is_an_error_with_the_release_to_install(request_: str) -> None:
@@ -157,7 +148,11 @@ def test_a_cpu_can_be_opened_beside_a_torch_npu_that_torch_would_load_and_fail(
     info = next((tmp_path / "site").glob("*.dist-info"))
     (info / "entry_points.txt").write_text("[torch.backends]\ntorch_npu = torch_npu:_autoload\n")
     result = subprocess.run(
-        [sys.executable, "-c", "from jumar.device import open_device; print(open_device('cpu'))"],
+        [
+            sys.executable,
+            "-c",
+            "from jumar.devices.registry import open_device; print(open_device('cpu'))",
+        ],
         env={
             **os.environ,
             "PYTHONPATH": f"{tmp_path / 'site'}{os.pathsep}{IMPORTABLE}",
@@ -184,19 +179,19 @@ def test_auto_stops_at_a_broken_torch_npu_where_there_is_an_npu(
     (tmp_path / "davinci0").touch()
     (tmp_path / "davinci_manager").touch()
     broken_npu(f"{RELEASE}.0", "raise ImportError('libhccl.so')")
-    assert module.npu_nodes() == [str(tmp_path / "davinci0")]
+    assert npu_nodes() == [str(tmp_path / "davinci0")]
     with pytest.raises(UserError, match="torch_npu cannot be loaded"):
         open_device("auto")
 
 
 @without_cuda
 @pytest.mark.skipif(
-    module.importlib.util.find_spec(NPU_PACKAGE) is not None, reason="torch_npu is installed here"
+    importlib.util.find_spec(NPU_PACKAGE) is not None, reason="torch_npu is installed here"
 )
 def test_auto_says_which_npu_it_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "DEVICE_FILES", tmp_path)
+    monkeypatch.setattr(npu, "DEVICE_FILES", tmp_path)
     assert open_device("auto").note == ""
     (tmp_path / "davinci1").touch()
     assert "davinci1 is there, but torch_npu is not installed" in open_device("auto").note
@@ -224,20 +219,14 @@ def test_the_cpu_is_always_among_the_devices() -> None:
     assert list_devices()[-1].kind == "cpu"
 
 
-def test_peak_memory_of_the_process_sees_an_allocation_and_can_start_anew() -> None:
+def test_peak_memory_of_the_process_sees_an_allocation() -> None:
     size = 256 * 2**20
-    before = memory_peak_bytes(CPU)
+    before = CPU.memory_peak_bytes()
     held = torch.ones(size, dtype=torch.uint8)
-    grown = memory_peak_bytes(CPU)
+    grown = CPU.memory_peak_bytes()
     assert grown - before > size // 2 or grown > 2 * size
     del held
-    if os.access("/proc/self/clear_refs", os.W_OK):
-        reset_memory_peak(CPU)
-        assert memory_peak_bytes(CPU) < grown - size // 2
-
-
-def test_free_memory_is_part_of_all_memory() -> None:
-    assert 0 < memory_free_bytes(CPU) <= memory_total_bytes(CPU)
+    assert CPU.memory_total_bytes() > size
 
 
 @pytest.mark.parametrize(
@@ -280,30 +269,32 @@ def test_other_errors_are_not_taken_for_memory(error: BaseException) -> None:
 
 def test_on_a_cpu_batches_pass_through_as_they_are() -> None:
     batches = [{"image": torch.ones(2)}, {"image": torch.zeros(2)}]
-    passed = list(copy_ahead(batches, CPU))
+    passed = list(CPU.copy_ahead(batches))
     assert all(one is other for one, other in zip(passed, batches, strict=True))
 
 
 @pytest.mark.parametrize("name", ["sgd", "adam", "adamw", "adagrad"])
 def test_a_cpu_has_the_fused_optimizers(name: str) -> None:
-    assert has_fused_optimizers(CPU, name)
-    assert has_fused_optimizers(CPU)
+    assert CPU.has_kernel(f"_fused_{name}_")
 
 
-def test_a_cpu_computes_in_bfloat16_and_may_be_fast_at_it() -> None:
-    assert supports_bf16(CPU)
-    assert accelerates_bf16(CPU) in (True, False)
+def test_a_kernel_of_another_device_is_none_of_the_cpu() -> None:
+    assert not CPU.has_kernel("_thnn_fused_lstm_cell")
+
+
+def test_a_cpu_may_be_fast_at_bfloat16_and_says_where_it_is_not() -> None:
+    assert bool(CPU.note_on_bf16()) is not CPU.accelerates_bf16()
 
 
 def test_synchronizing_a_cpu_does_nothing() -> None:
-    synchronize(CPU)
+    CPU.synchronize()
 
 
 @pytest.mark.parametrize("full", [True, False])
 def test_a_cpu_always_computes_float32_in_full(full: bool) -> None:
     before = torch.get_float32_matmul_precision()
     try:
-        set_full_float32(CPU, full)
+        CPU.set_full_float32(full)
         assert torch.get_float32_matmul_precision() == "highest"
     finally:
         torch.set_float32_matmul_precision(before)
@@ -311,9 +302,9 @@ def test_a_cpu_always_computes_float32_in_full(full: bool) -> None:
 
 def test_determinism_is_switched_on_and_off() -> None:
     try:
-        set_deterministic(CPU, True)
+        CPU.set_deterministic(True)
         assert torch.are_deterministic_algorithms_enabled()
-        set_deterministic(CPU, False)
+        CPU.set_deterministic(False)
         assert not torch.are_deterministic_algorithms_enabled()
     finally:
         torch.use_deterministic_algorithms(False)
@@ -338,7 +329,7 @@ def test_thread_counts_are_set_and_a_second_inter_op_count_is_refused_with_the_r
     # In a process of its own, because torch takes the number of inter-op threads only once.
     script = (
         "import torch\n"
-        "from jumar.device import set_threads\n"
+        "from jumar.devices.process import set_threads\n"
         "from jumar.ground.errors import UserError\n"
         "cores = torch.get_num_interop_threads()\n"
         "set_threads(intra_op=3, inter_op=cores + 1)\n"

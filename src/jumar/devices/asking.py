@@ -1,0 +1,75 @@
+"""How a device is asked for: `auto`, or a kind, mostly with a number. Needs no torch."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jumar.ground.errors import UserError, nearest
+
+AUTO = "auto"
+_UNSUPPORTED = ("mps", "metal", "xpu", "tpu", "xla", "hpu", "mlu", "musa", "meta", "vulkan")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Names:
+    """What a kind of device is called.
+
+    Attributes:
+        kind: Its name here and in torch.
+        others: Its names in other frameworks, in drivers and on vendors' pages.
+        numbered: Whether a number after a colon chooses one of several.
+        counted: Names directly behind which digits count devices. In `ascend910b` they are the
+            chip.
+    """
+
+    kind: str
+    others: tuple[str, ...] = ()
+    numbered: bool = True
+    counted: tuple[str, ...] = ()
+
+
+def parse_device(request: str, known: Sequence[Names]) -> tuple[str, int | None]:
+    """Kind and number of a device; None where no number was given.
+
+    Args:
+        request: What `--device` gives.
+        known: The names of every kind.
+
+    Raises:
+        UserError: It is not the name of a device; with the name that was probably meant.
+    """
+    text = request.strip().lower()
+    if text == AUTO:
+        return AUTO, None
+    for names in known:
+        number = "(?::([0-9]{1,4}))?" if names.numbered else "()"
+        asked = re.fullmatch(re.escape(names.kind) + number, text)
+        if asked:
+            return names.kind, int(asked[1]) if asked[1] else None
+    forms = [AUTO]
+    for names in known:
+        forms += [names.kind, f"{names.kind}:N"] if names.numbered else [names.kind]
+    raise UserError(
+        f"unknown device '{request}'",
+        where="--device",
+        todo=f"{_hint(text, known)}Known: {', '.join(forms)}.",
+    )
+
+
+def _hint(text: str, known: Sequence[Names]) -> str:
+    word = next(iter(re.findall(r"[a-z]+(?:86)?", text.removeprefix("/device:"))), "")
+    owners = {name: names for names in known for name in (names.kind, *names.others)}
+    meant = next((names for name, names in owners.items() if word.startswith(name)), None)
+    if meant is None and word in _UNSUPPORTED:
+        return f"{word} devices are not supported. "
+    meant = meant or owners.get(nearest(word, owners))
+    if meant is None:
+        return ""
+    if not meant.numbered:
+        return f"Did you mean '{meant.kind}'? "
+    index = re.search(rf"(?:{'|'.join(('[:/_ -]', *meant.counted))})([0-9]{{1,2}})$", text)
+    if index:
+        return f"Did you mean '{meant.kind}:{int(index[1])}'? "
+    if re.search(r"[:/]", text):
+        return f"The part after the colon is a number, as in '{meant.kind}:0'. "
+    return f"Did you mean '{meant.kind}'? "

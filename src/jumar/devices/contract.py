@@ -1,0 +1,200 @@
+"""What a device offers to the rest of jumar, which asks it and never compares kinds."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol
+
+import torch
+from torch import Tensor
+
+from jumar.devices.asking import Names
+
+
+class Recorder(Protocol):
+    """A profiler, of torch or of torch_npu."""
+
+    def start(self) -> None:
+        """Record from here on."""
+        ...
+
+    def step(self) -> None:
+        """A step has ended."""
+        ...
+
+    def stop(self) -> None:
+        """Stop recording; an NPU's profiler writes its files now."""
+        ...
+
+    def export_chrome_trace(self, path: str) -> Any:
+        """Write the events as JSON."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recording:
+    """What a profiler records.
+
+    Attributes:
+        folder: Where a profiler that writes files leaves them.
+        steps: How many are recorded.
+        warm_up: Steps before them; torch's profiler records these too.
+        memory: Whether allocations are recorded.
+        shapes: Whether the shapes of ops are recorded.
+    """
+
+    folder: Path
+    steps: int
+    warm_up: int
+    memory: bool = False
+    shapes: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Device(ABC):
+    """One device that is there and selected; its class is all that is known of its kind.
+
+    Attributes:
+        index: Number among the visible devices of its kind; 0 on a CPU.
+        name: Of the processor or accelerator, for instance `Ascend910B3`.
+        note: What `auto` passed over and why, for the first line of a run; mostly empty.
+    """
+
+    names: ClassVar[Names]
+    dispatch_key: ClassVar[str]
+    """torch's dispatch key of kernels for this kind."""
+    autocast_key: ClassVar[str]
+    """The dispatch key of autocast."""
+    native_lists: ClassVar[Literal["cpu", "cuda"]] = "cuda"
+    """Whose op lists torch's own autocast has here, where it has any."""
+    distributed_backend: ClassVar[str]
+    """The torch.distributed back end that moves this kind's tensors."""
+    out_of_memory: ClassVar[str] = r"(?!)"
+    """A pattern of the errors by which only this kind says that memory ran out."""
+    on_host: ClassVar[bool] = False
+    """Whether it computes on the cores and in the memory of this process."""
+    reads_at_once: ClassVar[bool] = False
+    """Whether a result can be read without waiting for work that is under way."""
+    computes_fp16: ClassVar[bool] = True
+    """Whether float16 is worth computing in; else bfloat16 stands in, or fp16 is emulated."""
+    has_float64: ClassVar[bool] = True
+    profiler_activities: ClassVar[tuple[torch.profiler.ProfilerActivity, ...]] = ()
+    """What torch's profiler records besides the host."""
+    profiler_writes_files: ClassVar[bool] = False
+    """Whether its profiler marks steps itself and leaves files instead of giving events."""
+
+    index: int
+    name: str
+    note: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.index}" if self.names.numbered else self.kind
+
+    @property
+    def kind(self) -> str:
+        """The name of its kind, which is torch's device type."""
+        return self.names.kind
+
+    @property
+    def torch(self) -> "torch.device":
+        """The device as torch takes it."""
+        return torch.device(str(self))
+
+    @property
+    def parallel_ids(self) -> list[int] | None:
+        """The `device_ids` of DistributedDataParallel."""
+        return [self.index]
+
+    @property
+    def group_device(self) -> "torch.device | None":
+        """The device that a process group is bound to; None where it takes the current one."""
+        return None
+
+    @classmethod
+    @abstractmethod
+    def open(cls, index: int | None, note: str = "") -> "Device":
+        """Find and select the device of this number.
+
+        Args:
+            index: None takes the one of this process's local rank.
+            note: What `auto` passed over.
+
+        Raises:
+            UserError: It is not there; says what to install or check.
+        """
+
+    @classmethod
+    @abstractmethod
+    def visible(cls) -> "list[Device]":
+        """Every device of this kind that can be opened."""
+
+    @classmethod
+    @abstractmethod
+    def why_passed_over(cls) -> str | None:
+        """Why `auto` goes on to the next kind; None where it takes this one.
+
+        Returns:
+            Text for the first line of a run, empty where there is nothing to say.
+
+        Raises:
+            UserError: There is such a device, but what drives it is broken.
+        """
+
+    @classmethod
+    def has_kernel(cls, name: str) -> bool:
+        """Whether this kind has a kernel of its own for an aten operator.
+
+        torch lets `fused=True` pass on every accelerator; where the kernel is missing, torch_npu
+        runs it on the CPU, with a copy of every parameter each step.
+        """
+        return torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", cls.dispatch_key)
+
+    @classmethod
+    def note_on_bf16(cls) -> str:
+        """What a user should know of bfloat16 on this kind; mostly empty."""
+        return ""
+
+    @abstractmethod
+    def synchronize(self) -> None:
+        """Wait until the device has done all that was given to it."""
+
+    @abstractmethod
+    def memory_peak_bytes(self) -> int:
+        """Most memory held at once: tensors on an accelerator, the whole process on a CPU."""
+
+    @abstractmethod
+    def memory_total_bytes(self) -> int:
+        """Memory of the device; on a CPU the container's limit where there is one."""
+
+    @abstractmethod
+    def copy_ahead(self, batches: Iterable[Mapping[str, Tensor]]) -> Iterator[Mapping[str, Tensor]]:
+        """The batches on the device, on an accelerator each copied while the step before it
+        computes.
+        """
+
+    def set_full_float32(self, full: bool) -> None:
+        """Whether float32 matmul and convolution compute in all 24 bits of the mantissa.
+
+        Args:
+            full: False allows TensorFloat-32 on CUDA and HF32 on an NPU (11 bits each). A CPU has
+                no shorter format and always computes in full.
+        """
+        torch.set_float32_matmul_precision("highest" if full or self.on_host else "high")
+
+    def set_deterministic(self, deterministic: bool) -> None:
+        """Whether the same inputs give the same bits, at some cost in speed.
+
+        An operator without such an algorithm then raises and names itself. To be called before
+        the first matmul and before torch.distributed starts: cuBLAS and HCCL read their variables
+        once.
+        """
+        torch.use_deterministic_algorithms(deterministic)
+
+    def create_recorder(self, wanted: Recording) -> Recorder:
+        """The profiler of the device, with the settings that fill every column of the op table."""
+        return torch.profiler.profile(
+            activities=[torch.profiler.ProfilerActivity.CPU, *self.profiler_activities],
+            record_shapes=wanted.shapes,
+            profile_memory=wanted.memory,
+        )

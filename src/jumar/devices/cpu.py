@@ -1,0 +1,79 @@
+"""All that is known of the CPU as a device."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from jumar.devices.asking import Names
+from jumar.devices.contract import Device
+from jumar.ground import machine
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cpu(Device):
+    """The processor that runs this process."""
+
+    names: ClassVar = Names(kind="cpu", others=("x86", "intel", "host"), numbered=False)
+    dispatch_key: ClassVar = "CPU"
+    autocast_key: ClassVar = "AutocastCPU"
+    native_lists: ClassVar = "cpu"
+    distributed_backend: ClassVar = "gloo"
+    out_of_memory: ClassVar = r"DefaultCPUAllocator: (?:can't allocate|not enough) memory"
+    on_host: ClassVar = True
+    reads_at_once: ClassVar = True
+    # CPUs without fp16 arithmetic emulate it in every kernel, those with it still in some, such as
+    # the backward of a convolution.
+    computes_fp16: ClassVar = False
+
+    @property
+    def parallel_ids(self) -> None:
+        """None: DistributedDataParallel takes no numbers of CPUs."""
+        return
+
+    @classmethod
+    def open(cls, index: int | None = None, note: str = "") -> Device:
+        """The processor."""
+        return cls(index=index or 0, name=machine.processor_name(), note=note)
+
+    @classmethod
+    def visible(cls) -> list[Device]:
+        """The processor."""
+        return [cls.open()]
+
+    @classmethod
+    def why_passed_over(cls) -> None:
+        """None: it is always there."""
+        return
+
+    @classmethod
+    def note_on_bf16(cls) -> str:
+        """Whether bfloat16 may be slower than float32."""
+        if cls.accelerates_bf16():
+            return ""
+        return "this CPU has no bf16 instructions, so it may be slower than fp32"
+
+    @staticmethod
+    def accelerates_bf16() -> bool:
+        """Whether this CPU has bf16 instructions that torch's kernels use."""
+        try:
+            return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+        except (AttributeError, RuntimeError):
+            return False
+
+    def synchronize(self) -> None:
+        """Return: operators on a CPU are finished when they return."""
+
+    def memory_peak_bytes(self) -> int:
+        """Most memory that the whole process held at once."""
+        return machine.process_peak_bytes()
+
+    def memory_total_bytes(self) -> int:
+        """The container's limit where there is one, else the machine's memory."""
+        return machine.memory_bytes()[1]
+
+    def copy_ahead(self, batches: Iterable[Mapping[str, Tensor]]) -> Iterator[Mapping[str, Tensor]]:
+        """The batches as they are."""
+        yield from batches

@@ -1,0 +1,196 @@
+"""All that is known of Ascend NPUs. The only file that knows torch_npu.
+
+What only Ascend has is called on a variable `npu`, and its profiler on a variable `profiler`. A
+test reads those calls from this source and compares them with the names of the real package.
+"""
+
+import importlib
+import importlib.metadata
+import importlib.util
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import ClassVar
+
+import torch
+
+from jumar.devices.accelerator import Accelerator
+from jumar.devices.asking import Names
+from jumar.devices.contract import Recorder, Recording
+from jumar.ground.errors import UserError
+
+NPU_PACKAGE = "torch_npu"
+CANN_VARIABLE = "ASCEND_HOME_PATH"
+"""Set by CANN's set_env.sh; unset means that its libraries cannot be found either."""
+
+DEVICE_FILES = Path("/dev")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Npu(Accelerator):
+    """An Ascend NPU."""
+
+    names: ClassVar = Names(
+        kind="npu",
+        others=("ascend", "atlas", "davinci", "huawei", "privateuseone"),
+        counted=("npu",),
+    )
+    dispatch_key: ClassVar = "PrivateUse1"
+    autocast_key: ClassVar = "AutocastPrivateUse1"
+    distributed_backend: ClassVar = "hccl"
+    # Both come from CANN below torch_npu's own allocator: its error code, and what its runtime
+    # returns, which is only a number unless the words before it are read too.
+    out_of_memory: ClassVar = r"\bEL0004\b|(?:result = |error code is )207001\b"
+    has_float64: ClassVar = False
+    profiler_writes_files: ClassVar = True
+
+    @classmethod
+    def why_passed_over(cls) -> str | None:
+        """Where NPUs are visible and torch_npu is installed but broken, stop instead of letting
+        the job land on the CPU.
+        """
+        nodes = npu_nodes()
+        if importlib.util.find_spec(NPU_PACKAGE) is None:
+            return f"{nodes[0]} is there, but torch_npu is not installed" if nodes else ""
+        fault = npu_fault()
+        if fault is not None and nodes:
+            raise fault
+        return None if fault is None else ""
+
+    @classmethod
+    def load(cls) -> ModuleType:
+        """`torch.npu`, which torch_npu registers, where there is an NPU."""
+        if importlib.util.find_spec(NPU_PACKAGE) is None:
+            release = ".".join(torch.__version__.split(".")[:2])
+            raise UserError(
+                "an NPU needs the package torch_npu, which is not installed",
+                where="--device",
+                todo="Install CANN, then the torch_npu of this torch: "
+                f"pip install 'torch-npu=={release}.*'. Or write --device cpu.",
+            )
+        version = npu_package_version()
+        mismatch = npu_pairing_fault(torch.__version__, version) if version else None
+        if mismatch is not None:
+            raise mismatch
+        try:
+            importlib.import_module(NPU_PACKAGE)
+        except Exception as error:
+            # torch_npu raises bare Exception where CANN is incomplete, besides ImportError and
+            # OSError.
+            raise _import_fault(error) from error
+        backend = torch.get_device_module(cls.names.kind)
+        if backend.is_available() and backend.device_count() > 0:
+            return backend
+        raise _no_npu_fault()
+
+    def set_full_float32(self, full: bool) -> None:
+        """Whether matmul and convolution compute in full; else in HF32, which is on for
+        convolutions unless somebody turns it off.
+        """
+        super().set_full_float32(full)
+        npu = self._backend()
+        npu.matmul.allow_hf32 = not full
+        npu.conv.allow_hf32 = not full
+
+    def set_deterministic(self, deterministic: bool) -> None:
+        """Whether the same inputs give the same bits, in collectives too."""
+        if deterministic:
+            os.environ.setdefault("HCCL_DETERMINISTIC", "true")
+        super().set_deterministic(deterministic)
+
+    def create_recorder(self, wanted: Recording) -> Recorder:
+        """torch_npu's profiler, which writes files when it stops."""
+        profiler = importlib.import_module(f"{NPU_PACKAGE}.profiler")
+        # Level 0, the default, tells neither types nor shapes nor cores.
+        level = profiler._ExperimentalConfig(
+            profiler_level=profiler.ProfilerLevel.Level1,
+            aic_metrics=profiler.AiCMetrics.PipeUtilization,
+            export_type=[profiler.ExportType.Text, profiler.ExportType.Db],
+        )
+        return profiler.profile(
+            activities=profiler.supported_activities(),
+            schedule=profiler.schedule(
+                wait=0, warmup=wanted.warm_up, active=wanted.steps, repeat=1
+            ),
+            on_trace_ready=profiler.tensorboard_trace_handler(str(wanted.folder)),
+            record_shapes=wanted.shapes,
+            profile_memory=wanted.memory,
+            experimental_config=level,
+        )
+
+
+def npu_fault() -> UserError | None:
+    """Why no NPU can be opened here, or None where one can."""
+    try:
+        Npu.load()
+    except UserError as error:
+        return error
+    return None
+
+
+def npu_nodes() -> list[str]:
+    """The device files of NPUs that this machine or container shows, such as /dev/davinci0."""
+    return sorted(str(path) for path in DEVICE_FILES.glob("davinci[0-9]*"))
+
+
+def npu_package_version() -> str | None:
+    """The version of the installed torch_npu, found without importing it."""
+    try:
+        return importlib.metadata.version(NPU_PACKAGE)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def npu_pairing_fault(torch_version: str, npu_version: str) -> UserError | None:
+    """What is wrong with this pair of torch and torch_npu; None when they fit.
+
+    torch_npu X.Y.Z is built against the C++ interface of torch X.Y and loads with no other.
+    """
+    ours, theirs = (re.match(r"(\d+)\.(\d+)", text) for text in (torch_version, npu_version))
+    if ours and theirs and ours.groups() == theirs.groups():
+        return None
+    return UserError(
+        f"torch_npu {npu_version} is not compatible with torch {torch_version}",
+        where="--device",
+        todo="Install the same X.Y of both: torch_npu X.Y.Z works with torch X.Y only.",
+    )
+
+
+def _import_fault(error: BaseException) -> UserError:
+    reason = str(error).splitlines()[0]
+    if CANN_VARIABLE not in os.environ:
+        todo = (
+            f"{CANN_VARIABLE} is not set, so CANN's libraries are not found: install CANN, then "
+            "run `source /usr/local/Ascend/ascend-toolkit/set_env.sh`."
+        )
+    elif "libascend_hal" in reason:
+        todo = "The NPU driver is missing: in a container, mount /usr/local/Ascend/driver."
+    elif "undefined symbol" in reason:
+        todo = (
+            "Install the torch_npu of this torch, and a CANN release that it supports "
+            "(https://gitcode.com/Ascend/pytorch has the table)."
+        )
+    else:
+        todo = f"Check CANN in {os.environ[CANN_VARIABLE]}, and `jumar doctor`."
+    return UserError(f"torch_npu cannot be loaded: {reason}", where="--device", todo=todo)
+
+
+def _no_npu_fault() -> UserError:
+    nodes = npu_nodes()
+    if not nodes:
+        return UserError(
+            "torch_npu finds no NPU, and there is no /dev/davinci*",
+            where="--device",
+            todo="Check `npu-smi info`. A container needs --device /dev/davinci0 (1, 2, ...), "
+            "/dev/davinci_manager, /dev/devmm_svm and /dev/hisi_hdc, and the driver mounted.",
+        )
+    visible = os.environ.get("ASCEND_RT_VISIBLE_DEVICES")
+    return UserError(
+        f"torch_npu finds no NPU, though {nodes[0]} is there",
+        where="--device",
+        todo=f"Check ASCEND_RT_VISIBLE_DEVICES, which is '{visible}'."
+        if visible is not None
+        else "Check `npu-smi info`, and that this user may open the device (group HwHiAiUser).",
+    )

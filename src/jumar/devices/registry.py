@@ -1,0 +1,88 @@
+"""The kinds of device that jumar knows, and the one that a run asks for."""
+
+import re
+
+import torch
+
+from jumar.devices.asking import AUTO, parse_device
+from jumar.devices.contract import Device
+from jumar.devices.cpu import Cpu
+from jumar.devices.cuda import Cuda
+from jumar.devices.npu import Npu
+
+_KINDS: dict[str, type[Device]] = {}
+"""By name; `auto` takes the last of them that is there."""
+
+_OUT_OF_MEMORY = (
+    r"out of memory|"
+    # Bytes beyond 63 bits, a worker's MemoryError as the loader repeats it, and shared memory.
+    r"Storage size calculation overflowed|numel: integer multiplication overflow|"
+    r"Unable to allocate .* for an array|Caught \w*MemoryError|Cannot allocate memory"
+)
+_TOO_LARGE_FOR_NUMPY = re.compile("array is too big|Maximum allowed dimension exceeded")
+
+
+def register(kind: type[Device]) -> None:
+    """Let `--device` accept a kind; `auto` prefers it to those registered before."""
+    _KINDS[kind.names.kind] = kind
+
+
+for _kind in (Cpu, Cuda, Npu):
+    register(_kind)
+
+
+def device_kind(name: str) -> type[Device]:
+    """What is known of a kind of device, whether or not one is there.
+
+    Args:
+        name: torch's device type.
+
+    Raises:
+        ValueError: It is not one of ours.
+    """
+    if name not in _KINDS:
+        raise ValueError(f"device type must be one of {', '.join(_KINDS)}, not '{name}'")
+    return _KINDS[name]
+
+
+def open_device(request: str) -> Device:
+    """Find and select the device that was asked for; never another one.
+
+    `auto` takes an NPU, else a GPU, else the CPU. Where NPUs are visible and torch_npu is
+    installed but broken, it stops instead of letting the job land on the CPU.
+
+    Args:
+        request: `auto`, `cpu`, `cuda`, `cuda:N`, `npu` or `npu:N`. Without a number, a process
+            of torchrun takes the one of its local rank.
+
+    Raises:
+        UserError: The device is not there; says what to install or check.
+    """
+    name, index = parse_device(request, [kind.names for kind in _KINDS.values()])
+    if name != AUTO:
+        return _KINDS[name].open(index)
+    note = ""
+    for kind in reversed(_KINDS.values()):
+        reason = kind.why_passed_over()
+        if reason is None:
+            return kind.open(None, note)
+        note = note or reason
+    raise AssertionError("a CPU is always there")
+
+
+def list_devices() -> list[Device]:
+    """Every accelerator that can be opened, then the CPU. Loads torch_npu where it is installed."""
+    return [device for kind in reversed(_KINDS.values()) for device in kind.visible()]
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether the error means that memory ran out, on whatever device.
+
+    A CPU, older releases of torch_npu and CANN itself raise a plain RuntimeError.
+    """
+    if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
+        return True
+    if isinstance(error, ValueError):
+        return bool(_TOO_LARGE_FOR_NUMPY.search(str(error)))
+    pattern = "|".join([_OUT_OF_MEMORY, *(kind.out_of_memory for kind in _KINDS.values())])
+    return isinstance(error, RuntimeError) and bool(re.search(pattern, str(error)))

@@ -139,13 +139,14 @@ def install(goals: list[str]) -> None:
 
 
 def requirements(pyproject: str, goals: list[str]) -> list[str]:
-    """The package's dependencies, less torch, and the dependency groups of the goals."""
+    """What the package needs to train, less torch, and the dependency groups of the goals."""
     if sys.version_info >= (3, 11):
         import tomllib
     else:
         from pip._vendor import tomli as tomllib
     tables: dict[str, Any] = tomllib.loads(pyproject)
-    names: list[str] = list(tables["project"]["dependencies"])
+    project = tables["project"]
+    names: list[str] = [*project["dependencies"], *project["optional-dependencies"]["train"]]
     for goal in goals:
         names += tables["dependency-groups"].get(goal, [])
     return [name for name in names if not re.match(r"torch\b(?!-)", name)]

@@ -8,12 +8,11 @@ import pytest
 
 from jumar.precision.optypes import (
     WITHOUT_EFFECT,
-    can_cast,
-    find_overload,
     groups_by_type,
     op_groups,
     types_of,
 )
+from jumar.precision.overloads import can_cast, find_overload
 
 NOT_IN_A_LIST = {
     # Views and casts of the reference's rows, which no list may touch.

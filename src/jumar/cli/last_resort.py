@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import jumar
+from jumar.cli.extras import not_installed
 from jumar.ground import paths
 from jumar.ground.errors import UserError
 
@@ -27,7 +28,7 @@ _LESS_TRAINING = (
 
 
 def mendable(error: Exception, tokens: Sequence[str] = ()) -> UserError | None:
-    """What the user is told of an error from the system; None for a defect of ours.
+    """What the user is told of an error from the system or a missing extra; None for a defect.
 
     Args:
         error: What was raised.
@@ -35,6 +36,8 @@ def mendable(error: Exception, tokens: Sequence[str] = ()) -> UserError | None:
     """
     if _is_out_of_memory(error):
         return _out_of_memory(error, tokens)
+    if isinstance(error, ModuleNotFoundError):
+        return not_installed(error)
     if not isinstance(error, OSError):
         return None
     name = error.filename2 or error.filename

@@ -62,8 +62,9 @@ def run(arguments: Sequence[str] | None = None) -> None:
 
     Errors that the user can mend are printed without a traceback, with exit code 2; Ctrl-C
     outside of training leaves with 130; a reader of our output that went away with 141. What the
-    system refuses (a path, memory, a full disk) is such an error too; a defect keeps its traceback
-    under one line that says what happened, with exit code 1.
+    system refuses (a path, memory, a full disk) and an extra that is not installed are such
+    errors too; a defect keeps its traceback under one line that says what happened, with exit
+    code 1.
     """
     keep_runs_from_being_imported()
     tokens = list(sys.argv[1:] if arguments is None else arguments)

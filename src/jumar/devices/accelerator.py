@@ -34,7 +34,6 @@ class Accelerator(Device):
 
     @classmethod
     def open(cls, index: int | None, note: str = "") -> Device:
-        """Find and select the device of this number, or that of the local rank."""
         backend = cls.load()
         number = _checked_index(cls.names.kind, index, backend.device_count())
         backend.set_device(number)
@@ -42,7 +41,6 @@ class Accelerator(Device):
 
     @classmethod
     def visible(cls) -> list[Device]:
-        """Every device of this kind that can be opened."""
         try:
             backend = cls.load()
         except UserError:
@@ -53,17 +51,14 @@ class Accelerator(Device):
         ]
 
     def synchronize(self) -> None:
-        """Wait until the device has done all that was given to it."""
         backend = self._backend()
         backend.synchronize(self.index)
 
     def memory_peak_bytes(self) -> int:
-        """Most memory that tensors held at once."""
         backend = self._backend()
         return int(backend.max_memory_allocated(self.index))
 
     def memory_total_bytes(self) -> int:
-        """Memory of the device."""
         backend = self._backend()
         return int(backend.get_device_properties(self.index).total_memory)
 

@@ -56,6 +56,20 @@ class Device(ABC):
     """One device that is there and selected; its class is all that is known of its kind.
 
     Attributes:
+        names: What the kind is called.
+        dispatch_key: torch's dispatch key of kernels for this kind.
+        autocast_key: The dispatch key of autocast.
+        native_lists: Whose op lists torch's own autocast has here, where it has any.
+        distributed_backend: The torch.distributed back end that moves this kind's tensors.
+        out_of_memory: A pattern of the errors by which only this kind says that memory ran out.
+        on_host: Whether it computes on the cores and in the memory of this process.
+        reads_at_once: Whether a result can be read without waiting for work that is under way.
+        computes_fp16: Whether float16 is worth computing in; else bfloat16 stands in, or fp16 is
+            emulated.
+        has_float64: Whether it computes in float64.
+        profiler_activities: What torch's profiler records besides the host.
+        profiler_writes_files: Whether its profiler marks steps itself and leaves files instead of
+            giving events.
         index: Number among the visible devices of its kind; 0 on a CPU.
         name: Of the processor or accelerator, for instance `Ascend910B3`.
         note: What `auto` passed over and why, for the first line of a run; mostly empty.
@@ -63,26 +77,16 @@ class Device(ABC):
 
     names: ClassVar[Names]
     dispatch_key: ClassVar[str]
-    """torch's dispatch key of kernels for this kind."""
     autocast_key: ClassVar[str]
-    """The dispatch key of autocast."""
     native_lists: ClassVar[Literal["cpu", "cuda"]] = "cuda"
-    """Whose op lists torch's own autocast has here, where it has any."""
     distributed_backend: ClassVar[str]
-    """The torch.distributed back end that moves this kind's tensors."""
     out_of_memory: ClassVar[str] = r"(?!)"
-    """A pattern of the errors by which only this kind says that memory ran out."""
     on_host: ClassVar[bool] = False
-    """Whether it computes on the cores and in the memory of this process."""
     reads_at_once: ClassVar[bool] = False
-    """Whether a result can be read without waiting for work that is under way."""
     computes_fp16: ClassVar[bool] = True
-    """Whether float16 is worth computing in; else bfloat16 stands in, or fp16 is emulated."""
     has_float64: ClassVar[bool] = True
     profiler_activities: ClassVar[tuple[torch.profiler.ProfilerActivity, ...]] = ()
-    """What torch's profiler records besides the host."""
     profiler_writes_files: ClassVar[bool] = False
-    """Whether its profiler marks steps itself and leaves files instead of giving events."""
 
     index: int
     name: str

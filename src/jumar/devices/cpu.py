@@ -35,12 +35,10 @@ class Cpu(Device):
 
     @classmethod
     def open(cls, index: int | None = None, note: str = "") -> Device:
-        """The processor."""
         return cls(index=index or 0, name=machine.processor_name(), note=note)
 
     @classmethod
     def visible(cls) -> list[Device]:
-        """The processor."""
         return [cls.open()]
 
     @classmethod
@@ -67,13 +65,10 @@ class Cpu(Device):
         """Return: operators on a CPU are finished when they return."""
 
     def memory_peak_bytes(self) -> int:
-        """Most memory that the whole process held at once."""
         return machine.process_peak_bytes()
 
     def memory_total_bytes(self) -> int:
-        """The container's limit where there is one, else the machine's memory."""
         return machine.memory_bytes()[1]
 
     def copy_ahead(self, batches: Iterable[Mapping[str, Tensor]]) -> Iterator[Mapping[str, Tensor]]:
-        """The batches as they are."""
         yield from batches

@@ -23,7 +23,7 @@ from jumar.precision.oplist import (
     native_treatment,
     same_effect,
 )
-from jumar.precision.optypes import find_overload
+from jumar.precision.overloads import find_overload
 
 _Cast = Callable[[torch.Tensor], torch.Tensor]
 

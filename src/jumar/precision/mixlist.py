@@ -32,12 +32,11 @@ from jumar.precision.oplist import (
 from jumar.precision.optypes import (
     WITHOUT_EFFECT,
     OpGroup,
-    can_cast,
-    find_overload,
     groups_by_type,
     op_groups,
     types_of,
 )
+from jumar.precision.overloads import can_cast, find_overload
 from jumar.precision.shipped_mixlists import find_mixlist, shipped_mixlists
 
 _LISTS: dict[str, ListName] = {"black-list": "black", "white-list": "white", "gray-list": "gray"}

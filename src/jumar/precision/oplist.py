@@ -15,7 +15,8 @@ import torch
 
 from jumar.devices.registry import device_kind
 from jumar.precision.modes import Form
-from jumar.precision.optypes import can_cast, find_overload, op_groups, types_of
+from jumar.precision.optypes import op_groups, types_of
+from jumar.precision.overloads import can_cast, find_overload
 
 ListName = Literal["white", "gray", "black"]
 

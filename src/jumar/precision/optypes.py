@@ -2,7 +2,8 @@
 
 The table is `op_types.json`: one row a policy group, with the forward op types that share it,
 the op types that run inside autograd, and the aten overloads. Op types are those of the open
-CANN op libraries, of the PyTorch adapter and of published mixlists.
+CANN op libraries, of the PyTorch adapter and of published mixlists. It needs no torch, since
+profiles are compared by it.
 """
 
 import json
@@ -10,8 +11,6 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any, Literal
-
-import torch
 
 Kind = Literal[
     "cube",
@@ -97,27 +96,3 @@ def _types_by_op() -> dict[str, tuple[str, ...]]:
         for op in group.ops:
             result[op] = (*result.get(op, ()), *group.types)
     return result
-
-
-@cache
-def find_overload(op: str) -> torch._ops.OpOverload | None:
-    """The torch operator of an aten overload name, or None where this torch lacks it."""
-    packet_name, _, overload = op.partition(".")
-    packet = getattr(torch.ops.aten, packet_name, None)
-    if not isinstance(packet, torch._ops.OpOverloadPacket):
-        return None
-    return getattr(packet, overload or "default", None)
-
-
-def can_cast(overload: torch._ops.OpOverload) -> bool:
-    """Whether a list may change an operator's dtype.
-
-    Not where it writes into an argument or returns a view of one: a cast would make it write
-    into, or look at, a copy, and the assignment in `x[:, 0] = y` would be lost.
-    """
-    schema: Any = overload._schema
-    tensors = [argument for argument in schema.arguments if "Tensor" in str(argument.type)]
-    aliases = any(argument.alias_info for argument in schema.arguments)
-    gives_tensor = any("Tensor" in str(result.type) for result in schema.returns)
-    backward = "backward" in schema.name
-    return bool(tensors) and gives_tensor and not aliases and not backward

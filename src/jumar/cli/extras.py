@@ -1,0 +1,20 @@
+"""What a bare `pip install jumar` leaves out, and how a command that needs it says so."""
+
+from importlib.util import find_spec
+
+from jumar.ground.errors import UserError
+
+TRAIN_MODULES = frozenset(
+    {"torch", "safetensors", "PIL", "simplejpeg", "google_crc32c", "sklearn", "scipy"}
+)
+"""The modules of the extra `train`, whose packages pyproject.toml lists."""
+
+
+def not_installed(error: ModuleNotFoundError) -> UserError | None:
+    """What to install for an import that failed; None where the module is of no extra."""
+    module = (error.name or "").partition(".")[0]
+    if module not in TRAIN_MODULES or find_spec(module) is not None:
+        return None
+    return UserError(
+        f'this command needs {module}, which is not installed: pip install "jumar[train]"'
+    )

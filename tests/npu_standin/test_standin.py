@@ -9,7 +9,7 @@ import pytest
 from tests.npu_standin.conftest import CHECKOUT
 
 
-@pytest.mark.parametrize("name", ["test_device", "test_refusals", "test_training"])
+@pytest.mark.parametrize("name", ["test_devices", "test_refusals", "test_training"])
 def test_the_stand_in_carries(npu_process: dict[str, str], name: str) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     result = subprocess.run(

@@ -104,19 +104,19 @@ def requirements(wheel: Path) -> list[Requirement]:
 
 def needed(wheel: Path, *extras: str) -> dict[str, Distribution]:
     """Every distribution that pip would install beside the wheel, as it lies here."""
-    found: dict[str, Distribution] = {}
+    closure: dict[str, Distribution] = {}
     waiting = [(requirement, ("", *extras)) for requirement in requirements(wheel)]
     while waiting:
         wanted, asked = waiting.pop()
         name = canonicalize_name(wanted.name)
-        if name in found or (
+        if name in closure or (
             wanted.marker and not any(wanted.marker.evaluate({"extra": each}) for each in asked)
         ):
             continue
-        found[name] = distribution(name)
+        closure[name] = distribution(name)
         inner = ("", *wanted.extras)
-        waiting += [(Requirement(text), inner) for text in found[name].requires or ()]
-    return found
+        waiting += [(Requirement(text), inner) for text in closure[name].requires or ()]
+    return closure
 
 
 def files_of(installed: Distribution) -> list[Path]:
@@ -201,8 +201,8 @@ def test_without_extras_profiles_are_shown_compared_and_held_against_limits(
     assert "MatMul" in shown
     assert (tmp_path / "p.html").stat().st_size
     # A pair of precision modes, for which op types are looked up in the table of op lists.
-    told = json.loads(call([bare, "profile", "compare", before, after, "--json"], tmp_path))
-    assert told
+    changes = json.loads(call([bare, "profile", "compare", before, after, "--json"], tmp_path))
+    assert changes
     call([bare, "profile", "gate", before, "--max-step-ms", "1"], tmp_path)
 
 

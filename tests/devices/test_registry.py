@@ -20,8 +20,8 @@ from jumar.devices.registry import (
 from jumar.ground.errors import UserError
 from jumar.precision.oplist import native_treatment
 from jumar.precision.policy import PrecisionPolicy
-from jumar.precision.settings import LossScaleSettings, PrecisionSettings
-from jumar.training.optimizers import OptimizerSettings, create_optimizer
+from jumar.precision.settings import PrecisionSettings
+from jumar.training.optimizers import Sgd, create_optimizer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,9 +90,7 @@ def test_a_registered_device_is_suggested_and_listed() -> None:
 
 
 def test_precision_goes_by_what_the_device_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    half = PrecisionSettings(
-        mode="allow_mix_precision", loss_scale=LossScaleSettings(kind="none"), emulate_fp16=True
-    )
+    half = PrecisionSettings(mode="allow_mix_precision", emulate_fp16=True)
     assert PrecisionPolicy(half, device_type="xpu").description.computed == "float16"
     monkeypatch.setattr(Bead, "computes_fp16", False)
     assert PrecisionPolicy(half, device_type="xpu").description.computed == "float16 emulated"
@@ -114,7 +112,7 @@ def test_bfloat16_is_noted_in_the_words_of_the_device(monkeypatch: pytest.Monkey
 
 def test_fused_kernels_are_those_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     parameters = [torch.nn.Parameter(torch.ones(2))]
-    settings = OptimizerSettings(kind="sgd")
+    settings = Sgd()
     plain = create_optimizer(settings, parameters, [], device_type="xpu")
     assert not plain.param_groups[0]["fused"]
     monkeypatch.setattr(Bead, "dispatch_key", "CPU")

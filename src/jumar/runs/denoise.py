@@ -24,6 +24,7 @@ from jumar.ground.text import counted
 from jumar.recipes.denoising import DenoisingRecipe
 from jumar.recipes.stored import stored_recipe
 from jumar.recipes.trained import Trained
+from jumar.runs.context import print_unreadable
 from jumar.runs.denoise_video import check_unfinished, video_work
 from jumar.runs.denoise_work import (
     Clip,
@@ -35,7 +36,6 @@ from jumar.runs.denoise_work import (
     picture_work,
 )
 from jumar.runs.open_trained import open_trained
-from jumar.runs.start import say_unreadable
 from jumar.tasks.denoising import picture_levels, unit_scale
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory
@@ -120,7 +120,7 @@ class _Denoising:
                     break
             if self._stop and is_video(self._request.to.name):
                 raise _VideoUnfinished
-        say_unreadable(self._console, [str(fault) for fault in self._tally.faults])
+        print_unreadable(self._console, [str(fault) for fault in self._tally.faults])
         if not self._done and not work.kept and not self._stop:
             raise UserError(
                 "no image could be denoised",

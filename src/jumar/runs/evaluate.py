@@ -7,28 +7,21 @@ from pathlib import Path
 
 from jumar.data.loading.faults import FaultTally
 from jumar.data.loading.loader import resolve_workers
-from jumar.devices.contract import Device
-from jumar.devices.registry import open_device
 from jumar.ground.errors import UserError
 from jumar.ground.text import counted
-from jumar.precision.policy import PrecisionPolicy
 from jumar.recipes.stored import stored_recipe
-from jumar.runs.start import policy_in_force, prepare, say_first_line, say_unreadable
+from jumar.runs.context import ChosenRun, RunContext, open_context, print_unreadable
 from jumar.settings import override
 from jumar.tasks.task import Task
 from jumar.training.checkpoint import Checkpoint, note_metrics
 from jumar.training.distribution import (
     Ranks,
-    announced_ranks,
-    connect,
-    disconnect,
     gather_texts,
 )
 from jumar.training.evaluation import Interrupted, Scores, evaluate, score_table, table_text
 from jumar.training.kept_checkpoints import find_checkpoint, intact_checkpoints
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory
-from jumar.training.settings import Plan
 from jumar.training.signals import StopRequest, listening
 from jumar.training.state import TrainState
 
@@ -66,44 +59,37 @@ def evaluate_run(request: EvaluateRequest) -> int:
     Raises:
         UserError: There is no such run or checkpoint, or no data to score on.
     """
-    run = RunDirectory(request.run_dir)
-    name, _, recipe = stored_recipe(run, request.imports)
-    recipe = override(recipe, request.assignments)
-    if request.skip_corrupt is not None:
-        recipe = override(recipe, [f"data.skip_corrupt={request.skip_corrupt}"])
-    ranks = announced_ranks()
-    device = open_device(request.device)
-    console = Console(silent=not ranks.is_first)
-    connect(ranks, device)
-    prepare(recipe, device)
-    plan = recipe.plan(name)
-    policy = policy_in_force(recipe, device)
-    try:
-        say_first_line(
-            console, run, plan_batch=plan.eval_batch_size, device=device, ranks=ranks, policy=policy
-        )
-        task = recipe.build_task(console.line)
+    with open_context(lambda _: _chosen(request), device=request.device, writes=False) as context:
+        run, console, plan = context.run, context.console, context.chosen.plan
+        context.print_first_line(plan.eval_batch_size)
+        task = context.chosen.recipe.build_task(console.line)
         headline = (task.headline.name, task.headline.higher_is_better)
-        chosen = (
+        checkpoints = (
             intact_checkpoints(run.checkpoints, console.line)
             if request.which == "all"
             else [find_checkpoint(run.checkpoints, request.which, headline, console.line)]
         )
-        if not chosen:
+        if not checkpoints:
             raise UserError(f"there is no checkpoint in '{run.checkpoints}'")
-        with _listening_alone(ranks) as stop:
-            rows = _score(chosen, task, plan, policy, device, ranks, console, stop)
-    finally:
-        policy.close()
-    stopped = len(rows) < len(chosen)
-    if stopped:
-        console.line(f"stopped after {len(rows)} of {len(chosen)} checkpoints")
-    if rows:
-        console.line(score_table(rows))
-    if ranks.is_first and not request.assignments:
-        _note(rows, console)
-    disconnect()
+        with _listening_alone(context.ranks) as stop:
+            rows = _score(checkpoints, task, context, stop)
+        stopped = len(rows) < len(checkpoints)
+        if stopped:
+            console.line(f"stopped after {len(rows)} of {len(checkpoints)} checkpoints")
+        if rows:
+            console.line(score_table(rows))
+        if context.ranks.is_first and not request.assignments:
+            _note(rows, console)
     return stop.exit_code if stopped else 0
+
+
+def _chosen(request: EvaluateRequest) -> ChosenRun:
+    run = RunDirectory(request.run_dir)
+    name, imports, recipe = stored_recipe(run, request.imports)
+    recipe = override(recipe, request.assignments)
+    if request.skip_corrupt is not None:
+        recipe = override(recipe, [f"data.skip_corrupt={request.skip_corrupt}"])
+    return ChosenRun(run=run, recipe=recipe, name=name, imports=imports)
 
 
 def _note(rows: _Rows, console: Console) -> None:
@@ -126,16 +112,15 @@ def _listening_alone(ranks: Ranks) -> Generator[StopRequest]:
 
 
 def _score(
-    checkpoints: Sequence[Checkpoint],
-    task: Task,
-    plan: Plan,
-    policy: PrecisionPolicy,
-    device: Device,
-    ranks: Ranks,
-    console: Console,
-    stop: StopRequest,
+    checkpoints: Sequence[Checkpoint], task: Task, context: RunContext[ChosenRun], stop: StopRequest
 ) -> _Rows:
-    state = TrainState(task, plan, device, Ranks(), policy)
+    plan, device, ranks, console = (
+        context.chosen.plan,
+        context.device,
+        context.ranks,
+        context.console,
+    )
+    state = TrainState(task, plan, device, Ranks(), context.policy)
     rows: _Rows = []
     last: Scores | None = None
     tally = FaultTally(plan.skip_corrupt)
@@ -146,7 +131,7 @@ def _score(
             with state.scored_weights():
                 last = evaluate(
                     task,
-                    policy,
+                    context.policy,
                     device=device,
                     ranks=ranks,
                     batch_size=plan.eval_batch_size,
@@ -158,7 +143,7 @@ def _score(
         except Interrupted:
             break
         rows.append((checkpoint, last.metrics))
-    say_unreadable(console, gather_texts([str(fault) for fault in tally.faults], ranks))
+    print_unreadable(console, gather_texts([str(fault) for fault in tally.faults], ranks))
     if last is not None:
         console.line(f"evaluation data: {counted(last.samples, 'sample')}")
         for table in last.tables:

@@ -10,7 +10,7 @@ from jumar.devices.registry import open_device
 from jumar.models.unfilled import Unfilled
 from jumar.recipes.stored import stored_recipe
 from jumar.recipes.trained import Trained
-from jumar.runs.start import policy_in_force, prepare
+from jumar.runs.context import put_in_force
 from jumar.settings import override
 from jumar.training.checkpoint import load_weights
 from jumar.training.kept_checkpoints import find_checkpoint
@@ -47,7 +47,7 @@ def open_trained(request: TrainedRequest) -> Trained:
     recipe = override(recipe, request.assignments)
     checkpoint = find_checkpoint(run.checkpoints, request.which, run.headline())
     device = open_device(request.device)
-    prepare(recipe, device)
+    policy = put_in_force(recipe, device)
     ema = request.use_ema and checkpoint.has_ema
     path = checkpoint.model_file(ema=ema)
     weights = load_weights(path)
@@ -55,7 +55,6 @@ def open_trained(request: TrainedRequest) -> Trained:
     with Unfilled():
         model = recipe.build_model()
     load_exactly(model, weights, str(path))
-    policy = policy_in_force(recipe, device)
     return Trained(
         recipe=recipe,
         name=name,

@@ -5,24 +5,17 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jumar.devices.contract import Device
-from jumar.devices.registry import open_device
 from jumar.environment import inspect_environment
 from jumar.ground.errors import UserError
 from jumar.ground.paths import is_folder
-from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import create_recipe, import_modules
 from jumar.recipes.stored import stored_recipe
-from jumar.runs.start import policy_in_force, prepare, say_first_line
-from jumar.settings import override, to_json
+from jumar.runs.context import ChosenRun, RunContext, open_context
+from jumar.settings import override
 from jumar.tasks.task import Task
 from jumar.training.checkpoint import Checkpoint
 from jumar.training.distribution import (
     Ranks,
-    announced_ranks,
-    connect,
-    disconnect,
-    share_text,
     wait_for_ranks,
 )
 from jumar.training.kept_checkpoints import newest_checkpoint, say_damaged
@@ -35,7 +28,6 @@ from jumar.training.profiling.capture import (
 )
 from jumar.training.profiling.ranges import ModuleRanges, named_layers
 from jumar.training.profiling.steps import record_steps
-from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory, next_run_path, write_json
 
 
@@ -57,16 +49,16 @@ class ProfileRequest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Chosen:
-    """What is recorded, and into which run directory."""
+class _Chosen(ChosenRun):
+    """What is recorded, from which checkpoint.
 
-    run: RunDirectory
-    recipe: Recipe
-    name: str
-    imports: Sequence[str]
+    Attributes:
+        begins_run: Whether the directory gets the recipe, so that later commands know what was
+            recorded.
+    """
+
     checkpoint: Checkpoint | None
     begins_run: bool
-    """Whether the directory gets the recipe, so that later commands know what was recorded."""
 
 
 def profile_recipe(request: ProfileRequest) -> int:
@@ -82,43 +74,26 @@ def profile_recipe(request: ProfileRequest) -> int:
         UserError: There is no such recipe or run, or nothing can be written.
     """
     request.capture.check()
-    ranks = announced_ranks()
-    chosen = _chosen(request, ranks)
-    device = open_device(request.device)
-    console = Console(silent=not ranks.is_first)
-    connect(ranks, device)
-    run = RunDirectory(Path(share_text(str(chosen.run.path), ranks)))
-    if ranks.is_first:
-        with run.locked():
-            _record(request, chosen, run, device, ranks, console)
-    else:
-        _record(request, chosen, run, device, ranks, console)
-    disconnect()
+    with open_context(
+        lambda ranks: _chosen(request, ranks), device=request.device, writes=True
+    ) as context:
+        _record(request, context)
     return 0
 
 
 def create_capture(
     settings: CaptureSettings | None,
     task: Task,
-    recipe: Mapping[str, Any],
     environment: Mapping[str, Any],
-    *,
-    run: RunDirectory,
-    device: Device,
-    ranks: Ranks,
-    console: Console,
+    context: RunContext[ChosenRun],
 ) -> Capture:
     """What records a task's steps and writes `profile/`; without settings one that does nothing.
 
     Args:
         settings: Which steps.
         task: Whose layers are marked.
-        recipe: Name, imports and settings, for the environment.
         environment: Versions and machine.
-        run: Where the files go.
-        device: Whose ops are recorded.
-        ranks: Which rank this is.
-        console: Hears where the files lie.
+        context: The run, and what computes it.
     """
     if settings is None:
         return Capture()
@@ -129,20 +104,20 @@ def create_capture(
 
         kept = write_profile(
             recorded,
-            run.path,
-            device=device,
-            ranks=ranks,
+            context.run.path,
+            device=context.device,
+            ranks=context.ranks,
             settings=settings,
-            environment={"recipe": recipe, "environment": environment},
+            environment={"recipe": context.chosen.recorded(), "environment": environment},
         )
-        console.line(kept.line())
+        context.console.line(kept.line())
 
     return Capture(
         CapturePlan(
             settings=settings,
             ranges=ModuleRanges(named_layers(task.model, task.objectives)),
-            device=device,
-            folder=raw_folder(run.path, ranks),
+            device=context.device,
+            folder=raw_folder(context.run.path, context.ranks),
             keep=keep,
         )
     )
@@ -190,51 +165,22 @@ def _chosen(request: ProfileRequest, ranks: Ranks) -> _Chosen:
     )
 
 
-def _record(
-    request: ProfileRequest,
-    chosen: _Chosen,
-    run: RunDirectory,
-    device: Device,
-    ranks: Ranks,
-    console: Console,
-) -> None:
-    prepare(chosen.recipe, device)
-    plan = chosen.recipe.plan(chosen.name)
-    policy = policy_in_force(chosen.recipe, device)
-    try:
-        say_first_line(
-            console, run, plan_batch=plan.batch_size, device=device, ranks=ranks, policy=policy
-        )
-        task = chosen.recipe.build_task(console.line)
-        recorded = {
-            "recipe": chosen.name,
-            "imports": list(chosen.imports),
-            "settings": to_json(chosen.recipe),
-        }
-        environment = asdict(inspect_environment())
-        capture = create_capture(
-            request.capture,
-            task,
-            recorded,
-            environment,
-            run=run,
-            device=device,
-            ranks=ranks,
-            console=console,
-        )
-        wait_for_ranks(ranks)
-        record_steps(
-            task,
-            plan,
-            capture,
-            device=device,
-            ranks=ranks,
-            policy=policy,
-            checkpoint=chosen.checkpoint,
-        )
-        if ranks.is_first and chosen.begins_run:
-            write_json(run.recipe, recorded)
-            write_json(run.environment, environment)
-    finally:
-        policy.close()
-        console.close()
+def _record(request: ProfileRequest, context: RunContext[_Chosen]) -> None:
+    chosen = context.chosen
+    context.print_first_line(chosen.plan.batch_size)
+    task = chosen.recipe.build_task(context.console.line)
+    environment = asdict(inspect_environment())
+    capture = create_capture(request.capture, task, environment, context)
+    wait_for_ranks(context.ranks)
+    record_steps(
+        task,
+        chosen.plan,
+        capture,
+        device=context.device,
+        ranks=context.ranks,
+        policy=context.policy,
+        checkpoint=chosen.checkpoint,
+    )
+    if context.ranks.is_first and chosen.begins_run:
+        write_json(context.run.recipe, chosen.recorded())
+        write_json(context.run.environment, environment)

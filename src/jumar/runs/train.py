@@ -1,39 +1,29 @@
 """A recipe on a device in a run directory: train it, go on with it: `jumar train`."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from jumar.devices.contract import Device
-from jumar.devices.registry import open_device
 from jumar.environment import inspect_environment
 from jumar.ground.errors import UserError
 from jumar.ground.paths import exists, is_file, is_folder, missing
-from jumar.precision.policy import PrecisionPolicy
 from jumar.recipes.first_stage import keep_first_stage, with_kept_first_stage
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import create_recipe, import_modules
 from jumar.recipes.stored import stored_recipe
+from jumar.runs.context import ChosenRun, RunContext, open_context, print_unreadable
 from jumar.runs.profile import create_capture
-from jumar.runs.start import policy_in_force, prepare, say_first_line, say_unreadable
-from jumar.settings import fixed_differences, override, to_json, value_text
-from jumar.tasks.task import Task
+from jumar.settings import fixed_differences, override, value_text
 from jumar.training.distribution import (
     Ranks,
-    announced_ranks,
-    connect,
-    disconnect,
-    share_text,
     wait_for_ranks,
 )
 from jumar.training.kept_checkpoints import newest_checkpoint, remove_leftovers, set_aside_newer
-from jumar.training.profiling.capture import Capture, CaptureSettings
+from jumar.training.profiling.capture import CaptureSettings
 from jumar.training.progress import Console
 from jumar.training.results import Outcome
 from jumar.training.run_directory import RunDirectory, next_run_path, write_json
-from jumar.training.settings import Plan
 from jumar.training.signals import StopRequest, listening
 from jumar.training.skipped_updates import NoUpdateError
 from jumar.training.trainer import Trainer
@@ -54,21 +44,6 @@ class TrainRequest:
     profile: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Session:
-    """One training: what was asked for, what of it, where, and who hears of it."""
-
-    request: TrainRequest
-    run: RunDirectory
-    recipe: Recipe
-    name: str
-    imports: Sequence[str]
-    device: Device
-    ranks: Ranks
-    console: Console
-    stop: StopRequest
-
-
 def train_recipe(request: TrainRequest) -> int:
     """Train a recipe, or go on with a run.
 
@@ -79,32 +54,23 @@ def train_recipe(request: TrainRequest) -> int:
     Raises:
         UserError: Anything the user can mend, before the device is opened where possible.
     """
-    ranks = announced_ranks()
-    run, recipe, name, imports = _resolve(request, ranks)
-    device = open_device(request.device)
-    console = Console(silent=not ranks.is_first)
-    connect(ranks, device)
-    run = RunDirectory(Path(share_text(str(run.path), ranks)))
-    with listening() as stop:
-        session = _Session(
-            request=request,
-            run=run,
-            recipe=recipe,
-            name=name,
-            imports=imports,
-            device=device,
-            ranks=ranks,
-            console=console,
-            stop=stop,
-        )
-        locks = not request.dry_run and ranks.is_first
-        with run.locked() if locks else nullcontext():
-            code = _train(session)
-    disconnect()
-    return code
+    with (
+        open_context(
+            lambda ranks: _resolve(request, ranks),
+            device=request.device,
+            writes=not request.dry_run,
+        ) as context,
+        listening() as stop,
+    ):
+        finished = None if request.dry_run else _finished(context)
+        if finished is None:
+            return _train(request, context, stop)
+        hint = f"; to record its steps: jumar profile {context.run}" if request.profile else ""
+        context.console.line(finished + hint)
+        return 0
 
 
-def _resolve(request: TrainRequest, ranks: Ranks) -> tuple[RunDirectory, Recipe, str, list[str]]:
+def _resolve(request: TrainRequest, ranks: Ranks) -> ChosenRun:
     """The run directory and the recipe, checked against what is stored there."""
     run = RunDirectory(request.run_dir) if request.run_dir else None
     if request.resume and run is not None and not exists(run.path):
@@ -123,7 +89,7 @@ def _resolve(request: TrainRequest, ranks: Ranks) -> tuple[RunDirectory, Recipe,
             stored if request.recipe is None else create_recipe(name), request.assignments
         )
         _refuse_changes(stored, asked, run)
-        return run, asked, name, imports
+        return ChosenRun(run=run, recipe=asked, name=name, imports=imports)
     if request.recipe is None:
         raise UserError("no recipe given", todo="`jumar recipes list` lists them.")
     import_modules(request.imports)
@@ -133,7 +99,7 @@ def _resolve(request: TrainRequest, ranks: Ranks) -> tuple[RunDirectory, Recipe,
         run = RunDirectory(path)
     if exists(run.path) and not is_folder(run.path):
         raise UserError(f"'{run}' is a file", where="--run-dir")
-    return run, recipe, request.recipe, list(request.imports)
+    return ChosenRun(run=run, recipe=recipe, name=request.recipe, imports=request.imports)
 
 
 def _refuse_changes(stored: Recipe, asked: Recipe, run: RunDirectory) -> None:
@@ -146,56 +112,46 @@ def _refuse_changes(stored: Recipe, asked: Recipe, run: RunDirectory) -> None:
         )
 
 
-def _train(session: _Session) -> int:
-    request, run, console = session.request, session.run, session.console
-    finished = _finished(run, session.recipe) if not request.dry_run else None
-    if finished is not None:
-        hint = f"; to record its steps: jumar profile {run}" if request.profile else ""
-        console.line(finished + hint)
-        return 0
-    prepare(session.recipe, session.device)
-    plan = session.recipe.plan(session.name)
-    policy = policy_in_force(session.recipe, session.device)
-    try:
-        return _train_plan(session, plan, policy)
-    finally:
-        policy.close()
-        console.close()
-
-
-def _train_plan(session: _Session, plan: Plan, policy: PrecisionPolicy) -> int:
+def _train(request: TrainRequest, context: RunContext[ChosenRun], stop: StopRequest) -> int:
     """Train with the precision in force, from the last checkpoint where there is one."""
-    request, run, ranks, console = session.request, session.run, session.ranks, session.console
-    say_first_line(
-        console, run, plan_batch=plan.batch_size, device=session.device, ranks=ranks, policy=policy
-    )
+    run, ranks, console, chosen = context.run, context.ranks, context.console, context.chosen
+    plan = chosen.plan
+    context.print_first_line(plan.batch_size)
     checkpoint = newest_checkpoint(run.checkpoints, console.line)
-    task = with_kept_first_stage(session.recipe, run).build_task(console.line)
+    task = with_kept_first_stage(chosen.recipe, run).build_task(console.line)
     if checkpoint is None and plan.transfer.start_from:
         for line in transfer_weights(task.model, plan.transfer).lines():
             console.line(line)
     environment = asdict(inspect_environment())
     if ranks.is_first and not request.dry_run:
         remove_leftovers(run.checkpoints)
-    recorded = {
-        "recipe": session.name,
-        "imports": list(session.imports),
-        "settings": to_json(session.recipe),
-    }
 
     def begin() -> None:
         if ranks.is_first:
             if checkpoint is not None:
                 for place in set_aside_newer(run.checkpoints, checkpoint):
                     console.line(f"set aside: {place}")
-            write_json(run.recipe, recorded)
+            write_json(run.recipe, chosen.recorded())
             if checkpoint is None or not is_file(run.first_stage):
-                keep_first_stage(session.recipe, run)
+                keep_first_stage(chosen.recipe, run)
             write_json(run.environment, environment)
             console.keep_log(run.log)
 
-    capture = _capture(session, task, recorded, environment)
-    trainer = _trainer(session, task, plan, policy, capture, environment)
+    recording = CaptureSettings() if request.profile and not request.dry_run else None
+    capture = create_capture(recording, task, environment, context)
+    trainer = Trainer(
+        task,
+        plan,
+        device=context.device,
+        ranks=ranks,
+        run=run,
+        console=console,
+        stop=stop,
+        policy=context.policy,
+        versions=_versions(environment),
+        capture=capture,
+        asked_device=request.device,
+    )
     if checkpoint is not None:
         trainer.resume(checkpoint)
         console.line(f"resuming from step {checkpoint.step} ({checkpoint.path})")
@@ -203,53 +159,14 @@ def _train_plan(session: _Session, plan: Plan, policy: PrecisionPolicy) -> int:
     outcome = trainer.train(dry_run=request.dry_run, begin=begin)
     if capture.is_cut_short:
         console.line("no profile: the run ended before all of its steps were recorded")
-    say_unreadable(console, trainer.unreadable)
+    print_unreadable(console, trainer.unreadable)
     _say_end(console, run, outcome, dry_run=request.dry_run)
     return outcome.exit_code
 
 
-def _capture(
-    session: _Session, task: Task, recorded: Mapping[str, Any], environment: Mapping[str, Any]
-) -> Capture:
-    """What records steps where `--profile` asks for it, and else does nothing."""
-    request = session.request
-    return create_capture(
-        CaptureSettings() if request.profile and not request.dry_run else None,
-        task,
-        recorded,
-        environment,
-        run=session.run,
-        device=session.device,
-        ranks=session.ranks,
-        console=session.console,
-    )
-
-
-def _trainer(
-    session: _Session,
-    task: Task,
-    plan: Plan,
-    policy: PrecisionPolicy,
-    capture: Capture,
-    environment: Mapping[str, Any],
-) -> Trainer:
-    return Trainer(
-        task,
-        plan,
-        device=session.device,
-        ranks=session.ranks,
-        run=session.run,
-        console=session.console,
-        stop=session.stop,
-        policy=policy,
-        versions=_versions(environment),
-        capture=capture,
-        asked_device=session.request.device,
-    )
-
-
-def _finished(run: RunDirectory, recipe: Recipe) -> str | None:
-    """What to say where the run has been finished and nothing longer is asked for."""
+def _finished(context: RunContext[ChosenRun]) -> str | None:
+    """What to print where the run has been finished and nothing longer is asked for."""
+    run, recipe = context.run, context.chosen.recipe
     results = run.read_results()
     if results is None or results.get("state") != "finished":
         return None

@@ -1,0 +1,133 @@
+"""What a command on a run works in, opened in one place: ranks, device, console, precision."""
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from jumar.devices.contract import Device
+from jumar.devices.process import seed_everything, set_threads
+from jumar.devices.registry import open_device
+from jumar.ground.text import counted
+from jumar.precision.policy import PrecisionPolicy
+from jumar.recipes.recipe import Recipe
+from jumar.settings import to_json
+from jumar.training.distribution import Ranks, announced_ranks, connect, disconnect, share_text
+from jumar.training.progress import Console
+from jumar.training.run_directory import RunDirectory
+from jumar.training.settings import Plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChosenRun:
+    """Which recipe a command is about, and where its run lies or will lie.
+
+    Attributes:
+        imports: Modules that the recipe needs.
+    """
+
+    run: RunDirectory
+    recipe: Recipe
+    name: str
+    imports: Sequence[str]
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What the trainer needs of the recipe."""
+        return self.recipe.plan(self.name)
+
+    def recorded(self) -> dict[str, Any]:
+        """What `recipe.json` holds."""
+        return {
+            "recipe": self.name,
+            "imports": list(self.imports),
+            "settings": to_json(self.recipe),
+        }
+
+
+C = TypeVar("C", bound=ChosenRun, covariant=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunContext(Generic[C]):
+    """A chosen run on a device, with its precision in force."""
+
+    chosen: C
+    run: RunDirectory
+    device: Device
+    ranks: Ranks
+    console: Console
+    policy: PrecisionPolicy
+
+    def print_first_line(self, batch: int) -> None:
+        """Line one of a run: device, precision as computed, batch of a rank, ranks."""
+        device, described = self.device, self.policy.description
+        note = f" ({described.note})" if described.note else ""
+        passed_over = f"; {device.note}" if device.note else ""
+        world = self.ranks.world
+        self.console.line(
+            f"device: {device.kind} ({device.name}{passed_over}) · "
+            f"precision: {described.mode} computed in {described.computed}{note} · "
+            f"batch: {batch * world} = {counted(world, 'rank')} x {batch} · run: {self.run}"
+        )
+
+
+@contextmanager
+def open_context(
+    choose: Callable[[Ranks], C], *, device: str, writes: bool
+) -> Generator[RunContext[C]]:
+    """Open what a command works in, on every rank, and close it again.
+
+    Args:
+        choose: Gives the run; called before a device is opened. Only the first rank's directory
+            counts.
+        device: As `--device` asks.
+        writes: Whether the run directory is locked meanwhile.
+
+    Raises:
+        UserError: The device cannot be had, or another process writes into the run.
+    """
+    ranks = announced_ranks()
+    chosen = choose(ranks)
+    opened = open_device(device)
+    console = Console(silent=not ranks.is_first)
+    connect(ranks, opened)
+    run = RunDirectory(Path(share_text(str(chosen.run.path), ranks)))
+    with run.locked() if writes and ranks.is_first else nullcontext():
+        try:
+            policy = put_in_force(chosen.recipe, opened)
+            try:
+                yield RunContext(
+                    chosen=chosen,
+                    run=run,
+                    device=opened,
+                    ranks=ranks,
+                    console=console,
+                    policy=policy,
+                )
+            finally:
+                policy.close()
+        finally:
+            console.close()
+    disconnect()
+
+
+def put_in_force(recipe: Recipe, device: Device) -> PrecisionPolicy:
+    """Threads, seeds, kernels and precision of a recipe; the policy is to be closed."""
+    set_threads(recipe.threads.intra_op or None, recipe.threads.inter_op or None)
+    seed_everything(recipe.seed)
+    device.set_deterministic(recipe.training.deterministic)
+    policy = PrecisionPolicy(recipe.precision, device_type=device.torch.type)
+    device.set_full_float32(policy.full_float32)
+    policy.install()
+    return policy
+
+
+def print_unreadable(console: Console, samples: Sequence[str]) -> None:
+    """Count and name the samples that were left out."""
+    if samples:
+        console.line(f"skipped {counted(len(samples), 'unreadable sample')}:")
+    for sample in samples:
+        console.line(f"  {sample}")

@@ -175,6 +175,7 @@ def pictures(chosen: argparse.Namespace) -> tuple[Rivals, Task, Plan]:
         eval_data=None,
         label_smoothing=0.1,
         decays=recipe.model.decays,
+        num_classes=1000,
     )
     return rivals, task, recipe.plan(chosen.network)
 

@@ -19,7 +19,7 @@ from PIL import Image
 from jumar.data.samples import SampleKey
 from jumar.devices.registry import open_device
 from jumar.recipes.registry import create_recipe
-from jumar.runs.start import policy_in_force, prepare
+from jumar.runs.context import put_in_force
 from jumar.settings import override
 from jumar.training.distribution import Ranks
 from jumar.training.guard import Guard
@@ -69,9 +69,8 @@ def main() -> None:
             ],
         )
         device = open_device("cpu")
-        prepare(recipe, device)
         plan = recipe.plan(name)
-        policy = policy_in_force(recipe, device)
+        policy = put_in_force(recipe, device)
         task = recipe.build_task(lambda _: None)
         ranks = Ranks()
         state = TrainState(task, plan, device, ranks, policy)

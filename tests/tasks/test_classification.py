@@ -25,6 +25,7 @@ def task_for(logits: torch.Tensor, smoothing: float = 0.1) -> ClassificationTask
         train_data=None,
         eval_data=None,
         label_smoothing=smoothing,
+        num_classes=4,
         decays=lambda name, parameter: True,
     )
 

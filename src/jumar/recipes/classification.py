@@ -73,10 +73,12 @@ class ClassificationRecipe(Recipe):
             eval_data=evaluation,
             label_smoothing=self.loss.label_smoothing,
             decays=self.model.decays,
+            num_classes=train.kind.num_classes,
+            classes=train.kind.outputs(),
         )
 
     def build_model(self) -> nn.Module:
-        """The network; the number of classes must be set or come from weights (`as_trained`)."""
+        """The network; the number of classes must be set or be known to the run."""
         if self.model.num_classes == 0:
             raise UserError(
                 "the number of classes is not known without the data",
@@ -85,8 +87,13 @@ class ClassificationRecipe(Recipe):
             )
         return self._network(self.model.num_classes)
 
-    def as_trained(self, shapes: Mapping[str, Sequence[int]]) -> "ClassificationRecipe":
-        """With the number of classes that the weights are for, where the data was to be counted.
+    def settled(self, task: Task) -> "ClassificationRecipe":
+        """With the number of classes of the data."""
+        assert isinstance(task, ClassificationTask)
+        return replace(self, model=replace(self.model, num_classes=task.num_classes))
+
+    def fitted_to(self, shapes: Mapping[str, Sequence[int]]) -> "ClassificationRecipe":
+        """With the number of classes of the weights, where the settings leave it to the data.
 
         It is read off the sizes that differ between networks for two and for three classes, so a
         network of one's own need not say which of its layers is the last.

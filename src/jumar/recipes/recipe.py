@@ -75,14 +75,23 @@ class Recipe(ABC):
             todo="Write `build_model()` in the recipe's class.",
         )
 
-    def as_trained(self, shapes: Mapping[str, Sequence[int]]) -> "Recipe":
-        """The same recipe with everything settled that `build_task` takes from the data.
+    def settled(self, task: Task) -> "Recipe":
+        """The same recipe with the settings that its data decided, such as the number of classes.
 
-        A run knows its network from its checkpoint, so that what is done with it needs no data.
-        A recipe whose `build_model` would ask overrides this.
+        A run keeps them, so that what is done with it needs no data. A recipe whose `build_model`
+        would ask for data overrides this.
 
         Args:
-            shapes: Of the weights of a run of this recipe, by their names.
+            task: What `build_task` made of this recipe.
+        """
+        del task
+        return self
+
+    def fitted_to(self, shapes: Mapping[str, Sequence[int]]) -> "Recipe":
+        """The same recipe for weights from elsewhere, with the sizes that they have.
+
+        Args:
+            shapes: Of the weights, by their names.
         """
         del shapes
         return self

@@ -17,6 +17,8 @@ class Trained:
     Attributes:
         policy: In force; use the network inside `policy.forward()`, and close it in the end.
         weights: `ema` or `model`: which of the two are in the network.
+        outputs: What the network's outputs mean, such as the names of the classes, where the run
+            knows it.
     """
 
     recipe: Recipe
@@ -24,5 +26,6 @@ class Trained:
     model: nn.Module
     checkpoint: Checkpoint
     weights: str
+    outputs: tuple[str, ...] = ()
     device: Device
     policy: PrecisionPolicy

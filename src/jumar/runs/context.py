@@ -10,10 +10,13 @@ from typing import Any, Generic, TypeVar
 from jumar.devices.contract import Device
 from jumar.devices.process import seed_everything, set_threads
 from jumar.devices.registry import open_device
+from jumar.ground.errors import UserError
 from jumar.ground.text import counted
 from jumar.precision.policy import PrecisionPolicy
 from jumar.recipes.recipe import Recipe
+from jumar.recipes.resolved import field_with
 from jumar.settings import to_json
+from jumar.tasks.task import Task
 from jumar.training.distribution import Ranks, announced_ranks, connect, disconnect, share_text
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory
@@ -26,12 +29,14 @@ class ChosenRun:
 
     Attributes:
         imports: Modules that the recipe needs.
+        is_stored: Whether the recipe was read from a run, so that its paths are the run's.
     """
 
     run: RunDirectory
     recipe: Recipe
     name: str
     imports: Sequence[str]
+    is_stored: bool = False
 
     @cached_property
     def plan(self) -> Plan:
@@ -60,6 +65,25 @@ class RunContext(Generic[C]):
     ranks: Ranks
     console: Console
     policy: PrecisionPolicy
+
+    def build_task(self, recipe: Recipe) -> Task:
+        """The task of the run's recipe; where its data is missing, the error names the run.
+
+        Args:
+            recipe: The run's, with what more is known of it.
+
+        Raises:
+            UserError: See `Recipe.build_task`.
+        """
+        try:
+            return recipe.build_task(self.console.line)
+        except UserError as error:
+            field = field_with(recipe, error.where)
+            if not self.chosen.is_stored or not field:
+                raise
+            source = f"The path comes from the run; if it has moved: --set {field}=..."
+            todo = f"{error.todo}\n  {source}" if error.todo else source
+            raise UserError(error.what, where=error.where, todo=todo) from error
 
     def print_first_line(self, batch: int) -> None:
         """Line one of a run: device, precision as computed, batch of a rank, ranks."""

@@ -9,6 +9,7 @@ from jumar.data.loading.faults import FaultTally
 from jumar.data.loading.loader import resolve_workers
 from jumar.ground.errors import UserError
 from jumar.ground.text import counted
+from jumar.recipes.resolved import with_data_in_place
 from jumar.recipes.stored import stored_recipe
 from jumar.runs.context import ChosenRun, RunContext, open_context, print_unreadable
 from jumar.settings import override
@@ -59,10 +60,12 @@ def evaluate_run(request: EvaluateRequest) -> int:
     Raises:
         UserError: There is no such run or checkpoint, or no data to score on.
     """
-    with open_context(lambda _: _chosen(request), device=request.device, writes=False) as context:
+    with open_context(
+        lambda ranks: _chosen(request, ranks), device=request.device, writes=False
+    ) as context:
         run, console, plan = context.run, context.console, context.chosen.plan
         context.print_first_line(plan.eval_batch_size)
-        task = context.chosen.recipe.build_task(console.line)
+        task = context.build_task(context.chosen.recipe)
         headline = (task.headline.name, task.headline.higher_is_better)
         checkpoints = (
             intact_checkpoints(run.checkpoints, console.line)
@@ -83,13 +86,14 @@ def evaluate_run(request: EvaluateRequest) -> int:
     return stop.exit_code if stopped else 0
 
 
-def _chosen(request: EvaluateRequest) -> ChosenRun:
+def _chosen(request: EvaluateRequest, ranks: Ranks) -> ChosenRun:
     run = RunDirectory(request.run_dir)
     name, imports, recipe = stored_recipe(run, request.imports)
-    recipe = override(recipe, request.assignments)
+    notice = Console(silent=not ranks.is_first).line
+    recipe = with_data_in_place(override(recipe, request.assignments), run, notice)
     if request.skip_corrupt is not None:
         recipe = override(recipe, [f"data.skip_corrupt={request.skip_corrupt}"])
-    return ChosenRun(run=run, recipe=recipe, name=name, imports=imports)
+    return ChosenRun(run=run, recipe=recipe, name=name, imports=imports, is_stored=True)
 
 
 def _note(rows: _Rows, console: Console) -> None:

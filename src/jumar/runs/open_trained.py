@@ -8,6 +8,7 @@ from pathlib import Path
 
 from jumar.devices.registry import open_device
 from jumar.models.unfilled import Unfilled
+from jumar.recipes.resolved import read_resolved, settled
 from jumar.recipes.stored import stored_recipe
 from jumar.recipes.trained import Trained
 from jumar.runs.context import put_in_force
@@ -45,13 +46,16 @@ def open_trained(request: TrainedRequest) -> Trained:
     run = RunDirectory(request.run_dir)
     name, _, recipe = stored_recipe(run, request.imports)
     recipe = override(recipe, request.assignments)
+    known = read_resolved(run)
     checkpoint = find_checkpoint(run.checkpoints, request.which, run.headline())
     device = open_device(request.device)
     policy = put_in_force(recipe, device)
     ema = request.use_ema and checkpoint.has_ema
     path = checkpoint.model_file(ema=ema)
     weights = load_weights(path)
-    recipe = recipe.as_trained({key: value.shape for key, value in weights.items()})
+    shapes = {key: value.shape for key, value in weights.items()}
+    # Runs of an earlier version, and imported ones, do not know their number of classes.
+    recipe = settled(recipe, run).fitted_to(shapes)
     with Unfilled():
         model = recipe.build_model()
     load_exactly(model, weights, str(path))
@@ -61,6 +65,7 @@ def open_trained(request: TrainedRequest) -> Trained:
         model=model.to(device.torch).eval(),
         checkpoint=checkpoint,
         weights="ema" if ema else "model",
+        outputs=() if known is None else known.outputs,
         device=device,
         policy=policy,
     )

@@ -197,7 +197,7 @@ def _reader(trained: Trained, run_dir: Path, say: Callable[[str], None]) -> _Rea
     if isinstance(recipe, KeywordRecipe):
         return _Clips(recipe, trained.device)
     if isinstance(recipe, ClassificationRecipe):
-        return _Pictures(recipe, say)
+        return _Pictures(recipe, trained.outputs, say)
     raise UserError(
         f"the recipe '{trained.name}' is not a classifier",
         where=str(run_dir),
@@ -271,13 +271,16 @@ class _Clips:
 
 
 class _Pictures:
-    """Pictures, for runs of image classification; a run does not keep the names of its classes."""
+    """Pictures, for runs of image classification."""
 
     suffixes: Sequence[str] = IMAGE_SUFFIXES
     kind = "pictures"
 
-    def __init__(self, recipe: ClassificationRecipe, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, recipe: ClassificationRecipe, names: Sequence[str], say: Callable[[str], None]
+    ) -> None:
         self._data = recipe.data
+        self._names = names
         self._say = say
 
     def read(self, path: Path) -> tuple[Batch, Sequence[float]]:
@@ -298,7 +301,7 @@ class _Pictures:
         return model(self._data.preprocessing.on_device(batch, training=False))
 
     def label(self, place: int) -> str:
-        return f"class {place}"
+        return self._names[place] if place < len(self._names) else f"class {place}"
 
     def chosen(self, probabilities: torch.Tensor) -> int:
         return int(probabilities.amax(dim=1).argmax())

@@ -9,6 +9,7 @@ from jumar.environment import inspect_environment
 from jumar.ground.errors import UserError
 from jumar.ground.paths import is_folder
 from jumar.recipes.registry import create_recipe, import_modules
+from jumar.recipes.resolved import keep_resolved, with_data_in_place
 from jumar.recipes.stored import stored_recipe
 from jumar.runs.context import ChosenRun, RunContext, open_context
 from jumar.settings import override
@@ -28,6 +29,7 @@ from jumar.training.profiling.capture import (
 )
 from jumar.training.profiling.ranges import ModuleRanges, named_layers
 from jumar.training.profiling.steps import record_steps
+from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory, next_run_path, write_json
 
 
@@ -129,10 +131,12 @@ def _chosen(request: ProfileRequest, ranks: Ranks) -> _Chosen:
     if RunDirectory(place).exists:
         source = RunDirectory(place)
         name, imports, stored = stored_recipe(source, request.imports)
+        notice = Console(silent=not ranks.is_first).line
         run = source if request.run_dir is None else RunDirectory(request.run_dir)
         return _Chosen(
             run=run,
-            recipe=override(stored, request.assignments),
+            recipe=with_data_in_place(override(stored, request.assignments), source, notice),
+            is_stored=True,
             name=name,
             imports=imports,
             checkpoint=newest_checkpoint(source.checkpoints, say_damaged),
@@ -168,7 +172,7 @@ def _chosen(request: ProfileRequest, ranks: Ranks) -> _Chosen:
 def _record(request: ProfileRequest, context: RunContext[_Chosen]) -> None:
     chosen = context.chosen
     context.print_first_line(chosen.plan.batch_size)
-    task = chosen.recipe.build_task(context.console.line)
+    task = context.build_task(chosen.recipe)
     environment = asdict(inspect_environment())
     capture = create_capture(request.capture, task, environment, context)
     wait_for_ranks(context.ranks)
@@ -183,4 +187,5 @@ def _record(request: ProfileRequest, context: RunContext[_Chosen]) -> None:
     )
     if context.ranks.is_first and chosen.begins_run:
         write_json(context.run.recipe, chosen.recorded())
+        keep_resolved(context.run, chosen.recipe, task)
         write_json(context.run.environment, environment)

@@ -11,6 +11,7 @@ from jumar.ground.paths import exists, is_file, is_folder, missing
 from jumar.recipes.first_stage import keep_first_stage, with_kept_first_stage
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import create_recipe, import_modules
+from jumar.recipes.resolved import keep_resolved, with_data_in_place
 from jumar.recipes.stored import stored_recipe
 from jumar.runs.context import ChosenRun, RunContext, open_context, print_unreadable
 from jumar.runs.profile import create_capture
@@ -89,7 +90,8 @@ def _resolve(request: TrainRequest, ranks: Ranks) -> ChosenRun:
             stored if request.recipe is None else create_recipe(name), request.assignments
         )
         _refuse_changes(stored, asked, run)
-        return ChosenRun(run=run, recipe=asked, name=name, imports=imports)
+        asked = with_data_in_place(asked, run, Console(silent=not ranks.is_first).line)
+        return ChosenRun(run=run, recipe=asked, name=name, imports=imports, is_stored=True)
     if request.recipe is None:
         raise UserError("no recipe given", todo="`jumar recipes list` lists them.")
     import_modules(request.imports)
@@ -118,7 +120,7 @@ def _train(request: TrainRequest, context: RunContext[ChosenRun], stop: StopRequ
     plan = chosen.plan
     context.print_first_line(plan.batch_size)
     checkpoint = newest_checkpoint(run.checkpoints, console.line)
-    task = with_kept_first_stage(chosen.recipe, run).build_task(console.line)
+    task = context.build_task(with_kept_first_stage(chosen.recipe, run))
     if checkpoint is None and plan.transfer.start_from:
         for line in transfer_weights(task.model, plan.transfer).lines():
             console.line(line)
@@ -134,6 +136,7 @@ def _train(request: TrainRequest, context: RunContext[ChosenRun], stop: StopRequ
             write_json(run.recipe, chosen.recorded())
             if checkpoint is None or not is_file(run.first_stage):
                 keep_first_stage(chosen.recipe, run)
+            keep_resolved(run, chosen.recipe, task)
             write_json(run.environment, environment)
             console.keep_log(run.log)
 

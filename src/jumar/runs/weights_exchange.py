@@ -99,7 +99,7 @@ def network_named(
     translated = _WITHOUT_NETWORK.get(name)
     if translated is None or any(row.name == name for row in list_recipes()):
         recipe = override(create_recipe(name), assignments)
-        recipe = recipe.as_trained({key: entry.shape for key, entry in entries.items()})
+        recipe = recipe.fitted_to({key: entry.shape for key, entry in entries.items()})
         return network_of(recipe, name, initialized=initialized)
     names = translated(list(entries))
     weights: dict[str, torch.Tensor] = {}

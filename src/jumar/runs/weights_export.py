@@ -13,6 +13,7 @@ from jumar.ground.errors import UserError
 from jumar.models.tf_layout import TfVariable
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import import_modules
+from jumar.recipes.resolved import settled
 from jumar.recipes.stored import stored_recipe
 from jumar.runs.weights_exchange import Network, Weights, network_named, network_of
 from jumar.runs.weights_frozen import export_frozen
@@ -198,7 +199,7 @@ def _of_run(request: ExportRequest) -> tuple[Network, Weights | None, Checkpoint
     checkpoint = find_checkpoint(run.checkpoints, request.which, run.headline())
     path = checkpoint.model_file(ema=False)
     weights = load_weights(path)
-    recipe = recipe.as_trained({key: value.shape for key, value in weights.items()})
+    recipe = settled(recipe, run).fitted_to({key: value.shape for key, value in weights.items()})
     network = _with_weights(network_of(recipe, name), weights, path)
     averages = None
     if checkpoint.has_ema:

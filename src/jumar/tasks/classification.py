@@ -1,6 +1,6 @@
 """Image classification: one label a picture, smoothed cross-entropy, top-1 and top-5."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import nn
@@ -22,6 +22,8 @@ class ClassificationObjective(Objective):
         preprocessing: Turns the shipped bytes into normalised images on the device.
         label_smoothing: Share of the probability that is spread over all classes.
         decays: Which parameters decay.
+        num_classes: Outputs of the network.
+        classes: Their names, where the data has them.
     """
 
     name = "classification"
@@ -70,6 +72,8 @@ class ClassificationTask(Task):
         eval_data: Pictures to score on.
         label_smoothing: See `ClassificationObjective`.
         decays: Which parameters decay.
+        num_classes: Outputs of the network.
+        classes: Their names, where the data has them.
     """
 
     name = "classification"
@@ -84,8 +88,12 @@ class ClassificationTask(Task):
         eval_data: SampleSet | None,
         label_smoothing: float,
         decays: Decays,
+        num_classes: int,
+        classes: Sequence[str] = (),
     ) -> None:
         self.model = network
+        self.num_classes = num_classes
+        self.outputs = tuple(classes)
         self.train_data = train_data
         self.eval_data = eval_data
         self._objective = ClassificationObjective(

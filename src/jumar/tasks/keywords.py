@@ -77,7 +77,7 @@ class KeywordTask(Task):
         label_smoothing: float = 0.0,
     ) -> None:
         self.model = network
-        self.labels = tuple(labels)
+        self.labels = self.outputs = tuple(labels)
         self.train_data = train_data
         self.eval_data = eval_data
         self._picture = picture

@@ -107,6 +107,7 @@ class Task(ABC):
         headline: The metric by which checkpoints are ranked.
         averaged: The part of the model whose weights the moving average covers, where there is
             one; None for the whole model. A GAN averages its generator.
+        outputs: What the network's outputs mean, such as the names of the classes, where known.
         gathered: Those of the results of `evaluate_batch` that are rows to be put one after the
             other, because what is computed of them is no sum.
     """
@@ -118,6 +119,7 @@ class Task(ABC):
     eval_data: SampleSet | None
     headline: Headline
     averaged: nn.Module | None = None
+    outputs: Sequence[str] = ()
     gathered: Sequence[str] = ()
 
     @abstractmethod

@@ -37,6 +37,7 @@ class RunDirectory:
         self.path = path
         self.recipe = path / "recipe.json"
         self.first_stage = path / "first_stage.json"
+        self.resolved = path / "resolved.json"
         self.environment = path / "environment.json"
         self.metrics = path / "metrics.jsonl"
         self.results = path / "results.json"

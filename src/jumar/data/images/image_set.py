@@ -91,6 +91,13 @@ class LabelledPictures:
         except DecodeError as error:
             raise CorruptRecord(record.origin, error) from error
 
+    def outputs(self) -> list[str]:
+        """The names of all labels; empty where the source has none."""
+        if not self.source.classes:
+            return []
+        named = dict(enumerate(self.source.classes, start=self.label_offset))
+        return [named.get(label, f"class {label}") for label in range(self.num_classes)]
+
     def _label(self, record: Record) -> int:
         label = record.label + self.label_offset
         if 0 <= label < self.num_classes:

@@ -1,0 +1,78 @@
+"""What a run found out from its data is there for later commands, also without the data."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.in_process import here, settings, train
+from tests.data.pictures import pets, write_files
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run on `home/pets`, which it names by a relative path."""
+    files = {f"{part}/{name}": data for part in ("train", "val") for name, data in pets(4).items()}
+    write_files(tmp_path / "home" / "pets", files)
+    options = settings(data__path="pets", training__duration="1it")
+    train("--run-dir", "run", *options, cwd=tmp_path / "home")
+    return tmp_path / "home" / "run"
+
+
+def test_a_run_keeps_classes_counts_and_places(run: Path) -> None:
+    kept = json.loads((run / "resolved.json").read_text())
+    assert kept == {
+        "outputs": ["cat", "horse"],
+        "settings": {"model": {"num_classes": 2}},
+        "places": {"data.path": str(run.parent / "pets")},
+        "samples": {"train": 8, "eval": 8},
+    }
+
+
+def test_a_run_with_a_relative_path_is_used_from_any_folder(run: Path, tmp_path: Path) -> None:
+    done = here("evaluate", run, "--import", "tests.cli.small_recipe", cwd=tmp_path)
+    assert f"data.path: 'pets' is not here; using {run.parent / 'pets'}" in done.out
+    assert "evaluation data: 8 samples" in done.out
+    command = ("train", "--resume", "--run-dir", run, "--import", "tests.cli.small_recipe")
+    resumed = here(*command, "--set", "training.duration=2it", cwd=tmp_path)
+    assert "resuming from step 1" in resumed.out
+    assert json.loads((run / "results.json").read_text())["steps"] == 2
+
+
+def test_data_that_is_gone_is_named_with_where_its_path_came_from(
+    run: Path, tmp_path: Path
+) -> None:
+    moved = shutil.move(run.parent / "pets", tmp_path / "moved")
+    imported = ("--import", "tests.cli.small_recipe", "--device", "cpu")
+    refused = here("evaluate", run, *imported, cwd=tmp_path, code=2)
+    assert "The path comes from the run; if it has moved: --set data.path=..." in refused.message
+    options = settings(data__path=moved)
+    assert "evaluation data: 8" in here("evaluate", run, *imported, *options, cwd=tmp_path).out
+    unknown = here("train", *("small", *imported), *settings(data__path="no"), cwd=tmp_path, code=2)
+    assert "comes from the run" not in unknown.message
+
+
+def test_what_is_done_without_data_knows_the_classes(run: Path, tmp_path: Path) -> None:
+    picture = shutil.copy(next((run.parent / "pets" / "val" / "cat").iterdir()), tmp_path / "a.jpg")
+    shutil.rmtree(run.parent / "pets")
+    imported = ("--import", "tests.cli.small_recipe", "--device", "cpu")
+    done = here("predict", run, picture, "--json", *imported, cwd=tmp_path)
+    (answer,) = json.loads(done.out)["results"]
+    assert set(answer["probabilities"]) == {"cat", "horse"}
+    # As in a run of an earlier version: the number of classes is read off the weights.
+    (run / "resolved.json").unlink()
+    done = here("predict", run, picture, "--json", *imported, cwd=tmp_path)
+    (answer,) = json.loads(done.out)["results"]
+    assert set(answer["probabilities"]) == {"class 0", "class 1"}
+
+
+@pytest.mark.parametrize(
+    "damage", ["{", '{"outputs": 3}', '{"outputs": [1]}', '{"settings": {"model": {"no": 1}}}']
+)
+def test_a_damaged_file_is_named(run: Path, tmp_path: Path, damage: str) -> None:
+    (run / "resolved.json").write_text(damage)
+    imported = ("--import", "tests.cli.small_recipe", "--device", "cpu")
+    picture = next((run.parent / "pets" / "val" / "cat").iterdir())
+    refused = here("predict", run, picture, *imported, cwd=tmp_path, code=2)
+    assert "resolved.json" in refused.message

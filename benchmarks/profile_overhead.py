@@ -32,20 +32,15 @@ from torch.profiler import ProfilerActivity, profile
 
 from jumar.devices.process import set_threads
 from jumar.devices.registry import open_device
+from jumar.observer import BACKWARD, COMMUNICATION, DATA, FORWARD, OPTIMIZER, Observers
 from jumar.precision.policy import PrecisionPolicy
 from jumar.tasks.task import Task
 from jumar.training.distribution import Ranks
 from jumar.training.guard import Guard
 from jumar.training.profiling.capture import (
-    BACKWARD,
-    COMMUNICATION,
-    DATA,
-    FORWARD,
-    OPTIMIZER,
     Capture,
     CapturePlan,
     CaptureSettings,
-    Marks,
     Recorded,
 )
 from jumar.training.profiling.files import write_profile
@@ -56,6 +51,7 @@ from jumar.training.step import Stepper
 from training_step import CLIPS, clips, pictures
 
 IDLE_CALLS = 20_000
+UNOBSERVED = Observers()
 MEMORY = "jumar --memory"
 ALLOWED_IDLE, ALLOWED_OVER_BARE = 0.001, 1.25
 
@@ -73,8 +69,8 @@ class Bench:
     )
     writing_s: dict[str, list[float]] = field(default_factory=lambda: {"jumar": [], MEMORY: []})
 
-    def stepper(self, marks: Marks | None = None) -> Stepper:
-        """What makes a step, with the marks of a capture."""
+    def stepper(self, observers: Observers = UNOBSERVED) -> Stepper:
+        """What makes a step."""
         names = [objective.name for objective in self.task.objectives]
         guard = Guard(names, torch.device("cpu"), Ranks())
         return Stepper(
@@ -84,7 +80,7 @@ class Bench:
             guard,
             steps_per_epoch=1000,
             total_steps=10_000,
-            marks=marks,
+            observers=observers,
         )
 
     def timed(self, kind: str, stepper: Stepper, *, counts: bool) -> None:
@@ -134,28 +130,30 @@ class Bench:
                     keep=keep,
                 )
             )
-            stepper = self.stepper(capture.marks)
-            with capture.around(self.state.step):
+            observers = Observers([capture])
+            stepper = self.stepper(observers)
+            with observers.around():
+                observers.begin_step(self.state.step)
                 for counts in (False, True):
                     self.timed(kind, stepper, counts=counts)
-                    capture.end_step()
-                    capture.begin_step(self.state.step)
+                    observers.end_step()
+                    observers.begin_step(self.state.step)
 
 
 def idle_s() -> float:
     """Seconds that the calls of one step take where nothing is recorded."""
-    capture = Capture()
-    mark = capture.marks
+    observers = Observers()
+    mark = observers.phase
     start = time.process_time()
     for step in range(IDLE_CALLS):
         with mark("objective", "classification"):
             for name in (FORWARD, BACKWARD, OPTIMIZER, COMMUNICATION):
                 with mark(name):
                     pass
-        capture.end_step()
+        observers.end_step()
         with mark(COMMUNICATION):
             pass
-        capture.begin_step(step)
+        observers.begin_step(step)
         with mark(DATA):
             pass
     return (time.process_time() - start) / IDLE_CALLS

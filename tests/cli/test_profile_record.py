@@ -66,6 +66,7 @@ def test_a_recipe_is_recorded_into_a_run_that_can_be_trained_afterwards(tmp_path
         "profile",
         "recipe.json",
         "environment.json",
+        "resolved.json",
         ".lock",
     }
     recorded = files(run / "profile")

@@ -28,9 +28,10 @@ from jumar.training.profiling.capture import (
     raw_folder,
 )
 from jumar.training.profiling.ranges import ModuleRanges, named_layers
-from jumar.training.profiling.steps import record_steps
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory, next_run_path, write_json
+from jumar.training.signals import StopRequest
+from jumar.training.trainer import Trainer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,12 +85,12 @@ def profile_recipe(request: ProfileRequest) -> int:
 
 
 def create_capture(
-    settings: CaptureSettings | None,
+    settings: CaptureSettings,
     task: Task,
     environment: Mapping[str, Any],
     context: RunContext[ChosenRun],
 ) -> Capture:
-    """What records a task's steps and writes `profile/`; without settings one that does nothing.
+    """What records a task's steps and writes `profile/`.
 
     Args:
         settings: Which steps.
@@ -97,8 +98,6 @@ def create_capture(
         environment: Versions and machine.
         context: The run, and what computes it.
     """
-    if settings is None:
-        return Capture()
 
     def keep(recorded: Recorded) -> None:
         # Only a recording needs polars, which takes a fraction of a second to import.
@@ -176,15 +175,19 @@ def _record(request: ProfileRequest, context: RunContext[_Chosen]) -> None:
     environment = asdict(inspect_environment())
     capture = create_capture(request.capture, task, environment, context)
     wait_for_ranks(context.ranks)
-    record_steps(
+    trainer = Trainer(
         task,
         chosen.plan,
-        capture,
         device=context.device,
         ranks=context.ranks,
+        run=context.run,
+        console=context.console,
+        stop=StopRequest(),
         policy=context.policy,
-        checkpoint=chosen.checkpoint,
+        versions={},
+        observers=[capture],
     )
+    trainer.observe(chosen.checkpoint)
     if context.ranks.is_first and chosen.begins_run:
         write_json(context.run.recipe, chosen.recorded())
         keep_resolved(context.run, chosen.recipe, task)

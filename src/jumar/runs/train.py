@@ -140,8 +140,11 @@ def _train(request: TrainRequest, context: RunContext[ChosenRun], stop: StopRequ
             write_json(run.environment, environment)
             console.keep_log(run.log)
 
-    recording = CaptureSettings() if request.profile and not request.dry_run else None
-    capture = create_capture(recording, task, environment, context)
+    capture = (
+        create_capture(CaptureSettings(), task, environment, context)
+        if request.profile and not request.dry_run
+        else None
+    )
     trainer = Trainer(
         task,
         plan,
@@ -152,7 +155,7 @@ def _train(request: TrainRequest, context: RunContext[ChosenRun], stop: StopRequ
         stop=stop,
         policy=context.policy,
         versions=_versions(environment),
-        capture=capture,
+        observers=[] if capture is None else [capture],
         asked_device=request.device,
     )
     if checkpoint is not None:
@@ -160,7 +163,7 @@ def _train(request: TrainRequest, context: RunContext[ChosenRun], stop: StopRequ
         console.line(f"resuming from step {checkpoint.step} ({checkpoint.path})")
     wait_for_ranks(ranks)
     outcome = trainer.train(dry_run=request.dry_run, begin=begin)
-    if capture.is_cut_short:
+    if capture is not None and capture.is_cut_short:
         console.line("no profile: the run ended before all of its steps were recorded")
     print_unreadable(console, trainer.unreadable)
     _say_end(console, run, outcome, dry_run=request.dry_run)

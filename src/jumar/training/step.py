@@ -7,11 +7,11 @@ import torch
 
 from jumar.data.samples import Batch
 from jumar.models.keyed_random import set_random_position
+from jumar.observer import BACKWARD, COMMUNICATION, FORWARD, OBJECTIVE, OPTIMIZER, Observers
 from jumar.training.clipping import clip_gradients
 from jumar.training.distribution import Ranks, maximum_over_ranks, weights_over_ranks
 from jumar.training.guard import Guard
 from jumar.training.optimizers.updating import set_learning_rate, step_unless
-from jumar.training.profiling.capture import BACKWARD, COMMUNICATION, FORWARD, OPTIMIZER, Marks
 from jumar.training.schedules import learning_rate
 from jumar.training.settings import Plan
 from jumar.training.state import Lane, TrainState
@@ -75,9 +75,9 @@ class Stepper:
         *,
         steps_per_epoch: int,
         total_steps: int,
-        marks: Marks | None = None,
+        observers: Observers,
     ) -> None:
-        self._mark = marks or Marks()
+        self._phase = observers.phase
         self._state = state
         self._plan = plan
         self._ranks = ranks
@@ -93,7 +93,7 @@ class Stepper:
         changed = False
         for position, lane in self._due(step):
             changed |= lane.averaged
-            with self._mark("objective", lane.objective.name):
+            with self._phase(OBJECTIVE, lane.objective.name):
                 self._train(lane, batch, step, position)
         if state.ema is not None and changed:
             # A generator that is due at every second step would otherwise be averaged twice.
@@ -112,7 +112,7 @@ class Stepper:
         set_learning_rate(lane.optimizer, rate)
         lane.last_rate = rate
         loss_is_bad = self._backward(lane, batch, step)
-        with self._mark(OPTIMIZER):
+        with self._phase(OPTIMIZER):
             blocked = self._judge(lane, loss_is_bad, step + 1, position)
             step_unless(lane.optimizer, blocked)
             if self._state.policy.loss_scale is not None:
@@ -157,7 +157,7 @@ class Stepper:
         for part in parts:
             set_random_position(lane.objective, seed, part.first_row)
             with lane.gathering(last=part is parts[-1]):
-                with self._mark(FORWARD), state.policy.forward():
+                with self._phase(FORWARD), state.policy.forward():
                     sums = lane.forward(part.batch)
                 terms = {
                     name: value / weights.get(name, batch_length(batch))
@@ -165,7 +165,7 @@ class Stepper:
                 }
                 first, *others = (terms[name] for name in lane.objective.minimized)
                 loss = sum(others, first)
-                with self._mark(BACKWARD):
+                with self._phase(BACKWARD):
                     state.policy.scale(loss).backward()
             lane.note({**terms, "loss": loss})
             here = (~torch.isfinite(loss.detach())).float()
@@ -180,7 +180,7 @@ class Stepper:
         training, scale = self._plan.training, self._state.policy.loss_scale
         if scale is not None:
             overflow = self._state.policy.unscale_and_check(lane.parameters)
-            with self._mark(COMMUNICATION):
+            with self._phase(COMMUNICATION):
                 overflow = maximum_over_ranks(torch.maximum(overflow, loss_is_bad), self._ranks)
             scale.update(overflow)
             hopeless = self._guard.watch(scale.overflow_at_floor.float(), step, position)

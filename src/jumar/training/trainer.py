@@ -1,12 +1,12 @@
 """The trainer: one loop for every task on every device.
 
-A step is a pure function of (state, batch, step number); all that happens between steps - log
+A step is determined by (state, batch, step number); all that happens between steps - log
 lines, evaluation, checkpoints, stopping - happens in `_between_steps`.
 """
 
 import contextlib
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Any
 
 from jumar.data.loading.faults import FaultTally
@@ -15,6 +15,7 @@ from jumar.data.loading.sampler import steps_per_epoch as count_steps_per_epoch
 from jumar.data.samples import Batch
 from jumar.devices.contract import Device
 from jumar.ground.errors import UserError
+from jumar.observer import COMMUNICATION, DATA, Observer, Observers
 from jumar.precision.policy import PrecisionPolicy
 from jumar.tasks.task import Task
 from jumar.training.batches import batches_of
@@ -28,7 +29,6 @@ from jumar.training.going_on import how_to_go_on
 from jumar.training.guard import Guard, NonFiniteLoss
 from jumar.training.illustrations import keep_illustrations
 from jumar.training.keeping import Keeper
-from jumar.training.profiling.capture import COMMUNICATION, DATA, Capture
 from jumar.training.progress import Bar, Console
 from jumar.training.rehearsal import (
     announcement,
@@ -64,7 +64,7 @@ class Trainer:
         console: What a person sees.
         stop: Whether somebody asked to stop.
         versions: For the results.
-        capture: What records some of its steps.
+        observers: Who watches its steps.
         asked_device: What `--device` said, for the command that goes on.
 
     Attributes:
@@ -83,13 +83,13 @@ class Trainer:
         stop: StopRequest,
         policy: PrecisionPolicy,
         versions: Mapping[str, Any],
-        capture: Capture | None = None,
+        observers: Sequence[Observer] = (),
         asked_device: str = "auto",
     ) -> None:
         self.task, self.plan, self.device, self.ranks = task, plan, device, ranks
         self.run, self.console, self.stop = run, console, stop
         self.policy, self._versions = policy, versions
-        self._capture = capture or Capture()
+        self._observers = Observers(observers)
         self._asked_device = asked_device
         self.steps_per_epoch = count_steps_per_epoch(
             len(task.train_data), plan.batch_size * ranks.world
@@ -113,7 +113,7 @@ class Trainer:
             self._guard,
             steps_per_epoch=self.steps_per_epoch,
             total_steps=self.total_steps or 0,
-            marks=self._capture.marks,
+            observers=self._observers,
         )
         self._cadence = Cadence(plan, self.steps_per_epoch, self.total_steps)
         self._agreement = Agreement(ranks, Moments.SIZE)
@@ -152,11 +152,9 @@ class Trainer:
             begin: Called when nothing stands in the way of the first step any more; a mistake
                 that is found before leaves no files.
         """
-        for objective in self.task.objectives:
-            objective.train()
-        self.task.model.train()
+        self._set_training()
         # Closing the loader ends its workers, whatever becomes of the run.
-        with contextlib.closing(self._loader()) as loader:
+        with contextlib.closing(self._loader(self.total_steps or _FAR)) as loader:
             batches = iter(self.device.copy_ahead(loader))
             first = next(batches, None)
             if first is not None:
@@ -176,9 +174,34 @@ class Trainer:
             self._write_results(outcome)
         return outcome
 
+    def observe(self, checkpoint: Checkpoint | None) -> None:
+        """Make as many steps as the observers want to see, and keep nothing of them.
+
+        Args:
+            checkpoint: Where to begin; None for the weights that the task begins with.
+
+        Raises:
+            UserError: The checkpoint is of another network, or the data cannot be read.
+        """
+        if checkpoint is not None:
+            self.state.restore(checkpoint)
+        self._set_training()
+        last = self.state.step + self._observers.span
+        with contextlib.closing(self._loader(last)) as loader:
+            batches = iter(self.device.copy_ahead(loader))
+            with contextlib.closing(self._steps(batches, next(batches, None))) as steps:
+                made = sum(1 for _ in steps)
+        if made < self._observers.span:
+            raise UserError("the data ended before the last step", where="data.path")
+
+    def _set_training(self) -> None:
+        for objective in self.task.objectives:
+            objective.train()
+        self.task.model.train()
+
     def _announce(self, batch: Batch) -> None:
         """Check the disk, rehearse a step and say what the run will take."""
-        self._capture.check(
+        self._observers.check(
             None if self.total_steps is None else self.total_steps - self.state.step
         )
         size = checkpoint_bytes(self.state, self.plan)
@@ -253,13 +276,14 @@ class Trainer:
     def _loop(self, events: Events, batches: Iterator[Batch], batch: Batch | None) -> int:
         """Steps until the end (returns 0) or a stop (returns the exit code)."""
         self._started, self._skips = time.monotonic(), SkipWatch(self.state)
-        capture, step = self._capture, self.state.step
-        warm_up_ends = step + max(WARM_UP_STEPS, capture.span)
+        step = self.state.step
+        warm_up_ends = step + max(WARM_UP_STEPS, self._observers.span)
         self.clock.drop_window()
-        with capture.around(step), self.console.bar("training", self.total_steps, step) as bar:
-            while batch is not None:
-                self._stepper.step(batch)
-                capture.end_step()
+        with (
+            contextlib.closing(self._steps(batches, batch)) as steps,
+            self.console.bar("training", self.total_steps, step) as bar,
+        ):
+            for _ in steps:
                 self.clock.step()
                 if self.state.step == warm_up_ends:
                     self.device.synchronize()
@@ -267,11 +291,21 @@ class Trainer:
                 stopped = self._between_steps(events, bar, warmed_up=self.state.step > warm_up_ends)
                 if stopped is not None:
                     return stopped
-                capture.begin_step(self.state.step)
-                with self.clock.waiting_for_data(), capture.marks(DATA):
-                    batch = next(batches, None)
         self._agreement.finish()
         return 0
+
+    def _steps(self, batches: Iterator[Batch], batch: Batch | None) -> Generator[None]:
+        """Train on one batch after the other, observed; yields after each step."""
+        observers = self._observers
+        with observers.around():
+            observers.begin_step(self.state.step)
+            while batch is not None:
+                self._stepper.step(batch)
+                observers.end_step()
+                yield
+                observers.begin_step(self.state.step)
+                with self.clock.waiting_for_data(), observers.phase(DATA):
+                    batch = next(batches, None)
 
     def _between_steps(self, events: Events, bar: Bar, *, warmed_up: bool) -> int | None:
         """All that is due after a step; the exit code where the run stops here, else None."""
@@ -283,7 +317,7 @@ class Trainer:
         wish = self._cadence.moments(
             self.state.step, self.state.elapsed_s, signal=self.stop.signal, limit=self._time_limit_s
         )
-        with self._capture.marks(COMMUNICATION):
+        with self._observers.phase(COMMUNICATION):
             due = wish.agreed(self._agreement)
         if due.log:
             self._log(events, warmed_up=warmed_up)
@@ -363,7 +397,7 @@ class Trainer:
             self.console.line(f"left out: {fault}")
         self._told = len(faults)
 
-    def _loader(self) -> Generator[Batch]:
+    def _loader(self, last_step: int) -> Generator[Batch]:
         return batches_of(
             self.task,
             self.plan,
@@ -371,7 +405,7 @@ class Trainer:
             workers=self.workers,
             tally=self.tally,
             first_step=self.state.step,
-            last_step=self.total_steps or _FAR,
+            last_step=last_step,
         )
 
     def _events(self) -> Events:

@@ -17,10 +17,9 @@ from jumar.profiling.profile import Profile
 from jumar.tasks.task import Task
 from jumar.training.distribution import Ranks
 from jumar.training.kept_checkpoints import list_checkpoints
-from jumar.training.profiling.capture import Capture, CapturePlan, CaptureSettings, Marks, Recorded
+from jumar.training.profiling.capture import Capture, CapturePlan, CaptureSettings, Recorded
 from jumar.training.profiling.files import Kept, write_profile
 from jumar.training.profiling.ranges import ModuleRanges, named_layers
-from jumar.training.profiling.steps import record_steps
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory
 from jumar.training.settings import Plan
@@ -80,7 +79,7 @@ def trainer_with(task: Task, plan: Plan, path: Path, capture: Capture | None) ->
         stop=StopRequest(),
         policy=policy,
         versions={},
-        capture=capture,
+        observers=[] if capture is None else [capture],
     )
 
 
@@ -161,18 +160,7 @@ def test_each_step_marks_data_objective_forward_backward_and_optimizer(profile: 
 def test_both_objectives_of_a_gan_are_marked_and_its_layers_named(tmp_path: Path) -> None:
     task = GanTask()
     plan = small_plan(duration="4it", objectives=("discriminator", "generator"))
-    policy = PrecisionPolicy(plan.precision, device_type="cpu")
-    policy.install()
-    capture = capture_for(task, tmp_path, steps=2, warm_up=0)
-    record_steps(
-        task,
-        plan,
-        capture,
-        device=open_device("cpu"),
-        ranks=Ranks(),
-        policy=policy,
-        checkpoint=None,
-    )
+    trainer_with(task, plan, tmp_path, capture_for(task, tmp_path, warm_up=0)).observe(None)
     found = jumar.profiling.read(tmp_path / "profile")
     names = found.host.filter(pl.col("layer") == "mark")["name"].to_list()
     assert names.count("objective discriminator") == 2
@@ -225,20 +213,9 @@ class Failing(nn.Module):
 
 def test_a_step_that_fails_leaves_no_hooks_no_profiler_and_no_files(tmp_path: Path) -> None:
     task = PointTask(Failing(point_task().model))
-    plan = small_plan()
-    policy = PrecisionPolicy(plan.precision, device_type="cpu")
-    policy.install()
-    capture = capture_for(task, tmp_path, steps=2, warm_up=1)
+    trainer = trainer_with(task, small_plan(), tmp_path, capture_for(task, tmp_path, warm_up=1))
     with pytest.raises(RuntimeError, match="as planned"):
-        record_steps(
-            task,
-            plan,
-            capture,
-            device=open_device("cpu"),
-            ranks=Ranks(),
-            policy=policy,
-            checkpoint=None,
-        )
+        trainer.observe(None)
     assert not any(module._forward_hooks for module in task.model.modules())
     assert not torch.autograd._profiler_enabled()
     assert list(tmp_path.iterdir()) == []
@@ -266,21 +243,10 @@ def full_disk(limit: int) -> Iterator[None]:
 def test_a_full_disk_is_named_and_leaves_an_earlier_profile_as_it_was(
     tmp_path: Path, limit: int
 ) -> None:
-    plan = small_plan()
-    policy = PrecisionPolicy(plan.precision, device_type="cpu")
-    policy.install()
-
     def record() -> None:
         task = point_task()
-        record_steps(
-            task,
-            plan,
-            capture_for(task, tmp_path, warm_up=0),
-            device=open_device("cpu"),
-            ranks=Ranks(),
-            policy=policy,
-            checkpoint=None,
-        )
+        capture = capture_for(task, tmp_path, warm_up=0)
+        trainer_with(task, small_plan(), tmp_path, capture).observe(None)
 
     record()
     before = {file.name: file.read_bytes() for file in (tmp_path / "profile").iterdir()}
@@ -288,11 +254,6 @@ def test_a_full_disk_is_named_and_leaves_an_earlier_profile_as_it_was(
         record()
     assert [file.name for file in tmp_path.iterdir()] == ["profile"]
     assert before == {file.name: file.read_bytes() for file in (tmp_path / "profile").iterdir()}
-
-
-def test_a_mark_without_a_recording_is_one_shared_object() -> None:
-    marks = Marks()
-    assert marks("forward") is marks("objective", "points")
 
 
 @pytest.mark.parametrize("settings", [{"steps": 0}, {"steps": 100_000}, {"warm_up": -1}])

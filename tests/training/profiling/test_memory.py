@@ -8,19 +8,15 @@ import pytest
 import torch
 from polars.testing import assert_frame_equal
 
-from jumar.devices.registry import open_device
-from jumar.precision.policy import PrecisionPolicy
 from jumar.profiling import Profile, read
 from jumar.profiling.profile import OPS_SCHEMA, empty
 from jumar.profiling.views import VIEWS, Options
 from jumar.profiling.views.chips import chip_of, read_chips
 from jumar.profiling.writing import write_csv
-from jumar.training.distribution import Ranks
 from jumar.training.profiling.files import CHIP, Kept
 from jumar.training.profiling.memory import memory_tables
 from jumar.training.profiling.rates import cpu_rates
-from jumar.training.profiling.steps import record_steps
-from tests.training.profiling.test_capture import capture_for
+from tests.training.profiling.test_capture import capture_for, trainer_with
 from tests.training.small_tasks import point_task, small_plan
 
 MB = 1 << 20
@@ -97,19 +93,11 @@ def test_without_memory_events_there_are_no_tables() -> None:
 
 def recorded(folder: Path, *, memory: bool = False, shapes: bool = True) -> Profile:
     """A capture of one step, read back."""
-    task, plan = point_task(), small_plan()
-    policy = PrecisionPolicy(plan.precision, device_type="cpu")
-    policy.install()
-    record_steps(
-        task,
-        plan,
-        capture_for(task, folder, steps=1, memory=memory, shapes=shapes),
-        device=open_device("cpu"),
-        ranks=Ranks(),
-        policy=policy,
-        checkpoint=None,
-    )
-    policy.close()
+    task = point_task()
+    capture = capture_for(task, folder, steps=1, memory=memory, shapes=shapes)
+    trainer = trainer_with(task, small_plan(), folder, capture)
+    trainer.observe(None)
+    trainer.policy.close()
     return read(folder / "profile")
 
 

@@ -1,15 +1,13 @@
 """Capture: a few steady steps of a training, recorded by the profiler of the device.
 
-The loop holds a `Capture` whether or not anything is recorded. Without a recording its calls
-return at once and its marks are one shared context that does nothing; the benchmark
-`benchmarks/profile_overhead.py` measures what that costs.
+`benchmarks/profile_overhead.py` measures what a training costs that nothing records.
 """
 
 import os
 import shutil
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -19,36 +17,12 @@ from torch.profiler import record_function
 from jumar.devices.contract import Device, Recorder, Recording
 from jumar.ground.errors import UserError
 from jumar.ground.text import counted
+from jumar.observer import Observer
 from jumar.training.distribution import Ranks
 from jumar.training.profiling.ranges import ModuleRanges
 
-DATA: Final = "data"
-"""Waiting for a batch; `enumerate(DataLoader)`, which torch marks by itself, lies within it."""
 STEP: Final = "ProfilerStep#"
 """With its number, the mark of a step in every profiler of torch."""
-FORWARD: Final = "forward"
-BACKWARD: Final = "backward"
-OPTIMIZER: Final = "optimizer"
-COMMUNICATION: Final = "communication"
-
-_NOTHING: Final[AbstractContextManager[object]] = nullcontext()
-
-
-class Marks:
-    """Names the parts of a step for a profiler.
-
-    Attributes:
-        on: Whether something is being recorded.
-    """
-
-    def __init__(self) -> None:
-        self.on = False
-
-    def __call__(self, name: str, detail: str = "") -> AbstractContextManager[object]:
-        """The range of a part; a context that does nothing where nothing is recorded."""
-        if not self.on:
-            return _NOTHING
-        return record_function(f"{name} {detail}" if detail else name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,16 +106,11 @@ class CapturePlan:
     keep: Callable[[Recorded], None]
 
 
-class Capture:
-    """Records some steps of a loop and hands them on; without a plan it does nothing.
+class Capture(Observer):
+    """Records some steps of a training and hands them on."""
 
-    Attributes:
-        marks: For the parts of a step.
-    """
-
-    def __init__(self, plan: CapturePlan | None = None) -> None:
-        self.marks = Marks()
-        self._plan = plan
+    def __init__(self, plan: CapturePlan) -> None:
+        self._plan: CapturePlan | None = plan
         """Set back to None when there is nothing left to record."""
         self._recorder: Recorder | None = None
         self._range: AbstractContextManager[object] | None = None
@@ -150,39 +119,33 @@ class Capture:
         self._began = 0.0
         self._step_ms: list[float] = []
         self._plain_ms: list[float] = []
-        self.span = 0 if plan is None else plan.settings.warm_up + plan.settings.steps
+        self.span = plan.settings.warm_up + plan.settings.steps
         """Steps until the last recorded one, which are slower than others."""
-        self.is_cut_short = plan is not None
+        self.is_cut_short = True
         """Whether it has yet to record all that it was to record."""
 
-    def check(self, left: int | None) -> None:
-        """That the run has the steps.
-
-        Args:
-            left: Steps that are left; None where a clock ends the run.
-
-        Raises:
-            UserError: It has fewer.
-        """
-        if left is not None and left < self.span:
+    def check(self, steps_left: int | None) -> None:
+        """See `Observer.check`."""
+        if steps_left is not None and steps_left < self.span:
             raise UserError(
-                f"the run has {counted(left, 'step')} left; the profile needs {self.span} "
+                f"the run has {counted(steps_left, 'step')} left; the profile needs {self.span} "
                 "including warm-up",
                 where="--profile",
                 todo="Train for longer, or record a run that has ended: jumar profile RUN.",
             )
 
-    @contextmanager
-    def around(self, step: int) -> Generator[None]:
-        """Around the loop, whose first step has this number: no profiler outlives it."""
-        try:
-            self.begin_step(step)
-            yield
-        finally:
-            self._stop()
+    def end(self) -> None:
+        """No profiler outlives the loop."""
+        self._stop()
+
+    def phase(self, name: str, detail: str = "") -> AbstractContextManager[object] | None:
+        """The range of a part of a step while something is recorded."""
+        if self._recorder is None:
+            return None
+        return record_function(f"{name} {detail}" if detail else name)
 
     def begin_step(self, step: int) -> None:
-        """Before the data of a step are asked for."""
+        """See `Observer.begin_step`."""
         plan = self._plan
         if plan is None:
             return
@@ -244,12 +207,10 @@ class Capture:
         )
         recorder.start()
         plan.ranges.install()
-        self.marks.on = True
         return recorder
 
     def _stop(self) -> None:
         if self._recorder is not None and self._plan is not None:
-            self.marks.on = False
             self._plan.ranges.remove()
             self._close_range()
             self._recorder.stop()

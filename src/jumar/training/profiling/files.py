@@ -18,11 +18,12 @@ from jumar.devices.contract import Device
 from jumar.ground.errors import UserError
 from jumar.ground.paths import unwritable
 from jumar.ground.text import counted
+from jumar.observer import DATA
 from jumar.profiling.profile import STEPS_SCHEMA, Profile
 from jumar.profiling.views.step_split import step_split
 from jumar.profiling.writing import write_csv
 from jumar.training.distribution import Ranks
-from jumar.training.profiling.capture import DATA, STEP, CaptureSettings, Recorded, raw_folder
+from jumar.training.profiling.capture import STEP, CaptureSettings, Recorded, raw_folder
 from jumar.training.profiling.layers import Event, launched_layers, note_modules
 from jumar.training.profiling.memory import base_of, memory_tables
 from jumar.training.profiling.rates import cpu_rates

@@ -1,0 +1,121 @@
+"""Whoever watches a training is told of every step and part of it, and ended whatever happens."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+
+from jumar.ground.errors import UserError
+from jumar.observer import BACKWARD, FORWARD, Observer, Observers
+from tests.training.profiling.test_capture import trainer_with
+from tests.training.small_tasks import GanTask, point_task, small_plan, trainer_for
+from tests.training.test_trainer import everything, same
+
+
+class Diary(Observer):
+    """Writes down what it is told."""
+
+    def __init__(self, *parts: str) -> None:
+        self.seen: list[str] = []
+        self._parts = parts
+
+    def begin(self) -> None:
+        self.seen.append("begin")
+
+    def end(self) -> None:
+        self.seen.append("end")
+
+    def begin_step(self, step: int) -> None:
+        self.seen.append(f"step {step}")
+
+    def end_step(self) -> None:
+        self.seen.append("updated")
+
+    def phase(self, name: str, detail: str = "") -> AbstractContextManager[object] | None:
+        return self._around(f"{name} {detail}".strip()) if name in self._parts else None
+
+    @contextmanager
+    def _around(self, name: str) -> Iterator[None]:
+        self.seen.append(f"<{name}")
+        yield
+        self.seen.append(f"{name}>")
+
+
+def test_a_training_tells_each_observer_what_it_asks_for(tmp_path: Path) -> None:
+    objectives, passes = Diary("objective"), Diary(FORWARD, BACKWARD)
+    plan = small_plan(duration="2it", objectives=("discriminator", "generator"))
+    trainer = trainer_with(GanTask(), plan, tmp_path, None)
+    trainer._observers = Observers([objectives, passes])
+    trainer._stepper._phase = trainer._observers.phase
+    trainer.train()
+    assert objectives.seen == [
+        "begin",
+        "step 0",
+        "<objective discriminator",
+        "objective discriminator>",
+        "<objective generator",
+        "objective generator>",
+        "updated",
+        "step 1",
+        "<objective discriminator",
+        "objective discriminator>",
+        "updated",
+        "step 2",
+        "end",
+    ]
+    assert passes.seen[2:6] == ["<forward", "forward>", "<backward", "backward>"]
+
+
+def test_two_observers_of_one_part_nest() -> None:
+    first, second = Diary(FORWARD), Diary(FORWARD)
+    observers = Observers([first, second])
+    with observers.around(), observers.phase(FORWARD, "of it"):
+        assert first.seen.pop(0) == second.seen.pop(0) == "begin"
+        assert first.seen == second.seen == ["<forward of it"]
+    assert first.seen[-2:] == second.seen[-2:] == ["forward of it>", "end"]
+
+
+def test_a_part_that_nobody_looks_at_is_one_shared_context() -> None:
+    nobody, others = Observers(), Observers([Diary(BACKWARD)])
+    with others.around():
+        assert nobody.phase("forward") is others.phase("objective", "points")
+        assert nobody.phase("forward") is not others.phase("backward")
+    assert nobody.phase("forward") is others.phase("backward")
+
+
+def test_who_began_is_ended_although_the_next_one_fails() -> None:
+    class Failing(Diary):
+        def begin(self) -> None:
+            raise RuntimeError("as planned")
+
+    first, failing = Diary(), Failing()
+    with pytest.raises(RuntimeError, match="as planned"), Observers([first, failing]).around():
+        pass
+    assert first.seen == ["begin", "end"]
+    assert failing.seen == ["end"]
+
+
+def test_the_longest_span_counts_and_a_run_too_short_for_one_is_refused() -> None:
+    class Long(Diary):
+        span = 7
+
+        def check(self, steps_left: int | None) -> None:
+            if steps_left is not None and steps_left < self.span:
+                raise UserError("too short")
+
+    both = Observers([Diary(), Long()])
+    assert both.span == 7
+    both.check(None)
+    both.check(7)
+    with pytest.raises(UserError, match="too short"):
+        both.check(6)
+
+
+def test_observing_changes_no_bit(tmp_path: Path) -> None:
+    plain = trainer_for(point_task(), small_plan(), tmp_path / "plain")
+    plain.train()
+    observed = trainer_for(point_task(), small_plan(), tmp_path / "observed")
+    observed._observers = Observers([Diary(FORWARD, BACKWARD)])
+    observed.train()
+    assert same(everything(plain), everything(observed))

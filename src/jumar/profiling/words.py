@@ -26,6 +26,10 @@ WORDS: Final[Mapping[str, Text]] = {
     "needed_for": Text(en=" (needed for {views})", zh="（{views} 需要）"),
     # Views and advice.
     "nothing": Text(en="none", zh="无"),
+    "takes_long": Text(
+        en="takes long with more than {ops:,} ops: jumar profile show PROFILE --view {name}",
+        zh="算子超过 {ops:,} 个时耗时较长：jumar profile show PROFILE --view {name}",
+    ),
     "impossible": Text(en="Not possible with this profile", zh="此性能数据无法给出"),
     "more_views": Text(en="More with --view: {views}, all", zh="更多视图（--view）：{views}, all"),
     "all_views": Text(en="Views", zh="视图"),

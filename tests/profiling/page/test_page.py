@@ -12,14 +12,16 @@ from typing import Any
 from unicodedata import category
 
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jumar.profiling.comparison import compare
-from jumar.profiling.page import page
+from jumar.profiling.page import page, rendering
 from jumar.profiling.page.timeline import MOST_BOXES, MOST_IN_DETAIL
 from jumar.profiling.profile import OPS_SCHEMA, Missing, Profile
 from jumar.profiling.showing import inside_script, short_types, shown
+from jumar.profiling.views import VIEWS
 from tests.profiling.generated import training
 
 _HOSTILE = (
@@ -204,3 +206,16 @@ def test_the_real_sample_says_what_holds_it_back(shared: Path) -> None:
     text = page(read(shared / "data/msprof/torch_npu_level1_2rank"))
     assert "73.204 ms idle" in text
     assert "TransData + Transpose take 17.4 % of compute" in text
+
+
+def test_a_long_profile_leaves_out_slow_views_and_says_how_to_see_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slow = [view.name for view in VIEWS.values() if view.slow]
+    assert slow == ["critical", "fusion"]
+    whole = page(_many(300))
+    monkeypatch.setattr(rendering, "LONG_PROFILE", 299)
+    short = page(_many(300))
+    for name in slow:
+        assert f"jumar profile show PROFILE --view {name}" not in whole
+        assert f"more than 299 ops: jumar profile show PROFILE --view {name}" in short

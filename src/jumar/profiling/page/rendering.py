@@ -21,6 +21,8 @@ from jumar.profiling.views import VIEWS, Options, answers
 from jumar.profiling.words import missing_lines, words
 
 _MOST_NOTICES: Final = 30
+LONG_PROFILE: Final = 300_000
+"""Ops beyond which a page leaves out the views that take seconds for a million."""
 
 _USED: Final = (
     *("rank", "stream", "name", "type", "core", "start_ns", "duration_ns"),
@@ -54,7 +56,13 @@ def page(
     style = folder.joinpath("page.css").read_text(encoding="utf-8")
     script = folder.joinpath("page.js").read_text(encoding="utf-8")
     groups, data = _drawn(profile, language)
-    given = answers(profile, list(VIEWS.values()), options)
+    is_long = profile.ops.height > LONG_PROFILE
+    left_out = {
+        one.name: say["takes_long"].format(name=one.name, ops=LONG_PROFILE)
+        for one in VIEWS.values()
+        if one.slow and is_long
+    }
+    given = answers(profile, [one for one in VIEWS.values() if one.name not in left_out], options)
     listed = [one for one in VIEWS.values() if one.name in given.tables]
     return _template().render(
         say=say,
@@ -70,7 +78,7 @@ def page(
         language=language,
         advice=[contents.advice(given.tables[one.name]) for one in listed if one.advice],
         views=[one.listing(given.tables[one.name]) for one in listed if not one.advice],
-        impossible={name: shown(why, 300) for name, why in given.impossible.items()},
+        impossible=left_out | {name: shown(why, 300) for name, why in given.impossible.items()},
         compared=_against(compared, language) if compared else "",
         notes=[shown(note.in_language(language), 300) for note in compared.notes]
         if compared

@@ -151,6 +151,7 @@ VIEWS.add(
             SHARE,
         ),
         compute=critical_path,
+        slow=True,
         place=150,
     )
 )

@@ -126,6 +126,7 @@ VIEWS.add(
             ms("saved", "可节省"),
         ),
         compute=fusion_candidates,
+        slow=True,
         place=171,
     )
 )

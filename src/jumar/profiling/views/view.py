@@ -61,6 +61,7 @@ class View:
         usual: Whether it is shown when no view is asked for.
         ranking: Whether the rows are a ranking that may be cut after `Options.top` rows.
         uses_rates: Whether it compares ops with the chip's peak rates.
+        slow: Whether a million ops take it seconds; pages of long profiles leave it out and say so.
         advice: Whether its rows are the advice of the to-do list, printed as a list.
     """
 
@@ -73,6 +74,7 @@ class View:
     usual: bool = False
     ranking: bool = True
     uses_rates: bool = False
+    slow: bool = False
     advice: bool = False
 
     def make(self, profile: Profile, options: Options) -> pl.DataFrame:

@@ -26,6 +26,12 @@ WORDS: Final[Mapping[str, Text]] = {
     "needed_for": Text(en=" (needed for {views})", zh="（{views} 需要）"),
     # Views and advice.
     "nothing": Text(en="none", zh="无"),
+    "cut": Text(
+        en="the first {shown} of {rows:,} rows; all: "
+        "jumar profile show PROFILE --view {name} --top 0",
+        zh="仅显示 {rows:,} 行中的前 {shown} 行；全部："
+        "jumar profile show PROFILE --view {name} --top 0",
+    ),
     "takes_long": Text(
         en="takes long with more than {ops:,} ops: jumar profile show PROFILE --view {name}",
         zh="算子超过 {ops:,} 个时耗时较长：jumar profile show PROFILE --view {name}",

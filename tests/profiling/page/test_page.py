@@ -219,3 +219,13 @@ def test_a_long_profile_leaves_out_slow_views_and_says_how_to_see_them(
     for name in slow:
         assert f"jumar profile show PROFILE --view {name}" not in whole
         assert f"more than 299 ops: jumar profile show PROFILE --view {name}" in short
+
+
+def test_a_long_table_is_cut_and_says_of_how_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    profile = training(steps=9)
+    whole = page(profile)
+    monkeypatch.setattr(rendering, "MOST_ROWS", 4)
+    cut = page(profile)
+    line = "the first 4 of 9 rows; all: jumar profile show PROFILE --view variability --top 0"
+    assert line not in whole
+    assert line in cut

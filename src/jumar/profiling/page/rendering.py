@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Final
@@ -21,6 +21,8 @@ from jumar.profiling.views import VIEWS, Options, answers
 from jumar.profiling.words import missing_lines, words
 
 _MOST_NOTICES: Final = 30
+MOST_ROWS: Final = 500
+"""Of a table; one with a row a step or a collective has tens of thousands."""
 LONG_PROFILE: Final = 300_000
 """Ops beyond which a page leaves out the views that take seconds for a million."""
 
@@ -77,7 +79,14 @@ def page(
         bars=contents.step_bars(profile, language) if groups else (),
         language=language,
         advice=[contents.advice(given.tables[one.name]) for one in listed if one.advice],
-        views=[one.listing(given.tables[one.name]) for one in listed if not one.advice],
+        views=[
+            (
+                one.listing(given.tables[one.name].head(MOST_ROWS)),
+                _cut(one.name, given.tables[one.name].height, say),
+            )
+            for one in listed
+            if not one.advice
+        ],
         impossible=left_out | {name: shown(why, 300) for name, why in given.impossible.items()},
         compared=_against(compared, language) if compared else "",
         notes=[shown(note.in_language(language), 300) for note in compared.notes]
@@ -89,6 +98,11 @@ def page(
         groups=groups,
         data=inside_script(data),
     )
+
+
+def _cut(name: str, rows: int, say: Mapping[str, str]) -> str:
+    """What a person should know of a table of which the page shows a part."""
+    return "" if rows <= MOST_ROWS else say["cut"].format(shown=MOST_ROWS, rows=rows, name=name)
 
 
 def _against(compared: Comparison, language: Language) -> str:

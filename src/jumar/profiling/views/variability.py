@@ -21,6 +21,8 @@ from jumar.profiling.profile import Profile
 from jumar.profiling.views.view import VIEWS, Impossible, Options, View, require
 from jumar.profiling.views.windows import computing, steady, step_windows
 
+_USED = ("rank", "step", "name", "type", "core", "input_shapes", "input_types", "duration_ns")
+
 
 def step_variability(profile: Profile, _: Options) -> pl.DataFrame:
     """A row a step: its time, whether it is warm-up, and whether it is an outlier.
@@ -60,7 +62,8 @@ def step_variability(profile: Profile, _: Options) -> pl.DataFrame:
 
 def op_variability(profile: Profile, _: Options) -> pl.DataFrame:
     """Ops of one type and shape by what they took above their median, together."""
-    ops = require(computing(profile.ops), "ops with durations", "duration_ns")
+    # All fifty columns of a million ops, filtered and joined, take a gigabyte.
+    ops = require(computing(profile.ops.select(_USED)), "ops with durations", "duration_ns")
     windows = steady(step_windows(profile))
     if windows.height and ops["step"].null_count() < ops.height:
         ops = ops.with_columns(pl.col("rank").fill_null(0)).join(

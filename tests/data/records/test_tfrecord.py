@@ -144,5 +144,5 @@ def test_a_record_too_large_for_an_image_is_not_read(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there_is_an_error_of_the_user(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="No such file"):
+    with pytest.raises(UserError, match="there is no such file"):
         index_records(tmp_path / "none")

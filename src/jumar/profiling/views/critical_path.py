@@ -1,6 +1,7 @@
 """The chain of device ops and host calls that a step could not have been shorter than."""
 
 from bisect import bisect_right
+from dataclasses import replace
 from typing import NamedTuple
 
 import polars as pl
@@ -11,6 +12,7 @@ from jumar.profiling.profile import Profile
 from jumar.profiling.views.view import VIEWS, Impossible, Options, View
 from jumar.profiling.views.windows import is_communication, steady, step_windows
 
+_AT_ONCE = 8
 _SWITCH_NS = 5_000
 """Between two ops on a device up to this long nobody is waited for."""
 
@@ -100,6 +102,26 @@ class _Host:
         return name
 
 
+def _paths(profile: Profile, rank: int, windows: pl.DataFrame) -> list[Piece]:
+    """The paths through steps one after the other.
+
+    Filtering a million ops for each of thousands of steps would take half a minute, so they are
+    narrowed down to ever fewer steps.
+    """
+    begin, end = int(windows["begin_ns"][0]), int(windows["end_ns"][-1])
+    if windows.height == 1:
+        return walked(profile, rank, begin, end)
+    near, size = _between(profile, begin, end), -(-windows.height // _AT_ONCE)
+    return [piece for some in windows.iter_slices(size) for piece in _paths(near, rank, some)]
+
+
+def _between(profile: Profile, begin: int, end: int) -> Profile:
+    """What of a profile the path through a span of time may touch."""
+    overlaps = (pl.col("start_ns") < end) & (pl.col("start_ns") + pl.col("duration_ns") > begin)
+    ops = profile.ops.select("rank", "name", "type", "core", "start_ns", "duration_ns")
+    return replace(profile, ops=ops.filter(overlaps), host=profile.host.filter(overlaps))
+
+
 def critical_path(profile: Profile, _: Options) -> pl.DataFrame:
     """What the path of all steady steps of the slowest rank is made of; the sum is their time."""
     windows = steady(step_windows(profile))
@@ -107,10 +129,7 @@ def critical_path(profile: Profile, _: Options) -> pl.DataFrame:
         raise Impossible("ops with start times")
     lasted = (pl.col("end_ns") - pl.col("begin_ns")).mean()
     rank = int(windows.group_by("rank").agg(lasted).sort("end_ns", "rank")["rank"][-1])
-    pieces: list[Piece] = []
-    own = windows.filter(pl.col("rank") == rank)
-    for begin, end in own.select("begin_ns", "end_ns").iter_rows():
-        pieces += walked(profile, rank, begin, end)
+    pieces = _paths(profile, rank, windows.filter(pl.col("rank") == rank))
     table = pl.DataFrame(
         pieces,
         schema={

@@ -9,6 +9,10 @@ from jumar.profiling.views.view import LEVEL_1, VIEWS, Impossible, Options, View
 from jumar.profiling.views.windows import computing
 
 _LONGEST = 5
+_USED = (
+    *("rank", "stream", "name", "type", "core", "start_ns", "duration_ns"),
+    *("input_shapes", "output_shapes"),
+)
 _LAUNCH_NS = 10_000
 """The longest gap that fusing closes; in a longer one the device waits for the host."""
 _VECTOR = ("AI_VECTOR_CORE", "MIX_AIV", "CUDA", "CPU")
@@ -40,7 +44,9 @@ def fusion_candidates(profile: Profile, _: Options) -> pl.DataFrame:
     `saved_ms` is an estimate: of `n` ops the time of all but the longest is saved, by half, since
     the intermediate results are then neither written nor read, and the gaps between them.
     """
-    ops = require(computing(profile.ops), "shapes of ops", "input_shapes", "type", how=LEVEL_1)
+    ops = require(
+        computing(profile.ops.select(_USED)), "shapes of ops", "input_shapes", "type", how=LEVEL_1
+    )
     ops = ops.filter(pl.col("start_ns").is_not_null()).sort("rank", "stream", "start_ns")
     light = pl.col("core").is_in(_VECTOR) & ~pl.col("type").str.contains(_NOT_FUSED)
     gives = pl.coalesce("output_shapes", "input_shapes").str.split(";").list.first()

@@ -21,8 +21,6 @@ from jumar.profiling.profile import Profile
 from jumar.profiling.views.view import VIEWS, Impossible, Options, View, require
 from jumar.profiling.views.windows import computing, steady, step_windows
 
-_USED = ("rank", "step", "name", "type", "core", "input_shapes", "input_types", "duration_ns")
-
 
 def step_variability(profile: Profile, _: Options) -> pl.DataFrame:
     """A row a step: its time, whether it is warm-up, and whether it is an outlier.
@@ -60,9 +58,12 @@ def step_variability(profile: Profile, _: Options) -> pl.DataFrame:
     )
 
 
+_USED = ("rank", "step", "name", "type", "core", "input_shapes", "input_types", "duration_ns")
+"""Filtering all fifty columns of a million ops takes most of a gigabyte."""
+
+
 def op_variability(profile: Profile, _: Options) -> pl.DataFrame:
     """Ops of one type and shape by what they took above their median, together."""
-    # All fifty columns of a million ops, filtered and joined, take a gigabyte.
     ops = require(computing(profile.ops.select(_USED)), "ops with durations", "duration_ns")
     windows = steady(step_windows(profile))
     if windows.height and ops["step"].null_count() < ops.height:

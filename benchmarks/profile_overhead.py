@@ -35,8 +35,8 @@ from jumar.devices.registry import open_device
 from jumar.observer import BACKWARD, COMMUNICATION, DATA, FORWARD, OPTIMIZER, Observers
 from jumar.precision.policy import PrecisionPolicy
 from jumar.tasks.task import Task
-from jumar.training.distribution import Ranks
 from jumar.training.guard import Guard
+from jumar.training.parallel.ranks import Ranks
 from jumar.training.profiling.capture import (
     Capture,
     CapturePlan,

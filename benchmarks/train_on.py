@@ -26,9 +26,9 @@ from jumar.runs.context import put_in_force
 from jumar.runs.weights_export import ExportRequest, export_weights
 from jumar.runs.weights_import import ImportRequest, import_weights
 from jumar.training.checkpoint import write_checkpoint
-from jumar.training.distribution import Ranks
 from jumar.training.guard import Guard
 from jumar.training.kept_checkpoints import find_checkpoint
+from jumar.training.parallel.ranks import Ranks
 from jumar.training.run_directory import RunDirectory
 from jumar.training.state import TrainState
 from jumar.training.step import Stepper

@@ -45,7 +45,7 @@ from jumar.settings import override
 from jumar.tasks.classification import ClassificationTask
 from jumar.tasks.keywords import KeywordTask
 from jumar.tasks.task import Task
-from jumar.training.distribution import Ranks
+from jumar.training.parallel.ranks import Ranks
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory
 from jumar.training.settings import Plan

@@ -5,6 +5,12 @@ import signal
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# By default an example that takes longer than 200 ms fails, as any does now and then on a machine
+# with something else to do.
+settings.register_profile("any-machine", deadline=None)
+settings.load_profile("any-machine")
 
 # Background jobs of a script start with Ctrl-C ignored and those of nohup with SIGHUP, and so would
 # every process of theirs: the tests that send it to one would wait for ever.

@@ -21,8 +21,8 @@ from jumar.devices.registry import open_device
 from jumar.recipes.registry import create_recipe
 from jumar.runs.context import put_in_force
 from jumar.settings import override
-from jumar.training.distribution import Ranks
 from jumar.training.guard import Guard
+from jumar.training.parallel.ranks import Ranks
 from jumar.training.state import TrainState
 from jumar.training.step import Stepper
 

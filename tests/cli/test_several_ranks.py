@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from jumar.cli.several_ranks import takes_part
-from jumar.training.distribution import Ranks
 from jumar.training.going_on import how_to_go_on
+from jumar.training.parallel.ranks import Ranks
 from jumar.training.run_directory import RunDirectory
 from tests.cli.command_line import environment
 from tests.cli.in_process import here, settings

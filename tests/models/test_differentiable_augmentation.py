@@ -25,7 +25,7 @@ def changed(images: Tensor, *changes: str, key: int = 1, first_row: int = 0) -> 
     return layer(images)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(down=st.integers(-16, 16), right=st.integers(-24, 24))
 def test_a_translation_moves_every_pixel_exactly_and_fills_up_with_zeros(
     down: int, right: int
@@ -43,7 +43,7 @@ def test_pictures_move_one_by_one() -> None:
     assert torch.equal(moved[1, :, 3:], images[1, :, :-3])
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(top=st.floats(0, 0.999), left=st.floats(0, 0.999))
 def test_a_hole_has_half_the_side_or_is_cut_off_at_the_border(top: float, left: float) -> None:
     hole = cut_out(torch.ones(1, 1, 16, 24), torch.tensor([top]), torch.tensor([left]))[0, 0] == 0

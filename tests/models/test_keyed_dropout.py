@@ -50,7 +50,7 @@ def test_the_mean_is_preserved() -> None:
     key=st.integers(0, 2**64 - 1),
     features=st.lists(st.integers(1, 6), min_size=0, max_size=3),
 )
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_a_batch_in_pieces_is_masked_like_the_whole(
     splits: list[int], first_row: int, key: int, features: list[int]
 ) -> None:

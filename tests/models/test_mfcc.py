@@ -13,7 +13,7 @@ def noise(clips: int, samples: int) -> torch.Tensor:
     return torch.rand(clips, samples, generator=torch.Generator().manual_seed(1)) * 2 - 1
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(window=st.integers(2, 70), stride=st.integers(1, 40), more=st.integers(0, 90))
 def test_power_is_that_of_the_windowed_fourier_transform(
     window: int, stride: int, more: int

@@ -33,7 +33,7 @@ def test_same_padding_puts_the_odd_pixel_after() -> None:
     assert same_padding(56, 1, 2) == (0, 0)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     height=st.integers(1, 9),
     width=st.integers(1, 9),
@@ -54,7 +54,7 @@ def test_same_convolution_equals_the_sum_over_every_window(
     torch.testing.assert_close(conv(image), expected + conv.bias[:, None, None])
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     size=st.tuples(st.integers(1, 12), st.integers(1, 12)),
     kernel=st.tuples(st.integers(1, 5), st.integers(1, 5)),

@@ -19,7 +19,7 @@ def test_the_results_of_tensorflow_are_replayed(parity: Path, kernel: int, strid
     assert case.check(key, made.permute(0, 2, 3, 1).numpy())
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     size=st.integers(1, 9),
     kernel=st.integers(1, 5),

@@ -16,7 +16,7 @@ def deep() -> SpatialCNN:
     return SpatialCNN(width=4).eval().double()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     height=st.integers(1, 90),
     width=st.integers(1, 90),
@@ -51,7 +51,7 @@ def test_no_tile_is_larger_than_tile_and_twice_the_radius() -> None:
     assert max(max(size) for size in sizes) == 64 + 2 * 20
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     height=st.integers(1, 30),
     width=st.integers(1, 30),

@@ -89,7 +89,7 @@ def test_a_picture_that_hits_a_code_exactly_has_a_finite_gradient() -> None:
     assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(codes=st.integers(1, 40), width=st.integers(1, 9), most=st.integers(1, 200))
 def test_the_nearest_code_is_the_nearest_however_many_distances_are_held(
     codes: int, width: int, most: int

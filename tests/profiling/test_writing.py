@@ -45,7 +45,7 @@ _OP = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(_OP, min_size=1, max_size=6))
 def test_ops_read_back_as_they_were(rows: list[dict[str, object]]) -> None:
     schema = {**OPS_SCHEMA, "aic_mac_ratio": pl.Float64()}

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from jumar.tasks.sampling import as_bytes, between, drawn, numbered_latents
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     first=st.integers(0, 1000),
     count=st.integers(1, 20),

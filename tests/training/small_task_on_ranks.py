@@ -9,7 +9,7 @@ import torch
 from jumar.devices.registry import open_device
 from jumar.precision.policy import PrecisionPolicy
 from jumar.tasks.task import Task
-from jumar.training.distribution import announced_ranks, connect, disconnect
+from jumar.training.parallel.announced import announced_ranks
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory
 from jumar.training.signals import StopRequest
@@ -20,7 +20,7 @@ from tests.training.small_tasks import GanTask, MaskedTask, small_plan
 def main(task: Task, path: Path) -> None:
     ranks = announced_ranks()
     device = open_device("cpu")
-    connect(ranks, device)
+    ranks.connect(device)
     plan = small_plan(
         duration="6it",
         objectives=[objective.name for objective in task.objectives],
@@ -41,7 +41,7 @@ def main(task: Task, path: Path) -> None:
         versions={},
     )
     assert trainer.train().state == "finished"
-    disconnect()
+    ranks.disconnect()
 
 
 if __name__ == "__main__":

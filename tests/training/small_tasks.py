@@ -15,8 +15,8 @@ from jumar.models.keyed_dropout import KeyedDropout
 from jumar.precision.policy import PrecisionPolicy
 from jumar.precision.settings import PrecisionSettings
 from jumar.tasks.task import Headline, Illustration, Objective, ScoreTable, Task
-from jumar.training.distribution import Ranks
 from jumar.training.optimizers import Momentum, OptimizerSettings
+from jumar.training.parallel.ranks import Ranks
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory
 from jumar.training.schedules import Cosine

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from jumar.ground.errors import UserError
 from jumar.training.cadence import Cadence, Due, check_lengths
-from jumar.training.distribution import Agreement, Ranks
+from jumar.training.parallel.ranks import Ranks
 from jumar.training.schedules import Constant, ScheduleSettings
 from jumar.training.settings import CheckpointSettings, Plan, TrainingSettings
 from tests.components import of_kind
@@ -24,7 +24,7 @@ def due(
     cadence: Cadence, step: int, elapsed: float, *, signal: int = 0, limit: float | None = None
 ) -> Due:
     wish = cadence.moments(step, elapsed, signal=signal, limit=limit)
-    return wish.agreed(Agreement(Ranks(), wish.SIZE))
+    return wish.agreed(Ranks().agreement(wish.SIZE))
 
 
 @given(

@@ -3,8 +3,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumar.training.distribution import Ranks
 from jumar.training.guard import Guard, NonFiniteLoss
+from jumar.training.parallel.ranks import Ranks
 
 
 @given(flags=st.lists(st.sampled_from([0.0, 1.0]), max_size=12))

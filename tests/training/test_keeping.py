@@ -7,9 +7,9 @@ import pytest
 
 from jumar.ground.errors import UserError
 from jumar.tasks.task import Headline
-from jumar.training.distribution import Ranks
 from jumar.training.keeping import Keeper
 from jumar.training.kept_checkpoints import list_checkpoints
+from jumar.training.parallel.ranks import Ranks
 from jumar.training.run_directory import RunDirectory
 from jumar.training.settings import CheckpointSettings, TrainingSettings
 from tests.training.small_tasks import point_task, small_plan, trainer_for

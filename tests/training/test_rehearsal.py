@@ -12,6 +12,7 @@ from jumar.training.rehearsal import (
     Rehearsal,
     announcement,
     check_disk,
+    check_memory,
     checkpoint_bytes,
     describe_batch,
     size_text,
@@ -147,3 +148,14 @@ def test_a_batch_that_does_not_fit_into_memory_is_an_error_for_the_user(tmp_path
     with pytest.raises(UserError, match="does not fit into the memory") as found:
         rehearsed(trainer_for(task, small_plan(), tmp_path))
     assert "training.micro_batch_size" in found.value.todo
+
+
+def test_what_does_not_fit_into_memory_is_refused_before_the_first_step(tmp_path: Path) -> None:
+    trainer = trainer_for(point_task(), small_plan(), tmp_path)
+    needed = checkpoint_bytes(trainer.state, trainer.plan)
+    check_memory(trainer.state, trainer.device, needed)
+    with pytest.raises(UserError, match=r"need 1048576.0 GiB, and .* of memory are free") as refused:
+        check_memory(trainer.state, trainer.device, 1 << 50)
+    assert refused.value.where == "model"
+    trainer.state.step = 1  # resumed: its slots are in memory already
+    check_memory(trainer.state, trainer.device, 1 << 50)

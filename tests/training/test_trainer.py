@@ -10,9 +10,9 @@ from PIL import Image
 from jumar.precision.loss_scale import ExponentialLossScale
 from jumar.precision.settings import PrecisionSettings
 from jumar.training.checkpoint import load_state, load_weights
-from jumar.training.distribution import Ranks
 from jumar.training.kept_checkpoints import list_checkpoints
 from jumar.training.optimizers import Adam
+from jumar.training.parallel.ranks import Ranks
 from jumar.training.schedules import Constant
 from jumar.training.settings import CheckpointSettings, Plan, TrainingSettings
 from jumar.training.signals import StopRequest

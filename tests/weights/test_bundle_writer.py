@@ -29,7 +29,7 @@ NAMES = st.text(min_size=1, max_size=30).filter(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(tensors=st.dictionaries(NAMES, st.one_of(ARRAYS, TEXTS), max_size=8))
 def test_what_is_written_is_read_again_bit_for_bit(
     tmp_path_factory: pytest.TempPathFactory, tensors: dict[str, np.ndarray]

@@ -180,7 +180,7 @@ def test_an_unknown_name_is_answered_with_the_nearest(tmp_path: Path) -> None:
         read_constants(tmp_path / "none.pb")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 def test_damage_is_an_error_that_a_user_can_read(data: st.DataObject) -> None:
     whole = node("a", number(1, 1) + shape(2, 3) + delimited(4, FLOATS))

@@ -357,7 +357,7 @@ def test_names_that_grow_out_of_a_small_file_are_refused(monkeypatch: pytest.Mon
         list(read_table(build_table(entries)))
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(st.data())
 def test_any_damage_is_an_error_that_a_user_can_read(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

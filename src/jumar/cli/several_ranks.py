@@ -46,7 +46,7 @@ def takes_part(command: Sequence[str]) -> bool:
     # Schedulers set RANK and WORLD_SIZE for whole machines too; LOCAL_RANK is of a launcher only.
     if not name or name in _DIVIDED or "LOCAL_RANK" not in os.environ:
         return True
-    from jumar.training.distribution import announced_ranks
+    from jumar.training.parallel.announced import announced_ranks
 
     ranks = announced_ranks()
     if ranks.world == 1:

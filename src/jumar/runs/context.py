@@ -17,7 +17,8 @@ from jumar.recipes.recipe import Recipe
 from jumar.recipes.resolved import field_with
 from jumar.settings import to_json
 from jumar.tasks.task import Task
-from jumar.training.distribution import Ranks, announced_ranks, connect, disconnect, share_text
+from jumar.training.parallel.announced import announced_ranks
+from jumar.training.parallel.ranks import Ranks
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory
 from jumar.training.settings import Plan
@@ -117,8 +118,8 @@ def open_context(
     chosen = choose(ranks)
     opened = open_device(device)
     console = Console(silent=not ranks.is_first)
-    connect(ranks, opened)
-    run = RunDirectory(Path(share_text(str(chosen.run.path), ranks)))
+    ranks.connect(opened)
+    run = RunDirectory(Path(ranks.shared_text(str(chosen.run.path))))
     with run.locked() if writes and ranks.is_first else nullcontext():
         try:
             policy = put_in_force(chosen.recipe, opened)
@@ -135,7 +136,7 @@ def open_context(
                 policy.close()
         finally:
             console.close()
-    disconnect()
+    ranks.disconnect()
 
 
 def put_in_force(recipe: Recipe, device: Device) -> PrecisionPolicy:

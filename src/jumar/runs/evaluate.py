@@ -15,12 +15,9 @@ from jumar.runs.context import ChosenRun, RunContext, open_context, print_unread
 from jumar.settings import override
 from jumar.tasks.task import Task
 from jumar.training.checkpoint import Checkpoint, note_metrics
-from jumar.training.distribution import (
-    Ranks,
-    gather_texts,
-)
 from jumar.training.evaluation import Interrupted, Scores, evaluate, score_table, table_text
 from jumar.training.kept_checkpoints import find_checkpoint, intact_checkpoints
+from jumar.training.parallel.ranks import Ranks
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory
 from jumar.training.signals import StopRequest, listening
@@ -147,7 +144,7 @@ def _score(
         except Interrupted:
             break
         rows.append((checkpoint, last.metrics))
-    print_unreadable(console, gather_texts([str(fault) for fault in tally.faults], ranks))
+    print_unreadable(console, ranks.texts([str(fault) for fault in tally.faults]))
     if last is not None:
         console.line(f"evaluation data: {counted(last.samples, 'sample')}")
         for table in last.tables:

@@ -112,7 +112,7 @@ def generate(request: GenerateRequest, say: Callable[[str], None] = print) -> in
     weights = "averaged weights" if trained.weights == "ema" else "weights"
     manner = f", {artist.manner}" if artist.manner else ""
     say(
-        f"{request.num} {'picture' if request.num == 1 else 'pictures'} by the {weights} of step "
+        f"{counted(request.num, 'picture')} by the {weights} of step "
         f"{trained.checkpoint.step}, seed {request.seed}{manner}: {request.to / 'grid.png'}"
     )
     return 0

@@ -15,11 +15,8 @@ from jumar.runs.context import ChosenRun, RunContext, open_context
 from jumar.settings import override
 from jumar.tasks.task import Task
 from jumar.training.checkpoint import Checkpoint
-from jumar.training.distribution import (
-    Ranks,
-    wait_for_ranks,
-)
 from jumar.training.kept_checkpoints import newest_checkpoint, say_damaged
+from jumar.training.parallel.ranks import Ranks
 from jumar.training.profiling.capture import (
     Capture,
     CapturePlan,
@@ -174,7 +171,7 @@ def _record(request: ProfileRequest, context: RunContext[_Chosen]) -> None:
     task = context.build_task(chosen.recipe)
     environment = asdict(inspect_environment())
     capture = create_capture(request.capture, task, environment, context)
-    wait_for_ranks(context.ranks)
+    context.ranks.wait()
     trainer = Trainer(
         task,
         chosen.plan,

@@ -16,11 +16,8 @@ from jumar.recipes.stored import stored_recipe
 from jumar.runs.context import ChosenRun, RunContext, open_context, print_unreadable
 from jumar.runs.profile import create_capture
 from jumar.settings import fixed_differences, override, value_text
-from jumar.training.distribution import (
-    Ranks,
-    wait_for_ranks,
-)
 from jumar.training.kept_checkpoints import newest_checkpoint, remove_leftovers, set_aside_newer
+from jumar.training.parallel.ranks import Ranks
 from jumar.training.profiling.capture import CaptureSettings
 from jumar.training.progress import Console
 from jumar.training.results import Outcome
@@ -161,7 +158,7 @@ def _train(request: TrainRequest, context: RunContext[ChosenRun], stop: StopRequ
     if checkpoint is not None:
         trainer.resume(checkpoint)
         console.line(f"resuming from step {checkpoint.step} ({checkpoint.path})")
-    wait_for_ranks(ranks)
+    ranks.wait()
     outcome = trainer.train(dry_run=request.dry_run, begin=begin)
     if capture is not None and capture.is_cut_short:
         console.line("no profile: the run ended before all of its steps were recorded")

@@ -7,7 +7,7 @@ from jumar.data.loading.faults import FaultTally
 from jumar.data.loading.loader import train_batches
 from jumar.data.samples import Batch
 from jumar.tasks.task import Task
-from jumar.training.distribution import Ranks
+from jumar.training.parallel.ranks import Ranks
 from jumar.training.settings import Plan
 
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from jumar.ground.errors import UserError
-from jumar.training.distribution import Agreement
 from jumar.training.durations import EXAMPLES, Duration, is_due, parse_duration
+from jumar.training.parallel.ranks import Agreement
 from jumar.training.settings import Plan
 
 

@@ -17,7 +17,7 @@ from jumar.ground.errors import UserError
 from jumar.precision.policy import PrecisionPolicy
 from jumar.tasks.task import Illustration, ScoreTable, Task
 from jumar.training.checkpoint import Checkpoint
-from jumar.training.distribution import Ranks, rows_over_ranks, sums_over_ranks
+from jumar.training.parallel.ranks import Ranks
 from jumar.training.progress import Console
 from jumar.training.signals import StopRequest
 
@@ -103,8 +103,8 @@ def evaluate(
     finally:
         for module, mode in zip(modules, training, strict=True):
             module.train(mode)
-    totals = sums_over_ranks({name: value.cpu().double() for name, value in sums.items()}, ranks)
-    totals |= rows_over_ranks({name: torch.cat(parts) for name, parts in rows.items()}, ranks)
+    totals = ranks.sums({name: value.cpu().double() for name, value in sums.items()})
+    totals |= ranks.rows({name: torch.cat(parts) for name, parts in rows.items()})
     if not totals:
         raise UserError(
             f"none of the {len(data)} samples to evaluate on can be read", where="data.eval_path"

@@ -2,7 +2,7 @@
 
 import os
 
-from jumar.training.distribution import Ranks
+from jumar.training.parallel.ranks import Ranks
 from jumar.training.run_directory import RunDirectory
 
 

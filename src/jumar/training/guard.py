@@ -2,7 +2,7 @@
 
 import torch
 
-from jumar.training.distribution import Ranks, maximum_over_ranks
+from jumar.training.parallel.ranks import Ranks
 
 
 class NonFiniteLoss(Exception):
@@ -43,7 +43,7 @@ class Guard:
             step: Counted from 1.
             objective: Its position.
         """
-        bad = maximum_over_ranks(found_bad, self._ranks)
+        bad = self._ranks.maximum(found_bad)
         first = (bad > 0) & (self.blocked == 0)
         here = torch.tensor([step, objective], dtype=torch.int64).to(
             self._where.device, non_blocking=True

@@ -6,8 +6,8 @@ from jumar.ground.errors import UserError
 from jumar.ground.text import counted
 from jumar.tasks.task import Headline
 from jumar.training.checkpoint import Checkpoint, note_metrics, write_checkpoint
-from jumar.training.distribution import Ranks, share_buffers, wait_for_ranks
 from jumar.training.kept_checkpoints import best_checkpoint, drop_checkpoints, list_checkpoints
+from jumar.training.parallel.ranks import Ranks
 from jumar.training.run_directory import RunDirectory
 from jumar.training.settings import Plan
 from jumar.training.state import TrainState
@@ -116,7 +116,7 @@ class Keeper:
         Raises:
             NotWrittenError: The disk is full or cannot be written.
         """
-        share_buffers(state.task.model, self._ranks)
+        self._ranks.share_buffers(state.task.model)
         step = state.step
         if self._ranks.is_first and step > 0:
             there = [known for known in list_checkpoints(self._directory) if known.step == step]
@@ -129,7 +129,7 @@ class Keeper:
                 keep_best=self._plan.checkpoints.keep_best,
                 headline=self._order,
             )
-        wait_for_ranks(self._ranks)
+        self._ranks.wait()
 
     def best(self) -> Checkpoint | None:
         """The best-scored checkpoint that is there."""

@@ -15,7 +15,7 @@ from jumar.ground.errors import UserError
 from jumar.ground.machine import memory_bytes
 from jumar.ground.paths import exists, is_folder
 from jumar.ground.text import counted
-from jumar.training.distribution import Ranks, maximum_over_ranks
+from jumar.training.parallel.ranks import Ranks
 from jumar.training.settings import Plan
 from jumar.training.state import TrainState
 from jumar.training.step import Stepper
@@ -211,4 +211,4 @@ def _timed(stepper: Stepper, batch: Batch, device: Device, ranks: Ranks) -> floa
     stepper.rehearse(batch)
     device.synchronize()
     seconds = torch.tensor(time.perf_counter() - start, dtype=torch.float32, device=device.torch)
-    return maximum_over_ranks(seconds, ranks).item()
+    return ranks.maximum(seconds).item()

@@ -8,8 +8,8 @@ from jumar.devices.contract import Device
 from jumar.precision.policy import PrecisionPolicy
 from jumar.tasks.task import Headline
 from jumar.training.checkpoint import Checkpoint
-from jumar.training.distribution import Ranks
 from jumar.training.evaluation import Scores
+from jumar.training.parallel.ranks import Ranks
 from jumar.training.run_directory import RunDirectory, write_json
 from jumar.training.settings import Plan
 from jumar.training.throughput import EXCLUDES, StepClock

@@ -1,15 +1,12 @@
 """All that changes while a run trains: what a checkpoint holds and resume restores."""
 
 import contextlib
-import warnings
 from collections.abc import Generator, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import torch
 from torch import nn
-from torch.nn.parallel import DistributedDataParallel
 
 from jumar.data.samples import Batch
 from jumar.devices.contract import Device
@@ -17,12 +14,12 @@ from jumar.ground.errors import UserError
 from jumar.precision.policy import PrecisionPolicy
 from jumar.tasks.task import Objective, Task
 from jumar.training.checkpoint import Checkpoint, load_state, load_weights
-from jumar.training.distribution import Ranks, mean_over_ranks
 from jumar.training.ema import Ema
 from jumar.training.memory import keep_freed_memory
 from jumar.training.optimizers import create_optimizer
 from jumar.training.optimizers.slots import load_slots, names_by_group
 from jumar.training.optimizers.updating import regularization
+from jumar.training.parallel.ranks import Ranks
 from jumar.training.schedules import ScheduleSettings
 from jumar.training.settings import Plan
 
@@ -52,12 +49,6 @@ class Lane:
     def forward(self, batch: Batch) -> dict[str, torch.Tensor]:
         """The objective's sums, through the form that averages gradients over ranks."""
         return self.call(batch)
-
-    def gathering(self, *, last: bool) -> AbstractContextManager[None]:
-        """Ranks exchange gradients in the last part of a batch only."""
-        if last or not isinstance(self.call, DistributedDataParallel):
-            return contextlib.nullcontext()
-        return self.call.no_sync()
 
     def note(self, terms: Mapping[str, torch.Tensor]) -> None:
         """Add a part's shares of the terms to the sums since the last log line, on the device."""
@@ -126,7 +117,7 @@ class TrainState:
                 continue
             name = lane.objective.name
             extra = regularization(lane.optimizer.param_groups)
-            means = {key: mean_over_ranks(value, ranks) for key, value in lane.take_means().items()}
+            means = {key: ranks.mean(value) for key, value in lane.take_means().items()}
             losses[name] = means.pop("loss").item()
             totals[name] = losses[name] + extra.item()
             rates[name] = lane.last_rate
@@ -263,11 +254,9 @@ def _lane(objective: Objective, plan: Plan, device: Device, ranks: Ranks) -> Lan
     call: nn.Module = objective
     if plan.training.compile:
         call = cast(nn.Module, torch.compile(objective))
-    if ranks.world > 1:
-        call = _distributed(call, objective, device)
     return Lane(
         objective=objective,
-        call=call,
+        call=ranks.wrap(call, objective, device),
         optimizer=create_optimizer(
             chosen.optimizer,
             decayed,
@@ -280,24 +269,6 @@ def _lane(objective: Objective, plan: Plan, device: Device, ranks: Ranks) -> Lan
         parameters=parameters,
         updates=torch.zeros((), dtype=torch.int64, device=parameters[0].device),
     )
-
-
-def _distributed(call: nn.Module, objective: Objective, device: Device) -> nn.Module:
-    """The objective with its gradients averaged over the ranks.
-
-    Parameters that another objective trains are left alone: they get no gradient to exchange
-    here, and waiting for one would hang. Buffers are not broadcast at every forward: the first
-    rank's batch-norm averages are sent before they are scored or saved.
-    """
-    trained = {id(parameter) for parameter in objective.trained.parameters()}
-    others = [name for name, parameter in call.named_parameters() if id(parameter) not in trained]
-    DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(call, others)
-    with warnings.catch_warnings():
-        # Its successor of torch 2.13 is unknown to 2.6.
-        warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
-        return DistributedDataParallel(
-            call, device_ids=device.parallel_ids, broadcast_buffers=False
-        )
 
 
 def load_exactly(

@@ -9,9 +9,9 @@ from jumar.data.samples import Batch
 from jumar.models.keyed_random import set_random_position
 from jumar.observer import BACKWARD, COMMUNICATION, FORWARD, OBJECTIVE, OPTIMIZER, Observers
 from jumar.training.clipping import clip_gradients
-from jumar.training.distribution import Ranks, maximum_over_ranks, weights_over_ranks
 from jumar.training.guard import Guard
 from jumar.training.optimizers.updating import set_learning_rate, step_unless
+from jumar.training.parallel.ranks import Ranks
 from jumar.training.schedules import learning_rate
 from jumar.training.settings import Plan
 from jumar.training.state import Lane, TrainState
@@ -152,11 +152,11 @@ class Stepper:
             batch, plan.training.micro_batch_size, self._ranks.rank * plan.batch_size
         )
         # Every rank has as many samples, so theirs need no sum over the ranks.
-        weights = weights_over_ranks(lane.objective.weights(batch), self._ranks)
+        weights = self._ranks.mean_weights(lane.objective.weights(batch))
         bad: torch.Tensor | None = None
         for part in parts:
             set_random_position(lane.objective, seed, part.first_row)
-            with lane.gathering(last=part is parts[-1]):
+            with self._ranks.accumulating(lane.call, last=part is parts[-1]):
                 with self._phase(FORWARD), state.policy.forward():
                     sums = lane.forward(part.batch)
                 terms = {
@@ -181,7 +181,7 @@ class Stepper:
         if scale is not None:
             overflow = self._state.policy.unscale_and_check(lane.parameters)
             with self._phase(COMMUNICATION):
-                overflow = maximum_over_ranks(torch.maximum(overflow, loss_is_bad), self._ranks)
+                overflow = self._ranks.maximum(torch.maximum(overflow, loss_is_bad))
             scale.update(overflow)
             hopeless = self._guard.watch(scale.overflow_at_floor.float(), step, position)
             clip_gradients(lane.parameters, training.clip, training.clip_limit)

@@ -21,7 +21,6 @@ from jumar.tasks.task import Task
 from jumar.training.batches import batches_of
 from jumar.training.cadence import Cadence, Moments, check_lengths
 from jumar.training.checkpoint import Checkpoint, NotWrittenError
-from jumar.training.distribution import Agreement, Ranks, gather_texts, share_buffers
 from jumar.training.durations import parse_duration
 from jumar.training.evaluation import Interrupted, Scores, evaluate
 from jumar.training.events import EvaluationRecord, Events, create_events, train_record
@@ -29,6 +28,7 @@ from jumar.training.going_on import how_to_go_on
 from jumar.training.guard import Guard, NonFiniteLoss
 from jumar.training.illustrations import keep_illustrations
 from jumar.training.keeping import Keeper
+from jumar.training.parallel.ranks import Ranks
 from jumar.training.progress import Bar, Console
 from jumar.training.rehearsal import (
     announcement,
@@ -116,7 +116,7 @@ class Trainer:
             observers=self._observers,
         )
         self._cadence = Cadence(plan, self.steps_per_epoch, self.total_steps)
-        self._agreement = Agreement(ranks, Moments.SIZE)
+        self._agreement = ranks.agreement(Moments.SIZE)
         self._started = time.monotonic()
         self._elapsed_before = 0.0
         self._keeper = Keeper(
@@ -169,7 +169,7 @@ class Trainer:
                     self.run.cut_metrics(self.state.step)
                 with self._events() as events:
                     outcome = self._run(events, batches, first)
-        self.unreadable = gather_texts([str(fault) for fault in self.tally.faults], self.ranks)
+        self.unreadable = self.ranks.texts([str(fault) for fault in self.tally.faults])
         if not dry_run:
             self._write_results(outcome)
         return outcome
@@ -349,7 +349,7 @@ class Trainer:
 
     def _evaluate(self, events: Events) -> bool:
         """Score the present weights; returns whether they are the best so far."""
-        share_buffers(self.task.model, self.ranks)
+        self.ranks.share_buffers(self.task.model)
         with self.state.scored_weights() as weights:
             scores = evaluate(
                 self.task,

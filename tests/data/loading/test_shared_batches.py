@@ -21,7 +21,7 @@ def batches(draw: st.DrawFn) -> dict[str, torch.Tensor]:
     return made
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.lists(batches(), max_size=6))
 def test_every_batch_arrives_with_its_values_types_and_strides(
     sent: list[dict[str, torch.Tensor]],

@@ -2,7 +2,7 @@ import colorsys
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -92,7 +92,6 @@ def test_channels_last_memory_stays_so(name: str) -> None:
     assert torch.allclose(changed, CHANGES[name](images.contiguous(), 0.8), atol=1e-6)
 
 
-@settings(deadline=None)
 @given(st.tuples(*[st.integers(0, 255)] * 3))
 def test_hsv_equals_that_of_the_standard_library_and_comes_back(rgb: tuple[int, ...]) -> None:
     unit = torch.tensor(rgb, dtype=torch.float32)[:, None, None] / 255

@@ -159,7 +159,7 @@ def test_postscript_is_not_handed_to_an_interpreter() -> None:
         decode_image(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n", fast=False)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     kind=st.sampled_from(["JPEG", "PNG", "GIF", "WEBP", "TIFF", "BMP"]),
     place=st.floats(0, 1, exclude_max=True),

@@ -18,7 +18,7 @@ def pictures(count: int, channels: int = 3, height: int = 5, width: int = 7) -> 
     return torch.randint(0, 255, shape, generator=generator, dtype=torch.uint8)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     count=st.integers(1, 12),
     columns=st.integers(0, 13),

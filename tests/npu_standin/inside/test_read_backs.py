@@ -13,9 +13,9 @@ from jumar.devices.registry import open_device
 from jumar.precision.loss_scale import ExponentialLossScale
 from jumar.precision.policy import PrecisionPolicy
 from jumar.precision.settings import PrecisionSettings
-from jumar.training.distribution import Ranks
 from jumar.training.optimizers import OptimizerSettings, create_optimizer
 from jumar.training.optimizers.updating import step_unless
+from jumar.training.parallel.ranks import Ranks
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory
 from jumar.training.settings import CheckpointSettings, TrainingSettings

@@ -9,7 +9,7 @@ from pathlib import Path
 import fissix
 import pytest
 from fissix.pgen2.parse import ParseError
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jumar.porting.python2.conversion import REASONS, Converted, to_python3
@@ -178,7 +178,6 @@ LINES = [
 ]
 
 
-@settings(deadline=None)
 @given(
     lines=st.lists(st.sampled_from(LINES), min_size=1, max_size=8),
     newline=st.sampled_from(["\n", "\r\n"]),
@@ -204,7 +203,6 @@ def test_every_place_moves_there_and_back_and_the_rest_stays(
         assert found.text.count(kept) == text.count(kept)
 
 
-@settings(deadline=None)
 @given(st.text(alphabet="print `1L\n\t()'\"<>,x\\", max_size=40))
 def test_no_text_raises(text: str) -> None:
     with warnings.catch_warnings():
@@ -251,7 +249,6 @@ def _parses(text: str) -> bool:
     return True
 
 
-@settings(deadline=None)
 @given(
     arguments=st.lists(
         st.sampled_from(["a", "'b' % c", "`d`", "(e)", "(f, g)", "1L", "h <> 2", "[0777]", "i()"]),

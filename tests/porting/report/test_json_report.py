@@ -64,7 +64,7 @@ REPORTS = st.builds(
 
 
 @given(report=REPORTS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_report_read_back_is_the_report(report: TreeReport) -> None:
     assert from_json(json.loads(dumps(report))) == report
 
@@ -153,7 +153,7 @@ JSON = st.recursive(
 
 
 @given(data=st.data(), value=JSON)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_whatever_stands_in_a_field_it_is_a_report_or_an_error_for_the_user(
     data: st.DataObject, value: object
 ) -> None:

@@ -45,7 +45,7 @@ def test_with_every_option_examples_still_come_to_an_end(language: str, example:
     assert not [found for found in first.findings if "do not come to an end" in found.reason.en]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.sampled_from(SOURCES), min_size=2, max_size=4, unique=True), st.booleans())
 def test_scripts_put_together_come_to_an_end(parts: list[str], everything: bool) -> None:
     text = "\n\n".join(part.rstrip("\n") for part in parts) + "\n"

@@ -44,7 +44,7 @@ def after(text: str) -> str:
     return report.after if report.status == "ported" else text
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.sampled_from(OURS), max_size=8))
 def test_a_second_run_changes_nothing(lines: list[str]) -> None:
     once = after(HEAD + "\n".join(lines) + "\n")
@@ -52,7 +52,7 @@ def test_a_second_run_changes_nothing(lines: list[str]) -> None:
     assert after(once) == once
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.lists(
         st.sampled_from(

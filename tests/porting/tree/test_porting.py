@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jumar.ground.errors import UserError
@@ -282,7 +282,6 @@ LINES = st.sampled_from(
 )
 
 
-@settings(deadline=None)
 @given(
     lines=st.lists(LINES, max_size=12),
     newline=st.sampled_from(["\n", "\r\n", "\r"]),
@@ -300,7 +299,6 @@ def test_generated_scripts_without_the_library_stay_as_they_are(
     stays(head + text.encode(), tmp_path_factory.getbasetemp())
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_no_bytes_raise(content: bytes) -> None:
     stays(content, Path("/nowhere"))

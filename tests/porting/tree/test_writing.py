@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jumar.ground.errors import UserError
@@ -364,7 +364,6 @@ NAMES = st.text(
 ).filter(lambda name: name not in (".", "..", ".git", ".hg", ".svn"))
 
 
-@settings(deadline=None)
 @given(names=st.lists(NAMES, min_size=1, max_size=4, unique=True), data=st.binary(max_size=50))
 def test_every_name_and_content_comes_through(
     names: list[str], data: bytes, tmp_path_factory: pytest.TempPathFactory

@@ -44,7 +44,7 @@ def profiles(draw: st.DrawFn) -> Profile:
 
 
 @given(profiles(), profiles())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_parts_add_up_to_the_difference_to_the_nanosecond(
     before: Profile, after: Profile
 ) -> None:
@@ -64,7 +64,7 @@ def test_the_parts_add_up_to_the_difference_to_the_nanosecond(
 
 
 @given(profiles())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_a_profile_does_not_differ_from_itself(profile: Profile) -> None:
     try:
         side = side_of(profile)

@@ -90,7 +90,7 @@ def test_the_policy_lets_only_the_script_of_the_page_run() -> None:
 
 
 @given(st.text())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_any_text_survives_in_the_data_and_ends_no_script(text: str) -> None:
     written = inside_script([text])
     assert json.loads(written) == [text]

@@ -79,7 +79,7 @@ def _try(path: Path) -> Profile | None:
         return None
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.sampled_from(_SEEDS),
     st.lists(
@@ -119,7 +119,7 @@ def test_damaged_files_are_read_in_part_or_refused(
         _try(path)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.binary(max_size=300))
 def test_any_bytes_are_no_profile(content: bytes) -> None:
     with TemporaryDirectory() as folder:

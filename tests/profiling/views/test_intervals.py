@@ -29,7 +29,7 @@ def moments(frame: pl.DataFrame) -> set[tuple[int, int]]:
 
 
 @given(INTERVALS)
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_a_union_covers_the_same_moments_once(rows: list[tuple[int, int, int]]) -> None:
     merged = union(table(rows))
     assert moments(merged) == moments(table(rows))
@@ -37,7 +37,7 @@ def test_a_union_covers_the_same_moments_once(rows: list[tuple[int, int, int]]) 
 
 
 @given(INTERVALS, INTERVALS)
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_intersection_and_difference_are_those_of_moments(
     first: list[tuple[int, int, int]], second: list[tuple[int, int, int]]
 ) -> None:
@@ -48,7 +48,7 @@ def test_intersection_and_difference_are_those_of_moments(
 
 
 @given(INTERVALS, INTERVALS)
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_windows_are_filled_by_the_moments_in_them(
     windows: list[tuple[int, int, int]], rows: list[tuple[int, int, int]]
 ) -> None:

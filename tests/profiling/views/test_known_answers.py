@@ -218,7 +218,7 @@ OPS = st.lists(st.tuples(st.integers(0, 500), st.integers(0, 90)), min_size=1, m
 
 
 @given(OPS)
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_the_critical_path_fills_the_step_without_gaps(ops: list[tuple[int, int]]) -> None:
     rows = [
         {"rank": 0, "name": "n", "type": "t", "start_ns": start, "duration_ns": size}

@@ -18,7 +18,7 @@ from jumar.devices.contract import Device, Recorder, Recording
 from jumar.ground.errors import UserError
 from jumar.ground.text import counted
 from jumar.observer import Observer
-from jumar.training.distribution import Ranks
+from jumar.training.parallel.ranks import Ranks
 from jumar.training.profiling.ranges import ModuleRanges
 
 STEP: Final = "ProfilerStep#"

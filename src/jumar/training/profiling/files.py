@@ -22,7 +22,7 @@ from jumar.observer import DATA
 from jumar.profiling.profile import STEPS_SCHEMA, Profile
 from jumar.profiling.views.step_split import step_split
 from jumar.profiling.writing import write_csv
-from jumar.training.distribution import Ranks
+from jumar.training.parallel.ranks import Ranks
 from jumar.training.profiling.capture import STEP, CaptureSettings, Recorded, raw_folder
 from jumar.training.profiling.layers import Event, launched_layers, note_modules
 from jumar.training.profiling.memory import base_of, memory_tables

@@ -20,7 +20,7 @@ FIELDS = st.lists(
 
 
 @given(FIELDS, st.sampled_from(sorted(DIGITS)))
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_times_are_those_of_the_long_way(fields: list[tuple[str | None, str]], unit: str) -> None:
     text = pl.Series("t", [None if one is None else one + end for one, end in fields], pl.String)
     bare = pl.DataFrame({"t": [one for one, _ in fields]}, schema={"t": pl.String})
@@ -29,14 +29,14 @@ def test_times_are_those_of_the_long_way(fields: list[tuple[str | None, str]], u
 
 
 @given(st.lists(st.integers(0, 10**18), min_size=1), st.sampled_from(["\t", ""]))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_times_keep_all_digits_of_the_file(starts: list[int], end: str) -> None:
     text = pl.Series([f"{start // 1000}.{start % 1000:03d}{end}" for start in starts])
     assert times(text, "us").to_list() == starts
 
 
 @given(st.lists(st.decimals(0, 10**11, allow_nan=False, places=6), min_size=1))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_digits_beyond_the_nanosecond_are_rounded_by_their_text(numbers: list[object]) -> None:
     text = pl.Series([f"{number:f}" for number in numbers])
     half = [Fraction(str(number)) * 1000 + Fraction(1, 2) for number in numbers]

@@ -190,7 +190,7 @@ FIELDS = st.sampled_from(["", "1", "2.5", "a b", "x,y", 'q"q', "l\nl", "N/A"])
 
 
 @given(st.lists(st.lists(FIELDS, min_size=3, max_size=3), max_size=8), st.booleans())
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 def test_what_a_csv_writer_wrote_is_whole(rows: list[list[str]], windows: bool) -> None:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n" if windows else "\n")
@@ -203,7 +203,7 @@ def test_what_a_csv_writer_wrote_is_whole(rows: list[list[str]], windows: bool) 
 
 
 @given(st.integers(0, 4 * len(ROW)))
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_wherever_a_table_is_cut_no_row_is_made_up(cut: int) -> None:
     rows = [ROW.replace("3.5", f"{place}.125") for place in range(1, 5)]
     with TemporaryDirectory() as folder:

@@ -111,7 +111,7 @@ _calls = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(_calls, st.lists(st.integers(0, 60), max_size=5))
 def test_a_sweep_in_spans_finds_the_parents_of_a_sweep_in_one(
     calls: list[tuple[int, int, int]], edges: list[int]
@@ -132,7 +132,7 @@ def test_a_sweep_in_spans_finds_the_parents_of_a_sweep_in_one(
     assert [found[row] for row in range(len(calls))] == whole.tolist()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.tuples(
@@ -172,7 +172,7 @@ def test_a_table_gives_back_every_row(
     assert found == list(range(len(rows)))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.lists(st.lists(st.tuples(st.integers(0, 9), st.booleans()), max_size=20), max_size=9),
     st.integers(1, 12),

@@ -48,7 +48,7 @@ def _read(calls: pl.DataFrame) -> pl.DataFrame:
 _trees = st.recursive(st.just([]), lambda inner: st.lists(inner, max_size=4), max_leaves=20)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(_trees, min_size=1, max_size=3), st.randoms())
 def test_own_times_are_durations_less_children_and_parents_are_found(
     threads: list, random: object

@@ -15,7 +15,7 @@ from jumar.training.checkpoint import load_weights
 from jumar.training.kept_checkpoints import list_checkpoints
 from tests.cli.command_line import SMALL, environment, jumar
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+CHECKOUT = Path(__file__).resolve().parents[3]
 COMMON = [
     *SMALL,
     "--device",

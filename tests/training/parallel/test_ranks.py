@@ -2,17 +2,9 @@ import pytest
 import torch
 
 from jumar.ground.errors import UserError
-from jumar.training.distribution import (
-    Agreement,
-    Ranks,
-    announced_ranks,
-    gather_texts,
-    maximum_over_ranks,
-    mean_over_ranks,
-    rows_over_ranks,
-    share_text,
-    sums_over_ranks,
-)
+from jumar.training.parallel.announced import announced_ranks
+from jumar.training.parallel.ranks import Ranks
+from jumar.training.parallel.replicated import Replicated
 
 
 def announce(monkeypatch: pytest.MonkeyPatch, **variables: str) -> None:
@@ -48,13 +40,20 @@ def test_variables_that_contradict_each_other_are_refused(
 
 def test_one_rank_agrees_with_itself_at_once() -> None:
     alone = Ranks()
-    agreement = Agreement(alone, 3)
+    agreement = alone.agreement(3)
     assert agreement.exchange([1, 0, 2]) == [1, 0, 2]
     assert agreement.exchange([0, 0, 0]) == [0, 0, 0]
     agreement.finish()
     sums = {"count": torch.tensor(2.0)}
-    assert sums_over_ranks(sums, alone) == rows_over_ranks(sums, alone) == sums
-    assert gather_texts(["a"], alone) == ["a"]
-    assert share_text("a", alone) == "a"
+    assert alone.sums(sums) == alone.rows(sums) == sums
+    assert alone.texts(["a", "a"]) == ["a"]
+    assert alone.shared_text("a") == "a"
     value = torch.tensor(3.0)
-    assert maximum_over_ranks(value, alone) == mean_over_ranks(value, alone) == 3
+    assert alone.maximum(value) == alone.mean(value) == 3
+    weights = alone.mean_weights({"tokens": torch.tensor(5), "none": torch.tensor(0)})
+    assert {name: weight.item() for name, weight in weights.items()} == {"tokens": 5.0, "none": 1.0}
+
+
+def test_several_ranks_are_replicas(monkeypatch: pytest.MonkeyPatch) -> None:
+    announce(monkeypatch, RANK="1", WORLD_SIZE="2", LOCAL_WORLD_SIZE="2")
+    assert type(announced_ranks()) is Replicated

@@ -1,0 +1,29 @@
+"""Which processes a run has, by the environment that torchrun sets."""
+
+import os
+
+from jumar.ground.errors import UserError
+from jumar.training.parallel.ranks import Ranks
+from jumar.training.parallel.replicated import Replicated
+
+
+def announced_ranks() -> Ranks:
+    """The ranks, before any of them is connected.
+
+    Raises:
+        UserError: The variables contradict each other.
+    """
+    try:
+        rank, world, local_world = (
+            int(os.environ.get(name, default))
+            for name, default in (("RANK", "0"), ("WORLD_SIZE", "1"), ("LOCAL_WORLD_SIZE", "1"))
+        )
+    except ValueError as error:
+        raise UserError(f"RANK and WORLD_SIZE must be whole numbers: {error}") from None
+    if not 0 <= rank < world:
+        raise UserError(
+            f"RANK={rank} does not fit WORLD_SIZE={world}",
+            todo="Start several ranks with: torchrun --nproc-per-node N -m jumar train ...",
+        )
+    kind = Ranks if world == 1 else Replicated
+    return kind(rank=rank, world=world, local_world=local_world)

@@ -1,0 +1,161 @@
+"""Ranks with a whole network each, whose gradients DistributedDataParallel averages."""
+
+import importlib
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from jumar.devices.contract import Device
+from jumar.tasks.task import Objective
+from jumar.training.parallel.ranks import Agreement, Ranks
+
+TIMEOUT = timedelta(minutes=30)
+"""How long a rank waits for the others; the first step on an NPU compiles for minutes."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replicated(Ranks):
+    """Several processes, each with the whole network and its share of every batch."""
+
+    def connect(self, device: Device) -> None:
+        """Join the other ranks with the back end of the device (gloo, nccl, hccl)."""
+        if dist.is_initialized():
+            return
+        # The first optimizer imports the compiler. Imported while there is a process group, it
+        # keeps that (torch 2.13), whose threads then outlive `disconnect` and abort the process
+        # at its end in one of three cases.
+        importlib.import_module("torch._dynamo")
+        dist.init_process_group(
+            device.distributed_backend, timeout=TIMEOUT, device_id=device.group_device
+        )
+
+    def disconnect(self) -> None:
+        """See `Ranks.disconnect`."""
+        if dist.is_initialized():
+            # A thread of gloo that has just finished an exchange needs the interpreter to let go
+            # of its tensors. If the group ended at that moment, each would wait for the other for
+            # ever.
+            time.sleep(0.2)
+            dist.destroy_process_group()
+
+    def wrap(self, call: nn.Module, objective: Objective, device: Device) -> nn.Module:
+        """The objective with its gradients averaged over the ranks.
+
+        Parameters that another objective trains are left alone: they get no gradient to exchange
+        here, and waiting for one would hang. Buffers are not broadcast at every forward: the first
+        rank's batch-norm averages are sent before they are scored or saved.
+        """
+        trained = {id(parameter) for parameter in objective.trained.parameters()}
+        others = [name for name, value in call.named_parameters() if id(value) not in trained]
+        DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(call, others)
+        with warnings.catch_warnings():
+            # Its successor of torch 2.13 is unknown to 2.6.
+            warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
+            return DistributedDataParallel(
+                call, device_ids=device.parallel_ids, broadcast_buffers=False
+            )
+
+    def accumulating(self, call: nn.Module, *, last: bool) -> AbstractContextManager[None]:
+        """See `Ranks.accumulating`."""
+        if last or not isinstance(call, DistributedDataParallel):
+            return nullcontext()
+        return call.no_sync()
+
+    def maximum(self, value: Tensor) -> Tensor:
+        """See `Ranks.maximum`."""
+        dist.all_reduce(value, op=dist.ReduceOp.MAX)
+        return value
+
+    def mean(self, value: Tensor) -> Tensor:
+        """See `Ranks.mean`."""
+        dist.all_reduce(value, op=dist.ReduceOp.SUM)
+        value /= self.world
+        return value
+
+    def mean_weights(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """See `Ranks.mean_weights`."""
+        return super().mean_weights({name: weight.clone() for name, weight in weights.items()})
+
+    def sums(self, sums: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """See `Ranks.sums`; they travel as objects, so that a rank without any needs no names."""
+        gathered = self._gathered(dict(sums))
+        names = dict.fromkeys(name for own in gathered for name in own)
+        return {
+            name: torch.stack([own[name] for own in gathered if name in own]).sum(dim=0)
+            for name in names
+        }
+
+    def rows(self, rows: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """See `Ranks.rows`."""
+        gathered = self._gathered(dict(rows))
+        names = dict.fromkeys(name for own in gathered for name in own)
+        return {name: torch.cat([own[name] for own in gathered if name in own]) for name in names}
+
+    def texts(self, texts: Sequence[str]) -> list[str]:
+        """See `Ranks.texts`."""
+        return list(dict.fromkeys(text for own in self._gathered(list(texts)) for text in own))
+
+    def shared_text(self, text: str) -> str:
+        """See `Ranks.shared_text`."""
+        held: list[str] = [text]
+        dist.broadcast_object_list(held, src=0)
+        return held[0]
+
+    def share_buffers(self, model: nn.Module) -> None:
+        """See `Ranks.share_buffers`."""
+        for buffer in model.buffers():
+            dist.broadcast(buffer, src=0)
+
+    def wait(self) -> None:
+        """See `Ranks.wait`."""
+        dist.barrier()
+
+    def agreement(self, size: int) -> Agreement:
+        """See `Ranks.agreement`."""
+        return _LateAgreement(size)
+
+    def _gathered(self, own: T) -> list[T]:
+        gathered: list[T] = [own] * self.world
+        dist.all_gather_object(gathered, own)
+        return gathered
+
+
+class _LateAgreement(Agreement):
+    """Agrees a step late.
+
+    A rank that is asked to stop, or whose clock says that it is time for a checkpoint, cannot
+    act alone: the others would wait for it in the next all-reduce. The exchange of step n runs on
+    the CPU while step n computes and is read at step n + 1, so nobody waits for it.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._values = torch.zeros(size, dtype=torch.int32)
+        self._work: dist.Work | None = None
+        self._group = dist.new_group(backend="gloo", timeout=TIMEOUT)
+
+    def exchange(self, own: Sequence[int]) -> list[int]:
+        """Offer this rank's numbers; returns the largest ones offered a step before."""
+        self.finish()
+        agreed: list[int] = self._values.tolist()
+        self._values.copy_(torch.tensor(own, dtype=torch.int32))
+        self._work = dist.all_reduce(
+            self._values, op=dist.ReduceOp.MAX, group=self._group, async_op=True
+        )
+        return agreed
+
+    def finish(self) -> None:
+        """See `Agreement.finish`."""
+        if self._work is not None:
+            self._work.wait()
+            self._work = None

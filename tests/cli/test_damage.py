@@ -49,13 +49,14 @@ def test_a_damaged_checkpoint_is_named_and_the_others_are_scored(run: Path) -> N
     assert str(weights(Path("run"))) in done.err
 
 
+@pytest.mark.parametrize("name", ["optimizer.safetensors", "state.json"])
 def test_a_run_goes_on_from_the_newest_intact_checkpoint_to_the_same_end(
-    run: Path, whole: Path
+    run: Path, whole: Path, name: str
 ) -> None:
-    flip(run / "checkpoints" / "step-00000006" / "state.pt")
+    flip(run / "checkpoints" / "step-00000006" / name)
     (run / "results.json").unlink()
     done = here("train", "--resume", "--run-dir", "run", "--device", "cpu", cwd=run.parent)
-    assert "state.pt is damaged" in done.out
+    assert f"{name} is damaged" in done.out
     assert "resuming from step 4" in done.out
     assert "set aside: run/checkpoints/damaged-step-00000006" in done.out
     assert weights(run).read_bytes() == weights(whole).read_bytes()

@@ -15,9 +15,16 @@ from jumar.runs.weights_exchange import network_of
 from jumar.runs.weights_export import place_slots, place_weights
 from jumar.settings import override
 from jumar.training.checkpoint import load_state
+from jumar.training.checkpoint_state import SavedState
 from jumar.training.kept_checkpoints import find_checkpoint
 from jumar.training.optimizers import create_optimizer
-from jumar.training.optimizers.slots import load_slots, names_by_group
+from jumar.training.optimizers.slots import (
+    load_slots,
+    named_state,
+    names_by_group,
+    stored_powers,
+    stored_slots,
+)
 from jumar.weights.bundle_writer import write_bundle
 from jumar.weights.tensor_bundle import open_checkpoint
 from tests.cli.in_process import Done, here
@@ -232,7 +239,8 @@ def exported_names(name: str, *settings: str) -> set[str]:
     """All variables that a run of the recipe gives to TensorFlow."""
     recipe = override(create_recipe(name), settings)
     network = network_of(recipe, name)
-    state: dict[str, Any] = {"optimizers": {}, "parameters": {}}
+    slots: dict[str, torch.Tensor] = {}
+    saved: dict[str, Any] = {}
     objectives = recipe.optimization()
     for objective, chosen in objectives.items():
         named = {
@@ -241,8 +249,11 @@ def exported_names(name: str, *settings: str) -> set[str]:
             if len(objectives) == 1 or key.startswith(objective)
         }
         optimizer = create_optimizer(chosen.optimizer, list(named), [], device_type="cpu")
-        state["optimizers"][objective] = optimizer.state_dict()
-        state["parameters"][objective] = names_by_group(optimizer, named)
+        names = names_by_group(optimizer, named)
+        tensors, groups = named_state(optimizer.state_dict(), names, objective)
+        slots |= tensors
+        saved[objective] = {"groups": groups}
+    state = SavedState(values={"objectives": saved}, slots=slots)
     averages = None if network.names.averages == "none" else network.weights
     return {*place_weights(network, averages), *place_slots(network, state)}
 
@@ -333,7 +344,8 @@ def stepped(
     optimizer = create_optimizer(rule, list(parameters.values()), [], device_type="cpu")
     state = load_state(checkpoint)
     named = {parameter: n for n, parameter in parameters.items()}
-    load_slots(optimizer, named, state["slots"], state["powers"], int(state["step"]))
+    step = int(state.values["step"])
+    load_slots(optimizer, named, stored_slots(state), stored_powers(state), step)
     for _ in range(steps):
         for number, variable in enumerate(order):
             parameter = parameters[variables[variable].name]

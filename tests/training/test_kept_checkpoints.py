@@ -1,6 +1,5 @@
 """Which checkpoint is taken, and what becomes of damaged ones."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from jumar.training import kept_checkpoints
 from jumar.training.checkpoint import (
     EMA,
     MODEL,
+    OPTIMIZER,
     RECORD,
     STATE,
     Checkpoint,
@@ -20,8 +20,10 @@ from jumar.training.checkpoint import (
     note_metrics,
     write_checkpoint,
 )
+from jumar.training.checkpoint_state import SavedState
 
-FILES = (MODEL, EMA, STATE, RECORD)
+FILES = (MODEL, EMA, OPTIMIZER, STATE, RECORD)
+TO_GO_ON = (OPTIMIZER, STATE)
 
 
 def write(directory: Path, step: int, *, scored: float | None = None) -> Checkpoint:
@@ -32,7 +34,7 @@ def write(directory: Path, step: int, *, scored: float | None = None) -> Checkpo
         epoch=step / 10,
         model=weights,
         ema=weights,
-        state={"step": step, "tensor": torch.arange(300)},
+        state=SavedState(values={"step": step}, slots={"tensor": torch.arange(300)}),
         batch={"seed": 1},
     )
     return written if scored is None else note_metrics(written, {"top1": scored})
@@ -68,13 +70,6 @@ def put_folder(path: Path) -> None:
 
 DAMAGES = (flip, halve, empty, remove, put_folder)
 Damage = Callable[[Path], None]
-
-
-def as_earlier_version_wrote(checkpoint: Checkpoint) -> None:
-    path = checkpoint.path / RECORD
-    record = json.loads(path.read_text())
-    del record["files"], record["crc32c"]
-    path.write_text(json.dumps(record))
 
 
 def test_retention_keeps_the_newest_and_the_best(tmp_path: Path) -> None:
@@ -113,7 +108,7 @@ def test_whatever_happened_to_a_file_the_newest_intact_checkpoint_is_taken(
     assert newest is not None
     assert newest.step == 2
     assert [str(file) in line for line in told] == [True]
-    if name != STATE:
+    if name not in TO_GO_ON:
         assert kept_checkpoints.find_checkpoint(tmp_path, "last", say=told.append).step == 2
         intact = kept_checkpoints.intact_checkpoints(tmp_path, told.append)
         assert [checkpoint.step for checkpoint in intact] == [1, 2]
@@ -138,15 +133,18 @@ def test_an_old_damaged_checkpoint_is_not_even_named(
     assert kept_checkpoints.find_checkpoint(tmp_path, "last", say=pytest.fail).step == 3
 
 
-def test_weights_are_used_whatever_became_of_the_state_for_going_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", TO_GO_ON)
+def test_weights_are_used_whatever_became_of_the_state_for_going_on(
+    tmp_path: Path, name: str
+) -> None:
     write(tmp_path, 1, scored=50.0)
-    flip(tmp_path / "step-00000001" / STATE)
+    flip(tmp_path / "step-00000001" / name)
     for which in ("last", "best", "1"):
         found = kept_checkpoints.find_checkpoint(tmp_path, which, ("top1", True), pytest.fail)
         assert found.step == 1
     with pytest.raises(UserError, match="CRC-32C") as error:
         load_state(found)
-    assert error.value.where.endswith(STATE)
+    assert error.value.where.endswith(name)
 
 
 def test_the_best_intact_checkpoint_is_taken_and_a_better_damaged_one_named(
@@ -180,28 +178,11 @@ def test_without_a_checkpoint_there_is_none_to_go_on_from(tmp_path: Path) -> Non
     assert kept_checkpoints.newest_checkpoint(tmp_path / "none", pytest.fail) is None
 
 
-@pytest.mark.parametrize("damage", [halve, empty, remove])
-@pytest.mark.parametrize("name", [MODEL, STATE])
-def test_checkpoints_of_earlier_versions_open_and_must_be_whole(
-    tmp_path: Path, name: str, damage: Damage
-) -> None:
-    for step in (1, 2):
-        as_earlier_version_wrote(write(tmp_path, step))
-    newest = kept_checkpoints.newest_checkpoint(tmp_path, pytest.fail)
-    assert newest is not None
-    assert (newest.step, newest.has_ema, newest.marks) == (2, True, {})
-    assert load_state(newest)["step"] == 2
-    damage(tmp_path / "step-00000002" / name)
-    newest = kept_checkpoints.newest_checkpoint(tmp_path, str)
-    assert newest is not None
-    assert newest.step == 1
-
-
 def test_noting_scores_keeps_the_hashes(tmp_path: Path) -> None:
     written = write(tmp_path, 1)
     noted = note_metrics(written, {"top1": float("nan"), "loss": 0.1 + 0.2})
     assert noted.marks == written.marks
-    assert set(noted.marks) == {MODEL, EMA, STATE}
+    assert set(noted.marks) == {MODEL, EMA, OPTIMIZER, STATE}
     assert (
         kept_checkpoints.intact_checkpoints(tmp_path, pytest.fail)[0].metrics["loss"] == 0.1 + 0.2
     )

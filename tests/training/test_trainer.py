@@ -41,11 +41,11 @@ def same(left: object, right: object) -> bool:
 def everything(trainer: Trainer) -> dict[str, object]:
     state = trainer.state
     captured = state.capture()
-    captured.pop("elapsed_s")
     return {
         "model": {k: v.clone() for k, v in state.task.model.state_dict().items()},
         "ema": None if state.ema is None else dict(state.ema.state_dict()),
-        "state": captured,
+        "values": {k: v for k, v in captured.values.items() if k != "elapsed_s"},
+        "slots": {k: v.clone() for k, v in captured.slots.items()},
     }
 
 
@@ -288,7 +288,7 @@ def test_checkpoint_holds_what_is_promised(tmp_path: Path) -> None:
     assert last.metrics["top1"] >= 0
     assert set(load_weights(last.model_file(ema=False))) == set(SmallNet().state_dict())
     assert last.has_ema
-    assert load_state(last)["step"] == 10
+    assert load_state(last).values["step"] == 10
 
 
 def _seeded_net(**options: object) -> SmallNet:

@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -24,6 +23,7 @@ from jumar.training.checkpoint import (
     load_state,
     load_weights,
 )
+from jumar.training.checkpoint_state import SavedState
 from jumar.training.kept_checkpoints import find_checkpoint
 from jumar.training.optimizers.slots import stored_powers, stored_slots
 from jumar.training.run_directory import RunDirectory
@@ -158,21 +158,17 @@ def place_weights(network: Network, averages: Weights | None) -> dict[str, Calla
     return placed
 
 
-def place_slots(network: Network, state: Mapping[str, Any]) -> dict[str, Callable[[], Array]]:
+def place_slots(network: Network, state: SavedState) -> dict[str, Callable[[], Array]]:
     """What the slots of the original's optimizers are made from; none where ours is another.
 
     Args:
         network: What was trained.
-        state: Of the checkpoint, as `TrainState.capture` or an import gives it. Written before
-            the names of parameters were stored, it has no slots to give.
+        state: Of the checkpoint, of a run or imported. Written before the names of parameters
+            were stored, it has no slots to give.
     """
     if not network.keeps_slots:
         return {}
-    kept: dict[str, Mapping[str, Tensor]] = dict(state.get("slots", {}))
-    powers: dict[str, Sequence[float]] = dict(state.get("powers", {}))
-    for objective, groups in state.get("parameters", {}).items():
-        kept |= stored_slots(state["optimizers"][objective], groups)
-        powers |= stored_powers(state["optimizers"][objective], groups)
+    kept, powers = stored_slots(state), stored_powers(state)
     placed: dict[str, Callable[[], Array]] = {}
 
     def place(tf_name: str, variable: TfVariable, value: Tensor) -> None:

@@ -9,7 +9,6 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.torch import save
@@ -25,6 +24,7 @@ from jumar.runs.weights_exchange import Network, Weights, network_named
 from jumar.runs.weights_steps import finished_steps
 from jumar.settings import to_json
 from jumar.training.checkpoint import NotWrittenError, write_checkpoint
+from jumar.training.checkpoint_state import SavedState
 from jumar.training.run_directory import RunDirectory, write_json
 from jumar.weights.frozen_graph import FrozenConstants
 from jumar.weights.matching import Match, Matching, match_names
@@ -109,9 +109,9 @@ def import_weights(request: ImportRequest) -> list[str]:
         kind = "averaged weights" if chosen is averages else "weights as trained"
         return [*lines, f"written: {request.to} ({kind})"]
     assert network.recipe is not None
-    state: dict[str, Any] = {}
+    state = SavedState()
     if taken:
-        state = {"step": step, **_optimizer_state(file, slots)}
+        state = _optimizer_state(file, slots, step)
         lines.append(
             f"  with the state of the optimizer ({len(slots.sources)}): `jumar train --resume` "
             "goes on from it"
@@ -119,23 +119,24 @@ def import_weights(request: ImportRequest) -> list[str]:
     return [*lines, *_write_run(request, network.recipe, step, plain, averages, state)]
 
 
-def _optimizer_state(file: TensorFile, slots: SlotMatching) -> dict[str, Any]:
+def _optimizer_state(file: TensorFile, slots: SlotMatching, step: int) -> SavedState:
     names = {name for one in slots.found for name in one.powers or ()}
     powers = {name: float(file.read(name).item()) for name in names}
-    return {
-        "slots": {
-            one.variable.name: {
-                key: one.variable.to_torch(file.read(name)).float()
-                for key, name in one.slots.items()
-            }
+    return SavedState(
+        slots={
+            f"{one.variable.name}/{key}": one.variable.to_torch(file.read(name)).float()
             for one in slots.found
+            for key, name in one.slots.items()
         },
-        "powers": {
-            one.variable.name: [powers[name] for name in one.powers]
-            for one in slots.found
-            if one.powers
+        values={
+            "step": step,
+            "powers": {
+                one.variable.name: [powers[name] for name in one.powers]
+                for one in slots.found
+                if one.powers
+            },
         },
-    }
+    )
 
 
 def _check_place(to: Path) -> None:
@@ -212,7 +213,7 @@ def _write_run(
     step: int,
     plain: Weights,
     averages: Weights | None,
-    state: Mapping[str, Any],
+    state: SavedState,
 ) -> list[str]:
     """A run directory as training leaves it, with what is known of an optimizer's state."""
     lines: list[str] = []

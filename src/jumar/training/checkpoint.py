@@ -2,22 +2,21 @@
 
 A checkpoint is a directory `step-00000120`. It is written under another name, flushed to the
 disk and renamed, so a `kill -9` at any moment leaves the earlier checkpoints as they were and at
-most one directory whose name begins with a dot, which the next start removes. `checkpoint.json`
-holds size and CRC-32C of the other files and of itself.
+most one directory whose name begins with a dot, which the next start removes. Any number of ranks
+write its files of tensors, each a part; `checkpoint.json` is written last and holds size and
+CRC-32C of every other file and of itself. Without it a directory is no checkpoint.
 """
 
-import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 
 from jumar.ground.errors import UserError
 from jumar.ground.paths import is_file
@@ -25,16 +24,24 @@ from jumar.training.checkpoint_files import (
     DamagedError,
     FileMark,
     check_file,
+    flush,
     is_intact,
     mark_of,
     sealed,
 )
+from jumar.training.checkpoint_parts import PartedTensors, whole_name, write_part
+from jumar.training.checkpoint_state import SavedState, read_values, write_values
+from jumar.training.older_checkpoints import OLDER_STATE, check_whole, load_older_state
 from jumar.training.run_directory import finite, read_json, write_json
 
+FORMAT = 2
+"""Of a checkpoint with `state.json`; 1, which was not recorded, is one with `state.pt`."""
 MODEL = "model.safetensors"
 EMA = "ema.safetensors"
-STATE = "state.pt"
+OPTIMIZER = "optimizer.safetensors"
+STATE = "state.json"
 RECORD = "checkpoint.json"
+_TO_GO_ON = (OPTIMIZER, STATE, OLDER_STATE)
 _NAME = re.compile(r"^step-(\d{8,})$")
 
 
@@ -54,7 +61,8 @@ class Checkpoint:
         metrics: The scores of its weights, once evaluated.
         has_ema: Whether it was written with averaged weights.
         batch: What fixes the order of samples.
-        marks: Size and CRC-32C of the files; empty where an earlier version wrote it.
+        marks: Size and CRC-32C of the files; empty where one of the first versions wrote it.
+        format: By which its files are read.
     """
 
     path: Path
@@ -65,10 +73,16 @@ class Checkpoint:
     has_ema: bool
     batch: Mapping[str, int]
     marks: Mapping[str, FileMark] = field(default_factory=dict[str, FileMark])
+    format: int = FORMAT
 
     def model_file(self, *, ema: bool) -> Path:
-        """The weights; the averaged ones where asked for and there."""
+        """The weights, which may lie in parts; the averaged ones where asked for and there."""
         return self.path / (EMA if ema and self.has_ema else MODEL)
+
+    @property
+    def files(self) -> Sequence[str]:
+        """The names of its files, apart from its record."""
+        return list(self.marks) or [MODEL, *([EMA] if self.has_ema else []), OLDER_STATE]
 
     def check(self, *, with_state: bool) -> None:
         """Check that the files are as they were written.
@@ -79,9 +93,9 @@ class Checkpoint:
         Raises:
             DamagedError: One is missing or damaged.
         """
-        names = [MODEL, *([EMA] if self.has_ema else []), *([STATE] if with_state else [])]
-        for name in names:
-            check_file(self.path / name, self.marks.get(name))
+        for name in self.files:
+            if with_state or whole_name(name) not in _TO_GO_ON:
+                _check(self.path / name, self.marks.get(name))
 
 
 def write_checkpoint(
@@ -91,7 +105,7 @@ def write_checkpoint(
     epoch: float,
     model: Mapping[str, torch.Tensor],
     ema: Mapping[str, torch.Tensor] | None,
-    state: Mapping[str, Any],
+    state: SavedState,
     batch: Mapping[str, int],
 ) -> Checkpoint:
     """Write `directory/step-N` so that it is there whole or not at all.
@@ -102,39 +116,23 @@ def write_checkpoint(
         epoch: Finished epochs.
         model: The model's state dict.
         ema: The averaged weights, if any.
-        state: Optimizers, loss scale and what else a resumed run needs: tensors, numbers,
-            strings, lists and dicts only, since it is read with `weights_only=True`.
+        state: Optimizers, loss scale and what else a resumed run needs.
         batch: What fixes the order of samples: global batch size, size of an epoch, seed.
 
     Raises:
         NotWrittenError: The disk is full or cannot be written.
     """
-    final = directory / f"step-{step:08d}"
-    beside = directory / f".step-{step:08d}.{os.getpid()}"
+    files = {MODEL: model, EMA: ema, OPTIMIZER: state.slots or None}
+    beside = unfinished(directory, step)
     try:
-        beside.mkdir(parents=True, exist_ok=True)
-        save_file(_storable(model), beside / MODEL)
-        if ema is not None:
-            save_file(_storable(ema), beside / EMA)
-        torch.save(dict(state), beside / STATE)
-        marks = {file.name: asdict(mark_of(file)) for file in beside.iterdir()}
-        record = {
-            "step": step,
-            "epoch": epoch,
-            "time": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S"),
-            "metrics": {},
-            "batch": dict(batch),
-            "files": marks,
-        }
-        write_json(beside / RECORD, sealed(record))
-        for file in beside.iterdir():
-            # safetensors makes its files readable for nobody else, whatever the umask says.
-            file.chmod((beside / RECORD).stat().st_mode)
-            _flush(file)
-        if final.exists():
-            shutil.rmtree(final)
-        beside.replace(final)
-        _flush(directory)
+        begin_checkpoint(beside)
+        marks: dict[str, FileMark] = {}
+        for name, tensors in files.items():
+            if tensors is not None:
+                marks |= write_part(beside, name, tensors)
+        return finish_checkpoint(
+            beside, step=step, epoch=epoch, values=state.values, batch=batch, marks=marks
+        )
     except (OSError, RuntimeError, SafetensorError) as error:
         shutil.rmtree(beside, ignore_errors=True)
         raise NotWrittenError(
@@ -142,6 +140,60 @@ def write_checkpoint(
             where=str(directory),
             todo="Free some space or choose another --run-dir; earlier checkpoints are unharmed.",
         ) from error
+
+
+def unfinished(directory: Path, step: int) -> Path:
+    """Where all ranks write the parts of a checkpoint until it is finished."""
+    return directory / f".step-{step:08d}.unfinished"
+
+
+def begin_checkpoint(beside: Path) -> None:
+    """Make the place of `unfinished`; the first rank does, before any other writes its part."""
+    shutil.rmtree(beside, ignore_errors=True)
+    beside.mkdir(parents=True)
+
+
+def finish_checkpoint(
+    beside: Path,
+    *,
+    step: int,
+    epoch: float,
+    values: Mapping[str, Any],
+    batch: Mapping[str, int],
+    marks: Mapping[str, FileMark],
+) -> Checkpoint:
+    """Write what is no tensor and then the record, and move the checkpoint to its place.
+
+    The first rank does, when all have written their parts.
+
+    Args:
+        beside: From `unfinished`.
+        step: Finished steps.
+        epoch: Finished epochs.
+        values: Of the saved state.
+        batch: What fixes the order of samples.
+        marks: What `write_part` returned on all ranks.
+    """
+    write_values(beside / STATE, values)
+    flush(beside / STATE)
+    files = {**marks, STATE: mark_of(beside / STATE)}
+    record = {
+        "format": FORMAT,
+        "step": step,
+        "epoch": epoch,
+        "time": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S"),
+        "metrics": {},
+        "batch": dict(batch),
+        "files": {name: asdict(mark) for name, mark in files.items()},
+    }
+    write_json(beside / RECORD, sealed(record))
+    flush(beside / RECORD)
+    flush(beside)
+    final = beside.parent / f"step-{step:08d}"
+    if final.exists():
+        shutil.rmtree(final)
+    beside.replace(final)
+    flush(beside.parent)
     return read_checkpoint(final)
 
 
@@ -158,6 +210,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
 
     Raises:
         DamagedError: Its record is damaged.
+        UserError: A later version wrote it.
     """
     file = path / RECORD
     try:
@@ -179,14 +232,21 @@ def read_checkpoint(path: Path) -> Checkpoint:
             metrics={
                 k: float("nan") if v is None else float(v) for k, v in record["metrics"].items()
             },
-            has_ema=EMA in marks if marks else is_file(path / EMA),
+            has_ema=EMA in map(whole_name, marks) if marks else is_file(path / EMA),
             batch={k: int(v) for k, v in record["batch"].items()},
             marks=marks,
+            format=int(record.get("format", 1)),
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise DamagedError(f"lacks or has a malformed field {error}", where=str(file)) from None
     if step_of(path) not in (None, checkpoint.step):
         raise DamagedError(f"is of step {checkpoint.step}", where=str(file))
+    if checkpoint.format > FORMAT:
+        raise UserError(
+            f"is of format {checkpoint.format}, and this version of jumar reads up to {FORMAT}",
+            where=str(file),
+            todo="Use the version that wrote it, or a later one.",
+        )
     return checkpoint
 
 
@@ -203,43 +263,48 @@ def check_weights_file(path: Path) -> None:
         DamagedError: It is damaged, or the checkpoint's record is.
     """
     if is_file(path.parent / RECORD):
-        check_file(path, read_checkpoint(path.parent).marks.get(path.name))
+        _check(path, read_checkpoint(path.parent).marks.get(path.name))
 
 
 def load_weights(path: Path) -> dict[str, torch.Tensor]:
-    """The tensors of a safetensors file, on the CPU.
+    """The tensors of a safetensors file, which may lie in parts, on the CPU.
 
     Raises:
-        UserError: The file is missing or damaged.
+        UserError: The file or a part of it is missing or damaged.
     """
-    try:
-        return load_file(path)
-    except (OSError, SafetensorError, KeyError, ValueError) as error:
-        raise UserError(f"cannot be read as safetensors: {error}", where=str(path)) from None
+    tensors = PartedTensors(path)
+    return {name: tensors.read(name) for name in tensors.shapes}
 
 
-def load_state(checkpoint: Checkpoint) -> dict[str, Any]:
-    """The trainer's state; nothing in the file can run code.
+def load_state(
+    checkpoint: Checkpoint, names: Mapping[str, Sequence[Sequence[str]]] | None = None
+) -> SavedState:
+    """The trainer's state; nothing in the files can run code.
+
+    Args:
+        checkpoint: Whose state.
+        names: See `load_older_state`.
 
     Raises:
-        UserError: The file is missing or damaged.
+        UserError: A file is missing or damaged.
     """
-    path = checkpoint.path / STATE
-    check_file(path, checkpoint.marks.get(STATE))
-    try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception:
-        # torch raises a different class for each way a file can be damaged, and advises in some
-        # texts to load the file in a way that runs the code in it.
-        state = None
-    if not isinstance(state, dict):
-        raise UserError(
-            "cannot be read: it is damaged, or holds more than tensors, numbers and texts",
-            where=str(path),
-            todo="Nothing else is read, since it could run code. Remove "
-            f"'{checkpoint.path}' to go on from the checkpoint before it.",
-        )
-    return cast("dict[str, Any]", state)
+    needed = [name for name in checkpoint.files if whole_name(name) in _TO_GO_ON]
+    for name in needed:
+        _check(checkpoint.path / name, checkpoint.marks.get(name))
+    if checkpoint.format == 1:
+        return load_older_state(checkpoint.path / OLDER_STATE, names or {})
+    has_slots = OPTIMIZER in map(whole_name, needed)
+    return SavedState(
+        values=read_values(checkpoint.path / STATE),
+        slots=load_weights(checkpoint.path / OPTIMIZER) if has_slots else {},
+    )
+
+
+def _check(path: Path, mark: FileMark | None) -> None:
+    if mark is None:
+        check_whole(path)
+    else:
+        check_file(path, mark)
 
 
 def _reason(error: Exception) -> str:
@@ -248,26 +313,3 @@ def _reason(error: Exception) -> str:
         return error.strerror
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
-
-
-def _storable(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Contiguous copies on the CPU; tensors that share memory (tied weights) are each stored."""
-    stored: dict[str, torch.Tensor] = {}
-    seen: set[int] = set()
-    for name, tensor in tensors.items():
-        value = tensor.detach().to("cpu").contiguous()
-        if value.numel() and value.untyped_storage().data_ptr() in seen:
-            value = value.clone()
-        if value.numel():
-            seen.add(value.untyped_storage().data_ptr())
-        stored[name] = value
-    return stored
-
-
-def _flush(path: Path) -> None:
-    """Make a file or a directory's entries survive a power cut."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -8,14 +8,14 @@ against intent: whoever changes a file can change its hash.
 """
 
 import json
-import zipfile
-from collections.abc import Mapping
+import os
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import google_crc32c
-from safetensors import SafetensorError, safe_open
 
 from jumar.ground.errors import UserError
 
@@ -45,21 +45,17 @@ def mark_of(path: Path) -> FileMark:
     return FileMark(size=size, crc32c=f"{crc:08x}")
 
 
-def check_file(path: Path, mark: FileMark | None) -> None:
+def check_file(path: Path, mark: FileMark) -> None:
     """Check that a file is as it was written.
 
     Args:
-        path: A file of safetensors, or one of `torch.save`.
-        mark: As its checkpoint recorded it. Earlier versions recorded none; then it is checked
-            that the file is whole.
+        path: The file.
+        mark: As its checkpoint recorded it.
 
     Raises:
         DamagedError: It is not, or cannot be read.
     """
-    try:
-        if mark is None:
-            _check_whole(path)
-            return
+    with damage_of(path):
         size = path.stat().st_size
         if size != mark.size:
             raise DamagedError(f"has {size:,} bytes instead of {mark.size:,}", where=str(path))
@@ -67,10 +63,26 @@ def check_file(path: Path, mark: FileMark | None) -> None:
             raise DamagedError(
                 "is damaged: its CRC-32C is not that with which it was written", where=str(path)
             )
+
+
+@contextmanager
+def damage_of(path: Path) -> Generator[None]:
+    """What the system says of a file inside this context becomes a `DamagedError`."""
+    try:
+        yield
     except FileNotFoundError:
         raise DamagedError("is missing", where=str(path)) from None
     except OSError as error:
         raise DamagedError(f"cannot be read: {error.strerror}", where=str(path)) from None
+
+
+def flush(path: Path) -> None:
+    """Make a file or a directory's entries survive a power cut."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def sealed(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,19 +95,6 @@ def is_intact(record: Mapping[str, Any]) -> bool:
     """Whether an object holds what was sealed; one of an earlier version has no seal."""
     content = {name: value for name, value in record.items() if name != _SEAL}
     return _SEAL not in record or record[_SEAL] == _digest(content)
-
-
-def _check_whole(path: Path) -> None:
-    try:
-        if path.suffix == ".safetensors":
-            with safe_open(path, framework="pt"):  # compares the header with the file's length
-                return
-        with zipfile.ZipFile(path) as archive:
-            broken = archive.testzip()
-    except (SafetensorError, zipfile.BadZipFile) as error:
-        raise DamagedError(f"is damaged: {error}", where=str(path)) from None
-    if broken is not None:
-        raise DamagedError(f"is damaged in its part '{broken}'", where=str(path))
 
 
 def _digest(content: Mapping[str, Any]) -> str:

@@ -14,10 +14,18 @@ from jumar.ground.errors import UserError
 from jumar.precision.policy import PrecisionPolicy
 from jumar.tasks.task import Objective, Task
 from jumar.training.checkpoint import Checkpoint, load_state, load_weights
+from jumar.training.checkpoint_state import SavedState
 from jumar.training.ema import Ema
 from jumar.training.memory import keep_freed_memory
 from jumar.training.optimizers import create_optimizer
-from jumar.training.optimizers.slots import load_slots, names_by_group
+from jumar.training.optimizers.slots import (
+    load_slots,
+    named_state,
+    names_by_group,
+    restore_optimizer,
+    stored_powers,
+    stored_slots,
+)
 from jumar.training.optimizers.updating import regularization
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.schedules import ScheduleSettings
@@ -160,24 +168,34 @@ class TrainState:
         with self.ema.swapped():
             yield "ema"
 
-    def capture(self) -> dict[str, Any]:
-        """What `state.pt` holds: all but the weights."""
+    def capture(self) -> SavedState:
+        """What a checkpoint holds besides the weights; waits for the device."""
         scale = self.policy.loss_scale
-        return {
+        slots: dict[str, torch.Tensor] = {}
+        objectives: dict[str, Any] = {}
+        for lane in self.lanes:
+            name = lane.objective.name
+            tensors, groups = named_state(
+                lane.optimizer.state_dict(), names_by_group(lane.optimizer, self._named), name
+            )
+            slots |= tensors
+            objectives[name] = {
+                "updates": int(lane.updates.item()),
+                "window": {
+                    "sums": {key: value.item() for key, value in lane.sums.items()},
+                    "steps": lane.steps,
+                },
+                "groups": groups,
+            }
+        values = {
             "step": self.step,
             "elapsed_s": self.elapsed_s,
-            "optimizers": {lane.objective.name: lane.optimizer.state_dict() for lane in self.lanes},
-            "parameters": {
-                lane.objective.name: names_by_group(lane.optimizer, self._named)
-                for lane in self.lanes
-            },
-            "windows": {
-                lane.objective.name: {"sums": dict(lane.sums), "steps": lane.steps}
-                for lane in self.lanes
-            },
-            "updates": {lane.objective.name: int(lane.updates.item()) for lane in self.lanes},
-            "loss_scale": None if scale is None else scale.state_dict(),
+            "loss_scale": None
+            if scale is None
+            else {key: value.item() for key, value in scale.state_dict().items()},
+            "objectives": objectives,
         }
+        return SavedState(values=values, slots=slots)
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go back to a checkpoint, bit for bit.
@@ -186,8 +204,12 @@ class TrainState:
             UserError: It belongs to another model or recipe, or is damaged.
         """
         where = str(checkpoint.path)
-        state = load_state(checkpoint)
-        if "optimizers" not in state and "slots" not in state:
+        names = {
+            lane.objective.name: names_by_group(lane.optimizer, self._named) for lane in self.lanes
+        }
+        state = load_state(checkpoint, names)
+        values = state.values
+        if "step" not in values:
             raise UserError(
                 "holds imported weights and no state of the optimizer, so it cannot be resumed",
                 where=where,
@@ -195,34 +217,37 @@ class TrainState:
             )
         self.restore_weights(checkpoint)
         try:
-            if "optimizers" not in state:
+            if "objectives" in values:
+                self._go_on(state)
+            else:
                 self._go_on_from_elsewhere(state)
-                return
-            for lane in self.lanes:
-                lane.optimizer.load_state_dict(state["optimizers"][lane.objective.name])
-                window = state["windows"][lane.objective.name]
-                device = lane.parameters[0].device
-                lane.sums = {name: value.to(device) for name, value in window["sums"].items()}
-                lane.steps = int(window["steps"])
-                # Runs of an earlier version did not count; that they made updates is taken for
-                # granted.
-                made = state.get("updates", {}).get(lane.objective.name, state["step"])
-                lane.updates.fill_(int(made))
-            scale = self.policy.loss_scale
-            if scale is not None and state["loss_scale"] is not None:
-                scale.load_state_dict(state["loss_scale"])
-            self.step = int(state["step"])
-            self.elapsed_s = float(state["elapsed_s"])
+            self.step = int(values["step"])
         except (KeyError, ValueError, TypeError) as error:
             raise UserError(f"does not fit this recipe: {error}", where=where) from None
 
-    def _go_on_from_elsewhere(self, state: Mapping[str, Any]) -> None:
-        """Take the optimizers' state from an imported checkpoint; all else begins anew."""
+    def _go_on(self, state: SavedState) -> None:
+        places = state.by_place()
         for lane in self.lanes:
-            load_slots(
-                lane.optimizer, self._named, state["slots"], state["powers"], int(state["step"])
-            )
-        self.step = int(state["step"])
+            name = lane.objective.name
+            saved = state.values["objectives"][name]
+            restore_optimizer(lane.optimizer, self._named, name, places, saved["groups"])
+            window, device = saved["window"], lane.parameters[0].device
+            lane.sums = {
+                key: torch.tensor(value, dtype=torch.float32, device=device)
+                for key, value in window["sums"].items()
+            }
+            lane.steps = int(window["steps"])
+            lane.updates.fill_(int(saved["updates"]))
+        scale, kept = self.policy.loss_scale, state.values["loss_scale"]
+        if scale is not None and kept is not None:
+            scale.load_state_dict({key: torch.tensor(value) for key, value in kept.items()})
+        self.elapsed_s = float(state.values["elapsed_s"])
+
+    def _go_on_from_elsewhere(self, state: SavedState) -> None:
+        """Take the optimizers' state from an imported checkpoint; all else begins anew."""
+        slots, powers = stored_slots(state), stored_powers(state)
+        for lane in self.lanes:
+            load_slots(lane.optimizer, self._named, slots, powers, int(state.values["step"]))
 
     def restore_weights(self, checkpoint: Checkpoint) -> None:
         """Take the weights and their averages from a checkpoint, to be scored.

@@ -4,9 +4,11 @@ import pytest
 import torch
 from torch import nn
 
+from jumar.training.checkpoint_state import SavedState
 from jumar.training.optimizers import OptimizerSettings, create_optimizer
 from jumar.training.optimizers.slots import (
     load_slots,
+    named_state,
     names_by_group,
     stored_powers,
     stored_slots,
@@ -38,20 +40,24 @@ class Trained:
                 parameter.grad = (parameter.detach() + 1).sin()
             self.optimizer.step()
 
+    def saved(self) -> SavedState:
+        names = names_by_group(self.optimizer, self.named)
+        slots, groups = named_state(self.optimizer.state_dict(), names, "all")
+        return SavedState(values={"objectives": {"all": {"groups": groups}}}, slots=slots)
+
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_slots_by_name_let_another_optimizer_go_on_bit_for_bit(kind: str) -> None:
     first = Trained(kind, 3)
-    state = first.optimizer.state_dict()
-    groups = names_by_group(first.optimizer, first.named)
-    assert groups == [["weight"], ["bias"]]
-    slots = stored_slots(state, groups)
+    state = first.saved()
+    slots = stored_slots(state)
+    assert set(slots) == {"weight", "bias"}
     assert all(set(kept) == set(OptimizerSettings.kinds[kind].slots) for kept in slots.values())
     second = Trained(kind, 0)
     with torch.no_grad():
         second.weight.copy_(first.weight)
         second.bias.copy_(first.bias)
-    load_slots(second.optimizer, second.named, slots, stored_powers(state, groups), 99)
+    load_slots(second.optimizer, second.named, slots, stored_powers(state), 99)
     for one in (first, second):
         one.make(2)
     assert torch.equal(first.weight, second.weight)

@@ -1,0 +1,165 @@
+"""Tensors in any number of files: written by any number of ranks, read by any other.
+
+`optimizer.safetensors` may come in parts, `optimizer-00001-of-00004.safetensors` and so on, one a
+rank. A tensor is whole in one part, or lies in several as slices along its first axis; the header
+of a part says which rows of which tensor it holds. A reader takes the rows that it wants, from
+wherever they are, and only those are read from the disk.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from jumar.ground.errors import UserError
+from jumar.training.checkpoint_files import FileMark, flush, mark_of
+
+_PART = re.compile(r"^(.+)-(\d{5,})-of-(\d{5,})(\.safetensors)$")
+_SLICES = "jumar_slices"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slice:
+    """Which rows of a tensor a part holds.
+
+    Attributes:
+        start: The first of them along the first axis.
+        rows: How many the whole tensor has.
+    """
+
+    start: int
+    rows: int
+
+
+def write_part(
+    folder: Path,
+    name: str,
+    tensors: Mapping[str, torch.Tensor],
+    *,
+    part: int = 1,
+    parts: int = 1,
+    slices: Mapping[str, Slice] | None = None,
+) -> dict[str, FileMark]:
+    """Write one part of a file of tensors, and flush it to the disk.
+
+    Args:
+        folder: Where.
+        name: Of the file as a whole, such as `optimizer.safetensors`.
+        tensors: What this part holds.
+        part: Its number, from 1.
+        parts: How many there are; a single one has the name of the whole.
+        slices: Which of the tensors are slices, and of which rows.
+
+    Returns:
+        The mark of the file, by its name.
+    """
+    path = folder / (name if parts == 1 else _part_name(name, part, parts))
+    rows = {key: [one.start, one.rows] for key, one in sorted((slices or {}).items())}
+    save_file(_storable(tensors), path, metadata={_SLICES: json.dumps(rows)} if rows else None)
+    # safetensors makes its files readable for nobody else, whatever the umask says.
+    path.chmod(folder.stat().st_mode & 0o666)
+    flush(path)
+    return {path.name: mark_of(path)}
+
+
+def whole_name(name: str) -> str:
+    """The name of the file as a whole, of which a file may be a part."""
+    match = _PART.match(name)
+    return name if match is None else match[1] + match[4]
+
+
+class PartedTensors:
+    """The tensors of a file that may lie in parts, which are opened and not read.
+
+    Args:
+        path: Of the file as a whole.
+
+    Attributes:
+        shapes: Of the whole tensors, by their names.
+
+    Raises:
+        UserError: A part is missing or cannot be read, or rows of a tensor are missing.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.shapes: dict[str, tuple[int, ...]] = {}
+        self._pieces: dict[str, list[tuple[int, int, Any]]] = {}
+        try:
+            for file in _files_of(path):
+                self._add(safe_open(file, framework="pt"))
+        except (OSError, SafetensorError, KeyError, ValueError) as error:
+            raise UserError(f"cannot be read as safetensors: {error}", where=str(path)) from None
+        for name, pieces in self._pieces.items():
+            pieces.sort(key=lambda piece: piece[:2])
+            starts, ends = [start for start, _, _ in pieces], [end for _, end, _ in pieces]
+            if [*starts, *(self.shapes[name] or (1,))[:1]] != [0, *ends]:
+                raise UserError(f"its parts do not hold each row of '{name}' once", where=str(path))
+
+    def read(self, name: str, start: int = 0, stop: int | None = None) -> torch.Tensor:
+        """A tensor, or some of its rows, on the CPU.
+
+        Args:
+            name: Its name.
+            start: The first row.
+            stop: The row after the last one; None for all that follow.
+        """
+        pieces = self._pieces[name]
+        if len(pieces) == 1 and start == 0 and stop is None:
+            return pieces[0][2].get_tensor(name)
+        stop = self.shapes[name][0] if stop is None else stop
+        taken = [
+            file.get_slice(name)[max(start - first, 0) : min(stop, end) - first]
+            for first, end, file in pieces
+            if max(start, first) < min(stop, end)
+        ]
+        if not taken:
+            return pieces[0][2].get_slice(name)[:0]
+        return taken[0] if len(taken) == 1 else torch.cat(taken)
+
+    def _add(self, file: Any) -> None:
+        slices: dict[str, list[int]] = json.loads((file.metadata() or {}).get(_SLICES, "{}"))
+        for name in file.keys():  # noqa: SIM118, it is not a mapping
+            own = tuple(file.get_slice(name).get_shape())
+            length = own[0] if own else 1
+            start, rows = slices.get(name, (0, length))
+            shape = (rows, *own[1:]) if own else own
+            if self.shapes.setdefault(name, shape) != shape:
+                raise ValueError(f"the parts of '{name}' are of different shapes")
+            self._pieces.setdefault(name, []).append((start, start + length, file))
+
+
+def _part_name(name: str, part: int, parts: int) -> str:
+    stem, dot, suffix = name.rpartition(".")
+    return f"{stem}-{part:05}-of-{parts:05}{dot}{suffix}"
+
+
+def _files_of(path: Path) -> list[Path]:
+    """The file, or where it is not there its parts."""
+    if path.exists() or not path.parent.is_dir():
+        return [path]
+    for other in path.parent.iterdir():
+        match = _PART.match(other.name)
+        if match is not None and whole_name(other.name) == path.name:
+            parts = int(match[3])
+            return [path.with_name(_part_name(path.name, n, parts)) for n in range(1, parts + 1)]
+    return [path]
+
+
+def _storable(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Contiguous copies on the CPU; tensors that share memory (tied weights) are each stored."""
+    stored: dict[str, torch.Tensor] = {}
+    seen: set[int] = set()
+    for name, tensor in tensors.items():
+        value = tensor.detach().to("cpu").contiguous()
+        if value.numel() and value.untyped_storage().data_ptr() in seen:
+            value = value.clone()
+        if value.numel():
+            seen.add(value.untyped_storage().data_ptr())
+        stored[name] = value
+    return stored

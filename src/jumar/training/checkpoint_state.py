@@ -1,0 +1,77 @@
+"""What a run needs to go on, besides its weights: numbers as JSON, tensors as safetensors."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+
+from jumar.ground.files import write_text
+from jumar.training.run_directory import read_json
+
+_NOT_FINITE = "float"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedState:
+    """The state of a run.
+
+    Attributes:
+        values: Counters, sums and settings of optimizers: what JSON has words for.
+        slots: What optimizers keep of each parameter, by `OBJECTIVE/PARAMETER/SLOT`, and tensors
+            of a parameter group, by `OBJECTIVE/group NUMBER/KEY`. In an imported checkpoint, which
+            knows no objectives, by `PARAMETER/SLOT`.
+    """
+
+    values: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    slots: Mapping[str, torch.Tensor] = field(default_factory=dict[str, torch.Tensor])
+
+    def by_place(self) -> dict[str, dict[str, torch.Tensor]]:
+        """The slots by what comes before their own name."""
+        places: dict[str, dict[str, torch.Tensor]] = {}
+        for name, value in self.slots.items():
+            place, _, key = name.rpartition("/")
+            places.setdefault(place, {})[key] = value
+        return places
+
+
+def write_values(path: Path, values: Mapping[str, Any]) -> None:
+    """Write a JSON object from which `read_values` gets every number back bit for bit.
+
+    Infinity and NaN, for which JSON has no word, become `{"float": "inf"}`.
+    """
+    write_text(path, json.dumps(_encoded(values), indent=1, allow_nan=False) + "\n")
+
+
+def read_values(path: Path) -> dict[str, Any]:
+    """What `write_values` wrote.
+
+    Raises:
+        UserError: The file cannot be read or is not a JSON object.
+    """
+    return _decoded(read_json(path))
+
+
+def _encoded(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return {_NOT_FINITE: str(value)}
+    return _mapped(value, _encoded)
+
+
+def _decoded(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        text = cast("Mapping[str, Any]", value).get(_NOT_FINITE)
+        if isinstance(text, str) and text in ("inf", "-inf", "nan"):
+            return float(text)
+    return _mapped(value, _decoded)
+
+
+def _mapped(value: Any, change: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: change(item) for key, item in cast("Mapping[str, Any]", value).items()}
+    if isinstance(value, (list, tuple)):
+        return [change(item) for item in cast("list[Any]", value)]
+    return value

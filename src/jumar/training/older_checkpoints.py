@@ -1,0 +1,112 @@
+"""Checkpoints of earlier versions: their state in `state.pt`, the first ones without hashes.
+
+The file is one of `torch.save`, read with tensors, numbers and texts alone. Nothing writes it any
+more; what is read becomes the state that today's checkpoints hold.
+"""
+
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from safetensors import SafetensorError, safe_open
+
+from jumar.ground.errors import UserError
+from jumar.training.checkpoint_files import DamagedError, damage_of
+from jumar.training.checkpoint_state import SavedState
+from jumar.training.optimizers.slots import named_state
+
+OLDER_STATE = "state.pt"
+
+
+def check_whole(path: Path) -> None:
+    """Check a file of which no hash was recorded: that it is whole.
+
+    Args:
+        path: A file of safetensors, or one of `torch.save`.
+
+    Raises:
+        DamagedError: It is not, or cannot be read.
+    """
+    with damage_of(path):
+        try:
+            if path.suffix == ".safetensors":
+                with safe_open(path, framework="pt"):  # compares the header with the file's length
+                    return
+            with zipfile.ZipFile(path) as archive:
+                broken = archive.testzip()
+        except (SafetensorError, zipfile.BadZipFile) as error:
+            raise DamagedError(f"is damaged: {error}", where=str(path)) from None
+        if broken is not None:
+            raise DamagedError(f"is damaged in its part '{broken}'", where=str(path))
+
+
+def load_older_state(path: Path, names: Mapping[str, Sequence[Sequence[str]]]) -> SavedState:
+    """The state in a `state.pt`; nothing in the file can run code.
+
+    Args:
+        path: The file.
+        names: By objective, the parameters of each group in the order of the optimizer, for
+            checkpoints that were written before their names were stored.
+
+    Raises:
+        UserError: The file is damaged, or belongs to another recipe.
+    """
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception:
+        # torch raises a different class for each way a file can be damaged, and advises in some
+        # texts to load the file in a way that runs the code in it.
+        state = None
+    if not isinstance(state, dict):
+        raise UserError(
+            "cannot be read: it is damaged, or holds more than tensors, numbers and texts",
+            where=str(path),
+            todo="Nothing else is read, since it could run code. Remove "
+            f"'{path.parent}' to go on from the checkpoint before it.",
+        )
+    older = cast("dict[str, Any]", state)
+    try:
+        if "optimizers" in older:
+            return _of_a_run(older, names)
+        return _imported(older) if "slots" in older else SavedState()
+    except (KeyError, ValueError, TypeError) as error:
+        raise UserError(f"does not fit this recipe: {error}", where=str(path)) from None
+
+
+def _of_a_run(older: Mapping[str, Any], names: Mapping[str, Sequence[Sequence[str]]]) -> SavedState:
+    stored: Mapping[str, Sequence[Sequence[str]]] = older.get("parameters", names)
+    slots: dict[str, torch.Tensor] = {}
+    objectives: dict[str, Any] = {}
+    for objective in stored:
+        tensors, groups = named_state(older["optimizers"][objective], stored[objective], objective)
+        slots |= tensors
+        window = older["windows"][objective]
+        objectives[objective] = {
+            # The first versions did not count; that they made updates is taken for granted.
+            "updates": older.get("updates", {}).get(objective, older["step"]),
+            "window": {"sums": _numbers(window["sums"]), "steps": window["steps"]},
+            "groups": groups,
+        }
+    scale = older["loss_scale"]
+    values = {
+        "step": older["step"],
+        "elapsed_s": older["elapsed_s"],
+        "objectives": objectives,
+        "loss_scale": None if scale is None else _numbers(scale),
+    }
+    return SavedState(values=values, slots=slots)
+
+
+def _imported(older: Mapping[str, Any]) -> SavedState:
+    slots = {
+        f"{parameter}/{key}": value
+        for parameter, kept in older["slots"].items()
+        for key, value in kept.items()
+    }
+    return SavedState(values={"step": older["step"], "powers": older["powers"]}, slots=slots)
+
+
+def _numbers(tensors: Mapping[str, torch.Tensor]) -> dict[str, float]:
+    return {name: tensor.item() for name, tensor in tensors.items()}

@@ -1,0 +1,158 @@
+"""Files of tensors that several ranks write and any number of ranks read."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import torch
+
+from jumar.ground.errors import UserError
+from jumar.training.checkpoint import (
+    MODEL,
+    OPTIMIZER,
+    Checkpoint,
+    begin_checkpoint,
+    finish_checkpoint,
+    load_state,
+    load_weights,
+    unfinished,
+)
+from jumar.training.checkpoint_files import FileMark
+from jumar.training.checkpoint_parts import PartedTensors, Slice, whole_name, write_part
+from jumar.training.kept_checkpoints import newest_checkpoint
+from tests.training.test_kept_checkpoints import DAMAGES, Damage, write
+
+SLOTS = {
+    "all/weight/exp_avg": torch.randn(7, 3, generator=torch.Generator().manual_seed(1)),
+    "all/weight/step": torch.tensor(4.0),
+    "all/bias/exp_avg": torch.randn(2, generator=torch.Generator().manual_seed(2)),
+    "all/bias/step": torch.tensor(5.0),
+    "all/empty/exp_avg": torch.zeros(0, 3),
+}
+RANKS = 3
+
+
+def rows_of(rank: int, ranks: int, rows: int) -> tuple[int, int]:
+    return rank * rows // ranks, (rank + 1) * rows // ranks
+
+
+def write_as(rank: int, folder: Path, slots: Mapping[str, torch.Tensor]) -> dict[str, FileMark]:
+    """The part of one rank: a slice of each tensor with rows, and every third of the others."""
+    tensors: dict[str, torch.Tensor] = {}
+    slices: dict[str, Slice] = {}
+    for number, (name, value) in enumerate(slots.items()):
+        if value.dim():
+            start, stop = rows_of(rank, RANKS, len(value))
+            tensors[name] = value[start:stop]
+            slices[name] = Slice(start=start, rows=len(value))
+        elif number % RANKS == rank:
+            tensors[name] = value
+    return write_part(folder, OPTIMIZER, tensors, part=rank + 1, parts=RANKS, slices=slices)
+
+
+def write_together(directory: Path, step: int) -> Checkpoint:
+    """A checkpoint by three ranks: the first begins and finishes it, each writes its part."""
+    place = unfinished(directory, step)
+    begin_checkpoint(place)
+    marks = write_part(place, MODEL, {"w": torch.arange(200.0) + step})
+    for rank in reversed(range(RANKS)):
+        marks |= write_as(rank, place, SLOTS)
+    values = {"step": step}
+    return finish_checkpoint(place, step=step, epoch=0.0, values=values, batch={}, marks=marks)
+
+
+def test_what_three_ranks_wrote_one_reads_whole(tmp_path: Path) -> None:
+    written = write_together(tmp_path, 3)
+    assert sorted(written.marks) == [
+        "model.safetensors",
+        *(f"optimizer-0000{part}-of-00003.safetensors" for part in (1, 2, 3)),
+        "state.json",
+    ]
+    read = load_state(written)
+    assert read.values == {"step": 3}
+    assert set(read.slots) == set(SLOTS)
+    assert all(torch.equal(read.slots[name], value) for name, value in SLOTS.items())
+    assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 5, 9])
+def test_any_number_of_ranks_reads_its_rows_of_what_three_wrote(tmp_path: Path, ranks: int) -> None:
+    tensors = PartedTensors(write_together(tmp_path, 3).path / OPTIMIZER)
+    assert tensors.shapes == {name: tuple(value.shape) for name, value in SLOTS.items()}
+    for name, value in SLOTS.items():
+        if not value.dim():
+            assert torch.equal(tensors.read(name), value)
+            continue
+        shares = [tensors.read(name, *rows_of(rank, ranks, len(value))) for rank in range(ranks)]
+        assert [len(share) for share in shares] == [
+            stop - start for start, stop in (rows_of(r, ranks, len(value)) for r in range(ranks))
+        ]
+        assert torch.equal(torch.cat(shares), value)
+
+
+def test_a_single_file_is_read_by_rows_too(tmp_path: Path) -> None:
+    weights = torch.arange(12.0).reshape(4, 3)
+    write_part(tmp_path, MODEL, {"w": weights})
+    assert [path.name for path in tmp_path.iterdir()] == [MODEL]
+    tensors = PartedTensors(tmp_path / MODEL)
+    assert torch.equal(tensors.read("w", 1, 3), weights[1:3])
+    assert torch.equal(tensors.read("w", 2), weights[2:])
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("part", [1, 2, 3])
+def test_a_damaged_part_is_named_and_the_checkpoint_before_is_taken(
+    tmp_path: Path, part: int, damage: Damage
+) -> None:
+    write(tmp_path, 2)
+    file = write_together(tmp_path, 3).path / f"optimizer-0000{part}-of-00003.safetensors"
+    damage(file)
+    told: list[str] = []
+    newest = newest_checkpoint(tmp_path, told.append)
+    assert newest is not None
+    assert newest.step == 2
+    assert [str(file) in line for line in told] == [True]
+
+
+def test_without_a_part_nothing_is_read(tmp_path: Path) -> None:
+    for rank in (0, 2):
+        write_as(rank, tmp_path, SLOTS)
+    with pytest.raises(UserError, match="optimizer-00002-of-00003"):
+        load_weights(tmp_path / OPTIMIZER)
+
+
+@pytest.mark.parametrize("start", [0, 1, 3])
+def test_parts_that_lack_rows_or_hold_some_twice_are_refused(tmp_path: Path, start: int) -> None:
+    for part, first in ((1, 0), (2, start)):
+        one = {"w": Slice(start=first, rows=4)}
+        write_part(tmp_path, MODEL, {"w": torch.zeros(2, 3)}, part=part, parts=2, slices=one)
+    with pytest.raises(UserError, match="each row of 'w' once"):
+        load_weights(tmp_path / MODEL)
+
+
+def test_a_scalar_in_two_parts_is_refused(tmp_path: Path) -> None:
+    for part in (1, 2):
+        write_part(tmp_path, MODEL, {"step": torch.tensor(1.0)}, part=part, parts=2)
+    with pytest.raises(UserError, match="each row of 'step' once"):
+        load_weights(tmp_path / MODEL)
+
+
+def test_slices_of_tensors_of_different_shapes_are_refused(tmp_path: Path) -> None:
+    for part, width in ((1, 3), (2, 5)):
+        one = {"w": Slice(start=part - 1, rows=2)}
+        write_part(tmp_path, MODEL, {"w": torch.zeros(1, width)}, part=part, parts=2, slices=one)
+    with pytest.raises(UserError, match="different shapes"):
+        load_weights(tmp_path / MODEL)
+
+
+def test_what_a_killed_rank_left_is_gone_when_the_next_begins(tmp_path: Path) -> None:
+    place = unfinished(tmp_path, 3)
+    begin_checkpoint(place)
+    write_part(place, MODEL, {"w": torch.zeros(1)}, part=1, parts=9)
+    assert write_together(tmp_path, 3).step == 3
+    assert len(list((tmp_path / "step-00000003").iterdir())) == 6
+
+
+def test_the_name_of_the_whole_is_told_from_that_of_a_part() -> None:
+    assert whole_name("optimizer-00002-of-00010.safetensors") == "optimizer.safetensors"
+    assert whole_name("my-1-of-2.safetensors") == "my-1-of-2.safetensors"

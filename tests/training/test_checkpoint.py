@@ -68,6 +68,29 @@ def test_a_write_that_fails_leaves_nothing_and_harms_nothing(tmp_path: Path) -> 
     assert [path.name for path in tmp_path.iterdir()] == ["step-00000001"]
 
 
+FULL = """
+import resource, sys, torch
+from pathlib import Path
+from jumar.training.checkpoint import NotWrittenError, write_checkpoint
+from jumar.training.checkpoint_state import SavedState
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+try:
+    write_checkpoint(Path(sys.argv[1]), step=2, epoch=0.0, model={"w": torch.zeros(3)}, ema=None,
+                     state=SavedState(values={"many": list(range(10_000))}), batch={})
+except NotWrittenError as error:
+    print(error.what)
+"""
+
+
+def test_numbers_that_cannot_be_written_leave_nothing_either(tmp_path: Path) -> None:
+    write(tmp_path, 1, 1.0)
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "the checkpoint of step 2 could not be written: File too large\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["step-00000001"]
+
+
 KILLED = """
 import sys, torch
 from pathlib import Path

@@ -19,8 +19,12 @@ from jumar.training.checkpoint import (
 )
 from jumar.training.checkpoint_files import FileMark
 from jumar.training.checkpoint_parts import PartedTensors, Slice, whole_name, write_part
-from jumar.training.kept_checkpoints import newest_checkpoint
+from jumar.training.checkpoint_state import SavedState
+from jumar.training.kept_checkpoints import list_checkpoints, newest_checkpoint
+from jumar.training.optimizers import Adam, AdamW, Lamb, OptimizerSettings
+from tests.training.small_tasks import point_task, small_plan, trainer_for
 from tests.training.test_kept_checkpoints import DAMAGES, Damage, write
+from tests.training.test_trainer import everything, same
 
 SLOTS = {
     "all/weight/exp_avg": torch.randn(7, 3, generator=torch.Generator().manual_seed(1)),
@@ -50,14 +54,20 @@ def write_as(rank: int, folder: Path, slots: Mapping[str, torch.Tensor]) -> dict
     return write_part(folder, OPTIMIZER, tensors, part=rank + 1, parts=RANKS, slices=slices)
 
 
-def write_together(directory: Path, step: int) -> Checkpoint:
+def write_together(
+    directory: Path,
+    step: int,
+    state: SavedState | None = None,
+    weights: Mapping[str, torch.Tensor] | None = None,
+) -> Checkpoint:
     """A checkpoint by three ranks: the first begins and finishes it, each writes its part."""
+    state = state or SavedState(values={"step": step}, slots=SLOTS)
     place = unfinished(directory, step)
     begin_checkpoint(place)
-    marks = write_part(place, MODEL, {"w": torch.arange(200.0) + step})
+    marks = write_part(place, MODEL, weights or {"w": torch.arange(200.0) + step})
     for rank in reversed(range(RANKS)):
-        marks |= write_as(rank, place, SLOTS)
-    values = {"step": step}
+        marks |= write_as(rank, place, state.slots)
+    values = state.values
     return finish_checkpoint(place, step=step, epoch=0.0, values=values, batch={}, marks=marks)
 
 
@@ -73,6 +83,24 @@ def test_what_three_ranks_wrote_one_reads_whole(tmp_path: Path) -> None:
     assert set(read.slots) == set(SLOTS)
     assert all(torch.equal(read.slots[name], value) for name, value in SLOTS.items())
     assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize("optimizer", [Adam(), AdamW(), Lamb(bias_correction="variable")])
+def test_a_run_goes_on_from_what_three_ranks_wrote_bit_for_bit(
+    tmp_path: Path, optimizer: OptimizerSettings
+) -> None:
+    plan = small_plan(optimizer=optimizer)
+    whole = trainer_for(point_task(), plan, tmp_path / "whole")
+    whole.train()
+    half = trainer_for(point_task(seed=98), plan, tmp_path / "half")
+    half.resume(list_checkpoints(whole.run.checkpoints)[1])
+    weights = half.state.task.model.state_dict()
+    written = write_together(tmp_path, half.state.step, half.state.capture(), weights)
+    resumed = trainer_for(point_task(seed=99), plan, tmp_path / "run")
+    resumed.resume(written)
+    assert same(everything(half), everything(resumed))
+    resumed.train()
+    assert same(everything(whole), everything(resumed))
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 5, 9])

@@ -10,6 +10,7 @@ from jumar.ground.errors import UserError
 from jumar.training import kept_checkpoints
 from jumar.training.checkpoint import (
     EMA,
+    FORMAT,
     MODEL,
     OPTIMIZER,
     RECORD,
@@ -20,7 +21,9 @@ from jumar.training.checkpoint import (
     note_metrics,
     write_checkpoint,
 )
+from jumar.training.checkpoint_files import sealed
 from jumar.training.checkpoint_state import SavedState
+from jumar.training.run_directory import read_json, write_json
 
 FILES = (MODEL, EMA, OPTIMIZER, STATE, RECORD)
 TO_GO_ON = (OPTIMIZER, STATE)
@@ -209,3 +212,22 @@ def test_a_file_of_weights_is_held_to_the_checkpoint_in_which_it_lies(tmp_path: 
     with pytest.raises(UserError, match="CRC-32C"):
         check_weights_file(file)
     check_weights_file(file.rename(tmp_path / "alone.safetensors"))
+
+
+def test_a_checkpoint_of_a_later_version_is_refused_and_not_set_aside(tmp_path: Path) -> None:
+    write(tmp_path, 1)
+    file = write(tmp_path, 2).path / RECORD
+    write_json(file, sealed(read_json(file) | {"format": FORMAT + 1}))
+    with pytest.raises(UserError, match="is of format 3") as refused:
+        kept_checkpoints.newest_checkpoint(tmp_path, pytest.fail)
+    assert refused.value.where == str(file)
+
+
+def test_without_its_record_a_directory_is_no_checkpoint(tmp_path: Path) -> None:
+    write(tmp_path, 1)
+    (write(tmp_path, 2).path / RECORD).unlink()
+    told: list[str] = []
+    newest = kept_checkpoints.newest_checkpoint(tmp_path, told.append)
+    assert newest is not None
+    assert newest.step == 1
+    assert "checkpoint.json" in told[0]

@@ -133,10 +133,12 @@ def write_checkpoint(
         return finish_checkpoint(
             beside, step=step, epoch=epoch, values=state.values, batch=batch, marks=marks
         )
-    except (OSError, RuntimeError, SafetensorError) as error:
+    except (OSError, RuntimeError, SafetensorError, UserError) as error:
         shutil.rmtree(beside, ignore_errors=True)
+        # Where JSON was to be written, the system's own error is the cause of ours.
+        cause = error.__cause__ if isinstance(error, UserError) else error
         raise NotWrittenError(
-            f"the checkpoint of step {step} could not be written: {_reason(error)}",
+            f"the checkpoint of step {step} could not be written: {_reason(cause or error)}",
             where=str(directory),
             todo="Free some space or choose another --run-dir; earlier checkpoints are unharmed.",
         ) from error
@@ -307,7 +309,7 @@ def _check(path: Path, mark: FileMark | None) -> None:
         check_file(path, mark)
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
     """What went wrong, without the source lines of torch's own errors."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror

@@ -1,19 +1,28 @@
+import gc
 import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
+from torch.optim import Optimizer
 
+from jumar.ground.errors import UserError
+from jumar.training.checkpoint import load_state, write_checkpoint
 from jumar.training.checkpoint_state import SavedState
-from jumar.training.optimizers import OptimizerSettings, create_optimizer
+from jumar.training.optimizers import AdamW, Momentum, OptimizerSettings, create_optimizer
 from jumar.training.optimizers.slots import (
     load_slots,
     named_state,
     names_by_group,
+    restore_optimizer,
     stored_powers,
     stored_slots,
 )
 from tests.components import of_kind
+from tests.training.optimizers.test_optimizers import WAYS, create, parameters, walk
 
 KINDS = ("adam", "momentum")
 
@@ -91,3 +100,110 @@ def test_slots_that_lack_or_have_another_shape_are_refused() -> None:
     slots = {name: {"momentum_buffer": torch.zeros(3)} for name in ("weight", "bias")}
     with pytest.raises(ValueError, match="'momentum_buffer' of 'weight'"):
         load_slots(one.optimizer, one.named, slots, {}, 1)
+
+
+def equal(left: object, right: object) -> bool:
+    if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor):
+        return left.dtype == right.dtype and torch.equal(left, right)
+    return type(left) is type(right) and left == right
+
+
+def through_a_file(optimizer: Optimizer, own: Sequence[nn.Parameter], place: Path) -> SavedState:
+    """The state as a checkpoint of a run holds it."""
+    slots, groups = named_state(
+        optimizer.state_dict(), names_by_group(optimizer, names_of(own)), "all"
+    )
+    values = {"step": 1, "objectives": {"all": {"groups": groups}}}
+    state = SavedState(values=values, slots=slots)
+    written = write_checkpoint(place, step=1, epoch=0, model={}, ema=None, state=state, batch={})
+    return load_state(written)
+
+
+def names_of(own: Sequence[nn.Parameter]) -> dict[nn.Parameter, str]:
+    return {parameter: f"layer.{number}/x" for number, parameter in enumerate(own)}
+
+
+def restore(optimizer: Optimizer, named: Mapping[nn.Parameter, str], state: SavedState) -> None:
+    groups = state.values["objectives"]["all"]["groups"]
+    restore_optimizer(optimizer, named, "all", state.by_place(), groups)
+
+
+@pytest.mark.parametrize("settings", WAYS)
+def test_a_state_in_files_is_restored_bit_for_bit_whatever_the_order_of_parameters(
+    tmp_path: Path, settings: OptimizerSettings
+) -> None:
+    straight, own = parameters(), parameters()
+    reference, first = create(settings, straight), create(settings, own)
+    walk(reference, straight, range(10))
+    walk(first, own, range(5))
+    state = through_a_file(first, own, tmp_path)
+    other_order = create_optimizer(
+        settings, own[1::-1], own[:1:-1], device_type="cpu", order=own[::-1]
+    )
+    restore(other_order, names_of(own), state)
+    walk(other_order, own, range(5, 10))
+    assert all(map(torch.equal, straight, own))
+    for mine, theirs in zip(own, straight, strict=True):
+        left, right = other_order.state[mine], reference.state[theirs]
+        assert left.keys() == right.keys()
+        assert all(map(equal, left.values(), (right[key] for key in left)))
+    for left, right in zip(other_order.param_groups, reference.param_groups, strict=True):
+        assert left.keys() == right.keys()
+        assert all(equal(left[key], right[key]) for key in right if key != "params")
+
+
+def test_nothing_that_was_restored_lies_in_the_file(tmp_path: Path) -> None:
+    """Else its space would not come free when the checkpoint is dropped."""
+    own = parameters()
+    optimizer = create(AdamW(), own)
+    walk(optimizer, own, range(2))
+    restore(optimizer, names_of(own), through_a_file(optimizer, own, tmp_path))
+    gc.collect()
+    maps = Path("/proc/self/maps")
+    if not maps.exists():
+        pytest.skip("needs /proc")
+    assert str(tmp_path) not in maps.read_text()
+
+
+@pytest.mark.parametrize("gone", ["stored", "present"])
+def test_a_parameter_without_its_like_is_named(tmp_path: Path, gone: str) -> None:
+    own = parameters()
+    first = create(AdamW(), own)
+    walk(first, own, range(2))
+    state = through_a_file(first, own, tmp_path)
+    named = names_of(own)
+    if gone == "stored":
+        named[own[3]] = "other"
+    second = create(AdamW(), own if gone == "stored" else own[:3])
+    with pytest.raises(ValueError, match=r"'all' trains differ in 'layer.3/x'"):
+        restore(second, named, state)
+
+
+def test_a_slot_that_the_file_lacks_is_named(tmp_path: Path) -> None:
+    own = parameters()
+    state = through_a_file(create(Momentum(), own), own, tmp_path)
+    lacking = {k: v for k, v in state.slots.items() if not k.startswith("all/layer.2/")}
+    with pytest.raises(ValueError, match=r"'momentum_buffer' of 'layer.2/x' is missing"):
+        restore(create(Momentum(), own), names_of(own), replace(state, slots=lacking))
+
+
+def test_numbers_lists_and_tensors_of_an_optimizer_of_ones_own_are_kept(tmp_path: Path) -> None:
+    own = parameters()
+    first, second = create(Momentum(), own), create(Momentum(), own)
+    first.param_groups[1] |= {"k": 3, "peak": math.inf, "weights": torch.arange(3), "on": [1, "a"]}
+    first.state[own[0]] |= {"turns": 7, "none": None}
+    restore(second, names_of(own), through_a_file(first, own, tmp_path))
+    group = second.param_groups[1]
+    assert (group["k"], group["peak"], group["on"]) == (3, math.inf, [1, "a"])
+    assert torch.equal(group["weights"], torch.arange(3))
+    kept = second.state[own[0]]
+    assert (kept["turns"], kept["none"]) == (7, None)
+
+
+@pytest.mark.parametrize("value", [{1: 2}, object(), [torch.ones(1)]])
+def test_what_a_checkpoint_cannot_hold_is_named(tmp_path: Path, value: object) -> None:
+    own = parameters()
+    optimizer = create(Momentum(), own)
+    optimizer.state[own[1]]["odd"] = value
+    with pytest.raises(UserError, match=r"as 'odd' of 'all/layer.1/x'"):
+        through_a_file(optimizer, own, tmp_path)

@@ -82,13 +82,15 @@ def main() -> None:
     if len(sys.argv) != 2:
         sys.exit("usage: python benchmarks/dncnn_set12.py DATA")
     task = set12_task(Path(sys.argv[1]))
-    ours: list[float] = []
+    scores: list[float] = []
     for index, measured in enumerate(MEASURED):
         start = time.perf_counter()
-        ours.append(score(task, index))
+        scores.append(score(task, index))
         seconds = time.perf_counter() - start
-        print(f"{index + 1:02}.png  {ours[-1]:.2f} dB  (measured {measured:.2f})  {seconds:.1f} s")
-    print(f"mean    {sum(ours) / len(ours):.2f} dB  (measured 30.45)")
+        print(
+            f"{index + 1:02}.png  {scores[-1]:.2f} dB  (measured {measured:.2f})  {seconds:.1f} s"
+        )
+    print(f"mean    {sum(scores) / len(scores):.2f} dB  (measured 30.45)")
 
 
 if __name__ == "__main__":

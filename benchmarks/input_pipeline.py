@@ -51,10 +51,10 @@ TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 def write_photographs(folder: Path, count: int = 32) -> None:
     """JPEGs of 500 x 375 pixels, cut from the pictures in scikit-image's package."""
-    found = importlib.util.find_spec("skimage")
-    if found is None or not found.submodule_search_locations:
+    package = importlib.util.find_spec("skimage")
+    if package is None or not package.submodule_search_locations:
         raise SystemExit("scikit-image is not installed: pip install --no-deps scikit-image")
-    data = Path(found.submodule_search_locations[0]) / "data"
+    data = Path(package.submodule_search_locations[0]) / "data"
     sources = [Image.open(data / name).convert("RGB") for name in NAMES if (data / name).exists()]
     draws = random.Random(0)
     for number in range(count):
@@ -253,8 +253,12 @@ def compare(folder: Path, tensorflow_python: str | None, rounds: int, batches: i
         if peer not in timings:
             continue
         pairs = list(zip(timings[name], timings[peer], strict=True))
-        clock = statistics.median(ours.images_per_s / theirs.images_per_s for ours, theirs in pairs)
-        cpu = statistics.median(theirs.cpu_us / ours.cpu_us for ours, theirs in pairs)
+        clock = statistics.median(
+            jumar_run.images_per_s / rival_run.images_per_s for jumar_run, rival_run in pairs
+        )
+        cpu = statistics.median(
+            rival_run.cpu_us / jumar_run.cpu_us for jumar_run, rival_run in pairs
+        )
         # Doubling the workers does not change the CPU time of an image.
         cpu_text = "" if peer.startswith("jumar") else f"{cpu:.2f}"
         wanted_text = "" if wanted is None else f"{wanted:.1f}"

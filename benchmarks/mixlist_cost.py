@@ -107,7 +107,8 @@ def measure(
             spent[variant].append(seconds_of(variant))
     ratios = {
         variant: statistics.median(
-            mine / plain for mine, plain in zip(spent[variant], spent["plain"], strict=True)
+            variant_time / plain
+            for variant_time, plain in zip(spent[variant], spent["plain"], strict=True)
         )
         for variant in variants
     }

@@ -117,7 +117,7 @@ def rivals(chosen: argparse.Namespace, case: Case) -> list[Rival]:
     batch, width = chosen.batch or case.batch, chosen.width or case.width
     threads = str(chosen.threads)
     original = [str(HERE / "tensorflow_side.py"), chosen.network, str(chosen.original.resolve())]
-    found = [
+    competitors = [
         Rival(
             "TensorFlow",
             [chosen.tensorflow_python, *original, str(batch), str(width), threads],
@@ -129,9 +129,9 @@ def rivals(chosen: argparse.Namespace, case: Case) -> list[Rival]:
         settings.append(f"{case.width_setting}={width}")
     for name in chosen.modes:
         mode = [f"precision.mode={MODES[name]}", "precision.loss_scale=none"]
-        mine = [str(HERE / "jumar_side.py"), case.recipe, case.kind, threads, *settings, *mode]
-        found.append(Rival(f"jumar {name}", [sys.executable, *mine], steps=case.steps))
-    return found
+        command = [str(HERE / "jumar_side.py"), case.recipe, case.kind, threads, *settings, *mode]
+        competitors.append(Rival(f"jumar {name}", [sys.executable, *command], steps=case.steps))
+    return competitors
 
 
 def measured(chosen: argparse.Namespace, case: Case) -> list[Rival]:
@@ -147,9 +147,9 @@ def measured(chosen: argparse.Namespace, case: Case) -> list[Rival]:
     return competitors
 
 
-def ratios(theirs: Rival, ours: Rival) -> list[float]:
+def ratios(original: Rival, jumar: Rival) -> list[float]:
     """TensorFlow's time over the other's, round by round."""
-    return [a / b for a, b in zip(theirs.medians, ours.medians, strict=True)]
+    return [a / b for a, b in zip(original.medians, jumar.medians, strict=True)]
 
 
 def main() -> int:
@@ -184,16 +184,16 @@ def main() -> int:
     print(
         f"{'':12} {'median ms a step':>16} {'TensorFlow / it':>15}  {'rounds':>13}  of each start"
     )
-    theirs = [rival for rival in competitors if rival.name == names[0]]
+    originals = [rival for rival in competitors if rival.name == names[0]]
     for name in names:
-        ours = [rival for rival in competitors if rival.name == name]
-        starts = [ratios(one, other) for one, other in zip(theirs, ours, strict=True)]
+        same_name = [rival for rival in competitors if rival.name == name]
+        starts = [ratios(one, other) for one, other in zip(originals, same_name, strict=True)]
         every = sorted(ratio for start in starts for ratio in start)
-        times = [time for rival in ours for time in rival.medians]
+        times = [time for rival in same_name for time in rival.medians]
         print(
             f"{name:12} {median(times):16.1f} {median(every):15.2f}  "
             f"{every[0]:5.2f} to {every[-1]:.2f}  "
-            f"{' '.join(f'{median(start):.2f}' for start in starts)}  ({ours[0].version})"
+            f"{' '.join(f'{median(start):.2f}' for start in starts)}  ({same_name[0].version})"
         )
     return 0
 

@@ -214,12 +214,12 @@ def measure(
             stderr=subprocess.DEVNULL,
         )
     report = jumar("port", original, "--to", ported, "--json", *port_options)
-    found = jumar(
+    check = jumar(
         *("port", "check", ported, "--against", original, "--steps", case.steps, "--json"),
         *("--python", python, "--timeout", "10min"),
         *("--", *shlex.split(case.command)),
     )
-    return row(name, report, found), found
+    return row(name, report, check), check
 
 
 def jumar(*arguments: object) -> dict[str, Any]:
@@ -231,22 +231,22 @@ def jumar(*arguments: object) -> dict[str, Any]:
     return json.loads(done.stdout)
 
 
-def row(name: str, report: dict[str, Any], found: dict[str, Any]) -> Row:
-    losses = found["losses"] or {"steps": [], "largest_relative_difference": None}
+def row(name: str, report: dict[str, Any], check: dict[str, Any]) -> Row:
+    losses = check["losses"] or {"steps": [], "largest_relative_difference": None}
     steps = losses["steps"]
     largest = losses["largest_relative_difference"]
     return Row(
         name=name,
         edits=sum(len(file.get("edits", ())) for file in report.get("files", ())),
-        stages=f"{sum(stage['status'] == 'passed' for stage in found['stages'])}"
-        f" of {len(found['stages'])}",
+        stages=f"{sum(stage['status'] == 'passed' for stage in check['stages'])}"
+        f" of {len(check['stages'])}",
         num_equal=sum(step["relative_difference"] == 0 for step in steps),
         num_losses=len(steps),
         largest_difference=float("inf") if largest is None else largest,
         first=f"{steps[0]['port']:.6g}" if steps else "",
         last=f"{steps[-1]['port']:.6g}" if steps else "",
-        seconds=found["seconds"],
-        passed=found["passed"],
+        seconds=check["seconds"],
+        passed=check["passed"],
     )
 
 
@@ -271,7 +271,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.keep or Path(temporary)
         for name, path in wanted:
-            one, found = measure(
+            one, check = measure(
                 name,
                 Path(path),
                 folder,
@@ -285,8 +285,8 @@ def main() -> None:
                 flush=True,
             )
             if not one.passed:
-                print(json.dumps(found["stages"], indent=2), file=sys.stderr)
-            (folder / name / "check.json").write_text(json.dumps(found, indent=2))
+                print(json.dumps(check["stages"], indent=2), file=sys.stderr)
+            (folder / name / "check.json").write_text(json.dumps(check, indent=2))
     sys.exit(0 if all(one.passed for one in rows) else 1)
 
 

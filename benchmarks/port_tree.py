@@ -57,17 +57,22 @@ def main() -> None:
         f"{tree.name}: {len(scripts)} scripts, {lines} lines; {len(os.sched_getaffinity(0))} CPUs"
     )
     jobs = ["--jobs", str(arguments.jobs)] if arguments.jobs else []
-    ours: list[Took] = []
-    theirs: list[Took] = []
+    jumar_runs: list[Took] = []
+    converter_runs: list[Took] = []
     port_once(tree, jobs)
     for number in range(arguments.rounds):
-        ours.append(port_once(tree, jobs))
+        jumar_runs.append(port_once(tree, jobs))
         if arguments.converter and number < arguments.converter_rounds:
-            theirs.append(convert_once(tree, arguments.converter, arguments.converter_python))
-    print_row("jumar port", ours, lines)
-    if theirs:
-        print_row("convert_tf2npu", theirs, lines)
-        first = [their.seconds / our.seconds for our, their in zip(ours, theirs, strict=False)]
+            converter_runs.append(
+                convert_once(tree, arguments.converter, arguments.converter_python)
+            )
+    print_row("jumar port", jumar_runs, lines)
+    if converter_runs:
+        print_row("convert_tf2npu", converter_runs, lines)
+        first = [
+            their.seconds / our.seconds
+            for our, their in zip(jumar_runs, converter_runs, strict=False)
+        ]
         print(f"ratio within a round: {statistics.median(first):.1f}")
 
 

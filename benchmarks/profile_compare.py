@@ -60,12 +60,12 @@ print(pair.changes.height, "groups,", len(edits), "edits,", chains.height, "chai
 def second(sample: Path, target: Path) -> None:
     """Another version of the sample: ops that are gone, and ops of 16 bits."""
     with sample.open(newline="", encoding="utf-8") as file:
-        header, *found = list(csv.reader(file))
+        header, *rows = list(csv.reader(file))
     kind, types = header.index("Type"), header.index("Input Data Types")
     with target.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(header)
-        for place, row in enumerate(found):
+        for place, row in enumerate(rows):
             if place % 10 == 9:
                 continue
             if "MatMul" in row[kind] or "Conv" in row[kind]:
@@ -81,23 +81,23 @@ def main() -> None:
     parser.add_argument("sample", type=Path)
     parser.add_argument("--rows", type=int, nargs="+", default=[200_000, 1_000_000])
     parser.add_argument("--rounds", type=int, default=3)
-    told = parser.parse_args()
+    arguments = parser.parse_args()
     sides = {"polars": BARE, "reading": READ + SAY_READ, "reading, comparing": READ + COMPARE}
-    for rows in told.rows:
+    for rows in arguments.rows:
         costs: dict[str, list[Cost]] = {name: [] for name in sides}
         with tempfile.TemporaryDirectory() as folder:
             files = [Path(folder) / name / "kernel_details.csv" for name in ("before", "after")]
             other = Path(folder) / "other.csv"
-            second(told.sample, other)
-            for file, sample in zip(files, (told.sample, other), strict=True):
+            second(arguments.sample, other)
+            for file, sample in zip(files, (arguments.sample, other), strict=True):
                 file.parent.mkdir()
                 write(sample, file, rows)
-            for _ in range(told.rounds):
+            for _ in range(arguments.rounds):
                 for name, program in sides.items():
                     costs[name].append(run([sys.executable, "-c", program, *map(str, files)]))
         print(f"{rows} ops each")
-        for name, found in costs.items():
-            show(name, found)
+        for name, measured in costs.items():
+            show(name, measured)
         own = [float(cost.said.split()[-1]) for cost in costs["reading, comparing"]]
         print(f"comparing alone: {statistics.median(own):.2f} s of processor time")
 

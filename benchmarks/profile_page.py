@@ -44,15 +44,15 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--one-step", action="store_true")
-    told = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "kernel_details.csv"
-        write(told.sample, file, told.rows)
-        steps = "one" if told.one_step else "many"
+        write(arguments.sample, file, arguments.rows)
+        steps = "one" if arguments.one_step else "many"
         sides: tuple[list[Cost], list[Cost]] = ([], [])
-        for _ in range(told.rounds):
-            for found, program in zip(sides, (READ + SAY, READ + PAGE + SAY), strict=True):
-                found.append(run([sys.executable, "-c", program, str(file), steps]))
+        for _ in range(arguments.rounds):
+            for side, program in zip(sides, (READ + SAY, READ + PAGE + SAY), strict=True):
+                side.append(run([sys.executable, "-c", program, str(file), steps]))
     show("reading", sides[0])
     show("reading and page", sides[1])
     own = statistics.median(b.processor - a.processor for a, b in zip(*sides, strict=True))

@@ -74,13 +74,13 @@ def run(program: str, file: Path, source: str = "") -> Cost:
     began = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
     assert process.stdout is not None
-    said = process.stdout.read().splitlines()
+    printed = process.stdout.read().splitlines()
     _, status, used = os.wait4(process.pid, 0)
     elapsed = time.perf_counter() - began
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise SystemExit(f"a process left with {process.returncode}")
-    return Cost(elapsed, used.ru_utime + used.ru_stime, int(said[-1]) / 1024, said[0])
+    return Cost(elapsed, used.ru_utime + used.ru_stime, int(printed[-1]) / 1024, printed[0])
 
 
 class Sample:
@@ -89,13 +89,13 @@ class Sample:
     def __init__(self, path: Path) -> None:
         content = path.read_bytes()
         text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
-        found = json.loads(text, parse_float=Number)
+        document = json.loads(text, parse_float=Number)
         self.beside: dict[str, Any] = {}
-        if isinstance(found, dict):
-            self.beside = {key: value for key, value in found.items() if key != "traceEvents"}
-            found = found["traceEvents"]
-        self.names = [event for event in found if event["ph"] == "M"]
-        events = [event for event in found if event["ph"] != "M"]
+        if isinstance(document, dict):
+            self.beside = {key: value for key, value in document.items() if key != "traceEvents"}
+            document = document["traceEvents"]
+        self.names = [event for event in document if event["ph"] == "M"]
+        events = [event for event in document if event["ph"] != "M"]
         begins = [_nanoseconds(event["ts"]) for event in events]
         ids = [event.get("args", {}).get(key) for event in events for key in _IDS]
         self.by = {
@@ -152,25 +152,25 @@ def _template(events: list[dict[str, Any]]) -> tuple[str, list[Value]]:
         event = {**event, "args": dict(event.get("args", {}))} if "args" in event else dict(event)
         digits = 3 if "." in str(event["ts"]) else 0
         quotes = '"%s"' if isinstance(event["ts"], str) else "%s"
-        found = {"@ts@": (Value("ts", _nanoseconds(event["ts"]), digits), quotes)}
+        marks = {"@ts@": (Value("ts", _nanoseconds(event["ts"]), digits), quotes)}
         event["ts"] = "@ts@"
         if event.get("cat") == "async_npu":
-            found["@id@"] = (Value("ns", event["id"], 0), "%s")
+            marks["@id@"] = (Value("ns", event["id"], 0), "%s")
             event["id"] = "@id@"
         elif _is_id(event.get("id")):
-            found["@id@"] = (Value("id", event["id"], 0), "%s")
+            marks["@id@"] = (Value("id", event["id"], 0), "%s")
             event["id"] = "@id@"
         if step := _STEP.match(event["name"]):
-            found["@step@"] = (Value("step", int(step[1]), 0), '"ProfilerStep#%s"')
+            marks["@step@"] = (Value("step", int(step[1]), 0), '"ProfilerStep#%s"')
             event["name"] = "@step@"
         for number, key in enumerate(_IDS):
             if _is_id(event.get("args", {}).get(key)):
-                found[f"@{number}@"] = (Value("id", event["args"][key], 0), "%s")
+                marks[f"@{number}@"] = (Value("id", event["args"][key], 0), "%s")
                 event["args"][key] = f"@{number}@"
         text = json.dumps(event, default=float).replace("%", "%%")
         for mark in re.findall(r'"(@\w+@)"', text):
-            values.append(found[mark][0])
-            text = text.replace(f'"{mark}"', found[mark][1])
+            values.append(marks[mark][0])
+            text = text.replace(f'"{mark}"', marks[mark][1])
         texts.append(",\n" + text)
     return "".join(texts), values
 
@@ -201,34 +201,34 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true", help="leave the files, and use them again")
     parser.add_argument("--baseline", default="", help="src of another checkout of jumar")
     parser.add_argument("--ijson", action="store_true", help="run ijson beside it")
-    told = parser.parse_args()
-    sample = Sample(told.sample)
-    told.folder.mkdir(parents=True, exist_ok=True)
+    arguments = parser.parse_args()
+    sample = Sample(arguments.sample)
+    arguments.folder.mkdir(parents=True, exist_ok=True)
     first: tuple[float, Cost] | None = None
-    for size in sorted(told.megabytes):
-        file = told.folder / f"trace_{size}.json{'.gz' if told.gzip else ''}"
+    for size in sorted(arguments.megabytes):
+        file = arguments.folder / f"trace_{size}.json{'.gz' if arguments.gzip else ''}"
         try:
-            if not (told.keep and file.exists()):
+            if not (arguments.keep and file.exists()):
                 sample.write(file, size * 1_000_000)
-            megabytes = size if told.gzip else file.stat().st_size / 1e6
+            megabytes = size if arguments.gzip else file.stat().st_size / 1e6
             print(f"{megabytes:.0f} MB, {os.cpu_count()} processors", flush=True)
             cost = run(OURS, file)
             show("jumar", cost, megabytes)
             first = first or (megabytes, cost)
             grown = (cost.memory - first[1].memory) * 1.048576 / max(1, megabytes - first[0])
             print(f"  grown by {grown:.3f} bytes a byte of the trace since the first")
-            if told.baseline:
+            if arguments.baseline:
                 show(
                     "baseline",
-                    run(OURS, file, told.baseline),
+                    run(OURS, file, arguments.baseline),
                     megabytes,
                 )
             if megabytes <= LOADED:
                 show("json.load", run(LOAD, file), megabytes)
-            if told.ijson:
+            if arguments.ijson:
                 show("ijson", run(IJSON, file), megabytes)
         finally:
-            if not told.keep:
+            if not arguments.keep:
                 file.unlink(missing_ok=True)
 
 

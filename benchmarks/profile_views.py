@@ -66,17 +66,17 @@ class Cost(NamedTuple):
 def write(sample: Path, target: Path, rows: int) -> None:
     """Repeat the sample's rows, a step after a step, with durations up to 5 % longer."""
     with sample.open(newline="", encoding="utf-8") as file:
-        header, *found = list(csv.reader(file))
+        header, *sample_rows = list(csv.reader(file))
     at = {name: index for index, name in enumerate(header)}
     start, lasted, step = at["Start Time(us)"], at["Duration(us)"], at["Step Id"]
-    begins = [round(float(row[start].strip()[-14:]) * 1000) for row in found]
+    begins = [round(float(row[start].strip()[-14:]) * 1000) for row in sample_rows]
     drawn = random.Random(1)
     with target.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(header)
         for index in range(rows):
-            turn, place = divmod(index, len(found))
-            row = list(found[place])
+            turn, place = divmod(index, len(sample_rows))
+            row = list(sample_rows[place])
             now = begins[place] - begins[0] + turn * 200_000_000
             row[start] = f"17364{now // 1000:011d}.{now % 1000:03d}\t"
             row[lasted] = f"{float(row[lasted]) * (1 + drawn.random() / 20):.3f}"
@@ -89,15 +89,15 @@ def run(command: list[str], *, until_first: bool = False) -> Cost:
     began = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    said = process.stdout.read(1)
+    printed = process.stdout.read(1)
     first = time.perf_counter() - began
-    said = (said + process.stdout.read()).strip()
+    printed = (printed + process.stdout.read()).strip()
     _, status, used = os.wait4(process.pid, 0)
     elapsed = first if until_first else time.perf_counter() - began
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise SystemExit(f"{command[0]} left with {process.returncode}")
-    return Cost(elapsed, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, said)
+    return Cost(elapsed, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, printed)
 
 
 def show(name: str, costs: list[Cost]) -> None:
@@ -118,28 +118,31 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--advisor", default="", help="path of the msprof-analyze command")
-    told = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         capture = Path(folder) / "rank0_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
         capture.mkdir(parents=True)
         file = capture / "kernel_details.csv"
-        write(told.sample, file, told.rows)
-        print(f"{told.rows} rows, {file.stat().st_size / 1e6:.0f} MB, {os.cpu_count()} processors")
-        ours = [sys.executable, "-c", OURS, str(file), ",".join(VIEWS)]
+        write(arguments.sample, file, arguments.rows)
+        print(
+            f"{arguments.rows} rows, {file.stat().st_size / 1e6:.0f} MB, "
+            f"{os.cpu_count()} processors"
+        )
+        command = [sys.executable, "-c", OURS, str(file), ",".join(VIEWS)]
         bare = [sys.executable, "-c", BARE, str(file)]
-        rounds = [(run(bare), run(ours)) for _ in range(told.rounds)]
+        rounds = [(run(bare), run(command)) for _ in range(arguments.rounds)]
         show("bare polars read", [pair[0] for pair in rounds])
         show(f"jumar, {len(VIEWS)} views", [pair[1] for pair in rounds])
         ratio = statistics.median(b.elapsed / a.elapsed for a, b in rounds)
         print(f"jumar / bare read: {ratio:.2f}")
-        if told.advisor:
+        if arguments.advisor:
             for name in ("profiler_info_0.json", "profiler_metadata.json"):
-                beside = told.sample.parents[1] / name
+                beside = arguments.sample.parents[1] / name
                 if beside.is_file():
                     shutil.copy(beside, capture.parent / name)
             where = ["-d", str(capture.parent), "-o", folder, "-l", "en"]
-            show("msprof-analyze", [run([told.advisor, "advisor", "computation", *where])])
-    first = [sys.executable, "-m", "jumar", "profile", "show", str(told.sample)]
+            show("msprof-analyze", [run([arguments.advisor, "advisor", "computation", *where])])
+    first = [sys.executable, "-m", "jumar", "profile", "show", str(arguments.sample)]
     show("first output", [run(first, until_first=True) for _ in range(_STARTS)])
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from jumar.runs.start import policy_in_force, prepare
 
 from jumar.devices.registry import open_device
 from jumar.recipes.stored import stored_recipe
@@ -108,13 +109,15 @@ def main() -> int:
             recipe="videnn-spatial", file=Path(saved), to=run.path, assignments=settings
         )
         print("\n".join(import_weights(request)[:2]))
-        ours = trained_on(run, {"clean": clean, "noisy": noisy})
+        resumed = trained_on(run, {"clean": clean, "noisy": noisy})
         back = folder / "back" / f"model.ckpt-{THEIRS + OURS}"
         export_weights(ExportRequest(source=run.path, out=back))
         left = STEPS - THEIRS - OURS
         again = original(chosen, batch, str(back), str(folder / "x"), "-1", str(left))
     print(f"{'step':>4} {'original':>12} {'there and back':>14}")
-    for step, (one, other) in enumerate(zip(whole, [*whole[:THEIRS], *ours, *again], strict=True)):
+    for step, (one, other) in enumerate(
+        zip(whole, [*whole[:THEIRS], *resumed, *again], strict=True)
+    ):
         where = "jumar" if THEIRS <= step < THEIRS + OURS else "original"
         print(f"{step + 1:4} {one:12.4f} {other:14.4f}  {where}")
     return 0

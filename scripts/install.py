@@ -106,11 +106,11 @@ def described(maker: dict[str, str]) -> str:
 
 def machine_torch() -> str:
     """The version of the torch that comes with this Python, or nothing where it cannot serve."""
-    found = torch_version()
-    numbers = re.match(r"(\d+)\.(\d+)", found)
+    version = torch_version()
+    numbers = re.match(r"(\d+)\.(\d+)", version)
     if numbers and (int(numbers[1]), int(numbers[2])) >= OLDEST_TORCH:
-        return found
-    have = f"torch {found}, older than 2.6" if found else "no torch"
+        return version
+    have = f"torch {version}, older than 2.6" if version else "no torch"
     say(f"{sys.executable} has {have}: .venv gets torch {TORCH} of its own")
     return ""
 
@@ -158,16 +158,16 @@ def install_torch() -> None:
         # For Linux, the plain build brings several GB of CUDA libraries, so the build for CPUs
         # goes first where there is no GPU; pip has it where its settings name PyTorch's own index.
         noise = [] if sys.stdout.isatty() else ["-qq"]
-        found = False
+        installed = False
         if platform.system() == "Linux" and not has_nvidia_driver():
             say(f"installing torch {TORCH} for CPUs (to download: about 200 MB)")
-            found = pip(*noise, f"torch=={TORCH}+cpu", quiet_errors=True) == 0
-            if not found:
+            installed = pip(*noise, f"torch=={TORCH}+cpu", quiet_errors=True) == 0
+            if not installed:
                 say(
                     "pip's settings name no index with PyTorch's build for CPUs, so the plain one "
                     "is taken; to avoid its CUDA libraries stop here and " + NAME_ANOTHER
                 )
-        if not found:
+        if not installed:
             say(f"installing torch {TORCH} (to download: 200 MB, with CUDA several GB)")
             run_pip(*noise, f"torch=={TORCH}", naming=f"torch {TORCH}")
         importlib.invalidate_caches()

@@ -288,16 +288,16 @@ def _cann_script(home: Path) -> Path:
 
 def _version_line(path: Path) -> str | None:
     try:
-        found = re.search(r"^version\s*=\s*(\S+)", path.read_text(), re.MULTILINE | re.IGNORECASE)
+        match = re.search(r"^version\s*=\s*(\S+)", path.read_text(), re.MULTILINE | re.IGNORECASE)
     except OSError:
         return None
-    return found[1].strip("[]") if found else None
+    return match[1].strip("[]") if match else None
 
 
 def _cuda_driver_version() -> str | None:
     text = Path("/proc/driver/nvidia/version").read_text()
-    found = re.search(r"Module\s+(?:for \S+\s+)?([\d.]+)", text)
-    return found[1] if found else None
+    match = re.search(r"Module\s+(?:for \S+\s+)?([\d.]+)", text)
+    return match[1] if match else None
 
 
 def _places() -> list[tuple[str, Path]]:
@@ -313,17 +313,17 @@ def _storage(purpose: str, place: Path) -> Storage:
 
 def _check_torch(environment: Environment) -> Iterator[Finding]:
     versions = environment.versions
-    ours = versions["torch"] or ""
-    release = re.match(r"(\d+)\.(\d+)", ours)
+    installed = versions["torch"] or ""
+    release = re.match(r"(\d+)\.(\d+)", installed)
     if release and (int(release[1]), int(release[2])) < OLDEST_TORCH:
         oldest = ".".join(map(str, OLDEST_TORCH))
         yield Finding(
-            "error", f"torch {ours} is older than {oldest}", f"pip install 'torch>={oldest}'"
+            "error", f"torch {installed} is older than {oldest}", f"pip install 'torch>={oldest}'"
         )
     if versions["cuda_driver"] and not versions["cuda"]:
         yield Finding(
             "warning",
-            f"there is an NVIDIA GPU, but torch {ours} is built without CUDA",
+            f"there is an NVIDIA GPU, but torch {installed} is built without CUDA",
             "Install a CUDA build of torch (https://pytorch.org/get-started/locally).",
         )
 

@@ -57,12 +57,12 @@ def mendable(error: Exception, tokens: Sequence[str] = ()) -> UserError | None:
 
 def headline(error: BaseException, tokens: Sequence[str] = ()) -> str:
     """One line for a defect, before its traceback."""
-    said = (str(error).strip() or "no message").splitlines()[0][:300]
+    message = (str(error).strip() or "no message").splitlines()[0][:300]
     whose = "a defect of jumar"
     if any(each.split("=")[0] == "--import" for each in tokens):
         whose += ", or of a module named by --import"
     name = type(error).__name__
-    return f"jumar: internal error: {name}: {said} ({whose}; please report it with what follows)"
+    return f"jumar: internal error: {name}: {message} ({whose}; please report it with what follows)"
 
 
 def _is_installed(path: Path) -> bool:
@@ -81,9 +81,9 @@ def _is_out_of_memory(error: Exception) -> bool:
 
 
 def _out_of_memory(error: Exception, tokens: Sequence[str]) -> UserError:
-    said = str(error).strip()
-    asked = re.search(r"allocate (\d+) bytes", said)
-    detail = f"{int(asked[1]) / 2**30:.1f} GiB were asked for at once" if asked else said
+    message = str(error).strip()
+    asked = re.search(r"allocate (\d+) bytes", message)
+    detail = f"{int(asked[1]) / 2**30:.1f} GiB were asked for at once" if asked else message
     given = [token for token in tokens if re.match(r"[a-z_]+\.[a-z_.]+=", token)]
     todo = _LESS_MEMORY.get(tokens[0] if tokens else "", _LESS_TRAINING)
     if given:

@@ -91,10 +91,10 @@ def _check_for_emptiness(tokens: Sequence[str]) -> None:
     Raises:
         UserError: One is empty, as an unset variable of a shell leaves it.
     """
-    ours = tokens[: tokens.index("--")] if "--" in tokens else tokens
-    for place, token in enumerate(ours):
+    own_tokens = tokens[: tokens.index("--")] if "--" in tokens else tokens
+    for place, token in enumerate(own_tokens):
         if not token or re.fullmatch(r"--[\w-]+=", token):
-            before = ours[place - 1] if place and not token else token
+            before = own_tokens[place - 1] if place and not token else token
             raise UserError(
                 "an argument is empty",
                 where=f"after {before}" if before else "the first one",
@@ -124,10 +124,10 @@ def _say(error: Exception, tokens: Sequence[str]) -> int:
     """Print an error that the user can mend; one of the command line itself is printed already."""
     if isinstance(error, CycloptsError):
         return EXIT_CODE
-    told = error if isinstance(error, UserError) else last_resort.mendable(error, tokens)
+    explained = error if isinstance(error, UserError) else last_resort.mendable(error, tokens)
     sys.stdout.flush()
-    if told is None:
+    if explained is None:
         sys.stderr.write(f"{last_resort.headline(error, tokens)}\n")
         raise error
-    print_plain(f"jumar: {told}", sys.stderr)
+    print_plain(f"jumar: {explained}", sys.stderr)
     return EXIT_CODE

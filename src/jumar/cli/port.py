@@ -163,8 +163,8 @@ def port(
         _print(ported, added, written, lang, to=to)
     defects = [file for file in ported.files if file.defect]
     for file in defects:
-        said = file.note.in_language(lang) if file.note else ""
-        print_plain(f"jumar: {file.path}: {said}", sys.stderr)
+        note = file.note.in_language(lang) if file.note else ""
+        print_plain(f"jumar: {file.path}: {note}", sys.stderr)
     changes = bool(ported.count("ported") or added.files)
     return int(bool(defects) or (exit_code and changes))
 
@@ -231,10 +231,10 @@ def _print(
         ("written" if english else "已写入", [str(to or ported.root)] if written else []),
         ("left out" if english else "未复制", written.left_out if written else []),
     ]
-    for said, names in lines:
+    for label, names in lines:
         if names:
             shown = ", ".join(map(one_line, names[:NAMES_SHOWN]))
-            print(f"{said}: {shown}{', …' if len(names) > NAMES_SHOWN else ''}")
+            print(f"{label}: {shown}{', …' if len(names) > NAMES_SHOWN else ''}")
 
 
 def _unreadable(ported: "TreeReport") -> list["FileReport"]:
@@ -261,12 +261,12 @@ def render(file: Path, /, *, to: Reports = (), lang: Lang = "en") -> int:
 
     for each in to:
         report_suffix(each)
-    found = read_report(file)
+    report = read_report(file)
     for each in to:
-        save_report(found, each, lang)
+        save_report(report, each, lang)
         print_plain(f"{'已写入' if lang == 'zh' else 'written'}: {each}")
     if not to:
-        sys.stdout.write(markdown(found, lang))
+        sys.stdout.write(markdown(report, lang))
     return 0
 
 
@@ -292,7 +292,7 @@ def rules(
 
     from jumar.porting.rewriting.registry import all_rules
 
-    found = [rule for rule in all_rules() if from_ in (None, rule.language)]
+    chosen = [rule for rule in all_rules() if from_ in (None, rule.language)]
     if json_:
         rows = [
             {
@@ -302,11 +302,11 @@ def rules(
                 "title": rule.title.in_language(lang),
                 "source": rule.source,
             }
-            for rule in found
+            for rule in chosen
         ]
         print(json.dumps(rows, indent=2, ensure_ascii=False))
         return 0
-    width = max((len(rule.id) for rule in found), default=0)
-    for rule in found:
+    width = max((len(rule.id) for rule in chosen), default=0)
+    for rule in chosen:
         print(f"{rule.id:{width}}  {rule.language:10}  {rule.title.in_language(lang)}")
     return 0

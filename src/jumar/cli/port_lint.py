@@ -47,12 +47,12 @@ def lint(
 def _as_text(report: "TreeReport", lang: "Language") -> Iterator[str]:
     chinese = lang == "zh"
     for file in report.files:
-        for found in file.findings:
-            severity = _SEVERITIES[found.severity] if chinese else found.severity
-            yield f"{file.path}:{found.place}: {severity} [{found.rule}]"
-            yield f"    {found.code}"
-            yield f"    {found.reason.in_language(lang)}"
-            yield f"    -> {found.todo.in_language(lang)}"
+        for finding in file.findings:
+            severity = _SEVERITIES[finding.severity] if chinese else finding.severity
+            yield f"{file.path}:{finding.place}: {severity} [{finding.rule}]"
+            yield f"    {finding.code}"
+            yield f"    {finding.reason.in_language(lang)}"
+            yield f"    -> {finding.todo.in_language(lang)}"
         if file.note is not None:
             yield f"{file.path}: {file.note.in_language(lang)}"
     findings = sum(len(file.findings) for file in report.files)
@@ -71,18 +71,18 @@ def _as_json(report: "TreeReport", lang: "Language") -> dict[str, object]:
         "findings": [
             {
                 "path": file.path,
-                "line": found.place.line,
-                "column": found.place.column,
-                "rule": found.rule,
-                "severity": found.severity,
-                "confidence": found.confidence,
-                "code": found.code,
-                "reason": found.reason.in_language(lang),
-                "todo": found.todo.in_language(lang),
-                "source": found.source,
+                "line": finding.place.line,
+                "column": finding.place.column,
+                "rule": finding.rule,
+                "severity": finding.severity,
+                "confidence": finding.confidence,
+                "code": finding.code,
+                "reason": finding.reason.in_language(lang),
+                "todo": finding.todo.in_language(lang),
+                "source": finding.source,
             }
             for file in report.files
-            for found in file.findings
+            for finding in file.findings
         ],
         "unreadable": [
             {"path": file.path, "reason": file.note.in_language(lang)}

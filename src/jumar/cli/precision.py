@@ -62,14 +62,16 @@ def ops(
     from jumar.precision.modes import find_mode
     from jumar.precision.oplist import default_lists, op_table
 
-    found = find_mode(mode)
-    if mixlist is not None and not found.uses_lists:
-        raise UserError(f"the mode '{found.name}' ignores op lists", where="--mixlist")
-    rows = op_table(found.form, default_lists() if mixlist is None else load_mixlist(mixlist))
+    precision_mode = find_mode(mode)
+    if mixlist is not None and not precision_mode.uses_lists:
+        raise UserError(f"the mode '{precision_mode.name}' ignores op lists", where="--mixlist")
+    rows = op_table(
+        precision_mode.form, default_lists() if mixlist is None else load_mixlist(mixlist)
+    )
     if json_:
         print(json.dumps(rows, indent=2))
     elif not rows:
-        print(f"{found.name} keeps every dtype; it has no op lists")
+        print(f"{precision_mode.name} keeps every dtype; it has no op lists")
     else:
         _print_table(["op", "list", "default", "treatment", "CANN op types"], rows)
     return 0

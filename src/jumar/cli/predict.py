@@ -70,12 +70,12 @@ def predict(
     request = PredictRequest(files=files, trained=trained, skip_corrupt=skip_corrupt)
     if json_:
         return _print_json(request)
-    for found in predict_files(request, _say):
+    for prediction in predict_files(request, _say):
         guesses = "   ".join(
-            f"{guess.label} {100 * guess.probability:.1f} %" for guess in found.guesses[:top]
+            f"{guess.label} {100 * guess.probability:.1f} %" for guess in prediction.guesses[:top]
         )
-        begin = "" if found.start_s is None else f" from {found.start_s:.2f} s"
-        print_plain(f"{found.path}{begin}: {guesses}")
+        begin = "" if prediction.start_s is None else f" from {prediction.start_s:.2f} s"
+        print_plain(f"{prediction.path}{begin}: {guesses}")
     return 0
 
 
@@ -85,13 +85,13 @@ def _print_json(request: "PredictRequest") -> int:
 
     results: list[dict[str, Any]] = []
     errors: list[dict[str, str]] = []
-    for found in answers(request, _say):
-        if isinstance(found, Prediction):
-            probabilities = {guess.label: guess.probability for guess in found.guesses}
-            row = {"file": str(found.path), "start_s": found.start_s}
+    for answer in answers(request, _say):
+        if isinstance(answer, Prediction):
+            probabilities = {guess.label: guess.probability for guess in answer.guesses}
+            row = {"file": str(answer.path), "start_s": answer.start_s}
             results.append({**row, "probabilities": probabilities})
         else:
-            errors.append({"file": str(found.path), "error": found.error.what})
+            errors.append({"file": str(answer.path), "error": answer.error.what})
     print(json.dumps({"results": results, "errors": errors}, indent=1, ensure_ascii=False))
     if len(errors) > request.skip_corrupt:
         _say(

@@ -31,20 +31,20 @@ def list_name(kind: str) -> str:
 
 def _shorter(name: str) -> list[str]:
     """`_softmax_backward_data` as `softmax`, step by step."""
-    found: list[str] = []
+    names: list[str] = []
     for suffix in ("_data", "_backward", "_overrideable"):
         if name.endswith(suffix):
             name = name.removesuffix(suffix)
-            found.append(name)
+            names.append(name)
     again = True
     while again:
         again = False
         for prefix in _KERNELS_OF:
             if name.startswith(prefix) and len(name) > len(prefix):
                 name = name.removeprefix(prefix)
-                found.append(name)
+                names.append(name)
                 again = True
-    return found
+    return names
 
 
 @cache
@@ -55,8 +55,8 @@ def _types_by_packet() -> dict[str, str]:
     """
     from jumar.precision.optypes import op_groups
 
-    found: dict[str, str] = {}
+    types: dict[str, str] = {}
     for group in sorted(op_groups(), key=lambda group: bool(group.shares)):
         for op in group.ops:
-            found.setdefault(op.partition(".")[0], group.types[0])
-    return found
+            types.setdefault(op.partition(".")[0], group.types[0])
+    return types

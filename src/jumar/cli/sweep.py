@@ -66,7 +66,7 @@ def sweep(
             command += ["--import", module]
         return run_child(command)
 
-    found = run_sweep(
+    outcome = run_sweep(
         recipe,
         vary=vary,
         common_assignments=set_,
@@ -76,6 +76,6 @@ def sweep(
         start=start,
         resolve=lambda assignments: to_json(override(create_recipe(recipe), assignments)),
     )
-    if found.stopped_by:
-        return 128 + found.stopped_by
-    return 0 if any(row.num_finished for row in found.table.rows) else 1
+    if outcome.stopped_by:
+        return 128 + outcome.stopped_by
+    return 0 if any(row.num_finished for row in outcome.table.rows) else 1

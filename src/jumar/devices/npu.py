@@ -148,8 +148,10 @@ def npu_pairing_fault(torch_version: str, npu_version: str) -> UserError | None:
 
     torch_npu X.Y.Z is built against the C++ interface of torch X.Y and loads with no other.
     """
-    ours, theirs = (re.match(r"(\d+)\.(\d+)", text) for text in (torch_version, npu_version))
-    if ours and theirs and ours.groups() == theirs.groups():
+    torch_release, npu_release = (
+        re.match(r"(\d+)\.(\d+)", text) for text in (torch_version, npu_version)
+    )
+    if torch_release and npu_release and torch_release.groups() == npu_release.groups():
         return None
     return UserError(
         f"torch_npu {npu_version} is not compatible with torch {torch_version}",

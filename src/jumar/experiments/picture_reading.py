@@ -27,7 +27,7 @@ def read_pictures(directory: Path, faults: list[str]) -> tuple[RunPicture, ...]:
         directory: A run's `pictures`; it may be missing.
         faults: Gets a line for each captions file that cannot be read.
     """
-    found: list[RunPicture] = []
+    pictures: list[RunPicture] = []
     for step, folder in _step_folders(directory):
         captions = _captions(folder / "captions.json", step, faults)
         places = {name: place for place, name in enumerate(captions)}
@@ -36,11 +36,11 @@ def read_pictures(directory: Path, faults: list[str]) -> tuple[RunPicture, ...]:
         except OSError:
             continue
         paths.sort(key=lambda path: (places.get(path.stem, len(places)), path.stem))
-        found += [
+        pictures += [
             RunPicture(name=path.stem, step=step, path=path, caption=captions.get(path.stem, ""))
             for path in paths
         ]
-    return tuple(found)
+    return tuple(pictures)
 
 
 def picture_names(pictures: Sequence[RunPicture]) -> list[str]:

@@ -204,15 +204,15 @@ def _notices(shown: Sequence[_Shown]) -> list[str]:
     """What must be known before the numbers are read; runs with the same notice share it."""
     runs_of: dict[str, list[str]] = {}
     for entry in shown:
-        result, told = entry.run.results, list[str]()
+        result, notices = entry.run.results, list[str]()
         if entry.reason:
             # All but a failure and the end of a process have the state in their words.
             is_said = entry.reason == entry.run.reason and entry.run.state != "failed"
-            told.append(entry.reason if is_said else f"{entry.run.state}: {entry.reason}")
+            notices.append(entry.reason if is_said else f"{entry.run.state}: {entry.reason}")
         if note := precision_note(result):
-            told.append(note)
-        told += [f"{fault}, left out" for fault in entry.run.faults]
-        for text in told:
+            notices.append(note)
+        notices += [f"{fault}, left out" for fault in entry.run.faults]
+        for text in notices:
             runs_of.setdefault(text, []).append(entry.label)
     if len(shown) == 1:
         return [f"{text}." for text in runs_of]

@@ -213,10 +213,10 @@ def _refuse_foreign(directory: Path, plan: SweepPlan) -> None:
             todo="Name another directory for the sweep.",
         )
     if not exists(directory / FILE):
-        theirs = [name for name in SWEEP_FILES if exists(directory / name)]
-        if theirs and not any(exists(directory / run.name) for run in plan.runs):
+        foreign = [name for name in SWEEP_FILES if exists(directory / name)]
+        if foreign and not any(exists(directory / run.name) for run in plan.runs):
             raise UserError(
-                f"'{theirs[0]}' is in it, which no sweep here has written",
+                f"'{foreign[0]}' is in it, which no sweep here has written",
                 where=str(directory),
                 todo="Name another directory for the sweep, or move the file away.",
             )

@@ -135,7 +135,7 @@ def build_table(
     baseline = _Finished(combinations[index])
     entries = [_Finished(entry) for entry in combinations]
     measured = [baseline] if baseline.runs else entries
-    headline = next((found for entry in measured if (found := entry.headline)), None)
+    headline = next((value for entry in measured if (value := entry.headline)), None)
     is_evaluated = any(entry.losses("evaluation loss") for entry in measured)
     is_trained = any(entry.losses("training loss") for entry in measured)
     loss_name = "training loss" if is_trained and not is_evaluated else "evaluation loss"
@@ -349,7 +349,7 @@ def _explanations(
     baseline: _Finished, headline: Headline | None, loss_name: str
 ) -> tuple[str, ...]:
     """What equal means, and what the times are."""
-    told: list[str] = []
+    sentences: list[str] = []
     losses, scores = baseline.losses(loss_name), baseline.headlines(headline)
     samples = baseline.num_samples
     if len(losses) > 1 or len(scores) > 1:
@@ -361,38 +361,38 @@ def _explanations(
             spreads.append(
                 f"{headline.name} {statistics.stdev(scores):.3g} {headline.unit}".strip()
             )
-        told.append(
+        sentences.append(
             f"Equal: the means over seeds differ by no more than the 95 % interval of such a "
             f"difference, from the spread of the baseline over n = {count} seeds (Student's t "
             f"{t_quantile(count - 1):.2f}; standard deviations: {', '.join(spreads)})."
         )
         if headline and samples and _is_accuracy(headline):
-            told.append(
+            sentences.append(
                 f"A difference of one of the {samples} evaluation samples is equal in any case."
             )
     elif scores and samples and _is_accuracy(headline):
         name = headline.name if headline else ""
         half = between_accuracies(scores[0], scores[0], samples).value
-        told.append(
+        sentences.append(
             f"Equal {name}: within the 95 % interval of the difference of two accuracies, from "
             f"their binomial standard errors on n = {samples} evaluation samples (± {half:.2g} "
             f"points at the baseline's)."
         )
         if losses:
             half = between_losses(losses[0], (scores[0], scores[0]), samples).value
-            told.append(
+            sentences.append(
                 f"Equal {loss_name}: within the same relative interval as the count of wrong "
                 f"samples (± {half:.2g} at the baseline's)."
             )
         planned = len(baseline.combination.runs)
         known = "One seed each" if planned == 1 else f"One result of {planned} seeds so far"
         more = "--repeats 3 measures it" if planned == 1 else "a second one measures it"
-        told.append(f"{known}: how much results change with the seed is not known; {more}.")
-    told.append(
+        sentences.append(f"{known}: how much results change with the seed is not known; {more}.")
+    sentences.append(
         "Batch time: median of the steps. Speed-up: samples per second by the batch time, "
         "against the baseline."
     )
     excludes = {run.results.throughput_excludes for run in baseline.runs} - {""}
     if excludes:
-        told.append(f"Times leave out: {'; '.join(sorted(excludes))}.")
-    return tuple(told)
+        sentences.append(f"Times leave out: {'; '.join(sorted(excludes))}.")
+    return tuple(sentences)

@@ -266,8 +266,8 @@ def _locked_part(path: Path) -> str:
     for folder in reversed(path.absolute().parents):
         if not os.access(folder, os.X_OK):
             return f"This user may not enter {folder}."
-    there = next((each for each in (path, *path.parents) if os.path.lexists(each)), path)
-    return f"See who may read and write: ls -ld {there}"
+    existing = next((each for each in (path, *path.parents) if os.path.lexists(each)), path)
+    return f"See who may read and write: ls -ld {existing}"
 
 
 def _is_other_than_a_folder(path: Path) -> bool:

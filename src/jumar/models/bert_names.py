@@ -23,16 +23,16 @@ _PARTS_OF_A_LAYER = (
 )
 
 
-def tf_names(found: Iterable[str]) -> TfNames:
+def tf_names(file_names: Iterable[str]) -> TfNames:
     """The variables of the BERT or NEZHA whose names these are, and where they go.
 
     What belongs together is expected together: a layer of which a bias is missing is a layer
     with a missing bias, and not a layer without.
 
     Args:
-        found: Names in a TensorFlow file, or of a `state_dict` made from one.
+        file_names: Names in a TensorFlow file, or of a `state_dict` made from one.
     """
-    names = set(found)
+    names = set(file_names)
     variables = [*_table("word"), *_part("bert/embeddings/LayerNorm")]
     for group in (_table("token_type"), _table("position")):
         variables += _if_any(group, names)

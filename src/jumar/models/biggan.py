@@ -264,8 +264,8 @@ class SelfAttention(nn.Module):
         return x + self.gain * self.out(seen.transpose(1, 2).unflatten(2, x.shape[2:]))
 
 
-def _norm(channels: int, there: bool) -> nn.Module:
-    return nn.BatchNorm2d(channels, eps=EPSILON, momentum=MOMENTUM) if there else nn.Identity()
+def _norm(channels: int, normalized: bool) -> nn.Module:
+    return nn.BatchNorm2d(channels, eps=EPSILON, momentum=MOMENTUM) if normalized else nn.Identity()
 
 
 def _activated(norm: nn.Module, x: Tensor) -> Tensor:

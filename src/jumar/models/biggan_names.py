@@ -60,8 +60,8 @@ def _discriminator(*, norms: bool) -> list[TfVariable]:
         scope, name = f"discriminator/resblock_down_{size}", f"discriminator.down.{number}"
         for part in (1, 2):
             if norms:
-                theirs, ours = f"{scope}/res{part}/batch_norm", f"{name}.norm{part}"
-                variables += batch_norm_variables(theirs, ours)
+                tf_norm, norm = f"{scope}/res{part}/batch_norm", f"{name}.norm{part}"
+                variables += batch_norm_variables(tf_norm, norm)
             variables += _kernel(f"{scope}/res{part}/conv_0", f"{name}.conv{part}")
         variables += _kernel(f"{scope}/skip/conv_0", f"{name}.skip")
         if number == 0:
@@ -91,11 +91,11 @@ def _generator() -> list[TfVariable]:
 def _attention(network: str) -> list[TfVariable]:
     scope, name = f"{network}/self_attention", f"{network}.attention"
     variables: list[TfVariable] = []
-    for theirs, ours in _ATTENTION.items():
-        if theirs == "attn_conv":
+    for tf_part, part in _ATTENTION.items():
+        if tf_part == "attn_conv":
             variables.append(_plain(f"{scope}/gamma", f"{name}.gain"))
-        variables += _kernel(f"{scope}/{theirs}", f"{name}.{ours}")
-        variables.append(_plain(f"{scope}/{theirs}/bias", f"{name}.{ours}.bias"))
+        variables += _kernel(f"{scope}/{tf_part}", f"{name}.{part}")
+        variables.append(_plain(f"{scope}/{tf_part}/bias", f"{name}.{part}.bias"))
     return variables
 
 

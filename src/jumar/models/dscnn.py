@@ -235,7 +235,7 @@ def _layer_variables(scope: str, name: str, weights: str, kernel: Layout) -> lis
     return [
         TfVariable(tf_name=f"{scope}/{weights}", name=f"{name}.conv.weight", layout=kernel),
         *(
-            TfVariable(tf_name=f"{scope}/{theirs}", name=f"{name}.{ours}", layout=Unchanged())
-            for theirs, ours in parts.items()
+            TfVariable(tf_name=f"{scope}/{tf_part}", name=f"{name}.{part}", layout=Unchanged())
+            for tf_part, part in parts.items()
         ),
     ]

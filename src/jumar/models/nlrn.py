@@ -233,8 +233,10 @@ def tf_variables(model: NLRN) -> list[TfVariable]:
             number = step * NORMS_PER_STEP + index
             scope = f"rnn/batch_normalization{f'_{number}' if number else ''}"
             variables += batch_norm_variables(scope, f"norms.{step}.{index}")
-            for theirs, ours in shared[index] if step == 0 else ():
-                variables += convolution_variables(f"rnn/{theirs}", f"recurrence.{ours}", bias=True)
+            for tf_part, module in shared[index] if step == 0 else ():
+                variables += convolution_variables(
+                    f"rnn/{tf_part}", f"recurrence.{module}", bias=True
+                )
     return [
         *variables,
         *batch_norm_variables("batch_normalization_1", "norm_out"),

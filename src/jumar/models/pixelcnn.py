@@ -247,15 +247,15 @@ def _gated(scope: str, name: str, classes: int) -> list[TfVariable]:
     parts = (("v", "value"), ("h", "gate"))
     kernels = [
         TfVariable(
-            tf_name=f"{scope}/{theirs}_W", name=f"{name}.{ours}.weight", layout=ConvolutionKernel()
+            tf_name=f"{scope}/{tf_part}_W", name=f"{name}.{part}.weight", layout=ConvolutionKernel()
         )
-        for theirs, ours in parts
+        for tf_part, part in parts
     ]
     biases = [
         TfVariable(
-            tf_name=f"{scope}/{theirs}_{bias}", name=f"{name}.{ours}_bias", layout=Unchanged()
+            tf_name=f"{scope}/{tf_part}_{bias}", name=f"{name}.{part}_bias", layout=Unchanged()
         )
-        for theirs, ours in parts
+        for tf_part, part in parts
     ]
     return kernels + biases
 

@@ -241,6 +241,6 @@ def batch_norm_variables(tf_name: str, name: str) -> list[TfVariable]:
         "moving_variance": "running_var",
     }
     return [
-        TfVariable(tf_name=f"{tf_name}/{theirs}", name=f"{name}.{ours}", layout=Unchanged())
-        for theirs, ours in parts.items()
+        TfVariable(tf_name=f"{tf_name}/{tf_part}", name=f"{name}.{part}", layout=Unchanged())
+        for tf_part, part in parts.items()
     ]

@@ -143,20 +143,20 @@ def nearest_codes(features: Tensor, codebook: Tensor) -> Tensor:
     Returns:
         int64 [N, h, w]; of equally near codes one of them.
     """
-    found = _nearest_rows(_positions(features), codebook)
-    return found.view(features.shape[0], *features.shape[2:])
+    indices = _nearest_rows(_positions(features), codebook)
+    return indices.view(features.shape[0], *features.shape[2:])
 
 
-def vq_losses(images: Tensor, found: Quantized) -> Mapping[str, Tensor]:
+def vq_losses(images: Tensor, quantized: Quantized) -> Mapping[str, Tensor]:
     """The three terms of the loss, in float32.
 
     `recon` is the mean squared error over pixels and channels, `vq` the mean squared distance of
     a position's feature to its code (trains the codebook only), `commit` the same number (trains
     the encoder only).
     """
-    features, chosen = found.features.float(), found.chosen.float()
+    features, chosen = quantized.features.float(), quantized.chosen.float()
     return {
-        "recon": (found.reconstruction.float() - images.float()).square().mean(),
+        "recon": (quantized.reconstruction.float() - images.float()).square().mean(),
         "vq": (features.detach() - chosen).square().sum(dim=1).mean(),
         "commit": (features - chosen.detach()).square().sum(dim=1).mean(),
     }

@@ -120,7 +120,7 @@ class TreeReport:
         return Counter(edit.rule for file in self.files for edit in file.edits)
 
     def findings_by_rule(self) -> Counter[str]:
-        return Counter(found.rule for file in self.files for found in file.findings)
+        return Counter(finding.rule for file in self.files for finding in file.findings)
 
     def kept_by_rule(self) -> Counter[str]:
         return Counter(kept.rule for file in self.files for kept in file.kept)
@@ -128,7 +128,7 @@ class TreeReport:
     def with_findings(self) -> Iterable[tuple[FileReport, Finding]]:
         """All findings, the blocking ones first, then by path and place."""
         order: dict[Severity, int] = {"blocking": 0, "accuracy": 1, "speed": 2, "look": 3}
-        pairs = [(file, found) for file in self.files for found in file.findings]
+        pairs = [(file, finding) for file in self.files for finding in file.findings]
         return sorted(
             pairs, key=lambda pair: (order[pair[1].severity], pair[0].path, pair[1].place)
         )

@@ -89,13 +89,13 @@ def lint_mixlist(path: str | Path, mode: str) -> list[Finding]:
         UserError: The file cannot be read, or the mode is unknown.
     """
     findings = _examine(find_mixlist(path))[1]
-    found = find_mode(mode)
-    if not found.uses_lists:
+    resolved = find_mode(mode)
+    if not resolved.uses_lists:
         findings.append(
             Finding(
                 severity="error",
                 line=0,
-                what=f"the mode '{found.name}' ignores op lists",
+                what=f"the mode '{resolved.name}' ignores op lists",
                 todo="use allow_mix_precision or allow_mix_precision_bf16",
             )
         )
@@ -271,9 +271,9 @@ def _apply(entries: Sequence[_Entry], lists: dict[str, ListName]) -> list[Findin
             continue
         lists[op] = next(name for name in _SAFEST if name in targets)
         if len(targets) > 1:
-            said = ", ".join(f"'{entry.name}' ({target})" for entry, target in asked)
-            clashes.setdefault(said, (asked, []))[1].append(op)
-    findings.extend(_contradiction(said, *clash) for said, clash in clashes.items())
+            requests = ", ".join(f"'{entry.name}' ({target})" for entry, target in asked)
+            clashes.setdefault(requests, (asked, []))[1].append(op)
+    findings.extend(_contradiction(requests, *clash) for requests, clash in clashes.items())
     return findings
 
 
@@ -332,17 +332,17 @@ def _shared(op: str, asked: Mapping[int, ListName]) -> ListName:
     return states.pop() if len(states) == 1 else "gray"
 
 
-def _contradiction(said: str, asked: list[tuple[_Entry, ListName]], ops: list[str]) -> Finding:
+def _contradiction(requests: str, asked: list[tuple[_Entry, ListName]], ops: list[str]) -> Finding:
     last = asked[-1][0]
     groups = [id(entry.group) for entry, _ in asked if entry.group]
     if len(set(groups)) == len(asked):
         safest = next(name for name in _SAFEST if name in {target for _, target in asked})
-        what = f"torch has one {', '.join(ops)} for {said}: the safer list, {safest}, is used"
+        what = f"torch has one {', '.join(ops)} for {requests}: the safer list, {safest}, is used"
         return _warn(last, what)
     return Finding(
         severity="error",
         line=last.line,
-        what=f"{said} put the same torch op on different lists: {', '.join(ops)}",
+        what=f"{requests} put the same torch op on different lists: {', '.join(ops)}",
         todo="keep one of them",
     )
 

@@ -125,15 +125,15 @@ class PrecisionPolicy:
                 groups.setdefault((gradient.device, gradient.dtype), []).append(gradient)
         scale = None if self.loss_scale is None else self.loss_scale.scale
         home = torch.device(self._device_type) if scale is None else scale.device
-        found = torch.zeros((), dtype=torch.float32, device=home)
-        inverse = torch.ones_like(found) if scale is None else scale.reciprocal()
+        overflow = torch.zeros((), dtype=torch.float32, device=home)
+        inverse = torch.ones_like(overflow) if scale is None else scale.reciprocal()
         for (device, _), gradients in groups.items():
             here = torch.zeros((), dtype=torch.float32, device=device)
             torch._amp_foreach_non_finite_check_and_unscale_(  # pyright: ignore[reportPrivateImportUsage]
                 gradients, here, inverse.to(device)
             )
-            found = torch.maximum(found, here.to(home))
-        return found
+            overflow = torch.maximum(overflow, here.to(home))
+        return overflow
 
 
 def _low_dtype(mode: Mode, kind: type[Device]) -> torch.dtype | None:

@@ -277,9 +277,9 @@ def _summary(values: Sequence[float]) -> tuple[str, ...]:
 
 def _description(chart: Chart, lines: Sequence[Line]) -> str:
     """The chart in words, for those who do not see it."""
-    told = [
+    described = [
         f"{line.label}: from {line.summary[0]} to {line.summary[3]}"
         for line in lines
         if not line.is_repeat
     ]
-    return f"{chart.title} over {chart.x_label}. " + "; ".join(told) + "."
+    return f"{chart.title} over {chart.x_label}. " + "; ".join(described) + "."

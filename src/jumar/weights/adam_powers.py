@@ -37,16 +37,16 @@ def updates_made(powers: Sequence[float], betas: Sequence[float]) -> int | None:
     Returns:
         None where every power has underflowed, or one belongs to another beta.
     """
-    told: set[int] = set()
+    candidates: set[int] = set()
     for power, beta in zip(powers, betas, strict=True):
         if power < _SMALLEST:
             continue
         updates = _updates(power, beta)
         if updates is None:
             return None
-        told.add(updates)
+        candidates.add(updates)
     # Powers that were not multiplied but computed differ in their last digits.
-    return max(told) if told and max(told) - min(told) <= 1 else None
+    return max(candidates) if candidates and max(candidates) - min(candidates) <= 1 else None
 
 
 def have_underflowed(powers: Sequence[float]) -> bool:

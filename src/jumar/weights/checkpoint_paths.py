@@ -125,14 +125,14 @@ def _in_folder(folder: Path) -> Path:
     saved_model = folder / "variables" / "variables"
     if is_file(_index(saved_model)):
         return saved_model
-    found = sorted(folder.glob(f"*{INDEX}"))
-    if len(found) == 1:
-        return found[0].with_suffix("")
-    if found:
+    indexes = sorted(folder.glob(f"*{INDEX}"))
+    if len(indexes) == 1:
+        return indexes[0].with_suffix("")
+    if indexes:
         raise UserError(
-            f"there are {len(found)} checkpoints and no file `{STATE}` that names one",
+            f"there are {len(indexes)} checkpoints and no file `{STATE}` that names one",
             where=str(folder),
-            todo=f"Name one: {', '.join(path.name for path in found[:4])} ...",
+            todo=f"Name one: {', '.join(path.name for path in indexes[:4])} ...",
         )
     raise UserError(
         "there is no TensorFlow checkpoint in it",

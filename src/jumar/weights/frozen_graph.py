@@ -141,10 +141,10 @@ class FrozenConstants(Mapping[str, Array]):
         return self._places[name].entry
 
     def _note_node(self, begin: int, end: int) -> None:
-        found = find_constant(self.data, begin, end)
-        if found is None:
+        constant = find_constant(self.data, begin, end)
+        if constant is None:
             return
-        name, start, stop = found
+        name, start, stop = constant
         if name in self._places:
             raise ValueError(f"two constants are called '{name}'")
         kind, shape = _head(self.data, name, start, stop)
@@ -203,9 +203,9 @@ def find_constant(data: bytes, begin: int, end: int) -> tuple[str, int, int] | N
     if op != b"Const":
         return None
     for attribute in attributes:
-        found = _tensor_of(data, *attribute)
-        if found is not None:
-            return name, *found
+        tensor = _tensor_of(data, *attribute)
+        if tensor is not None:
+            return name, *tensor
     raise ValueError(f"the constant '{name}' has no value")
 
 

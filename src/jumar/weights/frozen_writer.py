@@ -41,9 +41,9 @@ def with_constants(graph: FrozenConstants, values: Mapping[str, Array]) -> Itera
             )
     data, before = graph.data, 0
     for field, wire, begin, end in fields(data, 0, len(data)):
-        found = find_constant(data, begin, end) if (field, wire) == (1, DELIMITED) else None
-        if found is not None and found[0] in values:
-            yield delimited(1, _node(data, begin, end, _tensor(values[found[0]])))
+        constant = find_constant(data, begin, end) if (field, wire) == (1, DELIMITED) else None
+        if constant is not None and constant[0] in values:
+            yield delimited(1, _node(data, begin, end, _tensor(values[constant[0]])))
         else:
             yield data[before:end]
         before = end

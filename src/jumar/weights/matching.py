@@ -146,14 +146,18 @@ def tensorflow_shape(variable: TfVariable, shape: tuple[int, ...]) -> tuple[int,
     return variable.layout.to_tensorflow(np.broadcast_to(np.float32(0), shape)).shape
 
 
-def _resolve(names: TfNames, found: Iterable[str]) -> tuple[dict[tuple[str, bool], str], list[str]]:
+def _resolve(
+    names: TfNames, file_names: Iterable[str]
+) -> tuple[dict[tuple[str, bool], str], list[str]]:
     """The file's name of each variable and average, and the names that are of none."""
     known = {variable.tf_name for variable in names.variables}
     renamings = [(re.compile(pattern), new) for pattern, new in names.renamings]
     places: dict[tuple[str, bool], str] = {}
     rest: list[str] = []
     # A variable's own name comes before one that has to be renamed.
-    for name in sorted(found, key=lambda name: (name.removesuffix(AVERAGE) not in known, name)):
+    for name in sorted(
+        file_names, key=lambda name: (name.removesuffix(AVERAGE) not in known, name)
+    ):
         place = (
             _renamed(name.removesuffix(AVERAGE), known, renamings),
             name.endswith(AVERAGE),

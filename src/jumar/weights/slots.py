@@ -63,7 +63,7 @@ def match_slots(
         entries: What the file holds, by its names.
         trained: Names of the weights that an optimizer changes.
     """
-    found: list[VariableSlots] = []
+    matched: list[VariableSlots] = []
     lacking: list[TfVariable] = []
     for match in matches:
         if match.variable.name not in trained:
@@ -78,8 +78,8 @@ def match_slots(
             lacking.append(match.variable)
             continue
         powers = find_powers(optimizer, entries)
-        found.append(VariableSlots(variable=match.variable, slots=slots, powers=powers))
-    return SlotMatching(found=found, lacking=lacking)
+        matched.append(VariableSlots(variable=match.variable, slots=slots, powers=powers))
+    return SlotMatching(found=matched, lacking=lacking)
 
 
 def find_powers(
@@ -90,15 +90,15 @@ def find_powers(
     A name scope around `minimize` goes before their names, and scripts of one network differ in
     it: where the original's name is not there, the only one that ends so is taken.
     """
-    found: list[str] = []
+    names: list[str] = []
     for wanted in optimizer.powers or ():
         last = wanted.rpartition("/")[2]
         alike = [name for name in entries if name.rpartition("/")[2] == last]
         name = wanted if wanted in entries else alike[0] if len(alike) == 1 else ""
         if not name or entries[name].elements != 1:
             return None
-        found.append(name)
-    return (found[0], found[1]) if found else None
+        names.append(name)
+    return (names[0], names[1]) if names else None
 
 
 def trained_variables(

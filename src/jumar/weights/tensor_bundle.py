@@ -69,8 +69,8 @@ class TensorBundle:
         Raises:
             UserError: There is none of that name.
         """
-        found = self._variable(name)
-        return TensorEntry(name=name, shape=found.shape, dtype=found.kind.name)
+        variable = self._variable(name)
+        return TensorEntry(name=name, shape=variable.shape, dtype=variable.kind.name)
 
     def read(self, name: str) -> Array:
         """The values of a variable, their checksum verified.
@@ -123,15 +123,15 @@ class TensorBundle:
         return self.prefix.with_name(self.prefix.name + suffix)
 
     def _variable(self, name: str) -> BundleEntry:
-        found = self._variables.get(name)
-        if found is None:
+        variable = self._variables.get(name)
+        if variable is None:
             close = nearest(name, self._variables)
             raise UserError(
                 f"there is no variable '{name}'",
                 where=str(self._index),
                 todo=f"Did you mean '{close}'?" if close else "",
             )
-        return found
+        return variable
 
     def _read_one(self, name: str, entry: BundleEntry) -> Array:
         if not entry.kind.is_string:

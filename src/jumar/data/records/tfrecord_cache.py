@@ -128,13 +128,13 @@ def _sole_writer(entry: Path) -> Generator[BinaryIO | None, None, None]:
     while True:
         with partial.open("ab") as target:
             fcntl.flock(target, fcntl.LOCK_EX)
-            ours = _is_at(target, partial)
+            is_sole = _is_at(target, partial)
             if entry.exists():
-                if ours:
+                if is_sole:
                     partial.unlink()
                 yield None
                 return
-            if not ours:
+            if not is_sole:
                 # Whoever held the lock before failed and removed the file that is open here.
                 continue
             try:

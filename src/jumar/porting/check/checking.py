@@ -135,17 +135,17 @@ def _parses(request: CheckRequest, folder: Path) -> Stage:
     known: dict[str, str] = {}
     if errors and request.original is not None:
         _, known = _syntax_errors(request.original, request.interpreter, folder)
-    ours = {path: text for path, text in errors.items() if path not in known}
+    new_errors = {path: text for path, text in errors.items() if path not in known}
     reason = counted(count, "file")
-    if known and not ours:
+    if known and not new_errors:
         reason += f", {len(errors)} of which parse on neither side: {', '.join(sorted(errors)[:3])}"
-    if ours:
-        reason = f"files that do not compile: {len(ours)} of {count}: " + "; ".join(
-            f"{path}:{text}" for path, text in sorted(ours.items())[:3]
+    if new_errors:
+        reason = f"files that do not compile: {len(new_errors)} of {count}: " + "; ".join(
+            f"{path}:{text}" for path, text in sorted(new_errors.items())[:3]
         )
     return Stage(
         name="parses",
-        status="failed" if ours else "passed",
+        status="failed" if new_errors else "passed",
         seconds=time.monotonic() - begin,
         reason=reason,
     )
@@ -176,11 +176,11 @@ def _syntax_errors(
     )
     if not answer.is_file():
         return len(scripts), {"": f"the compiler ended ({ended.how} {ended.code})"}
-    found = json.loads(answer.read_text())
+    errors = json.loads(answer.read_text())
     answer.unlink()
     return len(scripts), {
         str(Path(path).relative_to(root)): f"{error['line']}: {error['what']}"
-        for path, error in found.items()
+        for path, error in errors.items()
     }
 
 

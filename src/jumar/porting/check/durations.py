@@ -13,8 +13,8 @@ def seconds_of(text: str, *, where: str) -> float:
     Raises:
         UserError: It is none, or nothing.
     """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|min|h|)\s*", text)
-    seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|min|h|)\s*", text)
+    seconds = float(match[1]) * _SECONDS[match[2]] if match else 0.0
     if seconds <= 0:
         raise UserError(
             f"'{text}' is not a duration", where=where, todo="Write 90s, 10min or 1h, above zero."

@@ -65,11 +65,11 @@ def find_interpreter(
         return _fitting(python, where="--python")
     if named := environment.get(VARIABLE, ""):
         return _fitting(Path(named), where=VARIABLE)
-    found = _of_3_7(_candidates(environment))
-    for one in found:
+    candidates = _of_3_7(_candidates(environment))
+    for one in candidates:
         if one.fits:
             return one
-    raise _none(found)
+    raise _none(candidates)
 
 
 def probe(path: Path) -> Interpreter | None:
@@ -99,20 +99,20 @@ def _clean(environment: Mapping[str, str]) -> dict[str, str]:
 def _fitting(path: Path, *, where: str) -> Interpreter:
     if not is_file(path):
         raise UserError(f"'{path}' is not there", where=where, todo=_commands("python3.7"))
-    found = probe(path)
-    if found is None:
+    interpreter = probe(path)
+    if interpreter is None:
         raise UserError(
             f"'{path}' is not a Python interpreter", where=where, todo=_commands("python3.7")
         )
-    if not found.fits:
-        has = f"TensorFlow {found.tensorflow}" if found.tensorflow else "no TensorFlow"
+    if not interpreter.fits:
+        has = f"TensorFlow {interpreter.tensorflow}" if interpreter.tensorflow else "no TensorFlow"
         raise UserError(
-            f"'{path}' is Python {found.python} with {has}; Python 3.7 with TensorFlow 1.15 is "
-            "needed",
+            f"'{path}' is Python {interpreter.python} with {has}; "
+            "Python 3.7 with TensorFlow 1.15 is needed",
             where=where,
-            todo=_commands(str(path) if found.python.startswith("3.7.") else "python3.7"),
+            todo=_commands(str(path) if interpreter.python.startswith("3.7.") else "python3.7"),
         )
-    return found
+    return interpreter
 
 
 def _candidates(environment: Mapping[str, str]) -> Iterator[Path]:
@@ -124,8 +124,8 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _of_3_7(paths: Iterable[Path]) -> list[Interpreter]:
-    found = [probe(path) for path in paths]
-    return [one for one in found if one is not None and one.python.startswith("3.7.")]
+    probed = [probe(path) for path in paths]
+    return [one for one in probed if one is not None and one.python.startswith("3.7.")]
 
 
 def _made(folder: Path, bases: Iterable[Path]) -> Interpreter:
@@ -167,10 +167,10 @@ def _install(folder: Path, base: str) -> None:
 
 def _none(without: list[Interpreter]) -> UserError:
     base = str(without[0].path) if without else "python3.7"
-    found = f"; '{base}' has none" if without else ", nor a Python 3.7"
+    detail = f"; '{base}' has none" if without else ", nor a Python 3.7"
     first = "" if without else "Install Python 3.7 first (pyenv install 3.7.16).\n  "
     return UserError(
-        f"no Python 3.7 with TensorFlow 1.15 was found{found}", todo=first + _commands(base)
+        f"no Python 3.7 with TensorFlow 1.15 was found{detail}", todo=first + _commands(base)
     )
 
 

@@ -66,16 +66,24 @@ def compare(
     """
     pairs: list[LossPair] = []
     mismatch = ""
-    for ours, theirs in zip(port, original, strict=False):
-        if len(ours.losses) != len(theirs.losses):
+    for port_step, original_step in zip(port, original, strict=False):
+        if len(port_step.losses) != len(original_step.losses):
             mismatch = (
-                f"step {ours.step} has {counted(len(theirs.losses), 'loss')} in the original and "
-                f"{counted(len(ours.losses), 'loss')} in the port"
+                f"step {port_step.step} has {counted(len(original_step.losses), 'loss')} "
+                f"in the original and {counted(len(port_step.losses), 'loss')} in the port"
             )
             break
-        for index, (their, our) in enumerate(zip(theirs.losses, ours.losses, strict=True)):
+        for index, (original_loss, port_loss) in enumerate(
+            zip(original_step.losses, port_step.losses, strict=True)
+        ):
             pairs.append(
-                LossPair(step=ours.step, index=index, name=our[0], original=their[1], port=our[1])
+                LossPair(
+                    step=port_step.step,
+                    index=index,
+                    name=port_loss[0],
+                    original=original_loss[1],
+                    port=port_loss[1],
+                )
             )
     if not mismatch and len(original) != len(port):
         mismatch = f"the original ran {counted(len(original), 'step')} and the port {len(port)}"

@@ -149,18 +149,18 @@ def _copy_tree(source: Path, place: Path) -> Iterator[Linked]:
     copied = 0
     for name, folders, files in os.walk(source):
         here = Path(name)
-        there = place / here.relative_to(source)
-        there.mkdir(exist_ok=True)
+        target = place / here.relative_to(source)
+        target.mkdir(exist_ok=True)
         for folder in list(folders):
             if folder in _LEFT_OUT:
                 folders.remove(folder)
             elif (here / folder).is_symlink():
                 folders.remove(folder)
-                _copy_link(here / folder, there / folder, source, place)
+                _copy_link(here / folder, target / folder, source, place)
         for file in files:
             origin = here / file
             if origin.is_symlink():
-                _copy_link(origin, there / file, source, place)
+                _copy_link(origin, target / file, source, place)
                 continue
             status = origin.stat()
             if not stat.S_ISREG(status.st_mode):
@@ -169,9 +169,9 @@ def _copy_tree(source: Path, place: Path) -> Iterator[Linked]:
             small = status.st_size <= COPIED_FILE_BYTES and copied <= COPIED_TREE_BYTES
             if script or small:
                 copied += status.st_size
-                _copy_file(origin, there / file)
+                _copy_file(origin, target / file)
             else:
-                (there / file).symlink_to(origin)
+                (target / file).symlink_to(origin)
                 yield _linked(origin)
 
 

@@ -59,7 +59,7 @@ def run_script(options: PortOptions, *, entry: str) -> str:
         "@FRAMEWORK@": options.source,
     }
     text = script_text(RUN_SCRIPT)
-    return re.sub("|".join(values), lambda found: values[found[0]], text)
+    return re.sub("|".join(values), lambda match: values[match[0]], text)
 
 
 def rank_table_script() -> str:

@@ -74,26 +74,26 @@ def _is_npu(block: Block) -> bool:
 
 def find_blocks(module: Module) -> list[Block]:
     """Blocks in the order of the script."""
-    found: dict[tuple[object, ...], Block] = {}
+    blocks: dict[tuple[object, ...], Block] = {}
     made = _made(module)
     nodes = [node for node in module.scopes.nodes if isinstance(node, ast.Assign | ast.Call)]
     nodes.sort(key=lambda node: (node.lineno, node.col_offset))
     for node in nodes:
         if isinstance(node, ast.Call):
             if _adds_optimizer(node):
-                block = found.setdefault(_made_by(module, node), Block())
+                block = blocks.setdefault(_made_by(module, node), Block())
                 block.added = node
                 for keyword in node.keywords:
                     block.name = keyword.value if keyword.arg == "name" else block.name
             continue
         for target in node.targets:
-            _take(module, found, made, node, target)
-    return list(found.values())
+            _take(module, blocks, made, node, target)
+    return list(blocks.values())
 
 
 def _take(
     module: Module,
-    found: dict[tuple[object, ...], Block],
+    blocks: dict[tuple[object, ...], Block],
     made: set[tuple[object, ...]],
     node: ast.Assign,
     target: ast.expr,
@@ -102,7 +102,7 @@ def _take(
     if not isinstance(target, ast.Attribute):
         return
     if target.attr == "name" and _variable(module, target.value) in made:
-        found.setdefault(_identity(module, target.value), Block()).name = node.value
+        blocks.setdefault(_identity(module, target.value), Block()).name = node.value
         return
     if not isinstance(target.value, ast.Subscript):
         return
@@ -111,7 +111,7 @@ def _take(
         mapping = bound_once(module, mapping) or mapping
     if not (isinstance(mapping, ast.Attribute) and mapping.attr == "parameter_map"):
         return
-    block = found.setdefault(_identity(module, mapping.value), Block())
+    block = blocks.setdefault(_identity(module, mapping.value), Block())
     key = constant(module, target.value.slice)
     if isinstance(key, str):
         block.settings.append(Setting(node, key, target.attr, node.value))

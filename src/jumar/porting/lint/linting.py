@@ -44,14 +44,14 @@ def lint_source(path: str, text: str, *, project: Project | None = None) -> tupl
         return ()
     module = (project or Project(Path(os.devnull))).parsed(text, path)
     blocks = find_blocks(module)
-    found = [
+    findings = [
         *lint_blocks(module, blocks),
         *lint_calls(module),
         *lint_names(module),
         *lint_overridden(module, blocks),
         *lint_rewriters(module, blocks),
     ]
-    return tuple(sorted(found, key=lambda one: (one.place, one.rule)))
+    return tuple(sorted(findings, key=lambda one: (one.place, one.rule)))
 
 
 def lint_tree(root: Path) -> TreeReport:
@@ -76,7 +76,7 @@ def lint_tree(root: Path) -> TreeReport:
 
 def _scripts(root: Path) -> tuple[list[str], list[FileReport]]:
     """The scripts of a folder, and the folders in it that cannot be read."""
-    found: list[str] = []
+    scripts: list[str] = []
     closed: list[FileReport] = []
 
     def note(error: OSError) -> None:
@@ -86,12 +86,12 @@ def _scripts(root: Path) -> tuple[list[str], list[FileReport]]:
     for folder, folders, names in os.walk(root, onerror=note, followlinks=False):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         within = Path(folder).relative_to(root)
-        found += [
+        scripts += [
             (within / name).as_posix()
             for name in names
             if name.endswith(".py") and not (Path(folder) / name).is_symlink()
         ]
-    return found, closed
+    return scripts, closed
 
 
 def _why(error: OSError) -> Text:

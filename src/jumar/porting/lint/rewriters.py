@@ -28,7 +28,7 @@ class _Given:
 def lint_rewriters(module: Module, blocks: list[Block]) -> Iterator[Finding]:
     """The findings of the blocks of a script."""
     seen: dict[ast.AST, _Given] = {}
-    told: set[ast.expr] = set()
+    reported: set[ast.expr] = set()
     for block in blocks:
         added = block.added
         if added is None or block.name is None or constant(module, block.name) != NAME:
@@ -40,8 +40,8 @@ def lint_rewriters(module: Module, blocks: list[Block]) -> Iterator[Finding]:
         for name in _REWRITERS:
             values = given.values[name]
             wrong = [value for value in values if _is_on(module, value)]
-            if wrong and wrong[0] not in told:
-                told.add(wrong[0])
+            if wrong and wrong[0] not in reported:
+                reported.add(wrong[0])
                 yield finding(module, wrong[0], _problem(name, missing=False), SOURCE)
             elif not values and not (name == "remapping" and given.wrapped):
                 yield finding(module, added, _problem(name, missing=True), SOURCE)

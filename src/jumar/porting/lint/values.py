@@ -64,10 +64,10 @@ def is_npu(module: Module, node: ast.expr, name: str) -> bool:
     """
     if last_part(node) != name and not isinstance(node, ast.Name):
         return False
-    found = module.name_of(node)
-    if found is None:
+    full_name = module.name_of(node)
+    if full_name is None:
         return last_part(node) == name and not _is_bound(module, node)
-    return found.startswith("npu_bridge.") and found.rpartition(".")[2] == name
+    return full_name.startswith("npu_bridge.") and full_name.rpartition(".")[2] == name
 
 
 def finding(module: Module, node: ast.AST, problem: OptionProblem, source: str) -> Finding:

@@ -79,7 +79,7 @@ class _Lines:
     """Offsets of a text as lines and columns."""
 
     def __init__(self, text: str) -> None:
-        self._starts = [0, *(found.end() for found in re.finditer("\n", text))]
+        self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
 
     def place(self, offset: int) -> Place:
         line = bisect_right(self._starts, offset)

@@ -146,8 +146,8 @@ class _Search:
 
     def findings(self) -> Iterator[Finding]:
         """In the order of their places."""
-        found = [finding for node in ast.walk(self._tree) for finding in self._of(node)]
-        yield from sorted(found, key=lambda finding: (finding.place, finding.rule))
+        findings = [finding for node in ast.walk(self._tree) for finding in self._of(node)]
+        yield from sorted(findings, key=lambda finding: (finding.place, finding.rule))
 
     def _of(self, node: ast.AST) -> Iterator[Finding]:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):

@@ -53,7 +53,7 @@ def rewritings(text: str) -> Iterator[Sequence[Rewrite]]:
     # A line end that is a lone carriage return is white space to this parser.
     if re.search("\r(?!\n)", text):
         return
-    printing = any("print_function" in found[1] for found in FUTURE.finditer(text))
+    printing = any("print_function" in match[1] for match in FUTURE.finditer(text))
     for print_statement in (not printing, printing):
         driver, symbols = _driver(print_statement)
         try:
@@ -79,7 +79,7 @@ class _Source:
 
     def __init__(self, text: str, symbols: dict[int, str]) -> None:
         self.text = text
-        self.starts = [0, *(found.end() for found in re.finditer("\n", text))]
+        self.starts = [0, *(match.end() for match in re.finditer("\n", text))]
         self._symbols = symbols
 
     def kind(self, node: Node) -> str:
@@ -126,11 +126,11 @@ def _rewrites(tree: Node, source: _Source, print_statement: bool) -> Iterator[Re
     for node in tree.pre_order():
         if node.children:
             write = _STATEMENTS.get(source.kind(node))
-            found = write(node, source) if write else None
+            rewrite = write(node, source) if write else None
         else:
-            found = _leaf(node, source, print_statement)
-        if found:
-            rule, changes = found
+            rewrite = _leaf(node, source, print_statement)
+        if rewrite:
+            rule, changes = rewrite
             yield Rewrite(
                 rule=rule, start=source.start(node), end=source.end(node), changes=tuple(changes)
             )

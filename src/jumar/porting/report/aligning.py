@@ -120,17 +120,17 @@ def _likest(left: Sequence[str], right: Sequence[str]) -> list[tuple[int, int]]:
         for j in reversed(range(len(right))):
             pair = alike[i][j] + best[i + 1][j + 1] if alike[i][j] >= _ALIKE else 0.0
             best[i][j] = max(pair, best[i + 1][j], best[i][j + 1])
-    found: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     i = j = 0
     while i < len(left) and j < len(right):
         if alike[i][j] >= _ALIKE and best[i][j] == alike[i][j] + best[i + 1][j + 1]:
-            found.append((i, j))
+            pairs.append((i, j))
             i, j = i + 1, j + 1
         elif best[i][j] == best[i + 1][j]:
             i += 1
         else:
             j += 1
-    return found
+    return pairs
 
 
 def _likeness(old: Counter[str], new: Counter[str]) -> float:

@@ -58,19 +58,19 @@ def side_by_side(file: FileReport, key: str) -> list[Shown | Folded]:
     for index, row in enumerate(rows):
         if row.changed or index in notes:
             near.update(range(index - CONTEXT, index + CONTEXT + 1))
-    found: list[Shown | Folded] = []
+    parts: list[Shown | Folded] = []
     for first, end, is_near in _runs([index in near for index in range(len(rows))]):
         if is_near or end - first < _SHORTEST_FOLD:
             noted = tuple(
                 NotedRow(row=rows[index], notes=tuple(notes.get(index, ())))
                 for index in range(first, end)
             )
-            if found and isinstance(found[-1], Shown):
-                noted = (*found.pop().rows, *noted)  # pyright: ignore[reportAttributeAccessIssue]
-            found.append(Shown(rows=noted))
+            if parts and isinstance(parts[-1], Shown):
+                noted = (*parts.pop().rows, *noted)  # pyright: ignore[reportAttributeAccessIssue]
+            parts.append(Shown(rows=noted))
         else:
-            found.append(_folded(rows[first:end]))
-    return found
+            parts.append(_folded(rows[first:end]))
+    return parts
 
 
 def _runs(flags: Sequence[bool]) -> Iterator[tuple[int, int, bool]]:
@@ -97,7 +97,7 @@ def _placed(file: FileReport, rows: Sequence[Row], key: str) -> dict[int, list[N
     placed: dict[int, list[Note]] = {}
     items: list[tuple[str, Edit | Finding]] = [
         *((f"{key}-e{number}", edit) for number, edit in enumerate(file.edits)),
-        *((f"{key}-d{number}", found) for number, found in enumerate(file.findings)),
+        *((f"{key}-d{number}", finding) for number, finding in enumerate(file.findings)),
     ]
     for name, item in items:
         index = _row_of(item, rows, lefts, rights)

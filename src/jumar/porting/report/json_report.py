@@ -55,7 +55,7 @@ def dumps(report: TreeReport) -> str:
     """A report as the text of a JSON file, with Chinese as it is written."""
     text = json.dumps(to_json(report), ensure_ascii=False, indent=1)
     # File names may hold bytes that are no text, which no encoding could write.
-    return re.sub("[\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
+    return re.sub("[\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
 
 
 def from_json(value: object, *, where: str = "") -> TreeReport:
@@ -117,7 +117,7 @@ def _file(file: FileReport) -> _Json:
         "status": file.status,
         "note": None if file.note is None else _text(file.note),
         "edits": [_edit(edit) for edit in file.edits],
-        "findings": [_finding(found) for found in file.findings],
+        "findings": [_finding(finding) for finding in file.findings],
         "kept": [
             {
                 "rule": kept.rule,
@@ -145,17 +145,17 @@ def _edit(edit: Edit) -> _Json:
     }
 
 
-def _finding(found: Finding) -> _Json:
+def _finding(finding: Finding) -> _Json:
     return {
-        "rule": found.rule,
-        "place": _place(found.place),
-        "place_after": _place(found.place_after),
-        "code": found.code,
-        "reason": _text(found.reason),
-        "todo": _text(found.todo),
-        "severity": found.severity,
-        "confidence": found.confidence,
-        "source": found.source,
+        "rule": finding.rule,
+        "place": _place(finding.place),
+        "place_after": _place(finding.place_after),
+        "code": finding.code,
+        "reason": _text(finding.reason),
+        "todo": _text(finding.todo),
+        "severity": finding.severity,
+        "confidence": finding.confidence,
+        "source": finding.source,
     }
 
 

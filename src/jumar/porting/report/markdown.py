@@ -20,13 +20,13 @@ def markdown(report: TreeReport, language: Language = "en", *, list_kept: bool =
         language: In which language sentences and headings are.
         list_kept: Whether each place that was left on purpose is listed, rather than counted.
     """
-    said = words(language)
+    labels = words(language)
     lines = [
-        *_head(report, said),
-        *_counts_by_rule(report, said),
-        *_findings(report, said, language),
-        *_edits(report, said, language),
-        *_kept(report, said, language, list_kept),
+        *_head(report, labels),
+        *_counts_by_rule(report, labels),
+        *_findings(report, labels, language),
+        *_edits(report, labels, language),
+        *_kept(report, labels, language, list_kept),
     ]
     return "\n".join(lines) + "\n"
 
@@ -58,28 +58,28 @@ def _longest_run(text: str) -> int:
     return max((len(run) for run in re.findall("`+", text)), default=0)
 
 
-def _head(report: TreeReport, said: Words) -> Iterator[str]:
-    yield f"# {prose(said.title.format(root=report.root))}"
+def _head(report: TreeReport, labels: Words) -> Iterator[str]:
+    yield f"# {prose(labels.title.format(root=report.root))}"
     yield ""
-    options = code(" ".join(report.options)) if report.options else said.default_options
-    yield f"- {said.options}{said.colon}{options}"
+    options = code(" ".join(report.options)) if report.options else labels.default_options
+    yield f"- {labels.options}{labels.colon}{options}"
     if report.version:
-        yield f"- {said.version}{said.colon}{prose(report.version)}"
-    yield f"- {said.count(said.edits, report.edits_by_rule().total())}"
-    yield f"- {said.count(said.findings, report.findings_by_rule().total())}"
-    yield f"- {said.count(said.kept, report.kept_by_rule().total())}"
+        yield f"- {labels.version}{labels.colon}{prose(report.version)}"
+    yield f"- {labels.count(labels.edits, report.edits_by_rule().total())}"
+    yield f"- {labels.count(labels.findings, report.findings_by_rule().total())}"
+    yield f"- {labels.count(labels.kept, report.kept_by_rule().total())}"
     if report.added:
-        yield f"- {said.added}{said.colon}{', '.join(code(path) for path in report.added)}"
+        yield f"- {labels.added}{labels.colon}{', '.join(code(path) for path in report.added)}"
     yield ""
-    yield f"| {said.files} | | |"
+    yield f"| {labels.files} | | |"
     yield "|---|---:|---|"
     for status in get_args(FileStatus):
-        meaning = said.status_meanings[status]
-        yield f"| {said.statuses[status]} | {report.count(status):,} | {meaning} |"
+        meaning = labels.status_meanings[status]
+        yield f"| {labels.statuses[status]} | {report.count(status):,} | {meaning} |"
     yield ""
 
 
-def _counts_by_rule(report: TreeReport, said: Words) -> Iterator[str]:
+def _counts_by_rule(report: TreeReport, labels: Words) -> Iterator[str]:
     edits, findings, kept = (
         report.edits_by_rule(),
         report.findings_by_rule(),
@@ -88,50 +88,52 @@ def _counts_by_rule(report: TreeReport, said: Words) -> Iterator[str]:
     rules = sorted({*edits, *findings, *kept})
     if not rules:
         return
-    yield f"## {said.by_rule}"
+    yield f"## {labels.by_rule}"
     yield ""
-    yield f"| {said.rule} | {said.edits} | {said.findings} | {said.kept} |"
+    yield f"| {labels.rule} | {labels.edits} | {labels.findings} | {labels.kept} |"
     yield "|---|---:|---:|---:|"
     for rule in rules:
         yield f"| {code_cell(rule)} | {edits[rule]:,} | {findings[rule]:,} | {kept[rule]:,} |"
     yield ""
 
 
-def _findings(report: TreeReport, said: Words, language: Language) -> Iterator[str]:
-    yield f"## {said.first}"
+def _findings(report: TreeReport, labels: Words, language: Language) -> Iterator[str]:
+    yield f"## {labels.first}"
     yield ""
     last = ""
-    for file, found in report.with_findings():
-        if found.severity != last:
-            last = found.severity
-            meaning = said.severity_meanings[found.severity]
-            yield f"### {said.severities[found.severity]} ({meaning})"
+    for file, finding in report.with_findings():
+        if finding.severity != last:
+            last = finding.severity
+            meaning = labels.severity_meanings[finding.severity]
+            yield f"### {labels.severities[finding.severity]} ({meaning})"
             yield ""
-        yield from _finding(file, found, said, language)
+        yield from _finding(file, finding, labels, language)
     if not last:
-        yield said.no_findings
+        yield labels.no_findings
         yield ""
 
 
-def _finding(file: FileReport, found: Finding, said: Words, language: Language) -> Iterator[str]:
-    where = places(file.path, found.place, found.place_after, said.removed)
-    yield f"- **{code(where)}** {code(found.code)}  "
-    yield f"  {prose(found.reason.in_language(language))}  "
-    yield f"  **{said.todo}**{said.colon}{prose(found.todo.in_language(language))}  "
-    yield f"  {_because(found, said)}"
+def _finding(
+    file: FileReport, finding: Finding, labels: Words, language: Language
+) -> Iterator[str]:
+    where = places(file.path, finding.place, finding.place_after, labels.removed)
+    yield f"- **{code(where)}** {code(finding.code)}  "
+    yield f"  {prose(finding.reason.in_language(language))}  "
+    yield f"  **{labels.todo}**{labels.colon}{prose(finding.todo.in_language(language))}  "
+    yield f"  {_because(finding, labels)}"
     yield ""
 
 
-def _because(item: Edit | Finding, said: Words) -> str:
+def _because(item: Edit | Finding, labels: Words) -> str:
     return (
-        f"{said.rule}{said.colon}{code(item.rule)} · "
-        f"{said.confidence}{said.colon}{said.confidences[item.confidence]} · "
-        f"{said.source}{said.colon}{prose(item.source)}"
+        f"{labels.rule}{labels.colon}{code(item.rule)} · "
+        f"{labels.confidence}{labels.colon}{labels.confidences[item.confidence]} · "
+        f"{labels.source}{labels.colon}{prose(item.source)}"
     )
 
 
-def _edits(report: TreeReport, said: Words, language: Language) -> Iterator[str]:
-    yield f"## {said.every_edit}"
+def _edits(report: TreeReport, labels: Words, language: Language) -> Iterator[str]:
+    yield f"## {labels.every_edit}"
     yield ""
     files = [file for file in report.files if file.edits]
     for file in files:
@@ -141,26 +143,26 @@ def _edits(report: TreeReport, said: Words, language: Language) -> Iterator[str]
             yield prose(file.note.in_language(language))
             yield ""
         for edit in file.edits:
-            yield from _edit(edit, said, language)
+            yield from _edit(edit, labels, language)
     if not files:
-        yield said.no_edits
+        yield labels.no_edits
         yield ""
     others = [file for file in report.files if file.note is not None and not file.edits]
     if others:
-        yield f"## {said.files_without_edits}"
+        yield f"## {labels.files_without_edits}"
         yield ""
         for file in others:
             note = prose(file.note.in_language(language)) if file.note is not None else ""
-            yield f"- {code(file.path)} ({said.statuses[file.status]}): {note}"
+            yield f"- {code(file.path)} ({labels.statuses[file.status]}): {note}"
         yield ""
 
 
-def _edit(edit: Edit, said: Words, language: Language) -> Iterator[str]:
+def _edit(edit: Edit, labels: Words, language: Language) -> Iterator[str]:
     where = str(edit.place)
     if edit.place_after != edit.place:
-        where += f" → {edit.place_after if edit.place_after is not None else said.removed}"
+        where += f" → {edit.place_after if edit.place_after is not None else labels.removed}"
     yield f"**{where}** {prose(edit.reason.in_language(language))}  "
-    yield _because(edit, said)
+    yield _because(edit, labels)
     yield ""
     changed = [
         *(f"-{_shown(line)}" for line in lines_of(edit.before)),
@@ -177,13 +179,13 @@ def _shown(line: str) -> str:
     return visible(line.rstrip("\r\n"))
 
 
-def _kept(report: TreeReport, said: Words, language: Language, list_kept: bool) -> Iterator[str]:
+def _kept(report: TreeReport, labels: Words, language: Language, list_kept: bool) -> Iterator[str]:
     counts = report.kept_by_rule()
     if not counts:
         return
-    yield f"## {said.kept[0].upper()}{said.kept[1:]}"
+    yield f"## {labels.kept[0].upper()}{labels.kept[1:]}"
     yield ""
-    yield f"{said.kept_meaning}{'' if list_kept else ' ' + said.kept_unlisted}"
+    yield f"{labels.kept_meaning}{'' if list_kept else ' ' + labels.kept_unlisted}"
     yield ""
     for rule, number in sorted(counts.items()):
         yield f"- {code(rule)}: {number:,}"

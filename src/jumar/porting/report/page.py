@@ -89,8 +89,8 @@ def render(report: TreeReport, language: Language = "en") -> str:
         rules=sorted({*report.edits_by_rule(), *report.findings_by_rule(), *report.kept_by_rule()}),
         findings=_grouped(
             [
-                _finding_view(file, found, keys.get(id(file)))
-                for file, found in findings[:MOST_FINDINGS]
+                _finding_view(file, finding, keys.get(id(file)))
+                for file, finding in findings[:MOST_FINDINGS]
             ]
         ),
         findings_left_out=max(0, len(findings) - MOST_FINDINGS),
@@ -163,22 +163,22 @@ def _size_of_fold(block: Folded) -> int:
     return _CHARACTERS_A_ROW + sum(len(line) + 1 for line in block.lines)
 
 
-def _finding_view(file: FileReport, found: Finding, view: FileView | None) -> FindingView:
+def _finding_view(file: FileReport, finding: Finding, view: FileView | None) -> FindingView:
     link = ""
     if view is not None and not view.left_out:
-        number = next(i for i, other in enumerate(file.findings) if other is found)
+        number = next(i for i, other in enumerate(file.findings) if other is finding)
         link = f"{view.key}-d{number}"
-    return FindingView(path=file.path, found=found, link=link)
+    return FindingView(path=file.path, found=finding, link=link)
 
 
 def _grouped(views: Sequence[FindingView]) -> list[list[FindingView]]:
     """Findings that say the same, together: a sentence that stands fifty times hides the others."""
     groups: dict[object, list[FindingView]] = {}
     for view in views:
-        found = view.found
-        said = (found.rule, found.reason, found.todo)
-        rated = (found.severity, found.confidence, found.source)
-        groups.setdefault((said, rated), []).append(view)
+        finding = view.found
+        content = (finding.rule, finding.reason, finding.todo)
+        rating = (finding.severity, finding.confidence, finding.source)
+        groups.setdefault((content, rating), []).append(view)
     return list(groups.values())
 
 

@@ -27,8 +27,8 @@ def one_line(text: str) -> str:
     return visible(text.replace("\r\n", "⏎").replace("\n", "⏎").replace("\t", " "))
 
 
-def _spelt(found: "re.Match[str]") -> str:
-    code = ord(found[0])
+def _spelt(match: "re.Match[str]") -> str:
+    code = ord(match[0])
     if code < 0x20:
         return chr(0x2400 + code)
     if code == 0x7F:
@@ -38,8 +38,8 @@ def _spelt(found: "re.Match[str]") -> str:
 
 def lines_of(text: str) -> list[str]:
     """The lines of a source with their ends, as Python's parser counts them."""
-    found = re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text)
-    return [str(line) for line in found]
+    lines = re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text)
+    return [str(line) for line in lines]
 
 
 def code_and_prose(text: str) -> Iterator[tuple[bool, str]]:

@@ -80,12 +80,12 @@ def print_summary(
         findings_shown: At most so many, where those that say the same count as one; the line after
             them says how many places are left.
     """
-    said = words(language)
-    lines = [_files_line(report, said)]
-    lines += _counts_lines(report, said)
-    lines += _finding_lines(report, said, language, findings_shown)
+    labels = words(language)
+    lines = [_files_line(report, labels)]
+    lines += _counts_lines(report, labels)
+    lines += _finding_lines(report, labels, language, findings_shown)
     if next_command:
-        lines.append(Line.assemble((said.next_step + said.colon, "bold"), next_command))
+        lines.append(Line.assemble((labels.next_step + labels.colon, "bold"), next_command))
     coloured = is_coloured(console)
     for line in lines:
         _print(console, line if coloured else Line(line.plain))
@@ -105,28 +105,28 @@ def _print(console: Console, line: Line) -> None:
     console.print(line, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
 
-def _files_line(report: TreeReport, said: Words) -> Line:
+def _files_line(report: TreeReport, labels: Words) -> Line:
     counts = [
-        f"{said.statuses[status]} {report.count(status):,}"
+        f"{labels.statuses[status]} {report.count(status):,}"
         for status in get_args(FileStatus)
         if report.count(status)
     ]
-    counts += [f"{said.added} {len(report.added):,}"] if report.added else []
-    return _counted(said.count(said.files, len(report.files)), counts)
+    counts += [f"{labels.added} {len(report.added):,}"] if report.added else []
+    return _counted(labels.count(labels.files, len(report.files)), counts)
 
 
-def _counts_lines(report: TreeReport, said: Words) -> list[Line]:
+def _counts_lines(report: TreeReport, labels: Words) -> list[Line]:
     lines: list[Line] = []
     for name, counts in (
-        (said.edits, report.edits_by_rule()),
-        (said.findings, report.findings_by_rule()),
-        (said.kept, report.kept_by_rule()),
+        (labels.edits, report.edits_by_rule()),
+        (labels.findings, report.findings_by_rule()),
+        (labels.kept, report.kept_by_rule()),
     ):
         # Counter.most_common leaves equal counts in the order of the files; names are steadier.
         ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         rules = [f"{one_line(rule)} {number:,}" for rule, number in ranked[:_RULES_SHOWN]]
         rules += ["…"] if len(ranked) > _RULES_SHOWN else []
-        head = said.count(name, counts.total())
+        head = labels.count(name, counts.total())
         lines.append(_counted(head, rules))
     return lines
 
@@ -136,49 +136,49 @@ def _counted(head: str, shares: Sequence[str]) -> Line:
     return Line.assemble((head, "bold"), f"  {' · '.join(shares)}" if shares else "")
 
 
-def _finding_lines(report: TreeReport, said: Words, language: Language, most: int) -> list[Line]:
+def _finding_lines(report: TreeReport, labels: Words, language: Language, most: int) -> list[Line]:
     """The findings, the worst first; those that say the same are one, with all their places."""
     groups: dict[tuple[str, str, str, str], list[tuple[str, Finding]]] = {}
-    for file, found in report.with_findings():
+    for file, finding in report.with_findings():
         same = (
-            found.severity,
-            found.rule,
-            found.reason.in_language(language),
-            found.todo.in_language(language),
+            finding.severity,
+            finding.rule,
+            finding.reason.in_language(language),
+            finding.todo.in_language(language),
         )
-        groups.setdefault(same, []).append((f"{file.path}:{found.place}", found))
+        groups.setdefault(same, []).append((f"{file.path}:{finding.place}", finding))
     if not groups:
         return []
-    lines = [Line(""), Line(said.first, style="bold")]
+    lines = [Line(""), Line(labels.first, style="bold")]
     for group in list(groups.values())[:most]:
-        lines += _finding(group, said, language)
+        lines += _finding(group, labels, language)
     left = sum(len(group) for group in list(groups.values())[most:])
     if left:
-        lines.append(Line("  " + said.more.format(count=f"{left:,}")))
+        lines.append(Line("  " + labels.more.format(count=f"{left:,}")))
     return [*lines, Line("")]
 
 
-def _finding(group: list[tuple[str, Finding]], said: Words, language: Language) -> list[Line]:
-    (where, found), *others = group
+def _finding(group: list[tuple[str, Finding]], labels: Words, language: Language) -> list[Line]:
+    (where, finding), *others = group
     lines = [
         Line.assemble(
             "  ",
-            (said.severities[found.severity], _SEVERITY_STYLES[found.severity]),
+            (labels.severities[finding.severity], _SEVERITY_STYLES[finding.severity]),
             "  ",
             (one_line(where), "cyan"),
-            f"  {one_line(found.rule)}  ",
-            (_shortened(one_line(found.code)), "dim"),
+            f"  {one_line(finding.rule)}  ",
+            (_shortened(one_line(finding.code)), "dim"),
         )
     ]
     if others:
         places = [one_line(place) for place, _ in others[:_PLACES_SHOWN]]
         places += ["…"] if len(others) > _PLACES_SHOWN else []
-        also = said.also.format(count=f"{len(others):,}") + said.colon
+        also = labels.also.format(count=f"{len(others):,}") + labels.colon
         lines.append(Line.assemble(f"    {also}", (", ".join(places), "cyan")))
     return [
         *lines,
-        Line(f"    {one_line(found.reason.in_language(language))}"),
-        Line(f"    → {one_line(found.todo.in_language(language))}"),
+        Line(f"    {one_line(finding.reason.in_language(language))}"),
+        Line(f"    → {one_line(finding.todo.in_language(language))}"),
     ]
 
 

@@ -91,7 +91,9 @@ def compatible(rewrites: list[Rewrite]) -> list[Rewrite]:
     accepted: list[Rewrite] = []
     taken: list[Replacement] = []
     for candidate in rewrites:
-        if not any(_clash(mine, other) for mine in candidate.replacements for other in taken):
+        if not any(
+            _clash(replacement, other) for replacement in candidate.replacements for other in taken
+        ):
             accepted.append(candidate)
             taken += candidate.replacements
     return accepted
@@ -124,12 +126,12 @@ def emptied_blocks(
     return result
 
 
-def _clash(mine: Replacement, other: Replacement) -> bool:
-    if mine.start == mine.end and other.start == other.end:
+def _clash(one: Replacement, other: Replacement) -> bool:
+    if one.start == one.end and other.start == other.end:
         # Two insertions at one place are two insertions, unless they say the same.
-        return mine.start == other.start and mine.text == other.text and mine.side == other.side
-    if mine.start == mine.end:
-        return other.start < mine.start < other.end
+        return one.start == other.start and one.text == other.text and one.side == other.side
+    if one.start == one.end:
+        return other.start < one.start < other.end
     if other.start == other.end:
-        return mine.start < other.start < mine.end
-    return mine.start < other.end and other.start < mine.end
+        return one.start < other.start < one.end
+    return one.start < other.end and other.start < one.end

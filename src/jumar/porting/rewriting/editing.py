@@ -81,21 +81,21 @@ def slots(module: Module, call: ast.Call) -> list[Slot]:
     arguments: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
     arguments.sort(key=lambda argument: module.span(argument)[0])
     position = open_parenthesis(module, call) + 1
-    found: list[Slot] = []
+    slots_of_call: list[Slot] = []
     for index, argument in enumerate(arguments):
         start = _skip_space(module.text, position)
         _, end = module.span(argument)
         if len(arguments) == 1 and isinstance(argument, ast.GeneratorExp):
             # The span of a lone generator is that of the call's parentheses.
-            found.append(Slot(argument, start, end - 1, -1))
+            slots_of_call.append(Slot(argument, start, end - 1, -1))
             break
         depth = _depth(module.text[start : module.span(argument)[0]])
         end, comma = _end_of_slot(module.text, end, depth)
-        found.append(Slot(argument, start, end, comma))
+        slots_of_call.append(Slot(argument, start, end, comma))
         position = comma + 1 if comma >= 0 else end
         if comma < 0 and index + 1 < len(arguments):
             raise AssertionError(f"no comma after argument {index} of {module.source(call)!r}")
-    return found
+    return slots_of_call
 
 
 def open_parenthesis(module: Module, call: ast.Call) -> int:

@@ -80,7 +80,7 @@ def _torch_import(module: Module) -> ast.stmt | None:
 
     torch_npu is imported there, before other modules of the script make devices as they load.
     """
-    found: ast.stmt | None = None
+    last: ast.stmt | None = None
     for statement in module.tree.body:
         names: list[str] = []
         if isinstance(statement, ast.Import):
@@ -88,10 +88,10 @@ def _torch_import(module: Module) -> ast.stmt | None:
         elif isinstance(statement, ast.ImportFrom) and not statement.level:
             names = [statement.module or ""]
         if any(name.partition(".")[0] in ("torch", "torch_npu") for name in names):
-            found = statement
-        elif found is not None:
+            last = statement
+        elif last is not None:
             break
-    return found
+    return last
 
 
 def _last_import(module: Module) -> ast.stmt | None:
@@ -100,17 +100,17 @@ def _last_import(module: Module) -> ast.stmt | None:
     Other statements may stand between them (`os.environ[...] = ...`, `sys.path.insert`), but no
     function, class, loop or `with`: what runs there may need the NPU's imports already.
     """
-    found: ast.stmt | None = None
+    last: ast.stmt | None = None
     for statement in module.tree.body:
         if _is_import(statement):
-            found = statement
+            last = statement
         elif (
             isinstance(statement, _STARTERS)
             or _is_main_guard(statement)
-            or (found is not None and _uses_the_device(module, statement))
+            or (last is not None and _uses_the_device(module, statement))
         ):
             break
-    return found
+    return last
 
 
 def _is_import(statement: ast.stmt) -> bool:

@@ -142,7 +142,7 @@ def _rounds(module: Module, options: PortOptions) -> list[_Applied]:
 def _unsettled(last: _Pass) -> Finding:
     """What is said of a script that the rules would change for ever: it is left as it is."""
     rule, rewrite = last.rewrites[0]
-    names = ", ".join(sorted({found.id for found, _ in last.rewrites}))
+    names = ", ".join(sorted({last_rule.id for last_rule, _ in last.rewrites}))
     return Finding(
         rule=rule.id,
         place=last.module.lines.place(last.module.span(rewrite.node)[0]),
@@ -158,31 +158,31 @@ def _unsettled(last: _Pass) -> Finding:
 
 def _run_rules(view: View, index: RuleIndex) -> _Pass:
     result = _Pass(view.module, [], [], [])
-    for found in index.of_module:
-        _sort(found, found.check(view.module.tree, view), result)
+    for rule in index.of_module:
+        _sort(rule, rule.check(view.module.tree, view), result)
     for node in view.module.scopes.nodes:
-        for found in index.by_node.get(type(node), ()):
-            _sort(found, found.check(node, view), result)
+        for rule in index.by_node.get(type(node), ()):
+            _sort(rule, rule.check(node, view), result)
         if isinstance(node, ast.Call) and index.has_calls:
             name = view.kinds.called(node)
             if name is not None:
-                for found in index.for_call(name):
-                    _sort(found, found.check(node, view), result)
+                for rule in index.for_call(name):
+                    _sort(rule, rule.check(node, view), result)
         if isinstance(node, ast.Name | ast.Attribute) and index.by_reference:
             name = view.module.name_of(node)
-            for found in index.by_reference.get(name or "", ()):
-                _sort(found, found.check(node, view), result)
+            for rule in index.by_reference.get(name or "", ()):
+                _sort(rule, rule.check(node, view), result)
     return result
 
 
-def _sort(found: Rule, changes: Iterator[Change], result: _Pass) -> None:
+def _sort(rule: Rule, changes: Iterator[Change], result: _Pass) -> None:
     for change in changes:
         if isinstance(change, Rewrite):
-            result.rewrites.append((found, change))
+            result.rewrites.append((rule, change))
         elif isinstance(change, Notice):
-            result.notices.append((found, change))
+            result.notices.append((rule, change))
         else:
-            result.leaves.append((found, change))
+            result.leaves.append((rule, change))
 
 
 def _apply(view: View, result: _Pass) -> _Applied | None:
@@ -231,16 +231,16 @@ class _Journey:
         self.last = Lines(rounds[-1].text)
 
     def edits(self) -> list[Edit]:
-        found = list(self.converted.edits) if self.converted else []
+        edits = list(self.converted.edits) if self.converted else []
         for number, done in enumerate(self.rounds):
-            found += [self._edit(number, rule, rewrite) for rule, rewrite in done.result.rewrites]
+            edits += [self._edit(number, rule, rewrite) for rule, rewrite in done.result.rewrites]
             for replacement, shown in done.added:
                 of_torch = "import torch_npu" in shown
                 reason = _FUNCTION_REASON
                 if shown.startswith(("from ", "import ")):
                     reason = _TORCH_NPU_REASON if of_torch else _IMPORT_REASON
                 start = done.moved.forward(replacement.start) - len(replacement.text)
-                found.append(
+                edits.append(
                     Edit(
                         rule=_IMPORT_RULE,
                         place=self._original(number, replacement.start),
@@ -252,18 +252,18 @@ class _Journey:
                         source=_TORCH_NPU_SOURCE if of_torch else _SOURCE,
                     )
                 )
-        return found
+        return edits
 
     def findings(self) -> list[Finding]:
         """Those of all rounds: what a rewrite leaves to decide is only seen before it."""
-        found: dict[tuple[str, Place, str], Finding] = {}
+        findings: dict[tuple[str, Place, str], Finding] = {}
         for one in self.converted.findings if self.converted else ():
-            found.setdefault((one.rule, one.place, one.reason.en), one)
+            findings.setdefault((one.rule, one.place, one.reason.en), one)
         for number, done in enumerate(self.rounds):
             for rule, notice in done.result.notices:
                 one = self._finding(number, rule, notice)
-                found.setdefault((one.rule, one.place, one.reason.en), one)
-        return list(found.values())
+                findings.setdefault((one.rule, one.place, one.reason.en), one)
+        return list(findings.values())
 
     def kept(self) -> tuple[Kept, ...]:
         """Those of the first round: later ones see what the port itself has written."""

@@ -85,8 +85,8 @@ def all_rules() -> tuple[Rule, ...]:
     """Every rule, by id."""
     from jumar.porting import rules
 
-    for found in pkgutil.walk_packages(rules.__path__, f"{rules.__name__}."):
-        importlib.import_module(found.name)
+    for module in pkgutil.walk_packages(rules.__path__, f"{rules.__name__}."):
+        importlib.import_module(module.name)
     return tuple(_RULES[name] for name in sorted(_RULES))
 
 
@@ -96,7 +96,7 @@ def rule_named(name: str) -> Rule:
     Raises:
         UserError: There is none.
     """
-    rules = {found.id: found for found in all_rules()}
+    rules = {rule.id: rule for rule in all_rules()}
     if name not in rules:
         raise unknown_name("rule", name, rules)
     return rules[name]
@@ -118,40 +118,38 @@ class RuleIndex:
 
     def for_call(self, name: str) -> Iterator[Rule]:
         yield from self.by_call.get(name, ())
-        for prefix, found in self.by_call_prefix:
+        for prefix, rule in self.by_call_prefix:
             if name.startswith(prefix):
-                yield found
+                yield rule
 
 
 @cache
 def rule_index(language: Language, minimal: bool) -> RuleIndex:
     """The rules that act with some options."""
     chosen = [
-        found
-        for found in all_rules()
-        if found.language == language and (found.minimal or not minimal)
+        rule for rule in all_rules() if rule.language == language and (rule.minimal or not minimal)
     ]
     by_call: dict[str, list[Rule]] = {}
     prefixes: list[tuple[str, Rule]] = []
     by_reference: dict[str, list[Rule]] = {}
     by_node: dict[type[ast.AST], list[Rule]] = {}
-    for found in chosen:
-        for name in found.calls:
+    for rule in chosen:
+        for name in rule.calls:
             if name.endswith("*"):
-                prefixes.append((name[:-1], found))
+                prefixes.append((name[:-1], rule))
             else:
-                by_call.setdefault(name, []).append(found)
-        for name in found.references:
-            by_reference.setdefault(name, []).append(found)
-        for node in found.nodes:
-            by_node.setdefault(node, []).append(found)
+                by_call.setdefault(name, []).append(rule)
+        for name in rule.references:
+            by_reference.setdefault(name, []).append(rule)
+        for node in rule.nodes:
+            by_node.setdefault(node, []).append(rule)
     return RuleIndex(
         by_call=by_call,
         by_call_prefix=tuple(prefixes),
         by_reference=by_reference,
         by_node=by_node,
         of_module=tuple(
-            found for found in chosen if not (found.calls or found.references or found.nodes)
+            rule for rule in chosen if not (rule.calls or rule.references or rule.nodes)
         ),
     )
 

@@ -111,8 +111,8 @@ class Kinds:
 
     def of(self, node: ast.expr | None) -> Kind | None:
         """The kind of what an expression holds, or None where that cannot be told."""
-        found = self._of(node, 0) if node is not None else _UNKNOWN
-        return found if found not in (_UNKNOWN, _AGAIN) else None  # pyright: ignore[reportReturnType]
+        kind = self._of(node, 0) if node is not None else _UNKNOWN
+        return kind if kind not in (_UNKNOWN, _AGAIN) else None  # pyright: ignore[reportReturnType]
 
     def called(self, call: ast.Call) -> str | None:
         """The qualified name of what is called, or of the library's class that it inherits from.
@@ -136,13 +136,13 @@ class Kinds:
         if depth > 40:
             return _UNKNOWN
         self._known[node] = _AGAIN
-        found = self._compute(node, depth + 1)
+        kind = self._compute(node, depth + 1)
         # What was asked for within its own answer is not known yet, and may be later.
-        if found == _AGAIN:
+        if kind == _AGAIN:
             del self._known[node]
         else:
-            self._known[node] = found
-        return found
+            self._known[node] = kind
+        return kind
 
     def _compute(self, node: ast.expr, depth: int) -> str:
         if isinstance(node, ast.Call):
@@ -182,11 +182,11 @@ class Kinds:
             # Not known while it is looked for: a function that returns itself in many places would
             # else be followed through them in every order.
             self._returns[name] = _AGAIN
-            found = self._returned_anew(name, depth)
-            if found == _AGAIN:
+            kind = self._returned_anew(name, depth)
+            if kind == _AGAIN:
                 del self._returns[name]
-                return found
-            self._returns[name] = found
+                return kind
+            self._returns[name] = kind
         return self._returns[name]
 
     def _returned_anew(self, name: str, depth: int) -> str:

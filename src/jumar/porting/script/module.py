@@ -125,17 +125,17 @@ class Module:
 
     def lineage(self, name: str) -> tuple[str, ...]:
         """A class and its known ancestors, by qualified name; a name that is no class is alone."""
-        found: list[str] = []
+        ancestors: list[str] = []
         waiting = [name]
-        while waiting and len(found) < 50:
+        while waiting and len(ancestors) < 50:
             current = waiting.pop(0)
-            if current in found:
+            if current in ancestors:
                 continue
-            found.append(current)
+            ancestors.append(current)
             module, node = self.definition(current)
             if module is not None and isinstance(node, ast.ClassDef):
                 waiting += [base for base in map(module.name_of, node.bases) if base]
-        return tuple(found)
+        return tuple(ancestors)
 
     def definition(self, name: str) -> "tuple[Module | None, ast.AST | None]":
         """The module and node that define a `tree:PATH:NAME`."""
@@ -167,9 +167,9 @@ class Module:
         scope, bindings = self.scopes.lookup(node)
         if scope is not None:
             return self._bound(node.id, scope, bindings, depth)
-        found = self._from_stars(node.id, self.scopes.scope_of(node), frozenset())
-        if found:
-            return found
+        full_name = self._from_stars(node.id, self.scopes.scope_of(node), frozenset())
+        if full_name:
+            return full_name
         return f"builtins.{node.id}" if hasattr(builtins, node.id) else None
 
     def _attribute(self, base: str, attribute: str) -> str | None:
@@ -225,9 +225,9 @@ class Module:
         current: Scope | None = scope
         while current is not None:
             for star in reversed(current.stars):
-                found = self._from_star(name, star, seen)
-                if found:
-                    return found
+                full_name = self._from_star(name, star, seen)
+                if full_name:
+                    return full_name
             current = current.parent
         return None
 

@@ -115,9 +115,9 @@ class Project:
         # A script sees its own folder first, as Python does, then the folders above it: one of
         # them is what the user puts into PYTHONPATH.
         for depth in range(len(folder), -1, -1):
-            found = self._file([*folder[:depth], *parts])
-            if found:
-                return found
+            path = self._file([*folder[:depth], *parts])
+            if path:
+                return path
         # The tree is itself the package: `from bert import modeling` within `bert/`.
         if parts and parts[0] == self.root.name:
             return self._file(parts[1:])
@@ -174,9 +174,9 @@ class Project:
             return f"tree:{path}:{name}"
         module = self.module(path)
         if module is not None:
-            found = module.exported(name, seen | {(path, name)})
-            if found:
-                return found
+            full_name = module.exported(name, seen | {(path, name)})
+            if full_name:
+                return full_name
         folder = path if path.endswith("/") else path.removesuffix("__init__.py")
         if path.endswith(("/", "__init__.py")):
             inner = self._file([part for part in folder.split("/") if part] + [name])

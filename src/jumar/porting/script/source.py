@@ -66,9 +66,9 @@ def decode(content: bytes) -> SourceText:
 def _cookie(body: bytes) -> str:
     lines = re.split(rb"\r\n|\r|\n", body[:4096], maxsplit=2)
     for line in lines[:2]:
-        found = _COOKIE.match(line)
-        if found:
-            return found[1].decode("ascii")
+        match = _COOKIE.match(line)
+        if match:
+            return match[1].decode("ascii")
         if not _BLANK.match(line):
             return ""
     return ""
@@ -84,19 +84,19 @@ class Lines:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.starts = [0, *(found.end() for found in re.finditer(r"\r\n|\r|\n", text))]
+        self.starts = [0, *(match.end() for match in re.finditer(r"\r\n|\r|\n", text))]
 
     @cached_property
     def newline(self) -> str:
         r"""The line end of the first line; `\n` where there is none."""
-        found = re.search(r"\r\n|\r|\n", self.text)
-        return found[0] if found else "\n"
+        match = re.search(r"\r\n|\r|\n", self.text)
+        return match[0] if match else "\n"
 
     @cached_property
     def indentation(self) -> str:
         """One level of indentation, as the first indented block has it; four spaces else."""
-        found = re.search(r":[ \t]*(?:#.*)?(?:\r\n|\r|\n)([ \t]+)\S", self.text)
-        return found[1] if found and (found[1] == "\t" or len(found[1]) in (2, 3, 4, 8)) else "    "
+        match = re.search(r":[ \t]*(?:#.*)?(?:\r\n|\r|\n)([ \t]+)\S", self.text)
+        return match[1] if match and (match[1] == "\t" or len(match[1]) in (2, 3, 4, 8)) else "    "
 
     @cached_property
     def ascii(self) -> bool:
@@ -129,5 +129,5 @@ class Lines:
 
     def indent(self, offset: int) -> str:
         """The white space at the beginning of the line in which an offset lies."""
-        found = re.compile(r"[ \t\f]*").match(self.text, self.line_start(offset))
-        return found[0] if found else ""
+        match = re.compile(r"[ \t\f]*").match(self.text, self.line_start(offset))
+        return match[0] if match else ""

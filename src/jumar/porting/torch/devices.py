@@ -84,9 +84,9 @@ def verdict(module: Module, node: ast.expr, text: str) -> Verdict:
         return "no"
     if isinstance(parent, ast.FormattedValue) or _is_among_other_words(module, node):
         return "table"
-    found = _by_place(module, inner, parent)
-    if found != "unclear":
-        return found
+    by_place = _by_place(module, inner, parent)
+    if by_place != "unclear":
+        return by_place
     # What has a number, or is the other choice beside 'cpu', can hardly be anything else.
     return "likely" if beside_cpu or ":" in text else "unclear"
 

@@ -167,7 +167,7 @@ def is_guarded(view: View, node: ast.AST) -> bool:
 
 
 def _imported_modules(module: Module) -> list[Module]:
-    found: list[Module] = []
+    modules: list[Module] = []
     for bindings in module.scopes.module.bindings.values():
         for binding in bindings:
             if binding.kind != "import":
@@ -175,5 +175,5 @@ def _imported_modules(module: Module) -> list[Module]:
             path = module.project.find(binding.module, module.path)
             other = module.project.module(path) if path else None
             if other is not None and other is not module:
-                found.append(other)
-    return found
+                modules.append(other)
+    return modules

@@ -53,9 +53,9 @@ def additions(
     # A lone script is not given companions that nobody asked for, nor a tree without any change.
     if asked or (base == tree.place and report.count("ported")):
         files |= added_files(options, entry=start)
-    there = [path for path in files if (base / path).exists()]
-    kept = tuple(path for path in there if not _is(base / path, files[path]))
-    files = {path: text for path, text in files.items() if path not in there}
+    existing = [path for path in files if (base / path).exists()]
+    kept = tuple(path for path in existing if not _is(base / path, files[path]))
+    files = {path: text for path, text in files.items() if path not in existing}
     if options.mixlist:
         files |= _mixlists(report, options, start)
     return Additions(entry=start, files=files, kept=kept)

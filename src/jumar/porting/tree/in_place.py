@@ -115,9 +115,9 @@ def _git(base: Path, *arguments: str) -> str:
             todo="Use --to, or add --force.",
         ) from error
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
+        complaint = done.stderr.decode(errors="replace").strip().splitlines()
         raise UserError(
-            f"is not under git ({said[0] if said else 'git failed'})",
+            f"is not under git ({complaint[0] if complaint else 'git failed'})",
             where=str(base),
             todo="Commit it to a repository first, use --to, or add --force.",
         )
@@ -183,12 +183,12 @@ class _Exchange:
             self._folders.append(folder)
         number, name = tempfile.mkstemp(prefix=f".{place.name[:100]}.", dir=place.parent)
         new = Path(name)
-        there = place.exists()
-        kept = new.with_name(f"{new.name}.original") if there else None
+        exists = place.exists()
+        kept = new.with_name(f"{new.name}.original") if exists else None
         self._steps.append(_Step(place, new, kept))
         with os.fdopen(number, "wb") as stream:
             stream.write(content)
-        if there:
+        if exists:
             new.chmod(stat.S_IMODE(place.stat().st_mode) & 0o777)
         else:
             new.chmod(0o755 if content.startswith(b"#!") else 0o644)

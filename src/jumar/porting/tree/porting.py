@@ -180,8 +180,8 @@ def _python2(source: SourceText, path: str) -> FileReport | None:
     try:
         ast.parse(source.text)
     except SyntaxError as error:
-        found = to_python3(source.text)
-        if found is None:
+        converted = to_python3(source.text)
+        if converted is None:
             note = Text(
                 en=f"is no Python 3: {error.msg} (line {error.lineno})",
                 zh=f"不是 Python 3：{error.msg}（第 {error.lineno} 行）",
@@ -190,10 +190,10 @@ def _python2(source: SourceText, path: str) -> FileReport | None:
         return FileReport(
             path=path,
             status="ported",
-            edits=found.edits,
-            findings=found.findings,
+            edits=converted.edits,
+            findings=converted.findings,
             before=source.text,
-            after=found.text,
+            after=converted.text,
         )
     return None
 
@@ -203,9 +203,9 @@ def _without_needless_conversion(
 ) -> dict[str, FileReport]:
     """Python 2 stays Python 2 in a tree that has nothing to port."""
     if any(
-        not found.rule.startswith(_PYTHON2)
+        not item.rule.startswith(_PYTHON2)
         for report in reports.values()
-        for found in (*report.edits, *report.findings, *report.kept)
+        for item in (*report.edits, *report.findings, *report.kept)
     ):
         return reports
     library = _LIBRARY[options.source]

@@ -50,15 +50,15 @@ def walk(root: Path) -> tuple[Entry, ...]:
     if not root.is_dir():
         entry = _entry(root, root.name, root.parent)
         return (entry,)
-    found: list[Entry] = []
+    entries: list[Entry] = []
     waiting = [""]
     while waiting:
         folder = waiting.pop()
         for entry in _inside(root, folder):
-            found.append(entry)
+            entries.append(entry)
             if entry.kind == "folder":
                 waiting.append(entry.path)
-    return tuple(sorted(found, key=lambda entry: entry.path.split("/")))
+    return tuple(sorted(entries, key=lambda entry: entry.path.split("/")))
 
 
 def _inside(root: Path, folder: str) -> Iterator[Entry]:

@@ -117,7 +117,7 @@ MEASURES: Final[Mapping[str, tuple[str, Callable[[Profile], float]]]] = {
 
 def gate(profile: Profile, limits: Mapping[str, float]) -> list[Measured]:
     """Measure everything that is limited."""
-    found: list[Measured] = []
+    measured: list[Measured] = []
     for name, limit in limits.items():
         if not 0 <= limit < float("inf"):
             raise UserError(
@@ -128,5 +128,5 @@ def gate(profile: Profile, limits: Mapping[str, float]) -> list[Measured]:
             value, needs = measure(profile), ""
         except Impossible as missing:
             value, needs = None, str(missing)
-        found.append(Measured(name=name, unit=unit, limit=limit, value=value, needs=needs))
-    return found
+        measured.append(Measured(name=name, unit=unit, limit=limit, value=value, needs=needs))
+    return measured

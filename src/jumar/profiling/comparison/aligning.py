@@ -73,12 +73,12 @@ def longest_increasing(values: Sequence[int]) -> list[int]:
             places.append(place)
         else:
             tails[at], places[at] = value, place
-    found: list[int] = []
+    chosen: list[int] = []
     place = places[-1] if places else -1
     while place >= 0:
-        found.append(place)
+        chosen.append(place)
         place = before[place]
-    return found[::-1]
+    return chosen[::-1]
 
 
 def align(before: Sequence[Key], after: Sequence[Key]) -> Alignment:
@@ -88,11 +88,11 @@ def align(before: Sequence[Key], after: Sequence[Key]) -> Alignment:
     def tokens(keys: Sequence[Key]) -> Tokens:
         return Tokens(np.zeros(len(keys), np.int64), *token_columns(keys, numbers))
 
-    found = align_rows(tokens(before), tokens(after))
+    aligned = align_rows(tokens(before), tokens(after))
     return Alignment(
-        pairs=_both(found.left, found.right),
-        removed=_both(found.removed, found.gap_left[found.removed]),
-        added=_both(found.added, found.gap_right[found.added]),
+        pairs=_both(aligned.left, aligned.right),
+        removed=_both(aligned.removed, aligned.gap_left[aligned.removed]),
+        added=_both(aligned.added, aligned.gap_right[aligned.added]),
     )
 
 

@@ -93,14 +93,16 @@ def changes_of(before: Side, after: Side) -> pl.DataFrame:
         computes = np.array([op.kind == "compute" for op in side.ops], bool)[rows.which]
         _add_beside(rows.some(np.flatnonzero(~computes)), place, groups)
         _add_waits(side, place, groups)
-        ours = rows.some(np.flatnonzero(computes))
+        computing = rows.some(np.flatnonzero(computes))
         keys = [Key(op.type, op.input_shapes, op.module, base_type(op.type)) for op in side.ops]
         columns = token_columns(keys, numbers)
-        sides.append((ours, Tokens(ours.step, *(column[ours.which] for column in columns))))
+        sides.append(
+            (computing, Tokens(computing.step, *(column[computing.which] for column in columns)))
+        )
     (old, tokens), (new, other_tokens) = sides
-    found = align_rows(tokens, other_tokens)
-    _add_pairs(old.some(found.left), new.some(found.right), groups)
-    _add_unpaired(old, new, found, groups)
+    aligned = align_rows(tokens, other_tokens)
+    _add_pairs(old.some(aligned.left), new.some(aligned.right), groups)
+    _add_unpaired(old, new, aligned, groups)
     return groups.table()
 
 
@@ -178,11 +180,11 @@ def _either(before: str, after: str) -> str:
     return before if before == after else f"{before} → {after}"
 
 
-def _add_unpaired(before: _Rows, after: _Rows, found: Aligned, groups: _Groups) -> None:
+def _add_unpaired(before: _Rows, after: _Rows, aligned: Aligned, groups: _Groups) -> None:
     """Ops without a partner: replaced where both sides have some in one gap, else added or gone."""
-    gaps = found.gap_left[found.removed], found.gap_right[found.added]
+    gaps = aligned.gap_left[aligned.removed], aligned.gap_right[aligned.added]
     both = np.intersect1d(*gaps)
-    sides = before.some(found.removed), after.some(found.added)
+    sides = before.some(aligned.removed), after.some(aligned.added)
     for place, (rows, gap) in enumerate(zip(sides, gaps, strict=True)):
         alone = rows.some(np.flatnonzero(~np.isin(gap, both)))
         for which, count, length in _summed(alone.which, alone.own_ns):

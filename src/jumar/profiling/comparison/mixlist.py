@@ -194,7 +194,7 @@ def _linked(
     touches, computes = which_are
     made: dict[Tensor, tuple[int, str]] = {}
     waiting: dict[Tensor, int] = {}
-    found: dict[int, tuple[_Cast, int]] = {}
+    casts: dict[int, tuple[_Cast, int]] = {}
     at = np.arange(len(step.which))
     which_of = step.which.tolist()
     last_of = np.maximum.accumulate(np.where(computes[step.which], at, -1))
@@ -212,15 +212,15 @@ def _linked(
                 if not last.output_types and taken.dtype in words(last.input_types):
                     producer = meanings[which_of[before]].name
             waiting[given] = place
-            found[place] = (_Cast(given.dtype in NARROW, producer, ""), own_ns)
+            casts[place] = (_Cast(given.dtype in NARROW, producer, ""), own_ns)
         for tensor in meaning.takes:
             wanted = waiting.pop(tensor, None)
             if wanted is not None and place - wanted <= REACH:
-                cast, length = found[wanted]
-                found[wanted] = (cast._replace(consumer=meaning.name), length)
+                cast, length = casts[wanted]
+                casts[wanted] = (cast._replace(consumer=meaning.name), length)
         for tensor in meaning.gives:
             made[tensor] = (place, meaning.name)
-    return found.values()
+    return casts.values()
 
 
 def as_mixlist(edits: Sequence[Edit]) -> str:

@@ -78,8 +78,8 @@ def type_or_name(kind: str | None, name: str) -> str:
 
 def floats(types: str) -> frozenset[str]:
     """The dtypes of floats among those of an op."""
-    found = types.replace("|", ";").split(";")
-    return frozenset(name for name in found if "FLOAT" in name or name in _OTHERS)
+    names = types.replace("|", ";").split(";")
+    return frozenset(name for name in names if "FLOAT" in name or name in _OTHERS)
 
 
 def is_narrow(types: str) -> bool:

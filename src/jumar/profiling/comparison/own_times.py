@@ -127,7 +127,7 @@ def side_of(profile: Profile, *, steps: int | None = None) -> Side:
     first, last = windows["begin_ns"][0], windows["end_ns"][-1]
     # Filtering or sorting all fifty columns of a million ops takes seconds and a gigabyte, and
     # texts are not sorted at all: what they say is a number before.
-    different, mine = _numbered(
+    different, numbered = _numbered(
         profile.ops.lazy()
         .select(_USED)
         .filter(
@@ -137,22 +137,22 @@ def side_of(profile: Profile, *, steps: int | None = None) -> Side:
             & (pl.col("start_ns") + pl.col("duration_ns") > first)
         )
     )
-    mine = mine.sort("start_ns", "stream", "task", maintain_order=True)
+    numbered = numbered.sort("start_ns", "stream", "task", maintain_order=True)
     return Side(
         source=profile.source,
         kind=profile.kind,
         chip=profile.chip,
         rank=case.rank,
         ops=different,
-        steps=tuple(_steps(mine, different, windows)),
+        steps=tuple(_steps(numbered, different, windows)),
         has_types=is_told["type"],
         has_dtypes=is_told["input_types"],
     )
 
 
-def _numbered(found: pl.LazyFrame) -> tuple[tuple[Op, ...], pl.DataFrame]:
+def _numbered(lazy: pl.LazyFrame) -> tuple[tuple[Op, ...], pl.DataFrame]:
     """The different ops, and the rows with their number in `which` instead of texts."""
-    ops = found.collect()
+    ops = lazy.collect()
     # Names have numbers, so they are looked at only where nothing else says what an op is.
     bare = pl.col("name").fill_null("").str.replace(r"[_\d]+(\n?)$", "${1}")
     named = pl.when(bare == "").then(pl.col("name").fill_null("")).otherwise(bare)
@@ -214,7 +214,7 @@ def _owned(
 ) -> tuple[Whole, Whole, Whole, tuple[Whole, Whole]]:
     """Op, step and own time of each row, by step and start, and the intervals where any ran."""
     busy = (np.zeros(0, np.int64), np.zeros(0, np.int64))
-    found: list[tuple[Whole, Whole, Whole]] = []
+    owned: list[tuple[Whole, Whole, Whole]] = []
     for group in range(len(_ORDER)):
         chosen = np.flatnonzero(groups == group)
         if not len(chosen):
@@ -226,12 +226,12 @@ def _owned(
         low = np.minimum(np.maximum(low, before), np.maximum(high, low))
         op, window, low, high = _cut(chosen, low, np.maximum(high, low), begins, stops)
         own = (high - low) - (_covered(busy, high) - _covered(busy, low))
-        found.append((op, window, own))
+        owned.append((op, window, own))
         busy = _joined(busy, (low, high))
-    if not found:
+    if not owned:
         nothing = np.zeros(0, np.int64)
         return nothing, nothing, nothing, busy
-    op, window, own = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    op, window, own = (np.concatenate(parts) for parts in zip(*owned, strict=True))
     order = np.lexsort((op, window))
     return op[order], window[order], own[order], busy
 
@@ -306,9 +306,9 @@ def _waits(
     token, place = np.unique(window * len(names) + ended, return_inverse=True)
     sums = np.zeros(len(token), np.int64)
     np.add.at(sums, place, end - begin)
-    said = list(names)
-    found: list[dict[str, int]] = [{} for _ in range(len(begins))]
+    kinds = list(names)
+    waits: list[dict[str, int]] = [{} for _ in range(len(begins))]
     for one, length in zip(token.tolist(), sums.tolist(), strict=True):
         step, name = divmod(one, len(names))
-        found[step][said[name]] = length
-    return found
+        waits[step][kinds[name]] = length
+    return waits

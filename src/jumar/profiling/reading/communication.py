@@ -27,9 +27,9 @@ def read_communication(path: Path, shown: str, kind: str) -> Part:
     unreadable = Unreadable(shown)
     times: list[dict[str, Any]] = []
     links: list[dict[str, Any]] = []
-    for keys, found in _entries(_tree(path), _TIME, ()):
+    for keys, entry in _entries(_tree(path), _TIME, ()):
         where = _place(keys)
-        info, transports = found.get(_TIME), found.get(_BANDWIDTH)
+        info, transports = entry.get(_TIME), entry.get(_BANDWIDTH)
         if _TOTAL in keys or where["name"] == _TOTAL or not isinstance(info, dict):
             continue
         times.append(
@@ -66,7 +66,7 @@ def read_matrix(path: Path, shown: str, kind: str) -> Part:
     """
     unreadable = Unreadable(shown)
     links: list[dict[str, Any]] = []
-    for keys, found in _entries(_tree(path), "Transport Type", ()):
+    for keys, entry in _entries(_tree(path), "Transport Type", ()):
         ends = _LINK.match(keys[-1]) if keys else None
         where = _place(keys[:-1])
         if ends:
@@ -75,10 +75,10 @@ def read_matrix(path: Path, shown: str, kind: str) -> Part:
                     "rank": where["rank"],
                     "step": where["step"],
                     "name": where["name"],
-                    "transport": str(found.get("Transport Type")),
+                    "transport": str(entry.get("Transport Type")),
                     "source": int(ends.group(1)),
                     "destination": int(ends.group(2)),
-                    **_sent(found, where["name"], unreadable),
+                    **_sent(entry, where["name"], unreadable),
                 }
             )
     table = pl.DataFrame(links, schema=_schema(LINKS_SCHEMA), strict=False)
@@ -167,21 +167,21 @@ def _rank(text: str) -> int | None:
 
 
 def _time(
-    found: Mapping[str, Any], field: str, unit: str, name: str, unreadable: Unreadable
+    entry: Mapping[str, Any], field: str, unit: str, name: str, unreadable: Unreadable
 ) -> int | None:
     """A number of an op in nanoseconds, or a size in MB as bytes; None where there is none."""
-    return unreadable.nanoseconds(found.get(field), unit, lambda: f"op '{name[:60]}', {field}")
+    return unreadable.nanoseconds(entry.get(field), unit, lambda: f"op '{name[:60]}', {field}")
 
 
-def _sent(found: Any, name: str, unreadable: Unreadable) -> dict[str, Any]:
+def _sent(transport: Any, name: str, unreadable: Unreadable) -> dict[str, Any]:
     """Size, time and bandwidth of a transfer; a MB here is 1,000,000 bytes."""
-    if not isinstance(found, dict):
+    if not isinstance(transport, dict):
         return {"size_bytes": None}
     return {
-        "size_bytes": _time(found, "Transit Size(MB)", "ms", name, unreadable),
-        "transit_ns": _time(found, "Transit Time(ms)", "ms", name, unreadable),
-        "bandwidth_gb_s": _real(found.get("Bandwidth(GB/s)")),
-        "large_packet_ratio": _real(found.get("Large Packet Ratio")),
+        "size_bytes": _time(transport, "Transit Size(MB)", "ms", name, unreadable),
+        "transit_ns": _time(transport, "Transit Time(ms)", "ms", name, unreadable),
+        "bandwidth_gb_s": _real(transport.get("Bandwidth(GB/s)")),
+        "large_packet_ratio": _real(transport.get("Large Packet Ratio")),
     }
 
 

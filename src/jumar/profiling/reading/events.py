@@ -52,8 +52,8 @@ class _Window:
     def next_character(self, between: re.Pattern[str] = _BETWEEN) -> str:
         """The next character that means something; empty at the end."""
         while True:
-            found = between.match(self.text, self.at)
-            self.at = found.end() if found else self.at
+            match = between.match(self.text, self.at)
+            self.at = match.end() if match else self.at
             if self.at < len(self.text):
                 return self.text[self.at]
             if not self.fill():

@@ -72,9 +72,9 @@ def gathered(source: str, captures: Mapping[str, Sequence[Part]]) -> Profile:
         source=source,
         producer=_producer(everything),
         kind=_kind(everything),
-        **{name: _joined(found, _TABLES[name]) for name, found in tables.items()},
+        **{name: _joined(frames, _TABLES[name]) for name, frames in tables.items()},
         statistics={
-            name: pl.concat(found, how="diagonal_relaxed") for name, found in statistics.items()
+            name: pl.concat(frames, how="diagonal_relaxed") for name, frames in statistics.items()
         },
         files=tuple((part.file, part.kind) for part in everything),
         missing=tuple(
@@ -181,8 +181,8 @@ def _stepped(ops: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     moment = ops["start_ns"]
     if "launch_ns" in ops.columns:
         moment = ops["launch_ns"].zip_with(ops["launch_ns"].is_not_null(), moment)
-    found = step_at(moment, marks)
-    return ops.with_columns(known.cast(pl.Int64).zip_with(known.is_not_null(), found).alias("step"))
+    step = step_at(moment, marks)
+    return ops.with_columns(known.cast(pl.Int64).zip_with(known.is_not_null(), step).alias("step"))
 
 
 def _kind_of_steps(part: Part) -> str:
@@ -192,11 +192,11 @@ def _kind_of_steps(part: Part) -> str:
 
 
 def _best(
-    found: Iterable[tuple[str, pl.DataFrame | None]], order: Sequence[str]
+    candidates: Iterable[tuple[str, pl.DataFrame | None]], order: Sequence[str]
 ) -> list[pl.DataFrame]:
     """The tables of the first kind in `order` that has any rows."""
     by_kind: dict[str, list[pl.DataFrame]] = {}
-    for kind, table in found:
+    for kind, table in candidates:
         if table is not None and table.height:
             by_kind.setdefault(kind, []).append(table)
     return next((by_kind[kind] for kind in order if kind in by_kind), [])
@@ -263,15 +263,15 @@ def _bounded(steps: pl.DataFrame, parts: Sequence[Part]) -> pl.DataFrame:
 
 def _statistics(parts: Sequence[Part]) -> list[tuple[str, pl.DataFrame]]:
     """Tables that are only shown; the same table of several files in one."""
-    found: dict[str, list[pl.DataFrame]] = {}
+    by_name: dict[str, list[pl.DataFrame]] = {}
     for part in parts:
         for name, table in part.statistics.items():
-            found.setdefault(name, []).append(table)
+            by_name.setdefault(name, []).append(table)
     return [
         (name, pl.concat(tables, how="diagonal_relaxed").unique(maintain_order=True))
         if len(tables) > 1
         else (name, tables[0])
-        for name, tables in found.items()
+        for name, tables in by_name.items()
     ]
 
 

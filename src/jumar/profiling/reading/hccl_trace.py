@@ -170,5 +170,5 @@ def _span(event: Mapping[str, Any], unreadable: Unreadable) -> Span | None:
 
 
 def _arguments(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = event.get("args")
-    return found if isinstance(found, dict) else {}
+    arguments = event.get("args")
+    return arguments if isinstance(arguments, dict) else {}

@@ -39,10 +39,10 @@ class Unreadable:
 
     def nanoseconds(self, value: object, unit: str, place: Callable[[], str]) -> int | None:
         """`nanoseconds_of`, where a value that is there and is no number counts."""
-        found = nanoseconds_of(value, unit)
-        if found is None and value is not None and str(value).strip() not in NO_VALUE:
+        time = nanoseconds_of(value, unit)
+        if time is None and value is not None and str(value).strip() not in NO_VALUE:
             self.number(place, value)
-        return found
+        return time
 
     def line(self, number: int, reason: str) -> None:
         """A line that is left out."""
@@ -56,16 +56,16 @@ class Unreadable:
 
     def missing(self) -> tuple[Missing, ...]:
         """What the profile says of it."""
-        found: list[str] = []
+        descriptions: list[str] = []
         if self._count_lines:
             named = _listed(self._lines, self._count_lines)
-            found.append(f"{counted(self._count_lines, 'line')} left out: {named}")
+            descriptions.append(f"{counted(self._count_lines, 'line')} left out: {named}")
         if self._count_numbers:
             named = _listed(self._numbers, self._count_numbers)
-            found.append(f"{counted(self._count_numbers, 'number')} cannot be read: {named}")
+            descriptions.append(f"{counted(self._count_numbers, 'number')} cannot be read: {named}")
         if self._end:
-            found.append(f"the end: {self._end}")
-        return tuple(Missing(file=self._shown, what=what) for what in found)
+            descriptions.append(f"the end: {self._end}")
+        return tuple(Missing(file=self._shown, what=what) for what in descriptions)
 
 
 def span_of(

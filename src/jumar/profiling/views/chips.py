@@ -62,10 +62,10 @@ class Chip:
     @property
     def label(self) -> str:
         """The chip's name, and how far its rates can be trusted."""
-        found = " (assumed from the cores that ops used)" if self.assumed else ""
+        assumption = " (assumed from the cores that ops used)" if self.assumed else ""
         estimate = ", estimate" if self.estimate else ""
         unverified = f", unverified {', '.join(self.unverified)}" if self.unverified else ""
-        return f"{self.name}{found}{estimate}{unverified}"
+        return f"{self.name}{assumption}{estimate}{unverified}"
 
 
 def read_chips(path: Path | None = None) -> tuple[Chip, ...]:

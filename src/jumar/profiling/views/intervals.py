@@ -44,12 +44,14 @@ def swept(sets: Sequence[pl.DataFrame]) -> pl.DataFrame:
         for edge, delta in (("start_ns", 1), ("end_ns", -1))
     ]
     del taken
-    found = pl.concat(edges).sort(order)
+    events = pl.concat(edges).sort(order)
     following = pl.col("start_ns").shift(-1)
     if ranks.len() > 1:
-        return found.with_columns(following.over("rank").alias("end_ns"))
+        return events.with_columns(following.over("rank").alias("end_ns"))
     rank = ranks[0] if ranks.len() else 0
-    return found.with_columns(following.alias("end_ns"), pl.lit(rank, dtype=pl.Int32).alias("rank"))
+    return events.with_columns(
+        following.alias("end_ns"), pl.lit(rank, dtype=pl.Int32).alias("rank")
+    )
 
 
 def count_of(index: int) -> pl.Expr:
@@ -74,8 +76,8 @@ def segments(sets: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     Returns:
         `rank`, `start_ns`, `end_ns` and a column of counts for each set, in order of time.
     """
-    found = swept(list(sets.values()))
-    counted = found.with_columns(count_of(index).alias(name) for index, name in enumerate(sets))
+    events = swept(list(sets.values()))
+    counted = events.with_columns(count_of(index).alias(name) for index, name in enumerate(sets))
     return counted.filter(pl.col("end_ns") > pl.col("start_ns")).select(
         "rank", "start_ns", "end_ns", *sets
     )
@@ -137,14 +139,14 @@ _FEW = 4
 
 def _gaps(asked: pl.DataFrame, taken: pl.DataFrame) -> pl.DataFrame:
     """What lies in `asked` between the intervals of `taken`; both are unions of one rank."""
-    found = [asked.clear()]
+    frames = [asked.clear()]
     for rank, start, end in asked.iter_rows():
         begins = pl.concat([pl.Series([start]), taken["end_ns"]]).clip(lower_bound=start)
         ends = pl.concat([taken["start_ns"], pl.Series([end])]).clip(upper_bound=end)
         kept = ends > begins
         gaps = pl.DataFrame({"start_ns": begins.filter(kept), "end_ns": ends.filter(kept)})
-        found.append(gaps.select(pl.lit(rank, pl.Int32()).alias("rank"), "start_ns", "end_ns"))
-    return pl.concat(found)
+        frames.append(gaps.select(pl.lit(rank, pl.Int32()).alias("rank"), "start_ns", "end_ns"))
+    return pl.concat(frames)
 
 
 def _near(table: pl.DataFrame, merged: pl.DataFrame) -> pl.DataFrame:

@@ -60,13 +60,13 @@ def shapes_of(text: str | None) -> list[Shape]:
     """`2,3;;4` as [(2, 3), (), (4,)]; what is no number counts as unknown and gives no tensor."""
     if text is None:
         return []
-    found: list[Shape] = []
+    shapes: list[Shape] = []
     for part in text.split(";"):
         try:
-            found.append(tuple(int(size) for size in part.split(",") if size.strip()))
+            shapes.append(tuple(int(size) for size in part.split(",") if size.strip()))
         except ValueError:
             continue
-    return found
+    return shapes
 
 
 def words_of(text: str | None) -> list[str]:
@@ -78,8 +78,8 @@ def volume(shape: Shape) -> int:
     """Elements of a tensor; 0 where a size is unknown (negative) or cannot be one."""
     if not all(0 <= size < _LARGEST for size in shape):
         return 0
-    found = math.prod(shape)
-    return found if found < _LARGEST else 0
+    product = math.prod(shape)
+    return product if product < _LARGEST else 0
 
 
 def _bytes(shapes: list[Shape], types: list[str]) -> float:

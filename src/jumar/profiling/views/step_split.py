@@ -49,8 +49,8 @@ def split_view(profile: Profile, _: Options) -> pl.DataFrame:
         given = profile.steps.rename({"communication_not_overlapped_ns": "uncovered_ns"})
         return given.sort("rank", "step")
     require(profile.ops, "ops with start and duration", "start_ns", "duration_ns")
-    ours = step_split(profile)
-    theirs = profile.steps.select(
+    computed = step_split(profile)
+    recorded = profile.steps.select(
         pl.col("rank").fill_null(0),
         "step",
         pl.col("computing_ns").alias("file_computing"),
@@ -58,7 +58,7 @@ def split_view(profile: Profile, _: Options) -> pl.DataFrame:
         pl.col("free_ns").alias("file_free"),
         pl.col("preparing_ns").alias("file_preparing"),
     ).unique(["rank", "step"], keep="first")
-    both = ours.join(theirs, on=["rank", "step"], how="left")
+    both = computed.join(recorded, on=["rank", "step"], how="left")
     return both.rename({"communication_not_overlapped_ns": "uncovered_ns"}).with_columns(
         (pl.col("end_ns") - pl.col("start_ns")).alias("step_ns"),
         pl.coalesce("file_preparing", "preparing_ns").alias("preparing_ns"),

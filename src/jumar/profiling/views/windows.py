@@ -84,39 +84,39 @@ def step_windows(profile: Profile) -> pl.DataFrame:
         pl.col("rank").fill_null(0)
     )
     if known.height and profile.kind != "cpu":
-        found = known.group_by("rank", "step").agg(
+        windows = known.group_by("rank", "step").agg(
             pl.col("start_ns").min(), end.max().alias("end_ns")
         )
     elif marks.height:
-        found = marks.select("rank", "step", "start_ns", "end_ns")
+        windows = marks.select("rank", "step", "start_ns", "end_ns")
     elif known.height:
-        found = known.group_by("rank", "step").agg(
+        windows = known.group_by("rank", "step").agg(
             pl.col("start_ns").min(), end.max().alias("end_ns")
         )
     else:
-        found = (
+        windows = (
             ops.group_by("rank")
             .agg(pl.col("start_ns").min(), end.max().alias("end_ns"))
             .with_columns(pl.lit(0, dtype=pl.Int64).alias("step"))
         )
-    return _in_order(found, marks)
+    return _in_order(windows, marks)
 
 
-def _in_order(found: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
+def _in_order(windows: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
     """Windows that do not overlap: a step ends at the latest where the next one starts.
 
     What goes before the first step of a rank is known only where the producer marked its start.
     """
     first = marks.select("rank", "step", pl.col("start_ns").alias("mark_ns"))
-    found = found.filter(pl.col("end_ns") > pl.col("start_ns")).sort("rank", "start_ns", "step")
+    windows = windows.filter(pl.col("end_ns") > pl.col("start_ns")).sort("rank", "start_ns", "step")
     following = pl.col("start_ns").shift(-1).over("rank")
-    found = found.with_columns(pl.min_horizontal("end_ns", following).alias("end_ns")).filter(
+    windows = windows.with_columns(pl.min_horizontal("end_ns", following).alias("end_ns")).filter(
         pl.col("end_ns") > pl.col("start_ns")
     )
     before = pl.col("end_ns").shift(1).over("rank")
     marked = pl.min_horizontal("mark_ns", "start_ns")
     return (
-        found.join(first.unique(["rank", "step"]), on=["rank", "step"], how="left")
+        windows.join(first.unique(["rank", "step"]), on=["rank", "step"], how="left")
         .sort("rank", "start_ns")
         .with_columns(before.fill_null(marked).alias("begin_ns"))
         .select(pl.col(name).cast(kind) for name, kind in WINDOWS.items())
@@ -170,10 +170,10 @@ def as_spans(windows: pl.DataFrame, *, start: str = "start_ns") -> pl.DataFrame:
 def communication_spans(profile: Profile) -> pl.DataFrame:
     """When collectives ran; from the table of collectives where the ops do not hold them."""
     if "communicating" not in profile.memo:
-        found = spans(communicating(profile.ops.select(_TIMED)))
-        if found.is_empty() and profile.collectives.height:
-            found = spans(profile.collectives, duration="elapse_ns")
-        profile.memo["communicating"] = union(found)
+        communication = spans(communicating(profile.ops.select(_TIMED)))
+        if communication.is_empty() and profile.collectives.height:
+            communication = spans(profile.collectives, duration="elapse_ns")
+        profile.memo["communicating"] = union(communication)
     return profile.memo["communicating"]
 
 

@@ -22,15 +22,15 @@ def error_of(path):
 
 def main():
     warnings.simplefilter("ignore")
-    found = {}
+    errors = {}
     with open(sys.argv[1], encoding="utf-8") as file:
         names = json.load(file)
     for path in names:
         error = error_of(path)
         if error:
-            found[path] = error
+            errors[path] = error
     with open(sys.argv[2], "w", encoding="utf-8") as file:
-        json.dump(found, file)
+        json.dump(errors, file)
 
 
 if __name__ == "__main__":

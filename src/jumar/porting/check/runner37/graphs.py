@@ -50,13 +50,13 @@ class Watch:
         original = gradients_util._GradientsHelper
 
         def gradients(ys, xs, *args, **kwargs):
-            found = original(ys, xs, *args, **kwargs)
-            self._note_gradients(ys, xs, found)
-            return found
+            result = original(ys, xs, *args, **kwargs)
+            self._note_gradients(ys, xs, result)
+            return result
 
         gradients_util._GradientsHelper = gradients
 
-    def _note_gradients(self, ys, xs, found):
+    def _note_gradients(self, ys, xs, gradients):
         losses = [loss for loss in self._stack("losses") if isinstance(loss, ops.Tensor)]
         flat_xs = xs if isinstance(xs, (list, tuple)) else [xs]
         of_variables = any(hasattr(x, "initializer") for x in flat_xs)
@@ -64,7 +64,7 @@ class Watch:
             return  # a gradient penalty: of an input, and part of the loss itself
         flat_ys = ys if isinstance(ys, (list, tuple)) else [ys]
         tensors = losses[:1] or [y for y in flat_ys if isinstance(y, ops.Tensor)]
-        gradient_ops = {_op(gradient) for gradient in found if gradient is not None}
+        gradient_ops = {_op(gradient) for gradient in gradients if gradient is not None}
         note = Gradients(tensors, gradient_ops, bool(losses))
         graph = ops.get_default_graph()
         self._gradients.setdefault(graph, []).append(note)

@@ -54,8 +54,8 @@ def _outermost(graph):
 
 
 def _key(scope, frame):
-    before, found, _ = scope.rpartition("/Initializer")
-    if found:
+    before, separator, _ = scope.rpartition("/Initializer")
+    if separator:
         return "variable " + before
     return _kind(frame)
 

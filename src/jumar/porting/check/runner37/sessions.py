@@ -76,14 +76,14 @@ def install(watch, counter, events):
 
 def _with_one_thread(original):
     def init(self, target="", graph=None, config=None):
-        ours = config_pb2.ConfigProto()
+        single = config_pb2.ConfigProto()
         if config is not None:
-            ours.CopyFrom(config)
+            single.CopyFrom(config)
         # Sums over several threads, and maps over several calls, come in any order.
-        ours.intra_op_parallelism_threads = 1
-        ours.inter_op_parallelism_threads = 1
-        ours.allow_soft_placement = True
-        original(self, target, graph, ours)
+        single.intra_op_parallelism_threads = 1
+        single.inter_op_parallelism_threads = 1
+        single.allow_soft_placement = True
+        original(self, target, graph, single)
 
     return init
 
@@ -128,10 +128,10 @@ def _watched_options(original, watch, counter):
         step = watch.step(self.graph, list(_elements(self.graph, names)))
         if step is None:
             return original(self, callable_options)
-        ours = config_pb2.CallableOptions()
-        ours.CopyFrom(callable_options)
-        ours.fetch.extend([loss.name for loss in step.losses])
-        inner = original(self, ours)
+        watched = config_pb2.CallableOptions()
+        watched.CopyFrom(callable_options)
+        watched.fetch.extend([loss.name for loss in step.losses])
+        inner = original(self, watched)
         count = len(callable_options.fetch)
 
         def call(*args, **kwargs):

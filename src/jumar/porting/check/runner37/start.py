@@ -128,12 +128,12 @@ def report(events, error, after):
     """Print the traceback as Python would and write down where the script's own code stood."""
     frames = traceback.extract_tb(error.__traceback__)
     here = os.path.dirname(os.path.abspath(__file__))
-    theirs = [frame for frame in frames if os.path.dirname(frame.filename) != here]
+    script_frames = [frame for frame in frames if os.path.dirname(frame.filename) != here]
     if frames and os.path.dirname(frames[-1].filename) == here:
-        theirs = list(frames)  # a defect of ours, which nobody finds without its place
+        script_frames = list(frames)  # a defect of ours, which nobody finds without its place
     sys.stdout.flush()
     sys.stderr.write("Traceback (most recent call last):\n")
-    sys.stderr.write("".join(traceback.format_list(theirs)))
+    sys.stderr.write("".join(traceback.format_list(script_frames)))
     sys.stderr.write("".join(traceback.format_exception_only(type(error), error)))
     sys.stderr.flush()
     events.write(
@@ -142,7 +142,7 @@ def report(events, error, after):
         type=type(error).__name__,
         message=str(error)[:2000],
         module=getattr(error, "name", None) if isinstance(error, ImportError) else None,
-        frames=[[frame.filename, frame.lineno] for frame in theirs][-40:],
+        frames=[[frame.filename, frame.lineno] for frame in script_frames][-40:],
     )
     leave_later()
 

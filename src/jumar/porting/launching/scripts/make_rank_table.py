@@ -36,9 +36,9 @@ def read_hccn(path: str) -> dict[int, str]:
     try:
         with Path(path).open(encoding="utf-8", errors="replace") as lines:
             for line in lines:
-                found = re.match(r"\s*address_(\d+)\s*=\s*([0-9A-Fa-f.:]+)\s*$", line)
-                if found:
-                    addresses[int(found.group(1))] = found.group(2)
+                match = re.match(r"\s*address_(\d+)\s*=\s*([0-9A-Fa-f.:]+)\s*$", line)
+                if match:
+                    addresses[int(match.group(1))] = match.group(2)
     except OSError:
         pass
     return addresses
@@ -59,8 +59,8 @@ def ask_hccn_tool(device: int) -> str:
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    found = re.search(r"ipaddr\s*:\s*([0-9A-Fa-f.:]+)", done.stdout.decode("utf-8", "replace"))
-    return found.group(1) if found else ""
+    match = re.search(r"ipaddr\s*:\s*([0-9A-Fa-f.:]+)", done.stdout.decode("utf-8", "replace"))
+    return match.group(1) if match else ""
 
 
 def own_address() -> str:

@@ -248,15 +248,15 @@ class Results:
 
     def state(self) -> object:
         """What tells whether something changed since."""
-        found: list[tuple[str, int, int]] = []
+        files: list[tuple[str, int, int]] = []
         for source in self.sources.values():
             for path in source.rglob("*"):
                 # What went away while this looks is no change that could be taken back.
                 with contextlib.suppress(OSError):
                     about = path.stat()
                     if stat.S_ISREG(about.st_mode):
-                        found.append((str(path), about.st_size, about.st_mtime_ns))
-        return sorted(found)
+                        files.append((str(path), about.st_size, about.st_mtime_ns))
+        return sorted(files)
 
     def take_back(self) -> None:
         """Copy what there is, unless nothing changed since the last time."""

@@ -42,10 +42,10 @@ _PRECISION_TODO = Text(
 )
 def compiler_variables(node: ast.Assign | ast.Expr, view: View) -> Iterator[Change]:
     """Delete the statement; say how precision is asked for instead."""
-    found = assigned_variable(node, view)
-    if found is None or found[0] not in (*_XLA, *_MIXED) or not is_concerned(view):
+    assigned = assigned_variable(node, view)
+    if assigned is None or assigned[0] not in (*_XLA, *_MIXED) or not is_concerned(view):
         return
-    mixed = found[0] in _MIXED
+    mixed = assigned[0] in _MIXED
     if mixed and view.options.precision is None:
         yield view.notice(node, reason=_PRECISION, todo=_PRECISION_TODO, severity="speed")
     reason = _PRECISION if mixed else _COMPILER

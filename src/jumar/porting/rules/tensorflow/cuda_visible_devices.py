@@ -72,10 +72,10 @@ def cuda_visible_devices(
         if read_variable(node, view) == _VISIBLE and is_concerned(view):
             yield view.notice(node, reason=_READ, todo=_READ_TODO)
         return
-    found = assigned_variable(node, view)
-    if found is None or not is_concerned(view):
+    assigned = assigned_variable(node, view)
+    if assigned is None or not is_concerned(view):
         return
-    name, value = found
+    name, value = assigned
     if name == _ORDER:
         yield view.rewrite(node, delete(view.module, node), reason=_PCI)
     elif name == _VISIBLE:

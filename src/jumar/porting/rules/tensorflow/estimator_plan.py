@@ -150,15 +150,15 @@ def _plan(view: View) -> EstimatorPlan:
     reaching: dict[ast.Call, set[ast.Call]] = {}
     good: set[ast.Call] = set()
     for call, name in _estimator_calls(view):
-        found = _Found()
+        made_by = _Found()
         config = argument(call, "config", _CONFIG_POSITION[name])
         if config is not None and not _is_none(config):
-            _resolve(config, view, found, set())
+            _resolve(config, view, made_by, set())
         plain = view.module.name_of(call.func) in _FULL and not is_open(call)
-        if plain and found.known:
+        if plain and made_by.known:
             good.add(call)
-        reaching[call] = found.calls
-        for made in found.calls:
+        reaching[call] = made_by.calls
+        for made in made_by.calls:
             consumers.setdefault(made, set()).add(call)
     while True:
         configs = {made for made, users in consumers.items() if users <= good}
@@ -176,59 +176,59 @@ def _estimator_calls(view: View) -> Iterator[tuple[ast.Call, str]]:
                 yield node, name
 
 
-def _resolve(node: ast.expr, view: View, found: _Found, seen: set[ast.AST]) -> None:
+def _resolve(node: ast.expr, view: View, origins: _Found, seen: set[ast.AST]) -> None:
     """Collect the constructors of what an expression holds."""
     if node in seen:
         return
     seen.add(node)
     if isinstance(node, ast.IfExp):
-        _resolve(node.body, view, found, seen)
-        _resolve(node.orelse, view, found, seen)
+        _resolve(node.body, view, origins, seen)
+        _resolve(node.orelse, view, origins, seen)
     elif isinstance(node, ast.Name):
         _, bindings = view.module.scopes.lookup(node)
         plain = [one.value for one in bindings if one.kind == "assignment"]
-        found.known = found.known and bool(bindings) and len(plain) == len(bindings)
-        _resolve_all(plain, view, found, seen)
+        origins.known = origins.known and bool(bindings) and len(plain) == len(bindings)
+        _resolve_all(plain, view, origins, seen)
     elif isinstance(node, ast.Attribute):
         values = list(_assigned_to_self(node, view))
-        found.known = found.known and bool(values)
-        _resolve_all(values, view, found, seen)
+        origins.known = origins.known and bool(values)
+        _resolve_all(values, view, origins, seen)
     elif isinstance(node, ast.Call):
-        _resolve_call(node, view, found, seen)
+        _resolve_call(node, view, origins, seen)
     else:
-        found.known = False
+        origins.known = False
 
 
 def _resolve_all(
-    values: Iterable[ast.expr | None], view: View, found: _Found, seen: set[ast.AST]
+    values: Iterable[ast.expr | None], view: View, origins: _Found, seen: set[ast.AST]
 ) -> None:
     for value in values:
         if value is None:
-            found.known = False
+            origins.known = False
         else:
-            _resolve(value, view, found, seen)
+            _resolve(value, view, origins, seen)
 
 
-def _resolve_call(node: ast.Call, view: View, found: _Found, seen: set[ast.AST]) -> None:
+def _resolve_call(node: ast.Call, view: View, origins: _Found, seen: set[ast.AST]) -> None:
     name = view.module.name_of(node.func) or ""
     if name in (RUN_CONFIG, NPU_RUN_CONFIG):
-        found.calls.add(node)
-        found.known = found.known and not is_open(node)
+        origins.calls.add(node)
+        origins.known = origins.known and not is_open(node)
         return
     if isinstance(node.func, ast.Attribute) and node.func.attr == "replace":
-        _resolve(node.func.value, view, found, seen)
+        _resolve(node.func.value, view, origins, seen)
         return
     module, definition = view.module.definition(name)
     if module is not view.module or not isinstance(definition, ast.FunctionDef):
-        found.known = False
+        origins.known = False
         return
     returned = [
         inner.value
         for inner in ast.walk(definition)
         if isinstance(inner, ast.Return) and view.module.function(inner) is definition
     ]
-    found.known = found.known and bool(returned)
-    _resolve_all(returned, view, found, seen)
+    origins.known = origins.known and bool(returned)
+    _resolve_all(returned, view, origins, seen)
 
 
 def _assigned_to_self(node: ast.Attribute, view: View) -> Iterator[ast.expr]:

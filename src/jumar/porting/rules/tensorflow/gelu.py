@@ -159,7 +159,7 @@ def _values(body: list[ast.stmt], parameter: str, module: Module) -> list[float]
 
     Names of functions are resolved and a table says what they compute: nothing of the script runs.
     """
-    found: list[float] = []
+    values: list[float] = []
     for point in _POINTS:
         known: dict[str, float] = {parameter: point}
         for statement in body[:-1]:
@@ -178,8 +178,8 @@ def _values(body: list[ast.stmt], parameter: str, module: Module) -> list[float]
         value = _value(last.value, known, module) if last.value is not None else None
         if value is None:
             return None
-        found.append(value)
-    return found
+        values.append(value)
+    return values
 
 
 def _value(node: ast.expr, known: dict[str, float], module: Module) -> float | None:

@@ -77,15 +77,15 @@ def _parts(call: ast.Call) -> tuple[ast.expr, ast.expr] | None:
     """The loss and the variables, if nothing else decides what is computed."""
     if is_open(call) or len(call.args) > 2:
         return None
-    found = list(call.args)
-    for name in ("ys", "xs")[len(found) :]:
+    arguments = list(call.args)
+    for name in ("ys", "xs")[len(arguments) :]:
         word = keyword(call, name)
         if word is None:
             return None
-        found.append(word.value)
+        arguments.append(word.value)
     if any(word.arg not in _WORDS | {"ys", "xs", "name"} for word in call.keywords):
         return None
-    loss, variables = found
+    loss, variables = arguments
     # compute_gradients takes one tensor, where tf.gradients also takes a list of them.
     return None if isinstance(loss, ast.List | ast.Tuple) else (loss, variables)
 

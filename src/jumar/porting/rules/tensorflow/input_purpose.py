@@ -219,16 +219,16 @@ def _of_callers(call: ast.Call, view: View) -> Use | None:
     if not functions:
         return None
     function = functions[-1]
-    found: set[Purpose | None] = set()
+    purposes: set[Purpose | None] = set()
     for reference in view.module.scopes.module.references.get(function.name, []):
         outer = view.module.parent(reference)
         if not isinstance(outer, ast.Call):
             continue
-        found.add(_of_caller(outer, view))
-    if len(found) == 1:
-        purpose = found.pop()
+        purposes.add(_of_caller(outer, view))
+    if len(purposes) == 1:
+        purpose = purposes.pop()
         return Use(purpose=purpose) if purpose else None
-    return None if not found else Use(purpose="unknown", confidence="unsure")
+    return None if not purposes else Use(purpose="unknown", confidence="unsure")
 
 
 def _of_caller(outer: ast.Call, view: View) -> Purpose | None:

@@ -65,9 +65,9 @@ def iterations_per_loop(call: ast.Call, view: View) -> Iterator[Change]:
 
 def _fetches(node: ast.expr) -> list[ast.expr]:
     if isinstance(node, ast.List | ast.Tuple):
-        return [found for part in node.elts for found in _fetches(part)]
+        return [fetch for part in node.elts for fetch in _fetches(part)]
     if isinstance(node, ast.Dict):
-        return [found for part in node.values for found in _fetches(part)]
+        return [fetch for part in node.values for fetch in _fetches(part)]
     return [node] if isinstance(node, ast.Name | ast.Attribute) else []
 
 

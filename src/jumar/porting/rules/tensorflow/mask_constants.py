@@ -53,8 +53,10 @@ def _is_large(node: ast.expr, view: View) -> bool:
         return _NAMES.get(name or "") == "inf" or _is_infinity(node.operand, view, "inf")
     if isinstance(node, ast.Call):
         return _is_infinity(node, view, "-inf")
-    found = _NAMES.get(view.module.name_of(node) or "") if isinstance(node, ast.Attribute) else ""
-    return found in ("-inf", "min")
+    constant = (
+        _NAMES.get(view.module.name_of(node) or "") if isinstance(node, ast.Attribute) else ""
+    )
+    return constant in ("-inf", "min")
 
 
 def _power(node: ast.BinOp) -> float:

@@ -121,14 +121,14 @@ def optimizers(view: View) -> list[ast.Call]:
 
 def method_calls(home: Scope, name: str, view: View) -> dict[str, list[ast.Call]]:
     """The calls of a variable's methods: `opt.minimize(...)`."""
-    found: dict[str, list[ast.Call]] = {}
+    calls: dict[str, list[ast.Call]] = {}
     for reference in home.references.get(name, []):
         attribute = view.module.parent(reference)
         if isinstance(attribute, ast.Attribute):
             call = view.module.parent(attribute)
             if isinstance(call, ast.Call) and call.func is attribute:
-                found.setdefault(attribute.attr, []).append(call)
-    return found
+                calls.setdefault(attribute.attr, []).append(call)
+    return calls
 
 
 def _is_done(call: ast.Call, view: View, done: frozenset[str]) -> bool:
@@ -341,7 +341,7 @@ def _first_use(
 
 def _blocks(statement: ast.stmt, home: Scope, view: View) -> list[tuple[ast.AST, str]]:
     """The blocks around a statement within its function, the innermost first."""
-    found: list[tuple[ast.AST, str]] = []
+    blocks: list[tuple[ast.AST, str]] = []
     current: ast.AST = statement
     while current is not home.node:
         parent = view.module.parent(current)
@@ -350,6 +350,6 @@ def _blocks(statement: ast.stmt, home: Scope, view: View) -> list[tuple[ast.AST,
         for part in ("body", "orelse", "finalbody"):
             block = getattr(parent, part, None)
             if isinstance(block, list) and current in block:
-                found.append((parent, part))
+                blocks.append((parent, part))
         current = parent
-    return found
+    return blocks

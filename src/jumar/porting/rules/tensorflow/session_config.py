@@ -53,10 +53,10 @@ _STARRED_TODO = Text(
 )
 def session_config(call: ast.Call, view: View) -> Iterator[Change]:
     """Give the configuration of a session to `npu_config_proto`, or add one."""
-    found = _parameter(call, view)
-    if found is None:
+    parameter = _parameter(call, view)
+    if parameter is None:
         return
-    name, position = found
+    name, position = parameter
     config = argument(call, name, position)
     if config is None and is_open(call):
         yield view.notice(

@@ -57,16 +57,16 @@ def device_strings(node: ast.Constant | ast.JoinedStr, view: View) -> Iterator[C
         return
     if not may_concern_torch(module):
         return
-    found = verdict(module, node, text)
+    certainty = verdict(module, node, text)
     torch = concerns_torch(module)
-    if found != "no" and is_handled(module, node):
+    if certainty != "no" and is_handled(module, node):
         yield Leave(node=node, reason=HANDLED)
-    elif found == "no":
+    elif certainty == "no":
         if torch:
             yield Leave(node=node, reason=_TOLD)
-    elif found in ("table", "unclear"):
+    elif certainty in ("table", "unclear"):
         if torch:
-            reason = _TABLE if found == "table" else _UNCLEAR
+            reason = _TABLE if certainty == "table" else _UNCLEAR
             yield view.notice(
                 node, reason=reason.filled(text=text), todo=_TODO, confidence="unsure"
             )
@@ -81,5 +81,5 @@ def device_strings(node: ast.Constant | ast.JoinedStr, view: View) -> Iterator[C
             return
         if isinstance(module.parent(node), ast.Dict):
             yield view.notice(node, reason=_SAVED, todo=_SAVED_TODO, severity="look")
-        confidence = "certain" if found == "certain" else "likely"
+        confidence = "certain" if certainty == "certain" else "likely"
         yield view.rewrite(node, change, reason=_WHY, confidence=confidence, imports=IMPORT)

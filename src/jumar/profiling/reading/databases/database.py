@@ -110,8 +110,8 @@ class _Database:
         if name not in self._tables:
             return pl.DataFrame(schema=columns)
         listed = self._connection.execute(f'PRAGMA table_info("{name}")')
-        there = {str(row[1]) for row in listed}
-        wanted = [column for column in columns if column in there]
+        existing = {str(row[1]) for row in listed}
+        wanted = [column for column in columns if column in existing]
         selected = ", ".join(f'"{column}"' for column in wanted)
         frames: list[pl.DataFrame] = []
         if wanted:
@@ -129,19 +129,19 @@ class _Database:
                 self._count(name, frames[-1], batch, before)
                 before += len(batch)
             self._counted.update((name, column) for column in wanted)
-        found = (
+        frame = (
             pl.concat(frames) if frames else pl.DataFrame(schema={c: columns[c] for c in wanted})
         )
-        return found.select(
+        return frame.select(
             pl.col(column) if column in wanted else pl.lit(None, kind).alias(column)
             for column, kind in columns.items()
         )
 
     def _count(
-        self, name: str, found: pl.DataFrame, batch: Sequence[Sequence[object]], before: int
+        self, name: str, converted: pl.DataFrame, batch: Sequence[Sequence[object]], before: int
     ) -> None:
         """Count the values of a batch that are there and of another type than their column."""
-        for place, column in enumerate(found.get_columns()):
+        for place, column in enumerate(converted.get_columns()):
             if (name, column.name) not in self._counted:
                 for row in column.is_null().arg_true():
                     text = batch[row][place]

@@ -29,13 +29,13 @@ def sources_of(path: Path, shown: str) -> list[Source]:
     if not is_folder(path):
         more = "Name a profile: a folder of torch_npu or msprof, a CSV, JSON, .db or zip file."
         raise missing(path, more=more)
-    found: list[Source] = []
+    sources: list[Source] = []
     for file in _files(path):
         relative = file.relative_to(path).as_posix()
         source = _source(file, f"{shown.rstrip('/')}/{relative}")
         if source.kind or file.suffix == ".csv":
-            found.append(source)
-    return found
+            sources.append(source)
+    return sources
 
 
 def _files(folder: Path) -> Iterable[Path]:

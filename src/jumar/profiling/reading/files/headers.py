@@ -27,9 +27,9 @@ class Column:
 def column(name: str) -> Column:
     """Take a name apart: `Task Duration(us)` is `task duration` in `us`."""
     bare = name.strip().strip("\ufeff\"' \t")
-    found = _UNIT.match(bare)
-    if found and found.group(2).lower() in _UNITS:
-        return Column(name=name, base=found.group(1).lower(), unit=found.group(2).lower())
+    match = _UNIT.match(bare)
+    if match and match.group(2).lower() in _UNITS:
+        return Column(name=name, base=match.group(1).lower(), unit=match.group(2).lower())
     return Column(name=name, base=bare.lower(), unit="")
 
 

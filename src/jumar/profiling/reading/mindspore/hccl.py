@@ -52,24 +52,24 @@ def _take_step(
     except (ValueError, RecursionError):
         lost(costs)
         return
-    for name, found in (tree if isinstance(tree, dict) else {}).items():
-        if not isinstance(found, list) or len(found) < 4:
-            lost(found)
+    for name, values in (tree if isinstance(tree, dict) else {}).items():
+        if not isinstance(values, list) or len(values) < 4:
+            lost(values)
             continue
-        transit, wait = nanoseconds_of(found[1], "ms"), nanoseconds_of(found[2], "ms")
+        transit, wait = nanoseconds_of(values[1], "ms"), nanoseconds_of(values[2], "ms")
         if transit is None or wait is None:
-            lost(found)
+            lost(values)
             continue
         place = {"step": step, "name": name}
         spent = {"elapse_ns": transit + wait, "transit_ns": transit, "wait_ns": wait}
         times.append({**place, **spent})
-        links += [{**place, **link} for link in _links(found[3])]
+        links += [{**place, **link} for link in _links(values[3])]
 
 
-def _links(found: Any) -> list[dict[str, Any]]:
+def _links(tree: Any) -> list[dict[str, Any]]:
     """`{"1-0": {"SDMA": [ms, KB, KB a second]}}` as rows."""
     rows: list[dict[str, Any]] = []
-    for link, transports in (found if isinstance(found, dict) else {}).items():
+    for link, transports in (tree if isinstance(tree, dict) else {}).items():
         source, _, target = str(link).partition("-")
         if not isinstance(transports, dict) or not (_is_rank(source) and _is_rank(target)):
             continue

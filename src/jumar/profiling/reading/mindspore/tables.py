@@ -72,8 +72,8 @@ def read_op_details(path: Path, shown: str, kind: str) -> Part:
         _times(text, "execution_time", "ms").alias("duration_ns"),
     ).drop_nulls(["name", "duration_ns"])
     gap = Missing(file=shown, what="start times", needed_for=("step split", "timeline"))
-    found = _part(text, shown, kind, statistics={})
-    return replace(found, device="npu", ops=ops, missing=(gap, *found.missing))
+    part = _part(text, shown, kind, statistics={})
+    return replace(part, device="npu", ops=ops, missing=(gap, *part.missing))
 
 
 def read_framework(path: Path, shown: str, kind: str) -> Part:
@@ -142,11 +142,11 @@ def _facts(info: Any) -> dict[tuple[str, str], str]:
 
 def facts_of(tree: Mapping[str, Any]) -> dict[tuple[str, str], str]:
     """Shapes, types and formats of an op's inputs and outputs, by side and by MindSpore's name."""
-    found: dict[tuple[str, str], list[str]] = {}
+    facts: dict[tuple[str, str], list[str]] = {}
     for name, tensor in tree.items():
         side = str(name).partition("_")[0]
         for key in ("shape", "data_type", "format"):
             value = tensor.get(key) if isinstance(tensor, dict) else None
             word = str(value if value is not None else "").removeprefix("NUMBER_TYPE_")
-            found.setdefault((side, key), []).append(_WORDS.get(word, word))
-    return {key: ";".join(values) for key, values in found.items()}
+            facts.setdefault((side, key), []).append(_WORDS.get(word, word))
+    return {key: ";".join(values) for key, values in facts.items()}

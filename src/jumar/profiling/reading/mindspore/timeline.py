@@ -62,8 +62,8 @@ def read_timeline(path: Path, shown: str, kind: str) -> Part:
 
 def _op(event: Mapping[str, Any], unreadable: Unreadable) -> tuple[Any, ...] | None:
     """A row of the op table out of a slice of the AI Core or of the AI CPU."""
-    found = event.get("args")
-    facts: Mapping[str, Any] = found if isinstance(found, dict) else {}
+    arguments = event.get("args")
+    facts: Mapping[str, Any] = arguments if isinstance(arguments, dict) else {}
     of_cpu = event.get("pid") == _AI_CPU
     if event.get("ph") != "X":
         return None

@@ -21,25 +21,25 @@ _PROBED: Final = 64
 def times(text: pl.Series, unit: str) -> pl.Series:
     """What `exact.nanoseconds` gives, for text that may have blanks, a TAB or quotes around."""
     digits = DIGITS[unit]
-    found = pl.Series(text.name, [None], dtype=pl.Int64).new_from_index(0, text.len())
+    parsed = pl.Series(text.name, [None], dtype=pl.Int64).new_from_index(0, text.len())
     for way in (_short, _long):
-        rest = found.is_null() & text.is_not_null()
+        rest = parsed.is_null() & text.is_not_null()
         asked = text if rest.all() else text.filter(rest)
         # A column is of one kind: absolute times are too long for floats, all of them.
         if way(asked.head(_PROBED), digits).null_count() < min(asked.len(), _PROBED):
-            found = _put(found, rest, way(asked, digits))
-    rest = found.is_null() & text.is_not_null()
+            parsed = _put(parsed, rest, way(asked, digits))
+    rest = parsed.is_null() & text.is_not_null()
     if not rest.any():
-        return found
+        return parsed
     bare = text.filter(rest).str.strip_chars(_AROUND)
-    return _put(found, rest, _evaluated(bare, lambda column: nanoseconds(column, unit)))
+    return _put(parsed, rest, _evaluated(bare, lambda column: nanoseconds(column, unit)))
 
 
-def _put(found: pl.Series, where: pl.Series, values: pl.Series) -> pl.Series:
-    """`found` with other values at some of its rows."""
-    if values.len() == found.len():
-        return values.alias(found.name)
-    return found.scatter(where.arg_true(), values)
+def _put(column: pl.Series, where: pl.Series, values: pl.Series) -> pl.Series:
+    """`column` with other values at some of its rows."""
+    if values.len() == column.len():
+        return values.alias(column.name)
+    return column.scatter(where.arg_true(), values)
 
 
 def _short(text: pl.Series, digits: int) -> pl.Series:
@@ -68,12 +68,12 @@ def _long(text: pl.Series, digits: int) -> pl.Series:
 
 def integers(text: pl.Series, kind: pl.DataType) -> pl.Series:
     """Whole numbers from text that may have blanks or quotes around; null where there is none."""
-    found = text.cast(kind, strict=False)
-    rest = found.is_null() & text.is_not_null()
+    parsed = text.cast(kind, strict=False)
+    rest = parsed.is_null() & text.is_not_null()
     if not rest.any():
-        return found
+        return parsed
     odd = text.filter(rest)
-    return found.scatter(
+    return parsed.scatter(
         rest.arg_true(),
         each_once(odd, lambda column: column.str.strip_chars(_AROUND)).cast(kind, strict=False),
     )
@@ -91,11 +91,13 @@ def each_once(text: pl.Series, mended: Callable[[pl.Expr], pl.Expr]) -> pl.Serie
     known = text.unique()
     if 2 * known.len() > text.len():
         return _evaluated(text.cast(pl.String), mended)
-    told = _evaluated(known.cast(pl.String), mended)
+    results = _evaluated(known.cast(pl.String), mended)
     if text.dtype == pl.Categorical:
         text, known = text.to_physical(), known.to_physical()
-    return text.replace_strict(known, told, return_dtype=pl.String)
+    return text.replace_strict(known, results, return_dtype=pl.String)
 
 
-def _evaluated(text: pl.Series, told: Callable[[pl.Expr], pl.Expr]) -> pl.Series:
-    return text.alias("text").to_frame().select(told(pl.col("text"))).to_series().alias(text.name)
+def _evaluated(text: pl.Series, function: Callable[[pl.Expr], pl.Expr]) -> pl.Series:
+    return (
+        text.alias("text").to_frame().select(function(pl.col("text"))).to_series().alias(text.name)
+    )

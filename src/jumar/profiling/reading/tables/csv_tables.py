@@ -71,10 +71,10 @@ def table(text: TextTable, kind: str) -> pl.DataFrame:
     sources: dict[str, str] = {}
     bare_unit, bare = _BARE_TIMES.get(kind, ("us", frozenset[str]()))
     for name in text.names:
-        found = headers.column(name)
-        plain = snake(found.base)
+        column = headers.column(name)
+        plain = snake(column.base)
         value = clean(pl.col(name))
-        unit = found.unit or (bare_unit if plain in bare else "")
+        unit = column.unit or (bare_unit if plain in bare else "")
         if unit in DIGITS:
             plain, value = f"{plain}_ns", nanoseconds(value, unit)
         elif unit in _SIZES:

@@ -123,10 +123,10 @@ class TextTable:
 @contextmanager
 def _no_row_lost() -> Generator[None, None, None]:
     """Raise where polars only warns that rows are missing, as it does where fields may be null."""
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.filterwarnings("always", message="CSV malformed")
         yield
-    for one in found:
+    for one in caught:
         if str(one.message).startswith("CSV malformed"):
             raise pl.exceptions.ComputeError(str(one.message))
         warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)

@@ -73,14 +73,14 @@ def _columns(names: list[str]) -> tuple[dict[str, str], dict[str, str]]:
     counters: dict[str, str] = {}
     bases = {headers.column(name).base for name in names}
     for name in names:
-        found = headers.column(name)
-        target = headers.OPS.get(found.base)
-        if found.base == "infer id" and "step id" in bases:
+        column = headers.column(name)
+        target = headers.OPS.get(column.base)
+        if column.base == "infer id" and "step id" in bases:
             continue
         if target is not None:
             wanted.setdefault(target, name)
-        elif found.base not in headers.IGNORED:
-            counters[found.name.strip()] = name
+        elif column.base not in headers.IGNORED:
+            counters[column.name.strip()] = name
     return wanted, {name: own for name, own in counters.items() if name not in wanted}
 
 
@@ -90,17 +90,17 @@ def _converted(
     """The op table of the columns of a file; empties the list that holds them."""
     columns = {column.name: column for column in fields}
     fields.clear()
-    found: dict[str, pl.Series] = {}
+    known: dict[str, pl.Series] = {}
     for target, name in wanted.items():
         field = columns.pop(name).rechunk()
-        found[target] = _value(field, target, headers.column(name).unit)
+        known[target] = _value(field, target, headers.column(name).unit)
         if target == "duration_ns":
-            found[target] = found[target].set(found[target] < 0, None)
+            known[target] = known[target].set(known[target] < 0, None)
         if OPS_SCHEMA[target].is_integer():
-            text.checked(field, found[target])
-    found["core"] = _cores(found["name"], found.get("core"))
+            text.checked(field, known[target])
+    known["core"] = _cores(known["name"], known.get("core"))
     rest = {target: columns.pop(name) for target, name in counters.items()}
-    return pl.DataFrame([column.alias(name) for name, column in (found | rest).items()])
+    return pl.DataFrame([column.alias(name) for name, column in (known | rest).items()])
 
 
 def _value(text: pl.Series, target: str, unit: str) -> pl.Series:
@@ -146,13 +146,13 @@ def _kind(ops: pl.DataFrame) -> Kind:
 
 def _gaps(ops: pl.DataFrame, shown: str) -> list[Missing]:
     """What the table does not hold, with the analyses that need it."""
-    found: list[Missing] = []
+    gaps: list[Missing] = []
     of_device = (pl.col("core") != COMMUNICATION).fill_null(True)
     for column, what, needed_for in _NEEDED:
-        there = ops.select(of_device.alias("asked"), known=_known(column, ops.columns))
-        if there["asked"].any() and not (there["asked"] & there["known"]).any():
-            found.append(Missing(file=shown, what=what, needed_for=needed_for))
-    return found
+        presence = ops.select(of_device.alias("asked"), known=_known(column, ops.columns))
+        if presence["asked"].any() and not (presence["asked"] & presence["known"]).any():
+            gaps.append(Missing(file=shown, what=what, needed_for=needed_for))
+    return gaps
 
 
 def _known(column: str, present: list[str]) -> pl.Expr:

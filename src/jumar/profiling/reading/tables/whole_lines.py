@@ -186,13 +186,13 @@ def _without_empty_end(fields: list[str]) -> list[str]:
 def _fields(text: str) -> list[str] | None:
     """The fields of a record as they stand in the file; None where a quote is not closed."""
     text = text.rstrip("\r\n")
-    found: list[str] = []
+    fields: list[str] = []
     at = 0
     while True:
         match = _FIELD.match(text, at)
         if match is None:
             return None
-        found.append(match[1])
+        fields.append(match[1])
         if match.end() == len(text) and not match[0].endswith(","):
-            return found
+            return fields
         at = match.end()

@@ -124,10 +124,10 @@ def _kernels(trace: Trace, base: int) -> pl.DataFrame:
         *("name", "category", "thread", "start_ns", "duration_ns", "correlation", "external"),
         *("device", "stream", "block_num", "bytes"),
     )
-    found = [trace.kernels.joined(()).select(columns)]
+    frames = [trace.kernels.joined(()).select(columns)]
     for rows in trace.kernels.frames(*columns):
-        found.append(rows.filter(pl.col("category").is_not_null()))
-    return pl.concat(found).select(
+        frames.append(rows.filter(pl.col("category").is_not_null()))
+    return pl.concat(frames).select(
         "name",
         "category",
         pl.coalesce("stream", "thread").alias("stream"),
@@ -186,7 +186,7 @@ def _types(texts: Texts, kernels: pl.DataFrame) -> pl.DataFrame:
     pairs = kernels.select("name", "op").unique()
     collective = pl.col("kernel").str.contains("^nccl")
     kind = pl.coalesce(pl.col("parent").str.strip_prefix("aten::"), _family())
-    found = pairs.select(
+    typed = pairs.select(
         "name", "op", texts.of(pairs["name"]).alias("kernel"), texts.of(pairs["op"]).alias("parent")
     ).with_columns(
         pl.when(collective)
@@ -195,7 +195,7 @@ def _types(texts: Texts, kernels: pl.DataFrame) -> pl.DataFrame:
         .alias("type"),
         collective.fill_null(False).alias("collective"),
     )
-    return found.select("name", "op", "collective", texts.numbers("type", found["type"].to_list()))
+    return typed.select("name", "op", "collective", texts.numbers("type", typed["type"].to_list()))
 
 
 def _named(texts: Texts, kernels: pl.DataFrame) -> pl.DataFrame:

@@ -24,8 +24,8 @@ def innermost(calls: pl.DataFrame, moments: pl.DataFrame) -> pl.Series:
             moments.select("thread", "start_ns", pl.lit(MOMENT, pl.Int64).alias("duration_ns")),
         ]
     )
-    found = pl.Series("row", _parents(both)[calls.height :])
-    return found.set(found < 0, None)
+    parents = pl.Series("row", _parents(both)[calls.height :])
+    return parents.set(parents < 0, None)
 
 
 def _parents(calls: pl.DataFrame) -> np.ndarray:
@@ -113,6 +113,8 @@ def step_at(moment: pl.Series, steps: pl.DataFrame) -> pl.Series:
         return pl.Series("step", [None] * len(moment), dtype=pl.Int64)
     ordered = steps.select("step", "start_ns", "end_ns").sort("start_ns")
     place = ordered["start_ns"].search_sorted(moment.fill_null(-1), side="right").cast(pl.Int64) - 1
-    found = ordered[place.clip(0, ordered.height - 1)]
-    inside = (place >= 0) & (moment.fill_null(-1) < found["end_ns"])
-    return found["step"].zip_with(inside, pl.Series("step", [None] * len(moment), dtype=pl.Int64))
+    candidates = ordered[place.clip(0, ordered.height - 1)]
+    inside = (place >= 0) & (moment.fill_null(-1) < candidates["end_ns"])
+    return candidates["step"].zip_with(
+        inside, pl.Series("step", [None] * len(moment), dtype=pl.Int64)
+    )

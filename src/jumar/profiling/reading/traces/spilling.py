@@ -43,17 +43,17 @@ class Texts:
         known = self._numbers
         try:
             # Nearly all are texts that were there before.
-            found = list(map(known.get, values))
+            numbers = list(map(known.get, values))
         except TypeError:
-            found = [None] * len(values)
-        if None in found:
-            found = [
+            numbers = [None] * len(values)
+        if None in numbers:
+            numbers = [
                 known.setdefault(str(value), len(known))
                 if number is None and value is not None
                 else number
-                for number, value in zip(found, values, strict=True)
+                for number, value in zip(numbers, values, strict=True)
             ]
-        return pl.Series(name, found, dtype=pl.UInt32)
+        return pl.Series(name, numbers, dtype=pl.UInt32)
 
     @property
     def column(self) -> pl.Series:
@@ -187,9 +187,9 @@ class Table:
 
     def joined(self, frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
         """Frames of this table in one; with its columns also where there is none."""
-        found = list(frames)
-        if found:
-            return pl.concat(found)
+        listed = list(frames)
+        if listed:
+            return pl.concat(listed)
         return pl.DataFrame(
             schema={
                 name: pl.UInt32() if kind == "text" else pl.Int64()
@@ -225,7 +225,7 @@ class Table:
         edges = np.unique(starts[[len(starts) * i // count for i in range(1, count)]])
         low = -_LARGEST - 1
         for high in [*(int(edge) for edge in edges), _LARGEST]:
-            found: list[pl.DataFrame] = []
+            waiting: list[pl.DataFrame] = []
             place = 0
             for batch in self._batches:
                 if batch.last >= low and batch.first <= high:
@@ -233,10 +233,10 @@ class Table:
                     inside = pl.col("start_ns").is_between(low, high, closed="left")
                     if high == _LARGEST:
                         inside = pl.col("start_ns") >= low
-                    found.append(frame.filter(inside))
+                    waiting.append(frame.filter(inside))
                 place += batch.rows
-            if found:
-                yield pl.concat(found)
+            if waiting:
+                yield pl.concat(waiting)
             low = high
 
     def _loaded(self, batch: _Batch, names: Sequence[str]) -> pl.DataFrame:

@@ -45,8 +45,8 @@ class _Swept:
         self._places = np.concatenate([self._places, places])
         self._given += rows.height
         known = rows if self._carried is None else pl.concat([self._carried, rows])
-        found = np.searchsorted(self._places, parents)
-        return known, np.where(parents < 0, -1, found)
+        positions = np.searchsorted(self._places, parents)
+        return known, np.where(parents < 0, -1, positions)
 
     def keep(self, known: pl.DataFrame, until: int) -> pl.DataFrame:
         """Carry on with what still runs; returns the rows of what does not."""
@@ -73,7 +73,7 @@ def launches(trace: Trace, correlations: np.ndarray) -> pl.DataFrame:
     """
     ops, swept = is_op(trace), _Swept()
     runtime = pl.col("category").is_in([trace.texts.number(name) for name in RUNTIME])
-    found: list[pl.DataFrame] = []
+    frames: list[pl.DataFrame] = []
     for span in trace.calls.spans(SPAN):
         calls = span.filter(runtime & pl.col("correlation").is_not_null())
         calls = calls.filter(among(calls["correlation"], correlations))
@@ -84,7 +84,7 @@ def launches(trace: Trace, correlations: np.ndarray) -> pl.DataFrame:
         known, parents = swept.take(rows)
         place = pl.Series(parents[rows.height - moments.height :])
         place = place.set(place < 0, None)
-        found.append(
+        frames.append(
             moments.select(
                 "row",
                 "correlation",
@@ -93,7 +93,7 @@ def launches(trace: Trace, correlations: np.ndarray) -> pl.DataFrame:
             )
         )
         swept.keep(known, int(span["start_ns"].max()))  # pyright: ignore[reportArgumentType]
-    if not found:
+    if not frames:
         return trace.calls.joined(()).select(
             "correlation",
             pl.col("start_ns").alias("launch_ns"),
@@ -101,7 +101,7 @@ def launches(trace: Trace, correlations: np.ndarray) -> pl.DataFrame:
         )
     # The first in the file: a correlation repeats where the profiler was started again.
     return (
-        pl.concat(found)
+        pl.concat(frames)
         .sort("row")
         .unique("correlation", keep="first", maintain_order=True)
         .drop("row")
@@ -117,12 +117,12 @@ def named_once(trace: Trace, externals: np.ndarray) -> pl.DataFrame:
     """
     ops = is_op(trace)
     columns = ("category", "external", *_OP)
-    found = [trace.calls.joined(()).select(columns)]
+    frames = [trace.calls.joined(()).select(columns)]
     for rows in trace.calls.frames(*columns):
         rows = rows.filter(ops & pl.col("external").is_not_null()).select(columns)
-        found.append(rows.filter(among(rows["external"], externals)))
+        frames.append(rows.filter(among(rows["external"], externals)))
     return (
-        pl.concat(found)
+        pl.concat(frames)
         .unique("external", keep="none")
         .select("external", *(pl.col(name).alias(_renamed(name)) for name in _OP))
     )

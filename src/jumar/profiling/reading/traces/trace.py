@@ -109,8 +109,8 @@ class Trace:
     def called(self, pattern: str) -> pl.DataFrame:
         """The calls on the host in whose name a pattern is found; numbers for texts."""
         wanted = self.texts.matching(pattern)
-        found = self.host() if len(wanted) else ()
-        return self.calls.joined(rows.filter(pl.col("name").is_in(wanted)) for rows in found)
+        frames = self.host() if len(wanted) else ()
+        return self.calls.joined(rows.filter(pl.col("name").is_in(wanted)) for rows in frames)
 
     def take(self, event: Mapping[str, Any]) -> None:
         """Keep what is used of one event."""
@@ -214,8 +214,8 @@ class Trace:
 
 
 def _arguments(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = event.get("args")
-    return found if isinstance(found, dict) else {}
+    arguments = event.get("args")
+    return arguments if isinstance(arguments, dict) else {}
 
 
 def read_trace(path: Path, shown: str = "") -> Trace:

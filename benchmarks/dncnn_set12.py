@@ -78,7 +78,7 @@ def score(task: DenoisingTask, index: int) -> float:
 
 
 def main() -> None:
-    """Print our PSNR beside the measured one for every picture."""
+    """Print our PSNR next to the measured one for every picture."""
     if len(sys.argv) != 2:
         sys.exit("usage: python benchmarks/dncnn_set12.py DATA")
     task = set12_task(Path(sys.argv[1]))

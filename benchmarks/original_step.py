@@ -90,7 +90,7 @@ class Rival:
         self.medians: list[float] = []
 
     def run(self, count: int) -> float:
-        """Milliseconds a step, the median of so many."""
+        """Milliseconds a step, the median of several."""
         assert self._child.stdin is not None
         self._child.stdin.write(f"{count * self._steps}\n")
         self._child.stdin.flush()
@@ -187,7 +187,10 @@ def main() -> int:
     originals = [rival for rival in competitors if rival.name == names[0]]
     for name in names:
         same_name = [rival for rival in competitors if rival.name == name]
-        starts = [ratios(one, other) for one, other in zip(originals, same_name, strict=True)]
+        starts = [
+            ratios(original, competitor)
+            for original, competitor in zip(originals, same_name, strict=True)
+        ]
         every = sorted(ratio for start in starts for ratio in start)
         times = [time for rival in same_name for time in rival.medians]
         print(

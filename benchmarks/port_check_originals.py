@@ -271,23 +271,23 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.keep or Path(temporary)
         for name, path in wanted:
-            one, check = measure(
+            result, check = measure(
                 name,
                 Path(path),
                 folder,
                 python=options.tensorflow_python,
                 port_options=shlex.split(options.port_options),
             )
-            rows.append(one)
+            rows.append(result)
             print(
-                f"| {one.name} | {one.edits} | {one.stages} | {one.num_equal} of {one.num_losses} "
-                f"| {one.largest_difference:.1e} | {one.first} → {one.last} | {one.seconds:.0f} |",
+                f"| {result.name} | {result.edits} | {result.stages} | {result.num_equal} of {result.num_losses} "
+                f"| {result.largest_difference:.1e} | {result.first} → {result.last} | {result.seconds:.0f} |",
                 flush=True,
             )
-            if not one.passed:
+            if not result.passed:
                 print(json.dumps(check["stages"], indent=2), file=sys.stderr)
             (folder / name / "check.json").write_text(json.dumps(check, indent=2))
-    sys.exit(0 if all(one.passed for one in rows) else 1)
+    sys.exit(0 if all(result.passed for result in rows) else 1)
 
 
 if __name__ == "__main__":

@@ -26,17 +26,17 @@ def main() -> int:
     parser.add_argument("--loss-scale", type=parse_loss_scale)
     parser.add_argument("--devices", type=int, default=1)
     parser.add_argument("--minimal", action="store_true")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     options = PortOptions(
-        precision=given.precision,
-        loss_scale=given.loss_scale,
-        devices=given.devices,
-        minimal=given.minimal,
+        precision=arguments.precision,
+        loss_scale=arguments.loss_scale,
+        devices=arguments.devices,
+        minimal=arguments.minimal,
     )
     print("| project | files | ported | unreadable | edits | findings | second port changes |")
     print("|---|---|---|---|---|---|---|")
     failed = False
-    for checkout in given.checkouts:
+    for checkout in arguments.checkouts:
         report, again = _twice(checkout, options)
         broken = [file.path for file in report.files if not _parses(file.after)]
         edits = sum(report.edits_by_rule().values())

@@ -70,7 +70,7 @@ def second(sample: Path, target: Path) -> None:
                 continue
             if "MatMul" in row[kind] or "Conv" in row[kind]:
                 row[types] = ";".join(
-                    "FLOAT16" if one == "FLOAT" else one for one in row[types].split(";")
+                    "FLOAT16" if dtype == "FLOAT" else dtype for dtype in row[types].split(";")
                 )
             writer.writerow(row)
 

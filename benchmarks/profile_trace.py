@@ -100,7 +100,7 @@ class Sample:
         ids = [event.get("args", {}).get(key) for event in events for key in _IDS]
         self.by = {
             "ts": max(begins) - min(begins) + 1_000_000,
-            "id": max((one for one in ids if _is_id(one)), default=0) + 1,
+            "id": max((id_ for id_ in ids if _is_id(id_)), default=0) + 1,
             "step": len({event["name"] for event in events if _STEP.match(event["name"])}) or 1,
         }
         # What PyTorch writes before what comes from the device, as both profilers do.
@@ -136,8 +136,8 @@ class Value(NamedTuple):
     digits: int
 
 
-def _is_id(one: object) -> bool:
-    return type(one) is int and 0 < one < 1 << 31
+def _is_id(value: object) -> bool:
+    return type(value) is int and 0 < value < 1 << 31
 
 
 def _nanoseconds(time: int | str | Number) -> int:

@@ -32,13 +32,15 @@ def main() -> None:
     parser.add_argument("tree", type=Path)
     parser.add_argument("--files", type=int, default=12)
     parser.add_argument("--rounds", type=int, default=3)
-    given = parser.parse_args()
-    longest = sorted(given.tree.rglob("*.py"), key=lambda path: -path.stat().st_size)[: given.files]
+    arguments = parser.parse_args()
+    longest = sorted(arguments.tree.rglob("*.py"), key=lambda path: -path.stat().st_size)[
+        : arguments.files
+    ]
     texts = {path: path.read_text(encoding="utf-8") for path in longest}
     lines = sum(text.count("\n") for text in texts.values())
-    print(f"{len(texts)} scripts, {lines} lines, medians of {given.rounds} rounds")
+    print(f"{len(texts)} scripts, {lines} lines, medians of {arguments.rounds} rounds")
     steps: dict[str, Callable[[], None]] = {
-        "ours: parser, scopes, every name": lambda: _ours(given.tree, texts),
+        "ours: parser, scopes, every name": lambda: _ours(arguments.tree, texts),
         "LibCST: parser": lambda: _libcst(texts, ()),
         "LibCST: parser, places": lambda: _libcst(texts, (ByteSpanPositionProvider,)),
         "LibCST: parser, places, scopes, names": lambda: _libcst(
@@ -46,7 +48,7 @@ def main() -> None:
         ),
     }
     took: dict[str, list[float]] = {name: [] for name in steps}
-    for _ in range(given.rounds):
+    for _ in range(arguments.rounds):
         for name, step in steps.items():
             start = time.perf_counter()
             step()

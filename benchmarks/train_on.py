@@ -19,7 +19,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jumar.runs.start import policy_in_force, prepare
 
 from jumar.devices.registry import open_device
 from jumar.recipes.stored import stored_recipe

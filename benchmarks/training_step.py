@@ -109,7 +109,7 @@ def hand_written(
 def over_pictures(
     network: nn.Module, images: torch.Tensor, labels: torch.Tensor
 ) -> Callable[[], None]:
-    """That loop over an image classifier, whose images are normalised already."""
+    """The plain loop over an image classifier, whose images are already normalised."""
     network.to(memory_format=torch.channels_last)
     optimizer = torch.optim.SGD(
         network.parameters(), lr=0.01, momentum=0.9, nesterov=True, weight_decay=1e-4, fused=True
@@ -124,7 +124,7 @@ def over_pictures(
 def over_clips(
     network: nn.Module, front_end: nn.Module, audio: torch.Tensor, labels: torch.Tensor
 ) -> Callable[[], None]:
-    """That loop over a network that hears clips through its front end."""
+    """The plain loop over a network that takes clips through its front end."""
     network.to(memory_format=torch.channels_last)
     optimizer = torch.optim.Adam(network.parameters(), lr=5e-4, fused=True)
     return hand_written(

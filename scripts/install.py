@@ -128,7 +128,7 @@ def install(goals: list[str]) -> None:
         return
     install_torch()
     sizes = ", ".join(f"{goal} {SIZES[goal]} MB" for goal in missing)
-    say(f"installing packages (to download where they are not here yet: about {sizes})")
+    say(f"installing packages (downloading what is missing: about {sizes})")
     wanted = requirements(pyproject.decode("utf-8"), missing)
     run_pip("-qq", "--constraint", str(CONSTRAINTS), *BUILD, *wanted, naming="the packages")
     run_pip(
@@ -224,7 +224,7 @@ def write_record(record: dict[str, Any]) -> None:
 
 
 def say(text: str) -> None:
-    """Tell what is going on, before pip's own output."""
+    """Say what is going on, before pip's own output."""
     print(f"setup: {text}", flush=True)
 
 

@@ -93,15 +93,15 @@ def _text(path: Path) -> str:
     return path.read_bytes().decode()
 
 
-def _section(rule: Rule, given: RuleExamples) -> str:
+def _section(rule: Rule, examples: RuleExamples) -> str:
     lines = [f"### {rule.id}", "", f"{rule.title.en}. {rule.title.zh}。", ""]
     lines.append(f"Source: {rule.source}.")
     if not rule.minimal:
         lines[-1] += " Left out with `--minimal`."
-    if given.untouched:
-        lines[-1] += f" Tested on {len(given.untouched)} sources that it must leave alone."
+    if examples.untouched:
+        lines[-1] += f" Tested on {len(examples.untouched)} sources that it must leave alone."
     lines.append("")
-    for example in given.examples:
+    for example in examples.examples:
         lines += _shown(example)
     return "\n".join(lines)
 

@@ -27,7 +27,7 @@ def tensorflow_python() -> str:
     if not named:
         pytest.skip(_REASON)
     if not Path(named).is_file():
-        pytest.fail(f"{VARIABLE} names '{named}', which is not there")
+        pytest.fail(f"{VARIABLE} names '{named}', which does not exist")
     return named
 
 

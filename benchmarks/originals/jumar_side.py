@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jumar.runs.start import policy_in_force, prepare
 from PIL import Image
 
 from jumar.data.samples import SampleKey

@@ -54,8 +54,8 @@ class Processor:
     Attributes:
         cores: Cores of the machine.
         usable_cores: Those left by the process's affinity and the container's quota.
-        intra_op_threads: Threads that torch runs one operator with.
-        inter_op_threads: Threads that torch runs operators beside each other with.
+        intra_op_threads: Threads that torch uses within one operator.
+        inter_op_threads: Threads that torch uses to run operators in parallel.
         accelerates_bf16: Whether it has instructions for bfloat16.
     """
 
@@ -227,7 +227,7 @@ def cache_folder() -> Path:
 
 
 def _tried(probe: Callable[[], T]) -> T | None:
-    # A doctor that dies of the illness it should name is no use: whatever a probe raises, the
+    # A doctor that dies of the illness it should name is useless: whatever a probe raises, the
     # rest is still reported.
     try:
         return probe()

@@ -74,7 +74,7 @@ def test_a_network_too_large_for_memory_is_refused_with_what_was_asked_for(
 ) -> None:
     monkeypatch.setenv("FAILS_WITH", "torch")
     done = here(*FAILING, cwd=tmp_path, code=2)
-    assert "there is not enough memory: 10.0 GiB were asked for at once" in done.err
+    assert "there is not enough memory: 10.0 GiB were requested at once" in done.err
     assert "fields of `model`" in done.err
     assert list(tmp_path.iterdir()) == []
 

@@ -242,7 +242,7 @@ def test_a_defect_of_a_rule_is_no_success(
     command = [sys.executable, "-c", BROKEN_RULE, "port", "tree", "--quiet", *more]
     done = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True)
     assert done.returncode == 1, done.stderr
-    assert done.stderr.startswith("jumar: train.py: a defect of jumar, please report it: ")
+    assert done.stderr.startswith("jumar: train.py: a bug in jumar, please report it: ")
     assert done.stderr.count("\n") == 1
     if "--to" in more:
         assert (tmp_path / "out" / "train.py").read_bytes() == (tree / "train.py").read_bytes()

@@ -103,6 +103,8 @@ def test_a_check_is_printed_and_written_and_its_arguments_are_the_scripts(
     assert found["passed"] is False
     assert found["command"] == ["A=b", "train.py", "--json", "--steps=3", "--", "-x"]
     failed = next(stage for stage in found["stages"] if stage["status"] == "failed")
-    assert failed["reason"] == "the script left by sys.exit(['--json', '--steps=3', '--', '-x'])"
+    assert (
+        failed["reason"] == "the script exited with sys.exit(['--json', '--steps=3', '--', '-x'])"
+    )
     assert (tmp_path / "report.md").read_text().startswith("# Port check")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["project", "report.md"]

@@ -1,6 +1,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.command_line import jumar
 
 
@@ -19,3 +21,45 @@ def test_a_recipe_is_shown_with_value_meaning_and_unit_of_every_field(tmp_path: 
     assert "[samples per rank]" in row
     as_json = json.loads(jumar("recipes", "show", "resnext50", "--json", cwd=tmp_path).stdout)
     assert as_json["settings"]["optimizer"]["learning_rate"] == 0.1
+
+
+def test_a_narrow_terminal_gets_lines_that_break_between_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "0")
+    whole = jumar("recipes", "show", "alexnet", cwd=tmp_path).stdout
+    monkeypatch.setenv("COLUMNS", "80")
+    narrow = jumar("recipes", "show", "alexnet", cwd=tmp_path).stdout
+    assert max(map(len, narrow.splitlines())) <= 80 < max(map(len, whole.splitlines()))
+    assert narrow.split() == whole.split()
+    assert "\n    Training batch of one rank. [samples per rank] (1 or more)\n" in narrow
+
+
+def test_a_wide_terminal_keeps_a_meaning_in_its_column(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    lines = jumar("recipes", "show", "alexnet", cwd=tmp_path).stdout.splitlines()
+    index, row = next(
+        (i, line) for i, line in enumerate(lines) if line.startswith("data.label_offset ")
+    )
+    column = row.index("Added to the labels")
+    assert lines[index + 1].startswith(" " * column)
+    assert lines[index + 1][column] != " "
+
+
+def test_one_section_or_only_the_values_can_be_shown(tmp_path: Path) -> None:
+    section = jumar("recipes", "show", "alexnet", "--section", "seed", "--brief", cwd=tmp_path)
+    assert section.stdout == "seed  1\n"
+    data = jumar("recipes", "show", "alexnet", "--section", "data", cwd=tmp_path).stdout
+    assert {line.partition(".")[0] for line in data.splitlines()} == {"data"}
+    brief = jumar("recipes", "show", "alexnet", "--brief", cwd=tmp_path).stdout.splitlines()
+    assert ["training.duration", "150ep"] in [line.split() for line in brief]
+    as_json = jumar("recipes", "show", "alexnet", "--section", "data", "--json", cwd=tmp_path)
+    assert list(json.loads(as_json.stdout)["settings"]) == ["data"]
+
+
+def test_a_section_that_is_not_there_is_refused_with_the_nearest(tmp_path: Path) -> None:
+    refused = jumar("recipes", "show", "alexnet", "--section", "dat", cwd=tmp_path, code=2)
+    assert "unknown section 'dat'" in refused.stderr
+    assert "Did you mean 'data'?" in refused.stderr

@@ -106,7 +106,7 @@ def test_the_seeds_of_a_combination_stand_together(tmp_path: Path) -> None:
     first, second = combinations_of(plan.with_exit_code(plan.runs[1].name, -9), tmp_path)
     assert first.assignments == ("precision.mode=must_keep_origin_dtype",)
     assert [run.state for run in first.runs] == ["finished", "not run"]
-    assert second.ends == ("its process was ended by SIGKILL, often for want of memory", "")
+    assert second.ends == ("its process was ended by SIGKILL, often for lack of memory", "")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -134,9 +134,9 @@ def keywords(
     return 0
 
 
-def _checked_workers(asked: int | None, what: Literal["processes", "threads"]) -> int:
-    if asked is None:
+def _checked_workers(requested: int | None, what: Literal["processes", "threads"]) -> int:
+    if requested is None:
         return usable_cores()
-    if asked < 1:
-        raise UserError(f"{asked} {what}", where="--workers", todo="1 or more.")
-    return checked_count(asked, what, "--workers")
+    if requested < 1:
+        raise UserError(f"{requested} {what}", where="--workers", todo="1 or more.")
+    return checked_count(requested, what, "--workers")

@@ -1,4 +1,4 @@
-"""Errors that nobody caught: which of them the user can mend, and what is said of the others."""
+"""Errors that nobody caught: which of them the user can fix, and how the others are reported."""
 
 import re
 import sys
@@ -13,10 +13,10 @@ from jumar.ground.errors import UserError
 _PACKAGE = Path(jumar.__file__).resolve().parent
 
 _LESS_MEMORY = {
-    "generate": "Lower --batch, or take a --device with more memory.",
-    "denoise": "Denoise in tiles: --set model.tile=256, or smaller; or take smaller pictures.",
-    "predict": "Take smaller pictures or shorter clips, or a --device with more memory.",
-    "data": "Lower --workers, or take smaller pictures.",
+    "generate": "Lower --batch, or use a --device with more memory.",
+    "denoise": "Denoise in tiles: --set model.tile=256, or smaller; or use smaller pictures.",
+    "predict": "Use smaller pictures or shorter clips, or a --device with more memory.",
+    "data": "Lower --workers, or use smaller pictures.",
     "port": "Lower --jobs.",
     "profile": "Name fewer files at once.",
     "weights": "The file is larger than this machine's memory.",
@@ -28,7 +28,7 @@ _LESS_TRAINING = (
 
 
 def mendable(error: Exception, tokens: Sequence[str] = ()) -> UserError | None:
-    """What the user is told of an error from the system or a missing extra; None for a defect.
+    """The message for an error from the system or a missing extra; None for a bug.
 
     Args:
         error: What was raised.
@@ -56,7 +56,7 @@ def mendable(error: Exception, tokens: Sequence[str] = ()) -> UserError | None:
 
 
 def headline(error: BaseException, tokens: Sequence[str] = ()) -> str:
-    """One line for a defect, before its traceback."""
+    """One line for a bug, before its traceback."""
     message = (str(error).strip() or "no message").splitlines()[0][:300]
     whose = "a defect of jumar"
     if any(each.split("=")[0] == "--import" for each in tokens):
@@ -82,11 +82,11 @@ def _is_out_of_memory(error: Exception) -> bool:
 
 def _out_of_memory(error: Exception, tokens: Sequence[str]) -> UserError:
     message = str(error).strip()
-    asked = re.search(r"allocate (\d+) bytes", message)
-    detail = f"{int(asked[1]) / 2**30:.1f} GiB were asked for at once" if asked else message
-    given = [token for token in tokens if re.match(r"[a-z_]+\.[a-z_.]+=", token)]
+    match = re.search(r"allocate (\d+) bytes", message)
+    detail = f"{int(match[1]) / 2**30:.1f} GiB were requested at once" if match else message
+    assignments = [token for token in tokens if re.match(r"[a-z_]+\.[a-z_.]+=", token)]
     todo = _LESS_MEMORY.get(tokens[0] if tokens else "", _LESS_TRAINING)
-    if given:
-        todo += f"\n  You gave: {', '.join(given)}"
+    if assignments:
+        todo += f"\n  You gave: {', '.join(assignments)}"
     what = "there is not enough memory"
     return UserError(f"{what}: {detail.splitlines()[-1][:200]}" if detail else what, todo=todo)

@@ -60,10 +60,10 @@ app.command(
 def run(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave the process with its exit code.
 
-    Errors that the user can mend are printed without a traceback, with exit code 2; Ctrl-C
+    Errors that the user can fix are printed without a traceback, with exit code 2; Ctrl-C
     outside of training leaves with 130; a reader of our output that went away with 141. What the
     system refuses (a path, memory, a full disk) and an extra that is not installed are such
-    errors too; a defect keeps its traceback under one line that says what happened, with exit
+    errors too; a bug keeps its traceback under one line that says what happened, with exit
     code 1.
     """
     keep_runs_from_being_imported()
@@ -98,8 +98,7 @@ def _check_for_emptiness(tokens: Sequence[str]) -> None:
             raise UserError(
                 "an argument is empty",
                 where=f"after {before}" if before else "the first one",
-                todo="Is a variable of the shell not set? To leave an option at its default, "
-                "omit it.",
+                todo="Is a shell variable unset? To leave an option at its default, omit it.",
             )
 
 
@@ -121,7 +120,7 @@ def document_in_full(tokens: Sequence[str]) -> None:
 
 
 def _say(error: Exception, tokens: Sequence[str]) -> int:
-    """Print an error that the user can mend; one of the command line itself is printed already."""
+    """Print an error that the user can fix; one of the command line itself is printed already."""
     if isinstance(error, CycloptsError):
         return EXIT_CODE
     explained = error if isinstance(error, UserError) else last_resort.mendable(error, tokens)

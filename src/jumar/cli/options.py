@@ -36,7 +36,7 @@ def check_number(_: Any, value: Any) -> None:
     """
     for number in value if isinstance(value, tuple) else (value,):
         if isinstance(number, float) and not math.isfinite(number):
-            raise ValueError(f"{number} is no finite number.")
+            raise ValueError(f"{number} is not a finite number.")
         if isinstance(number, int) and abs(number) > _LARGEST_WHOLE:
             raise ValueError(f"At most {_LARGEST_WHOLE}.")
 

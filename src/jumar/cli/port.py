@@ -238,7 +238,7 @@ def _print(
 
 
 def _unreadable(ported: "TreeReport") -> list["FileReport"]:
-    """Scripts that could not be read; defects of ours are printed as errors already."""
+    """Scripts that could not be read; bugs of ours have already been printed as errors."""
     return [file for file in ported.files if file.status == "unreadable" and not file.defect]
 
 

@@ -78,30 +78,32 @@ def show(
         raise UserError("no profile given", todo="Name its folder or a file of it.")
     if top < 0:
         raise UserError(f"{top} rows", where="--top", todo="Give 0 or more; 0 shows all.")
-    asked = [find_view(name) for name in view if name != "all"]
-    usual = [one for one in VIEWS.values() if one.usual]
-    chosen = list(VIEWS.values()) if "all" in view else asked or usual
+    requested = [find_view(name) for name in view if name != "all"]
+    usual = [each_view for each_view in VIEWS.values() if each_view.usual]
+    chosen = list(VIEWS.values()) if "all" in view else requested or usual
     refuse_own_files(paths, files=[page], folder=csv)
     profile = read(list(paths))
     options = Options(top=top, chip=chip, language=lang)
-    given = answers(profile, chosen, options)
+    answered = answers(profile, chosen, options)
     if json_:
-        rates = _peak_rates(profile, given.tables, options)
-        print(as_json(profile, given, peak_rates=rates))
+        rates = _peak_rates(profile, answered.tables, options)
+        print(as_json(profile, answered, peak_rates=rates))
     else:
-        others = () if view else [one.name for one in VIEWS.values() if not one.usual]
-        _print(profile, given, options, others)
+        others = (
+            () if view else [each_view.name for each_view in VIEWS.values() if not each_view.usual]
+        )
+        _print(profile, answered, options, others)
     if csv is not None:
-        for path in write_tables(csv, given.tables):
+        for path in write_tables(csv, answered.tables):
             print_plain(f"written: {path}", sys.stderr)
     if page is not None:
         from jumar.profiling.page import page as render
 
         write_text(page, render(profile, options=options))
         print_plain(f"written: {page}", sys.stderr)
-    lacking = [one.name for one in asked if one.name in given.impossible]
+    lacking = [each_view.name for each_view in requested if each_view.name in answered.impossible]
     for name in lacking:
-        why = given.impossible[name]
+        why = answered.impossible[name]
         print_plain(f"jumar: the view '{name}' is impossible: it {why}", sys.stderr)
     return EXIT_CODE if lacking else 0
 
@@ -117,7 +119,9 @@ def _peak_rates(profile: "Profile", names: Iterable[str], options: "Options") ->
     return "" if chip is None else chip.says
 
 
-def _print(profile: "Profile", given: "Answers", options: "Options", others: Sequence[str]) -> None:
+def _print(
+    profile: "Profile", answered: "Answers", options: "Options", others: Sequence[str]
+) -> None:
     from rich.console import Console
 
     from jumar.cli.profile_tables import print_advice, print_listing, print_title
@@ -131,7 +135,7 @@ def _print(profile: "Profile", given: "Answers", options: "Options", others: Seq
     console.print(read_line(profile, options.language), soft_wrap=True)
     for line in missing_lines(profile, options.language):
         console.print(f"{say['missing'].lower()}{say['colon']}{line}", soft_wrap=True)
-    for name, table in given.tables.items():
+    for name, table in answered.tables.items():
         if VIEWS[name].advice:
             print_title(VIEWS[name].title.in_language(options.language), console)
             console.print(f"  {pace(profile, options)}", soft_wrap=True)
@@ -141,9 +145,9 @@ def _print(profile: "Profile", given: "Answers", options: "Options", others: Seq
         rates = _peak_rates(profile, [name], options)
         if rates:
             console.print(f"  {say['rates']}{shown(rates, 300)}", style="dim", soft_wrap=True)
-    if given.impossible:
+    if answered.impossible:
         print_title(say["impossible"], console)
-        for name, why in given.impossible.items():
+        for name, why in answered.impossible.items():
             console.print(f"  {name}: {shown(why, 300)}", soft_wrap=True)
     if others:
         line = say["more_views"].format(views=", ".join(others))
@@ -166,21 +170,21 @@ def views(*, json_: JsonFlag = False, lang: Language = "en") -> None:
     if json_:
         rows = [
             {
-                "name": one.name,
-                "title": one.title.in_language(lang),
-                "question": one.question.in_language(lang),
+                "name": view.name,
+                "title": view.title.in_language(lang),
+                "question": view.question.in_language(lang),
                 "columns": [
                     {"name": each.name, "title": each.title.in_language(lang), "unit": each.unit}
-                    for each in one.columns
+                    for each in view.columns
                 ],
             }
-            for one in VIEWS.values()
+            for view in VIEWS.values()
         ]
         print(json.dumps(rows, indent=2, ensure_ascii=False))
         return
     width = max(map(len, VIEWS))
-    for one in VIEWS.values():
-        print(f"{one.name:{width}}  {one.question.in_language(lang)}")
+    for view in VIEWS.values():
+        print(f"{view.name:{width}}  {view.question.in_language(lang)}")
 
 
 @app.command(usage="Usage: jumar profile gate [OPTIONS] PATHS...")

@@ -117,9 +117,9 @@ def _edits(pair: "Comparison") -> tuple["Edit", ...]:
 def _write_mixlist(path: Path, pair: "Comparison", edits: tuple["Edit", ...]) -> int:
     if not edits:
         why = (
-            "no edit would win 0.2 % of a step"
+            "no edit would save 0.2 % of a step"
             if pair.changes_dtypes
-            else "no op changed its dtype, so this is no pair of precision modes"
+            else "no op changed its dtype, so this is not a pair of precision modes"
         )
         print_plain(f"jumar: {path} is not written: {why}", sys.stderr)
         return EXIT_CODE

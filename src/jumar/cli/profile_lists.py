@@ -3,7 +3,7 @@
 from functools import cache
 
 _KERNELS_OF = ("mkldnn_", "cudnn_", "miopen_", "native_", "npu_", "_")
-"""What stands before the name of an op that torch hands on to a library."""
+"""Prefix of the name of an op that torch passes on to a library."""
 
 
 @cache

@@ -39,7 +39,9 @@ def print_listing(listing: "Listing", console: "Console", language: Language) ->
         console.print(f"  {words(language)['nothing']}")
         return
     # English heads are the names by which JSON and CSV have the columns, too.
-    heads = [one.name for one in listing.kept] if language == "en" else listing.heads(language)
+    heads = (
+        [column.name for column in listing.kept] if language == "en" else listing.heads(language)
+    )
     if console.is_terminal:
         _print_lined(listing, heads, console)
     else:
@@ -107,7 +109,7 @@ def plain_rows(table: "pl.DataFrame") -> list[dict[str, Any]]:
     ]
 
 
-def as_json(profile: "Profile", given: "Answers", *, peak_rates: str) -> str:
+def as_json(profile: "Profile", answered: "Answers", *, peak_rates: str) -> str:
     """All tables of a profile as JSON, with the source of the peak rates that they use."""
     content = {
         "source": profile.source,
@@ -121,8 +123,8 @@ def as_json(profile: "Profile", given: "Answers", *, peak_rates: str) -> str:
             {"file": gap.file, "what": gap.what, "needed_for": list(gap.needed_for)}
             for gap in profile.missing
         ],
-        "views": {name: plain_rows(table) for name, table in given.tables.items()},
-        "impossible": given.impossible,
+        "views": {name: plain_rows(table) for name, table in answered.tables.items()},
+        "impossible": answered.impossible,
     }
     return json.dumps(content, indent=2, ensure_ascii=False)
 
@@ -145,19 +147,19 @@ def refuse_own_files(
     written = [file for file in files if file is not None]
     for target in written:
         place = resolved(target)
-        is_inside = any(one in place.parents for one in read)
+        is_inside = any(path in place.parents for path in read)
         if place in read or (is_inside and _is_profile(target)):
             raise UserError(
-                "is a file that is read, and is not overwritten",
+                "is one of the files read, and is not overwritten",
                 where=str(target),
                 todo="Choose another name.",
             )
     tables = [file for file in written if file.suffix.lower() == ".csv"]
     for target in [*tables, *([folder] if folder else [])]:
         place = resolved(target)
-        if any(is_folder(one) and (place == one or one in place.parents) for one in read):
+        if any(is_folder(path) and (place == path or path in place.parents) for path in read):
             raise UserError(
-                "tables would be written into the profile that they are made of",
+                "tables would be written into the profile they are made from",
                 where=str(target),
                 todo="Choose a folder outside of it.",
             )

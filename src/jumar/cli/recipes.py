@@ -1,14 +1,29 @@
 """`jumar recipes list` and `jumar recipes show`."""
 
 import json
+import shutil
+import textwrap
+from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
 from jumar.cli.options import OPTIONS, ImportOption, JsonFlag, SetOption
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from jumar.settings import FieldRow
 
 app = App(
     name="recipes", help="What can be trained, and with what settings.", group_parameters=OPTIONS
 )
+
+_VALUE_WIDTH = 24
+_NARROWEST_MEANING = 40
+"""Columns; where fewer are left beside path and value, a meaning goes on lines of its own."""
+
+_SOURCE_WIDTH = 100
+"""Columns at which the descriptions of recipes are wrapped in their source."""
 
 
 @app.command(name="list")
@@ -37,7 +52,14 @@ def list_(*, json_: JsonFlag = False, import_: ImportOption = ()) -> int:
 
 @app.command
 def show(
-    name: str, /, *, set_: SetOption = (), json_: JsonFlag = False, import_: ImportOption = ()
+    name: str,
+    /,
+    *,
+    section: Annotated[str, Parameter(metavar="NAME")] = "",
+    brief: bool = False,
+    set_: SetOption = (),
+    json_: JsonFlag = False,
+    import_: ImportOption = (),
 ) -> int:
     """Show every field of a recipe with its value, meaning and unit.
 
@@ -45,6 +67,10 @@ def show(
     ----------
     name
         Name of the recipe.
+    section
+        Show only the fields of this section, for example `--section data`.
+    brief
+        Show only the path and the value of each field.
     set_
         Change a field first, for example `--set data.batch_size=64`; may be repeated.
     json_
@@ -52,23 +78,80 @@ def show(
     import_
         First import a module of your own that registers recipes.
     """
+    from jumar.ground.errors import unknown_name
     from jumar.recipes.registry import create_recipe, import_modules, recipe_text
     from jumar.settings import describe, override, to_json, value_text
 
     import_modules(import_)
     recipe = override(create_recipe(name), set_)
-    if json_:
-        print(json.dumps({"recipe": name, "settings": to_json(recipe)}, indent=2))
-        return 0
-    print(recipe_text(name), end="\n\n")
     rows = describe(recipe)
+    sections = {row.path.partition(".")[0] for row in rows}
+    if section and section not in sections:
+        raise unknown_name("section", section, sections, where="--section")
+    if json_:
+        settings = to_json(recipe)
+        settings = {section: settings[section]} if section else settings
+        print(json.dumps({"recipe": name, "settings": settings}, indent=2))
+        return 0
+    rows = [row for row in rows if not section or row.path.partition(".")[0] == section]
+    if brief:
+        width = max(len(row.path) for row in rows)
+        for row in rows:
+            print(f"{row.path:<{width}}  {value_text(row.value)}".rstrip())
+        return 0
+    columns = shutil.get_terminal_size(fallback=(0, 0)).columns
+    if not section:
+        print(_wrapped(recipe_text(name), columns), end="\n\n")
+    for line in _field_lines(rows, columns):
+        print(line)
+    return 0
+
+
+def _field_lines(rows: "Sequence[FieldRow]", columns: int) -> "Iterator[str]":
+    """A line for each field, or several where a terminal has too few columns; 0 sets no limit."""
+    from jumar.settings import value_text
+
     path_width = max(len(row.path) for row in rows)
-    value_width = min(24, max(len(value_text(row.value)) for row in rows))
+    value_width = min(_VALUE_WIDTH, max(len(value_text(row.value)) for row in rows))
+    indent = path_width + value_width + 4
     for row in rows:
         unit = f" [{row.unit}]" if row.unit else ""
         allowed = f" ({row.allowed})" if row.allowed else ""
-        print(
-            f"{row.path:<{path_width}}  {value_text(row.value):<{value_width}}  "
-            f"{row.meaning}{unit}{allowed}"
-        )
-    return 0
+        meaning = f"{row.meaning}{unit}{allowed}"
+        head = f"{row.path:<{path_width}}  {value_text(row.value):<{value_width}}"
+        if not columns:
+            yield f"{head}  {meaning}"
+        elif columns - indent < _NARROWEST_MEANING or len(head) + 2 > indent:
+            yield head.rstrip()
+            yield _filled(meaning, columns, " " * 4, first=" " * 4)
+        else:
+            yield _filled(meaning, columns, " " * indent, first=f"{head}  ")
+
+
+def _wrapped(text: str, columns: int) -> str:
+    """A recipe's description, its paragraphs and list items filled anew to the columns."""
+    if not columns or columns >= _SOURCE_WIDTH:
+        return text
+    paragraphs: list[str] = []
+    continues = False
+    for line in text.splitlines():
+        if continues and line.strip() and not line.startswith("- "):
+            paragraphs[-1] += f" {line.strip()}"
+        else:
+            paragraphs.append(line)
+        continues = len(line) > 0.8 * _SOURCE_WIDTH
+    return "\n".join(
+        _filled(paragraph, columns, "  " if paragraph.startswith("- ") else "", first="")
+        for paragraph in paragraphs
+    )
+
+
+def _filled(text: str, columns: int, indent: str, *, first: str) -> str:
+    return textwrap.fill(
+        text,
+        columns,
+        initial_indent=first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -65,10 +65,10 @@ def train(
 
 
 def assignments(
-    given: Sequence[str], *, skip_corrupt: int | None = None, emulate_fp16: bool = False
+    set_assignments: Sequence[str], *, skip_corrupt: int | None = None, emulate_fp16: bool = False
 ) -> list[str]:
     """The `--set` assignments, with those that have an option of their own."""
-    result = list(given)
+    result = list(set_assignments)
     if skip_corrupt is not None:
         result.append(f"data.skip_corrupt={skip_corrupt}")
     if emulate_fp16:

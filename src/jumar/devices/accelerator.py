@@ -103,16 +103,16 @@ class Accelerator(Device):
         return sent
 
 
-def _checked_index(kind: str, asked: int | None, count: int) -> int:
+def _checked_index(kind: str, requested: int | None, count: int) -> int:
     ranks = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     several = ranks > 1
-    if asked is not None and several:
+    if requested is not None and several:
         raise UserError(
-            f"{ranks} ranks on this machine cannot share {kind}:{asked}",
+            f"{ranks} ranks on this machine cannot share {kind}:{requested}",
             where="--device",
             todo=f"Write --device {kind}: each rank then uses the device of its local rank.",
         )
-    index = asked if asked is not None else int(os.environ.get("LOCAL_RANK", "0"))
+    index = requested if requested is not None else int(os.environ.get("LOCAL_RANK", "0"))
     if index >= count:
         have = f"{counted(count, f'{kind} device')} visible here"
         raise UserError(

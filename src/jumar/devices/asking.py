@@ -43,9 +43,9 @@ def parse_device(request: str, known: Sequence[Names]) -> tuple[str, int | None]
         return AUTO, None
     for names in known:
         number = "(?::([0-9]{1,4}))?" if names.numbered else "()"
-        asked = re.fullmatch(re.escape(names.kind) + number, text)
-        if asked:
-            return names.kind, int(asked[1]) if asked[1] else None
+        match = re.fullmatch(re.escape(names.kind) + number, text)
+        if match:
+            return names.kind, int(match[1]) if match[1] else None
     forms = [AUTO]
     for names in known:
         forms += [names.kind, f"{names.kind}:N"] if names.numbered else [names.kind]

@@ -10,7 +10,7 @@ from jumar.ground.errors import UserError
 
 _OPTION = "--vary"
 MOST_RUNS = 10_000
-"""Of one sweep: a table and a folder of more serve nobody, and each is a process of its own."""
+"""In one sweep: nobody reads a table of more, and each run is a process of its own."""
 _LONGEST_NAME = 120
 """File systems allow 255 bytes a name; files are written beside their place under longer ones."""
 

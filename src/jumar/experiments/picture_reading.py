@@ -59,7 +59,7 @@ def _step_folders(directory: Path) -> list[tuple[int, Path]]:
 
 
 def _captions(path: Path, step: int, faults: list[str]) -> dict[str, str]:
-    """Captions by name; a kill between pictures and captions leaves none, which is no fault."""
+    """Captions by name; a kill between pictures and captions leaves none, which is not a fault."""
     try:
         data: Any = json.loads(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):

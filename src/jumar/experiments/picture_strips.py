@@ -1,4 +1,4 @@
-"""Which pictures of runs a page shows beside each other."""
+"""Which pictures of runs a page shows side by side."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

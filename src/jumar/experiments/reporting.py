@@ -26,7 +26,7 @@ from jumar.report.page import save_page
 PAGE = "report.html"
 _FORMS = {"table.md": to_markdown, "table.csv": to_csv, "table.json": to_json}
 SWEEP_FILES = (*_FORMS, PAGE)
-"""What is written into a sweep directory anew after each run."""
+"""What is rewritten in a sweep directory after each run."""
 _MOST_ROWS, _MOST_COLUMNS = 100, 50
 """Of a table of scores: a thousand classes against each other fill 10 MB."""
 
@@ -207,8 +207,8 @@ def _notices(shown: Sequence[_Shown]) -> list[str]:
         result, notices = entry.run.results, list[str]()
         if entry.reason:
             # All but a failure and the end of a process have the state in their words.
-            is_said = entry.reason == entry.run.reason and entry.run.state != "failed"
-            notices.append(entry.reason if is_said else f"{entry.run.state}: {entry.reason}")
+            has_own_reason = entry.reason == entry.run.reason and entry.run.state != "failed"
+            notices.append(entry.reason if has_own_reason else f"{entry.run.state}: {entry.reason}")
         if note := precision_note(result):
             notices.append(note)
         notices += [f"{fault}, left out" for fault in entry.run.faults]

@@ -258,11 +258,11 @@ def _results(path: Path, faults: list[str]) -> Results:
 
 
 def _headline(data: Mapping[str, Any], metrics: Mapping[str, float | None]) -> Headline | None:
-    given = _section(data, "headline")
-    name = _text(given.get("name"))
+    headline = _section(data, "headline")
+    name = _text(headline.get("name"))
     if name:
-        higher = given.get("higher_is_better") is not False
-        return Headline(name=name, unit=_text(given.get("unit")), higher_is_better=higher)
+        higher = headline.get("higher_is_better") is not False
+        return Headline(name=name, unit=_text(headline.get("unit")), higher_is_better=higher)
     return Headline(name="top1", unit="%", higher_is_better=True) if "top1" in metrics else None
 
 

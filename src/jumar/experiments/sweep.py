@@ -140,14 +140,14 @@ def _run_waiting(
         plan = plan.with_exit_code(planned.name, code)
         save_plan(plan, directory)
         table, files = save_sweep_report(directory)
-        ended = read_run(directory / planned.name)
+        run = read_run(directory / planned.name)
         if stopped_by:
             # Asked in its last step, a run still comes to its end.
-            num_left = len(waiting) - number + (ended.state != "finished")
+            num_left = len(waiting) - number + (run.state != "finished")
             say(_how_to_go_on(planned, num_left))
             break
-        if ended.state != "finished":
-            say(f"{planned.name} is not available: {reason_of(ended, exit_text(code))}")
+        if run.state != "finished":
+            say(f"{planned.name} is not available: {reason_of(run, exit_text(code))}")
     say(f"\n{to_text(table)}")
     for file in files:
         say(str(file))
@@ -233,8 +233,8 @@ def _refuse_foreign(directory: Path, plan: SweepPlan) -> None:
     if lost:
         more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
         raise UserError(
-            f"it holds a sweep with {len(lost)} runs that this one does not have and whose table "
-            f"would lose them: {'; '.join(lost[:3])}{more}",
+            f"it holds a sweep with {len(lost)} runs that this one lacks and would drop from the "
+            f"table: {'; '.join(lost[:3])}{more}",
             where=str(directory),
             todo="Name another directory for this sweep, or add values to --vary and --repeats "
             "without leaving any out.",

@@ -162,10 +162,10 @@ def exit_text(exit_code: int | None) -> str:
             name = signal.Signals(number).name
         except ValueError:
             return f"its process ended with exit code {exit_code}"
-        hint = ", often for want of memory" if name == "SIGKILL" else ""
+        hint = ", often for lack of memory" if name == "SIGKILL" else ""
         return f"its process was ended by {name}{hint}"
     if exit_code == 2:
-        return "refused with exit code 2, its message says why"
+        return "refused with exit code 2; its message says why"
     return f"its process ended with exit code {exit_code} and no results"
 
 

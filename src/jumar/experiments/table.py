@@ -324,7 +324,7 @@ def _speed_up(entry: _Finished, baseline: _Finished) -> float | None:
 
 
 def _notes(entry: _Finished, baseline: _Finished) -> list[str]:
-    """What must be known beside the numbers of a row."""
+    """Footnotes to the numbers of a row."""
     results = [run.results for run in entry.combination.runs]
     notes = [note for result in results if (note := precision_note(result))]
     for run, end in entry.ended():

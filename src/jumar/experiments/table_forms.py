@@ -144,7 +144,7 @@ def memory_text(size: int | None) -> str:
 
 
 def number_text(value: float, digits: int) -> str:
-    """A number with so many significant digits, and zeros at the end kept: 97.20, not 97.2."""
+    """A number with this many significant digits, trailing zeros kept: 97.20, not 97.2."""
     text = f"{value:#.{digits}g}"
     return text.rstrip(".") if "e" not in text else f"{value:.{digits - 1}e}"
 
@@ -281,6 +281,6 @@ def _broken(text: str, width: int) -> list[str]:
 def _parts(text: str) -> list[str]:
     """What a line break must not part: words, and in names what stands between `_.=,/-`.
 
-    The point within a number is no place for a break.
+    The point within a number is not a place for a break.
     """
     return re.findall(r"(?:[^ _.=,/-]|\.(?=\d))*(?:[_=,/-]|\.(?!\d))? *", " ".join(text.split()))

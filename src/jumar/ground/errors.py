@@ -1,8 +1,8 @@
-"""Errors that a user can mend.
+"""Errors that a user can fix.
 
 Every message says what is wrong, where (file, line, field) and what to do. The command line
 prints it without a traceback and leaves with exit code 2; anything else that is raised is a
-defect of ours and keeps its traceback.
+bug of ours and keeps its traceback.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,7 +12,7 @@ EXIT_CODE = 2
 
 
 class UserError(Exception):
-    """Something the user can mend.
+    """Something the user can fix.
 
     Args:
         what: What is wrong, with the value that is wrong.

@@ -8,7 +8,7 @@ from pathlib import Path
 from jumar.ground.paths import exists, unwritable
 
 _LONGEST = 60
-"""Letters of a name in that of the file beside it: four bytes each, and the system takes 255."""
+"""Letters of a name kept in its temporary file's: up to four bytes each, and 255 in all."""
 
 
 @contextmanager
@@ -28,17 +28,17 @@ def written_beside(
     Raises:
         UserError: The system refuses: no permission, no space, something in the way.
     """
-    beside = path.with_name(f".{path.name[:_LONGEST]}.{os.getpid()}")
-    made: list[Path] = []
+    temporary = path.with_name(f".{path.name[:_LONGEST]}.{os.getpid()}")
+    created: list[Path] = []
     try:
-        made = [folder for folder in path.parents if not exists(folder)]
+        created = [folder for folder in path.parents if not exists(folder)]
         path.parent.mkdir(parents=True, exist_ok=True)
-        yield beside
-        beside.replace(path)
+        yield temporary
+        temporary.replace(path)
     except BaseException as error:
         with suppress(OSError):
-            beside.unlink()
-        for folder in made:
+            temporary.unlink()
+        for folder in created:
             with suppress(OSError):
                 folder.rmdir()
         if isinstance(error, OSError):
@@ -62,5 +62,5 @@ def write_text(path: Path, text: str, *, errors: str = "strict") -> None:
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Write bytes whole or not at all; raises as `write_text`."""
-    with written_beside(path) as beside:
-        beside.write_bytes(content)
+    with written_beside(path) as temporary:
+        temporary.write_bytes(content)

@@ -19,7 +19,7 @@ PER_CORE = 4
 """Processes or threads that may share a core: some wait for files while others compute; beyond,
 they only take each other's turns and memory."""
 PROCESSES_ANYWHERE, THREADS_ANYWHERE = 64, 256
-"""As many as any machine bears, so that a run of a server can be evaluated on a laptop."""
+"""As many as any machine can handle, so that a server's run can be evaluated on a laptop."""
 _ALWAYS_FITS = 1 << 30
 LEAST_BYTES_EACH = 64 << 20
 """What a process of Python with torch takes for itself, besides what it shares with its parent."""
@@ -100,7 +100,7 @@ def checked_count(count: int, what: Literal["processes", "threads"], where: str)
         most, limit = fitting, f"{LEAST_BYTES_EACH >> 20} MiB of free memory for each"
     if count > most:
         raise UserError(
-            f"{count} {what} are more than this machine bears",
+            f"{count} {what} are more than this machine can handle",
             where=where,
             todo=f"At most {most} here: {limit}.",
         )
@@ -131,7 +131,7 @@ def check_fits(count: int, bytes_each: int, what: str, field: str) -> None:
             f"{count} {what} of {bytes_each / 2**20:.4g} MiB do not fit into the "
             f"{free / 2**30:.1f} GiB of free memory",
             where=field,
-            todo=f"At most {fitting} fit, better half of that."
+            todo=f"At most {fitting} fit, preferably half of that."
             if fitting
             else "Not even one fits: make them smaller.",
         )

@@ -20,14 +20,14 @@ _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 _REMEDIES = {
     errno.ENOSPC: "Free some space on that disk, or choose another.",
     errno.EDQUOT: "Your quota on that disk is used up: delete something, or choose another disk.",
-    errno.EROFS: "Choose a place on a disk that may be written to.",
+    errno.EROFS: "Choose a place on a writable disk.",
     errno.EFBIG: "The file would be larger than the file system or `ulimit -f` allows.",
-    errno.EIO: "The disk or the network behind it fails; the kernel's log (dmesg) says more.",
+    errno.EIO: "The disk or the network behind it is failing; see the kernel's log (dmesg).",
     errno.EMFILE: "Allow this process more open files: ulimit -n 4096",
     errno.ENFILE: "The whole system has too many files open: close other programs.",
-    errno.ELOOP: "Links there lead in a circle; `ls -l` shows where they point.",
+    errno.ELOOP: "The links there form a loop; `ls -l` shows where they point.",
     errno.EISDIR: "It is a folder: name a file.",
-    errno.EAGAIN: "The system starts no more processes or threads: see ulimit -u, take fewer.",
+    errno.EAGAIN: "The system starts no more processes or threads: raise ulimit -u, or use fewer.",
 }
 _OF_THE_MACHINE = {*_REMEDIES, errno.ENAMETOOLONG, errno.ENOMEM} - {errno.EISDIR}
 """Errors with which the system refuses a program without a defect, even where it names no file."""
@@ -71,7 +71,7 @@ def open_to_read(path: Path) -> BinaryIO:
     """Open a file's bytes.
 
     Raises:
-        UserError: It cannot be opened, or is no regular file: a pipe that nobody writes to would
+        UserError: It cannot be opened, or is not a regular file: a pipe that nobody writes to would
             be waited for without end.
     """
     mode = _mode(path)
@@ -89,7 +89,7 @@ def read_text(path: Path) -> str:
     """A file's UTF-8 text.
 
     Raises:
-        UserError: It cannot be read, or is no such text.
+        UserError: It cannot be read, or is not UTF-8.
     """
     with open_to_read(path) as file:
         try:
@@ -110,7 +110,7 @@ def expanded(path: Path | str) -> Path:
         return Path(path).expanduser()
     except RuntimeError as error:
         raise UserError(
-            "there is no such user, whose home directory it would be",
+            "there is no user of that name whose home directory it could be",
             where=str(path),
             todo=f"For a name that begins with ~, write ./{path}",
         ) from error
@@ -195,7 +195,7 @@ def remedy(error: BaseException, path: Path) -> str:
         longest = max((len(os.fsencode(part)) for part in path.parts), default=0)
         return f"Its longest name has {longest} bytes; most file systems take 255, and 4095 in all."
     if number == errno.ENOENT:
-        return "The file system there takes no new files, or a folder of the path was deleted."
+        return "The file system takes no new files, or a folder in the path was deleted."
     if number in (errno.ENOTDIR, errno.EEXIST):
         part = next((each for each in (path, *path.parents) if _is_other_than_a_folder(each)), path)
         return f"{part} is not a folder."

@@ -269,7 +269,7 @@ def _norm(channels: int, normalized: bool) -> nn.Module:
 
 
 def _activated(norm: nn.Module, x: Tensor) -> Tensor:
-    """A ReLU behind the norm; in place only on what the norm made, since a skip may need `x`."""
+    """A ReLU after the norm; in place only on what the norm made, since a skip may need `x`."""
     return F.relu(norm(x), inplace=not isinstance(norm, nn.Identity))
 
 

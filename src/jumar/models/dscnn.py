@@ -128,7 +128,7 @@ class DSCNN(nn.Module):
             Pass False where an operator list treats convolutions and matrix products differently.
 
     Raises:
-        ValueError: The size is no such list.
+        ValueError: The size is not such a list.
     """
 
     def __init__(

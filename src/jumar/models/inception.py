@@ -36,7 +36,7 @@ class _Layer:
 
 @dataclass(frozen=True, kw_only=True)
 class _Branch:
-    """A pool, then convolutions in a row, then possibly two beside each other."""
+    """A pool, then convolutions in a row, then possibly two side by side."""
 
     chain: Sequence[_Layer] = ()
     fork: Sequence[_Layer] = ()
@@ -67,7 +67,7 @@ class ConvolutionUnit(nn.Module):
 
 
 class InceptionBlock(nn.Module):
-    """Branches beside each other, whose channels are put one after the other."""
+    """Parallel branches whose channels are concatenated."""
 
     def __init__(self, in_channels: int, branches: Sequence[_Branch]) -> None:
         super().__init__()

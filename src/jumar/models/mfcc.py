@@ -143,7 +143,7 @@ class Mfcc(nn.Module):
         self.register_buffer("transform", _table(_cosines(bands, coefficients)), persistent=False)
 
     def frames(self, samples: int) -> int:
-        """Frames of a clip of so many samples."""
+        """Number of frames in a clip of this many samples."""
         return max(0, 1 + (samples - self.window_samples) // self.stride_samples)
 
     def log_mel(self, audio: torch.Tensor) -> torch.Tensor:

@@ -98,7 +98,7 @@ class NonLocal(nn.Module):
 
 
 def _means(theta: torch.Tensor, phi: torch.Tensor, g: torch.Tensor, rows: int) -> torch.Tensor:
-    """[pictures, positions, channels], so many rows of similarities at a time."""
+    """[pictures, positions, channels], a few rows of similarities at a time."""
     # The softmax as an operator of its own, so that an op list can keep it in fp32.
     parts = [
         torch.matmul(torch.softmax(torch.matmul(part, phi), dim=-1), g)

@@ -102,7 +102,7 @@ def power_iteration(weight: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
     """One step towards the singular vectors of the largest singular value.
 
     Args:
-        weight: Any layer's, flattened behind its first axis.
+        weight: Any layer's, flattened after its first axis.
         u: The last estimate of the left vector, [first axis]; not changed.
 
     Returns:

@@ -206,7 +206,12 @@ class TfNames:
     def optimizer_of(self, variable: TfVariable) -> TfOptimizer | None:
         """The optimizer that trains a variable, if there is one and the variable is trained."""
         return next(
-            (one for one in self.optimizers if re.search(one.trains, variable.tf_name)), None
+            (
+                optimizer
+                for optimizer in self.optimizers
+                if re.search(optimizer.trains, variable.tf_name)
+            ),
+            None,
         )
 
 

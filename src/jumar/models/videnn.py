@@ -59,7 +59,7 @@ class SpatialCNN(nn.Module):
     ) -> None:
         super().__init__()
         if bgr and channels != 3:
-            raise ValueError("only pictures in colour have channels to turn round")
+            raise ValueError("only colour pictures have channels to reverse")
         self.bgr = bgr
         self.head = nn.Conv2d(channels, 2 * width, 3, padding=1)
         self.body = nn.ModuleList(
@@ -110,7 +110,7 @@ class Temp3CNN(nn.Module):
     ) -> None:
         super().__init__()
         if bgr and channels != 3:
-            raise ValueError("only pictures in colour have channels to turn round")
+            raise ValueError("only colour pictures have channels to reverse")
         self.channels = channels
         self.bgr = bgr
         self.head = nn.Conv2d(3 * channels, 2 * width, 3, padding=1)

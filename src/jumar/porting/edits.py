@@ -83,7 +83,7 @@ class FileReport:
     """What became of one file.
 
     `path` is relative to the tree, with forward slashes; `note` says why a file was copied or
-    could not be read; `defect` is set where that was an error of jumar's own. `before` and
+    could not be read; `defect` is set if that was a bug in jumar. `before` and
     `after` are the texts of a ported file, with their own line ends and, where the file has one,
     the byte order mark; both are empty for others.
     """

@@ -121,7 +121,7 @@ def precision_mode(text: str) -> PrecisionMode:
     """One of Ascend's precision modes.
 
     Raises:
-        UserError: It is none, with the nearest.
+        UserError: It is not one; the message names the nearest.
     """
     for mode in get_args(PrecisionMode):
         if mode == text:
@@ -136,7 +136,7 @@ def parse_loss_scale(text: str) -> LossScale:
     falls, and the factor by which it then falls.
 
     Raises:
-        UserError: It is none of these.
+        UserError: It is not one of these.
     """
     kind, _, rest = text.partition(":")
     numbers = [_number(part) for part in rest.split(",")] if rest else []

@@ -150,10 +150,10 @@ def _cast_kernel(
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
         values = list(args)
-        given = len(values)
+        count = len(values)
         with exclude(keys):
             for place in places:
-                if place < given:
+                if place < count:
                     values[place] = _each(cast_in, values[place])
             result = overload(*values, **kwargs)
             return result if cast_out is None else _each(cast_out, result)

@@ -112,7 +112,7 @@ class _Walker:
             token, line = self._take()
             key = json.loads(token)
             if key in keys:
-                raise JsonError(f"the key '{key}' is there twice", line, "merge the two")
+                raise JsonError(f"the key '{key}' is in it twice", line, "merge the two")
             keys.add(key)
             self._take()
             yield from self._value((*path, key))

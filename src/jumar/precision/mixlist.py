@@ -263,16 +263,16 @@ def _apply(entries: Sequence[_Entry], lists: dict[str, ListName]) -> list[Findin
                 wishes.setdefault(op, []).append((entry, target))
             findings.extend(_remarks(entry, target))
     clashes: dict[str, tuple[list[tuple[_Entry, ListName]], list[str]]] = {}
-    for op, asked in wishes.items():
-        targets = {target for _, target in asked}
-        by_type = all(entry.group for entry, _ in asked)
+    for op, requested in wishes.items():
+        targets = {target for _, target in requested}
+        by_type = all(entry.group for entry, _ in requested)
         if op in _SHARED_BY_KIND and by_type:
-            lists[op] = _shared(op, {id(entry.group): target for entry, target in asked})
+            lists[op] = _shared(op, {id(entry.group): target for entry, target in requested})
             continue
         lists[op] = next(name for name in _SAFEST if name in targets)
         if len(targets) > 1:
-            requests = ", ".join(f"'{entry.name}' ({target})" for entry, target in asked)
-            clashes.setdefault(requests, (asked, []))[1].append(op)
+            requests = ", ".join(f"'{entry.name}' ({target})" for entry, target in requested)
+            clashes.setdefault(requests, (requested, []))[1].append(op)
     findings.extend(_contradiction(requests, *clash) for requests, clash in clashes.items())
     return findings
 
@@ -325,18 +325,20 @@ def _remarks(entry: _Entry, target: ListName) -> list[Finding]:
     return findings
 
 
-def _shared(op: str, asked: Mapping[int, ListName]) -> ListName:
+def _shared(op: str, requested: Mapping[int, ListName]) -> ListName:
     """The list of an op that several op types pass through: theirs if they agree, else gray."""
     owners = [group for group in op_groups() if op in group.ops]
-    states: set[ListName] = {asked.get(id(group), default_list(op)) for group in owners}
+    states: set[ListName] = {requested.get(id(group), default_list(op)) for group in owners}
     return states.pop() if len(states) == 1 else "gray"
 
 
-def _contradiction(requests: str, asked: list[tuple[_Entry, ListName]], ops: list[str]) -> Finding:
-    last = asked[-1][0]
-    groups = [id(entry.group) for entry, _ in asked if entry.group]
-    if len(set(groups)) == len(asked):
-        safest = next(name for name in _SAFEST if name in {target for _, target in asked})
+def _contradiction(
+    requests: str, requested: list[tuple[_Entry, ListName]], ops: list[str]
+) -> Finding:
+    last = requested[-1][0]
+    groups = [id(entry.group) for entry, _ in requested if entry.group]
+    if len(set(groups)) == len(requested):
+        safest = next(name for name in _SAFEST if name in {target for _, target in requested})
         what = f"torch has one {', '.join(ops)} for {requests}: the safer list, {safest}, is used"
         return _warn(last, what)
     return Finding(

@@ -130,10 +130,10 @@ MODES: tuple[Mode, ...] = (
 )
 
 _REFUSED = {
-    "mixed_hif8": "HiFloat8 exists on the Ascend 950 only, is announced as not yet supported by "
-    "CANN, and PyTorch has no such dtype",
-    "cube_hif8": "HiFloat8 exists on the Ascend 950 only, is announced as not yet supported by "
-    "CANN, and PyTorch has no such dtype",
+    "mixed_hif8": "HiFloat8 exists only on the Ascend 950, is documented as not yet supported "
+    "by CANN, and PyTorch has no such dtype",
+    "cube_hif8": "HiFloat8 exists only on the Ascend 950, is documented as not yet supported "
+    "by CANN, and PyTorch has no such dtype",
 }
 
 
@@ -153,7 +153,7 @@ def find_mode(name: str) -> Mode:
             return mode
     if name in _REFUSED:
         raise UserError(
-            f"the precision mode '{name}' cannot be had: {_REFUSED[name]}",
+            f"the precision mode '{name}' is not available: {_REFUSED[name]}",
             where="precision.mode",
             todo="The nearest is mode=allow_mix_precision_bf16.",
         )

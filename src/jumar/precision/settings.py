@@ -40,13 +40,12 @@ class PrecisionSettings:
             raise UserError(
                 f"'modify_mixlist' has no effect with the mode '{mode.name}'",
                 where="precision.modify_mixlist",
-                todo="Use mode=allow_mix_precision or allow_mix_precision_bf16, or leave the "
-                "list out.",
+                todo="Use mode=allow_mix_precision or allow_mix_precision_bf16, or omit the list.",
             )
 
 
 def pointless(settings: PrecisionSettings) -> tuple[str, ...]:
-    """What the settings ask for that this mode does not need; the run does it and says so."""
+    """What the settings ask for and this mode does not need; the run does it and says so."""
     mode = find_mode(settings.mode)
     notes: list[str] = []
     if not isinstance(settings.loss_scale, NoLossScale) and not mode.fp16:

@@ -15,7 +15,7 @@ class Column:
         name: Its name in JSON, CSV and on an English terminal; it ends with the unit.
         title: What it holds, without the unit.
         unit: What its numbers count, as people write it; empty where there is none.
-        digits: How many digits behind the point people see at most.
+        digits: Most decimal places to show.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Column:
         return f"{title} ({self.unit})" if self.unit else title
 
     def of(self, table: pl.DataFrame) -> pl.Expr | None:
-        """The column of a table; milliseconds are also made of nanoseconds (`..._ns`)."""
+        """The column of a table; milliseconds are also computed from nanoseconds (`..._ns`)."""
         if self.name in table.columns:
             return pl.col(self.name)
         raw = f"{self.name.removesuffix('_ms')}_ns"

@@ -31,27 +31,28 @@ class Listing:
         """The columns with a value: one without takes the room of those that say something."""
         table = self.table
         return [
-            one
-            for one in self.columns
-            if one.name in table.columns and table[one.name].null_count() < max(table.height, 1)
+            column
+            for column in self.columns
+            if column.name in table.columns
+            and table[column.name].null_count() < max(table.height, 1)
         ]
 
     @property
     def numeric(self) -> list[bool]:
         """Which of `kept` are numbers, and stand on the right."""
-        return [self.table[one.name].dtype.is_numeric() for one in self.kept]
+        return [self.table[column.name].dtype.is_numeric() for column in self.kept]
 
     def heads(self, language: Language) -> list[str]:
         """The head of each of `kept`."""
-        return [one.head(language) for one in self.kept]
+        return [column.head(language) for column in self.kept]
 
     def cells(self, longest: int, *, is_fixed: bool = False) -> list[list[str]]:
-        """Each row as texts of at most so many letters; fractions with all digits if fixed."""
+        """Each row as texts of limited length; fractions with all digits if fixed."""
         kept = self.kept
         return [
             [
-                shown(value, longest, one.digits, is_fixed=is_fixed)
-                for value, one in zip(row, kept, strict=True)
+                shown(value, longest, column.digits, is_fixed=is_fixed)
+                for value, column in zip(row, kept, strict=True)
             ]
-            for row in self.table.select(one.name for one in kept).iter_rows()
+            for row in self.table.select(column.name for column in kept).iter_rows()
         ]

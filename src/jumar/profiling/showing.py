@@ -17,7 +17,7 @@ def shown(value: object, longest: int = LONGEST, digits: int = 3, *, is_fixed: b
     Args:
         value: What is shown.
         longest: Letters of the text at most.
-        digits: Digits of a fraction behind the point at most.
+        digits: Most decimal places to show.
         is_fixed: Whether a fraction has all of them, zeros included.
     """
     if value is None:

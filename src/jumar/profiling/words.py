@@ -40,7 +40,7 @@ WORDS: Final[Mapping[str, Text]] = {
     "more_views": Text(en="More with --view: {views}, all", zh="更多视图（--view）：{views}, all"),
     "all_views": Text(en="Views", zh="视图"),
     "no_advice": Text(
-        en="nothing that is worth a thousandth of a step",
+        en="nothing worth a thousandth of a step",
         zh="没有值得优化的问题（均低于迭代的千分之一）",
     ),
     "try": Text(en="try: ", zh="建议："),
@@ -48,15 +48,15 @@ WORDS: Final[Mapping[str, Text]] = {
     "of_step": Text(en="{share} % of a step", zh="占迭代 {share} %"),
     "at_most": Text(en="at most", zh="上限"),
     "adds_up": Text(
-        en="No moment of a step is counted twice, so the lines add up to what could be won "
-        "together.",
+        en="No moment of a step is counted twice, so the lines add up to what could be "
+        "saved together.",
         zh="迭代中的每个时刻只计一次，因此各项收益可以相加。",
     ),
     # Steps and comparison on the page.
     "title": Text(en="Profile of {source}", zh="{source} 的性能分析"),
     "step_times": Text(en="Where each step goes (ms)", zh="每个迭代的时间去向（ms）"),
     "advice": Text(
-        en="What to do, by milliseconds a step that can be won",
+        en="What to do, by milliseconds a step that can be saved",
         zh="优化建议，按每迭代可节省的毫秒数排序",
     ),
     "computing": Text(en="computing", zh="计算"),
@@ -82,7 +82,7 @@ WORDS: Final[Mapping[str, Text]] = {
     "note": Text(en="note: ", zh="注意："),
     "varies": Text(en=" (within the variation of steps)", zh="（在迭代间波动范围内）"),
     "no_edits": Text(
-        en="none that would win 0.2 % of a step", zh="没有能节省 0.2 % 迭代时间的修改"
+        en="none that would save 0.2 % of a step", zh="没有能节省 0.2 % 迭代时间的修改"
     ),
     "step_before": Text(en="step before", zh="之前的迭代"),
     "step_after": Text(en="step", zh="迭代"),

@@ -38,7 +38,7 @@ OPS: Final[Mapping[str, str]] = {
     "correlation": "Connection ID",
     "launch_ns": "Launch Time(us)",
 }
-"""Columns of op_summary in msprof's order, then those that only we have."""
+"""Columns of op_summary in msprof's order, then those that only jumar has."""
 
 STEPS: Final[Mapping[str, str]] = {
     "rank": "Rank",

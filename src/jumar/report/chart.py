@@ -91,7 +91,7 @@ def draw(chart: Chart, *, points_per_curve: int, marks_per_curve: int) -> Drawin
 
     Args:
         chart: What to draw.
-        points_per_curve: Longer curves are thinned to so many points, keeping extremes.
+        points_per_curve: Longer curves are thinned to this many points, keeping extremes.
         marks_per_curve: How many points at most have a text on hover.
     """
     curves = _merged(
@@ -233,8 +233,8 @@ def _merged(curves: Sequence[Curve]) -> list[tuple[Curve, str]]:
         letters = [key_letters(group) for group in groups]
         key = "all" if set(groups) == all_groups else "".join(letters)
         label = f"all {len(groups)} alike" if key == "all" else f"{', '.join(letters)} alike"
-        ended = next((curve.ended for curve in same if curve.ended), "")
-        result.append((replace(same[0], label=label, ended=ended), key))
+        end = next((curve.ended for curve in same if curve.ended), "")
+        result.append((replace(same[0], label=label, ended=end), key))
     return result
 
 

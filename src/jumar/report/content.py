@@ -106,7 +106,7 @@ class Picture:
 
 @dataclass(frozen=True, kw_only=True)
 class PictureStrip:
-    """Pictures of the same thing beside each other.
+    """Pictures of the same thing side by side.
 
     Attributes:
         title: Its heading.

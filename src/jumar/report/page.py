@@ -14,7 +14,7 @@ from jumar.report.chart import key_letters as key_letters_of
 from jumar.report.content import Page
 
 _SIGNATURE = b"Written by jumar."
-"""In the foot of every page, by which one of ours is told from somebody's own."""
+"""In the footer of every page; distinguishes our pages from somebody else's."""
 POINTS_PER_CURVE = 400
 MARKS_PER_CURVE = 40
 _POINTS_PER_PAGE = 24_000

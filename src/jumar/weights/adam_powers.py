@@ -19,7 +19,7 @@ _MOST_UPDATES = 1 << 20
 
 
 def power_after(beta: float, updates: int) -> float:
-    """What TensorFlow's power of a beta is after so many updates; 0 where it has underflowed."""
+    """TensorFlow's power of a beta after this many updates; 0 where it has underflowed."""
     powers = _powers(beta)
     if updates < len(powers):
         return float(powers[updates])

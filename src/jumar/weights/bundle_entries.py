@@ -1,4 +1,4 @@
-"""What a checkpoint's index says of a variable, and the names of a partitioned variable's parts.
+"""A variable's entry in a checkpoint's index, and the names of a partitioned variable's parts.
 
 BundleHeaderProto {1: data files, 2: byte order, 3: version}, BundleEntryProto {1: element type,
 2: shape, 3: data file, 4: offset, 5: size, 6: masked CRC-32C, 7: parts}, TensorSliceProto {1:
@@ -64,7 +64,7 @@ def decode_header(data: bytes) -> int:
     """The number of data files.
 
     Raises:
-        ValueError: The bytes are no header, or of a checkpoint that cannot be read here.
+        ValueError: The bytes are not a header, or the checkpoint cannot be read here.
     """
     shards = 0
     for field, wire, begin, end in fields(data, 0, len(data)):
@@ -88,7 +88,7 @@ def decode_entry(data: bytes) -> BundleEntry:
     """A variable's entry.
 
     Raises:
-        ValueError: The bytes are no entry, or its numbers do not fit together.
+        ValueError: The bytes are not an entry, or its numbers do not fit together.
     """
     numbers = {1: 0, 3: 0, 4: 0, 5: 0}
     shape: tuple[int, ...] = ()

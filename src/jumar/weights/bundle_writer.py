@@ -44,7 +44,7 @@ def write_bundle(prefix: Path, tensors: Mapping[str, Array]) -> None:
     """
     keys = sorted((name.encode("utf-8"), name) for name in tensors)
     if any(key[:1] in (b"", b"\0") for key, _ in keys):
-        raise ValueError("a variable needs a name, which begins with no zero byte")
+        raise ValueError("a variable needs a name that does not begin with a zero byte")
     entries: list[tuple[bytes, bytes]] = [(HEADER_KEY, encode_header())]
 
     def write_data(file: BinaryIO) -> None:

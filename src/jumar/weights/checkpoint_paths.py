@@ -43,15 +43,15 @@ def find_prefix(path: Path) -> Path:
 
 
 def check_free(prefix: Path, *, ours: bool = False) -> None:
-    """That no checkpoint would be written over.
+    """Check that no checkpoint would be overwritten.
 
     Args:
         prefix: What the names of the new files begin with.
         ours: The folder holds nothing but our exports: what one of them wrote may be replaced.
 
     Raises:
-        UserError: A file of that prefix is there, or a `checkpoint` file that names others; also
-            those that would be left beside the new ones, such as a graph in `.meta`.
+        UserError: A file of that prefix is there, or a `checkpoint` file that names others;
+            including files that would be left next to the new ones, such as a graph in `.meta`.
     """
     try:
         names = sorted(path.name for path in _listed(prefix.parent))
@@ -64,7 +64,7 @@ def check_free(prefix: Path, *, ours: bool = False) -> None:
         parts.append(STATE)
     if parts:
         raise UserError(
-            f"a checkpoint is there already: {', '.join(parts)}",
+            f"a checkpoint already exists: {', '.join(parts)}",
             where=str(prefix),
             todo="Nothing was written. Name a prefix in a new folder with --out, or remove these "
             "files first.",

@@ -58,7 +58,7 @@ _FIXED_FIELDS = {5: "<f4", 6: "<f8", 9: "<c8", 12: "<c16"}
 
 @dataclass(frozen=True, kw_only=True)
 class _Place:
-    """Where a tensor's message is, and what it says of itself."""
+    """Where a tensor's message is, and its shape and type."""
 
     entry: TensorEntry
     kind: ElementType
@@ -168,7 +168,7 @@ def read_constants(path: Path) -> FrozenConstants:
         size = path.stat().st_size
         if size >= LARGEST_MESSAGE:
             raise UserError(
-                f"is no graph: {size} bytes are more than a protobuf message has",
+                f"is not a graph: {size} bytes are more than a protobuf message can have",
                 where=str(path),
             )
         data = path.read_bytes()
@@ -241,7 +241,7 @@ def _head(
                 number = varint(data, start, stop)[0]
             elif field == 2 and wire == DELIMITED:
                 shape = decode_shape(data, start, stop)
-        # Constants of kinds that hold no weights (variants, resources) are no reason to refuse
+        # Constants of kinds that hold no weights (variants, resources) are not a reason to refuse
         # a graph.
         return (element_type(number) if number in _LISTS else None), shape
     except ValueError as error:
@@ -290,7 +290,7 @@ def _numbers(
         parts = b"".join(data[start:stop] for wire, start, stop in spans if wire != VARINT)
         size = np.dtype(_FIXED_FIELDS[field]).itemsize
         if len(parts) % size:
-            raise ValueError(f"a list of {len(parts)} bytes, no multiple of {size}")
+            raise ValueError(f"a list of {len(parts)} bytes, not a multiple of {size}")
         return np.frombuffer(parts, dtype=_FIXED_FIELDS[field])
     numbers: list[int] = []
     for wire, position, stop in spans:

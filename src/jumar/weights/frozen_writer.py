@@ -19,7 +19,7 @@ from jumar.weights.frozen_graph import LARGEST_MESSAGE, FrozenConstants, find_co
 from jumar.weights.tensor_types import Array, shape_text
 
 _FLOAT32 = 1
-"""TensorFlow's number of the element type."""
+"""TensorFlow's number for the element type."""
 
 
 def with_constants(graph: FrozenConstants, values: Mapping[str, Array]) -> Iterator[bytes]:
@@ -63,9 +63,9 @@ def write_frozen(path: Path, graph: FrozenConstants, values: Mapping[str, Array]
     """
     if exists(path):
         raise UserError(f"'{path}' already exists", where="--out", todo="Name a new file.")
-    with written_beside(path, what="the graph cannot be written") as beside:
+    with written_beside(path, what="the graph cannot be written") as temporary:
         size = 0
-        with beside.open("wb") as file:
+        with temporary.open("wb") as file:
             for piece in with_constants(graph, values):
                 size += file.write(piece)
             file.flush()

@@ -1,7 +1,7 @@
 """The sorted table in which a checkpoint's index is kept: LevelDB's format, read and written.
 
 A table is blocks and a footer. A block is entries, whose keys leave out what they share with the
-key before, then the places where keys are whole; behind it stand a byte for the compression and
+key before, then the places where keys are whole; after it come a byte for the compression and
 the masked CRC-32C of both. One block, the index, names the other blocks. Facts: LevelDB,
 doc/table_format.md; TensorFlow, core/lib/io/table_builder.cc.
 """
@@ -41,7 +41,7 @@ def read_table(data: bytes) -> Iterator[Entry]:
     allowance = _KEYS_PER_BYTE * len(data)
     for _, value in _entries(_block(data, begin, end, footer)):
         (begin, end), _ = _handle(value, 0, len(value))
-        # Blocks stand one behind the other; this also ends any loop.
+        # Blocks follow one another; this also ends any loop.
         if begin < behind:
             raise ValueError(f"the block at byte {begin} overlaps the one before it")
         behind = end
@@ -78,7 +78,7 @@ def build_table(entries: Iterable[Entry]) -> bytes:
 
 
 def _handle(data: bytes, position: int, end: int) -> tuple[tuple[int, int], int]:
-    """Begin and end of a block, and the position behind the handle."""
+    """Begin and end of a block, and the position after the handle."""
     begin, position = varint(data, position, end)
     size, position = varint(data, position, end)
     return (begin, begin + size), position
@@ -86,7 +86,7 @@ def _handle(data: bytes, position: int, end: int) -> tuple[tuple[int, int], int]
 
 def _block(data: bytes, begin: int, end: int, footer: int) -> bytes:
     if end + _TRAILER_BYTES > footer:
-        raise ValueError(f"the block at byte {begin} ends behind the file, at byte {end}")
+        raise ValueError(f"the block at byte {begin} ends beyond the file, at byte {end}")
     kind = data[end]
     stored = int.from_bytes(data[end + 1 : end + _TRAILER_BYTES], "little")
     if masked_crc(data[begin : end + 1]) != stored:

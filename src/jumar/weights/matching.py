@@ -1,4 +1,4 @@
-"""Which variable of a file is which weight of a network.
+"""Which variable in a file is which weight of a network.
 
 One description, `TfNames`, stands beside each network. Held against a file it gives a `Matching`:
 what fits, and what is left over on either side. It is decided by names and shapes alone, before
@@ -68,7 +68,8 @@ class Matching:
         wrong_shape: What has the right name only.
         missing: Variables that the network needs and the file lacks.
         unnamed: Weights of the network that have no name in TensorFlow.
-        leftover: Names in the file that are neither of the network nor known to be no weights.
+        leftover: Names in the file that neither belong to the network nor are known not to be
+            weights.
         ignored: Names in the file that hold no weights.
     """
 

@@ -44,8 +44,12 @@ class SlotMatching:
     @property
     def sources(self) -> frozenset[str]:
         """The file's names of all that was found."""
-        slots = (name for one in self.found for name in one.slots.values())
-        powers = (name for one in self.found for name in one.powers or ())
+        slots = (
+            name for slots_of_variable in self.found for name in slots_of_variable.slots.values()
+        )
+        powers = (
+            name for slots_of_variable in self.found for name in slots_of_variable.powers or ()
+        )
         return frozenset((*slots, *powers))
 
 

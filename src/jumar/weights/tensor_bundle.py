@@ -94,7 +94,7 @@ class TensorBundle:
             ) from None
 
     def check_data(self) -> None:
-        """That the data files are there and as long as the index needs them; reads none.
+        """Check that the data files exist and are as long as the index requires; reads none.
 
         Raises:
             UserError: One is missing or cut short.

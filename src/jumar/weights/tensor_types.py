@@ -59,7 +59,7 @@ class ElementType:
 
 @dataclass(frozen=True, kw_only=True)
 class TensorEntry:
-    """What a file says of one of its tensors before any value is read."""
+    """What is known of a tensor before any value is read."""
 
     name: str
     shape: tuple[int, ...]
@@ -124,7 +124,7 @@ def decode_shape(data: bytes, begin: int, end: int) -> tuple[int, ...]:
     """The sizes in a TensorShapeProto.
 
     Raises:
-        ValueError: The bytes are no shape, a size is negative or unknown, or they are too many
+        ValueError: The bytes are not a shape, a size is negative or unknown, or they are too many
             for any array.
     """
     sizes: list[int] = []
@@ -137,7 +137,7 @@ def decode_shape(data: bytes, begin: int, end: int) -> tuple[int, ...]:
                 raise ValueError(f"a shape of more than {MOST_AXES} axes")
     # Sizes beside a zero may be anything, but numpy multiplies them and must not overflow.
     if math.prod(max(size, 1) for size in sizes) >= _INT64:
-        raise ValueError(f"no memory holds the shape {shape_text(sizes)}")
+        raise ValueError(f"no memory can hold the shape {shape_text(sizes)}")
     return tuple(sizes)
 
 

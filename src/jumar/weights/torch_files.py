@@ -8,7 +8,7 @@ from jumar.ground.paths import is_file
 
 
 def check_no_torch_file(path: Path) -> None:
-    """That a file was not written by `torch.save`.
+    """Check that a file was not written by `torch.save`.
 
     Raises:
         UserError: It was; says how to make a safetensors file of it.
@@ -24,7 +24,7 @@ def check_no_torch_file(path: Path) -> None:
         raise UserError(
             "is a torch.save file, and loading it could execute code",
             where=str(path),
-            todo="Make a dictionary of tensors of it yourself: "
+            todo="Convert it to a dictionary of tensors yourself: "
             "`from safetensors.torch import save_file; "
             "save_file(torch.load('FILE', weights_only=True), 'NAME.safetensors')`.",
         )

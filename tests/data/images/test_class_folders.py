@@ -73,7 +73,7 @@ def test_a_class_that_links_to_nowhere_is_an_error_and_a_lost_picture_a_file(
     (tmp_path / "cat" / "lost.jpg").symlink_to("nowhere.jpg")
     assert list(list_classes(DiskTree(tmp_path)).paths) == ["cat/a.jpg", "cat/lost.jpg"]
     (tmp_path / "dog").symlink_to("/nowhere/dog")
-    with pytest.raises(UserError, match="links to '/nowhere/dog', which is not there") as caught:
+    with pytest.raises(UserError, match="links to '/nowhere/dog', which does not exist") as caught:
         list_classes(DiskTree(tmp_path))
     assert caught.value.where == str(tmp_path / "dog")
 

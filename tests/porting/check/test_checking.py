@@ -146,9 +146,9 @@ def test_a_missing_module_fails_the_imports_and_names_its_package(tmp_path: Path
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
-        ("import sys\nsys.exit('no data')\n", "the script left by sys.exit(no data)"),
+        ("import sys\nsys.exit('no data')\n", "the script exited with sys.exit(no data)"),
         ("x = input('data? ')\n", "EOFError: EOF when reading a line (train.py:1)"),
-        ("x = 1\n", "the script came to its end after 0 training steps"),
+        ("x = 1\n", "the script ended after 0 training steps"),
     ],
 )
 def test_however_a_script_ends_is_a_result(tmp_path: Path, script: str, reason: str):

@@ -28,10 +28,10 @@ def reason(tmp_path: Path, *events: dict[str, Any], how: Any = "exited", code: i
     ("how", "code", "text"),
     [
         ("timeout", -9, "still running after 10min"),
-        ("flood", -9, "ended by us: it had written 70 MiB of output"),
+        ("flood", -9, "stopped by jumar: it had written 70 MiB of output"),
         ("signal", signal.SIGSEGV, "the process was killed by SIGSEGV"),
         ("signal", 200, "the process was killed by signal 200"),
-        ("exited", 4, "the process left with exit code 4 and no error"),
+        ("exited", 4, "the process exited with code 4 and no error"),
     ],
 )
 def test_an_end_without_a_word_of_the_script_is_told(

@@ -42,7 +42,7 @@ RESULT = CheckResult(
         {"kind": "dropout", "tensor": "x:0"},
         {"kind": "hccl", "call": "allreduce"},
     ),
-    notes=("the port went on from the checkpoint c",),
+    notes=("the port resumed from the checkpoint c",),
     command=("train.py", "--x", "1"),
     interpreter="python3.7 (TensorFlow 1.15.0)",
     seconds=3.0,
@@ -59,7 +59,7 @@ def test_lines_show_stages_reasons_output_losses_and_what_the_npu_would_get():
         "session: without NpuOptimizer, stays on the host",
         "ignored option: a does nothing",
         "npu_bridge: hccl allreduce",
-        "note: the port went on from the checkpoint c",
+        "note: the port resumed from the checkpoint c",
         "command: train.py --x 1",
         "not all stages passed in 3.0 s",
     ):

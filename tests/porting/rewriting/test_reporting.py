@@ -15,7 +15,7 @@ from jumar.porting.script.project import Project
 
 FIRST = Text(en="first", zh="一")
 SECOND = Text(en="second", zh="二")
-TODO = Text(en="do", zh="做")
+ADVICE = Text(en="do", zh="做")
 
 
 def changes(text: str, *cases: Case, kind: type[ast.AST] = ast.Call) -> list[Change]:
@@ -60,14 +60,14 @@ def test_what_has_nothing_to_do_is_left_and_everything_else_noticed() -> None:
         Case(
             calls=("tensorflow.cond",),
             reason=FIRST,
-            todo=TODO,
+            todo=ADVICE,
             severity="blocking",
             confidence="unsure",
         ),
     )
     assert isinstance(notice, Notice)
     assert (notice.severity, notice.confidence) == ("blocking", "unsure")
-    assert (notice.reason, notice.todo) == (FIRST, TODO)
+    assert (notice.reason, notice.todo) == (FIRST, ADVICE)
 
 
 @pytest.mark.parametrize(("harmless", "severity"), [(True, "look"), (False, "blocking")])
@@ -75,7 +75,7 @@ def test_what_may_be_harmless_is_only_to_be_looked_at(harmless: bool, severity: 
     case = Case(
         calls=("tensorflow.cond",),
         reason=FIRST,
-        todo=TODO,
+        todo=ADVICE,
         severity="blocking",
         look_if=lambda *_: harmless,
     )

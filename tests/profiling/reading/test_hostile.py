@@ -250,5 +250,5 @@ def test_a_database_is_opened_without_a_trace(shared: Path) -> None:
 def test_what_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no such file"):
         read(tmp_path / "nothing")
-    with pytest.raises(UserError, match="no file there is a profile"):
+    with pytest.raises(UserError, match="no file in it is a profile"):
         read(tmp_path)

@@ -27,7 +27,7 @@ class DenoisingData(LoaderSettings):
     )
     eval_path: str = setting(
         "",
-        "The same for evaluation; empty for the evaluation part of path, none to do without.",
+        "The same for evaluation; empty for the evaluation part of path, none for no evaluation.",
         changeable=True,
     )
     channels: str = setting(
@@ -60,7 +60,7 @@ class DenoisingData(LoaderSettings):
     )
     cache_mib: int = setting(
         1024,
-        "Decoded pictures that are kept, in a memory that all workers of a rank share.",
+        "Decoded pictures kept in memory that all workers of a rank share.",
         unit="MiB",
         minimum=0,
     )

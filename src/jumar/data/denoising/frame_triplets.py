@@ -43,12 +43,12 @@ class ClipData(DenoisingData):
     """Where the clips are, and how their frames become noisy triplets."""
 
     margin: int = setting(
-        0, "What noisy patches have more than clean ones on each side.", unit="px", minimum=0
+        0, "How much larger noisy patches are than clean ones on each side.", unit="px", minimum=0
     )
     holdout_frames: int = setting(
         12,
-        "Frames at the end of each clip that are kept for evaluation, where neither path has "
-        "parts nor eval_path is set.",
+        "Frames at the end of each clip held out for evaluation when path has no parts and "
+        "eval_path is unset.",
         minimum=0,
     )
 

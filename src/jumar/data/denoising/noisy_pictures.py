@@ -111,7 +111,7 @@ class NoisyPictures:
         return stored(values.astype(np.float32), self.storage)
 
     def _state_before(self, index: int) -> np.random.RandomState:
-        """The one generator of all pictures as it is when it comes to this one.
+        """The one generator of all pictures, advanced to this one.
 
         How far it has gone depends on the sizes of the pictures before, so these are read once;
         of one that cannot be read no number is drawn.

@@ -62,7 +62,7 @@ class DiskTree:
         is_lost = entry.is_symlink() and not os.path.exists(entry.path)  # noqa: PTH110 - hot
         if is_lost and not os.path.splitext(entry.name)[1]:  # noqa: PTH122
             raise UserError(
-                f"links to '{os.readlink(entry.path)}', which is not there",  # noqa: PTH115
+                f"links to '{os.readlink(entry.path)}', which does not exist",  # noqa: PTH115
                 where=entry.path,
                 todo="Mount or restore what it links to, or remove the link.",
             )

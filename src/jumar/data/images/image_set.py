@@ -29,7 +29,7 @@ class ImageData(LoaderSettings):
     )
     eval_path: str = setting(
         "",
-        "The same for evaluation; empty for the evaluation part of path, none to do without.",
+        "The same for evaluation; empty for the evaluation part of path, none for no evaluation.",
         changeable=True,
     )
     image_size: int = setting(224, "Side of the network's input.", unit="px", minimum=1)
@@ -176,7 +176,7 @@ def offset_for(source: ImageSource, label_offset: int) -> int:
 def _counted_classes(source: ImageSource, offset: int, where: str) -> int:
     if not source.classes:
         raise UserError(
-            "the shards do not tell the number of classes",
+            "the shards do not give the number of classes",
             where=where,
             todo="Set model.num_classes, for ImageNet 1000 with AlexNet, 1001 with ResNeXt-50.",
         )
@@ -184,7 +184,7 @@ def _counted_classes(source: ImageSource, offset: int, where: str) -> int:
 
 
 def check_classes(source: ImageSource, num_classes: int, label_offset: int, *, where: str) -> None:
-    """That every class of a source has an output of the model.
+    """Check that every class of a source has an output of the model.
 
     Raises:
         UserError: The source names more classes than the model has outputs.

@@ -116,7 +116,7 @@ def read_class_names(path: Path) -> tuple[str, ...]:
 
 
 def check_one_set(paths: Sequence[Path]) -> None:
-    """That shards of one name in one folder come from one conversion.
+    """Check that shards of one name in one folder come from one conversion.
 
     Raises:
         UserError: For instance `train-00000-of-00004` and `train-00000-of-00008`, of which one
@@ -137,10 +137,10 @@ def check_one_set(paths: Sequence[Path]) -> None:
 
 
 def check_none_missing(paths: Sequence[Path]) -> None:
-    """That all the shards that a set's names announce are there.
+    """Check that all the shards that a set's names announce exist.
 
     Raises:
-        UserError: Names those that are missing.
+        UserError: Shards are missing; the message names them.
     """
     for gap in shard_gaps(paths):
         raise gap.error
@@ -174,8 +174,8 @@ class ShardGap:
         return UserError(
             self.text,
             where=str(self.folder),
-            todo="Copy the missing shards, or write the set again. To train on those that are "
-            "there, name them by a glob that the missing ones do not match.",
+            todo="Copy the missing shards, or write the set again. To train on those present, "
+            "name them with a glob that the missing ones do not match.",
         )
 
     @property

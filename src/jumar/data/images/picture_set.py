@@ -33,15 +33,18 @@ class PictureData(LoaderSettings):
     )
     eval_path: str = setting(
         "",
-        "Real pictures to compare generated ones with; empty for the training pictures, as scores "
-        "of generators usually are, none to do without.",
+        "Real pictures to compare generated ones with; empty for the training pictures, the usual "
+        "choice; none to skip it.",
         changeable=True,
     )
     match: str = setting(
         "", "Only pictures whose path fits this pattern, such as *cat/*; empty for all."
     )
     eval_samples: int = setting(
-        0, "Compare with the first so many pictures only; 0 for all.", unit="samples", minimum=0
+        0,
+        "Compare with this many pictures only, the first ones; 0 for all.",
+        unit="samples",
+        minimum=0,
     )
     image_size: int = setting(128, "Side of the pictures.", unit="px", minimum=1)
     frame: str = setting(
@@ -58,8 +61,8 @@ class PictureData(LoaderSettings):
     flip: bool = setting(False, "Mirror half of the training pictures; the original does not.")
     inception_weights: str = setting(
         "",
-        "Weights of the network of the Frechet distance (FID), which is then scored too; empty to "
-        "do without it.",
+        "Weights of the network of the Frechet distance (FID), which is then scored too; empty "
+        "for none.",
         unit="path",
     )
 

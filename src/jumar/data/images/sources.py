@@ -135,11 +135,11 @@ def splits_of(path: str) -> Sequence[Split]:
 
 
 def check_pair(train: ImageSource, evaluation: ImageSource) -> None:
-    """That two sources can serve as training and evaluation data of one model.
+    """Check that two sources can serve as training and evaluation data of one model.
 
     Raises:
         UserError: Their classes differ, so that one label would mean two things; or they are
-            the same images, so that the score would be that of a memory.
+            the same images, so that the score would measure memorisation.
     """
     if train.classes and evaluation.classes and tuple(train.classes) != tuple(evaluation.classes):
         only_train = [name for name in train.classes if name not in set(evaluation.classes)]
@@ -237,9 +237,9 @@ def _find_in_folder(path: Path, notice: Notice) -> _Contents:
     tree = DiskTree(path)
     folders, files = tree.entries("")
     if shards := [path / name for name in files if is_shard_name(name)]:
-        beside = [*folders] + [name for name in files if is_image(name) or name.endswith(".zip")]
-        if beside:
-            notice(f"{path}: shards are in it, so {_few(beside)} beside them are left out")
+        left_out = [*folders] + [name for name in files if is_image(name) or name.endswith(".zip")]
+        if left_out:
+            notice(f"{path}: shards are in it, so {_few(left_out)} beside them are left out")
         return _find_shards(shards, notice)
     zips = {Path(name).stem.lower(): path / name for name in files if name.lower().endswith(".zip")}
     parts: dict[Split, Callable[[], ImageSource]] = {}
@@ -268,7 +268,7 @@ def _open_part(path: Path, split: Split, notice: Notice) -> ImageSource:
     opener = contents.parts.get(split, contents.whole)
     if opener is None:
         raise UserError(
-            f"what is in here is named as another part than {split}",
+            f"what is in here is named as a part other than {split}",
             where=str(path),
             todo="Move or rename it, so that folder and content are named as the same part.",
         )

@@ -181,7 +181,7 @@ def _write_parts(
 
 
 def _refuse_own_source(path: str, destination: Path) -> None:
-    """Shards among the images they are made of would be taken in place of them from then on."""
+    """Refuse to write shards among the images they are made from: they would be read instead."""
     if is_registered(path):
         return
     source, target = resolved(expanded(path)), resolved(expanded(destination))
@@ -190,7 +190,7 @@ def _refuse_own_source(path: str, destination: Path) -> None:
     apart = source.suffix.lower() == ".zip" and is_file(source)
     if not apart and (target == folder or (is_folder(source) and folder in target.parents)):
         raise UserError(
-            "the shards would be written into the data they are made of",
+            "the shards would be written into the data they are made from",
             where=str(destination),
             todo=f"Choose a folder outside of {folder}, for instance {folder}-shards.",
         )

@@ -35,7 +35,7 @@ class Collate(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Stacked:
-    """Arrays of one shape, one behind the other, in memory made once for the whole batch.
+    """Arrays of one shape, one after the other, in memory allocated once for the whole batch.
 
     Attributes:
         what: What messages call the samples, in the plural.

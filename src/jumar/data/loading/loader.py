@@ -30,7 +30,7 @@ from jumar.ground.errors import UserError
 from jumar.ground.machine import checked_count, usable_cores
 
 MOST_WORKERS = 16
-"""Of one rank, when chosen by us; more rarely help and each takes memory."""
+"""Per rank, when jumar chooses; more rarely help and each takes memory."""
 _AHEAD = 2
 """Batches that each worker makes before they are asked for."""
 
@@ -293,7 +293,7 @@ def _print_unless_the_receiver_left(
 
 
 def _await_the_dying(processes: Sequence[BaseProcess]) -> None:
-    """A connection that breaks off tells of a death sooner than the exit status does."""
+    """A broken connection reveals a death sooner than the exit status does."""
     gone = wait([process.sentinel for process in processes], timeout=1) if processes else []
     for process in processes:
         if process.sentinel in gone:
@@ -302,16 +302,16 @@ def _await_the_dying(processes: Sequence[BaseProcess]) -> None:
 
 def _worker_death(processes: Sequence[BaseProcess]) -> UserError | None:
     """Why a worker may have died; None where all live or left by themselves."""
-    ended = [process.exitcode for process in processes if process.exitcode not in (None, 0)]
-    if not ended:
+    exit_codes = [process.exitcode for process in processes if process.exitcode not in (None, 0)]
+    if not exit_codes:
         return None
-    code = ended[0] or 0
+    code = exit_codes[0] or 0
     name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
     likely = {
-        "SIGKILL": "Most likely the machine ran out of memory: take fewer workers or a smaller "
-        "batch (data.workers, data.batch_size), or look into the kernel's log.",
+        "SIGKILL": "Most likely the machine ran out of memory: use fewer workers or a smaller "
+        "batch (data.workers, data.batch_size), or check the kernel's log.",
         "SIGBUS": "Most likely shared memory is full: enlarge /dev/shm (docker run --shm-size) "
-        "or take fewer workers (data.workers).",
+        "or use fewer workers (data.workers).",
     }
     return UserError(
         f"a data loader worker was killed ({name})",

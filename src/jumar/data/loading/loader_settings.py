@@ -12,7 +12,7 @@ class LoaderSettings:
     batch_size: int = setting(64, "Training batch of one rank.", unit="samples per rank", minimum=1)
     eval_batch_size: int = setting(
         0,
-        "Evaluation batch of one rank; 0 for that of training.",
+        "Evaluation batch of one rank; 0: as in training.",
         unit="samples",
         minimum=0,
         changeable=True,

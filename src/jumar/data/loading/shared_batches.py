@@ -103,7 +103,7 @@ def _shared(size: int) -> Tensor:
         raise UserError(
             f"shared memory has no room for a batch of {size / 2**20:.0f} MiB",
             where="/dev/shm",  # noqa: S108 - a name in a message
-            todo="Enlarge it (docker run --shm-size), or take a smaller batch or fewer workers "
+            todo="Enlarge it (docker run --shm-size), or use a smaller batch or fewer workers "
             "(data.batch_size, data.workers; data.workers=0 needs none).",
         ) from error
 

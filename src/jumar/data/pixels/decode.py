@@ -265,6 +265,6 @@ def _buffer(size: int) -> NDArray[np.uint8]:
 
 
 def reason_of(error: Exception) -> str:
-    """What Pillow says of a damaged picture, without the Python objects that it names."""
+    """Pillow's message for a damaged picture, without the Python objects it names."""
     text = str(error) or type(error).__name__
     return "not a picture of a known format" if "cannot identify image file" in text else text

@@ -51,8 +51,8 @@ def write_picture(picture: WholePicture | Levels, path: Path) -> None:
     if not isinstance(picture, WholePicture):
         picture = WholePicture(pixels=picture)
     kind = _format_of(path)
-    with written_beside(path) as beside:
-        _save(picture, beside, kind)
+    with written_beside(path) as temporary:
+        _save(picture, temporary, kind)
 
 
 def _format_of(path: Path) -> str:

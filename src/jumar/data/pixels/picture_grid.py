@@ -96,8 +96,8 @@ def save_png(image: Tensor, path: Path) -> None:
     # Pillow knows grey pictures without a last dimension only.
     shown = image.squeeze(2) if image.shape[2] == 1 else image
     picture = Image.fromarray(shown.cpu().contiguous().numpy())
-    with written_beside(path) as beside:
-        picture.save(beside, format="PNG")
+    with written_beside(path) as temporary:
+        picture.save(temporary, format="PNG")
 
 
 def _as_colour(image: Tensor) -> Tensor:

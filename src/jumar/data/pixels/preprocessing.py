@@ -294,13 +294,13 @@ def _recolored(
     images: Tensor, changes: Batch, mean: tuple[float, ...], std: tuple[float, ...]
 ) -> Tensor:
     shift, scale = (part[:, None, None] for part in _constants(mean, std, 1, images.device))
-    made = torch.empty_like(images, dtype=torch.float32)
+    result = torch.empty_like(images, dtype=torch.float32)
     step = _CACHED_PICTURES if device_kind(images.device.type).on_host else max(1, len(images))
     for start in range(0, len(images), step):
         rows = slice(start, start + step)
         part = color.jitter(images[rows], **{name: by[rows] for name, by in changes.items()})
-        made[rows] = part.clamp_(0, 255).sub_(shift).mul_(scale)
-    return made
+        result[rows] = part.clamp_(0, 255).sub_(shift).mul_(scale)
+    return result
 
 
 def _normalized(images: Tensor, mean: tuple[float, ...], std: tuple[float, ...]) -> Tensor:

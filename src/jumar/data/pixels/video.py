@@ -100,7 +100,7 @@ class VideoReader:
                 packet = next(packets, None)
                 if packet is None:
                     if number < _WHOLE_SHARE * self._announced - 1:
-                        reason = f"the file ends here, and says it has {self._announced} frames"
+                        reason = f"the file ends here but announces {self._announced} frames"
                         yield Fault(origin=f"{self._path}, frame {number + 1}", reason=reason)
                     return
                 decoded = packet.decode()
@@ -262,7 +262,7 @@ def written_bits(path: Path, wanted: int) -> int:
 
 
 def check_written_video(path: Path) -> None:
-    """That a video can be written under this name.
+    """Check that a video can be written under this name.
 
     Raises:
         UserError: PyAV is missing, or the ending is not one that is written.

@@ -113,7 +113,7 @@ def pages_of(image: Image.Image) -> str:
 
 
 def profile_is_grey(profile: bytes) -> bool:
-    """Whether a colour profile is one of grey levels; its header says so."""
+    """Whether a colour profile is for grey levels, by its header."""
     return profile[16:20] == b"GRAY"
 
 

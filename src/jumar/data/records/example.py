@@ -158,7 +158,7 @@ def _floats(data: bytes, lists: list[tuple[int, int]]) -> tuple[float, ...]:
     for start, stop in _number_spans(data, lists, FIXED32):
         if (stop - start) % 4:
             raise ValueError(
-                f"packed floats of {stop - start} bytes, no multiple of 4, at byte {start}"
+                f"packed floats of {stop - start} bytes, not a multiple of 4, at byte {start}"
             )
         values.extend(struct.unpack_from(f"<{(stop - start) // 4}f", data, start))
     return tuple(values)

@@ -31,14 +31,14 @@ def fields(data: bytes, position: int, end: int) -> Iterator[tuple[int, int, int
         else:
             raise ValueError(f"wire type {wire} at byte {at}")
         if position > end:
-            raise ValueError(f"the field at byte {at} ends behind its message, at byte {position}")
+            raise ValueError(f"the field at byte {at} ends beyond its message, at byte {position}")
         if not 8 <= tag < 2**32:
             raise ValueError(f"field number {tag >> 3} at byte {at}")
         yield tag >> 3, wire, begin, position
 
 
 def varint(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """The number at a position, and the position behind it.
+    """The number at a position, and the position after it.
 
     Raises:
         ValueError: The number has no end before `end`, or more than 10 bytes.

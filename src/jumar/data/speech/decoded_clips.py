@@ -13,7 +13,7 @@ Clip = NDArray[np.int16]
 
 
 def fit_clip(samples: Samples, length: int) -> Samples:
-    """The first `length` samples, zeros behind them where there are less."""
+    """The first `length` samples, padded with zeros where there are fewer."""
     if len(samples) >= length:
         return samples[:length]
     return np.pad(samples, (0, length - len(samples)))

@@ -51,7 +51,7 @@ VARIANTS: Mapping[str, Sequence[str]] = {
 
 RATE = 16_000
 UNKNOWN_SHARE = 2
-"""Unknown clips, in clips of a wanted word; training draws some of them for each epoch."""
+"""Unknown clips, as a multiple of a wanted word's; training draws some for each epoch."""
 _AUDIBLE = 0.01
 _MARGIN = RATE // 100
 _DRAW = 5
@@ -132,19 +132,19 @@ def write_espeak_keywords(
         progress: Receives how many clips are done, and of how many.
 
     Raises:
-        UserError: eSpeak NG is missing or fails, the folder holds something else, or so many
-            different clips cannot be made.
+        UserError: eSpeak NG is missing or fails, the folder holds something else, or not
+            enough different clips can be made.
     """
     utterances = plan_utterances(request)
     program = _program()
     _claim(request)
-    made: Counter[str] = Counter()
+    num_made: Counter[str] = Counter()
     short_of: Counter[str] = Counter()
     pool = ThreadPoolExecutor(max(1, request.workers))
     try:
         spoken = _in_order(pool, program, request.folder, utterances)
         for done, (utterance, outcome) in enumerate(zip(utterances, spoken, strict=True), start=1):
-            made[utterance.part] += outcome == "made"
+            num_made[utterance.part] += outcome == "made"
             short_of[utterance.part] += outcome == "left out"
             if progress is not None:
                 progress(done, len(utterances))
@@ -153,7 +153,7 @@ def write_espeak_keywords(
     totals = Counter(utterance.part for utterance in utterances)
     return [
         WrittenPart(
-            part=part, clips=total - short_of[part], made=made[part], left_out=short_of[part]
+            part=part, clips=total - short_of[part], made=num_made[part], left_out=short_of[part]
         )
         for part, total in totals.items()
     ]
@@ -163,7 +163,7 @@ def plan_utterances(request: KeywordsRequest) -> list[Utterance]:
     """Every clip of a set: as many of each wanted word, and twice as many of unknown ones.
 
     Raises:
-        UserError: A word cannot be a folder's name, or there are not so many different clips.
+        UserError: A word cannot be a folder's name, or there are not enough different clips.
     """
     for word in request.words:
         if not word.isalpha() or word != word.lower() or word == "unknown":

@@ -17,8 +17,8 @@ class KeywordData(LoaderSettings):
     path: str = setting("", "A folder or zip with a folder of WAV files for each word.")
     eval_path: str = setting(
         "",
-        "The same for evaluation; empty for a part of path, none to do without. What is not "
-        "divided into parts is taken whole.",
+        "The same for evaluation; empty for a part of path, none for no evaluation. A set "
+        "without parts is used whole.",
         changeable=True,
     )
     eval_part: str = setting(

@@ -95,7 +95,7 @@ def run_check(request: CheckRequest, *, say: Callable[[str], None] = lambda _: N
             )
             stage = _follow(request, original.record, port.record, comparison)
             if stage.status == "failed" and comparison.first_different is not None:
-                say("running the original once more: does it repeat itself?")
+                say("running the original once more to see whether it repeats itself")
                 again = _run(request, folder, "original")
                 stage = _with_repetition(stage, original.record, again.record)
             stages.append(stage)
@@ -284,7 +284,7 @@ def _follow(request: CheckRequest, original: Record, port: Record, comparison: C
 
 
 def _with_repetition(stage: Stage, first: Record, second: Record) -> Stage:
-    """Say so where the original does not repeat itself: then the port cannot follow it."""
+    """Add a note if the original is not reproducible: then the port cannot follow it."""
     itself = compare(first.losses, second.losses, tolerance=0.0)
     seconds = stage.seconds + second.ended.seconds
     if itself.equal:
@@ -294,14 +294,14 @@ def _with_repetition(stage: Stage, first: Record, second: Record) -> Stage:
     apart = itself.first_different
     where = f" from step {apart.step} on" if apart else ""
     reason = (
-        f"nothing can be said: two runs of the original differ{where} by up to "
+        f"inconclusive: two runs of the original differ{where} by up to "
         f"{itself.largest_difference:.1e} although both have the same seeds; {stage.reason}"
     )
     return replace(stage, seconds=seconds, reason=reason)
 
 
 def _notes(side: Side, who: str) -> list[str]:
-    notes = [f"the {who} went on from the checkpoint {path}" for path in side.record.restored]
+    notes = [f"the {who} resumed from the checkpoint {path}" for path in side.record.restored]
     notes += [
         f"the {who} wrote to {path}, a large file of the tree that is not copied"
         for path in side.changed

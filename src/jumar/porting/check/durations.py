@@ -11,7 +11,7 @@ def seconds_of(text: str, *, where: str) -> float:
     """The seconds of a duration.
 
     Raises:
-        UserError: It is none, or nothing.
+        UserError: The text is not a duration, or not above zero.
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|min|h|)\s*", text)
     seconds = float(match[1]) * _SECONDS[match[2]] if match else 0.0

@@ -57,7 +57,7 @@ def find_interpreter(
         A Python 3.7 with TensorFlow 1.15.
 
     Raises:
-        UserError: There is none; with the commands that make one.
+        UserError: There is none; the message gives the commands that create one.
     """
     if make_env is not None:
         return _made(make_env, [python] if python else list(_candidates(environment)))
@@ -66,14 +66,14 @@ def find_interpreter(
     if named := environment.get(VARIABLE, ""):
         return _fitting(Path(named), where=VARIABLE)
     candidates = _of_3_7(_candidates(environment))
-    for one in candidates:
-        if one.fits:
-            return one
+    for candidate in candidates:
+        if candidate.fits:
+            return candidate
     raise _none(candidates)
 
 
 def probe(path: Path) -> Interpreter | None:
-    """What an interpreter says of itself; None if it is none."""
+    """What an interpreter reports about itself; None if it is not an interpreter."""
     path = path.absolute()  # it is started in other folders later
     try:
         ended = supervise(
@@ -125,7 +125,11 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[Path]:
 
 def _of_3_7(paths: Iterable[Path]) -> list[Interpreter]:
     probed = [probe(path) for path in paths]
-    return [one for one in probed if one is not None and one.python.startswith("3.7.")]
+    return [
+        interpreter
+        for interpreter in probed
+        if interpreter is not None and interpreter.python.startswith("3.7.")
+    ]
 
 
 def _made(folder: Path, bases: Iterable[Path]) -> Interpreter:
@@ -161,7 +165,8 @@ def _install(folder: Path, base: str) -> None:
             raise UserError(
                 f"'{' '.join(command)}' failed: {' / '.join(ended.tail[-3:])}",
                 where="--make-env",
-                todo="Make the environment by hand, where packages can be had:\n" + _commands(base),
+                todo="Create the environment by hand where packages can be downloaded:\n"
+                + _commands(base),
             )
 
 
@@ -179,5 +184,5 @@ def _commands(base: str) -> str:
         f"Make one:\n    {base} -m venv ~/tf115\n"
         f"    ~/tf115/bin/python -m pip install {' '.join(PINS)}\n"
         f"    export {VARIABLE}=~/tf115/bin/python\n"
-        "  or give another by --python, or let --make-env DIR make it."
+        "  or name another with --python, or let --make-env DIR create it."
     )

@@ -20,7 +20,7 @@ class LossPair:
 
     @property
     def relative_difference(self) -> float:
-        """0 where both are equal, also where both are no number or the same infinity."""
+        """0 where both are equal, including two NaNs and the same infinity."""
         if self.original == self.port or (math.isnan(self.original) and math.isnan(self.port)):
             return 0.0
         if not (math.isfinite(self.original) and math.isfinite(self.port)):

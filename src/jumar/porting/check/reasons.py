@@ -28,17 +28,17 @@ def reason_of(record: Record, *, python: str, timeout: str) -> str:
     if ended.how == "timeout":
         return f"still running after {timeout}"
     if ended.how == "flood":
-        return f"ended by us: it had written {ended.num_bytes / 2**20:.0f} MiB of output"
+        return f"stopped by jumar: it had written {ended.num_bytes / 2**20:.0f} MiB of output"
     if record.error is not None:
         return _error_text(record.error, python)
     if ended.how == "signal":
         return f"the process was killed by {_signal_name(ended.code)}"
     if record.exit_code:
-        return f"the script left by sys.exit({record.exit_code})"
+        return f"the script exited with sys.exit({record.exit_code})"
     if record.finished == "script":
         done = len(record.losses)
-        return f"the script came to its end after {counted(done, 'training step')}"
-    return f"the process left with exit code {ended.code} and no error"
+        return f"the script ended after {counted(done, 'training step')}"
+    return f"the process exited with code {ended.code} and no error"
 
 
 def details_of(record: Record) -> tuple[str, ...]:

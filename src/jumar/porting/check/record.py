@@ -93,7 +93,7 @@ def read_record(ended: Ended, events: Path, standin: Path) -> Record:
 
 
 def json_lines(path: Path) -> Iterable[dict[str, Any]]:
-    """The JSON objects of a file, one a line; lines that are none are left out."""
+    """The JSON objects of a file, one a line; other lines are left out."""
     if not path.is_file():
         return
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():

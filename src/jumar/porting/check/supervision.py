@@ -16,7 +16,7 @@ from typing import IO, Literal
 from jumar.ground.text import plain_text
 
 OUTPUT_LIMIT = 64 * 2**20
-"""Bytes of output after which a program is ended: more is no log."""
+"""Bytes of output after which a program is stopped: more than that is not a log."""
 
 _KEPT_BYTES = 64 * 2**10
 _READ_BYTES = 2**16
@@ -143,8 +143,8 @@ def _is_over(process: "subprocess.Popen[bytes]") -> bool:
 def _ask_for_stack(process: "subprocess.Popen[bytes]") -> None:
     """Our runner prints its stack on SIGUSR1; that says where it hangs."""
     process.send_signal(signal.SIGUSR1)
-    asked = time.monotonic()
-    while not _is_over(process) and time.monotonic() < asked + _STACK_S:
+    asked_at = time.monotonic()
+    while not _is_over(process) and time.monotonic() < asked_at + _STACK_S:
         time.sleep(_POLL_S)
 
 

@@ -51,7 +51,7 @@ def added_files(options: PortOptions, *, entry: str) -> dict[str, str]:
 
 def run_script(options: PortOptions, *, entry: str) -> str:
     """The text of `run_npu.sh` for a script and a number of devices."""
-    shown = entry or "none: it has to be given"
+    shown = entry or "none: it must be given"
     values = {
         "@DEVICES@": str(options.devices),
         "@QUOTED_ENTRY@": shlex.quote(entry),

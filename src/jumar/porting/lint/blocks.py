@@ -75,7 +75,7 @@ def _is_npu(block: Block) -> bool:
 def find_blocks(module: Module) -> list[Block]:
     """Blocks in the order of the script."""
     blocks: dict[tuple[object, ...], Block] = {}
-    made = _made(module)
+    optimizers = _made(module)
     nodes = [node for node in module.scopes.nodes if isinstance(node, ast.Assign | ast.Call)]
     nodes.sort(key=lambda node: (node.lineno, node.col_offset))
     for node in nodes:
@@ -87,21 +87,21 @@ def find_blocks(module: Module) -> list[Block]:
                     block.name = keyword.value if keyword.arg == "name" else block.name
             continue
         for target in node.targets:
-            _take(module, blocks, made, node, target)
+            _take(module, blocks, optimizers, node, target)
     return list(blocks.values())
 
 
 def _take(
     module: Module,
     blocks: dict[tuple[object, ...], Block],
-    made: set[tuple[object, ...]],
+    optimizers: set[tuple[object, ...]],
     node: ast.Assign,
     target: ast.expr,
 ) -> None:
     """Puts an assignment into its block, if it is one of a block."""
     if not isinstance(target, ast.Attribute):
         return
-    if target.attr == "name" and _variable(module, target.value) in made:
+    if target.attr == "name" and _variable(module, target.value) in optimizers:
         blocks.setdefault(_identity(module, target.value), Block()).name = node.value
         return
     if not isinstance(target.value, ast.Subscript):
@@ -165,7 +165,8 @@ def _identity(module: Module, node: ast.expr) -> tuple[object, ...]:
     _, bindings = module.scopes.lookup(node)
     here = (node.lineno, node.col_offset)
     lines = sorted(
-        (getattr(one.node, "lineno", 0), getattr(one.node, "col_offset", 0)) for one in bindings
+        (getattr(binding.node, "lineno", 0), getattr(binding.node, "col_offset", 0))
+        for binding in bindings
     )
     before = [line for line in lines if line <= here]
     return (*variable, before[-1] if before else None)
@@ -259,7 +260,7 @@ _NAMELESS = _problem(
     "lint-optimizer-name",
     "blocking",
     Text(
-        en="this optimizer gets options and no name: the adapter does not see it",
+        en="this optimizer has options but no name, so the adapter does not see it",
         zh="该优化器设置了选项却没有 name，适配器不会识别",
     ),
     Text(en=f'Set its name to "{NAME}".', zh=f'请将其 name 设为 "{NAME}"。'),
@@ -267,7 +268,7 @@ _NAMELESS = _problem(
 _NO_JSON = _problem(
     "lint-profiling-options",
     "blocking",
-    Text(en="profiling_options is no JSON object", zh="profiling_options 不是 JSON 对象"),
+    Text(en="profiling_options is not a JSON object", zh="profiling_options 不是 JSON 对象"),
     Text(
         en='Write \'{"output": "...", "training_trace": "on", "task_trace": "on"}\'.',
         zh='请写成 \'{"output": "...", "training_trace": "on", "task_trace": "on"}\'。',
@@ -282,11 +283,11 @@ def _no_folder(path: str) -> OptionProblem:
         severity="look",
         confidence="unsure",
         reason=Text(
-            en=f"the session fails where '{path}' is missing, and this script makes no folder",
+            en=f"the session fails where '{path}' is missing, and this script creates no folder",
             zh=f"目录“{path}”不存在时会话会报错，而本脚本没有创建目录",
         ),
         todo=Text(
-            en="Make it before the session: os.makedirs(path, exist_ok=True).",
+            en="Create it before the session: os.makedirs(path, exist_ok=True).",
             zh="请在创建会话前执行 os.makedirs(path, exist_ok=True)。",
         ),
     )

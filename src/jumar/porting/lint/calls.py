@@ -58,42 +58,42 @@ def lint_calls(module: Module) -> Iterator[Finding]:
 
 def arguments_of(call: ast.Call, names: tuple[str, ...]) -> tuple[dict[str, ast.expr], bool]:
     """The arguments by name, and whether all of them are seen (no `*args`, no `**kwargs`)."""
-    given: dict[str, ast.expr] = {}
+    arguments: dict[str, ast.expr] = {}
     for name, value in zip(names, call.args, strict=False):
         if isinstance(value, ast.Starred):
             break
-        given[name] = value
-    whole = not any(isinstance(value, ast.Starred) for value in call.args)
+        arguments[name] = value
+    all_seen = not any(isinstance(value, ast.Starred) for value in call.args)
     for keyword in call.keywords:
         if keyword.arg is None:
-            whole = False
+            all_seen = False
         else:
-            given[keyword.arg] = keyword.value
-    return given, whole
+            arguments[keyword.arg] = keyword.value
+    return arguments, all_seen
 
 
-def _values(module: Module, given: Mapping[str, ast.expr]) -> dict[str, OptionValue]:
+def _values(module: Module, arguments: Mapping[str, ast.expr]) -> dict[str, OptionValue]:
     """The arguments that say something: None is the same as none."""
     return {
         name: OptionValue(field=None, value=constant(module, node))
-        for name, node in given.items()
+        for name, node in arguments.items()
         if not (isinstance(node, ast.Constant) and node.value is None)
     }
 
 
 def _lint_run_config(module: Module, call: ast.Call) -> Iterator[Finding]:
-    given, whole = arguments_of(call, RUN_CONFIG_POSITIONAL)
-    for problem in check_run_config(_values(module, given)):
-        if whole or problem.rule != "lint-option-needs":
-            yield finding(module, given[problem.key], problem, CONFIG)
+    arguments, all_seen = arguments_of(call, RUN_CONFIG_POSITIONAL)
+    for problem in check_run_config(_values(module, arguments)):
+        if all_seen or problem.rule != "lint-option-needs":
+            yield finding(module, arguments[problem.key], problem, CONFIG)
 
 
 def _lint_part(
     module: Module, call: ast.Call, part: str, parameters: Mapping[str, str]
 ) -> Iterator[Finding]:
-    given, whole = arguments_of(call, tuple(parameters))
-    known = {parameters[name]: node for name, node in given.items() if name in parameters}
-    for name, node in given.items():
+    arguments, all_seen = arguments_of(call, tuple(parameters))
+    known = {parameters[name]: node for name, node in arguments.items() if name in parameters}
+    for name, node in arguments.items():
         if name not in parameters:
             near = nearest(name, parameters)
             yield finding(module, node, _unknown_argument(part, name, near), CONFIG)
@@ -103,9 +103,9 @@ def _lint_part(
         for key, value in values.items()
         for problem in check_option(NPU_OPTIONS[key], value)
     ]
-    problems += check_combinations(values) if whole else []
+    problems += check_combinations(values) if all_seen else []
     for problem in problems:
-        # The parts have defaults for these, so naming them alone is no mistake of the user.
+        # The parts have defaults for these, so naming them alone is not a mistake.
         if problem.rule != "lint-option-unused":
             yield finding(module, known[problem.key], problem, CONFIG)
     if "dump_path" in known:
@@ -117,8 +117,8 @@ def _lint_part(
 
 
 def _lint_estimator(module: Module, call: ast.Call) -> Iterator[Finding]:
-    given, _ = arguments_of(call, ("model_fn", "model_dir", "config"))
-    config = given.get("config")
+    arguments, _ = arguments_of(call, ("model_fn", "model_dir", "config"))
+    config = arguments.get("config")
     if isinstance(config, ast.Name):
         config = bound_once(module, config)
     if isinstance(config, ast.Call) and module.name_of(config.func) in (
@@ -135,28 +135,30 @@ def _lint_estimator(module: Module, call: ast.Call) -> Iterator[Finding]:
             zh="请用 NPURunConfig 构造 config，或保留 tf.estimator.Estimator。",
         )
         problem = _problem("lint-estimator-config", "blocking", reason, todo)
-        yield finding(module, given["config"], problem, ESTIMATOR)
+        yield finding(module, arguments["config"], problem, ESTIMATOR)
 
 
 def _lint_fixed(module: Module, call: ast.Call) -> Iterator[Finding]:
-    given, whole = arguments_of(call, _FIXED)
-    yield from _unknown(module, call, given, _FIXED)
-    yield from _missing(module, call, given, ("loss_scale",), whole=whole)
-    yield from _below(module, given, "loss_scale", 1)
+    arguments, all_seen = arguments_of(call, _FIXED)
+    yield from _unknown(module, call, arguments, _FIXED)
+    yield from _missing(module, call, arguments, ("loss_scale",), whole=all_seen)
+    yield from _below(module, arguments, "loss_scale", 1)
 
 
 def _lint_exponential(module: Module, call: ast.Call) -> Iterator[Finding]:
-    given, whole = arguments_of(call, _EXPONENTIAL)
-    yield from _unknown(module, call, given, _EXPONENTIAL)
-    yield from _missing(module, call, given, _EXPONENTIAL[:2], whole=whole)
+    arguments, all_seen = arguments_of(call, _EXPONENTIAL)
+    yield from _unknown(module, call, arguments, _EXPONENTIAL)
+    yield from _missing(module, call, arguments, _EXPONENTIAL[:2], whole=all_seen)
     for name in _EXPONENTIAL[:3]:
-        yield from _below(module, given, name, 1)
-    growth = _number(module, given.get("incr_ratio"))
+        yield from _below(module, arguments, name, 1)
+    growth = _number(module, arguments.get("incr_ratio"))
     if growth is not None and growth <= 1:
-        yield finding(module, given["incr_ratio"], _ratio("incr_ratio", "> 1"), LOSS_SCALE)
-    fall = _number(module, given.get("decr_ratio"))
+        yield finding(module, arguments["incr_ratio"], _ratio("incr_ratio", "> 1"), LOSS_SCALE)
+    fall = _number(module, arguments.get("decr_ratio"))
     if fall is not None and not 0 < fall < 1:
-        yield finding(module, given["decr_ratio"], _ratio("decr_ratio", "0 < ... < 1"), LOSS_SCALE)
+        yield finding(
+            module, arguments["decr_ratio"], _ratio("decr_ratio", "0 < ... < 1"), LOSS_SCALE
+        )
 
 
 def _number(module: Module, node: ast.expr | None) -> float | None:
@@ -165,9 +167,9 @@ def _number(module: Module, node: ast.expr | None) -> float | None:
 
 
 def _below(
-    module: Module, given: Mapping[str, ast.expr], name: str, least: int
+    module: Module, arguments: Mapping[str, ast.expr], name: str, least: int
 ) -> Iterator[Finding]:
-    value = _number(module, given.get(name))
+    value = _number(module, arguments.get(name))
     if value is not None and value < least:
         problem = _problem(
             "lint-loss-scale",
@@ -175,7 +177,7 @@ def _below(
             Text(en=f"{name} is {value:g}, below {least}", zh=f"{name} 为 {value:g}，小于 {least}"),
             Text(en=f"Give {least} or more.", zh=f"请给出不小于 {least} 的值。"),
         )
-        yield finding(module, given[name], problem, LOSS_SCALE)
+        yield finding(module, arguments[name], problem, LOSS_SCALE)
 
 
 def _ratio(name: str, takes: str) -> OptionProblem:
@@ -188,9 +190,9 @@ def _ratio(name: str, takes: str) -> OptionProblem:
 
 
 def _unknown(
-    module: Module, call: ast.Call, given: Mapping[str, ast.expr], names: tuple[str, ...]
+    module: Module, call: ast.Call, arguments: Mapping[str, ast.expr], names: tuple[str, ...]
 ) -> Iterator[Finding]:
-    for name, node in given.items():
+    for name, node in arguments.items():
         if name not in names:
             near = nearest(name, names)
             problem = _unknown_argument(last_part(call.func), name, near)
@@ -200,13 +202,13 @@ def _unknown(
 def _missing(
     module: Module,
     call: ast.Call,
-    given: Mapping[str, ast.expr],
+    arguments: Mapping[str, ast.expr],
     names: tuple[str, ...],
     *,
     whole: bool,
 ) -> Iterator[Finding]:
     for name in names:
-        if whole and name not in given:
+        if whole and name not in arguments:
             problem = _problem(
                 "lint-loss-scale",
                 "blocking",

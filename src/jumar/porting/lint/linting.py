@@ -26,7 +26,7 @@ _MARKS = (
     "RANK_",
     "DEVICE_ID",
 )
-"""A script without any of these has nothing to look at; most of a tree is so."""
+"""A script without any of these has nothing to check; most of a tree is like that."""
 
 
 def lint_source(path: str, text: str, *, project: Project | None = None) -> tuple[Finding, ...]:

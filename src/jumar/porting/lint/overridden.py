@@ -30,14 +30,14 @@ def lint_overridden(module: Module, blocks: list[Block]) -> Iterator[Finding]:
         if isinstance(node, ast.Call) and is_npu(module, node.func, "NPURunConfig")
     ]
     for call in calls:
-        given, whole = arguments_of(call, RUN_CONFIG_POSITIONAL)
-        config = given.get("session_config")
-        if not whole or not isinstance(config, ast.Name):
+        arguments, all_seen = arguments_of(call, RUN_CONFIG_POSITIONAL)
+        config = arguments.get("session_config")
+        if not all_seen or not isinstance(config, ast.Name):
             continue
         home = _home(module, config)
         for block in blocks:
             if home is not None and _config_of(module, block) == home:
-                yield from _compare(module, block, given)
+                yield from _compare(module, block, arguments)
 
 
 def _home(module: Module, name: ast.Name) -> tuple[int, str] | None:
@@ -54,13 +54,13 @@ def _config_of(module: Module, block: Block) -> tuple[int, str] | None:
     return _home(module, node) if isinstance(node, ast.Name) else None
 
 
-def _compare(module: Module, block: Block, given: Mapping[str, ast.expr]) -> Iterator[Finding]:
+def _compare(module: Module, block: Block, arguments: Mapping[str, ast.expr]) -> Iterator[Finding]:
     for setting in block.settings:
         value = constant(module, setting.value)
         if value is None:
             continue
         if setting.key in ALWAYS_WRITTEN:
-            written = _written(module, setting.key, given)
+            written = _written(module, setting.key, arguments)
             if written is not None and written != value:
                 yield finding(module, setting.node, _wins(setting.key, written), SOURCE)
         elif (
@@ -69,17 +69,17 @@ def _compare(module: Module, block: Block, given: Mapping[str, ast.expr]) -> Ite
                 "precision_mode",
                 "precision_mode_v2",
             }
-            & given.keys()
+            & arguments.keys()
         ):
             yield finding(module, setting.node, _DEFAULT_MODE, SOURCE)
 
 
-def _written(module: Module, key: str, given: Mapping[str, ast.expr]) -> Plain | None:
+def _written(module: Module, key: str, arguments: Mapping[str, ast.expr]) -> Plain | None:
     """What NPUEstimator writes for a key; None where only the run knows."""
     if key in ("enable_dump", "enable_dump_debug"):
-        return None if "dump_config" in given else False
-    if key in given:
-        return constant(module, given[key])
+        return None if "dump_config" in arguments else False
+    if key in arguments:
+        return constant(module, arguments[key])
     default = RUN_CONFIG_PARAMETERS[key]
     return default if isinstance(default, bool | int | str) else None
 

@@ -36,14 +36,14 @@ def lint_rewriters(module: Module, blocks: list[Block]) -> Iterator[Finding]:
         where = _where(module, added)
         if where not in seen:
             seen[where] = _given(module, where)
-        given = seen[where]
+        settings = seen[where]
         for name in _REWRITERS:
-            values = given.values[name]
+            values = settings.values[name]
             wrong = [value for value in values if _is_on(module, value)]
             if wrong and wrong[0] not in reported:
                 reported.add(wrong[0])
                 yield finding(module, wrong[0], _problem(name, missing=False), SOURCE)
-            elif not values and not (name == "remapping" and given.wrapped):
+            elif not values and not (name == "remapping" and settings.wrapped):
                 yield finding(module, added, _problem(name, missing=True), SOURCE)
 
 
@@ -62,18 +62,18 @@ def _where(module: Module, added: ast.Call) -> ast.AST:
 
 
 def _given(module: Module, where: ast.AST) -> _Given:
-    given = _Given()
+    settings = _Given()
     for node in ast.walk(where):
         if isinstance(node, ast.keyword) and node.arg in _REWRITERS:
-            given.values[node.arg].append(node.value)
+            settings.values[node.arg].append(node.value)
         elif isinstance(node, ast.Attribute) and node.attr in _REWRITERS:
             parent = module.parent(node)
             if isinstance(node.ctx, ast.Store) and isinstance(parent, ast.Assign):
-                given.values[node.attr].append(parent.value)
+                settings.values[node.attr].append(parent.value)
         elif isinstance(node, ast.Call) and last_part(node.func) == "npu_config_proto":
             # It switches remapping off, and leaves the other one of a config with a block.
-            given.wrapped = True
-    return given
+            settings.wrapped = True
+    return settings
 
 
 def _is_on(module: Module, value: ast.expr) -> bool:

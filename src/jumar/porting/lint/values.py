@@ -45,7 +45,8 @@ def bound_once(module: Module, name: ast.Name) -> ast.expr | None:
         return None
     node = bindings[0].node
     whole = isinstance(node, ast.AnnAssign) or (
-        isinstance(node, ast.Assign) and all(isinstance(one, ast.Name) for one in node.targets)
+        isinstance(node, ast.Assign)
+        and all(isinstance(target, ast.Name) for target in node.targets)
     )
     return bindings[0].value if whole else None
 

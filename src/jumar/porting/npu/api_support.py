@@ -1,4 +1,4 @@
-"""What the adapter for TensorFlow 1.15 says of each API: the table of its converter, as data.
+"""The support level of each API in the adapter for TensorFlow 1.15: its converter's table, as data.
 
 The names and levels are those of `tf1.15_api_support_list.xlsx` of the repository
 Ascend/tensorflow, state of December 2023; the words are ours.

@@ -238,13 +238,13 @@ _RENAMED = {
     "npu_bridge.npu_init.npu_embedding": "npu_bridge.embedding",
     "npu_bridge.npu_init.npu_unary_ops": "npu_bridge.estimator.npu_unary_ops.npu_unary_ops",
 }
-"""Names of `npu_init` that are not called like the module or handle that they are."""
+"""Names in `npu_init` that differ from the module or handle they stand for."""
 
 _FOREIGN = frozenset(
     {"tf", "os", "config_pb2", "rewriter_config_pb2", "RewriterConfig", "session"}
     | {"session_run_hook", "backend"}
 )
-"""Names that `npu_init` hands on from elsewhere; what is below them is not npu_bridge's."""
+"""Names that `npu_init` re-exports; what is below them does not belong to npu_bridge."""
 
 
 def is_npu_name(dotted: str) -> bool:

@@ -59,7 +59,7 @@ _TOGETHER = Text(
 )
 _HARMLESS = ("dump_path", "dump_mode")
 """Scripts keep these beside a switch that is off."""
-_SWITCH = Text(en="Switch it on, or leave this out.", zh="请打开对应开关，或删除该选项。")
+_SWITCH = Text(en="Switch it on, or omit this.", zh="请打开对应开关，或删除该选项。")
 
 COMBINATIONS = (
     _excludes(Condition(key="precision_mode"), Condition(key="precision_mode_v2"), todo=_ONE),

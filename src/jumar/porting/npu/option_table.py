@@ -64,7 +64,7 @@ class NpuOption:
 
 @dataclass(frozen=True, kw_only=True)
 class Condition:
-    """That a key is set, or set to one of some values; values as text."""
+    """A key that is set, or set to one of some values; values as text."""
 
     key: str
     values: tuple[str, ...] = ()

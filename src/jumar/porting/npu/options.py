@@ -212,7 +212,7 @@ def _unknown_key(key: str) -> OptionProblem:
         severity="accuracy" if near else "look",
         confidence="certain" if near else "likely",
         reason=Text(
-            en=f"NpuOptimizer has no option '{key}'; the adapter ignores it without a word",
+            en=f"NpuOptimizer has no option '{key}'; the adapter silently ignores it",
             zh=f"NpuOptimizer 没有选项“{key}”，适配器会静默忽略它",
         ),
         todo=_meant(near, ()),
@@ -376,7 +376,7 @@ def _meant(near: str, known: Mapping[str, object] | tuple[str, ...]) -> Text:
     if known:
         listed = ", ".join(known)
         return Text(en=f"Known: {listed}.", zh=f"可用的键：{listed}。")
-    return Text(en="Look for its name, or leave it out.", zh="请核对名称，或删除。")
+    return Text(en="Check its name, or omit it.", zh="请核对名称，或删除。")
 
 
 def _profiling(reason: Text, todo: Text) -> OptionProblem:

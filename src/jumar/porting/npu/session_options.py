@@ -207,8 +207,8 @@ def _called(expressions: str, indent: str, newline: str) -> str:
 
 def _text(lines: list[str] | tuple[str, ...], indent: str, newline: str) -> str:
     """Lines with every leading `>` as one level of indentation."""
-    made: list[str] = []
+    converted: list[str] = []
     for line in lines:
         code = line.lstrip(">")
-        made.append(indent * (len(line) - len(code)) * bool(code) + code + newline)
-    return "".join(made)
+        converted.append(indent * (len(line) - len(code)) * bool(code) + code + newline)
+    return "".join(converted)

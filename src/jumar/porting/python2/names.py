@@ -86,19 +86,19 @@ ATTRIBUTES = {
 }
 
 COMPATIBLE = {"six", "future", "past", "builtins"}
-"""Libraries whose functions carry the old names: `six.iteritems` is none of a dictionary."""
+"""Libraries whose functions carry the old names: `six.iteritems` is not a dictionary's method."""
 
 _RULE = Text(
-    en="`{name}` is of Python 2; Python 3 does not have it.",
+    en="`{name}` exists only in Python 2.",
     zh="`{name}` 是 Python 2 的名称，Python 3 中不存在。",
 )
 _INSTEAD = Text(en="Write `{instead}`.", zh="改用 `{instead}`。")
 _REMOVED = Text(en="Rewrite this call.", zh="请改写此调用。")
 _LAZY = Text(
-    en="`{name}` gives no list in Python 3, which has no index, no sort and no length to add to.",
+    en="`{name}` does not return a list in Python 3: it cannot be indexed, sorted or added to.",
     zh="`{name}` 在 Python 3 中不返回列表，不能取下标、排序或相加。",
 )
-_AS_LIST = Text(en="Put list(...) around the call.", zh="在调用外加 list(...)。")
+_AS_LIST = Text(en="Wrap the call in list(...).", zh="在调用外加 list(...)。")
 _DIVISION = Text(
     en="Between integers, / rounded down in Python 2 and does not in Python 3.",
     zh="Python 2 中整数相除会向下取整，Python 3 不会。",
@@ -263,7 +263,7 @@ def _takes_import_error(handler: ast.ExceptHandler) -> bool:
 
 
 def _is_fraction(node: ast.expr) -> bool:
-    """Whether a value is no integer for certain."""
+    """Whether a value is certainly not an integer."""
     if isinstance(node, ast.Constant):
         return isinstance(node.value, float | complex)
     if isinstance(node, ast.Call):

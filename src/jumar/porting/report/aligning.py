@@ -38,7 +38,7 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """What stands beside each other; None on the side that has no such line."""
+    """Two lines side by side; None on the side that has no such line."""
 
     left: Cell | None
     right: Cell | None
@@ -72,9 +72,9 @@ def _same(i: int, j: int, line: str) -> Row:
 
 def _changed(left: tuple[int, str] | None, right: tuple[int, str] | None) -> Row:
     if left is None or right is None:
-        one = left or right
-        assert one is not None
-        cell = Cell(number=one[0] + 1, parts=(Part(text=one[1].rstrip("\r\n")),))
+        side = left or right
+        assert side is not None
+        cell = Cell(number=side[0] + 1, parts=(Part(text=side[1].rstrip("\r\n")),))
         return Row(
             left=cell if right is None else None, right=cell if left is None else None, changed=True
         )
@@ -96,7 +96,7 @@ def _end_name(end: str) -> str:
 
 
 def _paired(left: Sequence[str], right: Sequence[str]) -> Iterator[tuple[int | None, int | None]]:
-    """Which of the changed lines stand beside each other: the likest, without crossing."""
+    """Which of the changed lines are paired: the most alike, without crossing."""
     if len(left) * len(right) > _PAIRS_TO_COMPARE or not left or not right:
         together = [(k, k) for k in range(min(len(left), len(right)))]
     else:

@@ -54,7 +54,7 @@ def to_json(report: TreeReport) -> _Json:
 def dumps(report: TreeReport) -> str:
     """A report as the text of a JSON file, with Chinese as it is written."""
     text = json.dumps(to_json(report), ensure_ascii=False, indent=1)
-    # File names may hold bytes that are no text, which no encoding could write.
+    # File names may hold bytes that are not text, which no encoding could write.
     return re.sub("[\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
 
 
@@ -66,7 +66,7 @@ def from_json(value: object, *, where: str = "") -> TreeReport:
         where: The file, for messages.
 
     Raises:
-        UserError: It is no report, or one of a newer schema; the message names the field.
+        UserError: It is not a report, or one of a newer schema; the message names the field.
     """
     top = _Field(value, where)
     if top["format"].text() != FORMAT:
@@ -91,7 +91,7 @@ def read_report(path: Path) -> TreeReport:
     """Read a report that was saved as JSON.
 
     Raises:
-        UserError: It cannot be read, is no JSON, or is no report.
+        UserError: It cannot be read, is not JSON, or is not a report.
     """
     again = "Give a file that `jumar port ... --report FILE.json` wrote."
     try:

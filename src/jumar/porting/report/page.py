@@ -28,7 +28,7 @@ from jumar.porting.report.words import words
 LINES_KEPT_WHOLE = 2_000
 """Of a longer file only the lines around edits and findings are on the page."""
 PAGE_CHARACTERS = 6_000_000
-"""About so many characters of differences are on a page; what comes after is left out, and the
+"""About this many characters of differences fit on a page; what follows is left out, and the
 page says so. A browser opens a page of that size in a second or two."""
 MOST_FINDINGS = 2_000
 MOST_FILES = 5_000

@@ -10,7 +10,7 @@ _UNSEEN = re.compile(
 )
 """What a reader would not see, or what would move or hide other letters: control characters, marks
 that turn the direction of writing, zero-width ones, halves of surrogate pairs (bytes of a file
-name that are no text)."""
+name that are not text)."""
 
 
 def visible(text: str) -> str:

@@ -95,10 +95,10 @@ def command_to_write(report: TreeReport) -> str:
     """The command that writes the tree of which a port only showed the diff."""
     root = PurePath(report.root)
     # `.` and `..` have no name to add to, and a place within the tree would be ported next time.
-    beside = (
+    target = (
         root.with_name(f"{root.stem}-npu{root.suffix}") if root.name.strip(".") else "../ported"
     )
-    return one_line(shlex.join(["jumar", "port", *report.options, str(root), "--to", str(beside)]))
+    return one_line(shlex.join(["jumar", "port", *report.options, str(root), "--to", str(target)]))
 
 
 def _print(console: Console, line: Line) -> None:
@@ -132,7 +132,7 @@ def _counts_lines(report: TreeReport, labels: Words) -> list[Line]:
 
 
 def _counted(head: str, shares: Sequence[str]) -> Line:
-    """A total, and after it what it is made of."""
+    """A total, followed by its parts."""
     return Line.assemble((head, "bold"), f"  {' · '.join(shares)}" if shares else "")
 
 

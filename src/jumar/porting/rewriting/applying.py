@@ -126,12 +126,14 @@ def emptied_blocks(
     return result
 
 
-def _clash(one: Replacement, other: Replacement) -> bool:
-    if one.start == one.end and other.start == other.end:
+def _clash(first: Replacement, second: Replacement) -> bool:
+    if first.start == first.end and second.start == second.end:
         # Two insertions at one place are two insertions, unless they say the same.
-        return one.start == other.start and one.text == other.text and one.side == other.side
-    if one.start == one.end:
-        return other.start < one.start < other.end
-    if other.start == other.end:
-        return one.start < other.start < one.end
-    return one.start < other.end and other.start < one.end
+        return (
+            first.start == second.start and first.text == second.text and first.side == second.side
+        )
+    if first.start == first.end:
+        return second.start < first.start < second.end
+    if second.start == second.end:
+        return first.start < second.start < first.end
+    return first.start < second.end and second.start < first.end

@@ -37,7 +37,7 @@ _IMPORT_REASON = Text(
 )
 _TORCH_NPU_REASON = Text(
     en="importing torch_npu registers the device 'npu' and torch.npu; a plain import, so that a "
-    "machine without it says so at once",
+    "machine without it fails at once",
     zh="导入 torch_npu 会注册 npu 设备与 torch.npu；直接导入，缺少该包时立即报错",
 )
 _TORCH_NPU_SOURCE = "quick start of Ascend/pytorch (torch_npu)"
@@ -46,11 +46,11 @@ _FUNCTION_REASON = Text(
     zh="本次移植的会话选项集中于此处",
 )
 _UNSETTLED = Text(
-    en="the rules do not come to an end on this script, which is left as it is ({rules})",
+    en="the rules never settle on this script, which is left as it is ({rules})",
     zh="规则在该脚本上无法收敛，脚本保持原样（{rules}）",
 )
-_UNSETTLED_TODO = Text(
-    en="port it by hand, and report it: this is a defect of jumar",
+_UNSETTLED_ADVICE = Text(
+    en="port it by hand, and please report it: this is a bug in jumar",
     zh="请手工移植，并反馈此问题：这是 jumar 的缺陷",
 )
 _SOURCE = "npu_init.py of Ascend/tensorflow, which has no __all__"
@@ -140,7 +140,7 @@ def _rounds(module: Module, options: PortOptions) -> list[_Applied]:
 
 
 def _unsettled(last: _Pass) -> Finding:
-    """What is said of a script that the rules would change for ever: it is left as it is."""
+    """The finding for a script that the rules would change for ever: it is left as it is."""
     rule, rewrite = last.rewrites[0]
     names = ", ".join(sorted({last_rule.id for last_rule, _ in last.rewrites}))
     return Finding(
@@ -149,7 +149,7 @@ def _unsettled(last: _Pass) -> Finding:
         place_after=None,
         code=_excerpt(last.module.source(rewrite.node)),
         reason=_UNSETTLED.filled(rules=names),
-        todo=_UNSETTLED_TODO,
+        todo=_UNSETTLED_ADVICE,
         severity="blocking",
         confidence="certain",
         source=rule.source,
@@ -257,12 +257,12 @@ class _Journey:
     def findings(self) -> list[Finding]:
         """Those of all rounds: what a rewrite leaves to decide is only seen before it."""
         findings: dict[tuple[str, Place, str], Finding] = {}
-        for one in self.converted.findings if self.converted else ():
-            findings.setdefault((one.rule, one.place, one.reason.en), one)
+        for finding in self.converted.findings if self.converted else ():
+            findings.setdefault((finding.rule, finding.place, finding.reason.en), finding)
         for number, done in enumerate(self.rounds):
             for rule, notice in done.result.notices:
-                one = self._finding(number, rule, notice)
-                findings.setdefault((one.rule, one.place, one.reason.en), one)
+                finding = self._finding(number, rule, notice)
+                findings.setdefault((finding.rule, finding.place, finding.reason.en), finding)
         return list(findings.values())
 
     def kept(self) -> tuple[Kept, ...]:
@@ -359,7 +359,7 @@ def _why(error: BaseException) -> Text:
             zh=f"既不是 Python 3，经安全转换后也不是 Python 2：{error.msg}（第 {error.lineno} 行）",
         )
     if isinstance(error, MemoryError):
-        return Text(en="does not fit into the memory", zh="内存不足，无法读取")
+        return Text(en="does not fit in memory", zh="内存不足，无法读取")
     return Text(
         en=f"too deeply nested to be read ({type(error).__name__})",
         zh=f"嵌套过深，无法读取（{type(error).__name__}）",

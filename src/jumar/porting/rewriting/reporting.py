@@ -94,12 +94,16 @@ def _entry(case: Case, node: ast.AST, name: str) -> str | None:
     if isinstance(node, ast.Import | ast.ImportFrom):
         parts = f"{name}."
         return next(
-            (one for one in case.imports if parts.startswith(f"{one}.") or _is_below(name, one)),
+            (
+                known
+                for known in case.imports
+                if parts.startswith(f"{known}.") or _is_below(name, known)
+            ),
             None,
         )
     if not isinstance(node, ast.Call):
         return name if name in case.references else None
-    return next((one for one in case.calls if name == one or _is_below(name, one)), None)
+    return next((known for known in case.calls if name == known or _is_below(name, known)), None)
 
 
 def _is_below(name: str, entry: str) -> bool:

@@ -124,7 +124,7 @@ class Module:
         return self._from_stars(name, self.scopes.module, seen)
 
     def lineage(self, name: str) -> tuple[str, ...]:
-        """A class and its known ancestors, by qualified name; a name that is no class is alone."""
+        """A class and its known ancestors, by qualified name; alone if it is not a class."""
         ancestors: list[str] = []
         waiting = [name]
         while waiting and len(ancestors) < 50:

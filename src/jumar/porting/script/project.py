@@ -24,7 +24,7 @@ _MOST_KEPT = 256_000_000
 
 @dataclass(frozen=True)
 class Content:
-    """The bytes of a file, at most one more than `LARGEST_SCRIPT`, and what tells of a change."""
+    """The bytes of a file, at most one more than `LARGEST_SCRIPT`, and what reveals a change."""
 
     data: bytes
     state: tuple[int, int, int]

@@ -40,7 +40,7 @@ def decode(content: bytes) -> SourceText:
         Unreadable: It is binary, or not in the encoding that it claims.
     """
     if b"\0" in content:
-        raise Unreadable(Text(en="holds NUL bytes: no script", zh="含有 NUL 字节，不是脚本"))
+        raise Unreadable(Text(en="contains NUL bytes: not a script", zh="含有 NUL 字节，不是脚本"))
     bom = content.startswith(codecs.BOM_UTF8)
     body = content[len(codecs.BOM_UTF8) :] if bom else content
     encoding = _cookie(body) or "utf-8"

@@ -129,7 +129,7 @@ def _begins_device(whole: ast.JoinedStr, part: ast.FormattedValue) -> bool:
 
 
 def _is_among_other_words(module: Module, node: ast.expr) -> bool:
-    """Whether a list beside the string has words that are no devices, such as 'gpu' or 'auto'."""
+    """Whether a list beside the string has words that are not devices, such as 'gpu' or 'auto'."""
     around = module.parent(node)
     if not isinstance(around, ast.List | ast.Tuple | ast.Set):
         return False

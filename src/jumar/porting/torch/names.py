@@ -29,7 +29,7 @@ NEWER_NAMES = frozenset(
     "host_memory_stats_as_nested_dict ipc_collect reset_accumulated_host_memory_stats "
     "reset_peak_host_memory_stats".split()
 )
-"""Names of `torch.cuda` that 2.13.0 has and 2.6.0 has not."""
+"""Names of `torch.cuda` that 2.13.0 has and 2.6.0 does not."""
 
 TENSOR_TYPES = frozenset(
     "BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor "  # noqa: SIM905

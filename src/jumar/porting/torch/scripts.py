@@ -10,7 +10,7 @@ from jumar.porting.rewriting.view import View
 from jumar.porting.script.module import Module
 
 HANDLED = Text(
-    en="the script looks after NPUs itself, beside this", zh="脚本已在别处单独处理 NPU，此处不改动"
+    en="the script handles NPUs itself, besides this", zh="脚本已在别处单独处理 NPU，此处不改动"
 )
 """Why a construct of CUDA stays that `is_handled` finds."""
 
@@ -102,7 +102,7 @@ def is_said(module: Module, node: ast.AST) -> bool:
 
 
 def is_handled(module: Module, node: ast.AST) -> bool:
-    """Whether a script looks after NPUs itself, beside what it does for CUDA here.
+    """Whether a script handles NPUs itself, besides what it does for CUDA here.
 
     That is so where another branch of the same `if`, another part of the same condition, or
     another element of the same list names the NPU: porting would only double it.

@@ -42,7 +42,7 @@ def additions(
         entry: The script that starts training, as the user names it; without, it is looked for.
 
     Raises:
-        UserError: There is no such script, or the op list is none.
+        UserError: There is no such script, or the op list is not valid.
     """
     tree = as_tree(root)
     base = tree.folder
@@ -77,16 +77,16 @@ def _found(project: Project, scripts: dict[str, int]) -> str:
     return ""
 
 
-def _named(given: str, base: Path, scripts: list[str]) -> str:
-    path = PurePosixPath(given).as_posix()
+def _named(name: str, base: Path, scripts: list[str]) -> str:
+    path = PurePosixPath(name).as_posix()
     if path in scripts:
         return path
-    place = Path(given)
+    place = Path(name)
     if place.exists():
         inside = next((each for each in scripts if (base / each).samefile(place)), "")
         if inside:
             return inside
-    raise unknown_name("script", given, scripts, where="--entry")
+    raise unknown_name("script", name, scripts, where="--entry")
 
 
 def _starts(project: Project, path: str) -> bool:

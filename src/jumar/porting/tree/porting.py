@@ -170,7 +170,7 @@ def _defect(error: Exception) -> Text:
         place = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
     what = f"{type(error).__name__}: {error} ({place})"
     return Text(
-        en=f"a defect of jumar, please report it: {what}",
+        en=f"a bug in jumar, please report it: {what}",
         zh=f"jumar 的缺陷，请反馈：{what}",
     )
 
@@ -183,7 +183,7 @@ def _python2(source: SourceText, path: str) -> FileReport | None:
         converted = to_python3(source.text)
         if converted is None:
             note = Text(
-                en=f"is no Python 3: {error.msg} (line {error.lineno})",
+                en=f"is not Python 3: {error.msg} (line {error.lineno})",
                 zh=f"不是 Python 3：{error.msg}（第 {error.lineno} 行）",
             )
             return FileReport(path=path, status="unreadable", note=note)

@@ -1,4 +1,4 @@
-"""A tree that is ported: walked once and read once, whatever is made of it afterwards."""
+"""The tree to port: walked once and read once, whatever is done with it afterwards."""
 
 from pathlib import Path
 

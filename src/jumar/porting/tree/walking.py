@@ -15,7 +15,7 @@ VERSION_CONTROL = (".git", ".hg", ".svn")
 """A copy of these would commit into the original's history."""
 
 EntryKind = Literal["script", "file", "folder", "link", "left out"]
-"""`left out`: neither read nor copied; the note says why, but for version control it is none."""
+"""`left out`: neither read nor copied; the note says why, except for version control folders."""
 
 _SHEBANG_BYTES = 256
 
@@ -152,7 +152,7 @@ _CYCLIC = Text(
     zh="指向自身的循环链接：保留，未跟随",
 )
 _DANGLING = Text(
-    en="a link to {target}, where nothing is: kept, not followed",
+    en="a link to {target}, which does not exist: kept, not followed",
     zh="指向 {target} 的链接，目标不存在：保留，未跟随",
 )
 _OUTWARD = Text(

@@ -146,7 +146,7 @@ def _check_place(root: Path, out: Path) -> None:
 @contextmanager
 def _beside(out: Path) -> Generator[Path]:
     """A new folder beside a place, which becomes it if all goes well, and else is gone."""
-    made = _make_parents(out.parent)
+    created = _make_parents(out.parent)
     hidden: Path | None = None
     try:
         hidden = Path(tempfile.mkdtemp(prefix=f".{out.name[:100]}.", dir=out.parent))
@@ -155,7 +155,7 @@ def _beside(out: Path) -> Generator[Path]:
     except BaseException as error:
         if hidden is not None:
             _remove(hidden)
-        for folder in reversed(made):
+        for folder in reversed(created):
             with suppress(OSError):
                 folder.rmdir()
         if isinstance(error, OSError):
@@ -164,17 +164,17 @@ def _beside(out: Path) -> Generator[Path]:
 
 
 def _make_parents(folder: Path) -> list[Path]:
-    made: list[Path] = []
+    created: list[Path] = []
     missing = [each for each in (folder, *folder.parents) if not exists(each)]
     try:
         for each in reversed(missing):
             each.mkdir()
-            made.append(each)
+            created.append(each)
     except OSError as error:
-        for each in reversed(made):
+        for each in reversed(created):
             each.rmdir()
         raise _unwritable(folder, error) from error
-    return made
+    return created
 
 
 def _remove(folder: Path) -> None:

@@ -115,11 +115,11 @@ _EQUAL = 0.98
 """Ranks that step together differ by the jitter of their last op."""
 
 
-def _pace(profile: Profile, lasted: pl.DataFrame) -> int:
+def _pace(profile: Profile, averages: pl.DataFrame) -> int:
     """The rank from which a profile is seen, of a table with the average step of each."""
-    if lasted.height < 2:
-        return int(lasted["rank"][0]) if lasted.height else 0
-    longest = lasted.filter(pl.col("mean") >= _EQUAL * pl.col("mean").max())["rank"].to_list()
+    if averages.height < 2:
+        return int(averages["rank"][0]) if averages.height else 0
+    longest = averages.filter(pl.col("mean") >= _EQUAL * pl.col("mean").max())["rank"].to_list()
     bare = difference(communication_spans(profile), computing_union(profile))
     size = pl.col("end_ns") - pl.col("start_ns")
     waits = dict(bare.group_by("rank").agg(size.sum()).iter_rows())
@@ -233,10 +233,10 @@ class Case:
     @cached_property
     def augmenting(self) -> pl.DataFrame:
         """`Data Aug Bound` of graph mode: what steps wait for data before their first op."""
-        given = self.profile.steps.filter(
+        recorded = self.profile.steps.filter(
             (pl.col("rank").fill_null(0) == self.rank) & (pl.col("data_ns") > 0)
         ).unique("step")
-        waits = self.windows.join(given.select("step", "data_ns"), on="step")
+        waits = self.windows.join(recorded.select("step", "data_ns"), on="step")
         return spans(
             waits.select(
                 "rank", pl.col("begin_ns").alias("start_ns"), pl.col("data_ns").alias("duration_ns")

@@ -99,8 +99,8 @@ def _late(case: Case) -> Iterator[Text]:
     if absent:
         named = ", ".join(map(str, absent))
         yield Text(
-            en=f"ranks {named} take part, too, but are not in this profile; where all ranks that "
-            "are here idle at once, the late one is among them",
+            en=f"ranks {named} take part too but are not in this profile; where all ranks in it "
+            "idle at once, the late one is among the missing ones",
             zh=f"卡 {named} 也参与通信，但不在此性能数据中；若这里的所有卡同时空闲，"
             "迟到的卡就在其中",
         )
@@ -115,7 +115,7 @@ def _meanwhile(case: Case) -> list[Text]:
             stood = ms(both / case.steps)
             lines.append(
                 Text(
-                    en=f"meanwhile the host stood {stood} a step in {cause.label.en}",
+                    en=f"meanwhile the host spent {stood} a step in {cause.label.en}",
                     zh=f"其间 host 每迭代在 {cause.label.zh} 中阻塞 {stood}",
                 )
             )
@@ -123,7 +123,7 @@ def _meanwhile(case: Case) -> list[Text]:
 
 
 def transfers(case: Case) -> Iterator[Claim]:
-    """Communication that no computing covers, whatever it is made of."""
+    """Communication that no computing covers, whatever its kind."""
     if case.uncovered.is_empty():
         return
     bare = ms(length(intersection(case.uncovered, case.inside)) / case.steps)
@@ -134,7 +134,7 @@ def transfers(case: Case) -> Iterator[Claim]:
         evidence=(
             Text(
                 en=f"{whole} of communication a step, of which {bare} uncovered (waiting is "
-                "counted on its own)",
+                "counted separately)",
                 zh=f"每迭代通信 {whole}，其中未掩盖 {bare}（等待另行统计）",
             ),
         ),

@@ -93,7 +93,7 @@ def unexplained(case: Case) -> Iterator[Claim]:
 
 _LAUNCH_LESS = Text(
     en="Launch fewer and larger ops: a larger batch, fused optimizers and losses, graph mode "
-    "or torch.compile; on Ascend also TASK_QUEUE_ENABLE=2 and binding of processes to cores.",
+    "or torch.compile; on Ascend also set TASK_QUEUE_ENABLE=2 and bind processes to cores.",
     zh="减少下发次数、增大单个算子：加大 batch、使用融合优化器和融合损失函数、图模式或 "
     "torch.compile；在昇腾上还可设置 TASK_QUEUE_ENABLE=2 并为进程绑核。",
 )
@@ -121,12 +121,12 @@ FINDINGS.add(
     Finding(
         name="blocking-call",
         what=Text(
-            en="The host stands {stood} a step in {call}", zh="host 每迭代在 {call} 中阻塞 {stood}"
+            en="The host spends {stood} a step in {call}", zh="host 每迭代在 {call} 中阻塞 {stood}"
         ),
         change=Text(
-            en="Do not read values of the device in each step: keep losses and counts as tensors "
-            "and read them where a log line is written; use masks instead of ops whose output's "
-            "size depends on values.",
+            en="Do not read values from the device in every step: keep losses and counts as "
+            "tensors and read them where a log line is written; use masks instead of ops whose "
+            "output's size depends on values.",
             zh="不要每个迭代都从设备读取数值：损失和计数保留为张量，写日志时再读取；用掩码代替输出大小"
             "取决于数值的算子。",
         ),
@@ -140,7 +140,7 @@ FINDINGS.add(
     Finding(
         name="collector",
         what=Text(
-            en="Garbage collection takes {stood} a step of the host",
+            en="Garbage collection takes {stood} of the host's time a step",
             zh="垃圾回收每迭代占用 host {stood}",
         ),
         change=Text(

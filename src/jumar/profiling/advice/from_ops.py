@@ -59,13 +59,13 @@ def ai_cpu_ops(case: Case) -> Iterator[Claim]:
         return
     by_type = kinds.group_by("type").agg(pl.col("duration_ns").sum())
     types = by_type.sort("duration_ns", "type", descending=[True, False])["type"].to_list()
-    for one in types[:_TYPES]:
-        own = kinds.filter(pl.col("type").eq_missing(one))
-        row = table.filter(pl.col("type").eq_missing(one)).row(0, named=True)
+    for op_type in types[:_TYPES]:
+        own = kinds.filter(pl.col("type").eq_missing(op_type))
+        row = table.filter(pl.col("type").eq_missing(op_type)).row(0, named=True)
         instead = row["use_instead"]
         yield Claim(
             values={
-                "type": one,
+                "type": op_type,
                 "reason": row["reason"],
                 "instead": instead[0].upper() + instead[1:],
             },
@@ -82,7 +82,7 @@ def format_changes(case: Case) -> Iterator[Claim]:
     types = kinds.group_by("type").agg(pl.col("duration_ns").sum()).sort("duration_ns", "type")
     yield Claim(
         values={
-            "types": " + ".join(reversed([str(one) for one in types["type"].to_list()])),
+            "types": " + ".join(reversed([str(name) for name in types["type"].to_list()])),
             "take": "take" if types.height > 1 else "takes",
             "share": _share(case, kinds),
         },
@@ -224,7 +224,7 @@ _BY_BOUND: Final = {
         zh="与相邻算子融合以减少读写，或使用 16 位数据类型；检查是否有非连续的行。",
     ),
     "launch": Text(
-        en="It is too small to be worth starting: put several of it together (foreach or fused "
+        en="It is too small to be worth starting: combine several of them (foreach or fused "
         "optimizers, a larger batch).",
         zh="算子过小，启动开销不划算：把多个合并执行（foreach 或融合优化器、更大的 batch）。",
     ),

@@ -44,11 +44,11 @@ def todo(profile: Profile, options: Options | None = None) -> list[Advice]:
     if profile.ops["start_ns"].null_count() == profile.ops.height:
         raise Impossible("ops with start times")
     case = Case(profile, options or Options())
-    claimed = [(one, claim) for one in FINDINGS.values() for claim in one.search(case)]
+    claimed = [(finding, claim) for finding in FINDINGS.values() for claim in finding.search(case)]
     won = _once(case, claimed)
     rows = [
-        Advice(finding=one, claim=claim, win_ns=win / case.steps, step_ns=case.step_ns)
-        for (one, claim), win in zip(claimed, won, strict=True)
+        Advice(finding=finding, claim=claim, win_ns=win / case.steps, step_ns=case.step_ns)
+        for (finding, claim), win in zip(claimed, won, strict=True)
         if win / case.steps >= WORTH * case.step_ns
         or claim.host_ns / case.steps >= _STANDS * case.step_ns
     ]
@@ -70,9 +70,9 @@ def _once(case: Case, claimed: Sequence[tuple[Finding, Claim]]) -> list[int]:
         pl.lit(None, dtype=pl.Int16).alias("owner"),
     )
     # One claim after the other: the counts of twenty at once would take more than the profile.
-    for index, (one, _) in enumerate(claimed):
+    for index, (finding, _) in enumerate(claimed):
         held = edges.select((count_of(index + 2) > 0).alias("held"))["held"]
-        free = state["owner"].is_null() & held & (state["one"] if one.of_ops else True)
+        free = state["owner"].is_null() & held & (state["one"] if finding.of_ops else True)
         state = state.with_columns(
             pl.when(free).then(pl.lit(index, dtype=pl.Int16)).otherwise("owner").alias("owner")
         )
@@ -139,7 +139,7 @@ VIEWS.add(
     View(
         name="todo",
         title=Text(
-            en="What to do, by milliseconds a step that can be won",
+            en="What to do, by milliseconds a step that can be saved",
             zh="优化建议，按每迭代可节省的毫秒数排序",
         ),
         question=Text(

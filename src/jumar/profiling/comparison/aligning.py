@@ -12,7 +12,7 @@ _Whole = NDArray[np.int64]
 
 
 class Key(NamedTuple):
-    """By what an op is known again; dtypes are no part of it, since they may be what changed.
+    """What identifies an op on both sides; not its dtypes, which may be what changed.
 
     `kind` is the type, `base` the type without its version.
     """

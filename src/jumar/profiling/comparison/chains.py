@@ -42,12 +42,12 @@ def ends_of(op: Op) -> tuple[Tensor, Tensor] | None:
     source, target = conversion(op.type, op.input_types, op.output_types)
     if not source or not target:
         return None
-    shapes, given = op.input_shapes.split(";"), op.output_shapes.split(";")
+    shapes, outputs = op.input_shapes.split(";"), op.output_shapes.split(";")
     layouts, given_layouts = words(op.input_formats), words(op.output_formats)
     taken = Tensor(shapes[0], source, layouts[0] if layouts else "")
     # Traces of torch name no outputs; its casts keep the shape.
     result = Tensor(
-        given[0] if op.output_shapes else shapes[0],
+        outputs[0] if op.output_shapes else shapes[0],
         target,
         given_layouts[0] if given_layouts else "",
     )
@@ -162,19 +162,19 @@ def _chains(
         if meaning.ends is None:
             _passed(meaning, waiting)
             continue
-        taken, given = meaning.ends
-        link = waiting.pop(taken, None)
+        input_, output = meaning.ends
+        link = waiting.pop(input_, None)
         if link is not None and place - link.place > REACH:
             link = None
         if link is None:
-            waiting[given] = _Link(place, taken, which, None, own_ns, used=False)
+            waiting[output] = _Link(place, input_, which, None, own_ns, used=False)
             continue
         whole_ns = link.whole_ns + own_ns
         longer = _Link(place, link.first, which, link, whole_ns, link.used)
-        if given == link.first:
-            yield given, longer.chain, own_ns if link.used else whole_ns
+        if output == link.first:
+            yield output, longer.chain, own_ns if link.used else whole_ns
         else:
-            waiting[given] = longer
+            waiting[output] = longer
 
 
 def _passed(meaning: _Meaning, waiting: dict[Tensor, _Link]) -> None:

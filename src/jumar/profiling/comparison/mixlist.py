@@ -143,8 +143,10 @@ def _casts(comparison: Comparison, name_of: Callable[[str], str]) -> dict[_Cast,
     """The casts between 32 and 16 bits by what stands on their sides, with their times together."""
     side = comparison.after
     meanings = _meanings(side.ops, name_of)
-    touches = np.array([bool(one.cast or one.takes or one.gives) for one in meanings], bool)
-    computes = np.array([one.computes for one in meanings], bool)
+    touches = np.array(
+        [bool(meaning.cast or meaning.takes or meaning.gives) for meaning in meanings], bool
+    )
+    computes = np.array([meaning.computes for meaning in meanings], bool)
     sums: defaultdict[_Cast, int] = defaultdict(int)
     for step in side.steps:
         for cast, own_ns in _linked(step, side.ops, meanings, (touches, computes)):

@@ -108,7 +108,7 @@ def side_of(profile: Profile, *, steps: int | None = None) -> Side:
 
     Args:
         profile: The profile.
-        steps: Only so many steps, where a few tell enough.
+        steps: How many steps to take, where a few are enough.
 
     Raises:
         Impossible: No op has a start and a duration.
@@ -308,7 +308,7 @@ def _waits(
     np.add.at(sums, place, end - begin)
     kinds = list(names)
     waits: list[dict[str, int]] = [{} for _ in range(len(begins))]
-    for one, length in zip(token.tolist(), sums.tolist(), strict=True):
-        step, name = divmod(one, len(names))
+    for token_of_wait, length in zip(token.tolist(), sums.tolist(), strict=True):
+        step, name = divmod(token_of_wait, len(names))
         waits[step][kinds[name]] = length
     return waits

@@ -156,7 +156,7 @@ def _notes(before: Side, after: Side, count: int) -> Iterable[Text]:
             )
         if not side.has_dtypes:
             yield Text(
-                en=f"{name} has no dtypes: changed dtypes cannot be told",
+                en=f"{name} has no dtypes: changed dtypes cannot be detected",
                 zh=f"{name} 没有数据类型：无法识别数据类型的变化",
             )
     for en, zh, one, other in (

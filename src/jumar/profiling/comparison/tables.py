@@ -86,7 +86,7 @@ _PEOPLE: Final = {
     "before_count": "count before",
     "after_count": "count after",
 }
-"""Columns of sums over all compared steps, and their names for what is told of one step."""
+"""Columns of sums over all compared steps, and their names when shown per step."""
 
 
 def _a_step(table: pl.DataFrame, steps: int) -> pl.DataFrame:

@@ -106,7 +106,7 @@ def _cut(name: str, rows: int, say: Mapping[str, str]) -> str:
 
 
 def _against(compared: Comparison, language: Language) -> str:
-    """What the comparison comes to."""
+    """The comparison's conclusion."""
     lengths = {
         "before": compared.before_ns,
         "after": compared.after_ns,

@@ -17,7 +17,7 @@ MOST_IN_DETAIL: Final = 40_000
 """Boxes of that step; of a step with more ops, its beginning is there."""
 MOST_LANES: Final = 24
 _COARSEST: Final = 1024
-"""The coarsest level tells so many moments apart, about the pixels of a screen."""
+"""Moments that the coarsest level distinguishes, about as many as a screen has pixels."""
 _FINER: Final = 6
 
 

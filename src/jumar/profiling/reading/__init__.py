@@ -51,12 +51,12 @@ def read(path: str | Path | Sequence[str | Path]) -> Profile:
     """
     paths = [path] if isinstance(path, (str, Path)) else list(path)
     captures: dict[str, list[Part]] = {}
-    for one in paths:
-        with unpacked(Path(one), str(one)) as place:
-            for source in sources_of(place, str(one)):
+    for root in paths:
+        with unpacked(Path(root), str(root)) as place:
+            for source in sources_of(place, str(root)):
                 captures.setdefault(source.capture, []).append(_part(source))
     captures = _apart(captures)
-    profile = gathered(", ".join(str(one) for one in paths), captures)
+    profile = gathered(", ".join(str(root) for root in paths), captures)
     if not any(part.kind for parts in captures.values() for part in parts) or _is_empty(profile):
         raise _unreadable(profile)
     return profile
@@ -83,9 +83,9 @@ def _is_empty(profile: Profile) -> bool:
 def _unreadable(profile: Profile) -> UserError:
     reasons = [f"{gap.file}: {gap.what}" for gap in profile.missing[:5]]
     return UserError(
-        "; ".join(reasons) or "no file there is a profile",
+        "; ".join(reasons) or "no file in it is a profile",
         where=profile.source,
-        todo="Readable are op_summary, kernel_details and the tables beside them (CSV), "
+        todo="jumar reads op_summary, kernel_details and the tables beside them (CSV), "
         "trace_view.json, traces of torch.profiler (.json, .json.gz), databases of msprof and "
         "torch_npu (.db), and folders or zips of these.",
     )
@@ -133,14 +133,14 @@ def _part(source: Source) -> Part:
     reader = _READERS.get(source.kind, read_statistic)
     try:
         if not source.kind:
-            return _broken(source, "its header is not that of a known table")
+            return _broken(source, "its header matches no known table")
         return _with_emptiness(reader(source.path, source.shown, source.kind))
     except (BrokenJson, OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         return _broken(source, str(error).splitlines()[0] if str(error) else type(error).__name__)
 
 
 def _with_emptiness(part: Part) -> Part:
-    """The part, which says so where a table of it has a header alone."""
+    """The part, with a note where one of its tables has only a header."""
     tables = (part.ops, part.steps, part.host, part.collectives, part.links)
     known = [table for table in (*tables, *part.statistics.values()) if table is not None]
     if part.missing or not known or any(table.height for table in known):

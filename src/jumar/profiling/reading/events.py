@@ -86,7 +86,7 @@ class _Window:
 
 
 class EventReader:
-    """The events of a trace, and what stands beside them.
+    """The events of a trace, and the values beside them.
 
     Args:
         file: The bytes of the trace.

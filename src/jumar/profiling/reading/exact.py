@@ -26,7 +26,7 @@ def clean(column: pl.Expr) -> pl.Expr:
 def nanoseconds(column: pl.Expr, unit: str) -> pl.Expr:
     """A column of decimal text in `unit` as integer nanoseconds, half of one rounded away from 0.
 
-    What is no number, or too large, becomes null.
+    What is not a number, or too large, becomes null.
     """
     digits = DIGITS[unit]
     parts = column.str.split_exact(".", 1)
@@ -48,7 +48,7 @@ def _scientific(column: pl.Expr, digits: int) -> pl.Expr:
 
 
 def nanoseconds_of(value: object, unit: str = "us") -> int | None:
-    """One number or text in `unit` as integer nanoseconds; None for what is no number."""
+    """One number or text in `unit` as integer nanoseconds; None for what is not a number."""
     digits = DIGITS[unit]
     if type(value) is int:
         result = value * 10**digits

@@ -87,7 +87,7 @@ def gathered(source: str, captures: Mapping[str, Sequence[Part]]) -> Profile:
 
 
 def _gaps(part: Part, parts: Sequence[Part]) -> Sequence[Missing]:
-    """What a file lacks, where no better one of its capture stands beside it."""
+    """What a file lacks, unless its capture has a better one."""
     timeline = any(other.kind == "mindspore_timeline" for other in parts)
     return () if timeline and part.kind == "mindspore_op_detail" else part.missing
 

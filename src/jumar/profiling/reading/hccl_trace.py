@@ -1,4 +1,4 @@
-"""`hccl_*.json` of graph mode: collectives with the tasks that they are made of.
+"""`hccl_*.json` of graph mode: collectives with the tasks they consist of.
 
 One thread holds the collectives (`Communication Kernel`), the others the tasks of their planes:
 copies, with their bytes and ranks, and `Notify_Wait`, in which a plane waits for another rank.
@@ -126,9 +126,9 @@ def _links(tasks: Sequence[tuple[Mapping[str, Any], Span]]) -> list[dict[str, An
         size = _bytes(event)
         if size and source is not None and target is not None:
             key = source, target, _transport(facts)
-            one = sums.setdefault(key, [0, 0])
-            one[0] += size
-            one[1] += end - start
+            total = sums.setdefault(key, [0, 0])
+            total[0] += size
+            total[1] += end - start
     return [
         {
             "transport": transport,
@@ -143,7 +143,7 @@ def _links(tasks: Sequence[tuple[Mapping[str, Any], Span]]) -> list[dict[str, An
 
 
 def _transport(facts: Mapping[str, Any]) -> str:
-    """HCCS or PCIE where it is told, as torch_npu has it; else who copied."""
+    """HCCS or PCIE where it is known, as torch_npu names them; else what copied."""
     link = str(facts.get("link type"))
     return link if link in ("HCCS", "PCIE", "RDMA", "SIO") else str(facts.get("transport type"))
 

@@ -38,7 +38,7 @@ class Unreadable:
             self._numbers.append(f"{place()}: {str(text)[:_LONGEST]!r}")
 
     def nanoseconds(self, value: object, unit: str, place: Callable[[], str]) -> int | None:
-        """`nanoseconds_of`, where a value that is there and is no number counts."""
+        """`nanoseconds_of`, where a value that is not a number is counted."""
         time = nanoseconds_of(value, unit)
         if time is None and value is not None and str(value).strip() not in NO_VALUE:
             self.number(place, value)
@@ -55,7 +55,7 @@ class Unreadable:
         self._end = self._end or reason
 
     def missing(self) -> tuple[Missing, ...]:
-        """What the profile says of it."""
+        """The gaps as the profile lists them."""
         descriptions: list[str] = []
         if self._count_lines:
             named = _listed(self._lines, self._count_lines)
@@ -71,7 +71,7 @@ class Unreadable:
 def span_of(
     event: Mapping[str, Any], unreadable: Unreadable, *, shortest: object = None
 ) -> tuple[int, int] | None:
-    """Start and duration of a slice of time in a trace; None where one is no number or negative.
+    """Start and duration of a slice of time in a trace; None where one is not a number or negative.
 
     Args:
         event: Times in microseconds, as numbers or text.

@@ -103,8 +103,8 @@ def ai_cpu(profile: Profile, options: Options) -> pl.DataFrame:
 def _advice(language: Language) -> tuple[pl.Expr, pl.Expr]:
     """Why an op is on the AI CPU, and what to use instead."""
 
-    def text(one: Text) -> pl.Expr:
-        return pl.lit(one.in_language(language))
+    def text(advice: Text) -> pl.Expr:
+        return pl.lit(advice.in_language(language))
 
     types = pl.col("input_types").fill_null("") + ";" + pl.col("output_types").fill_null("")
     wide, long = types.str.contains(_WIDE), types.str.contains(_LONG)
@@ -124,7 +124,7 @@ def _advice(language: Language) -> tuple[pl.Expr, pl.Expr]:
         .then(text(_SHORTER))
         .otherwise(text(_OTHERWISE))
     )
-    known = {name: one.in_language(language) for name, one in INSTEAD.items()}
+    known = {name: advice.in_language(language) for name, advice in INSTEAD.items()}
     by_type = pl.col("type").replace_strict(known, default=None, return_dtype=pl.String)
     return reason, pl.coalesce(pl.when(wide).then(None).otherwise(by_type), general)
 

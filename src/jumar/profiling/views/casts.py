@@ -72,7 +72,7 @@ def cast_share(profile: Profile, _: Options) -> pl.DataFrame:
     """Casts and format changes by type, with their share of the time of all computing ops."""
     ops = require(profile.ops, "types of ops", "type", how=LEVEL_1)
     total = ops.lazy().filter(computes(ops)).select(pl.col("duration_ns").sum()).collect().item()
-    # A cast is no collective, whatever its name.
+    # A cast is not a collective, whatever its name.
     ops = kinds(profile).table.filter(
         ~pl.col("core").is_in([COMMUNICATION, *MEMORY_COPIES]).fill_null(False)
     )

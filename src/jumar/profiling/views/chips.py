@@ -83,7 +83,7 @@ def _chips(text: bytes | str, where: str) -> tuple[Chip, ...]:
         return tuple(_chip(row) for row in rows)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UserError(
-            f"this is no chip table: {type(error).__name__} {error}",
+            f"this is not a chip table: {type(error).__name__} {error}",
             where=where,
             todo='It has the form {"chips": [{"name": ..., "matches": [...], "cube_tflops": '
             '{"FLOAT16": ...}, "vector_tflops": ..., "hbm_gb_s": ..., "cube_cores": ..., '
@@ -138,9 +138,9 @@ def chip_of(profile: Profile, override: Path | None = None) -> Chip | None:
     if own:
         names = ", ".join(chip.name for chip in own)
         raise UserError(
-            f"the profile's chip '{profile.chip or 'unknown'}' is none of: {names}",
+            f"the profile's chip '{profile.chip or 'unknown'}' is not one of: {names}",
             where=str(override),
-            todo="Leave one chip in the file, or add its name to `matches`.",
+            todo="Keep a single chip in the file, or add its name to `matches`.",
         )
     return _guess(profile, chips) if profile.kind == "npu" else None
 

@@ -14,7 +14,7 @@ from jumar.profiling.views.windows import is_communication, steady, step_windows
 
 _AT_ONCE = 8
 _SWITCH_NS = 5_000
-"""Between two ops on a device up to this long nobody is waited for."""
+"""A gap between two ops on a device that is no longer than this is not waiting."""
 
 
 class Piece(NamedTuple):
@@ -123,7 +123,7 @@ def _between(profile: Profile, begin: int, end: int) -> Profile:
 
 
 def critical_path(profile: Profile, _: Options) -> pl.DataFrame:
-    """What the path of all steady steps of the slowest rank is made of; the sum is their time."""
+    """The parts of the path through the slowest rank's steady steps; their sum is the time."""
     windows = steady(step_windows(profile))
     if windows.is_empty() or profile.ops["start_ns"].null_count() == profile.ops.height:
         raise Impossible("ops with start times")

@@ -24,7 +24,7 @@ def clocks(profile: Profile) -> pl.DataFrame:
     """The clock over time: `rank`, `time_ns`, `mhz`, from the counter or from cycles of ops.
 
     An op's clock is its cycles on all cores by its time on them and their number. It is taken only
-    for ops above 20 us, since the time has three digits behind the point, and for those whose
+    for ops above 20 us, since the time has three decimal places, and for those whose
     blocks all run at once: the cycles of others come from more rounds, or two kinds of cores.
     """
     if "clocks" not in profile.memo:
@@ -33,10 +33,10 @@ def clocks(profile: Profile) -> pl.DataFrame:
 
 
 def _clocks(profile: Profile) -> pl.DataFrame:
-    given = profile.statistics.get("frequency")
-    if given is not None and {"time_ns", "mhz"} <= set(given.columns) and given.height:
-        rank = pl.col("rank") if "rank" in given.columns else pl.lit(0)
-        counter = given.select(
+    recorded = profile.statistics.get("frequency")
+    if recorded is not None and {"time_ns", "mhz"} <= set(recorded.columns) and recorded.height:
+        rank = pl.col("rank") if "rank" in recorded.columns else pl.lit(0)
+        counter = recorded.select(
             rank.cast(pl.Int32).fill_null(0).alias("rank"),
             pl.col("time_ns"),
             pl.col("mhz").cast(pl.Float64),

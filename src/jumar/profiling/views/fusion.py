@@ -120,7 +120,7 @@ VIEWS.add(
             zh="可融合的向量算子链（估算）",
         ),
         question=Text(
-            en="Which sequences of ops come again and would be faster as one?",
+            en="Which sequences of ops recur and would be faster fused?",
             zh="哪些反复出现的算子序列融合成一个会更快？",
         ),
         columns=(

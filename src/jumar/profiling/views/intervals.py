@@ -27,7 +27,7 @@ def swept(sets: Sequence[pl.DataFrame]) -> pl.DataFrame:
     `end_ns` is the next edge; edges at one moment have no length until the last of them, and only
     there the counts hold.
     """
-    # The types are told here, since a set without rows may come from anywhere.
+    # The types are set here, since a set without rows may come from anywhere.
     taken = [table.select(pl.col(name).cast(kind) for name, kind in SPAN.items()) for table in sets]
     ranks = pl.concat([table["rank"].unique() for table in taken]).unique()
     # Most profiles are of one rank: without it sorting is several times as fast, and is the moment
@@ -89,7 +89,10 @@ def union(table: pl.DataFrame) -> pl.DataFrame:
     if taken["rank"].n_unique() < 2:
         return _union(taken)
     return pl.concat(
-        [_union(one) for _, one in taken.sort("rank").group_by("rank", maintain_order=True)]
+        [
+            _union(intervals)
+            for _, intervals in taken.sort("rank").group_by("rank", maintain_order=True)
+        ]
     )
 
 

@@ -101,7 +101,7 @@ VIEWS.add(
         name="memory",
         title=Text(en="Device memory: peak and gap", zh="设备内存：峰值与差额"),
         question=Text(
-            en="How much memory is used at most, and how much is reserved in vain?",
+            en="How much memory is used at the peak, and how much is reserved but unused?",
             zh="内存峰值是多少，预留而未用的有多少？",
         ),
         columns=(

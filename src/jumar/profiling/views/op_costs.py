@@ -57,7 +57,7 @@ class Cost(NamedTuple):
 
 
 def shapes_of(text: str | None) -> list[Shape]:
-    """`2,3;;4` as [(2, 3), (), (4,)]; what is no number counts as unknown and gives no tensor."""
+    """`2,3;;4` as [(2, 3), (), (4,)]; anything but a number is unknown and gives no tensor."""
     if text is None:
         return []
     shapes: list[Shape] = []

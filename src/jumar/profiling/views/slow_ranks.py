@@ -31,8 +31,8 @@ def rank_times(profile: Profile) -> pl.DataFrame:
     """A row a rank: its average step, and by how much it computes longer than the median rank."""
     if len(profile.ranks) < 2:
         raise Impossible("profiles of two ranks or more", "give the folders of all ranks")
-    given = profile.steps.filter(pl.col("computing_ns").is_not_null())
-    split = given if profile.ops.is_empty() else step_split(profile)
+    recorded = profile.steps.filter(pl.col("computing_ns").is_not_null())
+    split = recorded if profile.ops.is_empty() else step_split(profile)
     parts = ("computing_ns", "communication_not_overlapped_ns", "free_ns")
     table = (
         split.with_columns(pl.col("rank").fill_null(0))
@@ -199,7 +199,7 @@ VIEWS.add(
         name="alignment",
         title=Text(en="Transfers by multiples of 512 bytes", zh="按是否为 512 字节整数倍统计传输"),
         question=Text(
-            en="Are transfers aligned as SDMA needs it for its full speed?",
+            en="Are transfers aligned as SDMA needs for full speed?",
             zh="传输大小是否按 SDMA 全速所需的 512 字节对齐？",
         ),
         columns=(

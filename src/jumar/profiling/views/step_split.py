@@ -46,8 +46,8 @@ def step_split(profile: Profile) -> pl.DataFrame:
 def split_view(profile: Profile, _: Options) -> pl.DataFrame:
     """The step split in milliseconds, with the producer's own numbers where it gives them."""
     if profile.ops.is_empty() and profile.steps["computing_ns"].null_count() < profile.steps.height:
-        given = profile.steps.rename({"communication_not_overlapped_ns": "uncovered_ns"})
-        return given.sort("rank", "step")
+        recorded_steps = profile.steps.rename({"communication_not_overlapped_ns": "uncovered_ns"})
+        return recorded_steps.sort("rank", "step")
     require(profile.ops, "ops with start and duration", "start_ns", "duration_ns")
     computed = step_split(profile)
     recorded = profile.steps.select(
@@ -73,7 +73,7 @@ VIEWS.add(
         name="steps",
         title=Text(en="Where each step goes (ms)", zh="每个迭代的时间去向（ms）"),
         question=Text(
-            en="How long does each step compute, communicate uncovered, and stand free?",
+            en="How long does each step compute, communicate uncovered, and stay idle?",
             zh="每个迭代中，计算、未被掩盖的通信和空闲各占多长时间？",
         ),
         columns=(

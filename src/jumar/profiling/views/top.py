@@ -76,10 +76,10 @@ def types_by_total(profile: Profile, _: Options) -> pl.DataFrame:
 
 def ai_cpu_by_compute_time(profile: Profile, _: Options) -> pl.DataFrame:
     """AI CPU work by compute time: the table of the producer, else the AI CPU ops of the table."""
-    given = profile.statistics.get("aicpu")
-    if given is not None and {"node", "compute_time_ns"} <= set(given.columns):
+    recorded = profile.statistics.get("aicpu")
+    if recorded is not None and {"node", "compute_time_ns"} <= set(recorded.columns):
         table = (
-            given.group_by("node")
+            recorded.group_by("node")
             .agg(
                 pl.len().alias("count"),
                 milliseconds(pl.col("compute_time_ns").sum()).alias("compute_ms"),
@@ -103,7 +103,7 @@ def ai_cpu_by_compute_time(profile: Profile, _: Options) -> pl.DataFrame:
 
 def grouped(by: str, profile: Profile, _: Options) -> pl.DataFrame:
     """Ops put together by core, shape, dtype or module, the largest group first."""
-    columns = [one.name for one in _GROUPS[by][0]]
+    columns = [column.name for column in _GROUPS[by][0]]
     how = "record by `jumar profile`, which notes the layer" if by == "module" else LEVEL_1
     ops = require(profile.ops, f"ops with their {by}", columns[-1], how=how)
     table = (

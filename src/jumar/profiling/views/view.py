@@ -81,7 +81,7 @@ class View:
         """All rows of the table, in the declared columns."""
         table = self.compute(profile, options)
         chosen = [column.of(table) for column in self.columns]
-        return table.select(one for one in chosen if one is not None)
+        return table.select(expression for expression in chosen if expression is not None)
 
     def listing(self, table: pl.DataFrame) -> Listing:
         """A table that it made, for people."""
@@ -116,13 +116,13 @@ def answers(profile: Profile, views: Sequence[View], options: Options) -> Answer
     """The tables of views, and why some are impossible with this profile."""
     tables: dict[str, pl.DataFrame] = {}
     impossible: dict[str, str] = {}
-    for one in views:
+    for view in views:
         try:
-            table = one.make(profile, options)
+            table = view.make(profile, options)
         except Impossible as missing:
-            impossible[one.name] = str(missing)
+            impossible[view.name] = str(missing)
             continue
-        tables[one.name] = table.head(options.top) if one.ranking and options.top else table
+        tables[view.name] = table.head(options.top) if view.ranking and options.top else table
     return Answers(tables=tables, impossible=impossible)
 
 

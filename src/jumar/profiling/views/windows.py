@@ -131,14 +131,14 @@ def steady(windows: pl.DataFrame) -> pl.DataFrame:
     half; with fewer than three steps nothing is left out, and never more than half of them.
     """
     kept: list[pl.DataFrame] = []
-    for _, one in windows.group_by("rank", maintain_order=True):
-        lasted = (one["end_ns"] - one["begin_ns"]).to_list()
+    for _, of_rank in windows.group_by("rank", maintain_order=True):
+        lasted = (of_rank["end_ns"] - of_rank["begin_ns"]).to_list()
         later = sorted(lasted[len(lasted) // 2 :])
         limit = 1.5 * later[len(later) // 2]
         first = 0
         while len(lasted) >= 3 and first < len(lasted) // 2 and lasted[first] > limit:
             first += 1
-        kept.append(one[first:])
+        kept.append(of_rank[first:])
     return pl.concat(kept) if kept else windows
 
 

@@ -83,7 +83,7 @@ def execute(script, name, imported):
 
 
 def mark(tree):
-    """Call our function behind the last import that stands at the top level."""
+    """Call our function after the last import at the top level."""
     place = 0
     for index, statement in enumerate(tree.body):
         guarded = isinstance(statement, ast.Try) or (

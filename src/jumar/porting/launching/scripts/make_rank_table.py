@@ -27,7 +27,7 @@ HCCN_TOOL = "/usr/local/Ascend/driver/tools/hccn_tool"
 
 
 class Problem(Exception):
-    """What the user can mend; printed without a traceback."""
+    """An error the user can fix; printed without a traceback."""
 
 
 def read_hccn(path: str) -> dict[int, str]:
@@ -94,11 +94,11 @@ def table(servers: list[dict[str, Any]]) -> dict[str, Any]:
     """The table of some servers; ranks go on from one to the next."""
     rank = 0
     known: set[str] = set()
-    for one in servers:
-        if one["server_id"] in known:
-            raise Problem(f"two servers with the id {one['server_id']}")
-        known.add(one["server_id"])
-        for device in one["device"]:
+    for server in servers:
+        if server["server_id"] in known:
+            raise Problem(f"two servers with the id {server['server_id']}")
+        known.add(server["server_id"])
+        for device in server["device"]:
             device["rank_id"] = str(rank)
             rank += 1
     return {
@@ -119,7 +119,7 @@ def read_table(path: str) -> list[dict[str, Any]]:
             one["device"][0]["device_id"] += ""
         return servers
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
-        raise Problem(f"'{path}' is no rank table: {error!r}") from error
+        raise Problem(f"'{path}' is not a rank table: {error!r}") from error
 
 
 def device_list(text: str) -> list[int]:
@@ -133,20 +133,20 @@ def device_list(text: str) -> list[int]:
 
 
 def write(path: str, content: dict[str, Any]) -> None:
-    """Write beside the place and rename, so that no process reads half a table."""
-    beside = Path(f"{path}.{os.getpid()}.partial")
+    """Write to a temporary file and rename it, so that no process reads half a table."""
+    temporary = Path(f"{path}.{os.getpid()}.partial")
     try:
-        with beside.open("w", encoding="utf-8") as file:
+        with temporary.open("w", encoding="utf-8") as file:
             json.dump(content, file, indent=2)
             file.write("\n")
-        beside.replace(path)
+        temporary.replace(path)
     except OSError as error:
         raise Problem(f"'{path}' cannot be written: {error.strerror}") from error
 
 
 def main(arguments: list[str]) -> int:
     """Do what the command line says; returns the exit status."""
-    parser = argparse.ArgumentParser(description="Write or count the table of ranks of HCCL.")
+    parser = argparse.ArgumentParser(description="Write HCCL's rank table, or count its devices.")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--devices", type=device_list, help="devices of this machine: 0,1,2,3")
     what.add_argument("--merge", nargs="+", metavar="TABLE", help="tables of servers, in order")
@@ -154,16 +154,16 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--to", metavar="TABLE", default="rank_table.json", help="where to write")
     parser.add_argument("--hccn", default="/etc/hccn.conf", help="where the addresses are")
     parser.add_argument("--server-id", default="", help="address of this machine")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        if given.count:
-            print(sum(len(one["device"]) for one in read_table(given.count)))
+        if options.count:
+            print(sum(len(one["device"]) for one in read_table(options.count)))
             return 0
-        if given.merge:
-            servers = [one for path in given.merge for one in read_table(path)]
+        if options.merge:
+            servers = [one for path in options.merge for one in read_table(path)]
         else:
-            servers = [server(given.devices, given.hccn, given.server_id)]
-        write(given.to, table(servers))
+            servers = [server(options.devices, options.hccn, options.server_id)]
+        write(options.to, table(servers))
     except Problem as problem:
         sys.stderr.write(f"make_rank_table.py: {problem}\n")
         return 2

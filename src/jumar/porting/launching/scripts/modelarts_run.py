@@ -47,7 +47,7 @@ PART = 1 << 20
 
 
 class Problem(Exception):
-    """What the user can mend; printed without a traceback."""
+    """An error the user can fix; printed without a traceback."""
 
 
 def say(text: str) -> None:
@@ -107,11 +107,11 @@ def copy_folder(source: Path, place: Path) -> None:
 
 def copy_file(source: Path, place: Path) -> None:
     """Copy a file beside its place and rename it; one that went away meanwhile is left out."""
-    beside = place.with_name(f".{place.name}.{os.getpid()}.partial")
+    temporary = place.with_name(f".{place.name}.{os.getpid()}.partial")
     # Trainings delete old checkpoints while this copies.
     with contextlib.suppress(FileNotFoundError):
-        shutil.copyfile(str(source), str(beside))
-        beside.replace(place)
+        shutil.copyfile(str(source), str(temporary))
+        temporary.replace(place)
 
 
 def copy_out(source: Path, url: str) -> None:
@@ -251,7 +251,7 @@ class Results:
         files: list[tuple[str, int, int]] = []
         for source in self.sources.values():
             for path in source.rglob("*"):
-                # What went away while this looks is no change that could be taken back.
+                # What went away while this looks is not a change to copy back.
                 with contextlib.suppress(OSError):
                     about = path.stat()
                     if stat.S_ISREG(about.st_mode):
@@ -284,11 +284,11 @@ class Results:
                 # Whatever storage raises, hours of training must not be lost to it.
                 say(f"results: {error!r}")
             time.sleep(seconds)
-        say(f"results: NOT taken back; they are in {', '.join(map(str, self.sources.values()))}")
+        say(f"results: NOT copied back; they are in {', '.join(map(str, self.sources.values()))}")
         return False
 
     def keep_taking_back(self, minutes: float, stop: threading.Event) -> None:
-        """Take back every so many minutes until told to stop."""
+        """Copy results back every few minutes until stopped."""
         while not stop.wait(minutes * 60):
             try:
                 self.take_back()
@@ -365,37 +365,37 @@ def run(command: list[str], folder: Path) -> int:
 
 def job(arguments: list[str]) -> int:
     """Data in, training, results out; returns the exit status."""
-    given, rest = parse(arguments)
-    script = find_script(given.ma_script)
+    options, rest = parse(arguments)
+    script = find_script(options.ma_script)
     folder = script.parent
     rank = os.environ.get("RANK_ID", "0")
     # Jobs of the same user may run side by side on one machine.
-    cache = find_cache() / "modelarts_run" / key_of(given.data_url, given.train_url)
+    cache = find_cache() / "modelarts_run" / key_of(options.data_url, options.train_url)
     train = cache / f"train_{rank}"
     train.mkdir(parents=True, exist_ok=True)
     data = ""
-    if given.data_url:
-        place = folder / given.ma_data_to if given.ma_data_to else cache / "data"
-        packed = given.data_url.lower().endswith(".zip")
-        if is_remote(given.data_url) or packed or given.ma_data_to:
-            Data(given.data_url, place, cache).bring()
+    if options.data_url:
+        place = folder / options.ma_data_to if options.ma_data_to else cache / "data"
+        packed = options.data_url.lower().endswith(".zip")
+        if is_remote(options.data_url) or packed or options.ma_data_to:
+            Data(options.data_url, place, cache).bring()
         else:
             # Newer jobs have their data on this machine already.
-            place = Path(given.data_url).resolve()
+            place = Path(options.data_url).resolve()
             if not place.exists():
-                raise Problem(f"there is no '{given.data_url}'")
+                raise Problem(f"there is no '{options.data_url}'")
         data = str(place)
-    named = [part for part in given.ma_results.split(",") if part]
+    named = [part for part in options.ma_results.split(",") if part]
     sources = {"": train}
     sources.update((part.strip("/"), folder / part) for part in [*named, *OUTPUT_FOLDERS])
     # The ranks of one job would write over each other's results.
-    results = Results(sources, given.train_url if rank == "0" else "", given.ma_zip, cache)
+    results = Results(sources, options.train_url if rank == "0" else "", options.ma_zip, cache)
     command = [sys.executable, "-u", str(script)]
     command += script_arguments(script, rest, data, str(train))
     stop = threading.Event()
-    every = (given.ma_every, stop)
+    every = (options.ma_every, stop)
     watch = threading.Thread(target=results.keep_taking_back, args=every, daemon=True)
-    if given.ma_every > 0:
+    if options.ma_every > 0:
         watch.start()
     say(f"starts {script.name}")
     code = run(command, folder)
@@ -407,7 +407,7 @@ def job(arguments: list[str]) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the job; what the user can mend is said without a traceback."""
+    """Run the job; errors the user can fix are printed without a traceback."""
     try:
         return job(arguments)
     except Problem as problem:

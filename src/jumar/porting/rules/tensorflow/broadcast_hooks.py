@@ -20,8 +20,8 @@ _BROADCASTS = (
     "broadcast_global_variables",
 )
 _APPEND = Text(
-    en="with several devices all begin with the variables of the first: npu_hooks_append adds the "
-    "broadcast; a tuple or None becomes a list, which alone it keeps",
+    en="all devices start with the variables of the first: npu_hooks_append adds the "
+    "broadcast; a tuple or None becomes a list, the only type it keeps",
     zh="多卡训练时各卡以首卡变量初始化：npu_hooks_append 追加广播 hook；它只保留 list，"
     "因此 tuple 或 None 先转换为 list",
 )

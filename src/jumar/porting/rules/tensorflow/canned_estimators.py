@@ -1,4 +1,4 @@
-"""TensorFlow's finished estimators, and classes derived from Estimator, keep their names."""
+"""TensorFlow's canned estimators, and classes derived from Estimator, keep their names."""
 
 import ast
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from jumar.porting.rules.tensorflow.estimator_plan import CANNED
 @rule(
     "canned-estimators",
     title=Text(
-        en="Finished estimators get a configuration for the NPU",
+        en="Canned estimators get a configuration for the NPU",
         zh="预置 Estimator 使用 NPU 运行配置",
     ),
     source="npu_init.py of Ascend/tensorflow; signatures of TensorFlow 1.15",

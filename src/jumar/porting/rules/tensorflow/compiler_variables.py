@@ -22,10 +22,10 @@ _COMPILER = Text(
     zh="XLA 与 NPU 图引擎互斥：该环境变量会打开 XLA",
 )
 _PRECISION = Text(
-    en="mixed precision on the NPU is precision_mode, not this variable of TensorFlow for GPUs",
+    en="mixed precision on the NPU is set by precision_mode, not by TensorFlow's variable for GPUs",
     zh="NPU 的混合精度由 precision_mode 设置，而非 TensorFlow 针对 GPU 的该环境变量",
 )
-_PRECISION_TODO = Text(
+_PRECISION_ADVICE = Text(
     en="port it with --precision allow_mix_precision and --loss-scale exponential",
     zh="使用 --precision allow_mix_precision 与 --loss-scale exponential 重新移植",
 )
@@ -47,6 +47,6 @@ def compiler_variables(node: ast.Assign | ast.Expr, view: View) -> Iterator[Chan
         return
     mixed = assigned[0] in _MIXED
     if mixed and view.options.precision is None:
-        yield view.notice(node, reason=_PRECISION, todo=_PRECISION_TODO, severity="speed")
+        yield view.notice(node, reason=_PRECISION, todo=_PRECISION_ADVICE, severity="speed")
     reason = _PRECISION if mixed else _COMPILER
     yield view.rewrite(node, delete(view.module, node), reason=reason)

@@ -47,7 +47,7 @@ def is_mapped(node: ast.AST, view: View) -> bool:
     functions: list[ast.FunctionDef | ast.AsyncFunctionDef] = []
     child: ast.AST = node
     for around in view.module.scopes.ancestors(node):
-        # What the method is called on is no argument of it.
+        # The object a method is called on is not an argument.
         if isinstance(around, ast.Call) and child is not around.func and _maps(around, view):
             return True
         child = around
@@ -113,7 +113,7 @@ def runs_nvidia_smi(node: ast.Constant, view: View) -> bool:
 
 
 def is_only_for_tpus(call: ast.Call, view: View) -> bool:
-    """Whether a script comes to a call only where it is asked to use a TPU."""
+    """Whether a script reaches a call only when it is asked to use a TPU."""
     return any(asks_for_tpu(around) for around in view.module.scopes.ancestors(call))
 
 
@@ -176,7 +176,7 @@ def pads_to_named_shapes(call: ast.Call, _: View) -> bool:
 
 
 def stays_open(call: ast.Call, view: View) -> bool:
-    """Whether one name holds a session, which is neither closed nor handed on."""
+    """Whether a single name holds a session that is neither closed nor passed on."""
     statement = view.module.parent(call)
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return False
@@ -190,7 +190,7 @@ def stays_open(call: ast.Call, view: View) -> bool:
 
 
 def _closes(reference: ast.Name, view: View) -> bool:
-    """Whether a use of a session closes it, hands it on, or keeps it for later."""
+    """Whether a use of a session closes it, passes it on, or keeps it for later."""
     parent = view.module.parent(reference)
     if isinstance(parent, ast.Attribute):
         return parent.attr in ("close", "__exit__", "__enter__")
@@ -200,7 +200,7 @@ def _closes(reference: ast.Name, view: View) -> bool:
 
 
 def _maps(call: ast.Call, view: View) -> bool:
-    """Whether a call hands functions to a data set, or may do so."""
+    """Whether a call passes functions to a data set, or may do so."""
     name = view.module.name_of(call.func) or ""
     if name.startswith(("tensorflow.data.experimental.", "tensorflow.contrib.data.")):
         return True

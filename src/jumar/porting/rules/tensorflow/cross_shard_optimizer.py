@@ -10,13 +10,13 @@ from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 
 _DROPPED = Text(
-    en="CrossShardOptimizer needs a TPU: the optimizer inside of it stays; gradients are averaged "
+    en="CrossShardOptimizer needs a TPU: its inner optimizer stays; gradients are averaged "
     "between NPUs by NPUDistributedOptimizer",
     zh="CrossShardOptimizer 依赖 TPU：仅保留其内部优化器；多 NPU 间的梯度平均由 "
     "NPUDistributedOptimizer 完成",
 )
 _GUARDED = Text(
-    en="it is made for a TPU only, which the script asks for",
+    en="it is created only when the script asks for a TPU",
     zh="仅在使用 TPU 时构造，脚本已有判断",
 )
 

@@ -23,16 +23,15 @@ _SEVERAL = Text(
     zh="一个进程只使用一个 NPU，由启动脚本设置的 ASCEND_DEVICE_ID 与 DEVICE_ID 指定；"
     "GPU 列表无意义",
 )
-_SEVERAL_TODO = Text(
+_SEVERAL_ADVICE = Text(
     en="port it with --devices {count}, and start it with the launch script: one process a device",
     zh="使用 --devices {count} 重新移植，并用启动脚本启动：每个设备一个进程",
 )
 _UNKNOWN = Text(
-    en="the value has to be one number of a device: a list such as 0,1 is none, nor is an empty "
-    "text",
+    en="the value must be a single device number, not a list such as 0,1 or an empty string",
     zh="该值必须是单个设备编号：0,1 这样的列表或空字符串均无效",
 )
-_UNKNOWN_TODO = Text(
+_UNKNOWN_ADVICE = Text(
     en="pass one number, or set ASCEND_DEVICE_ID outside of the script",
     zh="传入单个编号，或在脚本外设置 ASCEND_DEVICE_ID",
 )
@@ -40,7 +39,7 @@ _HIDDEN = Text(
     en="this hides the GPUs so that the script runs on the CPU; it does not hide the NPU",
     zh="该语句隐藏 GPU 以便在 CPU 上运行；它不会隐藏 NPU",
 )
-_HIDDEN_TODO = Text(
+_HIDDEN_ADVICE = Text(
     en="run the original where the CPU is wanted: sessions of the ported script use the NPU",
     zh="需要在 CPU 上运行时请使用原脚本：移植后的会话使用 NPU",
 )
@@ -48,7 +47,7 @@ _READ = Text(
     en="the script reads which GPUs are visible, which says nothing about NPUs",
     zh="脚本读取可见的 GPU，这与 NPU 无关",
 )
-_READ_TODO = Text(
+_READ_ADVICE = Text(
     en="read ASCEND_DEVICE_ID for the device of this process, RANK_SIZE for the number of devices",
     zh="本进程的设备读取 ASCEND_DEVICE_ID，设备总数读取 RANK_SIZE",
 )
@@ -70,7 +69,7 @@ def cuda_visible_devices(
     """Name the NPU where one GPU was named; delete what names several."""
     if isinstance(node, ast.Subscript | ast.Call):
         if read_variable(node, view) == _VISIBLE and is_concerned(view):
-            yield view.notice(node, reason=_READ, todo=_READ_TODO)
+            yield view.notice(node, reason=_READ, todo=_READ_ADVICE)
         return
     assigned = assigned_variable(node, view)
     if assigned is None or not is_concerned(view):
@@ -87,7 +86,7 @@ def _choice(node: ast.Assign | ast.Expr, value: ast.expr, view: View) -> Iterato
     if isinstance(text, str) and not text.strip().isdigit():
         numbers = [part for part in text.split(",") if part.strip().isdigit()]
         if len(numbers) < 2:
-            yield view.notice(node, reason=_HIDDEN, todo=_HIDDEN_TODO)
+            yield view.notice(node, reason=_HIDDEN, todo=_HIDDEN_ADVICE)
         else:
             yield from _several(node, str(len(numbers)), "certain", view)
         return
@@ -95,7 +94,7 @@ def _choice(node: ast.Assign | ast.Expr, value: ast.expr, view: View) -> Iterato
         yield from _several(node, "N", "likely", view)
         return
     if text is None:
-        yield view.notice(node, reason=_UNKNOWN, todo=_UNKNOWN_TODO)
+        yield view.notice(node, reason=_UNKNOWN, todo=_UNKNOWN_ADVICE)
     environ = _environ(node, view)
     source = view.module.source(value)
     yield view.rewrite(
@@ -110,7 +109,7 @@ def _several(
     node: ast.Assign | ast.Expr, count: str, confidence: Confidence, view: View
 ) -> Iterator[Change]:
     if not view.options.distributed:
-        todo = _SEVERAL_TODO.filled(count=count)
+        todo = _SEVERAL_ADVICE.filled(count=count)
         yield view.notice(node, reason=_SEVERAL, todo=todo, severity="speed", confidence=confidence)
     change = delete(view.module, node)
     yield view.rewrite(node, change, reason=_SEVERAL, confidence=confidence)

@@ -12,8 +12,8 @@ from jumar.porting.rules.tensorflow.input_purpose import purpose_of
 from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, rank_id, rank_size
 
 _REASON = Text(
-    en="each rank reads every RANK_SIZE-th element from its own on, before anything is shuffled; "
-    "alone it reads all",
+    en="each rank reads every RANK_SIZE-th element, starting at its own index, before anything "
+    "is shuffled; a single rank reads everything",
     zh="每个 rank 从自身编号起每隔 RANK_SIZE 取一个元素，在 shuffle 之前切分；单 rank 时读取全部",
 )
 _UNEVEN = Text(
@@ -22,7 +22,7 @@ _UNEVEN = Text(
     zh="各切片可能相差一个元素，且此处没有 repeat：批数较少的 rank 先结束本轮，其他 rank "
     "会一直等待其梯度",
 )
-_UNEVEN_TODO = Text(
+_UNEVEN_ADVICE = Text(
     en="repeat the data set and count steps, or make the number of elements a multiple of ranks "
     "times batch size",
     zh="对数据集 repeat 并按步数训练，或使样本数为 rank 数乘 batch size 的整数倍",
@@ -31,9 +31,9 @@ _SAME_DATA = Text(
     en="every rank reads the same elements here, so several devices see what one would",
     zh="各 rank 在此读取相同的数据，多卡等于重复训练同样的数据",
 )
-_TODO = Text(
+_ADVICE = Text(
     en='put .shard(int(os.getenv("RANK_SIZE", "1")), int(os.getenv("RANK_ID", "0"))) before '
-    "shuffle and batch if it feeds a training; files that are listed in random order have to be "
+    "shuffle and batch if it feeds training; files that are listed in random order have to be "
     "sorted first (list_files with shuffle=False)",
     zh='若用于训练，在 shuffle 和 batch 之前加 .shard(int(os.getenv("RANK_SIZE", "1")), '
     'int(os.getenv("RANK_ID", "0")))；随机列出的文件需先排序（list_files 设 shuffle=False）',
@@ -77,7 +77,7 @@ def dataset_shard(call: ast.Call, view: View) -> Iterator[Change]:
         yield view.notice(
             call,
             reason=_SAME_DATA,
-            todo=_TODO,
+            todo=_ADVICE,
             severity="accuracy",
             confidence="unsure" if use.purpose == "unknown" else "likely",
         )
@@ -87,7 +87,7 @@ def dataset_shard(call: ast.Call, view: View) -> Iterator[Change]:
         size, index = f"{size} if {use.test} else 1", f"{index} if {use.test} else 0"
     _, end = view.module.span(call)
     if not _repeats(view):
-        yield view.notice(call, reason=_UNEVEN, todo=_UNEVEN_TODO, severity="blocking")
+        yield view.notice(call, reason=_UNEVEN, todo=_UNEVEN_ADVICE, severity="blocking")
     yield view.rewrite(
         call,
         Replacement(start=end, end=end, text=f".shard({size}, {index})", side="close"),
@@ -100,7 +100,7 @@ def dataset_shard(call: ast.Call, view: View) -> Iterator[Change]:
 def _is_pipeline(call: ast.Call, view: View) -> bool:
     """Whether what is read here is shuffled, repeated or batched in the same function.
 
-    Slices of one example, or of a few values that are appended, are no input to divide.
+    Slices of one example, or of a few values that are appended, are not an input to divide.
     """
     chain = _chain(call, view)
     if any(method in _PIPELINE for method in chain):

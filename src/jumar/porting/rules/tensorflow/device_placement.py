@@ -20,18 +20,18 @@ _TOWERS = Text(
     "there",
     zh="每个 GPU 一个 tower：一个进程只使用一个 NPU，所有 tower 会在同一设备上依次执行",
 )
-_TOWERS_TODO = Text(
+_TOWERS_ADVICE = Text(
     en="build one tower, and start one process for each NPU (--devices N): gradients are averaged "
     "between them",
     zh="只保留一个 tower，并为每个 NPU 启动一个进程（--devices N）：各进程之间会平均梯度",
 )
 _UNKNOWN = Text(
-    en="the device is computed, so it cannot be read here whether it names a GPU",
+    en="the device is computed, so it cannot be seen here whether it names a GPU",
     zh="设备名由计算得到，此处无法判断是否为 GPU",
 )
-_UNKNOWN_TODO = Text(
-    en="see that it gives '/cpu:0' or None; a name of a GPU needs allow_soft_placement=True, which "
-    "npu_config_proto sets",
+_UNKNOWN_ADVICE = Text(
+    en="make sure it returns '/cpu:0' or None; a name of a GPU needs allow_soft_placement=True, "
+    "which npu_config_proto sets",
     zh="请确认其结果为 '/cpu:0' 或 None；若为 GPU 名称则需要 allow_soft_placement=True"
     "（npu_config_proto 会设置）",
 )
@@ -40,7 +40,7 @@ _SERVERS = Text(
     "instead",
     zh="变量分布在参数服务器上：多 NPU 训练采用梯度平均方式",
 )
-_SERVERS_TODO = Text(
+_SERVERS_ADVICE = Text(
     en="remove replica_device_setter, and port it with --devices N",
     zh="去掉 replica_device_setter，使用 --devices N 重新移植",
 )
@@ -53,23 +53,23 @@ _SERVERS_TODO = Text(
     nodes=(ast.Call,),
 )
 def device_placement(call: ast.Call, view: View) -> Iterator[Change]:
-    """Write `/cpu:0` where a GPU is named; tell of towers and of what cannot be read."""
+    """Write `/cpu:0` where a GPU is named; report towers and devices that cannot be seen."""
     if view.module.name_of(call.func) != "tensorflow.device" and not _of_graph(call, view):
         return
     device = argument(call, "device_name_or_function", 0) or argument(call, "name", 0)
     if device is None or (isinstance(device, ast.Constant) and device.value is None):
         return
     if _is_device_setter(device, view):
-        yield view.notice(call, reason=_SERVERS, todo=_SERVERS_TODO, severity="blocking")
+        yield view.notice(call, reason=_SERVERS, todo=_SERVERS_ADVICE, severity="blocking")
         return
     text = _text(device, view, 0)
     if text is None:
-        yield view.notice(call, reason=_UNKNOWN, todo=_UNKNOWN_TODO, confidence="unsure")
+        yield view.notice(call, reason=_UNKNOWN, todo=_UNKNOWN_ADVICE, confidence="unsure")
         return
     if not _GPU.search(text):
         return
     if _is_tower(call, device, view):
-        yield view.notice(call, reason=_TOWERS, todo=_TOWERS_TODO, severity="speed")
+        yield view.notice(call, reason=_TOWERS, todo=_TOWERS_ADVICE, severity="speed")
     quote = '"' if view.module.source(device).startswith('"') else "'"
     yield view.rewrite(call, replace(view.module, device, f"{quote}/cpu:0{quote}"), reason=_MARKED)
 
@@ -118,13 +118,13 @@ def _of_graph(call: ast.Call, view: View) -> bool:
     func = call.func
     if not isinstance(func, ast.Attribute) or func.attr != "device":
         return False
-    made = func.value
-    if isinstance(made, ast.Name):
-        _, bindings = view.module.scopes.lookup(made)
+    graph = func.value
+    if isinstance(graph, ast.Name):
+        _, bindings = view.module.scopes.lookup(graph)
         if len(bindings) != 1 or bindings[0].value is None:
             return False
-        made = bindings[0].value
-    name = view.module.name_of(made.func) if isinstance(made, ast.Call) else None
+        graph = bindings[0].value
+    name = view.module.name_of(graph.func) if isinstance(graph, ast.Call) else None
     return name in ("tensorflow.Graph", "tensorflow.get_default_graph")
 
 

@@ -1,4 +1,4 @@
-"""Strategies of tf.distribute become the NPU's; parameter servers are said."""
+"""Strategies of tf.distribute become the NPU's; parameter servers are reported."""
 
 import ast
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ _GRADIENTS = Text(
     en="the strategy does not average gradients: the optimizer has to",
     zh="该策略不会平均梯度，需由优化器完成",
 )
-_GRADIENTS_TODO = Text(
+_GRADIENTS_ADVICE = Text(
     en="port with --devices N, which puts NPUDistributedOptimizer around the optimizers",
     zh="移植时加上 --devices N，会在优化器外加上 NPUDistributedOptimizer",
 )
@@ -42,7 +42,7 @@ _NONE = Text(
     "gradients are averaged by HCCL",
     zh="NPU 没有对应的策略：每个进程驱动一个设备，梯度由 HCCL 平均",
 )
-_NONE_TODO = Text(
+_NONE_ADVICE = Text(
     en="remove it, or use npu_strategy.NPUStrategy() with NPUDistributedOptimizer and one process "
     "for each device",
     zh="删除它，或使用 npu_strategy.NPUStrategy() 加 NPUDistributedOptimizer，每个设备一个进程",
@@ -58,16 +58,16 @@ _STRATEGY = "npu_strategy"
     calls=(*_MIRRORED, *_OTHER),
 )
 def distribution_strategy(call: ast.Call, view: View) -> Iterator[Change]:
-    """Replace a mirrored strategy with its arguments; say the others."""
+    """Replace a mirrored strategy with its arguments; report the others."""
     if view.kinds.called(call) in _OTHER:
-        yield view.notice(call, reason=_NONE, todo=_NONE_TODO, severity="blocking")
+        yield view.notice(call, reason=_NONE, todo=_NONE_ADVICE, severity="blocking")
         return
     if view.module.name_of(call.func) not in _MIRRORED:
         # A class of the tree that inherits from one.
-        yield view.notice(call, reason=_NONE, todo=_NONE_TODO, severity="blocking")
+        yield view.notice(call, reason=_NONE, todo=_NONE_ADVICE, severity="blocking")
         return
     if not view.options.distributed:
-        yield view.notice(call, reason=_GRADIENTS, todo=_GRADIENTS_TODO, severity="accuracy")
+        yield view.notice(call, reason=_GRADIENTS, todo=_GRADIENTS_ADVICE, severity="accuracy")
     _, end = view.module.span(call)
     start = open_parenthesis(view.module, call)
     yield view.rewrite(

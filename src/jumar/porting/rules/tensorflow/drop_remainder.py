@@ -21,27 +21,27 @@ _EVAL = Text(
     zh="该数据用于评估或预测，drop_remainder=True 会悄悄丢失最后的样本；"
     "不加则最后一批形状不同，需重新编译",
 )
-_EVAL_TODO = Text(
+_EVAL_ADVICE = Text(
     en="pad the last batch and leave the padding out of the metric, choose a batch size that "
     "divides the number of samples, or evaluate the tail on the CPU",
     zh="补齐最后一批并在指标中忽略补齐部分，或选用能整除样本数的 batch size，或在 CPU "
     "上评估剩余样本",
 )
 _UNSURE = Text(
-    en="whether these batches feed a training or an evaluation cannot be told here",
+    en="it cannot be seen here whether these batches feed training or evaluation",
     zh="此处无法判断该数据用于训练还是评估",
 )
-_UNSURE_TODO = Text(
-    en="add drop_remainder=True where it feeds a training; for an evaluation, which would lose "
+_UNSURE_ADVICE = Text(
+    en="add drop_remainder=True where it feeds training; for an evaluation, which would lose "
     "samples, pad the last batch instead",
     zh="用于训练则加 drop_remainder=True；用于评估会丢样本，请改为补齐最后一批",
 )
 _FALSE = Text(
-    en="drop_remainder is False in a training input: the last batch of an epoch has another shape, "
-    "for which the graph is compiled again",
+    en="drop_remainder is False in the training input: the last batch of an epoch has another "
+    "shape, for which the graph is compiled again",
     zh="训练输入中 drop_remainder 为 False：每轮最后一批形状不同，需重新编译图",
 )
-_FALSE_TODO = Text(
+_FALSE_ADVICE = Text(
     en="set it to True, or repeat before batching so that no batch is smaller",
     zh="改为 True，或先 repeat 再 batch，使每批大小相同",
 )
@@ -62,17 +62,17 @@ def drop_remainder(call: ast.Call, view: View) -> Iterator[Change]:
     method = _method(call, view)
     if method is None:
         return
-    given = argument(call, "drop_remainder", _POSITION[method])
-    if given is None and is_open(call):
+    decision = argument(call, "drop_remainder", _POSITION[method])
+    if decision is None and is_open(call):
         yield view.notice(
-            call, reason=_UNSURE, todo=_UNSURE_TODO, severity="look", confidence="unsure"
+            call, reason=_UNSURE, todo=_UNSURE_ADVICE, severity="look", confidence="unsure"
         )
         return
     use = purpose_of(call, view)
-    if given is not None:
-        if literal(given) is False and use.purpose == "train" and not _repeats(call):
+    if decision is not None:
+        if literal(decision) is False and use.purpose == "train" and not _repeats(call):
             yield view.notice(
-                call, reason=_FALSE, todo=_FALSE_TODO, severity="speed", confidence=use.confidence
+                call, reason=_FALSE, todo=_FALSE_ADVICE, severity="speed", confidence=use.confidence
             )
         else:
             yield Leave(node=call, reason=_GIVEN)
@@ -82,11 +82,11 @@ def drop_remainder(call: ast.Call, view: View) -> Iterator[Change]:
         use = Use(purpose="train", confidence="certain")
     if use.purpose == "other":
         yield view.notice(
-            call, reason=_EVAL, todo=_EVAL_TODO, severity="accuracy", confidence=use.confidence
+            call, reason=_EVAL, todo=_EVAL_ADVICE, severity="accuracy", confidence=use.confidence
         )
     elif use.purpose == "unknown":
         yield view.notice(
-            call, reason=_UNSURE, todo=_UNSURE_TODO, severity="look", confidence="unsure"
+            call, reason=_UNSURE, todo=_UNSURE_ADVICE, severity="look", confidence="unsure"
         )
     else:
         text = use.test or "True"

@@ -18,13 +18,13 @@ _BOTH = Text(
     en="keep_prob and rate are both given, which TensorFlow refuses unless one is None",
     zh="同时给出了 keep_prob 与 rate，除非其一为 None，否则 TensorFlow 会报错",
 )
-_BOTH_TODO = Text(en="keep one of them, and port again", zh="只保留其中一个，再重新移植")
+_BOTH_ADVICE = Text(en="keep one of them, and port again", zh="只保留其中一个，再重新移植")
 _OPEN = Text(
     en="arguments come from * or **, so whether they give the share kept or the share dropped "
     "cannot be read here",
     zh="参数由 * 或 ** 传入，此处无法判断给出的是保留比例还是丢弃比例",
 )
-_OPEN_TODO = Text(
+_OPEN_ADVICE = Text(
     en="write npu_ops.dropout(x, keep_prob=...) with the share that is kept",
     zh="写成 npu_ops.dropout(x, keep_prob=...)，参数为保留比例",
 )
@@ -36,7 +36,7 @@ _ZERO = Text(
     en="everything is dropped here: the NPU's operator takes shares above 0 only",
     zh="此处会丢弃全部数据：NPU 算子只接受大于 0 的保留比例",
 )
-_ZERO_TODO = Text(en="correct the share that is kept", zh="请更正保留比例")
+_ZERO_ADVICE = Text(en="correct the share that is kept", zh="请更正保留比例")
 _LAYERS = (
     "tensorflow.layers.dropout",
     "tensorflow.layers.Dropout",
@@ -65,17 +65,17 @@ def dropout(call: ast.Call, view: View) -> Iterator[Change]:
     rate = keyword(call, "rate")
     kept = argument(call, "keep_prob", 1)
     if is_open(call) or (rate is None and kept is None):
-        yield view.notice(call, reason=_OPEN, todo=_OPEN_TODO, severity="look")
+        yield view.notice(call, reason=_OPEN, todo=_OPEN_ADVICE, severity="look")
         return
     if rate is not None and kept is not None:
         # TensorFlow takes both where one is None; the operator has no rate.
         both = not (_is_none(rate.value) or _is_none(kept))
         severity: Severity = "blocking" if both else "look"
-        yield view.notice(call, reason=_BOTH, todo=_BOTH_TODO, severity=severity)
+        yield view.notice(call, reason=_BOTH, todo=_BOTH_ADVICE, severity=severity)
         return
     share = literal(rate.value) if rate is not None else literal(kept)
     if share is not None and share == (1 if rate is not None else 0):
-        yield view.notice(call, reason=_ZERO, todo=_ZERO_TODO, severity="blocking")
+        yield view.notice(call, reason=_ZERO, todo=_ZERO_ADVICE, severity="blocking")
         return
     changes = [replace(view.module, call.func, f"{view.npu('npu_ops')}.dropout")]
     if rate is not None:

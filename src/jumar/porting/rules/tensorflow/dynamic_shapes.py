@@ -14,7 +14,7 @@ _OPEN = Text(
     "more for every new one",
     zh="该占位符{what}：NPU 按固定 shape 编译计算图，每出现一种新 shape 都会重新编译",
 )
-_TODO = Text(
+_ADVICE = Text(
     en="write the sizes and feed only those (drop the last, smaller batch); for sizes that have to "
     "differ set dynamic_input, dynamic_graph_execute_mode and dynamic_inputs_shape_range, and "
     "evaluate in a session and graph of their own",
@@ -26,13 +26,13 @@ _TRAINING = Text(
     "device, with a branch in it",
     zh="用占位符区分训练与评估：两者在设备上是同一张带分支的图",
 )
-_TRAINING_TODO = Text(
+_TRAINING_ADVICE = Text(
     en="build one graph for training and one for evaluation, each with a Python bool, and give "
     "each a session; the weights go over by a checkpoint",
     zh="分别用 Python 布尔值构建训练图与评估图，各自使用一个会话，权重通过 checkpoint 传递",
 )
 _HOST = Text(
-    en="strings, and the inputs of an exported model, are not of the graph that trains",
+    en="strings, and the inputs of an exported model, are not part of the training graph",
     zh="字符串以及导出模型的输入不属于训练图",
 )
 _SCALARS = (
@@ -53,13 +53,13 @@ _SCALARS = (
 @rule(
     "dynamic-shapes",
     title=Text(
-        en="Placeholders without a fixed shape are pointed out", zh="指出 shape 不固定的占位符"
+        en="Placeholders without a fixed shape are reported", zh="指出 shape 不固定的占位符"
     ),
     source="ModelZoo-TensorFlow, ViDeNN_ID1146; npu_attrs.cc of Ascend/tensorflow",
     calls=("tensorflow.placeholder", "tensorflow.placeholder_with_default"),
 )
 def dynamic_shapes(call: ast.Call, view: View) -> Iterator[Change]:
-    """Tell of dimensions that are None, and of a placeholder that chooses between two graphs."""
+    """Report dimensions that are None, and a placeholder that chooses between two graphs."""
     name = view.kinds.called(call) or ""
     with_default = name.endswith("with_default")
     shape = argument(call, "shape", 1)
@@ -67,7 +67,7 @@ def dynamic_shapes(call: ast.Call, view: View) -> Iterator[Change]:
         yield Leave(node=call, reason=_HOST)
         return
     if _is_switch(call, with_default, view):
-        yield view.notice(call, reason=_TRAINING, todo=_TRAINING_TODO, confidence="likely")
+        yield view.notice(call, reason=_TRAINING, todo=_TRAINING_ADVICE, confidence="likely")
         return
     if shape is None or (isinstance(shape, ast.Constant) and shape.value is None):
         if not _is_scalar_by_name(call, view):
@@ -87,7 +87,7 @@ def _notice(call: ast.Call, english: str, chinese: str, is_open: str, view: View
     reason = Text(
         en=_OPEN.en.format(what=english, is_open=is_open), zh=_OPEN.zh.format(what=chinese)
     )
-    return view.notice(call, reason=reason, todo=_TODO, severity="speed")
+    return view.notice(call, reason=reason, todo=_ADVICE, severity="speed")
 
 
 def _is_text(call: ast.Call, view: View) -> bool:

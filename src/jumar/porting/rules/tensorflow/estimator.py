@@ -26,12 +26,12 @@ from jumar.porting.rules.tensorflow.run_config import default_npu_run_config
 _JOB = 'os.environ.setdefault("JOB_ID", "10086")'
 _FULL = Text(
     en="NPUEstimator adds the NPU's graph optimizer, the broadcast between devices and the loop on "
-    "the device; it needs JOB_ID in the environment, whatever it says",
+    "the device; it needs JOB_ID in the environment, with any value",
     zh="NPUEstimator 会加入 NPU 图优化器、多卡间的变量广播以及设备侧循环；"
     "环境变量 JOB_ID 必须存在，取值任意",
 )
 _MINIMAL = Text(
-    en="the configuration of this estimator is not made in this module, or asked to stay: "
+    en="this estimator's configuration is created outside this module, or was asked to stay: "
     "npu_run_config_init puts NpuOptimizer into whatever RunConfig it is",
     zh="该 Estimator 的配置并非在本模块中构造，或要求最小改动："
     "npu_run_config_init 会在传入的 RunConfig 中加入 NpuOptimizer",
@@ -41,17 +41,17 @@ _STARRED = Text(
     en="the arguments come from * or **, so whether they hold a configuration cannot be read here",
     zh="参数由 * 或 ** 传入，此处无法判断其中是否含有运行配置",
 )
-_STARRED_TODO = Text(
+_STARRED_ADVICE = Text(
     en="pass config=npu_run_config_init(run_config=...) where the arguments are made",
     zh="在构造这些参数的位置传入 config=npu_run_config_init(run_config=...)",
 )
 _LOOP = Text(
-    en="the session is told of {steps} steps a run, which only NPUEstimator turns into a loop on "
-    "the device; this estimator does not",
+    en="the session options ask for {steps} steps a run, but only NPUEstimator turns that into a "
+    "loop on the device",
     zh="会话选项要求每次运行 {steps} 步，但只有 NPUEstimator 会据此在设备侧构造循环，"
     "该 Estimator 不会",
 )
-_LOOP_TODO = Text(
+_LOOP_ADVICE = Text(
     en="port it without --iterations-per-loop, or make its configuration an NPURunConfig beside it "
     "and the estimator an NPUEstimator",
     zh="去掉 --iterations-per-loop 重新移植，或在同一模块中改用 NPURunConfig 与 NPUEstimator",
@@ -81,7 +81,7 @@ def estimator(call: ast.Call, view: View) -> Iterator[Change]:
 def with_minimal_config(call: ast.Call, position: int, view: View) -> Iterator[Change]:
     """The changes of an estimator that keeps its class."""
     if is_open(call) and argument(call, "config", position) is None:
-        yield view.notice(call, reason=_STARRED, todo=_STARRED_TODO, confidence="likely")
+        yield view.notice(call, reason=_STARRED, todo=_STARRED_ADVICE, confidence="likely")
         return
     change = minimal_config(call, position, view)
     if change is None:
@@ -93,11 +93,11 @@ def with_minimal_config(call: ast.Call, position: int, view: View) -> Iterator[C
 
 
 def loop_notice(call: ast.Call, view: View) -> Iterator[Change]:
-    """Tell of steps a run that an estimator which keeps its class does not do."""
+    """Report steps per run that an estimator that keeps its class does not do."""
     steps = view.options.iterations_per_loop
     if steps > 1:
         yield view.notice(
-            call, reason=_LOOP.filled(steps=steps), todo=_LOOP_TODO, severity="blocking"
+            call, reason=_LOOP.filled(steps=steps), todo=_LOOP_ADVICE, severity="blocking"
         )
 
 

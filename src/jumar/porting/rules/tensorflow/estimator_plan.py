@@ -42,7 +42,7 @@ CANNED = {
     "tensorflow.contrib.estimator.RNNClassifier": 12,
     "tensorflow.contrib.estimator.RNNEstimator": 10,
 }
-"""TensorFlow's finished estimators, with the position of `config` in their signatures of 1.15."""
+"""TensorFlow's canned estimators, with the position of `config` in their signatures of 1.15."""
 _CONFIG_POSITION = {
     ESTIMATOR: 2,
     NPU_ESTIMATOR: 2,
@@ -186,7 +186,7 @@ def _resolve(node: ast.expr, view: View, origins: _Found, seen: set[ast.AST]) ->
         _resolve(node.orelse, view, origins, seen)
     elif isinstance(node, ast.Name):
         _, bindings = view.module.scopes.lookup(node)
-        plain = [one.value for one in bindings if one.kind == "assignment"]
+        plain = [binding.value for binding in bindings if binding.kind == "assignment"]
         origins.known = origins.known and bool(bindings) and len(plain) == len(bindings)
         _resolve_all(plain, view, origins, seen)
     elif isinstance(node, ast.Attribute):

@@ -1,4 +1,4 @@
-"""Classes derived from Estimator hand on a configuration for the NPU."""
+"""Classes derived from Estimator pass on a configuration for the NPU."""
 
 import ast
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ _POSITIONS = {**CANNED, ESTIMATOR: 2}
     nodes=(ast.Call,),
 )
 def estimator_subclass(call: ast.Call, view: View) -> Iterator[Change]:
-    """Wrap the configuration that a class hands to the Estimator that it derives from."""
+    """Wrap the configuration that a class passes to its Estimator base class."""
     func = call.func
     if not isinstance(func, ast.Attribute) or func.attr != "__init__":
         return
@@ -36,7 +36,7 @@ def estimator_subclass(call: ast.Call, view: View) -> Iterator[Change]:
         for ancestor in view.module.lineage(view.module.name_of(base) or "")
         if not ancestor.startswith("tree:")
     ]
-    library = next((one for one in parents if one in _POSITIONS), None)
+    library = next((parent for parent in parents if parent in _POSITIONS), None)
     if library is None:
         return
     if isinstance(func.value, ast.Call):

@@ -12,8 +12,8 @@ from jumar.porting.rewriting.view import View
 from jumar.porting.script.module import Module
 
 _REASON = Text(
-    en="the function computes the tanh approximation of GELU of its one tensor, which is one fused "
-    "operator with a gradient of its own",
+    en="the function computes the tanh approximation of GELU of a single tensor, for which the NPU "
+    "has a fused operator with its own gradient",
     zh="该函数对唯一的张量计算 GELU 的 tanh 近似，NPU 有带梯度的融合算子",
 )
 _ERF = Text(
@@ -21,15 +21,15 @@ _ERF = Text(
     "which differs by up to 5e-4",
     zh="这是用 erf 计算的 GELU；NPU 融合算子是 tanh 近似，最大相差约 5e-4",
 )
-_ERF_TODO = Text(
-    en="keep it to have the same numbers, or use npu_unary_ops.gelu(x) for speed",
+_ERF_ADVICE = Text(
+    en="keep it for identical numbers, or use npu_unary_ops.gelu(x) for speed",
     zh="需要数值一致则保留；追求速度可改用 npu_unary_ops.gelu(x)",
 )
 _OTHER = Text(
     en="a function named gelu that was not recognised as the tanh approximation of one tensor",
     zh="名为 gelu 的函数，但未能识别为单个张量的 tanh 近似",
 )
-_OTHER_TODO = Text(
+_OTHER_ADVICE = Text(
     en="compare it with npu_unary_ops.gelu(x), the tanh approximation, before it is replaced",
     zh="替换前请与 npu_unary_ops.gelu(x)（tanh 近似）比较",
 )
@@ -106,10 +106,10 @@ def gelu(function: ast.FunctionDef, view: View) -> Iterator[Change]:
             imports=("npu_unary_ops",),
         )
     elif values is not None and _close(values, _gelu_erf, 1e-6):
-        yield view.notice(body[-1], reason=_ERF, todo=_ERF_TODO, severity="speed")
+        yield view.notice(body[-1], reason=_ERF, todo=_ERF_ADVICE, severity="speed")
     elif named:
         yield view.notice(
-            body[-1], reason=_OTHER, todo=_OTHER_TODO, severity="speed", confidence="unsure"
+            body[-1], reason=_OTHER, todo=_OTHER_ADVICE, severity="speed", confidence="unsure"
         )
 
 

@@ -1,4 +1,4 @@
-"""Options of GPUs have no effect on the NPU."""
+"""GPU options have no effect on the NPU."""
 
 import ast
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ _CALLS = (
     "tensorflow.config.gpu.set_per_process_memory_fraction",
 )
 _NO_EFFECT = Text(
-    en="options of GPUs have no effect on the NPU; its memory is set by graph_memory_max_size and "
+    en="GPU options have no effect on the NPU; its memory is set by graph_memory_max_size and "
     "variable_memory_max_size",
     zh="GPU 选项在 NPU 上无效；NPU 内存由 graph_memory_max_size 与 variable_memory_max_size 设置",
 )
@@ -38,18 +38,18 @@ _COUNT = Text(
     en="this limits the GPUs that a session uses; it does not keep a session off the NPU",
     zh="该设置只限制会话使用的 GPU 数量，不会阻止会话使用 NPU",
 )
-_COUNT_TODO = Text(
+_COUNT_ADVICE = Text(
     en="remove it; for work on the host use npu_scope.without_npu_compile_scope() with "
     "mix_compile_mode, or the original script",
     zh="删除该设置；主机侧计算请使用 npu_scope.without_npu_compile_scope() 与 mix_compile_mode，"
     "或使用原脚本",
 )
-_UNUSED = Text(en="nothing uses these options of GPUs any more", zh="这些 GPU 选项已无处使用")
+_UNUSED = Text(en="nothing uses these GPU options any more", zh="这些 GPU 选项已无处使用")
 
 
 @rule(
     "gpu-options",
-    title=Text(en="Options of GPUs are removed", zh="删除 GPU 选项"),
+    title=Text(en="GPU options are removed", zh="删除 GPU 选项"),
     source="TensorFlow 1.15 migration guide of CANN; config.proto of TensorFlow 1.15",
     nodes=(ast.Assign, ast.Expr, ast.Call),
 )
@@ -108,7 +108,7 @@ def _argument(call: ast.Call, view: View) -> Iterator[Change]:
     counts = keyword(call, "device_count")
     limits = literal(counts.value) if counts else None
     if counts and isinstance(limits, dict) and "GPU" in limits:
-        yield view.notice(counts.value, reason=_COUNT, todo=_COUNT_TODO)
+        yield view.notice(counts.value, reason=_COUNT, todo=_COUNT_ADVICE)
     words = {word for word in call.keywords if word.arg == "gpu_options"}
     if words:
         changes = remove_arguments(view.module, call, set(words))

@@ -10,8 +10,9 @@ from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 
 _REASON = Text(
-    en="loss scale and averaging over ranks act in the optimizer's compute_gradients: gradients of "
-    "tf.gradients would be neither; the order of the variables stays, and so does clipping after",
+    en="loss scale and averaging over ranks act in the optimizer's compute_gradients: gradients "
+    "from tf.gradients would get neither; the order of the variables stays, and so does clipping "
+    "after",
     zh="loss scale 与多卡梯度平均都在优化器的 compute_gradients 中生效，tf.gradients "
     "的梯度绕过了它们；"
     "变量顺序不变，梯度裁剪仍在其后",
@@ -22,7 +23,7 @@ _NOTICE = Text(
     zh="这些梯度未经优化器的 compute_gradients 就传给了 apply_gradients，loss scale "
     "与多卡梯度平均不会生效",
 )
-_TODO = Text(
+_ADVICE = Text(
     en="make the optimizer before this line, wrap it, and write: gradients = [gradient for "
     "gradient, _ in optimizer.compute_gradients(loss, variables)]; clip after that",
     zh="在此行之前创建并包装优化器，然后写：gradients = [gradient for gradient, _ in "
@@ -56,7 +57,7 @@ def gradients_through_optimizer(call: ast.Call, view: View) -> Iterator[Change]:
     optimizer = _optimizer(applied, call, view)
     if parts is None or optimizer is None or not _same_variables(parts[1], applied):
         yield view.notice(
-            call, reason=_NOTICE, todo=_TODO, severity="accuracy", confidence="likely"
+            call, reason=_NOTICE, todo=_ADVICE, severity="accuracy", confidence="likely"
         )
         return
     words = [
@@ -110,7 +111,7 @@ def _applied(call: ast.Call, around: Function, view: View) -> ast.Call | None:
 
 
 def _carriers(call: ast.Call, around: Function) -> set[str]:
-    """Names that hold the gradients, or what is made of them."""
+    """Names that hold the gradients, or values derived from them."""
     carriers: set[str] = set()
     assignments = [node for node in ast.walk(around) if isinstance(node, ast.Assign)]
     while True:

@@ -17,10 +17,10 @@ _OFF = Text(
     zh="TensorFlow 的 {name} 会改写计算图，与 NPU 图引擎冲突，需关闭",
 )
 _PRECISION = Text(
-    en="mixed precision on the NPU is precision_mode, not this rewrite for GPUs",
+    en="mixed precision on the NPU is set by precision_mode, not by this rewrite for GPUs",
     zh="NPU 的混合精度由 precision_mode 设置，而非该针对 GPU 的图改写",
 )
-_PRECISION_TODO = Text(
+_PRECISION_ADVICE = Text(
     en="port it with --precision allow_mix_precision and --loss-scale exponential",
     zh="使用 --precision allow_mix_precision 与 --loss-scale exponential 重新移植",
 )
@@ -30,7 +30,7 @@ _EXPERIMENTAL = "tensorflow.config.optimizer.set_experimental_options"
 @rule(
     "graph-rewrites",
     title=Text(
-        en="Graph rewrites that the NPU does not want are off",
+        en="Graph rewrites that conflict with the NPU are off",
         zh="关闭与 NPU 冲突的图改写",
     ),
     source="npu_init.py of Ascend/tensorflow; rewriter_config.proto of TensorFlow 1.15",
@@ -111,4 +111,4 @@ def _dictionary(call: ast.Call, view: View) -> Iterator[Change]:
 
 def _precision(node: ast.AST, view: View) -> Iterator[Change]:
     if view.options.precision is None:
-        yield view.notice(node, reason=_PRECISION, todo=_PRECISION_TODO, severity="speed")
+        yield view.notice(node, reason=_PRECISION, todo=_PRECISION_ADVICE, severity="speed")

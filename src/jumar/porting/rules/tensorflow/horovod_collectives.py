@@ -17,15 +17,15 @@ from jumar.porting.rules.tensorflow.horovod_names import (
 from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, rank_size, several_ranks
 
 _REASON = Text(
-    en="the operation of HCCL; with one rank the value itself, since HCCL's operations would be in "
-    "the graph of a single rank too",
+    en="HCCL's operation; with one rank the value itself, since HCCL's operations would otherwise "
+    "be in a single rank's graph too",
     zh="改用 HCCL 算子；单 rank 时直接取原值，否则单 rank 的图中也会有 HCCL 算子",
 )
 _UNREAD = Text(
     en="how the values are reduced cannot be read here",
     zh="此处无法判断规约方式",
 )
-_UNREAD_TODO = Text(
+_UNREAD_ADVICE = Text(
     en='write npu_allreduce(value, reduction="mean") or another of sum, max, min, prod, where '
     "RANK_SIZE is above 1",
     zh='RANK_SIZE 大于 1 时写 npu_allreduce(value, reduction="mean")，或 sum、max、min、prod',
@@ -44,12 +44,12 @@ def horovod_collectives(call: ast.Call, view: View) -> Iterator[Change]:
     name = called_member(call, view)
     value = call.args[0] if call.args else argument(call, "tensor")
     if value is None or is_open(call):
-        yield view.notice(call, reason=_UNREAD, todo=_UNREAD_TODO, severity="blocking")
+        yield view.notice(call, reason=_UNREAD, todo=_UNREAD_ADVICE, severity="blocking")
         return
     if name == "allreduce":
         reduction = _reduction(call, view)
         if reduction is None:
-            yield view.notice(call, reason=_UNREAD, todo=_UNREAD_TODO, severity="blocking")
+            yield view.notice(call, reason=_UNREAD, todo=_UNREAD_ADVICE, severity="blocking")
             return
         needed = "npu_allreduce"
         text = f"{view.npu(needed)}(value, reduction={reduction})"

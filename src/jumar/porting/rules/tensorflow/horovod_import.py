@@ -1,4 +1,4 @@
-"""Horovod's import goes once nothing of it is left; what is left is said."""
+"""Horovod's import goes once nothing uses it; what is left is reported."""
 
 import ast
 from collections.abc import Iterator
@@ -13,11 +13,12 @@ from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, several_ranks
 from jumar.porting.script.scopes import Binding
 
 _GONE = Text(
-    en="nothing of Horovod is used any more, and it is not installed beside the NPU's TensorFlow",
+    en="Horovod is no longer used, and is not installed with the NPU's TensorFlow",
     zh="已不再使用 Horovod，NPU 的 TensorFlow 环境中也不会安装它",
 )
 _TEST = Text(
-    en="whether Horovod could be imported said whether there are several ranks; RANK_SIZE does",
+    en="the script took an import of Horovod that works to mean several ranks; RANK_SIZE says so "
+    "instead",
     zh="原来以能否导入 Horovod 判断是否多卡，现由 RANK_SIZE 判断",
 )
 _NONE = Text(
@@ -28,9 +29,9 @@ _LEFT = Text(
     en="Horovod's {name} has no counterpart on the NPU",
     zh="Horovod 的 {name} 在 NPU 上没有对应接口",
 )
-_LEFT_TODO = Text(
-    en="rewrite it with hccl_ops or the environment (RANK_ID, RANK_SIZE), or remove it: Horovod is "
-    "not there to be imported",
+_LEFT_ADVICE = Text(
+    en="rewrite it with hccl_ops or the environment (RANK_ID, RANK_SIZE), or remove it: Horovod "
+    "cannot be imported there",
     zh="用 hccl_ops 或环境变量（RANK_ID、RANK_SIZE）改写，或删除：NPU 环境中无法导入 Horovod",
 )
 _DONE_ELSEWHERE = frozenset(
@@ -45,7 +46,7 @@ _OPERATIONS = ("Sum", "Average", "Min", "Max", "Product", "Adasum")
 @rule(
     "horovod-import",
     title=Text(
-        en="Horovod's import goes, what is left is said", zh="删除 Horovod 导入并报告剩余用法"
+        en="Horovod's import goes; what is left is reported", zh="删除 Horovod 导入并报告剩余用法"
     ),
     source=SOURCE,
 )
@@ -83,7 +84,7 @@ def _of_node(
         return
     else:
         yield view.notice(
-            node, reason=_LEFT.filled(name=used), todo=_LEFT_TODO, severity="blocking"
+            node, reason=_LEFT.filled(name=used), todo=_LEFT_ADVICE, severity="blocking"
         )
 
 
@@ -135,7 +136,7 @@ def _tested(node: ast.Name | ast.Attribute, view: View) -> Iterator[Change]:
         )
     elif not isinstance(parent, ast.Attribute):
         yield view.notice(
-            node, reason=_LEFT.filled(name="module"), todo=_LEFT_TODO, severity="blocking"
+            node, reason=_LEFT.filled(name="module"), todo=_LEFT_ADVICE, severity="blocking"
         )
 
 

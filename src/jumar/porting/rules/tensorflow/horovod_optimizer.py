@@ -24,7 +24,7 @@ _DROPPED = Text(
     en="arguments of Horovod's optimizer without counterpart were removed: {names}",
     zh="Horovod 优化器的以下参数没有对应项，已删除：{names}",
 )
-_DROPPED_TODO = Text(
+_DROPPED_ADVICE = Text(
     en="compression and device arguments change no result; for op and backward_passes_per_step "
     "check what the training needs: the NPU's optimizer averages the gradients of every step",
     zh="compression 与 device 类参数不影响结果；op 与 backward_passes_per_step 请确认：NPU "
@@ -40,7 +40,7 @@ _TRAINABLE = Text(
     zh="Horovod 广播全部全局变量，NPU 的 hook 只广播可训练变量：BN 滑动平均和 global_step "
     "保持各 rank 自己的初值",
 )
-_TRAINABLE_TODO = Text(
+_TRAINABLE_ADVICE = Text(
     en="nothing if they begin as constants on all ranks or come from one checkpoint; otherwise "
     "broadcast them by hccl_ops.broadcast",
     zh="若它们在各 rank 上初值为常量或来自同一 checkpoint，则无需处理；否则用 "
@@ -50,7 +50,7 @@ _METRIC = Text(
     en="metrics are not averaged over the ranks: an empty callback stands in for Horovod's",
     zh="指标不在各 rank 间平均：以空回调代替 Horovod 的回调",
 )
-_METRIC_TODO = Text(
+_METRIC_ADVICE = Text(
     en="average the logged metrics of the ranks yourself where a schedule depends on them",
     zh="若学习率等策略依赖这些指标，请自行在各 rank 间求平均",
 )
@@ -58,7 +58,7 @@ _NO_NAME = Text(
     en="the module has no name for TensorFlow, so the broadcast cannot be written here",
     zh="该模块没有 TensorFlow 的名称，无法在此写出广播",
 )
-_NO_NAME_TODO = Text(
+_NO_NAME_ADVICE = Text(
     en="broadcast each variable by hccl_ops.broadcast([variable], 0) where RANK_SIZE is above 1",
     zh="RANK_SIZE 大于 1 时用 hccl_ops.broadcast([variable], 0) 广播每个变量",
 )
@@ -86,15 +86,15 @@ def horovod_optimizer(call: ast.Call, view: View) -> Iterator[Change]:
     if name == "DistributedOptimizer":
         yield from _optimizer(call, view)
     elif name == "BroadcastGlobalVariablesHook":
-        yield view.notice(call, reason=_TRAINABLE, todo=_TRAINABLE_TODO, severity="accuracy")
+        yield view.notice(call, reason=_TRAINABLE, todo=_TRAINABLE_ADVICE, severity="accuracy")
         yield from _renamed(
             call, "NPUBroadcastGlobalVariablesHook", "root_rank", rank_id(view), view
         )
     elif name == "callbacks.BroadcastGlobalVariablesCallback":
-        yield view.notice(call, reason=_TRAINABLE, todo=_TRAINABLE_TODO, severity="accuracy")
+        yield view.notice(call, reason=_TRAINABLE, todo=_TRAINABLE_ADVICE, severity="accuracy")
         yield from _renamed(call, "NPUBroadcastGlobalVariablesCallback", "root_rank", "", view)
     elif name == "callbacks.MetricAverageCallback":
-        yield view.notice(call, reason=_METRIC, todo=_METRIC_TODO, severity="look")
+        yield view.notice(call, reason=_METRIC, todo=_METRIC_ADVICE, severity="look")
         yield from _empty_callback(call, view)
     else:
         yield from _broadcast(call, view)
@@ -104,7 +104,7 @@ def _optimizer(call: ast.Call, view: View) -> Iterator[Change]:
     optimizer = argument(call, "optimizer", 0)
     if optimizer is None or is_open(call):
         yield view.notice(
-            call, reason=_DROPPED.filled(names="*"), todo=_DROPPED_TODO, severity="blocking"
+            call, reason=_DROPPED.filled(names="*"), todo=_DROPPED_ADVICE, severity="blocking"
         )
         return
     dropped = {
@@ -118,7 +118,7 @@ def _optimizer(call: ast.Call, view: View) -> Iterator[Change]:
         yield view.notice(
             call,
             reason=_DROPPED.filled(names=", ".join(names)),
-            todo=_DROPPED_TODO,
+            todo=_DROPPED_ADVICE,
             severity="accuracy" if telling else "look",
         )
     wrapper = "npu_distributed_optimizer_wrapper"
@@ -155,7 +155,7 @@ def _empty_callback(call: ast.Call, view: View) -> Iterator[Change]:
             "tensorflow.keras": f"{name}.callbacks.Callback()",
             "tensorflow": f"{name}.keras.callbacks.Callback()",
         }.get(meaning or "")
-        # A callback of one Keras is none of the other.
+        # A callback of one Keras is not one of the other.
         alone = (view.module.name_of(call.func) or "").startswith("horovod.keras.")
         if text and alone == (meaning == "keras"):
             yield view.rewrite(call, replace(view.module, call, text), reason=_METRIC)
@@ -176,7 +176,7 @@ def _broadcast(call: ast.Call, view: View) -> Iterator[Change]:
     root = argument(call, "root_rank", 1 if some else 0)
     variables = argument(call, "variables", 0) if some else None
     if tf is None or (some and variables is None):
-        yield view.notice(call, reason=_NO_NAME, todo=_NO_NAME_TODO, severity="blocking")
+        yield view.notice(call, reason=_NO_NAME, todo=_NO_NAME_ADVICE, severity="blocking")
         return
     what = f"{tf}.global_variables()" if variables is None else view.module.source(variables)
     text = broadcast_op(view, tf, what, "0" if root is None else view.module.source(root))
@@ -190,5 +190,5 @@ def _broadcast(call: ast.Call, view: View) -> Iterator[Change]:
 
 def broadcast_op(view: View, tf: str, variables: str, root: str) -> str:
     """An operation that gives variables the values that one rank has."""
-    one = f"{view.npu('hccl_ops')}.broadcast([variable], {root})[0]"
-    return f"{tf}.group(*[{tf}.assign(variable, {one}) for variable in {variables}])"
+    broadcast = f"{view.npu('hccl_ops')}.broadcast([variable], {root})[0]"
+    return f"{tf}.group(*[{tf}.assign(variable, {broadcast}) for variable in {variables}])"

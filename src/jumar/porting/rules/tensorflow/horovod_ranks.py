@@ -21,10 +21,11 @@ _RANKS = Text(
     zh="rank 取自启动脚本设置的环境变量；未设置时即单 rank",
 )
 _LOCAL_SIZE = Text(
-    en="the environment has no number of ranks on this server; on one server it is that of all",
+    en="the environment does not give the number of ranks on this server; on a single server it is "
+    "the total",
     zh="环境变量中没有本机 rank 数；单机时等于总数",
 )
-_LOCAL_SIZE_TODO = Text(
+_LOCAL_SIZE_ADVICE = Text(
     en="with several servers, replace RANK_SIZE by the number of devices of one",
     zh="多机时把 RANK_SIZE 换成每台服务器的设备数",
 )
@@ -64,7 +65,7 @@ def horovod_ranks(call: ast.Call, view: View) -> Iterator[Change]:
         return
     if name == "local_size":
         yield view.notice(
-            call, reason=_LOCAL_SIZE, todo=_LOCAL_SIZE_TODO, severity="look", confidence="likely"
+            call, reason=_LOCAL_SIZE, todo=_LOCAL_SIZE_ADVICE, severity="look", confidence="likely"
         )
     text = {"rank": rank_id, "local_rank": local_rank_id}.get(name or "", rank_size)(view)
     yield view.rewrite(call, replace(view.module, call, text), reason=_RANKS, imports=RANK_IMPORTS)

@@ -15,15 +15,15 @@ from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, several_ranks, te
 
 _REASON = Text(
     en="each rank draws its own initial values; averaged gradients keep the ranks equal only if "
-    "they begin equal",
+    "they start equal",
     zh="各 rank 随机初始化不同；只有初值相同，梯度平均后各 rank 才能保持一致",
 )
 _NOTICE = Text(
-    en="each rank draws its own initial values here, and no line could be added that broadcasts "
+    en="each rank draws its own initial values here, and no line could be added to broadcast "
     "those of rank 0",
     zh="各 rank 在此随机初始化，且无法自动加入广播 rank 0 初值的语句",
 )
-_TODO = Text(
+_ADVICE = Text(
     en="after it, run tf.assign(variable, hccl_ops.broadcast([variable], 0)[0]) for the global "
     "variables where RANK_SIZE is above 1",
     zh="RANK_SIZE 大于 1 时，在其后对全部全局变量执行 "
@@ -55,7 +55,7 @@ def initial_broadcast(_: ast.Module, view: View) -> Iterator[Change]:
             continue
         statement = view.module.statement(node)
         if tf is None or not isinstance(statement, ast.Expr) or statement.value is not node:
-            yield view.notice(node, reason=_NOTICE, todo=_TODO, severity="accuracy")
+            yield view.notice(node, reason=_NOTICE, todo=_ADVICE, severity="accuracy")
             continue
         operation = broadcast_op(view, tf, f"{tf}.global_variables()", "0")
         text = f"if {several_ranks(view)}:\n{_indentation(view)}{session}.run({operation})"

@@ -16,12 +16,12 @@ _REASON = Text(
     "still runs one step a call",
     zh="会话选项中的 iterations_per_loop={n} 本身不起作用：该循环每次调用仍只执行一步",
 )
-_TODO = Text(
+_ADVICE = Text(
     en="after the variables are initialised write: {op} = util.set_iteration_per_loop(sess, {op}, "
     "{n}) with util from npu_bridge.npu_init; {op} has to be an operation; then a call makes {n} "
     "steps with one feed, so divide the number of calls by {n}, and count, change the learning "
     "rate, log and save in multiples of {n}. Feeds by feed_dict repeat {n} times: read the data "
-    "by tf.data, or leave the option away",
+    "by tf.data, or omit the option",
     zh="变量初始化之后写：{op} = util.set_iteration_per_loop(sess, {op}, {n})，util 来自 "
     "npu_bridge.npu_init；{op} 必须是 Operation；此后每次调用以同一份输入执行 {n} 步，"
     "因此调用次数除以 {n}，计数、学习率、日志与保存都按 {n} 的倍数进行。feed_dict 的数据会重复 "
@@ -32,7 +32,7 @@ _TODO = Text(
 @rule(
     "iterations-per-loop",
     title=Text(
-        en="A training operation that is to be repeated on the device is pointed out",
+        en="A training operation that is to be repeated on the device is reported",
         zh="提示需要在设备上循环的训练操作",
     ),
     source="estimator/npu/util.py of Ascend/tensorflow",
@@ -56,7 +56,7 @@ def iterations_per_loop(call: ast.Call, view: View) -> Iterator[Change]:
             yield view.notice(
                 call,
                 reason=_REASON.filled(n=number),
-                todo=_TODO.filled(n=number, op=operation),
+                todo=_ADVICE.filled(n=number, op=operation),
                 severity="speed",
                 confidence="certain" if certain else "likely",
             )

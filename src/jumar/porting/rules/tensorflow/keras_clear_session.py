@@ -40,8 +40,8 @@ def keras_clear_session(call: ast.Call, view: View) -> Iterator[Change]:
         setter = _beside(call, view)
         if not setter:
             return
-        made = f"{view.npu('set_keras_session_npu_config')}({config})"
-        change = insert_after(view.module, statement, f"{setter}({made})")
+        new_session = f"{view.npu('set_keras_session_npu_config')}({config})"
+        change = insert_after(view.module, statement, f"{setter}({new_session})")
         imports = ("set_keras_session_npu_config", *imports)
     else:
         text = f"{view.npu('npu_clear_session')}({config})"

@@ -23,7 +23,7 @@ _UNREAD = Text(
     en="the arguments come from * or **, so the optimizer or the callbacks cannot be seen here",
     zh="参数由 * 或 ** 传入，此处看不到优化器或回调",
 )
-_UNREAD_TODO = Text(
+_UNREAD_ADVICE = Text(
     en="compile with npu_distributed_optimizer_wrapper(optimizer), fit with "
     "npu_callbacks_append(callbacks_list=[...])",
     zh="compile 用 npu_distributed_optimizer_wrapper(optimizer)，fit 用 "
@@ -58,7 +58,7 @@ def _compiled(call: ast.Call, view: View) -> Iterator[Change]:
     optimizer = argument(call, "optimizer", 0)
     if optimizer is None:
         if is_open(call):
-            yield view.notice(call, reason=_UNREAD, todo=_UNREAD_TODO, severity="accuracy")
+            yield view.notice(call, reason=_UNREAD, todo=_UNREAD_ADVICE, severity="accuracy")
         return
     if _is_wrapped(optimizer, view):
         return
@@ -90,7 +90,7 @@ def _fitted(call: ast.Call, position: int, view: View) -> Iterator[Change]:
     if callbacks is not None and view.is_npu(callbacks):
         return
     if callbacks is None and is_open(call):
-        yield view.notice(call, reason=_UNREAD, todo=_UNREAD_TODO, severity="accuracy")
+        yield view.notice(call, reason=_UNREAD, todo=_UNREAD_ADVICE, severity="accuracy")
         return
     append = view.npu(_APPEND)
     if callbacks is None:

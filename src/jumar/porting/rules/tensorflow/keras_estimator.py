@@ -20,7 +20,7 @@ from jumar.porting.rules.tensorflow.estimator_plan import MODEL_TO_ESTIMATOR, es
 
 _CONVERTED = Text(
     en="model_to_npu_estimator makes an NPUEstimator of the model; it needs JOB_ID in the "
-    "environment, whatever it says",
+    "environment, with any value",
     zh="model_to_npu_estimator 将模型转换为 NPUEstimator；环境变量 JOB_ID 必须存在，取值任意",
 )
 

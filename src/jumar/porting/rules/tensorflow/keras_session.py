@@ -43,7 +43,7 @@ _NO_ENTRY = Text(
     en="a Keras model runs here, and the module has no main part in which its session could be set",
     zh="此处运行 Keras 模型，但模块没有主程序部分可设置会话",
 )
-_NO_ENTRY_TODO = Text(
+_NO_ENTRY_ADVICE = Text(
     en="call set_keras_session_npu_config() where the script begins, before the model is built, "
     "and close_session() on what it returns at the end",
     zh="在脚本开头、建模之前调用 set_keras_session_npu_config()，"
@@ -53,8 +53,8 @@ _NOT_CLOSED = Text(
     en="the script ends with a value that is computed last, so the session is not closed here",
     zh="脚本以最后计算的返回值结束，因此未在此处关闭会话",
 )
-_NOT_CLOSED_TODO = Text(
-    en="call close_session({name}) once the value is there",
+_NOT_CLOSED_ADVICE = Text(
+    en="call close_session({name}) once the value is computed",
     zh="得到该值后调用 close_session({name})",
 )
 
@@ -84,7 +84,7 @@ def keras_session(tree: ast.Module, view: View) -> Iterator[Change]:
     if entry is None and any(view.module.function(node) is None for node in runs):
         entry = top_level(view)
     if entry is None:
-        yield view.notice(runs[0], reason=_NO_ENTRY, todo=_NO_ENTRY_TODO, confidence="likely")
+        yield view.notice(runs[0], reason=_NO_ENTRY, todo=_NO_ENTRY_ADVICE, confidence="likely")
         return
     function, imports, functions = view.session_config()
     config = f"config={function}()" if functions else ""
@@ -96,7 +96,9 @@ def keras_session(tree: ast.Module, view: View) -> Iterator[Change]:
     changes = [insert_before(view.module, entry.first, "\n".join(lines))]
     closing = _closing(entry.last, view)
     if closing is None:
-        yield view.notice(entry.last, reason=_NOT_CLOSED, todo=_NOT_CLOSED_TODO.filled(name=_NAME))
+        yield view.notice(
+            entry.last, reason=_NOT_CLOSED, todo=_NOT_CLOSED_ADVICE.filled(name=_NAME)
+        )
     else:
         changes.append(closing)
         needs.append("close_session")

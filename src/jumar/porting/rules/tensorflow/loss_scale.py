@@ -20,16 +20,16 @@ from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, several_ranks
 
 _REASON = Text(
     en="small gradients vanish in float16: the loss is multiplied before the gradients are "
-    "computed, they are divided after, and a step that overflows is left out",
+    "computed, they are divided after, and a step that overflows is skipped",
     zh="float16 下过小的梯度会变为 0：先放大 loss 再求梯度，求得后再缩小，溢出的一步不更新参数",
 )
 _DONE = Text(en="it scales the loss already", zh="已使用 loss scale")
 _ELSEWHERE = Text(
-    en="this optimizer is handed to an Estimator, which uses it in another graph than the one in "
-    "which a loss scale made here would have its variables",
+    en="this optimizer is handed to an Estimator, which uses it in a different graph from the "
+    "one that would hold the variables of a loss scale created here",
     zh="该优化器交给 Estimator 在另一张图中使用，而此处创建的 loss scale 变量属于当前图",
 )
-_ELSEWHERE_TODO = Text(
+_ELSEWHERE_ADVICE = Text(
     en="pass a function that makes the optimizer (optimizer=lambda: NPULossScaleOptimizer(...)), "
     "which is called within the Estimator's graph",
     zh="改为传入创建优化器的函数（optimizer=lambda: NPULossScaleOptimizer(...)），由 Estimator "
@@ -73,13 +73,13 @@ def loss_scale(_: ast.Module, view: View) -> Iterator[Change]:
     scale = view.options.loss_scale
     if scale is None:
         return
-    for made in optimizers(view):
-        if view.module.name_of(made.func) in LOSS_SCALED:
-            yield Leave(node=made, reason=_DONE)
+    for optimizer in optimizers(view):
+        if view.module.name_of(optimizer.func) in LOSS_SCALED:
+            yield Leave(node=optimizer, reason=_DONE)
     for site in sites(view, LOSS_SCALED | OTHER_LOSS_SCALES):
         if site.elsewhere:
             yield view.notice(
-                site.made[0], reason=_ELSEWHERE, todo=_ELSEWHERE_TODO, severity="accuracy"
+                site.made[0], reason=_ELSEWHERE, todo=_ELSEWHERE_ADVICE, severity="accuracy"
             )
             continue
         text, name = manager(view, scale)

@@ -1,4 +1,4 @@
-"""Mixed precision without loss scale is said."""
+"""Mixed precision without a loss scale is reported."""
 
 import ast
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _REASON = Text(
     "scales the loss",
     zh="混合精度下梯度为 float16，过小的会变为 0；此处没有 loss scale",
 )
-_TODO = Text(
+_ADVICE = Text(
     en="port with --loss-scale exponential (most migrated networks: 2**32, up after 1000 steps, "
     "halved after 2 overflows) or --loss-scale fixed:1024; without, compare the loss of the first "
     "steps with float32",
@@ -38,10 +38,10 @@ def loss_scale_advice(_: ast.Module, view: View) -> Iterator[Change]:
     """A finding at the first optimizer without a loss scale."""
     if view.options.precision not in MIXED_PRECISION_MODES or view.options.loss_scale is not None:
         return
-    if any(view.module.name_of(made.func) in LOSS_SCALED for made in optimizers(view)):
+    if any(view.module.name_of(optimizer.func) in LOSS_SCALED for optimizer in optimizers(view)):
         return
     for site in sites(view, LOSS_SCALED | OTHER_LOSS_SCALES):
         yield view.notice(
-            site.made[0], reason=_REASON, todo=_TODO, severity="accuracy", confidence="likely"
+            site.made[0], reason=_REASON, todo=_ADVICE, severity="accuracy", confidence="likely"
         )
         return

@@ -22,7 +22,7 @@ _REASON_FIXED = Text(
 )
 _REASON = Text(
     en="the same rule in the NPU's manager: TensorFlow lowers the scale at the first overflow by "
-    "what it raises it by; the manager's own defaults (0.8 after two) are another rule",
+    "the factor by which it raises it; the manager's own defaults (0.8 after two) differ",
     zh="在 NPU 的 manager 中保持相同规则：TensorFlow 首次溢出即按增大倍数缩小；manager "
     "默认值（两次后乘 0.8）与之不同",
 )
@@ -34,7 +34,7 @@ _OPEN = Text(
     en="the arguments come from * or **, so they cannot be renamed here",
     zh="参数由 * 或 ** 传入，此处无法改名",
 )
-_OPEN_TODO = Text(
+_OPEN_ADVICE = Text(
     en="write ExponentialUpdateLossScaleManager(init_loss_scale=, incr_every_n_steps=, "
     "incr_ratio=, decr_every_n_nan_or_inf=1, decr_ratio=1/incr_ratio)",
     zh="写成 ExponentialUpdateLossScaleManager(init_loss_scale=, incr_every_n_steps=, "
@@ -73,7 +73,7 @@ def loss_scale_manager(call: ast.Call, view: View) -> Iterator[Change]:
             imports=(manager,),
         )
     elif is_open(call):
-        yield view.notice(call, reason=_OPEN, todo=_OPEN_TODO, severity="accuracy")
+        yield view.notice(call, reason=_OPEN, todo=_OPEN_ADVICE, severity="accuracy")
     elif name in _FIXED:
         manager = "FixedLossScaleManager"
         value = argument(call, "loss_scale_value", 0)

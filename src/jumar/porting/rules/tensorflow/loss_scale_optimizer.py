@@ -38,14 +38,14 @@ _PRECISION = Text(
     "option precision_mode",
     zh="该调用还会把图切换为混合精度，NPU 上由会话选项 precision_mode 完成",
 )
-_PRECISION_TODO = Text(
+_PRECISION_ADVICE = Text(
     en="port with --precision allow_mix_precision", zh="移植时加上 --precision allow_mix_precision"
 )
 _UNREAD = Text(
-    en="what the loss scale is cannot be read here: a number, 'dynamic' or an object",
+    en="it cannot be seen here whether the loss scale is a number, 'dynamic' or an object",
     zh="此处无法判断 loss scale 是数值、'dynamic' 还是对象",
 )
-_UNREAD_TODO = Text(
+_UNREAD_ADVICE = Text(
     en="write NPULossScaleOptimizer(optimizer, manager) with FixedLossScaleManager(loss_scale=...) "
     "or ExponentialUpdateLossScaleManager(...)",
     zh="改写为 NPULossScaleOptimizer(optimizer, manager)，manager 用 "
@@ -55,7 +55,7 @@ _OF_KERAS = Text(
     en="mixed precision and loss scale of Keras policies do not reach the NPU",
     zh="Keras 策略的混合精度与 loss scale 在 NPU 上不生效",
 )
-_OF_KERAS_TODO = Text(
+_OF_KERAS_ADVICE = Text(
     en="remove it, port with --precision allow_mix_precision, and compile the model with "
     "NPULossScaleOptimizer around an optimizer of tf.train",
     zh="删除它，移植时加上 --precision allow_mix_precision，并用 NPULossScaleOptimizer 包装 "
@@ -77,19 +77,19 @@ def loss_scale_optimizer(call: ast.Call, view: View) -> Iterator[Change]:
     """Replace the class, and what stands for a loss scale by a manager."""
     name = view.module.name_of(call.func)
     if name in _KERAS:
-        yield view.notice(call, reason=_OF_KERAS, todo=_OF_KERAS_TODO, severity="accuracy")
+        yield view.notice(call, reason=_OF_KERAS, todo=_OF_KERAS_ADVICE, severity="accuracy")
         return
     optimizer = argument(call, "opt", 0)
     word = "loss_scale_manager" if name in _CONTRIB else "loss_scale"
     given = argument(call, word, 1)
     if optimizer is None or is_open(call) or (given is None and name not in _REWRITE):
-        yield view.notice(call, reason=_UNREAD, todo=_UNREAD_TODO, severity="blocking")
+        yield view.notice(call, reason=_UNREAD, todo=_UNREAD_ADVICE, severity="blocking")
         return
     if name in _REWRITE and not view.options.precision:
-        yield view.notice(call, reason=_PRECISION, todo=_PRECISION_TODO, severity="accuracy")
+        yield view.notice(call, reason=_PRECISION, todo=_PRECISION_ADVICE, severity="accuracy")
     scale = (None, None) if name in _CONTRIB else _manager(given, view)
     if scale is None:
-        yield view.notice(call, reason=_UNREAD, todo=_UNREAD_TODO, severity="blocking")
+        yield view.notice(call, reason=_UNREAD, todo=_UNREAD_ADVICE, severity="blocking")
         return
     changes = [replace(view.module, call.func, view.npu("NPULossScaleOptimizer"))]
     changes += _arguments(call, word, given, scale[0], view)
@@ -129,18 +129,20 @@ def _arguments(
         _, end = view.module.span(optimizer)
         name = "loss_scale_manager=" if keyword(call, "opt") is not None else ""
         changes.append(Replacement(start=end, end=end, text=f", {name}{scale}", side="close"))
-    extra = {one for one in call.keywords if one.arg not in ("opt", word)}
+    extra = {
+        word_argument for word_argument in call.keywords if word_argument.arg not in ("opt", word)
+    }
     return [*changes, *remove_arguments(view.module, call, set(extra))]
 
 
-def _manager(given: ast.expr | None, view: View) -> tuple[str | None, str | None] | None:
+def _manager(scale: ast.expr | None, view: View) -> tuple[str | None, str | None] | None:
     """A manager as an expression with its name; both None where the expression stays."""
-    if given is None or (isinstance(given, ast.Constant) and given.value == "dynamic"):
+    if scale is None or (isinstance(scale, ast.Constant) and scale.value == "dynamic"):
         return manager(view, _DYNAMIC)
-    if isinstance(given, ast.Constant) and isinstance(given.value, int | float):
+    if isinstance(scale, ast.Constant) and isinstance(scale.value, int | float):
         fixed = "FixedLossScaleManager"
-        return f"{view.npu(fixed)}(loss_scale={number(float(given.value))})", fixed
-    if view.kinds.of(given) == "LossScale":
+        return f"{view.npu(fixed)}(loss_scale={number(float(scale.value))})", fixed
+    if view.kinds.of(scale) == "LossScale":
         return None, None
     return None
 

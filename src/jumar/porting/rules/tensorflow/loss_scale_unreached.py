@@ -1,4 +1,4 @@
-"""Optimizers that a loss scale does not reach are said."""
+"""Optimizers that a loss scale does not reach are reported."""
 
 import ast
 from collections.abc import Iterator
@@ -13,8 +13,8 @@ _CLASS = Text(
     en="the optimizer is made where this class is called, so no loss scale was put around it",
     zh="优化器在调用该类的位置创建，因此未能在其外加上 loss scale",
 )
-_CLASS_TODO = Text(
-    en="wrap what the call gives: NPULossScaleOptimizer(optimizer, manager)",
+_CLASS_ADVICE = Text(
+    en="wrap what the call returns: NPULossScaleOptimizer(optimizer, manager)",
     zh="包装调用所得的优化器：NPULossScaleOptimizer(optimizer, manager)",
 )
 
@@ -22,7 +22,7 @@ _NAME = Text(
     en="the optimizer is chosen by name here, so no loss scale was put around it",
     zh="此处按名称选择优化器，因此未能在其外加上 loss scale",
 )
-_NAME_TODO = Text(
+_NAME_ADVICE = Text(
     en="pass an optimizer of tf.train within NPULossScaleOptimizer(optimizer, manager) instead",
     zh="改为传入 NPULossScaleOptimizer(optimizer, manager) 包装的 tf.train 优化器",
 )
@@ -56,7 +56,7 @@ def loss_scale_unreached(_: ast.Module, view: View) -> Iterator[Change]:
         keras = optimizer is not None and _of_keras(optimizer, view)
         if optimizer is not None and (named or keras):
             yield view.notice(
-                optimizer, reason=_NAME, todo=_NAME_TODO, severity="accuracy", confidence="likely"
+                optimizer, reason=_NAME, todo=_NAME_ADVICE, severity="accuracy", confidence="likely"
             )
 
 
@@ -94,7 +94,7 @@ def _classes(view: View) -> Iterator[Change]:
             yield view.notice(
                 node,
                 reason=_CLASS,
-                todo=_CLASS_TODO,
+                todo=_CLASS_ADVICE,
                 severity="accuracy",
                 confidence="likely",
             )

@@ -33,7 +33,7 @@ def keeps_float32(_: ast.AST, view: View) -> bool:
 
 
 def _may_be_large(node: ast.expr) -> bool:
-    """A look at the words alone: most calls and attributes are none of these."""
+    """A check of the names alone: most calls and attributes are not among these."""
     if isinstance(node, ast.Call):
         return isinstance(node.func, ast.Name) and node.func.id == "float"
     return not isinstance(node, ast.Attribute) or node.attr in ("min", "inf", "Inf", "NINF")

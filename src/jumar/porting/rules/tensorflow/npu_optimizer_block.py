@@ -11,7 +11,7 @@ from jumar.porting.rewriting.view import View
 
 _REWRITES = ("remapping", "memory_optimization")
 _ADDED = Text(
-    en="npu_config_proto leaves a block that is there alone, so the block itself has to switch off "
+    en="npu_config_proto leaves an existing block alone, so the block itself has to switch off "
     "{names}",
     zh="npu_config_proto 不会修改已有的 NpuOptimizer 配置，因此需在此处显式关闭 {names}",
 )

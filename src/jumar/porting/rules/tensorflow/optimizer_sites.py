@@ -218,7 +218,7 @@ def _of_attribute(
     holder: ast.ClassDef, name: str, view: View, done: frozenset[str]
 ) -> Iterator[Site]:
     """An optimizer in `self.name`."""
-    made: list[ast.Call] = []
+    calls: list[ast.Call] = []
     members: set[str] = set()
     applies = computes = False
     for node in ast.walk(holder):
@@ -231,14 +231,14 @@ def _of_attribute(
             continue
         parent = view.module.parent(node)
         if isinstance(parent, ast.Assign) and node in parent.targets:
-            made += [call for call in _made_in(parent.value) if is_made(call, view)]
+            calls += [call for call in _made_in(parent.value) if is_made(call, view)]
         elif isinstance(parent, ast.Attribute):
             members.add(parent.attr)
             applies = applies or parent.attr == "apply_gradients"
             computes = computes or parent.attr in ("minimize", "compute_gradients")
     if applies and not computes:
         return
-    outermost = [call for call in made if not _is_inner(call, view)]
+    outermost = [call for call in calls if not _is_inner(call, view)]
     if any(_is_done(call, view, done) for call in outermost):
         return
     rewraps = [call for call in outermost if _mentions_attribute(call, name)]
@@ -320,10 +320,10 @@ def _first_use(
     if not statements or not values:
         return None
     statements.sort(key=lambda statement: view.module.span(statement)[0])
-    made = [view.module.statement(call) for call in values]
-    last = max(view.module.span(statement)[1] for statement in made)
-    blocks = _blocks(made[0], home, view)
-    for statement in made[1:]:
+    creations = [view.module.statement(call) for call in values]
+    last = max(view.module.span(statement)[1] for statement in creations)
+    blocks = _blocks(creations[0], home, view)
+    for statement in creations[1:]:
         other = _blocks(statement, home, view)
         blocks = [block for block in blocks if block in other]
     if not blocks:

@@ -42,7 +42,7 @@ _TPU_CALLS = (
 
 report(
     "contrib-learn",
-    title=Text(en="Estimators of tf.contrib.learn are pointed out", zh="指出 tf.contrib.learn"),
+    title=Text(en="Estimators of tf.contrib.learn are reported", zh="指出 tf.contrib.learn"),
     source="tf.contrib.learn of TensorFlow 1.15, which is deprecated; npu_init.py",
     cases=(
         Case(
@@ -69,7 +69,7 @@ report(
 report(
     "estimator-references",
     title=Text(
-        en="Estimator classes that are handed on are pointed out",
+        en="Estimator classes that are passed on are reported",
         zh="指出被传递的 Estimator 类",
     ),
     source="npu_init.py of Ascend/tensorflow",
@@ -78,12 +78,12 @@ report(
             references=(ESTIMATOR, TPU_ESTIMATOR, *CANNED),
             when=(is_handed_on,),
             reason=Text(
-                en="an estimator's class is handed on here, so where it gets its configuration "
-                "cannot be read",
+                en="an estimator's class is passed on here, so it cannot be seen where it gets "
+                "its configuration",
                 zh="此处传递的是 Estimator 类，无法判断其运行配置在何处传入",
             ),
             todo=Text(
-                en="see that whatever calls it passes config=npu_run_config_init(run_config=...)",
+                en="make sure that its caller passes config=npu_run_config_init(run_config=...)",
                 zh="请确认调用处传入 config=npu_run_config_init(run_config=...)",
             ),
             confidence="likely",
@@ -137,7 +137,7 @@ report(
 
 report(
     "gpu-queries",
-    title=Text(en="Questions about GPUs are pointed out", zh="指出对 GPU 的查询"),
+    title=Text(en="Queries about GPUs are reported", zh="指出对 GPU 的查询"),
     source="TensorFlow 1.15 migration guide of CANN",
     cases=(
         Case(
@@ -158,7 +158,7 @@ report(
             ),
             when=(is_not_for_cpus,),
             reason=Text(
-                en="the answer is that there is no GPU, also where an NPU is",
+                en="the answer is that there is no GPU, even where there is an NPU",
                 zh="即使有 NPU，该查询也只会得到没有 GPU 的结果",
             ),
             todo=Text(
@@ -193,9 +193,12 @@ report(
         Case(
             nodes=(ast.Constant,),
             when=(runs_nvidia_smi, is_in_concerned_script),
-            reason=Text(en="nvidia-smi is not there beside NPUs", zh="NPU 服务器上没有 nvidia-smi"),
+            reason=Text(
+                en="nvidia-smi does not exist on a machine with NPUs",
+                zh="NPU 服务器上没有 nvidia-smi",
+            ),
             todo=Text(
-                en="npu-smi info tells of the NPUs; see what the script does with the answer",
+                en="npu-smi info reports on NPUs; check what the script does with the answer",
                 zh="用 npu-smi info 查看 NPU；请确认脚本如何使用其输出",
             ),
             confidence="likely",
@@ -206,7 +209,7 @@ report(
 
 report(
     "keras-multi-gpu",
-    title=Text(en="Models on several GPUs are pointed out", zh="指出多 GPU 模型"),
+    title=Text(en="Models on several GPUs are reported", zh="指出多 GPU 模型"),
     source="multi_gpu_utils.py of TensorFlow 1.15",
     cases=(
         Case(
@@ -217,7 +220,7 @@ report(
             ),
             reason=Text(
                 en="multi_gpu_model copies the model to GPUs of one process; a process uses one "
-                "NPU, and it fails where no GPU is",
+                "NPU, and it fails where there is no GPU",
                 zh="multi_gpu_model 在单进程内把模型复制到多个 GPU；一个进程只使用一个 NPU，且没有"
                 " GPU 时会报错",
             ),
@@ -304,13 +307,13 @@ report(
         Case(
             nodes=(ast.Call,),
             when=(has_devices, saves, is_for_one_rank),
-            reason=Text(en="only one rank comes here", zh="只有一个 rank 会执行到此处"),
+            reason=Text(en="only one rank gets here", zh="只有一个 rank 会执行到此处"),
         ),
         Case(
             nodes=(ast.Call,),
             when=(has_devices, saves),
             reason=Text(
-                en="every rank comes here: several processes write the same files",
+                en="every rank gets here: several processes write the same files",
                 zh="每个 rank 都会执行到此处：多个进程写同一批文件",
             ),
             todo=Text(
@@ -326,7 +329,7 @@ report(
 
 report(
     "session-close",
-    title=Text(en="Sessions that stay open are pointed out", zh="指出未关闭的会话"),
+    title=Text(en="Sessions that stay open are reported", zh="指出未关闭的会话"),
     source="migrated scripts of ModelZoo-TensorFlow",
     cases=(
         Case(
@@ -338,7 +341,7 @@ report(
                 zh="该会话未被关闭：设备资源在会话关闭时释放，最迟到进程结束",
             ),
             todo=Text(
-                en="call {target}.close() when it is done, or open it by `with`",
+                en="call {target}.close() when it is done, or open it with `with`",
                 zh="使用完毕后调用 {target}.close()，或用 with 打开",
             ),
             confidence="likely",
@@ -349,7 +352,7 @@ report(
 
 report(
     "tpu-calls",
-    title=Text(en="Calls that need a TPU are pointed out", zh="指出依赖 TPU 的调用"),
+    title=Text(en="Calls that need a TPU are reported", zh="指出依赖 TPU 的调用"),
     source="API support list of convert_tf2npu, Ascend/tensorflow",
     cases=(
         Case(

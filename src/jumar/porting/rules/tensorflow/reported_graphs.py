@@ -53,7 +53,7 @@ _PROFILING = Text(
 report(
     "clipped-norms",
     title=Text(
-        en="Clipping by the global norm with a loss scale is pointed out",
+        en="Clipping by the global norm with a loss scale is reported",
         zh="提示损失缩放下的全局范数裁剪",
     ),
     source="npu_loss_scale_optimizer.py of Ascend/tensorflow; tensorflow/nmt, whose losses part "
@@ -87,7 +87,7 @@ report(
 
 report(
     "control-flow",
-    title=Text(en="Optimizers within branches are pointed out", zh="提示条件分支中的优化器"),
+    title=Text(en="Optimizers within branches are reported", zh="提示条件分支中的优化器"),
     source="CANN TensorFlow 1.15 migration guide",
     cases=(
         Case(
@@ -344,7 +344,7 @@ report(
 report(
     "profilers",
     title=Text(
-        en="Profilers and debuggers of TensorFlow are pointed out",
+        en="Profilers and debuggers of TensorFlow are reported",
         zh="指出 TensorFlow 的 profiler 与调试器",
     ),
     source="TensorFlow 1.15 migration guide of CANN",
@@ -374,7 +374,7 @@ report(
             calls=("tensorflow.RunOptions",),
             when=(is_called_directly, is_full_trace),
             reason=Text(
-                en="a full trace slows every step and tells of the host only",
+                en="a full trace slows every step and covers the host only",
                 zh="FULL_TRACE 会拖慢每一步，且只反映主机侧",
             ),
             todo=_PROFILING,

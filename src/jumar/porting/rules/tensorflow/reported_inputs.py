@@ -53,7 +53,7 @@ _PADDED = Text(
     "step; the NPU compiles the graph again for each new shape",
     zh="各批按自身最长元素补齐，形状逐步变化；NPU 遇到新形状会重新编译图",
 )
-_PADDED_TODO = Text(
+_PADDED_ADVICE = Text(
     en="give padded_shapes fixed numbers and filter or cut what is longer; or declare the ranges: "
     'dynamic_input, dynamic_graph_execute_mode="dynamic_execute" and dynamic_inputs_shape_range',
     zh="padded_shapes 改为固定值，并过滤或截断更长的样本；或声明形状范围：dynamic_input、"
@@ -168,14 +168,14 @@ report(
             nodes=(ast.Call,),
             when=(is_padded_batch, pads_to_contents),
             reason=_PADDED,
-            todo=_PADDED_TODO,
+            todo=_PADDED_ADVICE,
             severity="speed",
         ),
         Case(
             nodes=(ast.Call,),
             when=(is_padded_batch, pads_to_named_shapes),
             reason=_PADDED,
-            todo=_PADDED_TODO,
+            todo=_PADDED_ADVICE,
             severity="speed",
             confidence="unsure",
         ),
@@ -185,7 +185,7 @@ report(
 
 report(
     "unsupported-calls",
-    title=Text(en="Eager mode and readers are pointed out", zh="指出 eager 模式与 Reader"),
+    title=Text(en="Eager mode and readers are reported", zh="指出 eager 模式与 Reader"),
     source="API support list of convert_tf2npu, Ascend/tensorflow",
     cases=(
         Case(
@@ -210,7 +210,7 @@ report(
                 "tensorflow.LMDBReader",
                 "tensorflow.WholeFileReader",
             ),
-            reason=Text(en="{name} is not supported beside the NPU", zh="NPU 场景下不支持 {name}"),
+            reason=Text(en="{name} is not supported with the NPU", zh="NPU 场景下不支持 {name}"),
             todo=_READ_BY_DATA,
             severity="blocking",
         ),

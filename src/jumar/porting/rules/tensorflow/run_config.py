@@ -62,7 +62,7 @@ _DROPPED = Text(
     en="NPURunConfig does not take {name}: the argument is removed",
     zh="NPURunConfig 不支持参数 {name}，已删除",
 )
-_DROPPED_TODO = {
+_DROPPED_ADVICE = {
     "device_fn": Text(
         en="nothing, if it places operations on GPUs or parameter servers: the NPU's graph is not "
         "placed by it",
@@ -78,8 +78,8 @@ _NEVER = Text(
     en="RunConfig makes no checkpoints if both are None; NPURunConfig makes one every 100 steps",
     zh="两者均为 None 时 RunConfig 不保存 checkpoint，而 NPURunConfig 每 100 步保存一次",
 )
-_NEVER_TODO = Text(
-    en="give save_checkpoints_steps a number larger than the steps of the training",
+_NEVER_ADVICE = Text(
+    en="set save_checkpoints_steps to more than the number of training steps",
     zh="将 save_checkpoints_steps 设为大于训练总步数的值",
 )
 _SUMMARIES = Text(
@@ -87,7 +87,7 @@ _SUMMARIES = Text(
     "NPU's graph",
     zh="与 RunConfig 相同，每 100 步写一次 summary：每次都会在 NPU 图之外执行主机侧算子",
 )
-_SUMMARIES_TODO = Text(
+_SUMMARIES_ADVICE = Text(
     en="pass save_summary_steps=0 if nobody reads them",
     zh="若无人查看，请设置 save_summary_steps=0",
 )
@@ -180,7 +180,7 @@ def _notices(
         yield view.notice(
             node.value if isinstance(node, ast.keyword) else node,
             reason=_DROPPED.filled(name=name),
-            todo=_DROPPED_TODO.get(name, _DROPPED_ANY),
+            todo=_DROPPED_ADVICE.get(name, _DROPPED_ANY),
         )
     given = [
         argument(call, "save_checkpoints_steps", 3),
@@ -188,6 +188,6 @@ def _notices(
     ]
     passed = [value for value in given if value is not None]
     if passed and all(isinstance(one, ast.Constant) and one.value is None for one in passed):
-        yield view.notice(call, reason=_NEVER, todo=_NEVER_TODO, severity="speed")
+        yield view.notice(call, reason=_NEVER, todo=_NEVER_ADVICE, severity="speed")
     if argument(call, "save_summary_steps", 2) is None:
-        yield view.notice(call, reason=_SUMMARIES, todo=_SUMMARIES_TODO, severity="speed")
+        yield view.notice(call, reason=_SUMMARIES, todo=_SUMMARIES_ADVICE, severity="speed")

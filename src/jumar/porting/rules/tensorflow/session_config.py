@@ -39,7 +39,7 @@ _STARRED = Text(
     en="the arguments come from * or **, so whether they hold a configuration cannot be read here",
     zh="参数由 * 或 ** 传入，此处无法判断其中是否含有会话配置",
 )
-_STARRED_TODO = Text(
+_STARRED_ADVICE = Text(
     en="pass config=npu_config_proto(config_proto=...) where the arguments are made",
     zh="在构造这些参数的位置传入 config=npu_config_proto(config_proto=...)",
 )
@@ -60,7 +60,7 @@ def session_config(call: ast.Call, view: View) -> Iterator[Change]:
     config = argument(call, name, position)
     if config is None and is_open(call):
         yield view.notice(
-            call, reason=_STARRED, todo=_STARRED_TODO, severity="look", confidence="likely"
+            call, reason=_STARRED, todo=_STARRED_ADVICE, severity="look", confidence="likely"
         )
         return
     if config is not None and has_npu_config(config, view):

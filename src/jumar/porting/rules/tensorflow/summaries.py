@@ -26,7 +26,7 @@ _COST = Text(
     en="summaries are host operations ({names}): a step that fetches them leaves the NPU's graph",
     zh="summary 属于主机侧算子（{names}）：获取它们的步骤会离开 NPU 计算图",
 )
-_COST_TODO = Text(
+_COST_ADVICE = Text(
     en="fetch the merged summary every hundred steps, not every step; with NPUEstimator set "
     "save_summary_steps, or use NPUEstimatorSpec(host_call=...)",
     zh="不要每步都获取合并后的 summary，可每百步一次；使用 NPUEstimator 时设置 save_summary_steps，"
@@ -37,7 +37,7 @@ _INSIDE = Text(
     "device",
     zh="图内循环中的 summary 是主机侧算子，会打断设备上的执行",
 )
-_INSIDE_TODO = Text(
+_INSIDE_ADVICE = Text(
     en="return the value from the loop, and summarise it there",
     zh="将该值从循环中返回，在循环外写 summary",
 )
@@ -45,11 +45,11 @@ _INSIDE_TODO = Text(
 
 @rule(
     "summaries",
-    title=Text(en="Summaries within the step are pointed out", zh="指出训练步骤中的 summary"),
+    title=Text(en="Summaries within the step are reported", zh="指出训练步骤中的 summary"),
     source="ModelZoo-TensorFlow: FaceBoxes_ID1074, Transformer_ID2361, NIMA_ID0158",
 )
 def summaries(_: ast.Module, view: View) -> Iterator[Change]:
-    """Tell once a module of the summaries, at the place that merges them if there is one."""
+    """Report the summaries once per module, where they are merged if they are."""
     calls: list[tuple[ast.Call, str]] = []
     looped: set[str] = set()
     merges: list[ast.Call] = []
@@ -68,12 +68,12 @@ def summaries(_: ast.Module, view: View) -> Iterator[Change]:
     for call, name in calls:
         around = view.module.function(call)
         if around is not None and around.name in looped:
-            yield view.notice(call, reason=_INSIDE, todo=_INSIDE_TODO, severity="blocking")
+            yield view.notice(call, reason=_INSIDE, todo=_INSIDE_ADVICE, severity="blocking")
         else:
             outside.append((call, name))
     if outside:
         names = ", ".join(sorted({f"tf.summary.{name.rpartition('.')[2]}" for _, name in outside}))
         place = merges[0] if merges else outside[0][0]
         yield view.notice(
-            place, reason=_COST.filled(names=names), todo=_COST_TODO, severity="speed"
+            place, reason=_COST.filled(names=names), todo=_COST_ADVICE, severity="speed"
         )

@@ -26,7 +26,7 @@ _STARRED = Text(
     en="the arguments come from * or **, so they cannot be read here",
     zh="参数由 * 或 ** 传入，此处无法判断",
 )
-_STARRED_TODO = Text(
+_STARRED_ADVICE = Text(
     en="pass use_tpu=False, eval_on_tpu=False, export_to_tpu=False and "
     "config=npu_run_config_init(run_config=...) where the arguments are made",
     zh="在构造参数的位置传入 use_tpu=False、eval_on_tpu=False、export_to_tpu=False 以及 "
@@ -47,7 +47,7 @@ def tpu_estimator(call: ast.Call, view: View) -> Iterator[Change]:
     """Switch the three flags off, and give the configuration to `npu_run_config_init`."""
     if is_open(call):
         yield view.notice(
-            call, reason=_STARRED, todo=_STARRED_TODO, severity="blocking", confidence="likely"
+            call, reason=_STARRED, todo=_STARRED_ADVICE, severity="blocking", confidence="likely"
         )
         return
     changes: list[Replacement] = []

@@ -17,7 +17,7 @@ _LOOP = Text(
     en="iterations_per_loop of TPUConfig has no effect off the TPU: each session.run is one step",
     zh="TPUConfig 的 iterations_per_loop 在非 TPU 上无效：每次 session.run 只执行一步",
 )
-_LOOP_TODO = Text(
+_LOOP_ADVICE = Text(
     en="for a loop on the device rewrite the model to NPUEstimator with "
     "NPURunConfig(iterations_per_loop=...); then params['batch_size'], eval_metrics and "
     "scaffold_fn are yours to pass",
@@ -40,7 +40,7 @@ _SESSION = Text(
     calls=(TPU_RUN_CONFIG,),
 )
 def tpu_run_config(call: ast.Call, view: View) -> Iterator[Change]:
-    """Add the session's options; tell of a loop that the NPU does not do."""
+    """Add the session's options; report a loop that the NPU does not run."""
     for node in ast.walk(call):
         if isinstance(node, ast.Call) and node is not call:
             loops = argument(node, "iterations_per_loop", 0)
@@ -50,7 +50,7 @@ def tpu_run_config(call: ast.Call, view: View) -> Iterator[Change]:
                 and loops is not None
                 and literal(loops) != 1
             ):
-                yield view.notice(node, reason=_LOOP, todo=_LOOP_TODO, severity="speed")
+                yield view.notice(node, reason=_LOOP, todo=_LOOP_ADVICE, severity="speed")
     if not view.options.has_session_options:
         return
     change = session_config_of(call, -1, view)

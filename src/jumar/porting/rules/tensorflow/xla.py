@@ -29,7 +29,7 @@ _COMPILE = Text(
     en="this part of the graph is compiled by XLA, which the NPU does not run",
     zh="这部分图由 XLA 编译，NPU 无法执行",
 )
-_COMPILE_TODO = Text(
+_COMPILE_ADVICE = Text(
     en="call the function itself: xla.compile(f, inputs) returns what f(*inputs) returns, a single "
     "tensor as a list of one",
     zh="直接调用该函数：xla.compile(f, inputs) 返回 f(*inputs) 的结果，"
@@ -73,7 +73,7 @@ def xla(node: ast.Call | ast.Assign | ast.Attribute | ast.keyword, view: View) -
 def _call(call: ast.Call, view: View) -> Iterator[Change]:
     name = view.module.name_of(call.func) or ""
     if name in _COMPILES:
-        yield view.notice(call, reason=_COMPILE, todo=_COMPILE_TODO, severity="blocking")
+        yield view.notice(call, reason=_COMPILE, todo=_COMPILE_ADVICE, severity="blocking")
     elif name in _SCOPES:
         yield from _switched_off(call, "compile_ops", 0, view)
     elif name == "tensorflow.config.optimizer.set_jit":

@@ -15,11 +15,11 @@ _FROM = Text(
     zh="torch_npu.npu 提供同名接口，导入即完成设备注册",
 )
 _MISSING = Text(en="torch_npu.npu has no '{name}'", zh="torch_npu.npu 中没有 '{name}'")
-_MISSING_TODO = Text(
+_MISSING_ADVICE = Text(
     en="remove the import and what uses it, or guard it with torch.npu.is_available()",
     zh="删除该导入及其用法，或用 torch.npu.is_available() 加以保护",
 )
-_SPLIT_TODO = Text(
+_SPLIT_ADVICE = Text(
     en="import these names from torch_npu.npu; comments stand between them here",
     zh="从 torch_npu.npu 导入这些名称；此处名称之间有注释，未自动改动",
 )
@@ -51,7 +51,7 @@ def cuda_imports(node: ast.ImportFrom | ast.Import, view: View) -> Iterator[Chan
                 yield view.notice(
                     node,
                     reason=_MISSING.filled(name=alias.name[len("torch.cuda.") :]),
-                    todo=_MISSING_TODO,
+                    todo=_MISSING_ADVICE,
                     severity="blocking",
                 )
         return
@@ -63,7 +63,7 @@ def cuda_imports(node: ast.ImportFrom | ast.Import, view: View) -> Iterator[Chan
             yield view.notice(
                 node,
                 reason=_MISSING.filled(name=f"{node.module}.{alias.name}"[len("torch.cuda.") :]),
-                todo=_MISSING_TODO,
+                todo=_MISSING_ADVICE,
                 severity="blocking",
             )
     if not moved:
@@ -72,7 +72,7 @@ def cuda_imports(node: ast.ImportFrom | ast.Import, view: View) -> Iterator[Chan
     if change is not None:
         yield view.rewrite(node, *change, reason=_FROM)
     else:
-        yield view.notice(node, reason=_FROM, todo=_SPLIT_TODO, severity="blocking")
+        yield view.notice(node, reason=_FROM, todo=_SPLIT_ADVICE, severity="blocking")
 
 
 def _npu_module(name: str) -> str | None:

@@ -69,10 +69,10 @@ def _confidence(receiver: ast.expr, view: View) -> Confidence:
         return "certain" if name.startswith("torch.") else "likely"
     if isinstance(receiver, ast.Name):
         _, bindings = view.module.scopes.lookup(receiver)
-        made = [binding.value for binding in bindings]
-        if made and all(
+        values = [binding.value for binding in bindings]
+        if values and all(
             isinstance(value, ast.Call) and (view.kinds.called(value) or "").startswith("torch.")
-            for value in made
+            for value in values
         ):
             return "certain"
     return "likely"

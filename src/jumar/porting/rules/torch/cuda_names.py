@@ -20,10 +20,10 @@ _WHOLE = Text(
     zh="此处传递的是模块本身，后续从中取用的接口无法在此判断",
 )
 _BY_HAND = Text(
-    en="torch.cuda stands in a text whose inner positions Python's parser does not tell",
+    en="torch.cuda is in an f-string whose inner positions Python's parser does not give",
     zh="torch.cuda 位于 f-string 中，解析器未给出其准确位置",
 )
-_BY_HAND_TODO = Text(en="write torch.npu here by hand", zh="请在此处手工改为 torch.npu")
+_BY_HAND_ADVICE = Text(en="write torch.npu here by hand", zh="请在此处手工改为 torch.npu")
 
 
 class _Remark(NamedTuple):
@@ -109,7 +109,7 @@ _MISSING = Text(
     en="torch.npu has no '{name}'",
     zh="torch.npu 中没有 '{name}'",
 )
-_MISSING_TODO = Text(
+_MISSING_ADVICE = Text(
     en="remove it, or guard it with torch.npu.is_available()",
     zh="删除该用法，或用 torch.npu.is_available() 加以保护",
 )
@@ -117,7 +117,7 @@ _NEWER = Text(
     en="'{name}' is in torch_npu 2.13 but not in 2.6",
     zh="'{name}' 在 torch_npu 2.13 中有，2.6 中没有",
 )
-_NEWER_TODO = Text(en="check the release of torch_npu", zh="检查所用 torch_npu 的版本")
+_NEWER_ADVICE = Text(en="check the release of torch_npu", zh="检查所用 torch_npu 的版本")
 
 
 @rule(
@@ -142,11 +142,11 @@ def cuda_names(node: ast.expr, view: View) -> Iterator[Change]:
         yield view.notice(
             chain,
             reason=_MISSING.filled(name=first if first != "amp" else dotted),
-            todo=_MISSING_TODO,
+            todo=_MISSING_ADVICE,
             severity="blocking",
         )
     elif first in NEWER_NAMES:
-        yield view.notice(chain, reason=_NEWER.filled(name=first), todo=_NEWER_TODO)
+        yield view.notice(chain, reason=_NEWER.filled(name=first), todo=_NEWER_ADVICE)
     if wanted is None or not isinstance(node, ast.Attribute):
         return
     change = token(view.module, node, "cuda", "npu")
@@ -157,7 +157,7 @@ def cuda_names(node: ast.expr, view: View) -> Iterator[Change]:
         renamed = token(view.module, member, first, new_first)
         change = change if renamed is not None else None
     if change is None:
-        yield view.notice(node, reason=_BY_HAND, todo=_BY_HAND_TODO, severity="blocking")
+        yield view.notice(node, reason=_BY_HAND, todo=_BY_HAND_ADVICE, severity="blocking")
         return
     yield view.rewrite(
         chain,

@@ -20,21 +20,19 @@ _KEEP = Text(
     en="a setting of cuDNN does nothing on an NPU; its value is computed here",
     zh="cuDNN 设置在 NPU 上不起作用，但此处的取值涉及计算",
 )
-_KEEP_TODO = Text(en="remove it if nothing else needs the value", zh="若无其他用途，请删除")
+_KEEP_ADVICE = Text(en="remove it if nothing else needs the value", zh="若无其他用途，请删除")
 _DETERMINISTIC = Text(
     en="cudnn.deterministic does not make an NPU deterministic",
     zh="cudnn.deterministic 不会使 NPU 计算具有确定性",
 )
-_DETERMINISTIC_TODO = Text(
-    en="call torch.use_deterministic_algorithms(True), which torch_npu hands on, and set "
+_DETERMINISTIC_ADVICE = Text(
+    en="call torch.use_deterministic_algorithms(True), which torch_npu supports, and set "
     "HCCL_DETERMINISTIC=true for several devices",
     zh="调用 torch.use_deterministic_algorithms(True)（torch_npu 会传递给底层），多卡时设置 "
     "HCCL_DETERMINISTIC=true",
 )
-_FLAGS = Text(
-    en="cuDNN is asked here, and there is none on an NPU", zh="此处调用 cuDNN，NPU 上没有"
-)
-_FLAGS_TODO = Text(en="remove it, or guard it", zh="删除或加以保护")
+_FLAGS = Text(en="this queries cuDNN, and there is none on an NPU", zh="此处调用 cuDNN，NPU 上没有")
+_FLAGS_ADVICE = Text(en="remove it, or guard it", zh="删除或加以保护")
 
 
 @rule(
@@ -49,7 +47,7 @@ def cudnn_settings(node: ast.Assign | ast.Call, view: View) -> Iterator[Change]:
     if isinstance(node, ast.Call):
         name = view.module.name_of(node.func) or ""
         if name.startswith(_ROOT):
-            yield view.notice(node, reason=_FLAGS, todo=_FLAGS_TODO)
+            yield view.notice(node, reason=_FLAGS, todo=_FLAGS_ADVICE)
         return
     written = [target for target in node.targets if is_written(view.module, target)]
     names = [view.module.name_of(target) or "" for target in written]
@@ -58,14 +56,14 @@ def cudnn_settings(node: ast.Assign | ast.Call, view: View) -> Iterator[Change]:
         return
     if "deterministic" in settings and literal(node.value) is not False:
         yield view.notice(
-            node, reason=_DETERMINISTIC, todo=_DETERMINISTIC_TODO, severity="accuracy"
+            node, reason=_DETERMINISTIC, todo=_DETERMINISTIC_ADVICE, severity="accuracy"
         )
     elif not set(settings) <= _TUNING | {"deterministic"}:
         return
     elif len(node.targets) == 1 and _is_plain(node.value):
         yield view.rewrite(node, delete(view.module, node), reason=_WHY)
     else:
-        yield view.notice(node, reason=_KEEP, todo=_KEEP_TODO)
+        yield view.notice(node, reason=_KEEP, todo=_KEEP_ADVICE)
 
 
 def _is_plain(value: ast.expr) -> bool:

@@ -30,16 +30,16 @@ _ELSEWHERE = Text(
     en="'{text}' looks like a device, in a script that imports no PyTorch",
     zh="'{text}' 疑似设备名，但该脚本未导入 PyTorch",
 )
-_TODO = Text(en="write 'npu' if it is a device", zh="若为设备名，请改为 'npu'")
+_ADVICE = Text(en="write 'npu' if it is a device", zh="若为设备名，请改为 'npu'")
 _SAVED = Text(
     en="checkpoints that were saved on a GPU carry 'cuda:N' as the place of their tensors",
     zh="在 GPU 上保存的权重文件中，张量位置仍记录为 'cuda:N'",
 )
-_SAVED_TODO = Text(
+_SAVED_ADVICE = Text(
     en="load them with map_location='cpu' and move the model to the NPU after that",
     zh="用 map_location='cpu' 加载，之后再把模型移到 NPU",
 )
-_TOLD = Text(en="told to people, not a device", zh="提示文字，不是设备名")
+_TOLD = Text(en="text for people, not a device", zh="提示文字，不是设备名")
 
 
 @rule(
@@ -68,18 +68,18 @@ def device_strings(node: ast.Constant | ast.JoinedStr, view: View) -> Iterator[C
         if torch:
             reason = _TABLE if certainty == "table" else _UNCLEAR
             yield view.notice(
-                node, reason=reason.filled(text=text), todo=_TODO, confidence="unsure"
+                node, reason=reason.filled(text=text), todo=_ADVICE, confidence="unsure"
             )
     elif not torch:
         yield view.notice(
-            node, reason=_ELSEWHERE.filled(text=text), todo=_TODO, confidence="unsure"
+            node, reason=_ELSEWHERE.filled(text=text), todo=_ADVICE, confidence="unsure"
         )
     else:
         change = in_literal(module, node, "cuda", "npu")
         if change is None:
-            yield view.notice(node, reason=_UNCLEAR.filled(text=text), todo=_TODO)
+            yield view.notice(node, reason=_UNCLEAR.filled(text=text), todo=_ADVICE)
             return
         if isinstance(module.parent(node), ast.Dict):
-            yield view.notice(node, reason=_SAVED, todo=_SAVED_TODO, severity="look")
+            yield view.notice(node, reason=_SAVED, todo=_SAVED_ADVICE, severity="look")
         confidence = "certain" if certainty == "certain" else "likely"
         yield view.rewrite(node, change, reason=_WHY, confidence=confidence, imports=IMPORT)

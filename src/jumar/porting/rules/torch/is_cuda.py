@@ -10,7 +10,7 @@ from jumar.porting.rewriting.view import View
 from jumar.porting.torch.scripts import HANDLED, IMPORT, concerns_torch, is_handled, token
 
 _WHY = Text(
-    en="is_cuda is False for tensors on an NPU; is_npu tells",
+    en="is_cuda is False for tensors on an NPU; is_npu is True",
     zh="NPU 张量的 is_cuda 为 False，应使用 is_npu",
 )
 _OWN = Text(en="the script sets or defines is_cuda itself", zh="脚本自行定义或赋值 is_cuda，不改动")

@@ -27,12 +27,12 @@ _TABLE = Text(
     en="'nccl' stands in a table; what reads it decides whether it is a back end",
     zh="'nccl' 位于字典中，是否为通信后端取决于读取它的代码",
 )
-_TABLE_TODO = Text(en="write 'hccl' if it is a back end", zh="若为通信后端，请改为 'hccl'")
+_TABLE_ADVICE = Text(en="write 'hccl' if it is a back end", zh="若为通信后端，请改为 'hccl'")
 _GROUP = Text(
     en="ProcessGroupNCCL and its options are not in a PyTorch for NPUs",
     zh="NPU 版 PyTorch 中没有 ProcessGroupNCCL 及其选项",
 )
-_GROUP_TODO = Text(
+_GROUP_ADVICE = Text(
     en="remove the options, or use torch_npu._C._distributed_c10d.ProcessGroupHCCL.Options()",
     zh="删除相关选项，或改用 torch_npu._C._distributed_c10d.ProcessGroupHCCL.Options()",
 )
@@ -71,7 +71,7 @@ def nccl_backend(node: ast.expr, view: View) -> Iterator[Change]:
         yield Leave(node=node, reason=HANDLED)
         return
     if isinstance(parent, ast.Dict | ast.Subscript):
-        yield view.notice(node, reason=_TABLE, todo=_TABLE_TODO, confidence="unsure")
+        yield view.notice(node, reason=_TABLE, todo=_TABLE_ADVICE, confidence="unsure")
         return
     call = parent if isinstance(parent, ast.Call) else view.module.parent(parent or node)
     certain = isinstance(call, ast.Call) and view.module.name_of(call.func) in _CALLS
@@ -99,7 +99,7 @@ def _changed(
 def _reference(node: ast.Name | ast.Attribute, view: View) -> Iterator[Change]:
     name = view.module.name_of(node) or ""
     if not name.endswith("is_nccl_available"):
-        yield view.notice(node, reason=_GROUP, todo=_GROUP_TODO, severity="blocking")
+        yield view.notice(node, reason=_GROUP, todo=_GROUP_ADVICE, severity="blocking")
         return
     change = token(view.module, node, "is_nccl_available", "is_hccl_available")
     if isinstance(node, ast.Attribute) and change is not None:

@@ -20,7 +20,7 @@ _AMP = Text(
     en="apex.amp on an NPU is that of Ascend's own build of apex",
     zh="NPU 上的 apex.amp 来自昇腾适配版 apex",
 )
-_AMP_TODO = Text(
+_AMP_ADVICE = Text(
     en="install apex for Ascend (it takes combine_grad=True as well), or use torch.amp with "
     "torch.amp.GradScaler(device='npu')",
     zh="安装昇腾适配版 apex（支持 combine_grad=True），或改用 torch.amp 与 "
@@ -30,7 +30,7 @@ _FLOAT64 = Text(
     en="NPUs have no float64 units: such kernels are missing or run slowly on the device's own CPU",
     zh="NPU 没有 float64 计算单元：相关算子缺失，或在 AI CPU 上缓慢执行",
 )
-_FLOAT64_TODO = Text(
+_FLOAT64_ADVICE = Text(
     en="use float32, or move this part to the CPU",
     zh="改用 float32，或将该部分放到 CPU 上计算",
 )
@@ -49,7 +49,7 @@ report(
         Case(
             imports=("apex.amp",),
             reason=_AMP,
-            todo=_AMP_TODO,
+            todo=_AMP_ADVICE,
         ),
         Case(
             imports=("apex.parallel",),
@@ -97,7 +97,7 @@ report(
         Case(
             imports=("apex",),
             reason=_AMP,
-            todo=_AMP_TODO,
+            todo=_AMP_ADVICE,
         ),
     ),
 )
@@ -133,8 +133,8 @@ report(
                 zh="TorchScript 在 NPU 上没有 CUDA 融合器，原先融合的部分会变慢",
             ),
             todo=Text(
-                en="compare outputs and speed with the plain function, and leave the decorator "
-                "away if it does not help",
+                en="compare outputs and speed with the plain function, and drop the decorator "
+                "if it does not help",
                 zh="与普通函数比较输出与速度，无收益时去掉该装饰器",
             ),
             severity="speed",
@@ -194,8 +194,7 @@ report(
             ),
             todo=Text(
                 en="start one process a device with torchrun and wrap the model in "
-                "torch.nn.parallel.DistributedDataParallel; on a single NPU, leave the wrapper "
-                "away",
+                "torch.nn.parallel.DistributedDataParallel; on a single NPU, omit the wrapper",
                 zh="用 torchrun 每卡启动一个进程，并使用 "
                 "torch.nn.parallel.DistributedDataParallel；单卡时去掉该封装",
             ),
@@ -207,7 +206,7 @@ report(
 
 report(
     "torch-error-texts",
-    title=Text(en="Texts of CUDA's errors", zh="CUDA 报错文本"),
+    title=Text(en="Texts of CUDA errors", zh="CUDA 报错文本"),
     source="NPUCachingAllocator.cpp of Ascend/pytorch",
     language="torch",
     cases=(
@@ -239,7 +238,7 @@ report(
             references=("torch.float64", "torch.double", "torch.DoubleTensor"),
             when=(is_read,),
             reason=_FLOAT64,
-            todo=_FLOAT64_TODO,
+            todo=_FLOAT64_ADVICE,
             severity="speed",
             confidence="likely",
         ),
@@ -247,7 +246,7 @@ report(
             nodes=(ast.Call,),
             when=(casts_to_double,),
             reason=_FLOAT64,
-            todo=_FLOAT64_TODO,
+            todo=_FLOAT64_ADVICE,
             severity="speed",
             confidence="likely",
         ),

@@ -23,12 +23,12 @@ _PRECISION = Text(
     en="on an NPU, float32 matrix products are governed by torch_npu.npu.matmul.allow_hf32",
     zh="NPU 上 float32 矩阵乘的精度由 torch_npu.npu.matmul.allow_hf32 决定",
 )
-_PRECISION_TODO = Text(
+_PRECISION_ADVICE = Text(
     en="set torch_npu.npu.matmul.allow_hf32 = True for 'high' and 'medium', False for 'highest'",
     zh="'high' 与 'medium' 对应 torch_npu.npu.matmul.allow_hf32 = True，'highest' 对应 False",
 )
 _NONE = Text(en="{name} has no effect on an NPU", zh="{name} 在 NPU 上不起作用")
-_NONE_TODO = Text(
+_NONE_ADVICE = Text(
     en="remove it; attention is chosen by torch.nn.functional.scaled_dot_product_attention or "
     "torch_npu.npu_fusion_attention",
     zh="删除；注意力使用 torch.nn.functional.scaled_dot_product_attention 或 "
@@ -57,6 +57,6 @@ def tf32(node: ast.Attribute | ast.Name, view: View) -> Iterator[Change]:
             imports=IMPORT,
         )
     elif name == "torch.set_float32_matmul_precision":
-        yield view.notice(node, reason=_PRECISION, todo=_PRECISION_TODO, severity="speed")
+        yield view.notice(node, reason=_PRECISION, todo=_PRECISION_ADVICE, severity="speed")
     elif name.startswith("torch.backends.cuda.") and outermost(view.module, node):
-        yield view.notice(node, reason=_NONE.filled(name=name), todo=_NONE_TODO, severity="look")
+        yield view.notice(node, reason=_NONE.filled(name=name), todo=_NONE_ADVICE, severity="look")

@@ -65,12 +65,12 @@ _WHY = Text(en="Ascend reads {new} instead", zh="昇腾读取的变量是 {new}"
 _SHELL = Text(
     en="the text sets {name}, which is {new} for Ascend", zh="文本中设置了 {name}，昇腾对应 {new}"
 )
-_SHELL_TODO = Text(en="change it if it is a command", zh="若为命令行，请一并修改")
+_SHELL_ADVICE = Text(en="change it if it is a command", zh="若为命令行，请一并修改")
 _ORDER = Text(
     en="ASCEND_RT_VISIBLE_DEVICES must ascend: from the first smaller number on, no device is seen",
     zh="ASCEND_RT_VISIBLE_DEVICES 必须升序，否则后续设备不可见",
 )
-_ORDER_TODO = Text(en="write the devices in ascending order", zh="按升序书写设备编号")
+_ORDER_ADVICE = Text(en="write the devices in ascending order", zh="按升序书写设备编号")
 
 
 @rule(
@@ -98,7 +98,7 @@ def torch_environment(node: ast.Constant | ast.JoinedStr, view: View) -> Iterato
             yield view.notice(
                 node,
                 reason=_SHELL.filled(name=name, new=RENAMED[name]),
-                todo=_SHELL_TODO,
+                todo=_SHELL_ADVICE,
                 confidence="unsure",
             )
 
@@ -115,7 +115,7 @@ def _variable(node: ast.expr, name: str, view: View) -> Iterator[Change]:
     new = RENAMED[name]
     yield view.rewrite(node, change, reason=_WHY.filled(new=new), confidence=confidence)
     if name == "CUDA_VISIBLE_DEVICES" and _descends(node, view):
-        yield view.notice(node, reason=_ORDER, todo=_ORDER_TODO, severity="blocking")
+        yield view.notice(node, reason=_ORDER, todo=_ORDER_ADVICE, severity="blocking")
 
 
 def _is_environment(node: ast.expr, view: View) -> bool:

@@ -17,12 +17,12 @@ _FOREACH = Text(
     en="foreach kernels exist for few operators on an NPU; others fall back to loops",
     zh="NPU 上只有部分算子支持 foreach，其余会退化为循环",
 )
-_TODO = Text(
-    en="leave the argument away, or use torch_npu.optim.NpuFused{name} and clip with its "
+_ADVICE = Text(
+    en="omit the argument, or use torch_npu.optim.NpuFused{name} and clip with its "
     "clip_grad_norm_fused_",
     zh="去掉该参数，或改用 torch_npu.optim.NpuFused{name}，并使用其 clip_grad_norm_fused_",
 )
-_TODO_PLAIN = Text(en="leave the argument away", zh="去掉该参数")
+_ADVICE_PLAIN = Text(en="omit the argument", zh="去掉该参数")
 _FUSED_HERE = frozenset({"SGD", "Adadelta", "Adam", "AdamW", "RMSprop"})
 
 
@@ -36,7 +36,7 @@ _FUSED_HERE = frozenset({"SGD", "Adadelta", "Adam", "AdamW", "RMSprop"})
 def torch_fused_optimizers(call: ast.Call, view: View) -> Iterator[Change]:
     """Report arguments that choose CUDA's kernels."""
     name = (view.kinds.called(call) or "").rpartition(".")[2]
-    todo = _TODO.filled(name=name) if name in _FUSED_HERE else _TODO_PLAIN
+    todo = _ADVICE.filled(name=name) if name in _FUSED_HERE else _ADVICE_PLAIN
     if name == "dict" and not view.module.imports("torch"):
         return
     for argument, reason in (("fused", _FUSED), ("foreach", _FOREACH)):

@@ -14,23 +14,23 @@ _MIXED = Text(
     en="{mode}: torch_npu mixes precisions by autocast; there is no precision mode to set",
     zh="{mode}：torch_npu 通过 autocast 实现混合精度，没有 precision_mode 可设",
 )
-_MIXED_TODO = Text(
+_MIXED_ADVICE = Text(
     en="compute model and loss under `with torch.autocast('npu', dtype=torch.{dtype}):`",
     zh="在 `with torch.autocast('npu', dtype=torch.{dtype}):` 中计算模型与损失",
 )
 _KEEP = Text(
-    en="{mode}: torch_npu keeps the script's types by itself, but for HF32 in convolutions",
+    en="{mode}: torch_npu keeps the script's types by itself, except for HF32 in convolutions",
     zh="{mode}：torch_npu 默认保持脚本中的数据类型，但卷积默认使用 HF32",
 )
-_KEEP_TODO = Text(
-    en="set torch_npu.npu.conv.allow_hf32 = False and leave autocast away",
+_KEEP_ADVICE = Text(
+    en="set torch_npu.npu.conv.allow_hf32 = False and do without autocast",
     zh="设置 torch_npu.npu.conv.allow_hf32 = False，且不使用 autocast",
 )
 _HALF = Text(
     en="{mode}: in PyTorch this is a cast of the model",
     zh="{mode}：在 PyTorch 中需转换模型的数据类型",
 )
-_HALF_TODO = Text(
+_HALF_ADVICE = Text(
     en="call model.half() and cast the inputs; keep float32 weights in the optimizer when training",
     zh="调用 model.half() 并转换输入；训练时在优化器中保留 float32 权重",
 )
@@ -38,7 +38,7 @@ _MIXLIST = Text(
     en="eager PyTorch has no op list: autocast's lists are fixed",
     zh="PyTorch eager 模式没有 modify_mixlist：autocast 的算子名单是固定的",
 )
-_MIXLIST_TODO = Text(
+_MIXLIST_ADVICE = Text(
     en="cast around single operators with `with torch.autocast('npu', enabled=False):`",
     zh="对个别算子使用 `with torch.autocast('npu', enabled=False):` 并手工转换",
 )
@@ -47,7 +47,7 @@ _SCALE = Text(
     zh="{kind}：损失缩放由 torch.amp.GradScaler 实现",
 )
 _PROFILE = Text(en="profiling starts in the script", zh="性能采集在脚本中启动")
-_PROFILE_TODO = Text(
+_PROFILE_ADVICE = Text(
     en="wrap some steps in `with torch_npu.profiler.profile(on_trace_ready="
     "torch_npu.profiler.tensorboard_trace_handler('prof')) as prof:` and call prof.step() in each",
     zh="用 `with torch_npu.profiler.profile(on_trace_ready="
@@ -55,7 +55,7 @@ _PROFILE_TODO = Text(
     "每步调用 prof.step()",
 )
 _DUMP = Text(en="overflow is dumped by msprobe", zh="溢出数据由 msprobe 采集")
-_DUMP_TODO = Text(
+_DUMP_ADVICE = Text(
     en="use PrecisionDebugger of msprobe with task overflow_check",
     zh="使用 msprobe 的 PrecisionDebugger，task 设为 overflow_check",
 )
@@ -63,7 +63,7 @@ _DEVICES = Text(
     en="the script starts no process group, so it trains on one NPU",
     zh="脚本未初始化进程组，只会在单张 NPU 上训练",
 )
-_DEVICES_TODO = Text(
+_DEVICES_ADVICE = Text(
     en="call torch.distributed.init_process_group('hccl') and torch.npu.set_device(LOCAL_RANK), "
     "wrap the model in DistributedDataParallel, start with torchrun --nproc_per_node {count}",
     zh="调用 torch.distributed.init_process_group('hccl') 与 torch.npu.set_device(LOCAL_RANK)，"
@@ -106,24 +106,24 @@ def _advice(view: View) -> Iterator[tuple[Text, Text, Severity]]:
     if options.precision is not None:
         yield _of_precision(options.precision)
     if options.mixlist:
-        yield _MIXLIST, _MIXLIST_TODO, "look"
+        yield _MIXLIST, _MIXLIST_ADVICE, "look"
     if options.loss_scale is not None and "GradScaler" not in view.module.text:
         yield _of_scale(options.loss_scale)
     if options.profiling and "profiler" not in view.module.text:
-        yield _PROFILE, _PROFILE_TODO, "look"
+        yield _PROFILE, _PROFILE_ADVICE, "look"
     if options.overflow_dump:
-        yield _DUMP, _DUMP_TODO, "look"
+        yield _DUMP, _DUMP_ADVICE, "look"
     if options.distributed and "init_process_group" not in view.module.text:
-        yield _DEVICES, _DEVICES_TODO.filled(count=options.devices), "look"
+        yield _DEVICES, _DEVICES_ADVICE.filled(count=options.devices), "look"
 
 
 def _of_precision(mode: str) -> tuple[Text, Text, Severity]:
     if mode in MIXED_PRECISION_MODES or mode in ("allow_fp32_to_fp16", "allow_fp32_to_bf16"):
         dtype = "bfloat16" if mode.endswith("bf16") else "float16"
-        return _MIXED.filled(mode=mode), _MIXED_TODO.filled(dtype=dtype), "speed"
+        return _MIXED.filled(mode=mode), _MIXED_ADVICE.filled(dtype=dtype), "speed"
     if mode == "force_fp16":
-        return _HALF.filled(mode=mode), _HALF_TODO, "speed"
-    return _KEEP.filled(mode=mode), _KEEP_TODO, "accuracy"
+        return _HALF.filled(mode=mode), _HALF_ADVICE, "speed"
+    return _KEEP.filled(mode=mode), _KEEP_ADVICE, "accuracy"
 
 
 def _of_scale(scale: LossScale) -> tuple[Text, Text, Severity]:

@@ -16,7 +16,7 @@ _WHY = Text(
     en="torch_npu.profiler records what runs on the NPU; its classes have the same arguments",
     zh="torch_npu.profiler 采集 NPU 侧数据，类与参数同名",
 )
-_SPLIT_TODO = Text(
+_SPLIT_ADVICE = Text(
     en="import these names from torch_npu.profiler; comments stand between them here",
     zh="从 torch_npu.profiler 导入这些名称；此处名称之间有注释，未自动改动",
 )
@@ -25,7 +25,7 @@ _TABLE = Text(
     en="torch_npu's profiler has no key_averages() and no events(): results are files",
     zh="torch_npu 的 profiler 没有 key_averages() 与 events()，结果写入文件",
 )
-_TABLE_TODO = Text(
+_TABLE_ADVICE = Text(
     en="give on_trace_ready=torch_npu.profiler.tensorboard_trace_handler(DIR) and read "
     "op_statistic.csv and kernel_details.csv below DIR",
     zh="设置 on_trace_ready=torch_npu.profiler.tensorboard_trace_handler(DIR)，"
@@ -35,7 +35,7 @@ _OLD = Text(
     en="torch.autograd.profiler does not see what runs on an NPU",
     zh="torch.autograd.profiler 无法采集 NPU 侧数据",
 )
-_OLD_TODO = Text(en="use torch_npu.profiler.profile", zh="改用 torch_npu.profiler.profile")
+_OLD_ADVICE = Text(en="use torch_npu.profiler.profile", zh="改用 torch_npu.profiler.profile")
 
 
 @rule(
@@ -92,7 +92,7 @@ def _imported(node: ast.ImportFrom, view: View) -> Iterator[Change]:
     if not moved:
         return
     if "#" in source:
-        yield view.notice(node, reason=_WHY, todo=_SPLIT_TODO, severity="blocking")
+        yield view.notice(node, reason=_WHY, todo=_SPLIT_ADVICE, severity="blocking")
         return
     lines = [_statement("torch_npu.profiler", moved)]
     lines += [_statement("torch.profiler", kept)] if kept else []
@@ -104,17 +104,17 @@ def _imported(node: ast.ImportFrom, view: View) -> Iterator[Change]:
 def _results(node: ast.Call, view: View) -> Iterator[Change]:
     name = view.module.name_of(node.func) or ""
     if name in ("torch.autograd.profiler.profile", "torch.autograd.profiler.emit_nvtx"):
-        yield view.notice(node, reason=_OLD, todo=_OLD_TODO)
+        yield view.notice(node, reason=_OLD, todo=_OLD_ADVICE)
     elif (
         isinstance(node.func, ast.Attribute)
         and node.func.attr == "key_averages"
         and concerns_torch(view.module)
     ):
         yield view.notice(
-            node, reason=_TABLE, todo=_TABLE_TODO, severity="blocking", confidence="likely"
+            node, reason=_TABLE, todo=_TABLE_ADVICE, severity="blocking", confidence="likely"
         )
 
 
 def _statement(module: str, aliases: list[ast.alias]) -> str:
-    names = [f"{one.name} as {one.asname}" if one.asname else one.name for one in aliases]
+    names = [f"{alias.name} as {alias.asname}" if alias.asname else alias.name for alias in aliases]
     return f"from {module} import {', '.join(names)}"

@@ -84,7 +84,7 @@ def paired(read: Read, texts: Texts) -> pl.DataFrame:
     sorted_ = rows.with_columns(what.alias("what")).sort("timestampNs", maintain_order=True)
     turn = pl.int_range(pl.len()).over(*place, "what").alias("turn")
     counted = sorted_.with_columns(turn)
-    given = counted.filter(pl.col("what") == "allocate")
+    allocations = counted.filter(pl.col("what") == "allocate")
     back = counted.filter(pl.col("what") == "release").select(
         *place,
         "turn",
@@ -92,7 +92,7 @@ def paired(read: Read, texts: Texts) -> pl.DataFrame:
         pl.col("totalAllocate").alias("release_total_allocated_bytes"),
         pl.col("totalReserve").alias("release_total_reserved_bytes"),
     )
-    return given.join(back, on=[*place, "turn"], how="left", maintain_order="left").select(
+    return allocations.join(back, on=[*place, "turn"], how="left", maintain_order="left").select(
         pl.col("operatorName")
         .replace_strict(texts, default=None, return_dtype=pl.String)
         .alias("name"),

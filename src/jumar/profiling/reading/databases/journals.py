@@ -1,4 +1,4 @@
-"""Databases whose writer was killed, with the journal that it left beside them."""
+"""Databases whose writer was killed, with the journal it left behind."""
 
 import shutil
 from collections.abc import Generator
@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 @contextmanager
 def settled(path: Path) -> Generator[tuple[Path, str], None, None]:
-    """The database as it is, or a copy of it with the journal that its writer left beside it.
+    """The database as it is, or a copy of it with the journal its writer left behind.
 
     Rows that are in the journal alone would be missing without a word, and a transaction that was
     cut off half there; SQLite would settle that in the user's own file.

@@ -52,7 +52,7 @@ def _files(folder: Path) -> Iterable[Path]:
                 count += 1
                 if count > MOST_FILES:
                     raise UserError(
-                        f"more than {MOST_FILES} files lie there",
+                        f"more than {MOST_FILES} files are in it",
                         where=str(folder),
                         todo="Name the folder of one capture.",
                     )

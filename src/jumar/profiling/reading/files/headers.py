@@ -16,7 +16,7 @@ class Column:
     Args:
         name: As it stands in the file.
         base: In lower case and without its unit.
-        unit: What stands in brackets behind it, in lower case.
+        unit: What follows it in brackets, in lower case.
     """
 
     name: str

@@ -74,7 +74,7 @@ def encoding_of(head: bytes) -> str:
 
 
 def text_of(head: bytes) -> str:
-    """The first bytes as text; what is no text is replaced."""
+    """The first bytes as text; invalid bytes are replaced."""
     name = encoding_of(head)
     return codecs.getincrementaldecoder(name)(errors="replace").decode(head).lstrip("\ufeff")
 

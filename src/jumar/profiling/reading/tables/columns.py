@@ -24,10 +24,10 @@ def times(text: pl.Series, unit: str) -> pl.Series:
     parsed = pl.Series(text.name, [None], dtype=pl.Int64).new_from_index(0, text.len())
     for way in (_short, _long):
         rest = parsed.is_null() & text.is_not_null()
-        asked = text if rest.all() else text.filter(rest)
+        unparsed = text if rest.all() else text.filter(rest)
         # A column is of one kind: absolute times are too long for floats, all of them.
-        if way(asked.head(_PROBED), digits).null_count() < min(asked.len(), _PROBED):
-            parsed = _put(parsed, rest, way(asked, digits))
+        if way(unparsed.head(_PROBED), digits).null_count() < min(unparsed.len(), _PROBED):
+            parsed = _put(parsed, rest, way(unparsed, digits))
     rest = parsed.is_null() & text.is_not_null()
     if not rest.any():
         return parsed

@@ -30,7 +30,7 @@ _WHOLE: Final = {
     "index",
 }
 _OR_WORDS: Final = {"device_id", "index"}
-"""Numbers in whose place a word is no fault: `host`, or the ranks `(0, 1)` of a stage."""
+"""Numbers in whose place a word is not a fault: `host`, or the ranks `(0, 1)` of a stage."""
 _REAL: Final = {"hit_rate", "victim_rate", "variance", "ratio"}
 _BARE_TIMES: Final = {
     "aicpu": (

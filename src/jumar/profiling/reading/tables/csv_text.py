@@ -55,7 +55,7 @@ class CsvText:
         return self.checked(text, text.to_frame().select(column.alias(text.name)).to_series())
 
     def checked(self, text: pl.Series, values: pl.Series) -> pl.Series:
-        """The values of a column; those that should be there and are no number are counted."""
+        """The values of a column; those that should hold a number and do not are counted."""
         lost = values.is_null() & text.is_not_null()
         if not lost.any():
             return values
@@ -126,10 +126,10 @@ def _no_row_lost() -> Generator[None, None, None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.filterwarnings("always", message="CSV malformed")
         yield
-    for one in caught:
-        if str(one.message).startswith("CSV malformed"):
-            raise pl.exceptions.ComputeError(str(one.message))
-        warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    for warning in caught:
+        if str(warning.message).startswith("CSV malformed"):
+            raise pl.exceptions.ComputeError(str(warning.message))
+        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 
 
 def _one_coding() -> AbstractContextManager[object]:

@@ -68,7 +68,7 @@ def _read_as(name: str) -> pl.DataType | None:
 
 
 def _columns(names: list[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Names in the file by those of the op table, and by those of the counters behind them."""
+    """Names in the file by those of the op table, and by those of the counters after them."""
     wanted: dict[str, str] = {}
     counters: dict[str, str] = {}
     bases = {headers.column(name).base for name in names}

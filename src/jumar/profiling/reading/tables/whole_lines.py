@@ -1,8 +1,8 @@
 """The lines of a CSV file that have the fields of its header, found before polars reads them.
 
 Polars fills short lines with nulls and cuts long ones, without a word: of a line that lacks a field
-in its middle every value behind it is another column's, and of one cut in its middle the last value
-is another number.
+in its middle every value after it belongs to another column, and of one cut in its middle the last
+value is another number.
 """
 
 import re
@@ -50,7 +50,7 @@ def whole_lines(path: Path, unreadable: Unreadable) -> Generator[Lines, None, No
 
     Args:
         path: The file, in UTF-8.
-        unreadable: Is told of every line that is left out; empty lines are no loss.
+        unreadable: Counts every line that is left out; empty lines are not a loss.
     """
     with path.open("rb") as file:
         expected = len(_fields(file.readline(_CHUNK).decode("utf-8", "replace")) or ())
@@ -102,14 +102,14 @@ def is_regular(path: Path, expected: int) -> bool:
 
 
 def _has_fields(marks: bytes, expected: int) -> bool:
-    """Whether a line of which only the marks are left has so many fields, its quotes closed."""
+    """Whether a line reduced to its marks has this many fields, its quotes closed."""
     outside = marks.split(b'"')
     commas = sum(part.count(b",") for part in outside[::2])
     return len(outside) % 2 == 1 and commas == expected - 1 and b"\0" not in marks
 
 
 def _records(path: Path, unreadable: Unreadable) -> Iterator[tuple[int, str]]:
-    """The header and the whole records behind it, each with the number of its first line."""
+    """The header and the whole records after it, each with the number of its first line."""
     expected = fewest = 0
     # No other character than a line feed ends a line for polars.
     with path.open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
@@ -146,7 +146,7 @@ def _joined(
 ) -> str:
     """The record that begins with a line whose quotes are open; empty where there is none.
 
-    A stray quote costs its own line: the lines behind it stay in `waiting`.
+    A stray quote costs its own line: the lines after it stay in `waiting`.
     """
     for place in range(_MOST_JOINED):
         if place == len(waiting):
@@ -164,7 +164,7 @@ def _joined(
 
 
 def _fault(text: str, expected: int, fewest: int) -> str:
-    """Why a line is no row; empty for one that is."""
+    """Why a line is not a row; empty for one that is."""
     if "\0" in text:
         return "holds zero bytes"
     fields = _fields(text)

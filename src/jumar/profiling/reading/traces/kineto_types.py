@@ -21,7 +21,7 @@ TYPES: Final = {
     "c10::Float8_e4m3fn": "FLOAT8_E4M3FN",
     "c10::Float8_e5m2": "FLOAT8_E5M2",
 }
-"""Types of tensors; arguments of other types (`Scalar`, `ScalarList`) are none."""
+"""Types of tensors; arguments of other types (`Scalar`, `ScalarList`) are not tensors."""
 
 
 def shapes_and_types(dims: Any, types: Any) -> tuple[str, str]:
@@ -43,8 +43,8 @@ def shapes_and_types(dims: Any, types: Any) -> tuple[str, str]:
             shapes.append(",".join(str(size) for size in shape[:16]))
             names.append(known)
         elif name == "TensorList" and isinstance(shape, list):
-            tensors = [one for one in shape[:64] if isinstance(one, list)]
-            shapes.extend(",".join(str(size) for size in one[:16]) for one in tensors)
+            tensors = [entry for entry in shape[:64] if isinstance(entry, list)]
+            shapes.extend(",".join(str(size) for size in entry[:16]) for entry in tensors)
             names.extend("" for _ in tensors)
     return ";".join(shapes), ";".join(names)
 

@@ -13,7 +13,7 @@ KEPT_CALLS: Final = 1_000_000
 
 
 def longest_calls(frames: Iterable[pl.DataFrame], shown: str) -> tuple[pl.DataFrame, list[Missing]]:
-    """The longest of the calls on the host, with what is said of those that were left out.
+    """The longest of the calls on the host, with a note about those left out.
 
     Ops of a device are linked to their launches before; without a bound, the host's side of a long
     capture would be most of the memory that a profile takes. Marks are kept all.

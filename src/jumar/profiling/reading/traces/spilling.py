@@ -186,7 +186,7 @@ class Table:
             yield self._loaded(batch, names)
 
     def joined(self, frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
-        """Frames of this table in one; with its columns also where there is none."""
+        """Frames of this table in one, with its columns even if there are no frames."""
         listed = list(frames)
         if listed:
             return pl.concat(listed)

@@ -271,23 +271,25 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.keep or Path(temporary)
         for name, path in wanted:
-            result, check = measure(
+            made, check = measure(
                 name,
                 Path(path),
                 folder,
                 python=options.tensorflow_python,
                 port_options=shlex.split(options.port_options),
             )
-            rows.append(result)
+            rows.append(made)
             print(
-                f"| {result.name} | {result.edits} | {result.stages} | {result.num_equal} of {result.num_losses} "
-                f"| {result.largest_difference:.1e} | {result.first} → {result.last} | {result.seconds:.0f} |",
+                f"| {made.name} | {made.edits} | {made.stages} | {made.num_equal} of "
+                f"{made.num_losses} "
+                f"| {made.largest_difference:.1e} | {made.first} → {made.last} | "
+                f"{made.seconds:.0f} |",
                 flush=True,
             )
-            if not result.passed:
+            if not made.passed:
                 print(json.dumps(check["stages"], indent=2), file=sys.stderr)
             (folder / name / "check.json").write_text(json.dumps(check, indent=2))
-    sys.exit(0 if all(result.passed for result in rows) else 1)
+    sys.exit(0 if all(made.passed for made in rows) else 1)
 
 
 if __name__ == "__main__":

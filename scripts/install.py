@@ -209,7 +209,7 @@ def run_pip(*arguments: str, naming: str) -> None:
 
 
 def read_record() -> dict[str, Any]:
-    """What this script has done in `.venv`; empty where nothing is recorded."""
+    """What this script has done in `.venv`; empty if nothing is recorded."""
     try:
         return json.loads(RECORD.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -81,14 +81,14 @@ class Accelerator:
 
 @dataclass(frozen=True, kw_only=True)
 class Ascend:
-    """What there is of an Ascend installation.
+    """An Ascend installation, as far as there is one.
 
     Attributes:
         device_files: Such as /dev/davinci0.
-        cann_home: Where CANN lies.
+        cann_home: Folder of CANN.
         cann_script: The script that sets its variables.
         cann_is_sourced: Whether that was run for this process.
-        fault: Why no NPU can be opened; None where one can.
+        fault: Why no NPU can be opened; None if one can.
         todo: What to do about it.
     """
 
@@ -111,7 +111,7 @@ class Storage:
 
 @dataclass(frozen=True, kw_only=True)
 class Package:
-    """A Python package that jumar uses; `version` is None where it is not installed."""
+    """A Python package that jumar uses; `version` is None if it is not installed."""
 
     name: str
     version: str | None
@@ -121,12 +121,12 @@ class Package:
 
 @dataclass(frozen=True, kw_only=True)
 class Environment:
-    """What a run's result depends on besides its recipe.
+    """What a run's result depends on, apart from its recipe.
 
     Attributes:
         system: Operating system and architecture.
         versions: Of jumar, python, torch and whatever else computes (`cann`, `npu_driver`,
-            `cuda`, `cuda_driver`, the NPU's package by its own name); None where it is not there.
+            `cuda`, `cuda_driver`, the NPU's package by its own name); None if it is not there.
     """
 
     system: str
@@ -152,7 +152,7 @@ class Finding:
 
 
 def inspect_environment() -> Environment:
-    """Look at this machine. Takes about as long as loading torch_npu, where that is installed."""
+    """Inspect this machine. Takes about as long as loading torch_npu, where that is installed."""
     home = _tried(_cann_home)
     return Environment(
         system=platform.platform(),
@@ -183,7 +183,7 @@ def inspect_environment() -> Environment:
 
 
 def check(environment: Environment) -> list[Finding]:
-    """What is wrong or missing, the worst first, each with what to do."""
+    """Problems and gaps, the worst first, each with what to do."""
     findings = [
         *_check_torch(environment),
         *_check_ascend(environment),
@@ -198,7 +198,7 @@ def check(environment: Environment) -> list[Finding]:
 
 
 def cann_version(home: Path) -> str | None:
-    """The version of the CANN toolkit that lies in a folder, from what its installer left."""
+    """The version of the CANN toolkit in a folder, from its installer's files."""
     patterns = (
         "ascend_toolkit_install.info",
         "*/ascend_toolkit_install.info",

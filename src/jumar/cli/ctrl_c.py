@@ -21,7 +21,7 @@ def noting_ctrl_c() -> Generator[list[int]]:
     callback, after printing it.
 
     Yields:
-        The signals that came; empty where SIGINT is ignored, as in a background job of a script.
+        The signals that came; empty if SIGINT is ignored, as in a background job of a script.
     """
     interruptions: list[int] = []
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:

@@ -11,7 +11,7 @@ TRAIN_MODULES = frozenset(
 
 
 def not_installed(error: ModuleNotFoundError) -> UserError | None:
-    """What to install for an import that failed; None where the module is of no extra."""
+    """What to install for an import that failed; None if the module is of no extra."""
     module = (error.name or "").partition(".")[0]
     if module not in TRAIN_MODULES or find_spec(module) is not None:
         return None

@@ -18,7 +18,7 @@ _LARGEST_WHOLE = 2**63 - 1
 
 
 def shown_default(value: object) -> str | None:
-    """An option's default as its help page shows it, or None where there is nothing to say.
+    """An option's default as its help page shows it, or None if there is nothing to say.
 
     A flag that is off, a list without entries and an empty text are what everybody expects of an
     option that was not given.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jumar.profiling.views import Answers
 
 _LONGEST = 48
-"""Letters of a cell; names of kernels and lists of shapes have thousands."""
+"""Most characters in a cell; names of kernels and lists of shapes have thousands."""
 
 _PLAIN_WIDTH = 40
 

@@ -83,7 +83,7 @@ class ImageSource(Protocol):
     def __len__(self) -> int: ...
 
     def read(self, index: int) -> Record:
-        """One record. Raises `CorruptRecord` where the bytes cannot be had."""
+        """One record. Raises `CorruptRecord` if the bytes cannot be read."""
         ...
 
 

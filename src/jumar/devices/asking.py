@@ -29,7 +29,7 @@ class Names:
 
 
 def parse_device(request: str, known: Sequence[Names]) -> tuple[str, int | None]:
-    """Kind and number of a device; None where no number was given.
+    """Kind and number of a device; None if no number was given.
 
     Args:
         request: What `--device` gives.

@@ -112,7 +112,7 @@ class Device(ABC):
 
     @property
     def group_device(self) -> "torch.device | None":
-        """The device that a process group is bound to; None where it takes the current one."""
+        """The device that a process group is bound to; None if it takes the current one."""
         return None
 
     @classmethod
@@ -136,10 +136,10 @@ class Device(ABC):
     @classmethod
     @abstractmethod
     def why_passed_over(cls) -> str | None:
-        """Why `auto` goes on to the next kind; None where it takes this one.
+        """Why `auto` goes on to the next kind; None if it takes this one.
 
         Returns:
-            Text for the first line of a run, empty where there is nothing to say.
+            Text for the first line of a run, empty if there is nothing to say.
 
         Raises:
             UserError: There is such a device, but what drives it is broken.

@@ -122,7 +122,7 @@ class Npu(Accelerator):
 
 
 def npu_fault() -> UserError | None:
-    """Why no NPU can be opened here, or None where one can."""
+    """Why no NPU can be opened here, or None if one can."""
     try:
         Npu.load()
     except UserError as error:

@@ -22,7 +22,7 @@ def parse_vary(vary: Sequence[str], *, where: str = _OPTION) -> list[list[str]]:
     separates the items of a list: `a.b=[1,2],[3,4]` has two values.
 
     Args:
-        vary: `section.field=value,value,...`, one item a field.
+        vary: `section.field=value,value,...`, one item per field.
         where: What the message names as the place of a mistake.
 
     Returns:

@@ -19,7 +19,7 @@ class RunPicture:
 
 
 def read_pictures(directory: Path, faults: list[str]) -> tuple[RunPicture, ...]:
-    """Every picture below a folder with one folder a step, in the order of steps and captions.
+    """Every picture below a folder with one folder per step, in the order of steps and captions.
 
     Names come from the files that are there, so that captions can lead nowhere else.
 

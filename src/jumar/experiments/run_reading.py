@@ -23,7 +23,7 @@ _ENDS: tuple[State, ...] = ("finished", "interrupted", "failed")
 
 @dataclass(frozen=True, kw_only=True)
 class Train:
-    """One training record; None where a number is missing or not finite."""
+    """One training record; None if a number is missing or not finite."""
 
     step: int
     epoch: float | None

@@ -84,7 +84,7 @@ def run_sweep(
 
     Args:
         recipe_name: The recipe of all runs.
-        vary: `section.field=value,value,...`, one item a field.
+        vary: `section.field=value,value,...`, one item per field.
         common_assignments: `section.field=value` for all runs.
         baseline: Assignments of the combination the others are compared with; empty for the
             first `must_keep_origin_dtype`, else the first.

@@ -101,7 +101,7 @@ def to_markdown(table: Table) -> str:
 
 
 def to_csv(table: Table) -> str:
-    """One line a combination, with plain numbers and empty cells for what there is not.
+    """One line per combination, with plain numbers and empty cells for what there is not.
 
     Relations are words, because a spreadsheet takes a cell that starts with `=` for a formula.
     """

@@ -187,7 +187,7 @@ def reason(error: BaseException) -> str:
 
 
 def remedy(error: BaseException, path: Path) -> str:
-    """What can be done about a path that the system refuses; empty where nothing is known."""
+    """What can be done about a path that the system refuses; empty if nothing is known."""
     number = error.errno if isinstance(error, OSError) else None
     if number in (errno.EACCES, errno.EPERM):
         return _locked_part(path)
@@ -223,7 +223,7 @@ def _joined(*sentences: str) -> str:
 
 
 def _mode(path: Path) -> int | None:
-    """The mode of what a path leads to, or None where nothing is."""
+    """The mode of what a path leads to, or None if nothing is."""
     try:
         return path.stat().st_mode
     except OSError as error:

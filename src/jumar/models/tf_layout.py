@@ -119,7 +119,7 @@ class TfOptimizer:
         slots: What is kept of each trained variable: from the name in an optimizer's state here
             (`exp_avg`) to what TensorFlow appends to the variable's name (`/Adam`).
         powers: Names of two scalars, beta1 and beta2 to the power of one more than the number of
-            updates; None where the rule needs none.
+            updates; None if the rule needs none.
         trains: Regular expression (`re.search`) of the `tf_name`s that it trains; empty for all.
     """
 
@@ -190,7 +190,7 @@ class TfNames:
         ignored: Regular expressions (`re.search`) of names that hold nothing of the network:
             copies of the graph, counters of its own. Optimizer slots and the global step are
             known to the import (`weights/matching.py`).
-        optimizers: What its checkpoints keep of its optimizers; empty where the original saves
+        optimizers: What its checkpoints keep of its optimizers; empty if the original saves
             weights only.
         counting: How it counts steps.
     """

@@ -1,4 +1,4 @@
-"""What porting leaves behind: edits, findings, and places that stay as they are.
+"""The result of porting: edits, findings, and places left unchanged.
 
 Everything that is shown (diff, Markdown, JSON, page) is made from a `TreeReport`.
 """
@@ -40,7 +40,7 @@ class Edit:
     """One decision to rewrite something.
 
     `before` and `after` are the rewritten source, as short as still makes sense to a reader;
-    `place_after` is where it stands in the ported file, None where it was removed.
+    `place_after` is where it stands in the ported file, None if it was removed.
     """
 
     rule: str
@@ -55,7 +55,7 @@ class Edit:
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """Something that a person has to decide, with what to do; the source is not changed by it."""
+    """Something a person has to decide, with advice; it does not change the source."""
 
     rule: str
     place: Place
@@ -70,7 +70,7 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class Kept:
-    """Something that a rule looked at and left as it is on purpose."""
+    """Something that a rule looked at and deliberately left unchanged."""
 
     rule: str
     place: Place
@@ -80,7 +80,7 @@ class Kept:
 
 @dataclass(frozen=True, kw_only=True)
 class FileReport:
-    """What became of one file.
+    """The outcome for one file.
 
     `path` is relative to the tree, with forward slashes; `note` says why a file was copied or
     could not be read; `defect` is set if that was a bug in jumar. `before` and
@@ -101,7 +101,7 @@ class FileReport:
 
 @dataclass(frozen=True, kw_only=True)
 class TreeReport:
-    """What became of a tree, in the order of the paths.
+    """The outcome for a tree, in the order of the paths.
 
     `options` are the options of the command as the user would type them, `added` the paths of
     files that are not in the original, such as a launch script.

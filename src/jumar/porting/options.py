@@ -1,4 +1,4 @@
-"""What a port is asked for: one dataclass that rules, launch files and report read."""
+"""The options of a port: one dataclass that rules, launch files and report read."""
 
 import re
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ MIXED_PRECISION_MODES = tuple(
 
 @dataclass(frozen=True, kw_only=True)
 class LossScale:
-    """How the loss is scaled: by a fixed number, or by one that grows until values overflow."""
+    """The kind of loss scale: a fixed number, or one that grows until values overflow."""
 
     kind: Literal["fixed", "exponential"]
     init_loss_scale: float
@@ -99,7 +99,7 @@ class PortOptions:
         )
 
     def as_typed(self) -> tuple[str, ...]:
-        """The options as they stand on a command line; what is the default is left out."""
+        """The options as typed on a command line, without those at their default."""
         typed: list[str] = []
         if self.source == "torch":
             typed += ["--from", "torch"]

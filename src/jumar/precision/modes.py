@@ -25,7 +25,7 @@ class Mode:
     aliases: tuple[str, ...]
     form: Form
     low: torch.dtype | None
-    """The low precision it asks for, or None where it has none."""
+    """The low precision it asks for, or None if it has none."""
     ascend: str
     """What it means on Ascend."""
     npu: str
@@ -161,7 +161,7 @@ def find_mode(name: str) -> Mode:
 
 
 def mode_table() -> list[dict[str, str]]:
-    """One row a mode, in the words of docs/precision.md."""
+    """One row per mode, in the words of docs/precision.md."""
     return [
         {
             "mode": mode.name,

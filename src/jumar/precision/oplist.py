@@ -158,7 +158,7 @@ def treatments(
 
 
 def native_treatment(device_type: str, op: str) -> Treatment | None:
-    """What torch (or torch_npu) does to an op by itself, or None where that is not known.
+    """What torch (or torch_npu) does to an op by itself, or None if that is not known.
 
     Must be asked while no list is installed, since it looks at the dispatcher.
     """
@@ -193,7 +193,7 @@ def _by_list(op: str, name: ListName, low: Treatment) -> Treatment:
 
 
 def op_table(form: Form, lists: Mapping[str, ListName]) -> list[dict[str, str]]:
-    """One row an op: its list, what the mode does to it, and the CANN op types it stands for.
+    """One row per op: its list, what the mode does to it, and the CANN op types it stands for.
 
     Args:
         form: The form of the mode; `origin` gives no rows, since it has no op lists.

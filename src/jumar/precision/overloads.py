@@ -8,7 +8,7 @@ import torch
 
 @cache
 def find_overload(op: str) -> torch._ops.OpOverload | None:
-    """The torch operator of an aten overload name, or None where this torch lacks it."""
+    """The torch operator of an aten overload name, or None if this torch lacks it."""
     packet_name, _, overload = op.partition(".")
     packet = getattr(torch.ops.aten, packet_name, None)
     if not isinstance(packet, torch._ops.OpOverloadPacket):

@@ -45,8 +45,8 @@ class PrecisionPolicy:
 
     Attributes:
         description: What is computed in, and why.
-        loss_scale: The loss scale, or None where the settings have none.
-        low_dtype: The dtype of the autocast region; None where there is no region.
+        loss_scale: The loss scale, or None if the settings have none.
+        low_dtype: The dtype of the autocast region; None if there is no region.
         can_overflow: Whether values of fp16 range occur, so that gradients may become infinite
             although the loss is finite.
         full_float32: Whether what is fp32 must compute in all 24 bits. False only for

@@ -14,7 +14,7 @@ class Column:
     Args:
         name: Its name in JSON, CSV and on an English terminal; it ends with the unit.
         title: What it holds, without the unit.
-        unit: What its numbers count, as people write it; empty where there is none.
+        unit: What its numbers count, as people write it; empty if there is none.
         digits: Most decimal places to show.
     """
 

@@ -39,7 +39,7 @@ OPS_SCHEMA: Mapping[str, pl.DataType] = {
     "correlation": pl.Int64(),
     "launch_ns": pl.Int64(),
 }
-"""The op table: a row an op on the device, or on the CPU with its self time.
+"""The op table: one row per op on the device, or on the CPU with its self time.
 
 A null is what the file does not say. `start_ns` counts from the producer's own zero (microseconds
 since 1970 in msprof). `type` is the op's type without its number, `core` the accelerator core in
@@ -66,7 +66,7 @@ STEPS_SCHEMA: Mapping[str, pl.DataType] = {
     "preparing_ns": pl.Int64(),
     "data_ns": pl.Int64(),
 }
-"""A row a step as the producer gives it (`step_trace_time`, `step_trace`, ProfilerStep marks)."""
+"""One row per step as its producer gives it (`step_trace_time`, ProfilerStep marks, ...)."""
 
 HOST_SCHEMA: Mapping[str, pl.DataType] = {
     "rank": pl.Int32(),

@@ -8,11 +8,11 @@ from typing import Any
 from jumar.ground.text import plain_text
 
 LONGEST = 200
-"""Letters of a text; names of kernels and lists of shapes have thousands."""
+"""Most characters in a text; names of kernels and lists of shapes have thousands."""
 
 
 def shown(value: object, longest: int = LONGEST, digits: int = 3, *, is_fixed: bool = False) -> str:
-    """A value as text in one line; what would move or hide other letters is spelt out.
+    """A value as text in one line; what would move or hide other characters is spelt out.
 
     Args:
         value: What is shown.

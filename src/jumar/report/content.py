@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Point(NamedTuple):
-    """One value of a curve; `y` is None where the value was not a finite number."""
+    """One value of a curve; `y` is None if the value was not a finite number."""
 
     x: float
     y: float | None

@@ -1,4 +1,4 @@
-"""The page of a run or a sweep: one HTML file that needs nothing else."""
+"""The page of a run or a sweep: one self-contained HTML file."""
 
 from contextlib import suppress
 from functools import lru_cache

@@ -35,7 +35,7 @@ def updates_made(powers: Sequence[float], betas: Sequence[float]) -> int | None:
         betas: Of the optimizer.
 
     Returns:
-        None where every power has underflowed, or one belongs to another beta.
+        None if every power has underflowed, or one belongs to another beta.
     """
     candidates: set[int] = set()
     for power, beta in zip(powers, betas, strict=True):

@@ -1,6 +1,6 @@
 """Which variable in a file is which weight of a network.
 
-One description, `TfNames`, stands beside each network. Held against a file it gives a `Matching`:
+One description, `TfNames`, stands next to each network. Held against a file it gives a `Matching`:
 what fits, and what is left over on either side. It is decided by names and shapes alone, before
 any value is read.
 """

@@ -16,7 +16,7 @@ class VariableSlots:
     Attributes:
         slots: From the name in an optimizer's state here to the file's.
         powers: The file's names of beta1 and beta2 to the power of one more than the number of
-            updates; None where it has none.
+            updates; None if it has none.
     """
 
     variable: TfVariable
@@ -89,7 +89,7 @@ def match_slots(
 def find_powers(
     optimizer: TfOptimizer, entries: Mapping[str, TensorEntry]
 ) -> tuple[str, str] | None:
-    """The file's names of an optimizer's powers; None where it has none.
+    """The file's names of an optimizer's powers; None if it has none.
 
     A name scope around `minimize` goes before their names, and scripts of one network differ in
     it: where the original's name is not there, the only one that ends so is taken.

@@ -29,7 +29,7 @@ class CatHeads:
 
     Args:
         pictures: From a folder.
-        folder: That folder; the landmarks lie beside the pictures.
+        folder: That folder; the landmarks lie next to the pictures.
 
     Raises:
         UserError: The pictures do not lie in a folder.

@@ -107,7 +107,7 @@ class ClassListing:
     """Paths from the root of the tree."""
     labels: NDArray[np.int32]
     ignored: Counter[str]
-    """How many files of each ending are not images, or lie beside the class folders; hidden ones
+    """How many files of each ending are not images, or lie next to the class folders; hidden ones
     are not counted."""
 
 

@@ -58,7 +58,7 @@ class LabelledPictures:
         label_offset: Added to the stored labels.
         seed: Together with a key, decides a sample's augmentation.
         training: Whether samples are augmented.
-        numbered: Whether a sample also holds `index`, its number: what stands beside a picture is
+        numbered: Whether a sample also holds `index`, its number: what stands next to a picture is
             then the same however the set is split into batches and whichever cannot be read.
     """
 

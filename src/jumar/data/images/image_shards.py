@@ -85,7 +85,7 @@ class ImageShards:
 
 
 def read_class_names(path: Path) -> tuple[str, ...]:
-    """Class names by label, one a line, or as `label:name` lines; empty where there is no file.
+    """Class names by label, one a line, or as `label:name` lines; empty if there is no file.
 
     Raises:
         UserError: The file cannot be read, or its numbered lines skip a label.
@@ -163,7 +163,7 @@ class ShardGap:
     total: int
 
     def matching(self, pattern: str) -> "ShardGap | None":
-        """The part of the gap that a glob would have filled; None where there is none."""
+        """The part of the gap that a glob would have filled; None if there is none."""
         wanted = [name for name in self.names if fnmatchcase(str(self.folder / name), pattern)]
         total = self.present + len(wanted)
         return replace(self, names=wanted, total=total) if wanted else None

@@ -49,7 +49,7 @@ class Pictures:
 
     Args:
         source: Where they are read from.
-        paths: Their paths below the folder or zip, in the order of the source; None where they
+        paths: Their paths below the folder or zip, in the order of the source; None if they
             have none.
 
     Attributes:

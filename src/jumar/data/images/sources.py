@@ -127,7 +127,7 @@ def open_source(path: str, split: Split, *, notice: Notice = lambda _: None) -> 
 
 
 def splits_of(path: str) -> Sequence[Split]:
-    """The parts that a path holds; empty where it is one undivided set."""
+    """The parts that a path holds; empty if it is one undivided set."""
     if path in _registered:
         return ("train", "eval")
     parts = _find(path, lambda _: None).parts

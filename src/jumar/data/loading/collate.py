@@ -21,7 +21,7 @@ class Collate(Protocol):
     """Makes a batch of samples."""
 
     def __call__(self, samples: Iterator[Arrays], count: int, /) -> Batch:
-        """The batch; empty where there is no sample.
+        """The batch; empty if there is no sample.
 
         Args:
             samples: Made one by one; the arrays of one may change when the next is asked for.

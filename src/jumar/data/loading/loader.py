@@ -301,7 +301,7 @@ def _await_the_dying(processes: Sequence[BaseProcess]) -> None:
 
 
 def _worker_death(processes: Sequence[BaseProcess]) -> UserError | None:
-    """Why a worker may have died; None where all live or left by themselves."""
+    """Why a worker may have died; None if all live or left by themselves."""
     exit_codes = [process.exitcode for process in processes if process.exitcode not in (None, 0)]
     if not exit_codes:
         return None

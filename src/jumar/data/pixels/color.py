@@ -1,7 +1,7 @@
 """Colour changes of tf.image on batches, on whatever device the batch is.
 
 Images are float tensors [..., channels, height, width] in RGB order; a factor is a number or a
-tensor with one value a sample. Names and formulas are those of tf.image (TensorFlow 1.15). The
+tensor with one value per sample. Names and formulas are those of tf.image (TensorFlow 1.15). The
 scale of the values is free (0 to 1 or 0 to 255).
 """
 

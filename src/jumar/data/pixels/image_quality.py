@@ -1,6 +1,6 @@
 """How close two pictures are: PSNR and SSIM as tf.image computes them.
 
-Both take [..., channels, height, width] and give one value a picture.
+Both take [..., channels, height, width] and give one value per picture.
 """
 
 import torch

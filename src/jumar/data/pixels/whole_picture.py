@@ -29,7 +29,7 @@ class WholePicture:
 
     Attributes:
         pixels: [height, width, 3] for RGB or [height, width] for grey; uint8, or uint16 of 16 bits.
-        alpha: How opaque each pixel is, [height, width] of the same type; None where all are.
+        alpha: How opaque each pixel is, [height, width] of the same type; None if all are.
         profile: Colour profile (ICC) of the pixels; may be empty.
         exif: EXIF data without the orientation, which the pixels have; may be empty.
         lost: What the file holds and this does not, for a person.
@@ -104,7 +104,7 @@ def pages_left_out(encoded: bytes) -> str:
 
 
 def pages_of(image: Image.Image) -> str:
-    """The frames or pages after the first one, for a person; empty where there is one."""
+    """The frames or pages after the first one, for a person; empty if there is one."""
     count = int(getattr(image, "n_frames", 1))
     if count == 1:
         return ""

@@ -76,7 +76,7 @@ def frame(payload: bytes) -> tuple[bytes, bytes]:
 
 
 def header_length(header: bytes) -> int | None:
-    """The payload length that a 12-byte header states, or None where its checksum is wrong."""
+    """The payload length that a 12-byte header states, or None if its checksum is wrong."""
     length = header[:8]
     if masked_crc(length) != int.from_bytes(header[8:], "little"):
         return None

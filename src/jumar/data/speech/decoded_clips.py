@@ -52,7 +52,7 @@ class DecodedClips:
         self._map()
 
     def __getitem__(self, index: int) -> Clip:
-        """A clip, not to be changed. Raises `CorruptRecord` where it cannot be read."""
+        """A clip, not to be changed. Raises `CorruptRecord` if it cannot be read."""
         if index >= self._kept:
             return self._decode(index)
         row, known = self._clips[index], int(self._sums[index])

@@ -327,7 +327,7 @@ def placed(samples: Samples) -> Samples | None:
     """What is audible of a recording, in the middle of a second of silence.
 
     Returns:
-        float32 [16000]; None where nothing is audible, or more than a second.
+        float32 [16000]; None if nothing is audible, or more than a second.
     """
     audible = np.flatnonzero(np.abs(samples) > _AUDIBLE)
     if not len(audible):

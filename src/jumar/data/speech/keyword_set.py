@@ -148,7 +148,7 @@ def keyword_set(words: SpokenWords) -> KeyedSet[SpokenWords]:
 def open_keyword_sets(
     data: KeywordData, *, seed: int, notice: Callable[[str], None] = lambda _: None
 ) -> tuple[KeyedSet[SpokenWords], KeyedSet[SpokenWords] | None]:
-    """The training and the evaluation set of the settings; None where `eval_path` is `none`.
+    """The training and the evaluation set of the settings; None if `eval_path` is `none`.
 
     Raises:
         UserError: No data at the path, or it lacks a wanted word.

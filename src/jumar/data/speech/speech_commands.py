@@ -78,7 +78,7 @@ class Speech:
     divided_by: str
 
     def read_noise(self, number: int) -> Record:
-        """A file of background noise. Raises `CorruptRecord` where it cannot be read."""
+        """A file of background noise. Raises `CorruptRecord` if it cannot be read."""
         return self.source.read(len(self.word_of) + number)
 
 
@@ -185,7 +185,7 @@ def _unwrapped(tree: DiskTree | ZipTree) -> _Place:
 
 
 def _part_places(top: _Place) -> Mapping[Part, _Place]:
-    """The parts of a set; empty where it is undivided."""
+    """The parts of a set; empty if it is undivided."""
     folders, files = top.tree.entries(top.root)
     by_name = {name.lower(): name for name in folders}
     zips = {Path(name).stem.lower(): name for name in files if name.lower().endswith(".zip")}
@@ -306,7 +306,7 @@ class _Joined:
         return len(self._first) + len(self._second)
 
     def read(self, index: int) -> Record:
-        """One record. Raises `CorruptRecord` where the bytes cannot be had."""
+        """One record. Raises `CorruptRecord` if the bytes cannot be read."""
         if index < len(self._first):
             return self._first.read(index)
         return self._second.read(index - len(self._first))

@@ -27,9 +27,9 @@ _RUN_STAGES: tuple[tuple[RunStage, str], ...] = (
 
 @dataclass(frozen=True, kw_only=True)
 class CheckRequest:
-    """What is checked, and how far.
+    """What to check, and how far.
 
-    `tolerance` is the largest relative difference of two losses that are taken for equal.
+    `tolerance` is the largest relative difference between losses that count as equal.
     """
 
     ported: Path
@@ -60,7 +60,7 @@ class CheckRequest:
 
 
 def run_check(request: CheckRequest, *, say: Callable[[str], None] = lambda _: None) -> CheckResult:
-    """Run all stages; what the script does is a result, whatever it does.
+    """Run all stages; whatever the script does is a result.
 
     Args:
         request: What is checked.
@@ -163,7 +163,7 @@ def _scripts(tree: Path) -> list[Path]:
 def _syntax_errors(
     tree: Path, interpreter: Interpreter, folder: Path
 ) -> tuple[int, dict[str, str]]:
-    """How many scripts there are, and what does not compile, by its path relative to the tree."""
+    """The number of scripts, and the errors of those that do not compile, by path in the tree."""
     root = tree.resolve()
     scripts = [str(path) for path in _scripts(root)]
     names, answer = folder / "names.json", folder / "errors.json"

@@ -1,4 +1,4 @@
-"""Times as they are typed: `90`, `90s`, `10min`, `1h`."""
+"""Durations as users type them: `90`, `90s`, `10min`, `1h`."""
 
 import re
 

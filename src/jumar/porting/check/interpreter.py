@@ -29,7 +29,7 @@ print(json.dumps({"python": "%d.%d.%d" % sys.version_info[:3],
 
 @dataclass(frozen=True, kw_only=True)
 class Interpreter:
-    """A Python and what it has; `tensorflow` is empty where it has none."""
+    """A Python interpreter and what it has; `tensorflow` is empty where it has none."""
 
     path: Path
     python: str
@@ -92,7 +92,7 @@ def probe(path: Path) -> Interpreter | None:
 
 
 def _clean(environment: Mapping[str, str]) -> dict[str, str]:
-    """Without what would bring modules of another Python into this one."""
+    """The environment without variables that would bring in another Python's modules."""
     return {name: value for name, value in environment.items() if not name.startswith("PYTHON")}
 
 

@@ -30,7 +30,7 @@ class LossPair:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """The losses of both sides as far as both have them, and where they part."""
+    """The losses of both sides as far as both have them, and where they diverge."""
 
     pairs: tuple[LossPair, ...]
     tolerance: float
@@ -49,7 +49,7 @@ class Comparison:
 
     @property
     def num_equal(self) -> int:
-        """How many losses are equal to the last bit."""
+        """The number of losses that are equal to the last bit."""
         return sum(pair.relative_difference == 0.0 for pair in self.pairs)
 
     @property

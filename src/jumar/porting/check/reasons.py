@@ -1,4 +1,4 @@
-"""Why a run went no further, in one sentence."""
+"""Why a run stopped, in one sentence."""
 
 import signal
 from pathlib import PurePath
@@ -23,7 +23,7 @@ _NOISE = ("WARNING:tensorflow:", "Instructions for updating:")
 
 
 def reason_of(record: Record, *, python: str, timeout: str) -> str:
-    """Why the script ran no further, whichever way it ended."""
+    """Why the script stopped, however it ended."""
     ended = record.ended
     if ended.how == "timeout":
         return f"still running after {timeout}"

@@ -1,4 +1,4 @@
-"""What one run of a script left behind, read back from its lines of events."""
+"""The record of one run of a script, read back from its event lines."""
 
 import json
 import math
@@ -50,7 +50,7 @@ class Record:
 
 
 def read_record(ended: Ended, events: Path, standin: Path) -> Record:
-    """A run as its events tell it; the last line of a killed script may be half a line."""
+    """A run as recorded by its events; the last line of a killed script may be half a line."""
     reached: dict[RunStage, float] = {}
     losses: list[StepLosses] = []
     restored: list[str] = []

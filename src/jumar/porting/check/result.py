@@ -11,9 +11,9 @@ Status = Literal["passed", "failed", "not reached"]
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """One stage: what came of it, how long it took, and why.
+    """One stage: its outcome, how long it took, and why.
 
-    `details` are lines that help to see why: the last ones of the script's output.
+    `details` are lines that help explain why: the last ones of the script's output.
     """
 
     name: str

@@ -56,7 +56,7 @@ def _loss_lines(comparison: Comparison) -> Iterator[str]:
 
 
 def _pairs_to_show(comparison: Comparison) -> list[LossPair]:
-    """The first steps, the last, and where both sides part."""
+    """The first steps, the last, and where both sides diverge."""
     last = comparison.pairs[-1].step
     apart = comparison.first_different
     steps = {*range(1, _HEAD_STEPS + 1), last, *([apart.step] if apart else [])}
@@ -64,7 +64,7 @@ def _pairs_to_show(comparison: Comparison) -> list[LossPair]:
 
 
 def _standin_lines(events: tuple[Mapping[str, Any], ...]) -> Iterator[str]:
-    """What went to npu_bridge: sessions with their options, and what has no effect there."""
+    """What was passed to npu_bridge: sessions with their options, and calls without effect."""
     sessions: Counter[str] = Counter()
     others: Counter[str] = Counter()
     problems: dict[str, None] = {}
@@ -127,7 +127,7 @@ def _cell(text: str) -> str:
 
 
 def as_json(result: CheckResult) -> str:
-    """The report for programs; numbers that JSON has not are null."""
+    """The report for programs; numbers that JSON lacks are null."""
     comparison = result.comparison
     value: dict[str, Any] = {
         "version": __version__,

@@ -28,7 +28,7 @@ _OF_A_JOB = (
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """What is run in the tree: a script with its arguments and environment variables of its own.
+    """The program to run in the tree: a script with its arguments and environment variables.
 
     `module` says that `script` is a module's name, as after `python -m`.
     """
@@ -130,7 +130,7 @@ def _in_tree(record: Record, workspace: Workspace) -> Record:
 
 
 def _environment(request: SideRequest, *, home: Path) -> dict[str, str]:
-    """The script's environment: the user's, less what belongs to another Python or to a job."""
+    """The script's environment: the user's without variables of another Python or of a job."""
     inherited: Mapping[str, str] = os.environ
     environment = {
         name: value

@@ -1,4 +1,4 @@
-"""Running a program that may hang, crash or flood: all of these are results, none an error."""
+"""Running a program that may hang, crash or flood its output: all of these are results."""
 
 import contextlib
 import os
@@ -66,7 +66,7 @@ class _Output:
                 self._kept -= len(self._chunks.popleft())
 
     def finish(self) -> tuple[str, ...]:
-        """The last lines; what is still written by a process that got away is not waited for."""
+        """The last lines, without waiting for a process that escaped."""
         self._thread.join(timeout=2.0)
         text = b"".join(list(self._chunks)).decode("utf-8", errors="replace")
         return tuple(plain_text(line, keep="\t") for line in text.replace("\r", "\n").splitlines())
@@ -136,7 +136,7 @@ def _wait(
 
 
 def _is_over(process: "subprocess.Popen[bytes]") -> bool:
-    """Whether it ended; it is not waited for, so that its number still names its group alone."""
+    """Whether it ended; it is not reaped, so that its number still names only its group."""
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
@@ -149,7 +149,7 @@ def _ask_for_stack(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _end_group(process: "subprocess.Popen[bytes]") -> None:
-    """End the program and everything it started that stayed in its process group."""
+    """Kill the program and everything it started that stayed in its process group."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -1,4 +1,4 @@
-"""A copy of the tree that the script may write into, so that the tree itself stays as it is."""
+"""A copy of the tree for the script to write into, so that the tree itself stays unchanged."""
 
 import os
 import shutil
@@ -53,7 +53,7 @@ def make_workspace(*, tree: Path, script: str, folder: Path, module: bool = Fals
 
     A script runs in its own folder, a module in the tree's.
 
-    What stands beside the tree, up to three folders above it, is linked at the same relative
+    What stands next to the tree, up to three folders above it, is linked at the same relative
     place: `../data` is found, and what is written to `../new` stays in the copy.
 
     Raises:
@@ -119,7 +119,7 @@ def _module_inside(source: Path, name: str) -> Path:
 
 
 def _with_surroundings(source: Path, folder: Path) -> Path:
-    """The place of the copy, with links to what stands beside the tree at every level."""
+    """The place of the copy, with links to what stands next to the tree at every level."""
     names = source.parts[1:][-(_LEVELS_ABOVE + 1) :]
     real = source
     for _ in names:
@@ -186,7 +186,7 @@ def _copy_file(origin: Path, target: Path) -> None:
 
 
 def _copy_link(origin: Path, target: Path, source: Path, place: Path) -> None:
-    """Links inside the tree lead into the copy, others to where they lead now."""
+    """Copy a link: links inside the tree point into the copy, others to their old target."""
     leads_to = Path(os.path.realpath(origin))
     if leads_to == source or source in leads_to.parents:
         target.symlink_to(place / leads_to.relative_to(source))
@@ -203,7 +203,7 @@ def _linked(path: Path) -> Linked:
 
 
 def in_workspace(arguments: Sequence[str], workspace: Workspace) -> tuple[str, ...]:
-    """The script's arguments, with absolute paths that it would write to led into the copy.
+    """The script's arguments, with absolute paths that it would write to redirected into the copy.
 
     A path inside the tree becomes the one of the copy. A path that is not there yet, such as an
     output folder, goes below `outside`: else the second side would go on from what the first

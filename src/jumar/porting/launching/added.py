@@ -1,4 +1,4 @@
-"""Which files a port adds, and their texts; the scripts themselves lie in `scripts/`."""
+"""The files that a port adds, and their texts; the scripts themselves are in `scripts/`."""
 
 import re
 import shlex
@@ -23,10 +23,10 @@ def added_files(options: PortOptions, *, entry: str) -> dict[str, str]:
       addresses of the devices, which only the machine with the devices knows.
     - `modelarts_run.py`, with `--modelarts`.
 
-    It is the caller who keeps a file of the same name that the tree has already.
+    The caller keeps a file of the same name that the tree already has.
 
     Args:
-        options: What the port is asked for.
+        options: The options of the port.
         entry: The script to start, relative to the tree with forward slashes; empty when it is
             not known, and has to be named when starting.
     """

@@ -1,1 +1,1 @@
-"""The linter of NPU options in scripts that have them already."""
+"""The linter for NPU options in scripts that already have them."""

@@ -39,7 +39,7 @@ class Setting:
 
 @dataclass
 class Block:
-    """What one optimizer of a session config is given.
+    """The settings of one optimizer in a session config.
 
     `added` is the call that made it, `name` the node with its name; `open` is set where some keys
     are only known when the script runs.
@@ -98,7 +98,7 @@ def _take(
     node: ast.Assign,
     target: ast.expr,
 ) -> None:
-    """Puts an assignment into its block, if it is one of a block."""
+    """Add an assignment to its block, if it belongs to one."""
     if not isinstance(target, ast.Attribute):
         return
     if target.attr == "name" and _variable(module, target.value) in optimizers:
@@ -141,7 +141,7 @@ def _made(module: Module) -> set[tuple[object, ...]]:
 
 
 def _variable(module: Module, node: ast.expr) -> tuple[object, ...]:
-    """What tells one variable or attribute from another, whatever it holds when."""
+    """Identifies a variable or attribute, whatever it holds."""
     if isinstance(node, ast.Name):
         scope, _ = module.scopes.lookup(node)
         return ("name", id(scope), node.id)
@@ -158,7 +158,7 @@ def _made_by(module: Module, call: ast.Call) -> tuple[object, ...]:
 
 
 def _identity(module: Module, node: ast.expr) -> tuple[object, ...]:
-    """What tells one block from another: the variable, and which of its assignments came last."""
+    """Identifies a block: the variable, and which of its assignments came last."""
     variable = _variable(module, node)
     if not isinstance(node, ast.Name):
         return variable

@@ -57,7 +57,7 @@ def lint_calls(module: Module) -> Iterator[Finding]:
 
 
 def arguments_of(call: ast.Call, names: tuple[str, ...]) -> tuple[dict[str, ast.expr], bool]:
-    """The arguments by name, and whether all of them are seen (no `*args`, no `**kwargs`)."""
+    """The arguments by name, and whether all of them are visible (no `*args`, no `**kwargs`)."""
     arguments: dict[str, ast.expr] = {}
     for name, value in zip(names, call.args, strict=False):
         if isinstance(value, ast.Starred):
@@ -73,7 +73,7 @@ def arguments_of(call: ast.Call, names: tuple[str, ...]) -> tuple[dict[str, ast.
 
 
 def _values(module: Module, arguments: Mapping[str, ast.expr]) -> dict[str, OptionValue]:
-    """The arguments that say something: None is the same as none."""
+    """The arguments that have a value: None counts as not given."""
     return {
         name: OptionValue(field=None, value=constant(module, node))
         for name, node in arguments.items()
@@ -263,7 +263,7 @@ def _unset_variable(module: Module, node: ast.expr) -> str:
 
 
 def _asks_first(module: Module, call: ast.Call, variable: str) -> bool:
-    """Whether the script looks for the variable before, or catches what happens without it."""
+    """Whether the script checks for the variable first, or catches the error without it."""
     for around in module.scopes.ancestors(call):
         if isinstance(around, ast.Try):
             return True

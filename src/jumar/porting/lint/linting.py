@@ -1,4 +1,4 @@
-"""Looks through scripts that use npu_bridge already: options, arguments and names that are wrong.
+"""Checks scripts that already use npu_bridge: options, arguments and names that are wrong.
 
 Nothing is changed and nothing is run.
 """

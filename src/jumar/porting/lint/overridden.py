@@ -75,7 +75,7 @@ def _compare(module: Module, block: Block, arguments: Mapping[str, ast.expr]) ->
 
 
 def _written(module: Module, key: str, arguments: Mapping[str, ast.expr]) -> Plain | None:
-    """What NPUEstimator writes for a key; None where only the run knows."""
+    """What NPUEstimator writes for a key; None if only the run knows."""
     if key in ("enable_dump", "enable_dump_debug"):
         return None if "dump_config" in arguments else False
     if key in arguments:

@@ -19,7 +19,7 @@ _OFF = ("OFF", "NO_MEM_OPT", "MANUAL")
 
 @dataclass
 class _Given:
-    """What a function, or the script, says about the rewriters; `wrapped`: by npu_config_proto."""
+    """What a function, or the script, sets for the rewriters; `wrapped`: by npu_config_proto."""
 
     values: dict[str, list[ast.expr]] = field(default_factory=lambda: defaultdict(list))
     wrapped: bool = False

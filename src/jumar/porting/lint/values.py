@@ -15,7 +15,7 @@ _LONGEST_SHOWN = 160
 
 
 def constant(module: Module, node: ast.expr, depth: int = 0) -> Plain | None:
-    """The value of an expression that is the same in every run, or None.
+    """The constant value of an expression, or None.
 
     Follows names that are bound once, `tf.compat.as_bytes`, `.encode()`, `bytes`, `str`,
     `json.dumps` of plain values, and arithmetic on numbers.
@@ -39,7 +39,7 @@ def constant(module: Module, node: ast.expr, depth: int = 0) -> Plain | None:
 
 
 def bound_once(module: Module, name: ast.Name) -> ast.expr | None:
-    """What a name is assigned, where that is the only thing that ever binds it."""
+    """The value assigned to a name, if nothing else binds it."""
     _, bindings = module.scopes.lookup(name)
     if len(bindings) != 1 or bindings[0].kind != "assignment":
         return None

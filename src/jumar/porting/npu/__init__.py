@@ -1,1 +1,1 @@
-"""What is known of the NPU's TensorFlow adapter: names, options, support of the API."""
+"""What is known about the NPU's TensorFlow adapter: names, options, support of the API."""

@@ -49,7 +49,7 @@ def _table() -> _Table:
 
 
 def release() -> str:
-    """The state of the table: a date."""
+    """The date of the table."""
     return _table()["date"]
 
 

@@ -22,7 +22,7 @@ class NpuOption:
     Args:
         key: The key.
         field: In which field of the value the adapter looks: `b`, `i` or `s`.
-        default: What holds when it is not set; None for nothing.
+        default: The value when it is not set; None for nothing.
         allowed: The only values, as text; empty for any.
         mixed: Those of `allowed` that compute in mixed precision.
         minimum: Of a number.
@@ -50,7 +50,7 @@ class NpuOption:
     note: Text | None = None
 
     def takes(self, language: Language) -> str:
-        """What values there are, in words."""
+        """The allowed values, in words."""
         if self.allowed:
             return ", ".join(self.allowed)
         if self.pattern:
@@ -72,7 +72,7 @@ class Condition:
 
 @dataclass(frozen=True, kw_only=True)
 class Combination:
-    """What one option forbids or needs.
+    """What one option excludes or needs.
 
     Args:
         rule: Id of the finding.

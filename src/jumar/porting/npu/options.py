@@ -1,4 +1,4 @@
-"""What the adapter reads from NpuOptimizer and NPURunConfig, as data, and what is wrong with it.
+"""What the adapter reads from NpuOptimizer and NPURunConfig, as data, and checks of it.
 
 Source: `tf_adapter/util/npu_attrs.cc` and `npu_bridge/estimator/npu/npu_config.py` of the
 repository Ascend/tensorflow; TensorFlow 1.15 for what its messages take.
@@ -25,7 +25,7 @@ Plain = bool | int | float | str | bytes
 class OptionValue:
     """How an option is set: the field of the message, and the value where the script says it.
 
-    `field` is None for arguments of NPURunConfig, which have no fields; `value` is None where it
+    `field` is None for arguments of NPURunConfig, which have no fields; `value` is None if it
     is only known when the script runs; `tf.compat.as_bytes("...")` is the bytes.
     """
 
@@ -111,7 +111,7 @@ def check_run_config(values: Mapping[str, OptionValue]) -> list[OptionProblem]:
 
 
 def check_combinations(values: Mapping[str, OptionValue]) -> list[OptionProblem]:
-    """What options forbid or need each other."""
+    """The options that exclude or need each other."""
     return [
         OptionProblem(
             key=combination.when.key,
@@ -200,7 +200,7 @@ def _above(values: Mapping[str, OptionValue], combination: Combination) -> bool:
 
 
 def _as_text(value: Plain) -> str:
-    """A value as conditions name it: bytes as text, numbers and truth as Python writes them."""
+    """A value as conditions write it: bytes as text, numbers and truth as Python writes them."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
@@ -305,7 +305,7 @@ def _wrong_field(option: NpuOption, field: str) -> OptionProblem:
 
 
 def _wrong_type(option: NpuOption, given: OptionValue) -> OptionProblem | None:
-    """A value that the message refuses with TypeError, as measured with TensorFlow 1.15."""
+    """The problem of a value that the message refuses with TypeError in TensorFlow 1.15."""
     value = given.value
     fits = {
         "b": isinstance(value, bool | int | float),

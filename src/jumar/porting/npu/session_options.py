@@ -1,7 +1,7 @@
-"""The options of a port as code: what the session block and NPURunConfig of a script get.
+"""The options of a port as code, for a script's session block and NPURunConfig.
 
-Both say the same: NPUEstimator appends a block of its own to the session's, whose values win, and
-which looks for a precision mode beside the op list in the same block. So a script with an
+Both have the same content: NPUEstimator appends a block of its own to the session's, whose values
+win, and which looks for a precision mode beside the op list in the same block. So a script with an
 Estimator gets its options as arguments of NPURunConfig, every other one through its sessions.
 
 Expressions only name what the texts of this module define, and `os` inside of them, so that they
@@ -33,7 +33,7 @@ _FUNCTIONS = {
     ),
     BESIDE_FUNCTION: (
         "def npu_file_beside(name):",
-        '>"""The path of a file that lies beside this script."""',
+        '>"""The path of a file that lies next to this script."""',
         ">import os",
         ">",
         ">return os.path.join(os.path.dirname(os.path.abspath(__file__)), name)",
@@ -69,9 +69,9 @@ def session_options(
     The expressions call functions that `session_config_function` puts before its own.
 
     Args:
-        options: What the port is asked for.
+        options: The options of the port.
         mixlist_path: The op list relative to the folder of the script, with forward slashes; by
-            default it lies beside the script.
+            default it lies next to the script.
     """
     block: list[tuple[str, str, str]] = []
     if options.precision:
@@ -157,7 +157,7 @@ def session_config_function(
     Functions that it calls come before it, two empty lines between them.
 
     Args:
-        options: What the port is asked for.
+        options: The options of the port.
         name: What the function is called.
         config_proto_name: Under which name the script knows `npu_config_proto`.
         indent: One level of the script's indentation.

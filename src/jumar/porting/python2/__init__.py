@@ -1,1 +1,1 @@
-"""Sources of Python 2 made readable for Python 3."""
+"""Converting Python 2 sources so that Python 3 can parse them."""

@@ -1,4 +1,4 @@
-"""Python 2 sources that Python 3 cannot parse: what is rewritten before a port, and what is not.
+"""Python 2 sources that Python 3 cannot parse: what is rewritten before a port and what is not.
 
 Only what has one meaning in both languages is rewritten, by span: every other byte, comments and
 line ends among them, stays as it is. A file in which anything else is left is not converted.
@@ -90,7 +90,7 @@ class _Lines:
 
 
 class Moves:
-    """How far changes move what they leave as it is; one line may become two."""
+    """How far changes move the rest of the text; one line may become two."""
 
     def __init__(self, old: str, new: str, changes: Sequence[Change]) -> None:
         self._old, self._new = _Lines(old), _Lines(new)
@@ -148,7 +148,7 @@ def to_python3(text: str) -> Converted | None:
         text: A source that `ast.parse` refuses, with its own line ends.
 
     Returns:
-        The source as Python 3 parses it; None where that needs a person.
+        The source as Python 3 parses it; None if that needs a person.
     """
     # Parsing Python 2 takes its time to load, and few files need it.
     from jumar.porting.python2.statements import rewritings

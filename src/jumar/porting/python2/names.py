@@ -112,7 +112,7 @@ _WHOLE = Text(
 def python2_findings(
     tree: ast.Module, text: str, before: Callable[[Place], Place]
 ) -> tuple[Finding, ...]:
-    """What a person has to look at in a source that was written for Python 2.
+    """Findings for a source that was written for Python 2.
 
     Args:
         tree: The source as Python 3 parses it.
@@ -201,7 +201,7 @@ class _Search:
             )
 
     def _no_list(self, node: ast.expr) -> str:
-        """The call that gave a list in Python 2 and gives none in Python 3."""
+        """A call that returned a list in Python 2 and does not in Python 3."""
         if not isinstance(node, ast.Call):
             return ""
         function = node.func
@@ -244,7 +244,7 @@ class _Search:
 
 
 def _binds(node: ast.AST) -> Iterator[str]:
-    """The names that a node gives a meaning of its own."""
+    """The names that a node binds."""
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
         yield node.id
     elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):

@@ -23,7 +23,7 @@ FUTURE = re.compile(r"^from\s+__future__\s+import\s*(\([^)]*\)|[^\n]*)", re.MULT
 
 
 class _NotSafe(Exception):
-    """A construct for which there is no rewriting that is surely right."""
+    """A construct that cannot be rewritten with certainty."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Two texts side by side: which lines belong together, and which letters of them changed."""
+"""Two texts side by side: which lines correspond, and which characters changed."""
 
 import re
 from collections import Counter
@@ -17,7 +17,7 @@ _LONG_LINE = 2_000
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """A piece of a line; `changed` if the other side has something else there."""
+    """A piece of a line; `changed` if the other side differs there."""
 
     text: str
     changed: bool = False
@@ -103,7 +103,7 @@ def _paired(left: Sequence[str], right: Sequence[str]) -> Iterator[tuple[int | N
         together = _likest(left, right)
     i = j = 0
     for i_pair, j_pair in [*together, (len(left), len(right))]:
-        # What is like nothing on the other side stands beside what came in its place.
+        # What is like nothing on the other side stands next to what came in its place.
         yield from zip_longest(range(i, i_pair), range(j, j_pair))
         if i_pair < len(left):
             yield i_pair, j_pair

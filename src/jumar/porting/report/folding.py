@@ -21,7 +21,7 @@ class Note:
 
 @dataclass(frozen=True, kw_only=True)
 class NotedRow:
-    """A line of both sides, with what there is to say about it."""
+    """A line of both sides with its notes."""
 
     row: Row
     notes: tuple[Note, ...]
@@ -29,7 +29,7 @@ class NotedRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Shown:
-    """Lines that stand on the page as they are."""
+    """Lines that the page shows."""
 
     rows: tuple[NotedRow, ...]
 
@@ -125,6 +125,6 @@ def _row_of(
 
 
 def _rows_from(line: int, code: str, index_of: dict[int, int]) -> list[int]:
-    """The rows of the lines that a piece of code takes, from the line where it begins."""
+    """The rows of the lines that a piece of code spans, from its first line."""
     taken = range(line, line + code.count("\n") + 1)
     return [index_of[number] for number in taken if number in index_of]

@@ -59,7 +59,7 @@ def dumps(report: TreeReport) -> str:
 
 
 def from_json(value: object, *, where: str = "") -> TreeReport:
-    """The report that `to_json` was given. `totals` are for other readers and are not read.
+    """The report that `to_json` converted. `totals` are for other readers and are not read.
 
     Args:
         value: What a JSON file holds.
@@ -160,7 +160,7 @@ def _finding(finding: Finding) -> _Json:
 
 
 class _Field:
-    """A value of a JSON file with its place in it, which refuses what it should not be."""
+    """A value of a JSON file with its place in it, which rejects unexpected types."""
 
     def __init__(self, value: object, where: str, name: str = "") -> None:
         self.value = value

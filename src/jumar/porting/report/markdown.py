@@ -16,9 +16,9 @@ def markdown(report: TreeReport, language: Language = "en", *, list_kept: bool =
     """The report as a Markdown document.
 
     Args:
-        report: What became of the tree.
-        language: In which language sentences and headings are.
-        list_kept: Whether each place that was left on purpose is listed, rather than counted.
+        report: The outcome of the port.
+        language: Language of sentences and headings.
+        list_kept: Whether places left on purpose are listed, rather than counted.
     """
     labels = words(language)
     lines = [
@@ -47,7 +47,7 @@ def code_cell(text: str) -> str:
 
 
 def prose(text: str) -> str:
-    """A sentence of a rule; what it has between backticks stays code, the rest is only text."""
+    """A sentence of a rule; what is between backticks stays code, the rest is plain text."""
     return "".join(
         code(part) or " " if is_code else _SPECIAL.sub(r"\\\g<0>", one_line(part))
         for is_code, part in code_and_prose(text)

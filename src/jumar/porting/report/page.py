@@ -1,4 +1,4 @@
-"""The page of a port: one HTML file that needs nothing else."""
+"""The page of a port: one self-contained HTML file."""
 
 import base64
 import hashlib
@@ -114,7 +114,7 @@ def _by_rule(pair: tuple[str, Kept]) -> tuple[str, str, object]:
 
 
 def _hash(text: str) -> str:
-    """What the page's policy calls a style or script that it lets through."""
+    """The hash by which the page's policy allows a style or script."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
@@ -172,7 +172,7 @@ def _finding_view(file: FileReport, finding: Finding, view: FileView | None) -> 
 
 
 def _grouped(views: Sequence[FindingView]) -> list[list[FindingView]]:
-    """Findings that say the same, together: a sentence that stands fifty times hides the others."""
+    """Identical findings grouped: a sentence repeated fifty times hides the others."""
     groups: dict[object, list[FindingView]] = {}
     for view in views:
         finding = view.found

@@ -12,10 +12,10 @@ SUFFIXES = (".md", ".json", ".html")
 
 
 def report_suffix(path: Path) -> str:
-    """The format that a file name asks for; for checking a command before hours of work.
+    """The format that a file name asks for, to check it before hours of work.
 
     Raises:
-        UserError: It asks for none of those that there are.
+        UserError: It asks for an unknown format.
     """
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:

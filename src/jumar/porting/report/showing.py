@@ -1,4 +1,4 @@
-"""Source code and names as a person may safely look at them."""
+"""Source code and names made safe to show."""
 
 import re
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ name that are not text)."""
 
 
 def visible(text: str) -> str:
-    """A text in which nothing is hidden: what a reader could not see is spelt out.
+    """A text with nothing hidden: invisible characters are spelt out.
 
     Code that turns the direction of writing, or that moves the cursor of a terminal, would
     otherwise show a reader another program than the one that runs. Line ends and tabs stay.
@@ -56,7 +56,7 @@ def code_and_prose(text: str) -> Iterator[tuple[bool, str]]:
 
 
 def places(path: str, place: Place, place_after: Place | None, removed: str) -> str:
-    """`path:line:column → line:column`; the second is left away where it is the same."""
+    """`path:line:column → line:column`; the second is omitted if it is the same."""
     where = f"{one_line(path)}:{place}"
     if place_after == place:
         return where

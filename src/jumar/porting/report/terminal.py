@@ -1,4 +1,4 @@
-"""A port in the terminal: the diff and a summary, coloured where that is wished."""
+"""A port in the terminal: the diff and a summary, coloured on request."""
 
 import shlex
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ def print_diff(report: TreeReport, console: Console) -> None:
     """Print the unified diff of every ported file.
 
     Without colours it is written as it is, so that it can be piped into `patch -p1`. In a terminal,
-    letters that would hide or move others are spelt out.
+    characters that would hide or move others are spelt out.
     """
     if not is_coloured(console):
         _write_patch(report, console.file)
@@ -73,11 +73,11 @@ def print_summary(
     """Print what was counted, the first findings, and what to type next.
 
     Args:
-        report: What became of the tree.
+        report: The outcome of the port.
         console: Where to.
         language: In which language.
-        next_command: What to type next; the last line is left away without.
-        findings_shown: At most so many, where those that say the same count as one; the line after
+        next_command: What to type next; without it the last line is omitted.
+        findings_shown: Most findings to show, identical ones counting as one; the line after
             them says how many places are left.
     """
     labels = words(language)

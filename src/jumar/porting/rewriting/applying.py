@@ -1,4 +1,4 @@
-"""Replacements put into a text, and where every character goes."""
+"""Applying replacements to a text, and where every character goes."""
 
 import ast
 from bisect import bisect_right
@@ -10,7 +10,7 @@ _SIDES = {"close": 0, "plain": 1, "open": 2}
 
 
 class Moved:
-    """Where the characters of a text stand after replacements, and came from.
+    """Maps positions in a text to those after replacements, and back.
 
     Args:
         replacements: In the order of `ordered`, without overlaps.
@@ -84,7 +84,7 @@ def applied(text: str, replacements: list[Replacement]) -> str:
 
 
 def compatible(rewrites: list[Rewrite]) -> list[Rewrite]:
-    """Rewrites of which no two change the same characters; the earlier in the list win.
+    """Rewrites that do not change the same characters; earlier ones win.
 
     A rewrite within something that another one removes is left out: it has nothing to change.
     """
@@ -102,7 +102,7 @@ def compatible(rewrites: list[Rewrite]) -> list[Rewrite]:
 def emptied_blocks(
     tree: ast.Module, spans: dict[ast.stmt, tuple[int, int]], replacements: list[Replacement]
 ) -> list[Replacement]:
-    """`pass` for the first statement of each block of which replacements remove all."""
+    """`pass` for each block whose statements are all removed."""
     gone = [change for change in replacements if change.text == "" and change.end > change.start]
     if not gone:
         return replacements

@@ -1,4 +1,4 @@
-"""What a rule asks for, before it becomes an edit or a finding of the report."""
+"""A rule's requests, before they become edits or findings of the report."""
 
 import ast
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class Rewrite:
 
 @dataclass(frozen=True, kw_only=True)
 class Notice:
-    """A finding: something that a person has to decide."""
+    """A finding: something a person has to decide."""
 
     node: ast.AST
     reason: Text
@@ -51,7 +51,7 @@ class Notice:
 
 @dataclass(frozen=True, kw_only=True)
 class Leave:
-    """Something that stays as it is, on purpose."""
+    """Something deliberately left unchanged."""
 
     node: ast.AST
     reason: Text

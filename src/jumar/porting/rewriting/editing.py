@@ -8,7 +8,7 @@ from jumar.porting.script.module import Module
 
 
 class Slot(NamedTuple):
-    """Where an argument of a call stands: with its keyword and parentheses, without commas."""
+    """Where an argument of a call is: with its keyword and parentheses, without commas."""
 
     node: ast.expr | ast.keyword
     start: int
@@ -18,13 +18,13 @@ class Slot(NamedTuple):
 
 
 def replace(module: Module, node: ast.AST, text: str) -> Replacement:
-    """Another text in place of an expression."""
+    """Replace an expression with another text."""
     start, end = module.span(node)
     return Replacement(start=start, end=end, text=text)
 
 
 def wrap(module: Module, node: ast.AST, before: str, after: str) -> tuple[Replacement, Replacement]:
-    """Text before and after an expression, whatever other edits do within it."""
+    """Put text before and after an expression, whatever other edits do within it."""
     start, end = module.span(node)
     width = end - start
     return (
@@ -34,7 +34,7 @@ def wrap(module: Module, node: ast.AST, before: str, after: str) -> tuple[Replac
 
 
 def delete(module: Module, statement: ast.stmt) -> Replacement:
-    """No statement: its lines go, or `pass` stays where Python needs a statement."""
+    """Delete a statement: its lines go, or `pass` stays if Python needs a statement."""
     start, end = module.span(statement)
     if isinstance(statement, ast.FunctionDef | ast.ClassDef) and statement.decorator_list:
         start = min(start, module.span(statement.decorator_list[0])[0] - 1)
@@ -48,7 +48,7 @@ def delete(module: Module, statement: ast.stmt) -> Replacement:
 
 
 def insert_before(module: Module, statement: ast.stmt, text: str) -> Replacement:
-    r"""Lines before a statement, with its indentation; `text` has `\n` between lines."""
+    r"""Insert lines before a statement, with its indentation; `text` has `\n` between lines."""
     start, _ = module.span(statement)
     line_start = module.lines.line_start(start)
     indent, newline = module.lines.indent(start), module.lines.newline
@@ -61,7 +61,7 @@ def insert_before(module: Module, statement: ast.stmt, text: str) -> Replacement
 
 
 def insert_after(module: Module, statement: ast.stmt, text: str) -> Replacement:
-    r"""Lines after a statement, with its indentation; `text` has `\n` between lines."""
+    r"""Insert lines after a statement, with its indentation; `text` has `\n` between lines."""
     start, end = module.span(statement)
     indent, newline = module.lines.indent(start), module.lines.newline
     if module.text[module.lines.line_start(start) : start].strip():
@@ -165,7 +165,7 @@ def remove_arguments(
 
 
 def argument(call: ast.Call, name: str, position: int = -1) -> ast.expr | None:
-    """The value passed for a parameter, by keyword or by position; None where there is none."""
+    """The value passed for a parameter, by keyword or by position; None if there is none."""
     for word in call.keywords:
         if word.arg == name:
             return word.value
@@ -181,7 +181,7 @@ def keyword(call: ast.Call, name: str) -> ast.keyword | None:
 
 
 def is_open(call: ast.Call) -> bool:
-    """Whether `*args` or `**kwargs` pass what cannot be read here."""
+    """Whether `*args` or `**kwargs` pass arguments that cannot be seen here."""
     return any(isinstance(value, ast.Starred) for value in call.args) or any(
         word.arg is None for word in call.keywords
     )

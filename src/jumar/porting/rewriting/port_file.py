@@ -120,12 +120,12 @@ def port_file(source: SourceText, path: str, project: Project, options: PortOpti
 
 
 def may_concern(source: SourceText, options: PortOptions) -> bool:
-    """Whether a script has a word of what is ported; others are not even parsed."""
+    """Whether a script mentions anything that is ported; others are not even parsed."""
     return _CONCERNED[options.source].search(source.text) is not None
 
 
 def _rounds(module: Module, options: PortOptions) -> list[_Applied]:
-    """All rules again and again; the last round has rewrites only if the rules never agree."""
+    """Rounds of all rules; the last one has rewrites only if the rules never settle."""
     rounds: list[_Applied] = []
     for _ in range(_MOST_PASSES):
         view = View(module, options)
@@ -186,7 +186,7 @@ def _sort(rule: Rule, changes: Iterator[Change], result: _Pass) -> None:
 
 
 def _apply(view: View, result: _Pass) -> _Applied | None:
-    """The rewrites put into the text; None where there are none, or none that can stand."""
+    """The rewrites put into the text; None if there are none, or none that can stand."""
     accepted = compatible([rewrite for _, rewrite in result.rewrites])
     while accepted:
         chosen = {id(rewrite) for rewrite in accepted}
@@ -255,7 +255,7 @@ class _Journey:
         return edits
 
     def findings(self) -> list[Finding]:
-        """Those of all rounds: what a rewrite leaves to decide is only seen before it."""
+        """Findings of all rounds: what a rewrite leaves to decide is only visible before it."""
         findings: dict[tuple[str, Place, str], Finding] = {}
         for finding in self.converted.findings if self.converted else ():
             findings.setdefault((finding.rule, finding.place, finding.reason.en), finding)
@@ -266,7 +266,7 @@ class _Journey:
         return list(findings.values())
 
     def kept(self) -> tuple[Kept, ...]:
-        """Those of the first round: later ones see what the port itself has written."""
+        """Places kept in the first round: later rounds see what the port itself has written."""
         module = self.rounds[0].result.module
         return tuple(
             Kept(
@@ -326,7 +326,7 @@ class _Journey:
 
 
 def _shown_span(module: Module, rewrite: Rewrite) -> tuple[int, int]:
-    """What an edit is shown as: its node, but of a compound statement its first lines only.
+    """The span that shows an edit: its node, or only the first lines of a compound statement.
 
     Lines that are inserted just before or after it belong to it: without them it would look
     unchanged.

@@ -23,7 +23,7 @@ class Rule:
 
     Args:
         id: `session-config`.
-        title: What it does, in one line.
+        title: What the rule does, in one line.
         source: Where the knowledge comes from.
         calls: Qualified names; the rule sees each call of them, or of a class that inherits from
             them. `tensorflow.train.*` stands for all names below.

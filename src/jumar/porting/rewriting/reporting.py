@@ -63,7 +63,7 @@ def report(
 
 
 def checker(cases: tuple[Case, ...]) -> Check:
-    """What reports, for each thing that a node names, the first of some cases that fits."""
+    """A check that reports the first matching case for each thing a node names."""
 
     def check(node: ast.AST, view: View) -> Iterator[Change]:
         for name in _names(node, view):
@@ -77,7 +77,7 @@ def checker(cases: tuple[Case, ...]) -> Check:
 
 
 def _names(node: ast.AST, view: View) -> list[str]:
-    """What a node names: several for an import, "" for what names nothing."""
+    """The names a node refers to: several for an import, "" for none."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if isinstance(node, ast.ImportFrom):
@@ -88,7 +88,7 @@ def _names(node: ast.AST, view: View) -> list[str]:
 
 
 def _entry(case: Case, node: ast.AST, name: str) -> str | None:
-    """The entry of a case that fits a node; "" where its type alone decides, None for none."""
+    """The entry of a case that matches a node; "" if its type alone decides, None for none."""
     if isinstance(node, case.nodes):
         return ""
     if isinstance(node, ast.Import | ast.ImportFrom):

@@ -1,4 +1,4 @@
-"""What a rule is given: the module, what its expressions hold, and the options of the port."""
+"""A rule's input: the module, what its expressions hold, and the options of the port."""
 
 import ast
 
@@ -66,7 +66,7 @@ class View:
         imports: tuple[str, ...] = (),
         functions: tuple[str, ...] = (),
     ) -> Rewrite:
-        """A `Rewrite`, in fewer words."""
+        """Shorthand for a `Rewrite`."""
         return Rewrite(
             node=node,
             replacements=replacements,
@@ -85,7 +85,7 @@ class View:
         severity: Severity = "look",
         confidence: Confidence = "certain",
     ) -> Notice:
-        """A `Notice`, in fewer words."""
+        """Shorthand for a `Notice`."""
         return Notice(node=node, reason=reason, todo=todo, severity=severity, confidence=confidence)
 
     def _local(self, name: str) -> str:

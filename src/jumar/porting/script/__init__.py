@@ -1,1 +1,1 @@
-"""What a script says: its text, scopes, names, what its values hold, the tree around it."""
+"""A parsed script: its text, scopes, names, kinds of values, and the tree around it."""

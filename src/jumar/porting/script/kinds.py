@@ -97,7 +97,7 @@ _AGAIN = "again"
 
 
 class Kinds:
-    """What expressions of one module hold.
+    """The kinds of a module's expressions.
 
     Args:
         module: The module.
@@ -110,7 +110,7 @@ class Kinds:
         self._returns: dict[str, str] = {}
 
     def of(self, node: ast.expr | None) -> Kind | None:
-        """The kind of what an expression holds, or None where that cannot be told."""
+        """The kind of an expression's value, or None if it is unknown."""
         kind = self._of(node, 0) if node is not None else _UNKNOWN
         return kind if kind not in (_UNKNOWN, _AGAIN) else None  # pyright: ignore[reportReturnType]
 
@@ -262,7 +262,7 @@ class Kinds:
 
 
 def _constructed(name: str) -> Kind | None:
-    """The kind of what a class or function of a library gives."""
+    """The kind of value that a library's class or function returns."""
     if name in _CONSTRUCTORS:
         return _CONSTRUCTORS[name]
     last = name.rpartition(".")[2]

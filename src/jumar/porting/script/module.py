@@ -18,7 +18,7 @@ _MOST_ALIASES = 12
 
 
 class Surroundings(Protocol):
-    """What a script asks of the tree around it, which is `Project`: that one parses scripts."""
+    """What a script needs from the tree around it; `Project` implements it."""
 
     def find(self, dotted: str, importer: str) -> str | None:
         """The path within the tree of an imported module."""
@@ -117,7 +117,7 @@ class Module:
         return self._names[node]
 
     def exported(self, name: str, seen: frozenset[tuple[str, str]]) -> str | None:
-        """What a name of this module means to those who import it; None where it has none."""
+        """What a name of this module means to importers; None if it has none."""
         bindings = self.scopes.module.bindings.get(name)
         if bindings:
             return self._bound(name, self.scopes.module, bindings, 0, seen)

@@ -186,5 +186,5 @@ class Project:
 
 
 def _state(status: os.stat_result) -> tuple[int, int, int]:
-    """What is another after a file has been written to, or replaced."""
+    """A state that changes when a file is written to or replaced."""
     return status.st_ino, status.st_size, status.st_mtime_ns

@@ -1,4 +1,4 @@
-"""Who binds which name where: scopes, bindings and parents of a parsed script."""
+"""Scopes, bindings and parents of a parsed script."""
 
 import ast
 from collections import defaultdict
@@ -29,7 +29,7 @@ class Binding:
 
     Args:
         node: The statement or argument.
-        value: What is assigned, entered by `with`, or looped over; None where that is not one
+        value: What is assigned, entered by `with`, or looped over; None if that is not one
             expression.
         module: Of an import: the module with its leading dots, `..models`.
         member: Of `from module import member`; empty for `import module`.

@@ -1,4 +1,4 @@
-"""A script's bytes as text, and back, so that what no edit touches stays as it is."""
+"""A script's bytes as text and back, leaving everything that no edit touches unchanged."""
 
 import codecs
 import re
@@ -37,7 +37,7 @@ def decode(content: bytes) -> SourceText:
     """Read a script as Python does: byte order mark, then coding cookie, then UTF-8.
 
     Raises:
-        Unreadable: It is binary, or not in the encoding that it claims.
+        Unreadable: It is binary, or not in the encoding it declares.
     """
     if b"\0" in content:
         raise Unreadable(Text(en="contains NUL bytes: not a script", zh="含有 NUL 字节，不是脚本"))

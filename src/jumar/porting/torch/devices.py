@@ -1,4 +1,4 @@
-"""Which strings of a PyTorch script are devices, told by where they stand."""
+"""Which strings of a PyTorch script are devices, by their context."""
 
 import ast
 import re
@@ -280,7 +280,7 @@ def _in_table(module: Module, table: ast.Dict) -> Verdict:
 
 
 def _beside(source: str) -> Verdict:
-    """What a string is that is compared with a value of that text."""
+    """What a string means that is compared with a value of that text."""
     return "likely" if re.search(r"(?i)dev|location|\.type\b|\bloc\b", source) else "unclear"
 
 

@@ -1,4 +1,4 @@
-"""What the rules for PyTorch scripts share: is it one, and where a word stands in its text."""
+"""Shared by the rules for PyTorch scripts: whether it is one, and where a word is in its text."""
 
 import ast
 import re
@@ -60,7 +60,7 @@ def may_concern_torch(module: Module) -> bool:
 def token(module: Module, node: ast.AST, old: str, new: str) -> Replacement | None:
     """The last word of a dotted name, replaced.
 
-    None where the text does not have it there: until Python 3.11, expressions in f-strings of
+    None if the text does not have it there: until Python 3.11, expressions in f-strings of
     several lines stand elsewhere than Python's parser says.
     """
     _, end = module.span(node)
@@ -71,7 +71,7 @@ def token(module: Module, node: ast.AST, old: str, new: str) -> Replacement | No
 
 
 def in_literal(module: Module, node: ast.AST, old: str, new: str) -> Replacement | None:
-    """The beginning of a string literal's text, replaced; None where it is not written there."""
+    """The beginning of a string literal's text, replaced; None if it is not written there."""
     start, end = module.span(node)
     quote = _LITERAL.match(module.text, start, end)
     if quote is None or not module.text.startswith(old, quote.end()):
@@ -80,7 +80,7 @@ def in_literal(module: Module, node: ast.AST, old: str, new: str) -> Replacement
 
 
 def is_said(module: Module, node: ast.AST) -> bool:
-    """Whether an expression is only told to people: printed, logged, raised, or a docstring."""
+    """Whether an expression is only text for people: printed, logged, raised, or a docstring."""
     parent = module.parent(node)
     while isinstance(parent, ast.BinOp | ast.JoinedStr | ast.FormattedValue | ast.IfExp):
         node, parent = parent, module.parent(parent)

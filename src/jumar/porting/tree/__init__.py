@@ -1,1 +1,1 @@
-"""Trees of files: walked, ported side by side, written, and what is added to them."""
+"""Trees of files: walking, porting in parallel, writing, and additions."""

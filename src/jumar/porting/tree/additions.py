@@ -22,7 +22,7 @@ _LIKELY = ("train", "main", "run")
 class Additions:
     """Files by their path in the tree; `kept` are there already, with a content of their own.
 
-    `entry` is the script that starts training, empty where it is not known.
+    `entry` is the script that starts training, empty if it is not known.
     """
 
     entry: str = ""
@@ -37,9 +37,9 @@ def additions(
 
     Args:
         report: Of a port of `root`.
-        root: What was ported: a folder or a script, or what was read of it.
+        root: What was ported: a folder, a script, or its tree as read.
         options: Of the port.
-        entry: The script that starts training, as the user names it; without, it is looked for.
+        entry: The script that starts training, as the user names it; detected if empty.
 
     Raises:
         UserError: There is no such script, or the op list is not valid.

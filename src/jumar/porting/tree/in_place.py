@@ -1,4 +1,4 @@
-"""A ported tree in the place of its original, which git can give back."""
+"""A ported tree in place of its original, which git can restore."""
 
 import os
 import shutil
@@ -29,7 +29,7 @@ def write_in_place(
 
     Args:
         report: Of a port of `root`.
-        root: What was ported: a folder or a script, or what was read of it.
+        root: What was ported: a folder, a script, or its tree as read.
         added: Files that are not in the original, by their path in the tree.
         force: Also where git has no copy of what is overwritten.
 
@@ -72,7 +72,7 @@ def _folders(path: str) -> list[str]:
 
 
 def _demand_committed(base: Path, paths: list[str]) -> None:
-    """Raise unless git could give back every file that is overwritten."""
+    """Raise unless git can restore every overwritten file."""
     if not paths:
         return
     prefix = _git(base, "rev-parse", "--show-prefix").rstrip("\n")

@@ -1,4 +1,4 @@
-"""A whole tree through the rules: in processes where it is large, in the order of its paths."""
+"""Porting a whole tree: in several processes if it is large, in the order of its paths."""
 
 import ast
 import re
@@ -176,7 +176,7 @@ def _defect(error: Exception) -> Text:
 
 
 def _python2(source: SourceText, path: str) -> FileReport | None:
-    """The report of a script in which the rules see nothing, if it is of Python 2 or of none."""
+    """The report of a script that Python 3 cannot parse: Python 2, or broken."""
     try:
         ast.parse(source.text)
     except SyntaxError as error:

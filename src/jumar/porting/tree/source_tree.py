@@ -9,7 +9,7 @@ from jumar.porting.tree.walking import walk
 
 
 class SourceTree:
-    """What lies in a folder, or a single script, when a call begins.
+    """The contents of a folder, or a single script, when a call begins.
 
     Args:
         root: A folder or a script.

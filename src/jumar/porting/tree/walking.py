@@ -1,4 +1,4 @@
-"""Everything that lies in a tree, without following a link or opening what blocks."""
+"""Everything in a tree, without following links or opening what could block."""
 
 import errno
 import os
@@ -42,7 +42,7 @@ class Entry:
 
 
 def walk(root: Path) -> tuple[Entry, ...]:
-    """What lies in a folder, or a single file, sorted by path; folders stand before what they hold.
+    """The contents of a folder, or a single file, sorted by path; folders before their contents.
 
     Args:
         root: A folder, without links in its own path; or a file.

@@ -21,7 +21,7 @@ from jumar.porting.tree.walking import Entry
 
 @dataclass(frozen=True, kw_only=True)
 class Written:
-    """What was written where; `left_out` is of the original and not in the copy."""
+    """What was written where; `left_out` are parts of the original not in the copy."""
 
     place: Path
     ported: int
@@ -37,7 +37,7 @@ def write_tree(
 
     Args:
         report: Of a port of `root`.
-        root: What was ported: a folder or a script, or what was read of it.
+        root: What was ported: a folder, a script, or its tree as read.
         out: A folder that is not there yet, or empty; for a script, the new script too.
         added: Files that are not in the original, by their path in the tree.
 
@@ -84,7 +84,7 @@ def new_content(project: Project, file: FileReport) -> bytes:
 
     Args:
         project: The tree of the original.
-        file: What became of it.
+        file: Its outcome.
 
     Raises:
         UserError: The original has changed since it was read.

@@ -60,7 +60,7 @@ class Finding:
         search: Where a profile shows it.
         place: In this order findings take the time that they claim: the specific before the
             general.
-        setting: The field of a recipe that does it; empty where there is none.
+        setting: The field of a recipe that does it; empty if there is none.
         view: The view that shows all of it.
         of_ops: Whether ops are claimed: such a moment is won only where one op computes alone.
         certain: False where the win is estimated, or an upper limit.
@@ -108,7 +108,7 @@ class Blame(NamedTuple):
     host: pl.DataFrame
     free: pl.DataFrame
     beside_ns: int
-    """How much of its calls lies beside uncovered communication."""
+    """How much of its calls lies next to uncovered communication."""
 
 
 _EQUAL = 0.98

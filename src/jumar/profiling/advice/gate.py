@@ -23,7 +23,7 @@ class Measured:
         name: As the option says it.
         unit: `ms` or `%`.
         limit: What is allowed at most.
-        value: What was measured; None where the profile cannot tell.
+        value: What was measured; None if the profile cannot tell.
         needs: What is missing then.
     """
 

@@ -37,7 +37,7 @@ class Alignment:
 
 
 class Tokens(NamedTuple):
-    """The ops of some steps, a row an op: equal numbers for what is equal, on both sides.
+    """The ops of some steps, one row per op: equal numbers for what is equal, on both sides.
 
     `step` does not decrease. `exact` stands for type, shapes and module, `near` for type and
     module, `base` for the type without its version.

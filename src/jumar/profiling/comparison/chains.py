@@ -38,7 +38,7 @@ class Tensor(NamedTuple):
 
 
 def ends_of(op: Op) -> tuple[Tensor, Tensor] | None:
-    """What a cast or format change takes and gives; None where the profile does not say."""
+    """What a cast or format change takes and gives; None if the profile does not say."""
     source, target = conversion(op.type, op.input_types, op.output_types)
     if not source or not target:
         return None
@@ -120,7 +120,7 @@ def _texts(side: Side, first: Tensor, chain: tuple[int, ...]) -> tuple[str, ...]
 
 
 def _meanings(side: Side) -> list[_Meaning | None]:
-    """For each different op what it does with such tensors; None where it touches none of them.
+    """For each different op what it does with such tensors; None if it touches none of them.
 
     Most ops touch none, and are not looked at again.
     """

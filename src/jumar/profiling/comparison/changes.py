@@ -39,7 +39,7 @@ CHANGES: Final = {
     "after_ns": pl.Int64(),
     "delta_ns": pl.Int64(),
 }
-"""A row a group of ops: what it was and is (dtypes, formats, or other ops), and its own times."""
+"""One row per group of ops: its dtypes, formats or ops before and after, and its own times."""
 
 _Group = tuple[PartName, str, str, str, str, str]
 

@@ -25,7 +25,7 @@ def words(text: str | None) -> list[str]:
 
 
 def conversion(kind: str, inputs: str | None, outputs: str | None) -> tuple[str, str]:
-    """The dtypes from and to which an op converts; empty where the file does not say.
+    """The dtypes from and to which an op converts; empty if the file does not say.
 
     torch's `copy_` has its destination as the first of its inputs, and traces name no outputs.
     """

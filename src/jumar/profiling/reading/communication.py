@@ -169,7 +169,7 @@ def _rank(text: str) -> int | None:
 def _time(
     entry: Mapping[str, Any], field: str, unit: str, name: str, unreadable: Unreadable
 ) -> int | None:
-    """A number of an op in nanoseconds, or a size in MB as bytes; None where there is none."""
+    """A number of an op in nanoseconds, or a size in MB as bytes; None if there is none."""
     return unreadable.nanoseconds(entry.get(field), unit, lambda: f"op '{name[:60]}', {field}")
 
 

@@ -1,4 +1,4 @@
-"""Parts of files into one profile: one source a table, one rank a capture, no row twice."""
+"""Parts of files into one profile: one source per table, one rank per capture, no row twice."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -122,7 +122,7 @@ def _device(parts: Iterable[Part]) -> int:
 def _with_rank(table: pl.DataFrame, rank: int) -> pl.DataFrame:
     """The table with its rank, where its rows do not name their own.
 
-    One capture of several devices, as msprof makes them, has a rank a device.
+    One capture of several devices, as msprof makes them, has one rank per device.
     """
     if "rank" in table.columns:
         return table.with_columns(pl.col("rank").cast(pl.Int32).fill_null(rank))

@@ -16,7 +16,7 @@ class Part:
     Args:
         file: The file, for messages.
         kind: What it was recognised as.
-        producer: Who made it, empty where the file does not say.
+        producer: Who made it, empty if the file does not say.
         device: Where the ops ran; None in a table that does not say.
         ops: Rows of the op table; missing columns are filled with nulls.
         steps: Rows of the step table.

@@ -71,7 +71,7 @@ class Unreadable:
 def span_of(
     event: Mapping[str, Any], unreadable: Unreadable, *, shortest: object = None
 ) -> tuple[int, int] | None:
-    """Start and duration of a slice of time in a trace; None where one is not a number or negative.
+    """Start and duration of a slice of time in a trace; None if one is not a number or negative.
 
     Args:
         event: Times in microseconds, as numbers or text.

@@ -122,7 +122,7 @@ def _fields(value: object) -> tuple[str, ...]:
 
 
 def chip_of(profile: Profile, override: Path | None = None) -> Chip | None:
-    """The chip of a profile: what the capture names, else a guess for NPUs; None where unknown.
+    """The chip of a profile: what the capture names, else a guess for NPUs; None if unknown.
 
     A user's file that holds one chip alone means that chip, whatever the capture says; so does the
     one that our capture of a CPU leaves beside it.

@@ -13,7 +13,7 @@ _KEY = ("step", "group", "name")
 
 
 def collective_rows(profile: Profile, *, uncovered: bool = True) -> pl.DataFrame:
-    """A row a collective and rank: how its time was spent where that is known, and `uncovered_ns`.
+    """One row per collective and rank: how its time was spent, if known, and `uncovered_ns`.
 
     Where the producer gives no split, what a rank took longer than the quickest rank is its wait.
     `uncovered_ns` costs a sweep over all ops, and is null where it is not asked for.

@@ -20,7 +20,7 @@ _HOW = "record with activities CPU and NPU (or CUDA), and export the trace"
 
 
 def host_bound(profile: Profile, options: Options) -> pl.DataFrame:
-    """A row a cause: time on the host, and how much of the device's free time it explains.
+    """One row per cause: time on the host, and how much of the device's free time it explains.
 
     Each moment of free time goes to the first cause that fits: data loading, a call that blocks,
     launching ops; what is left has no call on the host beside it.
@@ -86,7 +86,7 @@ def _of_rank(
 
 
 def launches(profile: Profile, _: Options) -> pl.DataFrame:
-    """A row a rank: how far the host launches ahead of the device, and gaps between ops.
+    """One row per rank: how far the host launches ahead of the device, and gaps between ops.
 
     The queue depth at the start of an op is the number of ops launched but not started; near 0 the
     device waits for the host.

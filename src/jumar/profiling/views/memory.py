@@ -12,7 +12,7 @@ MIB = 1 << 20
 
 
 def memory_peak(profile: Profile, _: Options) -> pl.DataFrame:
-    """A row a component and device: highest allocated and reserved, and the largest gap between.
+    """One row per component and device: peak allocated, peak reserved, and the largest gap.
 
     On a CPU nothing is reserved, and what was allocated before the recording is not counted.
     """

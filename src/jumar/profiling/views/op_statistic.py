@@ -7,7 +7,7 @@ from jumar.profiling.views.windows import communicates
 
 
 def op_statistic(profile: Profile) -> pl.DataFrame:
-    """A row an op type and core: count, total, min, average, max in nanoseconds, share in percent.
+    """One row per op type and core: count; total, min, average, max in ns; share in percent.
 
     Collectives are left out, as msprof does; the average is rounded down to the nanosecond.
     """

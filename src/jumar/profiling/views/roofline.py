@@ -24,7 +24,7 @@ def the_chip(profile: Profile, options: Options) -> Chip:
 
 
 def limits(profile: Profile, chip: Chip) -> pl.DataFrame:
-    """A row a combination of `KEY`: count, time, the least that one op could take, its bound.
+    """One row per combination of `KEY`: count, time, the least that one op could take, its bound.
 
     `least_ns` is the largest of compute, memory and launch, each at the chip's peak.
     """

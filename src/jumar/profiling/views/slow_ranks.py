@@ -28,7 +28,7 @@ _SMALL_PACKET = 0.5
 
 
 def rank_times(profile: Profile) -> pl.DataFrame:
-    """A row a rank: its average step, and by how much it computes longer than the median rank."""
+    """One row per rank: its average step, and how much longer than the median rank it computes."""
     if len(profile.ranks) < 2:
         raise Impossible("profiles of two ranks or more", "give the folders of all ranks")
     recorded = profile.steps.filter(pl.col("computing_ns").is_not_null())

@@ -23,7 +23,7 @@ from jumar.profiling.views.windows import computing, steady, step_windows
 
 
 def step_variability(profile: Profile, _: Options) -> pl.DataFrame:
-    """A row a step: its time, whether it is warm-up, and whether it is an outlier.
+    """One row per step: its time, whether it is warm-up, and whether it is an outlier.
 
     A step lasts from the end of the one before to its own end, so that waiting for data counts. An
     outlier takes more than the median plus three robust standard deviations, and 5 % at least.

@@ -16,7 +16,7 @@ WINDOWS = {
     "start_ns": pl.Int64(),
     "end_ns": pl.Int64(),
 }
-"""A row a step: `start_ns` is its first op, `begin_ns` where the step before ended."""
+"""One row per step: `start_ns` is its first op, `begin_ns` where the step before ended."""
 
 
 def is_communication() -> pl.Expr:

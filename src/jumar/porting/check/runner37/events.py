@@ -1,4 +1,4 @@
-"""What happened, as JSON lines that the supervisor reads while and after the script runs."""
+"""Events as JSON lines, which the supervisor reads while the script runs and afterwards."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""Which calls of a session train, and which tensor is the loss there."""
+"""Which calls of a session train, and which tensor is their loss."""
 
 import threading
 import weakref

@@ -19,7 +19,7 @@ _NAME = "num_parallel_calls"
 
 
 def install():
-    """Let no data set work on more than one element at a time, and no loop on several rounds."""
+    """Make data sets process one element, and loops one round, at a time."""
     loop = control_flow_ops.WhileContext
     for name in ("_init_from_args", "_init_from_proto"):
         setattr(loop, name, _round_by_round(getattr(loop, name)))

@@ -14,7 +14,7 @@ from tensorflow.python.training import queue_runner_impl
 
 
 class _InTurn:
-    """A session for a queue's thread: the callable that it makes runs several ops in turn."""
+    """A session for a queue's thread: the callable it makes runs several ops in turn."""
 
     def __init__(self, session, enqueue_ops):
         self._session = session

@@ -16,7 +16,7 @@ _FRAMES_TO_LOOK_AT = 12
 
 
 def install(seed):
-    """Seed `random`, numpy and every TensorFlow op that brings no seed of its own."""
+    """Seed `random`, numpy and every TensorFlow op without a seed of its own."""
     import numpy
     from tensorflow.python.eager import context
     from tensorflow.python.framework import ops, random_seed

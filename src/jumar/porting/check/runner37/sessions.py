@@ -45,7 +45,7 @@ class Counter:
 
 
 def leave_soon():
-    """End the process in a while even where threads or `finally` clauses of the script wait."""
+    """End the process soon, even if threads or `finally` clauses of the script wait."""
 
     def leave():
         sys.stdout.flush()
@@ -63,7 +63,7 @@ def _mean(value):
 
 
 def install(watch, counter, events):
-    """Put ourselves between the script and its sessions."""
+    """Hook into the script's sessions."""
     base = session_module.BaseSession
     base.__init__ = _with_one_thread(base.__init__)
     base.run = _watched_run(base.run, watch, counter)
@@ -168,7 +168,7 @@ def _plain(fetched):
 
 
 def _note_restores(events):
-    """Losses differ where one side goes on from a checkpoint: say what was read."""
+    """Record which checkpoints were read: losses differ if one side resumes from one."""
     from tensorflow.python.training import saver
 
     original = saver.Saver.restore

@@ -28,7 +28,7 @@ def main():
 
 
 def run(config, events):
-    """Prepare TensorFlow, run the script, and say how it ended."""
+    """Prepare TensorFlow, run the script, and report how it ended."""
     script = config["script"]
     try:
         prepare(config, events)
@@ -65,7 +65,7 @@ def prepare(config, events):
 
 
 def execute(script, name, imported):
-    """Run the file as the module `__main__`, and say when its last top import is done."""
+    """Run the file as the module `__main__`, and report when its last top-level import is done."""
     with open(script, "rb") as file:
         tree = ast.parse(file.read(), script)
     mark(tree)
@@ -125,7 +125,7 @@ def left(events, leaving):
 
 
 def report(events, error, after):
-    """Print the traceback as Python would and write down where the script's own code stood."""
+    """Print the traceback as Python would and record where in the script's own code it was."""
     frames = traceback.extract_tb(error.__traceback__)
     here = os.path.dirname(os.path.abspath(__file__))
     script_frames = [frame for frame in frames if os.path.dirname(frame.filename) != here]

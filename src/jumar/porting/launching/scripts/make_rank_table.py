@@ -45,7 +45,7 @@ def read_hccn(path: str) -> dict[int, str]:
 
 
 def ask_hccn_tool(device: int) -> str:
-    """The address of a device as the driver's tool prints it; empty where that fails."""
+    """The address of a device as the driver's tool prints it; empty if that fails."""
     tool = shutil.which("hccn_tool") or HCCN_TOOL
     if not Path(tool).is_file():
         return ""

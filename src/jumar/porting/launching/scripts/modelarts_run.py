@@ -56,7 +56,7 @@ def say(text: str) -> None:
 
 
 def key_of(*texts: str) -> str:
-    """A short name for some texts."""
+    """A short hash of some texts."""
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
 
 
@@ -74,7 +74,7 @@ def moxing_file() -> Any:
 
 
 def copy_in(url: str, place: Path) -> None:
-    """Bring a folder or a file to this machine."""
+    """Copy a folder or a file to this machine."""
     place.parent.mkdir(parents=True, exist_ok=True)
     if is_remote(url):
         files = moxing_file()
@@ -115,7 +115,7 @@ def copy_file(source: Path, place: Path) -> None:
 
 
 def copy_out(source: Path, url: str) -> None:
-    """Take a folder or a file to its place in object storage, or to another folder."""
+    """Copy a folder or a file to its place in object storage, or to another folder."""
     if is_remote(url):
         files = moxing_file()
         if source.is_dir():
@@ -154,7 +154,7 @@ def unpack(archive: Path, place: Path) -> None:
 
 
 def check_member(archive: Path, member: zipfile.ZipInfo) -> None:
-    """Refuse names that lead elsewhere, and links."""
+    """Refuse links, and names that lead outside the folder."""
     name = member.filename.replace("\\", "/")
     parts = PurePosixPath(name).parts
     if name.startswith("/") or ".." in parts or re.match(r"[A-Za-z]:", name) or not parts:
@@ -165,7 +165,7 @@ def check_member(archive: Path, member: zipfile.ZipInfo) -> None:
 
 
 def write_member(content: zipfile.ZipFile, member: zipfile.ZipInfo, place: Path) -> None:
-    """Write one member, and not a byte more than it says it has."""
+    """Write one member, and not a byte more than its stated size."""
     target = place.joinpath(*PurePosixPath(member.filename.replace("\\", "/")).parts)
     if member.filename.endswith("/"):
         target.mkdir(parents=True, exist_ok=True)
@@ -190,7 +190,7 @@ def pack(folders: list[Path], archive: Path) -> None:
 
 
 class Data:
-    """The data on this machine; of several processes, one brings it and the others wait.
+    """The data on this machine; of several processes, one copies it and the others wait.
 
     Args:
         url: Where it comes from.
@@ -230,7 +230,7 @@ class Data:
 
 
 class Results:
-    """What the script writes, and where it goes.
+    """The script's results, and where they go.
 
     Args:
         sources: Folders by the name under which they are kept.
@@ -247,7 +247,7 @@ class Results:
         self.last: object = None
 
     def state(self) -> object:
-        """What tells whether something changed since."""
+        """A state by which to see whether something has changed."""
         files: list[tuple[str, int, int]] = []
         for source in self.sources.values():
             for path in source.rglob("*"):
@@ -259,7 +259,7 @@ class Results:
         return sorted(files)
 
     def take_back(self) -> None:
-        """Copy what there is, unless nothing changed since the last time."""
+        """Copy the results, unless nothing has changed since the last time."""
         state = self.state()
         if not self.url or not state or state == self.last:
             return
@@ -275,7 +275,7 @@ class Results:
         say(f"results: -> {self.url}")
 
     def take_back_surely(self) -> bool:
-        """The same at the end, with three tries; whether it went well."""
+        """The same at the end, with three tries; returns whether it succeeded."""
         for seconds in (1, 10, 0):
             try:
                 self.take_back()
@@ -297,7 +297,7 @@ class Results:
 
 
 def parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
-    """What is for this file, and what goes on to the script."""
+    """The options of this file, and the arguments for the script."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -315,7 +315,7 @@ def parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
 
 
 def find_script(name: str) -> Path:
-    """The script, from here."""
+    """The script's path, relative to here."""
     if not name:
         raise Problem("which script? Give it with --ma_script")
     script = HERE / name
@@ -343,7 +343,7 @@ def script_arguments(script: Path, rest: list[str], data: str, train: str) -> li
 
 
 def run(command: list[str], folder: Path) -> int:
-    """Run the script; what ends this process is passed on to it."""
+    """Run the script; signals that end this process are passed on to it."""
     # Before the script is there: a signal between the two would leave it running alone.
     process: subprocess.Popen[bytes] | None = None
     early: list[int] = []

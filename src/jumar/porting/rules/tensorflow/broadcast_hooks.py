@@ -1,4 +1,4 @@
-"""With several devices, training begins with the same values on all of them."""
+"""With several devices, training starts with the same values on all of them."""
 
 import ast
 from collections.abc import Iterator

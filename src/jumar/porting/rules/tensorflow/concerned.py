@@ -1,4 +1,4 @@
-"""Whether a module has to do with TensorFlow at all."""
+"""Whether a module uses TensorFlow at all."""
 
 from jumar.porting.rewriting.view import View
 from jumar.porting.script.module import Module

@@ -1,4 +1,4 @@
-"""What rules ask of a node before they report it."""
+"""Conditions that rules check before they report a node."""
 
 import ast
 
@@ -30,7 +30,7 @@ def has_profiling(_: ast.AST, view: View) -> bool:
 
 
 def is_in_concerned_script(_: ast.AST, view: View) -> bool:
-    """Whether the script has to do with TensorFlow at all."""
+    """Whether the script uses TensorFlow at all."""
     return is_concerned(view)
 
 
@@ -101,7 +101,7 @@ def is_time_major(call: ast.Call, _: View) -> bool:
 
 
 def is_not_for_cpus(call: ast.Call, _: View) -> bool:
-    """Whether a question for devices is not one for CPUs."""
+    """Whether a device query does not ask for CPUs."""
     return not call.args or literal(call.args[0]) != "CPU"
 
 

@@ -24,7 +24,8 @@ _SEVERAL = Text(
     "GPU 列表无意义",
 )
 _SEVERAL_ADVICE = Text(
-    en="port it with --devices {count}, and start it with the launch script: one process a device",
+    en="port it with --devices {count}, and start it with the launch script: one process per "
+    "device",
     zh="使用 --devices {count} 重新移植，并用启动脚本启动：每个设备一个进程",
 )
 _UNKNOWN = Text(

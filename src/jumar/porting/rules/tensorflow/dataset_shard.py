@@ -58,7 +58,7 @@ _RANDOM = ("tensorflow.data.Dataset.list_files", "tensorflow.data.Dataset.from_g
     calls=(*_SURE, *_RANDOM),
 )
 def dataset_shard(call: ast.Call, view: View) -> Iterator[Change]:
-    """Shard what a training reads; say where that cannot be told."""
+    """Shard training input; report places where its purpose is unclear."""
     if not view.options.distributed or is_mapped(call, view):
         return
     if _shards(view):

@@ -75,7 +75,7 @@ def device_placement(call: ast.Call, view: View) -> Iterator[Change]:
 
 
 def _text(node: ast.expr, view: View, depth: int) -> str | None:
-    """The letters that a device's name surely has; None where nothing is known of it."""
+    """The characters that a device's name certainly has; None if nothing is known."""
     if depth > 4:
         return None
     if isinstance(node, ast.Constant):

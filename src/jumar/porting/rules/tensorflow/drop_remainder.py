@@ -99,7 +99,7 @@ def drop_remainder(call: ast.Call, view: View) -> Iterator[Change]:
 
 
 def _method(call: ast.Call, view: View) -> str | None:
-    """Which way of batching a data set of tf.data a call is."""
+    """The tf.data method by which a call batches a data set."""
     if view.module.name_of(call.func) == "tensorflow.data.experimental.map_and_batch":
         return "map_and_batch"
     if not isinstance(call.func, ast.Attribute):

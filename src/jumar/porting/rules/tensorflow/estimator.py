@@ -140,7 +140,7 @@ def _in_body(statement: ast.stmt, view: View) -> ast.stmt:
 
 
 def config_imports(call: ast.Call, position: int, view: View) -> tuple[str, ...]:
-    """What a configuration that is added needs."""
+    """The imports and functions that an added configuration needs."""
     if _given(call, position):
         return ()
     return ("NPURunConfig", *run_config_imports(view.options))

@@ -124,7 +124,7 @@ def session_config_of(call: ast.Call, position: int, view: View) -> tuple[Replac
 
 
 def library_prefix(call: ast.Call, view: View) -> str:
-    """What stands before the class in a call: `tf.estimator.` of `tf.estimator.Estimator()`."""
+    """The prefix of the class in a call: `tf.estimator.` of `tf.estimator.Estimator()`."""
     name = view.module.name_of(call.func) or ""
     if isinstance(call.func, ast.Attribute) and not name.startswith("tree:"):
         return f"{view.module.source(call.func.value)}."

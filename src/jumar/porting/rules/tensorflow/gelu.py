@@ -155,7 +155,7 @@ def _close(values: list[float], formula: Callable[[float], float], tolerance: fl
 
 
 def _values(body: list[ast.stmt], parameter: str, module: Module) -> list[float] | None:
-    """What a function of one number gives at some points; None where that cannot be told.
+    """The values of a function of one number at some points; None if unknown.
 
     Names of functions are resolved and a table says what they compute: nothing of the script runs.
     """

@@ -87,7 +87,7 @@ def _assignment(node: ast.Assign, view: View) -> Iterator[Change]:
 
 
 def _is_gpu_field(target: ast.Attribute, view: View) -> Confidence | None:
-    """How sure it is that an attribute is one of a session's GPU options."""
+    """How certain it is that an attribute is one of a session's GPU options."""
     chain: list[str] = []
     current: ast.expr = target
     while isinstance(current, ast.Attribute):

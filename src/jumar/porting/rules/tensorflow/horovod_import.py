@@ -51,7 +51,7 @@ _OPERATIONS = ("Sum", "Average", "Min", "Max", "Product", "Adasum")
     source=SOURCE,
 )
 def horovod_import(_: ast.Module, view: View) -> Iterator[Change]:
-    """Remove an import that nothing needs; replace tests of it; say what is left."""
+    """Remove an import that nothing needs; replace tests of it; report what is left."""
     if "horovod" not in view.module.text:
         return
     for node in view.module.scopes.nodes:

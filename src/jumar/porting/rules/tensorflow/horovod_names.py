@@ -17,7 +17,7 @@ def horovod(*names: str) -> tuple[str, ...]:
 
 
 def member(name: str | None) -> str | None:
-    """What of Horovod a qualified name is: `callbacks.MetricAverageCallback`."""
+    """Which part of Horovod a qualified name is: `callbacks.MetricAverageCallback`."""
     for root in ROOTS:
         if name is not None and name.startswith(root):
             return name[len(root) :]
@@ -25,5 +25,5 @@ def member(name: str | None) -> str | None:
 
 
 def called_member(call: ast.Call, view: View) -> str | None:
-    """What of Horovod a call calls."""
+    """Which function of Horovod a call calls."""
     return member(view.module.name_of(call.func))

@@ -132,7 +132,7 @@ def _optimizer(call: ast.Call, view: View) -> Iterator[Change]:
 
 
 def _renamed(call: ast.Call, name: str, word: str, second: str, view: View) -> Iterator[Change]:
-    """Another class with the first argument only, and perhaps a second one."""
+    """Replace the class, keeping the first argument and perhaps a second one."""
     root = argument(call, word, 0)
     root_text = "0" if root is None else view.module.source(root)
     named = keyword(call, word) is not None

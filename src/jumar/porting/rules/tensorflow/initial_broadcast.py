@@ -115,7 +115,7 @@ def saves(call: ast.Call, view: View) -> bool:
 
 
 def _session(call: ast.Call, tf: str | None, view: View) -> str | None:
-    """The session that runs initialisers by a call; None where it runs none."""
+    """The session that runs initialisers by a call; None if it runs none."""
     assert isinstance(call.func, ast.Attribute)
     if call.func.attr != "run":
         return None

@@ -1,4 +1,4 @@
-"""What an input pipeline is for: training, or evaluation and prediction."""
+"""The purpose of an input pipeline: training, or evaluation and prediction."""
 
 import ast
 import re
@@ -23,7 +23,7 @@ Purpose = Literal["train", "other", "both", "unknown"]
 
 @dataclass(frozen=True, kw_only=True)
 class Use:
-    """What a pipeline is for.
+    """The purpose of a pipeline.
 
     Args:
         test: For `both`: an expression that is true in training.
@@ -35,7 +35,7 @@ class Use:
 
 
 def purpose_of(call: ast.Call, view: View) -> Use:
-    """What the data set that a call gives is for.
+    """The purpose of the data set that a call returns.
 
     What stands closest decides: a branch on `is_training`, the name that the data set gets, an
     argument of the function, the function's name, those who call it, and at last the script.
@@ -53,7 +53,7 @@ def purpose_of(call: ast.Call, view: View) -> Use:
 
 
 def named_purpose(names: Iterable[str]) -> Purpose | None:
-    """What names say: `train_ds`, `eval_input_fn`; None where they say nothing, or both."""
+    """The purpose that names such as `train_ds` suggest; None if they suggest neither or both."""
     words = {word.lower() for name in names for word in _WORD.findall(name)}
     trains, others = bool(words & _TRAIN), bool(words & _OTHER)
     if trains == others:

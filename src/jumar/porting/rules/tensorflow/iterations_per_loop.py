@@ -39,7 +39,7 @@ _ADVICE = Text(
     nodes=(ast.Call,),
 )
 def iterations_per_loop(call: ast.Call, view: View) -> Iterator[Change]:
-    """Say what has to be written before a loop that trains."""
+    """Report what must be added before a training loop."""
     number = view.options.iterations_per_loop
     if number == 1 or not isinstance(call.func, ast.Attribute) or call.func.attr != "run":
         return

@@ -123,7 +123,7 @@ def _own_session(tree: ast.Module, view: View) -> ast.expr | None:
 
 
 def _set_session(view: View) -> tuple[str, tuple[str, ...]]:
-    """How the stand-alone Keras is given a session; empty if the script only has TensorFlow's."""
+    """How stand-alone Keras gets a session; empty if the script only has TensorFlow's."""
     if not view.module.imports("keras"):
         return "", ()
     for local, bindings in view.module.scopes.module.bindings.items():

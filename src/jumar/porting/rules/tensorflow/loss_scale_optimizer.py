@@ -136,7 +136,7 @@ def _arguments(
 
 
 def _manager(scale: ast.expr | None, view: View) -> tuple[str | None, str | None] | None:
-    """A manager as an expression with its name; both None where the expression stays."""
+    """A manager as an expression with its name; both None if the expression stays."""
     if scale is None or (isinstance(scale, ast.Constant) and scale.value == "dynamic"):
         return manager(view, _DYNAMIC)
     if isinstance(scale, ast.Constant) and isinstance(scale.value, int | float):

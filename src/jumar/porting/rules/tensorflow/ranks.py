@@ -39,7 +39,7 @@ def several_ranks(view: View) -> str:
 
 
 def tensorflow_name(view: View) -> str | None:
-    """Under which name the script knows TensorFlow; None where it only imports parts of it."""
+    """Under which name the script knows TensorFlow; None if it only imports parts of it."""
     for name in view.module.scopes.module.bindings:
         if view.module.exported(name, frozenset()) == "tensorflow":
             return name

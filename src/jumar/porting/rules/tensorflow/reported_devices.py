@@ -1,4 +1,4 @@
-"""What is reported of devices and of what runs on them: sessions, estimators, ranks."""
+"""Reports about devices and what runs on them: sessions, estimators, ranks."""
 
 import ast
 

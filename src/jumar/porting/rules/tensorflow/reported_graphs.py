@@ -1,4 +1,4 @@
-"""What is reported of the graph that trains: operators, numbers, branches, profilers."""
+"""Reports about the training graph: operators, numbers, branches, profilers."""
 
 import ast
 

@@ -1,4 +1,4 @@
-"""What is reported of inputs: Python functions, queues, readers, padded batches."""
+"""Reports about inputs: Python functions, queues, readers, padded batches."""
 
 import ast
 

@@ -148,7 +148,7 @@ def _converted(call: ast.Call, view: View) -> Iterator[Change]:
 
 
 def _defaults(call: ast.Call) -> list[str]:
-    """Arguments for what RunConfig does by itself and NPURunConfig does otherwise."""
+    """Arguments for defaults in which NPURunConfig differs from RunConfig."""
     added: list[str] = []
     if argument(call, "save_summary_steps", 2) is None:
         added.append("save_summary_steps=100")

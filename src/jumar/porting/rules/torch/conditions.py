@@ -1,4 +1,4 @@
-"""What rules for PyTorch ask of a node before they report it."""
+"""Conditions that PyTorch rules check before they report a node."""
 
 import ast
 

@@ -27,7 +27,7 @@ _BY_HAND_ADVICE = Text(en="write torch.npu here by hand", zh="请在此处手工
 
 
 class _Remark(NamedTuple):
-    """What a person has to look at, although the name itself may be there."""
+    """Names that need a person's attention even though torch_npu has them."""
 
     reason: Text
     todo: Text

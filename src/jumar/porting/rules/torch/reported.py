@@ -1,4 +1,4 @@
-"""What is only reported of PyTorch scripts."""
+"""What is only reported in PyTorch scripts."""
 
 import ast
 
@@ -193,7 +193,7 @@ report(
                 zh="torch_npu 不支持 DataParallel：一个进程对应一张 NPU",
             ),
             todo=Text(
-                en="start one process a device with torchrun and wrap the model in "
+                en="start one process per device with torchrun and wrap the model in "
                 "torch.nn.parallel.DistributedDataParallel; on a single NPU, omit the wrapper",
                 zh="用 torchrun 每卡启动一个进程，并使用 "
                 "torch.nn.parallel.DistributedDataParallel；单卡时去掉该封装",

@@ -1,4 +1,4 @@
-"""Options of a port that are advice for a PyTorch script, where it trains."""
+"""Options of a port that become advice in a PyTorch training script."""
 
 import ast
 from collections.abc import Iterator

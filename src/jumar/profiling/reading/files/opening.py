@@ -80,7 +80,7 @@ def text_of(head: bytes) -> str:
 
 
 def header_of(text: str) -> list[str]:
-    """The names in the first line of a CSV file; empty where it has none of a sane length."""
+    """The names in the first line of a CSV file; empty if it has none of a sane length."""
     line, end, _ = text.partition("\n")
     if not end and len(text) > HEAD // 8:
         return []
@@ -95,7 +95,7 @@ def as_utf8(path: Path) -> Generator[tuple[Path, str], None, None]:
     """The file itself where it is UTF-8, else a copy in UTF-8 that is gone afterwards.
 
     Yields:
-        The file, and why a packed one could not be unpacked to its end; empty where it could.
+        The file, and why a packed one could not be unpacked to its end; empty if it could.
     """
     head = head_of(path)
     name = encoding_of(head)

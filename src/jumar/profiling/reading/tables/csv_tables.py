@@ -127,7 +127,7 @@ _SPLIT: Final = {
 
 
 def read_step_times(path: Path, shown: str, kind: str) -> Part:
-    """`step_trace_time` of torch_npu, and that of a cluster with a row a rank."""
+    """`step_trace_time` of torch_npu, and that of a cluster with one row per rank."""
     text = read_text(path, shown)
     names = {headers.column(name).base: name for name in text.names}
     columns: list[pl.Expr] = []
@@ -162,7 +162,7 @@ def read_step_times(path: Path, shown: str, kind: str) -> Part:
 
 
 def read_step_trace(path: Path, shown: str, kind: str) -> Part:
-    """`step_trace` of graph mode: a row an iteration, with what the data queue cost it."""
+    """`step_trace` of graph mode: one row per iteration, with what the data queue cost it."""
     text = read_text(path, shown)
     rows = table(text, kind)
 

@@ -24,7 +24,7 @@ _TYPE: Final = r"^(?:.*/)?([A-Za-z][A-Za-z0-9_]*?)(?:-op\d+|_?\d+)?$"
 
 
 def read_task_time(path: Path, shown: str, kind: str) -> Part:
-    """A row a task; those of the queue itself (`EVENT_RECORD`) are in the table alone."""
+    """One row per task; those of the queue itself (`EVENT_RECORD`) are in the table alone."""
     text = read_text(path, shown)
     rows = table(text, kind)
     core = pl.col("kernel_type").str.to_uppercase().replace(_CORES)

@@ -32,7 +32,7 @@ class Lines:
 
     Args:
         path: What to read: the file itself, or a copy of its whole lines.
-        numbers: Of the rows, from 1; None where every row is a line.
+        numbers: Of the rows, from 1; None if every row is a line.
     """
 
     def __init__(self, path: Path, numbers: "array[int] | None" = None) -> None:
@@ -144,7 +144,7 @@ def _joined(
     expected: int,
     fewest: int,
 ) -> str:
-    """The record that begins with a line whose quotes are open; empty where there is none.
+    """The record that begins with a line whose quotes are open; empty if there is none.
 
     A stray quote costs its own line: the lines after it stay in `waiting`.
     """
@@ -184,7 +184,7 @@ def _without_empty_end(fields: list[str]) -> list[str]:
 
 
 def _fields(text: str) -> list[str] | None:
-    """The fields of a record as they stand in the file; None where a quote is not closed."""
+    """The fields of a record as they stand in the file; None if a quote is not closed."""
     text = text.rstrip("\r\n")
     fields: list[str] = []
     at = 0

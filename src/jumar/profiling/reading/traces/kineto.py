@@ -138,7 +138,7 @@ def _kernels(trace: Trace, base: int) -> pl.DataFrame:
 
 
 def _linked(trace: Trace, steps: pl.DataFrame, base: int) -> pl.DataFrame:
-    """A row a kernel with its step and the innermost op in which it was launched.
+    """One row per kernel with its step and the innermost op in which it was launched.
 
     The launch decides, not `External id`: old traces write the correlation there, and ids
     repeat when the profiler starts again.
@@ -245,7 +245,7 @@ def _decoded(texts: Texts, ops: pl.DataFrame, more: tuple[str, ...]) -> pl.DataF
 
 
 def _cpu_ops(trace: Trace, steps: pl.DataFrame, base: int) -> pl.DataFrame:
-    """A row an op with the time that it spent itself, and collectives of gloo."""
+    """One row per op with the time that it spent itself, and collectives of gloo."""
     # Where both begin at once, ops come first, in the order of the file. Two sorts by one column
     # take half of the memory of one by two.
     ops = pl.concat(_cpu_rows(trace)).sort("row").drop("row")

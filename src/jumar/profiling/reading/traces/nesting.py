@@ -51,7 +51,7 @@ class Sweep:
         at a time becomes Python numbers: of ten million calls they would be gigabytes.
 
         Args:
-            threads: A number a thread.
+            threads: One number per thread.
             starts: When the calls begin: none before one that was given in an earlier span.
             durations: How long they last.
         """

@@ -1,4 +1,4 @@
-"""Ctrl-C is not lost where a library swallows it or turns it into an error of its own."""
+"""Keeps Ctrl-C from being lost when a library swallows it or raises its own error instead."""
 
 import signal
 import sys
@@ -14,14 +14,14 @@ _AGAIN_S = 0.01
 
 @contextmanager
 def noting_ctrl_c() -> Generator[list[int]]:
-    """Within the block, keep in mind that SIGINT came, and raise it again where it was swallowed.
+    """Within the block, remember SIGINT, and raise it again if it was swallowed.
 
     torch's C++, asked for a tensor's shape while safetensors reads a file, answers an interruption
     with a ValueError. Python itself drops what is raised in a finalizer or a weak reference's
     callback, after printing it.
 
     Yields:
-        The signals that came; empty if SIGINT is ignored, as in a background job of a script.
+        The signals received; empty if SIGINT is ignored, as in a background job of a script.
     """
     interruptions: list[int] = []
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:

@@ -41,7 +41,7 @@ def doctor(*, json_: JsonFlag = False) -> int:
 
 
 def environment_lines(environment: "Environment") -> list[str]:
-    """What `jumar doctor` prints of an environment, before the findings."""
+    """The lines that `jumar doctor` prints about an environment, before the findings."""
     processor = environment.processor
     rows = [("system", environment.system)]
     rows += [(name, version or "-") for name, version in environment.versions.items()]

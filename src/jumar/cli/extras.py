@@ -1,4 +1,4 @@
-"""What a bare `pip install jumar` leaves out, and how a command that needs it says so."""
+"""Packages that a bare `pip install jumar` leaves out, and the message when one is needed."""
 
 from importlib.util import find_spec
 
@@ -11,7 +11,7 @@ TRAIN_MODULES = frozenset(
 
 
 def not_installed(error: ModuleNotFoundError) -> UserError | None:
-    """What to install for an import that failed; None if the module is of no extra."""
+    """What to install for a failed import; None if the module is not in an extra."""
     module = (error.name or "").partition(".")[0]
     if module not in TRAIN_MODULES or find_spec(module) is not None:
         return None

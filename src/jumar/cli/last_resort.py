@@ -31,7 +31,7 @@ def mendable(error: Exception, tokens: Sequence[str] = ()) -> UserError | None:
     """The message for an error from the system or a missing extra; None for a bug.
 
     Args:
-        error: What was raised.
+        error: The exception.
         tokens: The command line, from which the fields to lower are read.
     """
     if _is_out_of_memory(error):

@@ -84,12 +84,12 @@ def run(arguments: Sequence[str] | None = None) -> None:
 
 
 def _check_for_emptiness(tokens: Sequence[str]) -> None:
-    """Refuse an empty argument: as a path it would be the present folder.
+    """Refuse an empty argument: as a path it would be the current folder.
 
     Arguments behind `--` belong to somebody else's script.
 
     Raises:
-        UserError: One is empty, as an unset variable of a shell leaves it.
+        UserError: One is empty, as an unset shell variable leaves it.
     """
     own_tokens = tokens[: tokens.index("--")] if "--" in tokens else tokens
     for place, token in enumerate(own_tokens):
@@ -113,7 +113,7 @@ def _called(tokens: Sequence[str]) -> object:
 
 
 def document_in_full(tokens: Sequence[str]) -> None:
-    """Let a command's own help page show its docstring; one line stands in the list of commands."""
+    """Let a command's own help page show its docstring; the list of commands shows one line."""
     command = app.parse_commands(tokens)[1][-1]
     if command.default_command is not None:
         command.help = None

@@ -18,10 +18,10 @@ _LARGEST_WHOLE = 2**63 - 1
 
 
 def shown_default(value: object) -> str | None:
-    """An option's default as its help page shows it, or None if there is nothing to say.
+    """An option's default as its help page shows it, or None if it is not worth showing.
 
-    A flag that is off, a list without entries and an empty text are what everybody expects of an
-    option that was not given.
+    A flag that is off, a list without entries and an empty text are what everybody expects when
+    an option is not given.
     """
     if value is None or value is False or value in ((), ""):
         return None
@@ -29,7 +29,7 @@ def shown_default(value: object) -> str | None:
 
 
 def check_number(_: Any, value: Any) -> None:
-    """Hold every number of the command line against what files and tensors can hold.
+    """Check that files and tensors can hold every number on the command line.
 
     Raises:
         ValueError: NaN, infinity or more than 63 bits; the command line names the option.

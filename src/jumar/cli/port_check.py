@@ -102,7 +102,7 @@ def check(
 
 
 def _print(lines: Iterable[str]) -> None:
-    """The report; with colours on a terminal, where the verdicts of stages are looked for."""
+    """The report; with colours on a terminal, where people look for the stages' verdicts."""
     from rich.console import Console
     from rich.text import Text
 
@@ -117,6 +117,6 @@ def _print(lines: Iterable[str]) -> None:
 
 
 def _say(text: str) -> None:
-    """Progress for whoever waits; not for files and pipes."""
+    """Print progress to a terminal, not to files and pipes."""
     if sys.stderr.isatty():
         print(f"{text} ...", file=sys.stderr)

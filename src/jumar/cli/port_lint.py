@@ -1,4 +1,4 @@
-"""`jumar port lint`: what is wrong in scripts that use npu_bridge already."""
+"""`jumar port lint`: checks scripts that already use npu_bridge."""
 
 import json
 from collections.abc import Iterator

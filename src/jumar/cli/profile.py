@@ -109,7 +109,7 @@ def show(
 
 
 def _peak_rates(profile: "Profile", names: Iterable[str], options: "Options") -> str:
-    """Whose peak rates the views use and where these come from; empty if they use none."""
+    """The chip whose peak rates the views use, and their source; empty if they use none."""
     from jumar.profiling.views import VIEWS
     from jumar.profiling.views.chips import chip_of
 

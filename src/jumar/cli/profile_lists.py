@@ -8,7 +8,7 @@ _KERNELS_OF = ("mkldnn_", "cudnn_", "miopen_", "native_", "npu_", "_")
 
 @cache
 def list_name(kind: str) -> str:
-    """The name under which an op type can be listed, or an empty string.
+    """The name by which an op type can be listed, or an empty string.
 
     A backward op follows its forward op, so it gets that one's name. An aten op gets the name of
     the CANN type that covers all forms of it: `addmm`, which `linear` comes to, cannot be listed

@@ -26,7 +26,7 @@ _PLAIN_WIDTH = 40
 
 
 def print_title(text: str, console: "Console") -> None:
-    """What stands above a table or list."""
+    """Print the heading of a table or list."""
     console.print(f"\n{text}", style="bold", soft_wrap=True)
 
 
@@ -132,16 +132,16 @@ def as_json(profile: "Profile", answered: "Answers", *, peak_rates: str) -> str:
 def refuse_own_files(
     sources: Sequence[Path], *, files: Sequence[Path | None] = (), folder: Path | None = None
 ) -> None:
-    """Refuse to write over or among what a profile is read from.
+    """Refuse to overwrite, or write among, the files a profile is read from.
 
     Args:
         sources: The files and folders that are read.
-        files: What is to be written; a table in a folder that is read would be a part of the
+        files: The files to write; a table in a folder that is read would be a part of the
             profile from then on.
         folder: Where tables are to be written.
 
     Raises:
-        UserError: Names the first that is refused.
+        UserError: A file is refused; the message names the first.
     """
     read = [resolved(source) for source in sources]
     written = [file for file in files if file is not None]

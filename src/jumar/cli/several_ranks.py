@@ -1,4 +1,4 @@
-"""What a command does in each process of torchrun.
+"""How commands behave in the processes of torchrun.
 
 Decided here for all commands: a few divide their work among the ranks, the others would do it
 once a rank, into the same files. Those work in the first rank alone.
@@ -26,7 +26,7 @@ _VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
 
 
 def takes_part(command: Sequence[str]) -> bool:
-    """Whether this process has a part in a command.
+    """Whether this process takes part in a command.
 
     Outside of torchrun every process has. Where the first rank works alone, torchrun's variables
     are removed from the environment, so that neither it nor a process that it starts waits for

@@ -1,4 +1,4 @@
-"""Running a command as a child that is given the time to save when it is interrupted."""
+"""Running a command as a child that gets time to save when interrupted."""
 
 import signal
 import subprocess
@@ -9,9 +9,9 @@ from types import FrameType
 def run_child(command: Sequence[str]) -> int:
     """Run a command to its end and return its exit code, negative for a signal.
 
-    `subprocess.run` kills the child a quarter of a second after Ctrl-C, in the midst of writing
-    its checkpoint. Here the child, which the terminal sends Ctrl-C as well, is waited for; a
-    SIGTERM, which reaches only this process, is passed on. Whoever signalled wants more than
+    `subprocess.run` kills the child a quarter of a second after Ctrl-C, in the middle of
+    writing its checkpoint. Here the child, which the terminal sends Ctrl-C as well, is waited for;
+    a SIGTERM, which reaches only this process, is passed on. Whoever signalled wants more than
     this child to stop, so 128 and the signal is returned, however the child ended.
 
     Must be called in the main thread, where Python handles signals.

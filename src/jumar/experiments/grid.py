@@ -23,7 +23,7 @@ def parse_vary(vary: Sequence[str], *, where: str = _OPTION) -> list[list[str]]:
 
     Args:
         vary: `section.field=value,value,...`, one item per field.
-        where: What the message names as the place of a mistake.
+        where: The place that a message names for a mistake.
 
     Returns:
         Assignments of each combination in the order of `vary`; one empty combination when
@@ -66,7 +66,7 @@ def value_of(assignment: str) -> str:
 
 
 def run_name(assignments: Sequence[str]) -> str:
-    """The name of a run's directory: its assignments, as far as file systems allow them.
+    """The name of a run's directory: its assignments, as far as file systems allow.
 
     The same assignments have the same name in every sweep. Where a character had to be replaced
     or the name cut, a part of a digest keeps different assignments apart.
@@ -109,7 +109,7 @@ def _axis(item: str, where: str) -> tuple[str, list[str]]:
 
 
 def _split(text: str) -> list[str]:
-    """The values between the commas that are in no bracket."""
+    """The values between commas outside brackets."""
     values, depth = [""], 0
     for character in text:
         depth += (character in "[(") - (character in "])")

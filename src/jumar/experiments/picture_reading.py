@@ -1,4 +1,4 @@
-"""The pictures that a run left behind, also where files are damaged or missing."""
+"""The pictures of a run, even if files are damaged or missing."""
 
 import json
 import re
@@ -21,11 +21,11 @@ class RunPicture:
 def read_pictures(directory: Path, faults: list[str]) -> tuple[RunPicture, ...]:
     """Every picture below a folder with one folder per step, in the order of steps and captions.
 
-    Names come from the files that are there, so that captions can lead nowhere else.
+    Names come from the files that are there, so that captions cannot point elsewhere.
 
     Args:
         directory: A run's `pictures`; it may be missing.
-        faults: Gets a line for each captions file that cannot be read.
+        faults: Receives a line for each captions file that cannot be read.
     """
     pictures: list[RunPicture] = []
     for step, folder in _step_folders(directory):

@@ -13,14 +13,14 @@ MOST_PICTURES = 12
 
 @dataclass(kw_only=True)
 class Strips:
-    """What a page shows, and what it says about what it does not show."""
+    """The pictures a page shows, and notes about those it does not."""
 
     strips: list[PictureStrip] = field(default_factory=list[PictureStrip])
     notes: list[str] = field(default_factory=list[str])
 
 
 def strips_of_run(pictures: Sequence[RunPicture]) -> Strips:
-    """Of each name the first and the newest picture that can be read, so that progress is seen."""
+    """The first and the newest readable picture of each name, to show progress."""
     result = Strips()
     names = picture_names(pictures)
     for name in names[: MOST_PICTURES // 2]:
@@ -39,7 +39,7 @@ def strips_of_run(pictures: Sequence[RunPicture]) -> Strips:
 
 
 def strips_of_sweep(runs: Sequence[tuple[str, Sequence[RunPicture]]]) -> Strips:
-    """Of each name the newest picture of each run.
+    """The newest picture of each name from each run.
 
     Args:
         runs: The label of each run with its pictures, in the order of the page.

@@ -1,4 +1,4 @@
-"""The page and the files of a sweep or of one run, made from what the runs left behind."""
+"""The page and the files of a sweep or of one run, made from the run directories."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ def write_report(directory: Path, notice: Callable[[str], None] = lambda _: None
 
     Args:
         directory: Of the sweep or run.
-        notice: Takes a line for each part of a run that could not be read.
+        notice: Called with a line for each part of a run that could not be read.
 
     Raises:
         UserError: The directory is neither, or cannot be written to.
@@ -72,7 +72,7 @@ def save_sweep_report(
 
     Args:
         directory: Of the sweep.
-        notice: Takes a line for each part of a run that could not be read.
+        notice: Called with a line for each part of a run that could not be read.
 
     Returns:
         The table, and the paths with the page as the last.
@@ -170,7 +170,7 @@ def _counted(runs: Sequence[Run]) -> str:
 
 
 def _facts(runs: Sequence[Run]) -> list[tuple[str, str]]:
-    """What, where and when, of the finished runs if any; differing values one after the other."""
+    """Facts about the runs, finished ones if any; differing values listed."""
     finished = [run for run in runs if run.state == "finished"]
     results = [run.results for run in finished or runs]
     written = [result.written for result in results if result.written]
@@ -201,7 +201,7 @@ def _distinct(values: Iterable[Any]) -> str:
 
 
 def _notices(shown: Sequence[_Shown]) -> list[str]:
-    """What must be known before the numbers are read; runs with the same notice share it."""
+    """Notices to read before the numbers; runs with the same notice share it."""
     runs_of: dict[str, list[str]] = {}
     for entry in shown:
         result, notices = entry.run.results, list[str]()

@@ -1,7 +1,7 @@
-"""Reading what a run left behind, also where it is unfinished, damaged or not there at all.
+"""Reading a run directory, even if it is unfinished, damaged or missing.
 
-A sweep must report on a run that was killed at any moment, so nothing here raises on what it
-finds: what cannot be read is missing, and `faults` says so.
+A sweep must report on a run that was killed at any moment, so nothing here raises:
+what cannot be read is missing, and `faults` says so.
 """
 
 import json
@@ -46,7 +46,7 @@ class Evaluation:
 
 @dataclass(frozen=True, kw_only=True)
 class Headline:
-    """The metric by which runs are compared, as the run's results name it."""
+    """The metric by which runs are compared, as named in the run's results."""
 
     name: str
     unit: str
@@ -64,7 +64,7 @@ class ScoreTable:
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """`results.json`, with None or an empty text for what it lacks."""
+    """`results.json`, with None or an empty text for missing values."""
 
     recipe: str = ""
     state: str = ""
@@ -98,13 +98,13 @@ class Results:
 
     @property
     def device(self) -> str:
-        """Kind and name, as far as they are known."""
+        """Kind and name, if known."""
         return ": ".join(part for part in (self.device_kind, self.device_name) if part)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A run directory as it is now."""
+    """The current state of a run directory."""
 
     directory: Path
     recipe: str
@@ -126,7 +126,7 @@ class Run:
 
     @property
     def reason(self) -> str:
-        """Why there are no final numbers; empty for a finished run."""
+        """Why there are no final numbers; empty if the run has finished."""
         results, at = self.results, self.last_step
         so_far = "" if at is None else f" at step {at}"
         if self.state == "failed":
@@ -150,7 +150,7 @@ def failure_text(results: Results) -> str:
 
 
 def precision_note(results: Results) -> str:
-    """In which type a run was computed, where that is not what its mode says by itself."""
+    """The type in which a run was computed, if it is not its mode's own."""
     computed, note = results.computed, results.precision_note.rstrip(". ")
     if results.precision_mode and note.startswith(f"{results.precision_mode} "):
         # Without its name the note is the same for all modes that share the reason.
@@ -163,7 +163,7 @@ def precision_note(results: Results) -> str:
 
 
 def read_run(directory: Path) -> Run:
-    """What is in a run directory; a directory that is not there is a run not started."""
+    """Read a run directory; a missing directory is a run that has not started."""
     place = RunDirectory(directory)
     faults: list[str] = []
     recipe = _object(place.recipe, faults)
@@ -198,7 +198,7 @@ def flattened(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _object(path: Path, faults: list[str]) -> dict[str, Any]:
-    """A JSON object, or an empty one; a file that is there and unreadable is a fault."""
+    """A JSON object, or an empty one; an existing file that is unreadable is a fault."""
     try:
         data = json.loads(path.read_bytes())
     except FileNotFoundError:
@@ -330,7 +330,7 @@ def _scores(record: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def _records(path: Path, faults: list[str]) -> Iterator[dict[str, Any]]:
-    """The records of a file of JSON lines; half a last line is what a kill leaves, no fault."""
+    """The records of a JSON-lines file; half a last line, as a kill leaves it, is not a fault."""
     damaged: list[int] = []
     try:
         with path.open("rb") as file:

@@ -1,7 +1,7 @@
 """Running a sweep: one run after the other, each in a process of its own.
 
 A process of its own, because the number of inter-op threads can be set only once a process, and
-because a run that crashes or is killed for its memory must not take the others with it.
+because a run that crashes or is killed for lack of memory must not take the others with it.
 """
 
 import json
@@ -39,8 +39,8 @@ class RunRequest:
     Attributes:
         recipe_name: The recipe.
         assignments: `section.field=value` in their order, the last one winning.
-        directory: The run directory; where a run is in it already, it is to be resumed.
-        is_resumed: Whether one is.
+        directory: The run directory; if a run is already in it, it is resumed.
+        is_resumed: Whether a run is in the directory already.
     """
 
     recipe_name: str
@@ -51,12 +51,12 @@ class RunRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep:
-    """A sweep as far as it came.
+    """The state of a sweep.
 
     Attributes:
         directory: With a run directory for each run.
-        plan: What was asked for.
-        table: The comparison, also of what is not finished.
+        plan: The request.
+        table: The comparison, unfinished runs included.
         files: The forms of the table and the page.
         stopped_by: Number of the signal that stopped the sweep; 0 when it came to its end.
     """
@@ -155,7 +155,7 @@ def _run_waiting(
 
 
 class _Clock:
-    """How long the rest will take, by the runs so far."""
+    """An estimate of the remaining time from the runs so far."""
 
     def __init__(self, num_runs: int) -> None:
         self.num_runs = num_runs
@@ -180,7 +180,7 @@ def _duration(seconds: float) -> str:
 def _started(start: Callable[[RunRequest], int], request: RunRequest) -> tuple[int, int]:
     """The exit code of a run, and the signal that asks the sweep to stop, or 0.
 
-    A run that left on Ctrl-C or SIGTERM was told so by whoever wants the sweep to end: the
+    A run that left on Ctrl-C or SIGTERM was interrupted by whoever wants the sweep to end: the
     terminal sends Ctrl-C to both processes.
     """
     try:
@@ -200,7 +200,7 @@ def _seed_of(settings: Mapping[str, Any], repeats: int) -> int:
 
 
 def _refuse_foreign(directory: Path, plan: SweepPlan) -> None:
-    """Refuse a directory that is something else, before anything is written into it.
+    """Refuse a directory that is something else before writing to it.
 
     The table is written anew from the plan: runs that only an earlier plan has would be gone from
     it, and files of the table's names may be anybody's where no run of the plan is there.

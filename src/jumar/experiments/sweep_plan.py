@@ -1,4 +1,4 @@
-"""What a sweep was asked for and how far it is: `sweep.json`."""
+"""The request and the progress of a sweep: `sweep.json`."""
 
 import signal
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ class PlannedRun:
         name: Of its directory below that of the sweep.
         varied: The assignments by which it differs from the other combinations.
         assignments: All that are given to the run: common, varied, seed.
-        exit_code: Of its process, negative for a signal; None while it has not ended.
+        exit_code: Of its process, negative for a signal; None until it ends.
     """
 
     name: str
@@ -63,8 +63,8 @@ def plan_sweep(
 ) -> SweepPlan:
     """Every run of a sweep in its order: all combinations with the first seed, then the next.
 
-    The first seed is the recipe's own and is not named, so that asking for repeats later goes on
-    from the runs that are there.
+    The first seed is the recipe's own and is not named, so that asking for repeats later
+    continues from the existing runs.
 
     Raises:
         UserError: A mistake in `vary` or `baseline`, a field that is both varied and set, or
@@ -145,13 +145,13 @@ def combinations_of(plan: SweepPlan, directory: Path) -> list[Combination]:
 
 
 def stopping_signal(exit_code: int) -> int:
-    """The signal by which somebody asked the process to stop, or 0 for any other end."""
+    """The signal that asked the process to stop, or 0 for any other end."""
     number = -exit_code if exit_code < 0 else exit_code - 128
     return next((int(known) for known in _STOPPING if number == known), 0)
 
 
 def exit_text(exit_code: int | None) -> str:
-    """What the end of a process says about a run that left no results; empty when it was asked
+    """The reason, from the end of its process, why a run left no results; empty when it was asked
     to stop, since the run itself then says how far it came.
     """
     if exit_code is None or stopping_signal(exit_code):

@@ -38,7 +38,7 @@ class Combination:
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """One value against the baseline's; None for a value that there is not."""
+    """One value against the baseline's; None for a missing value."""
 
     value: float | None = None
     deviation: float | None = None
@@ -90,7 +90,7 @@ def reason_of(run: Run, end: str) -> str:
 
     Args:
         run: As it is now.
-        end: What the end of its process says, or an empty text.
+        end: The reason from the end of its process, or an empty text.
     """
     # What the run itself wrote of its failure says more than the exit code of its process.
     return run.reason if run.state == "failed" or not end else end
@@ -168,7 +168,7 @@ class _Finished:
 
     @property
     def num_samples(self) -> int | None:
-        """Evaluation samples behind each accuracy, where all runs agree on it."""
+        """Number of evaluation samples for each accuracy, where all runs agree on it."""
         counts = {run.results.eval_samples for run in self.runs}
         count = counts.pop() if len(counts) == 1 else None
         return count if count else None
@@ -185,8 +185,8 @@ class _Finished:
         return [value for value in values if value is not None]
 
     def median(self, name: str) -> float | None:
-        """The median over the runs that measured it, unfinished ones too: a step takes the time
-        it takes.
+        """The median over the runs that measured it, unfinished ones too: their steps are just
+        as valid.
         """
         runs = self.runs or self.combination.runs
         values = [v for run in runs if (v := getattr(run.results, name)) is not None]
@@ -348,7 +348,7 @@ def _notes(entry: _Finished, baseline: _Finished) -> list[str]:
 def _explanations(
     baseline: _Finished, headline: Headline | None, loss_name: str
 ) -> tuple[str, ...]:
-    """What equal means, and what the times are."""
+    """What equal means, and what the times cover."""
     sentences: list[str] = []
     losses, scores = baseline.losses(loss_name), baseline.headlines(headline)
     samples = baseline.num_samples

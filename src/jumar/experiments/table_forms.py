@@ -101,7 +101,7 @@ def to_markdown(table: Table) -> str:
 
 
 def to_csv(table: Table) -> str:
-    """One line per combination, with plain numbers and empty cells for what there is not.
+    """One line per combination, with plain numbers and empty cells for missing values.
 
     Relations are words, because a spreadsheet takes a cell that starts with `=` for a formula.
     """
@@ -115,7 +115,7 @@ def to_csv(table: Table) -> str:
 
 
 def to_json(table: Table) -> str:
-    """The whole table with every number at full precision; null for what there is not."""
+    """The whole table with every number at full precision; null for missing values."""
     return json.dumps(dataclasses.asdict(table), indent=2, allow_nan=False) + "\n"
 
 
@@ -180,7 +180,7 @@ def _with_relations(row: Sequence[str], places: Sequence[int]) -> list[str]:
 
 
 def _markdown(text: str) -> str:
-    """The text with everything escaped that Markdown or HTML would act on."""
+    """The text with Markdown and HTML escaped."""
     escaped = text.replace("\\", "\\\\").replace("&", "&amp;").replace("<", "&lt;")
     for character in "|*`~":
         escaped = escaped.replace(character, f"\\{character}")
@@ -228,7 +228,7 @@ def _csv_values(row: Row) -> list[Any]:
 
 
 def _no_formula(value: Any) -> Any:
-    """A text that a spreadsheet will not run: some take =, +, - and @ at the start as a formula."""
+    """A text that no spreadsheet executes: some take =, +, - and @ at the start as a formula."""
     if not isinstance(value, str) or not value.startswith(("=", "+", "-", "@", "\t")):
         return "" if value is None else value
     return value if re.fullmatch(r"[+-]?[0-9.]+(e[+-]?[0-9]+)?", value) else f"'{value}"
@@ -279,7 +279,7 @@ def _broken(text: str, width: int) -> list[str]:
 
 
 def _parts(text: str) -> list[str]:
-    """What a line break must not part: words, and in names what stands between `_.=,/-`.
+    """The units that a line break must not split: words, and in names what stands between `_.=,/-`.
 
     The point within a number is not a place for a break.
     """

@@ -1,4 +1,4 @@
-"""When two results are equal: how far apart runs lie that differ in nothing that matters."""
+"""When two results count as equal: the spread of runs that differ in nothing that matters."""
 
 import math
 import statistics

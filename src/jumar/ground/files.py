@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all: beside their place, then renamed."""
+"""Files written whole or not at all: to a temporary file, then renamed."""
 
 import os
 from collections.abc import Generator
@@ -15,18 +15,18 @@ _LONGEST = 60
 def written_beside(
     path: Path, *, what: str = "cannot be written", more: str = ""
 ) -> Generator[Path]:
-    """A place beside a file to write to, which becomes the file when the block ends.
+    """A temporary path to write to, which becomes the file when the block ends.
 
     So no reader sees half of a file, and after an error there is neither a part of it nor a folder
     that was made for it; what was at `path` before stays.
 
     Args:
-        path: The file; the folders above it are made.
-        what: What an error says that cannot be done.
-        more: What it adds to do, as a sentence.
+        path: The file; its parent folders are created.
+        what: What an error says failed.
+        more: More advice, as a sentence.
 
     Raises:
-        UserError: The system refuses: no permission, no space, something in the way.
+        UserError: The system refuses: no permission, no space, or something is in the way.
     """
     temporary = path.with_name(f".{path.name[:_LONGEST]}.{os.getpid()}")
     created: list[Path] = []
@@ -50,9 +50,9 @@ def write_text(path: Path, text: str, *, errors: str = "strict") -> None:
     """Write a text as UTF-8, its line ends as they are, whole or not at all.
 
     Args:
-        path: The file; the folders above it are made.
+        path: The file; its parent folders are created.
         text: Its content.
-        errors: What becomes of halves of surrogate pairs; see `str.encode`.
+        errors: How unpaired surrogates are encoded; see `str.encode`.
 
     Raises:
         UserError: The system refuses.

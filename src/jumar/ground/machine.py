@@ -1,6 +1,6 @@
 """The machine around the devices: its processor, its memory, the limits of its container.
 
-Read from what Linux says in files; elsewhere as much of it as Python knows.
+Read from Linux's files; elsewhere as much as Python knows.
 """
 
 import math
@@ -26,13 +26,13 @@ LEAST_BYTES_EACH = 64 << 20
 
 
 def processor_name() -> str:
-    """The model of the CPU, or its architecture where the system does not say."""
+    """The model of the CPU, or its architecture if the system does not name it."""
     model = re.search(r"^model name\s*:\s*(.+)$", _system_text("proc/cpuinfo"), re.MULTILINE)
     return model[1].strip() if model else platform.processor() or platform.machine()
 
 
 def process_peak_bytes() -> int:
-    """Most memory that this process held at once."""
+    """Peak memory of this process."""
     import resource  # which Windows lacks
 
     # First, because ru_maxrss of a child begins at the memory of the process that started it:
@@ -46,7 +46,7 @@ def process_peak_bytes() -> int:
 
 
 def memory_bytes() -> tuple[int, int]:
-    """Memory that can still be had, and all of it; within the container's limit."""
+    """Available and total memory, within the container's limit."""
     page = os.sysconf("SC_PAGE_SIZE")
     total = page * os.sysconf("SC_PHYS_PAGES")
     free = page * os.sysconf("SC_AVPHYS_PAGES")
@@ -80,17 +80,17 @@ def usable_cores() -> int:
 
 
 def checked_count(count: int, what: Literal["processes", "threads"], where: str) -> int:
-    """The same number of processes or threads, where this machine can bear it.
+    """Check that this machine can handle a number of processes or threads, and return it.
 
-    100,000 of them take a machine's memory before the first one has done anything.
+    100,000 of them exhaust a machine's memory before the first one has done anything.
 
     Args:
-        count: How many are asked for.
+        count: How many are requested.
         what: Processes have memory of their own, threads share it.
         where: The option or field, for the message.
 
     Raises:
-        UserError: More than cores and memory allow, with the number that they do.
+        UserError: More than cores and memory allow; the message gives the largest number.
     """
     anywhere = PROCESSES_ANYWHERE if what == "processes" else THREADS_ANYWHERE
     most = max(anywhere, PER_CORE * usable_cores())
@@ -108,9 +108,9 @@ def checked_count(count: int, what: Literal["processes", "threads"], where: str)
 
 
 def check_fits(count: int, bytes_each: int, what: str, field: str) -> None:
-    """Refuse what is larger than the free memory, instead of being ended by the system for it.
+    """Refuse what exceeds the free memory, instead of being killed by the system for it.
 
-    Linux promises more memory than there is, and ends the process when it is used.
+    Linux promises more memory than there is, and kills the process when it is used.
 
     Args:
         count: How many are wanted at once.
@@ -119,7 +119,7 @@ def check_fits(count: int, bytes_each: int, what: str, field: str) -> None:
         field: The option or field to lower, for the message.
 
     Raises:
-        UserError: They do not fit, with the number that would.
+        UserError: They do not fit; the message gives the number that would.
     """
     needed = count * bytes_each
     if needed < _ALWAYS_FITS:
@@ -159,7 +159,7 @@ def cgroup_values(*names: str) -> list[str]:
 
 
 def _system_text(path: str) -> str:
-    """What Linux says in a file, or nothing where there is no such file."""
+    """The content of one of Linux's files, or nothing if it does not exist."""
     try:
         return (SYSTEM / path).read_text()
     except OSError:

@@ -1,8 +1,8 @@
-"""Paths that users give: the one place where they are looked at, opened and made.
+"""Paths that users give: the one place where they are checked, opened and created.
 
 Python's own checks answer a folder that may not be entered with an exception in one release and
-with False in another, a circle of links with False, and a name of 300 characters with an exception.
-Here a check says True or False only where the file system knows; everything else is a `UserError`
+with False in another, a loop of links with False, and a name of 300 characters with an exception.
+Here a check returns True or False only if the file system knows; everything else is a `UserError`
 with the path and the system's reason.
 """
 
@@ -50,7 +50,7 @@ def exists(path: Path) -> bool:
     """Whether there is anything, links followed.
 
     Raises:
-        UserError: The file system does not say: no permission, a name too long, a circle of links.
+        UserError: The file system cannot say: no permission, a name too long, a loop of links.
     """
     return _mode(path) is not None
 
@@ -71,8 +71,8 @@ def open_to_read(path: Path) -> BinaryIO:
     """Open a file's bytes.
 
     Raises:
-        UserError: It cannot be opened, or is not a regular file: a pipe that nobody writes to would
-            be waited for without end.
+        UserError: It cannot be opened, or is not a regular file: opening a pipe that nobody writes
+            to would never return.
     """
     mode = _mode(path)
     if mode is None:
@@ -117,7 +117,7 @@ def expanded(path: Path | str) -> Path:
 
 
 def resolved(path: Path) -> Path:
-    """A path without links, as far as they lead anywhere; a circle of them is left as it is.
+    """A path with links resolved as far as possible; a loop of links is left as it is.
 
     `Path.resolve` ends in a RuntimeError there before Python 3.13.
     """
@@ -125,10 +125,10 @@ def resolved(path: Path) -> Path:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder with the folders above it; one that is there already is kept.
+    """Create a folder and its parents; an existing one is kept.
 
     Raises:
-        UserError: It cannot be made, or something else is there.
+        UserError: It cannot be created, or something else is there.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -139,13 +139,13 @@ def make_folder(path: Path) -> None:
 def missing(
     path: Path, kind: str = "file or folder", *, where: str = "", more: str = ""
 ) -> UserError:
-    """The error for a path at which nothing is, with the nearest name that is there.
+    """The error for a path that does not exist, with the nearest name that does.
 
     Args:
-        path: Where nothing is.
-        kind: What was looked for, such as `run directory`.
+        path: The missing path.
+        kind: What was expected, such as `run directory`.
         where: The option or field that the path comes from, where that says more than the path.
-        more: What to do besides, as a sentence.
+        more: More advice, as a sentence.
     """
     mode = _mode(path)
     if mode is not None:  # a pipe or a device, or a file where a folder is looked for
@@ -171,23 +171,23 @@ def unwritable(
     """The error for a path that cannot be written, with the system's reason.
 
     Args:
-        path: What was to be written.
-        error: What was raised.
-        what: What cannot be done.
-        more: What to do or to know besides what follows from the reason, as a sentence.
+        path: The path to be written.
+        error: The exception.
+        what: What failed.
+        more: Advice beyond what follows from the reason, as a sentence.
     """
     return _refused(what, Path(path), error, more)
 
 
 def reason(error: BaseException) -> str:
-    """What the system said, without number and path."""
+    """The system's message, without number and path."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error) or type(error).__name__
 
 
 def remedy(error: BaseException, path: Path) -> str:
-    """What can be done about a path that the system refuses; empty if nothing is known."""
+    """Advice about a path that the system refuses; empty if there is none."""
     number = error.errno if isinstance(error, OSError) else None
     if number in (errno.EACCES, errno.EPERM):
         return _locked_part(path)
@@ -223,7 +223,7 @@ def _joined(*sentences: str) -> str:
 
 
 def _mode(path: Path) -> int | None:
-    """The mode of what a path leads to, or None if nothing is."""
+    """The mode of a path's target, or None if it does not exist."""
     try:
         return path.stat().st_mode
     except OSError as error:
@@ -245,7 +245,7 @@ def _kind_of(mode: int) -> str:
 
 
 def _nearest_to(path: Path) -> str:
-    """Where the path ends to be, and what is called nearly so there."""
+    """The part of the path that does not exist, and a similar name there."""
     parent = next((each for each in path.parents if os.path.lexists(each)), Path())
     try:
         if path.is_symlink():
@@ -262,7 +262,7 @@ def _nearest_to(path: Path) -> str:
 
 
 def _locked_part(path: Path) -> str:
-    """Which part of a path keeps this user out."""
+    """Which part of a path this user may not enter."""
     for folder in reversed(path.absolute().parents):
         if not os.access(folder, os.X_OK):
             return f"This user may not enter {folder}."

@@ -58,11 +58,11 @@ def _plural(noun: str) -> str:
 
 
 def plain_text(text: str, keep: str = "") -> str:
-    r"""A text in which everything unseen is spelt out, as `\x1b`, `\n`, `\u202e`.
+    r"""A text with invisible characters spelt out, as `\x1b`, `\n`, `\u202e`.
 
     Args:
-        text: What control characters, marks of direction, zero-width letters and halves of
-            surrogate pairs are spelt out in. Blanks of other alphabets stay.
+        text: The text; control characters, direction marks, zero-width characters and
+            unpaired surrogates are spelt out. Blanks of other scripts stay.
         keep: Characters that stay as well.
     """
     if text.isprintable():
@@ -71,7 +71,7 @@ def plain_text(text: str, keep: str = "") -> str:
 
 
 def print_plain(text: str, file: TextIO | None = None) -> None:
-    """Print a text of one or more lines, with everything unseen in them spelt out.
+    """Print a text of one or more lines, with invisible characters spelt out.
 
     Args:
         text: The text; its line ends and tabs stay.

@@ -1,6 +1,6 @@
 """Op lists as kernels on PyTorch's autocast dispatch key.
 
-Where the list wants something else than torch's own autocast does on a device, a Python kernel
+Where the list differs from torch's own autocast on a device, a Python kernel
 is registered for the aten overload on that device's autocast key; everywhere else torch's kernel
 stays, with its cache of cast weights. A Python kernel casts, then calls the operator with the
 autocast key excluded. torch.compile traces the casts into the graph.
@@ -54,11 +54,11 @@ class InstalledLists:
 
     @property
     def closed(self) -> bool:
-        """Whether torch's own kernels are back, by `close` or by another `install`."""
+        """Whether torch's own kernels are back, through `close` or another `install`."""
         return self._library is None
 
     def close(self) -> None:
-        """Restore torch's own kernels; nothing happens when that was done already."""
+        """Restore torch's own kernels; does nothing the second time."""
         with _lock:
             if self._library is None:
                 return
@@ -78,11 +78,11 @@ _in_force: list[InstalledLists] = []
 
 
 def install(device_type: str, treatments: Mapping[str, Treatment]) -> InstalledLists:
-    """Put treatments in force for every autocast region on a device type.
+    """Apply treatments in every autocast region on a device type.
 
     Args:
         device_type: `cpu`, `cuda` or `npu`; the device itself need not be there.
-        treatments: What happens to each aten overload, as `oplist.treatments` gives it.
+        treatments: The treatment of each aten overload, from `oplist.treatments`.
 
     Returns:
         The lists in force; `close` on them restores torch's own. Lists that were in force before
@@ -132,7 +132,7 @@ def kernel_for(op: str, treatment: Treatment, device_type: str) -> Any:
 
 
 def _tensor_places(overload: torch._ops.OpOverload) -> tuple[int, ...]:
-    """The positions of the arguments that may be, or hold, tensors."""
+    """The positions of the arguments that may be or contain tensors."""
     arguments: Any = overload._schema.arguments
     return tuple(
         place for place, argument in enumerate(arguments) if "Tensor" in str(argument.type)
@@ -184,7 +184,7 @@ def _widest_kernel(overload: Any, device_type: str, keys: DispatchKeySet) -> Cal
 
 
 def _each(cast: _Cast, value: Any) -> Any:
-    """The value with the cast applied to it, if it is a tensor, or to the tensors it lists."""
+    """The value with the cast applied to it or, for a list, to its tensors."""
     if isinstance(value, torch.Tensor):
         return cast(value)
     if isinstance(value, (list, tuple)):
@@ -279,7 +279,7 @@ class _RoundGradient(torch.autograd.Function):
 
 
 def _forget_compiled() -> None:
-    """Compiled code keeps the list it was traced with, so a change of list must drop it."""
+    """Compiled code keeps the list it was traced with, so changing the list must drop it."""
     dynamo = sys.modules.get("torch._dynamo")
     if dynamo is not None:
         dynamo.reset()

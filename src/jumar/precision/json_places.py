@@ -1,4 +1,4 @@
-"""Reading a small JSON file with the line of every value, for messages that say where."""
+"""Reading a small JSON file with the line of every value, for messages."""
 
 import json
 import re
@@ -23,7 +23,7 @@ class Leaf:
 
 
 class JsonError(Exception):
-    """The text is not JSON, or names a key twice."""
+    """The text is not JSON, or a key appears twice."""
 
     def __init__(self, what: str, line: int, todo: str = "") -> None:
         super().__init__(what, line)

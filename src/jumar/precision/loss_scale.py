@@ -2,7 +2,7 @@
 
 Original: Ascend/tensorflow, tf_adapter, npu_loss_scale_manager.py, whose rule is that of
 TensorFlow 1.15's contrib manager. Growth needs consecutive finite steps, shrinking accumulated
-overflows: finite steps between two overflows do not make the first one forgotten.
+overflows: finite steps between two overflows do not reset the count.
 """
 
 from abc import ABC, abstractmethod
@@ -26,12 +26,12 @@ class LossScaleSettings(Component, ABC):
 
     @abstractmethod
     def create(self, device: torch.device | str = "cpu") -> "LossScale | None":
-        """The loss scale with its state on a device; None for none."""
+        """The loss scale with its state on a device; None if there is none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoLossScale(LossScaleSettings, kind="none"):
-    """No loss scale."""
+    """No loss scale at all."""
 
     def create(self, device: torch.device | str = "cpu") -> None:
         """See `LossScaleSettings.create`."""
@@ -66,7 +66,7 @@ class ExponentialLossScale(LossScaleSettings, kind="exponential"):
     )
 
     def check(self) -> None:
-        """Refuse to shrink to nothing."""
+        """Refuse a scale that could shrink to zero."""
         if self.decr_ratio == 0:
             raise UserError(
                 "'loss_scale.decr_ratio' cannot be 0: the first overflow would end all scaling",
@@ -129,7 +129,7 @@ class LossScale:
         return {name: getattr(self, name).detach().cpu().clone() for name in _COUNTERS}
 
     def load_state_dict(self, state: Mapping[str, torch.Tensor]) -> None:
-        """Go back to a state of `state_dict`.
+        """Restore a state from `state_dict`.
 
         Raises:
             KeyError: The state lacks a part.

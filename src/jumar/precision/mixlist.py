@@ -4,9 +4,9 @@
 
 Names are CANN op types or aten operators. The rules for one name are those of CANN's graph
 engine: remove it from one list; add it to one list; or add it to one and remove it from one
-other. An addition decides alone; a removal without an addition makes the op gray. Other than
-CANN, which never looks at names, an unknown name is refused: of the published lists one in
-seventeen has an entry that does nothing.
+other. An addition alone decides; a removal without an addition makes the op gray. Other than
+CANN, which never looks at names, an unknown name is refused: one in seventeen of the
+published lists has an entry that does nothing.
 """
 
 import json
@@ -52,7 +52,7 @@ one are on different lists it falls through, and those others decide."""
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One remark about a mixlist."""
+    """One finding about a mixlist."""
 
     severity: Literal["error", "warning"]
     line: int
@@ -67,7 +67,7 @@ class Finding:
 
 @dataclass(kw_only=True)
 class _Entry:
-    """All that a file says about one name."""
+    """Everything a file says about one name."""
 
     name: str
     line: int
@@ -153,7 +153,7 @@ def _examine(path: Path) -> tuple[dict[str, ListName], list[Finding]]:
 
 
 def _entries(leaves: Iterable[Leaf]) -> tuple[list[_Entry], list[Finding]]:
-    """The entries of a file by name, and what is wrong with its form."""
+    """The entries of a file by name, and faults in its form."""
     entries: dict[str, _Entry] = {}
     findings: list[Finding] = []
     for leaf in leaves:
@@ -326,7 +326,7 @@ def _remarks(entry: _Entry, target: ListName) -> list[Finding]:
 
 
 def _shared(op: str, requested: Mapping[int, ListName]) -> ListName:
-    """The list of an op that several op types pass through: theirs if they agree, else gray."""
+    """The list of an op shared by several op types: theirs if they agree, else gray."""
     owners = [group for group in op_groups() if op in group.ops]
     states: set[ListName] = {requested.get(id(group), default_list(op)) for group in owners}
     return states.pop() if len(states) == 1 else "gray"
@@ -381,7 +381,7 @@ def _is_composite(op: str) -> bool:
 def _nearest_names(name: str) -> str:
     """The closest CANN op type and the aten operator that goes with it; empty when none is close.
 
-    Whoever writes `nn.Conv2d` may mean either, and CANN reads op types alone.
+    `nn.Conv2d` may mean either, and CANN only reads op types.
     """
     types = {_folded(known): known for known in groups_by_type()}
     packets = {_folded(op.partition(".")[0]): op.partition(".")[0] for op in listed_ops()}

@@ -1,4 +1,4 @@
-"""Ascend's precision modes: what each means there, and what jumar does on each device.
+"""Ascend's precision modes: what each means on Ascend, and what jumar does on each device.
 
 The definitions follow the documents of the TensorFlow adapter and of the graph engine for
 `precision_mode` and `precision_mode_v2`. The texts are the table in docs/precision.md.
@@ -161,7 +161,7 @@ def find_mode(name: str) -> Mode:
 
 
 def mode_table() -> list[dict[str, str]]:
-    """One row per mode, in the words of docs/precision.md."""
+    """One row per mode, worded as in docs/precision.md."""
     return [
         {
             "mode": mode.name,

@@ -2,8 +2,8 @@
 
 The default is what torch's autocast does on CUDA, and torch_npu's on the NPU, written down:
 matrix products and convolutions white, and black the losses, softmax, norms, exponentials and
-sums. torch's own list for the CPU differs (softmax and layer norm stay low there), which would
-make a run on a CPU no rehearsal of a run on an NPU.
+sums. torch's own list for the CPU differs (softmax and layer norm stay low there), so a run on
+a CPU would not rehearse a run on an NPU.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ ListName = Literal["white", "gray", "black"]
 
 
 class Treatment(Enum):
-    """What happens to an op inside the autocast region."""
+    """The treatment of an op inside the autocast region."""
 
     LOW = "inputs to the low precision"
     FP32 = "inputs to fp32"
@@ -130,7 +130,7 @@ def default_lists() -> dict[str, ListName]:
 def treatments(
     form: Form, lists: Mapping[str, ListName], *, emulated: bool = False
 ) -> dict[str, Treatment]:
-    """What happens to every op in a mode.
+    """The treatment of every op in a mode.
 
     Args:
         form: Which ops the mode runs in low precision; not `origin`, which has no region.
@@ -158,7 +158,7 @@ def treatments(
 
 
 def native_treatment(device_type: str, op: str) -> Treatment | None:
-    """What torch (or torch_npu) does to an op by itself, or None if that is not known.
+    """The treatment of an op by torch (or torch_npu) itself, or None if that is not known.
 
     Must be asked while no list is installed, since it looks at the dispatcher.
     """

@@ -1,4 +1,4 @@
-"""CANN op types and the torch operators they stand for.
+"""CANN op types and the corresponding torch operators.
 
 The table is `op_types.json`: one row a policy group, with the forward op types that share it,
 the op types that run inside autograd, and the aten overloads. Op types are those of the open

@@ -1,4 +1,4 @@
-"""torch's operators by the names of op lists."""
+"""torch's operators by their names in op lists."""
 
 from functools import cache
 from typing import Any
@@ -19,7 +19,7 @@ def find_overload(op: str) -> torch._ops.OpOverload | None:
 def can_cast(overload: torch._ops.OpOverload) -> bool:
     """Whether a list may change an operator's dtype.
 
-    Not where it writes into an argument or returns a view of one: a cast would make it write
+    Not if it writes into an argument or returns a view of one: a cast would make it write
     into, or look at, a copy, and the assignment in `x[:, 0] = y` would be lost.
     """
     schema: Any = overload._schema

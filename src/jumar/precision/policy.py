@@ -1,4 +1,4 @@
-"""The precision policy: what the trainer asks about precision.
+"""The precision policy: the trainer's interface to precision.
 
 The trainer runs the forward in `forward()`, the backward on `scale(loss)`, asks
 `unscale_and_check` for overflow, lets all ranks agree on the answer and gives it to
@@ -24,7 +24,7 @@ from jumar.settings import checked
 
 @dataclass(frozen=True, kw_only=True)
 class PrecisionDescription:
-    """What a run computes in, for its first line, its results and the tables made of them."""
+    """The types a run computes in, for its first line, its results and the tables made of them."""
 
     mode: str
     """The mode that was asked for, by its canonical name."""
@@ -44,17 +44,17 @@ class PrecisionPolicy:
         device_type: `cpu`, `cuda` or `npu`; state is made on the current device of that type.
 
     Attributes:
-        description: What is computed in, and why.
+        description: The types computed in, and why.
         loss_scale: The loss scale, or None if the settings have none.
         low_dtype: The dtype of the autocast region; None if there is no region.
         can_overflow: Whether values of fp16 range occur, so that gradients may become infinite
             although the loss is finite.
         full_float32: Whether what is fp32 must compute in all 24 bits. False only for
-            force_fp32, which multiplies fp16 values: TF32 and HF32 hold them exactly. To be told
-            to `Device.set_full_float32`, which knows its switches.
+            force_fp32, which multiplies fp16 values: TF32 and HF32 hold them exactly. Pass it to
+            `Device.set_full_float32`, which knows the switches.
 
     Raises:
-        UserError: The settings contradict each other, or the mixlist is refused.
+        UserError: The settings contradict each other, or the mixlist is invalid.
     """
 
     def __init__(self, settings: PrecisionSettings, *, device_type: str) -> None:
@@ -75,7 +75,7 @@ class PrecisionPolicy:
         self._installed: InstalledLists | None = None
 
     def install(self) -> None:
-        """Put the op lists in force, in place of any other policy's; the process has one.
+        """Install the op lists in place of any other policy's; a process has one set.
 
         Compiled code that was traced before is dropped.
         """
@@ -87,7 +87,7 @@ class PrecisionPolicy:
         self._installed = install(self._device_type, wanted)
 
     def close(self) -> None:
-        """Give torch its own op lists back; does nothing when they are another policy's."""
+        """Restore torch's own op lists; does nothing if another policy's are installed."""
         if self._installed is not None:
             self._installed.close()
             self._installed = None
@@ -110,10 +110,10 @@ class PrecisionPolicy:
         return loss if self.loss_scale is None else loss.float() * self.loss_scale.scale
 
     def unscale_and_check(self, parameters: Iterable[Tensor]) -> Tensor:
-        """Divide the gradients by the loss scale and tell whether one of them is not finite.
+        """Divide the gradients by the loss scale and check whether one of them is not finite.
 
         Args:
-            parameters: Those whose `grad` the backward filled; a grad of None is passed over.
+            parameters: Those whose `grad` the backward filled; a grad of None is skipped.
 
         Returns:
             A float32 scalar on the device, 0 or 1. Nothing waits for it.

@@ -1,4 +1,4 @@
-"""What a recipe says about precision: mode, op lists, loss scale."""
+"""A recipe's precision settings: mode, op lists, loss scale."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from jumar.settings import setting
 
 @dataclass(frozen=True, kw_only=True)
 class PrecisionSettings:
-    """In which precision a run computes."""
+    """The precision that a run computes in."""
 
     mode: str = setting(
         "must_keep_origin_dtype", f"Ascend's precision mode: {', '.join(mode_names())}"

@@ -1,6 +1,6 @@
 """The op lists that come with the package, named without a path: those that recipes carry.
 
-A list belongs to its recipe, whatever mode a user asks for; modes without op lists pass it over.
+A list belongs to its recipe, whatever mode a user asks for; modes without op lists ignore it.
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ def shipped_mixlists() -> list[str]:
 def find_mixlist(name: str | Path) -> Path:
     """The op list of that name: a shipped one, or else the file of that path.
 
-    A file in the present directory that is called like a shipped list is named with `./`.
+    To use a file of the same name in the current directory, write `./` before it.
     """
     if is_shipped(str(name)):
         return _FOLDER / f"{name}.json"

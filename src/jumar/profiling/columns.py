@@ -1,4 +1,4 @@
-"""Columns of views: their name for programs, their head for people, and their unit."""
+"""Columns of views: a name for programs, a heading for people, and a unit."""
 
 from dataclasses import dataclass
 
@@ -13,8 +13,8 @@ class Column:
 
     Args:
         name: Its name in JSON, CSV and on an English terminal; it ends with the unit.
-        title: What it holds, without the unit.
-        unit: What its numbers count, as people write it; empty if there is none.
+        title: Its content, without the unit.
+        unit: The unit as people write it; empty if there is none.
         digits: Most decimal places to show.
     """
 
@@ -24,7 +24,7 @@ class Column:
     digits: int = 3
 
     def head(self, language: Language) -> str:
-        """What stands above the column for people."""
+        """The column's heading for people."""
         title = self.title.in_language(language)
         return f"{title} ({self.unit})" if self.unit else title
 

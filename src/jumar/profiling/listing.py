@@ -1,4 +1,4 @@
-"""A table as people see it, on the terminal and on the page."""
+"""A table as shown on the terminal and on the page."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,10 +15,10 @@ class Listing:
     """A table with its title.
 
     Args:
-        title: What stands above it.
+        title: Its heading.
         columns: Its columns in order, those included that this table lacks.
         table: The rows.
-        note: What stands below or beside it.
+        note: A note shown with it.
     """
 
     title: Text
@@ -28,7 +28,7 @@ class Listing:
 
     @property
     def kept(self) -> list[Column]:
-        """The columns with a value: one without takes the room of those that say something."""
+        """The columns that have a value: an empty one wastes room."""
         table = self.table
         return [
             column
@@ -39,7 +39,7 @@ class Listing:
 
     @property
     def numeric(self) -> list[bool]:
-        """Which of `kept` are numbers, and stand on the right."""
+        """Which of `kept` are numbers, aligned to the right."""
         return [self.table[column.name].dtype.is_numeric() for column in self.kept]
 
     def heads(self, language: Language) -> list[str]:

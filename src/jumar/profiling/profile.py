@@ -1,4 +1,4 @@
-"""What every reader gives and every view takes: one profile, as tables of integer nanoseconds."""
+"""The common form between readers and views: one profile, as tables of integer nanoseconds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -137,15 +137,15 @@ class Profile:
         ops: The op table (`OPS_SCHEMA`, then PMU columns).
         steps: As the producer gives them.
         host: Calls on the host.
-        collectives: Communication ops with how their time is spent.
+        collectives: Communication ops and how their time is spent.
         links: Transfers between ranks, by transport or link.
-        statistics: Tables of the producer that are only shown or compared, by their file's kind:
+        statistics: The producer's tables that are only shown or compared, by their file's kind:
             `op_statistic`, `api_statistic`, `aicpu`, `fusion_op`, `operator_memory`,
             `memory_record`, `l2_cache`, `frequency`.
         files: What was read, each with its recognised kind.
-        missing: What was not, and why.
-        chip: The accelerator, where the capture says it.
-        memo: What views computed and other views need, too; of this profile alone.
+        missing: What was not read, and why.
+        chip: The accelerator, if the capture names it.
+        memo: Results that several views of this profile share.
     """
 
     source: str

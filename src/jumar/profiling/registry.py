@@ -7,7 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 
 class Registered(Protocol):
-    """Something with a name and a place among its like."""
+    """Something with a name and a position among its kind."""
 
     @property
     def name(self) -> str: ...
@@ -22,8 +22,8 @@ _Item = TypeVar("_Item", bound=Registered)
 class Registry(Mapping[str, _Item], Generic[_Item]):
     """What files register, by name, in the order of `place`.
 
-    The packages are imported at the first look, so that a file in one of them is all that a new
-    entry takes.
+    The packages are imported at the first look, so a new entry only needs a file in one of
+    them.
 
     Args:
         packages: Where files register.

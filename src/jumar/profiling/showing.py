@@ -1,4 +1,4 @@
-"""What a profile says, as text that is safe to show."""
+"""Values of a profile as text that is safe to show."""
 
 import json
 import math
@@ -15,7 +15,7 @@ def shown(value: object, longest: int = LONGEST, digits: int = 3, *, is_fixed: b
     """A value as text in one line; what would move or hide other characters is spelt out.
 
     Args:
-        value: What is shown.
+        value: The value to show.
         longest: Letters of the text at most.
         digits: Most decimal places to show.
         is_fixed: Whether a fraction has all of them, zeros included.

@@ -1,4 +1,4 @@
-"""The words of terminal and page beside those of views and findings, in both languages."""
+"""The words of terminal and page, apart from those of views and findings, in both languages."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -185,7 +185,7 @@ def read_line(profile: Profile, language: Language) -> str:
 
 
 def missing_lines(profile: Profile, language: Language) -> list[str]:
-    """What a profile lacks, and for what it would be needed."""
+    """What a profile lacks, and which views need it."""
     lines: list[str] = []
     for gap in profile.missing:
         needed = WORDS["needed_for"].filled(views=shown(", ".join(gap.needed_for)))

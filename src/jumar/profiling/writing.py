@@ -111,7 +111,7 @@ def write_csv(profile: Profile, folder: str | Path) -> list[Path]:
     """Write `op_summary.csv`, `op_statistic.csv`, `step_trace_time.csv`, `aicpu.csv`, and of memory
     `operator_memory.csv` and `memory_record.csv`.
 
-    Tables without rows are not written. A file is there whole or not at all.
+    Tables without rows are not written. A file is written whole or not at all.
 
     Returns:
         The files that were written.
@@ -140,7 +140,7 @@ def write_csv(profile: Profile, folder: str | Path) -> list[Path]:
 
 
 def ops_csv(ops: pl.DataFrame) -> pl.DataFrame:
-    """The op table with msprof's headers: times as decimal microseconds, `N/A` for what is not."""
+    """The op table with msprof's headers: times in decimal microseconds, `N/A` if missing."""
     counters = [name for name in ops.columns if name not in OPS_SCHEMA]
     table = _renamed(ops, OPS)
     return pl.concat([table, ops.select(counters)], how="horizontal") if counters else table

@@ -51,7 +51,7 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Tick:
-    """Where a tick lies and what it says."""
+    """The place and the text of a tick."""
 
     at: float
     text: str
@@ -72,7 +72,7 @@ class Drawing:
 
 
 def key_letters(group: int) -> str:
-    """A, B, ... Z, AA, AB, ...: what ties a line, its legend and its table row together."""
+    """A, B, ... Z, AA, AB, ...: the key that links a line, its legend and its table row."""
     letters = ""
     number = group + 1
     while number:
@@ -180,7 +180,7 @@ class _Plot:
         return Mark(x=round(across, 1), y=round(down, 1), text=text)
 
     def crosses(self, points: Sequence[Point], most: int) -> list[Mark]:
-        """Where a value was not finite (on the upper edge), and where the curve broke off."""
+        """Marks where values are not finite (on the upper edge) and where the curve ended early."""
         curve = self.curve
         gaps = [point.x for point in points if point.y is None]
         crosses = [
@@ -276,7 +276,7 @@ def _summary(values: Sequence[float]) -> tuple[str, ...]:
 
 
 def _description(chart: Chart, lines: Sequence[Line]) -> str:
-    """The chart in words, for those who do not see it."""
+    """The chart in words, for readers who cannot see it."""
     described = [
         f"{line.label}: from {line.summary[0]} to {line.summary[3]}"
         for line in lines

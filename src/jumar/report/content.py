@@ -1,4 +1,4 @@
-"""What a page shows, as plain data: whoever has something to report fills these.
+"""A page's content as plain data, filled by whatever has something to report.
 
 Nothing here knows of runs or sweeps, so that later readers (profiles, porting) can use the same
 page.
@@ -39,7 +39,7 @@ class Chart:
     """Curves over one axis.
 
     Attributes:
-        title: What is drawn, with its unit.
+        title: The quantity drawn, with its unit.
         x_label: What the horizontal axis counts.
         curves: At least one, each with a point or more.
         marked: Whether every point was measured on its own (an evaluation) and gets a dot.
@@ -80,7 +80,7 @@ class EmbeddedImage:
         source: A `data:` address that holds the picture.
         width: Pixels on the page, at most; a narrow screen shows it smaller.
         height: Likewise.
-        enlarged: Whether its own pixels are to be seen as squares.
+        enlarged: Whether its pixels are shown as squares.
     """
 
     source: str
@@ -95,7 +95,7 @@ class Picture:
 
     Attributes:
         label: What distinguishes it from those beside it, such as the step.
-        caption: What is seen in it, where the others have another caption.
+        caption: What it shows, if the others have a different caption.
         image: The picture.
     """
 
@@ -110,7 +110,7 @@ class PictureStrip:
 
     Attributes:
         title: Its heading.
-        caption: What is seen in all of them.
+        caption: What all of them show.
         pictures: At least one, in the order of reading.
     """
 
@@ -126,7 +126,7 @@ class Page:
     Attributes:
         title: Its heading.
         facts: Names with values: what, where, when.
-        notices: What a reader must know before the numbers, such as runs that failed.
+        notices: What readers must know before the numbers, such as failed runs.
         tables: Shown above the charts.
         pictures: Shown between tables and charts.
         picture_notes: Lines below the pictures.

@@ -1,4 +1,4 @@
-"""Pictures inside a page, small enough for twelve of them to stay below 3 MB."""
+"""Pictures embedded in a page, small enough for twelve of them to stay below 3 MB."""
 
 import base64
 import io

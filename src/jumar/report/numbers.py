@@ -1,4 +1,4 @@
-"""Numbers as people read them, and axes with round ticks."""
+"""Numbers formatted for people, and axes with round ticks."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ class Axis:
     ticks: Sequence[float]
 
     def share(self, value: float) -> float:
-        """Where a value lies: 0 at the low end, 1 at the high end."""
+        """The position of a value: 0 at the low end, 1 at the high end."""
         if self.logarithmic:
             low, high = math.log10(self.low), math.log10(self.high)
             return (math.log10(value) - low) / (high - low)

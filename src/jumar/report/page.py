@@ -56,7 +56,7 @@ def save_page(page: Page, path: Path) -> Path:
     """Write the page atomically and return its path.
 
     Raises:
-        UserError: The file cannot be written, or is one that jumar has not written.
+        UserError: The file cannot be written, or was not written by jumar.
     """
     with suppress(OSError), path.open("rb") as file:
         if _SIGNATURE not in file.read():

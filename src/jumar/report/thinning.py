@@ -1,4 +1,4 @@
-"""Fewer points with the same picture."""
+"""Thinning curves without changing their look."""
 
 from collections.abc import Sequence
 

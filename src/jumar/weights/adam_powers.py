@@ -1,4 +1,4 @@
-"""How many updates TensorFlow's Adam has made, told by the powers that it saves.
+"""How many updates TensorFlow's Adam has made, from the powers that it saves.
 
 `AdamOptimizer` multiplies `beta1_power` and `beta2_power` by their beta at every update, in
 float32, beginning with the betas themselves: after t updates they are beta^(t + 1) as that chain of
@@ -50,7 +50,7 @@ def updates_made(powers: Sequence[float], betas: Sequence[float]) -> int | None:
 
 
 def have_underflowed(powers: Sequence[float]) -> bool:
-    """Whether the powers no longer tell anything."""
+    """Whether the powers no longer carry information."""
     return all(power < _SMALLEST for power in powers)
 
 

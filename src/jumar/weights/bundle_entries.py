@@ -30,7 +30,7 @@ _ESCAPES = {0x00: b"\0\xff", 0xFF: b"\xff\0"}
 
 @dataclass(frozen=True)
 class Extent:
-    """The part of an axis that a slice covers; no length: all of it."""
+    """The part of an axis that a slice covers; without a length, all of it."""
 
     start: int = 0
     length: int | None = None
@@ -182,18 +182,18 @@ def _number(field: int, value: int) -> bytes:
 
 
 def _ordered_count(value: int) -> bytes:
-    """A number of 0 or more so that bytes sort as numbers: its length and then its bytes."""
+    """A number of 0 or more encoded so that bytes sort as numbers: its length, then its bytes."""
     content = value.to_bytes((value.bit_length() + 7) // 8, "big")
     return bytes((len(content),)) + content
 
 
 def _ordered_text(text: bytes) -> bytes:
-    """Text so that bytes sort as texts: escaped, and with an end that sorts first."""
+    """Text encoded so that bytes sort as texts: escaped, and with an end that sorts first."""
     return b"".join(_ESCAPES.get(byte) or bytes((byte,)) for byte in text) + b"\0\1"
 
 
 def _ordered_number(value: int) -> bytes:
-    """A signed number so that bytes sort as numbers: n bytes hold 7n - 1 bits and the sign.
+    """A signed number encoded so that bytes sort as numbers: n bytes hold 7n - 1 bits and the sign.
 
     The first bits say how many bytes there are: n ones and a zero for a number of 0 or more, the
     opposite for a negative one.

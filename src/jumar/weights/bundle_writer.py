@@ -1,8 +1,8 @@
 """Checkpoints that TensorFlow restores (format V2), written without TensorFlow.
 
 One data file, the index, and the file `checkpoint` that names the newest one in a folder. The
-index is renamed into place last: without it there is no checkpoint, so that none is ever half
-there. There is no `.meta` file; a Saver restores into a graph that its program has built.
+index is renamed into place last: without it there is no checkpoint, so that none is ever
+half-written. There is no `.meta` file; a Saver restores into a graph that its program has built.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ def write_bundle(prefix: Path, tensors: Mapping[str, Array]) -> None:
     """Write `PREFIX.index`, `PREFIX.data-00000-of-00001` and `checkpoint` beside them.
 
     Args:
-        prefix: What the files' names begin with, for instance `exported/model.ckpt-120`. A
+        prefix: Prefix of the files, for instance `exported/model.ckpt-120`. A
             checkpoint of that name is replaced; `check_free` refuses that.
         tensors: Values by TensorFlow's names; they are asked for one at a time. Strings are
             arrays of bytes objects.
@@ -96,7 +96,7 @@ def _write_flushed(path: Path, write: Callable[[BinaryIO], None]) -> None:
 
 
 def _append(file: BinaryIO, array: Array) -> BundleEntry:
-    """Add a tensor to the data file; returns where it is."""
+    """Append a tensor to the data file; returns its place."""
     if array.dtype.kind in "OSU":
         return _append_strings(file, array)
     kind = _element_type(array)

@@ -1,4 +1,4 @@
-"""Which checkpoint a user means: a prefix, one of its files, a folder, a `checkpoint` file."""
+"""The checkpoint that a path means: a prefix, one of its files, a folder, a `checkpoint` file."""
 
 import re
 from pathlib import Path
@@ -17,7 +17,7 @@ _PART = re.compile(r"(.+)\.(?:index|meta|data-\d{5}-of-\d{5})")
 
 
 def is_checkpoint(path: Path) -> bool:
-    """Whether a path names a TensorFlow checkpoint, of which more is to be said when it is read."""
+    """Whether a path looks like a TensorFlow checkpoint; reading it checks more."""
     try:
         find_prefix(path)
     except UserError:
@@ -26,7 +26,7 @@ def is_checkpoint(path: Path) -> bool:
 
 
 def find_prefix(path: Path) -> Path:
-    """The prefix of the checkpoint's files, of which `PREFIX.index` is there.
+    """The prefix of the checkpoint's files; `PREFIX.index` exists.
 
     Args:
         path: A prefix, one of the checkpoint's files, a folder with a `checkpoint` file, with one
@@ -46,11 +46,11 @@ def check_free(prefix: Path, *, ours: bool = False) -> None:
     """Check that no checkpoint would be overwritten.
 
     Args:
-        prefix: What the names of the new files begin with.
+        prefix: Prefix of the new files.
         ours: The folder holds nothing but our exports: what one of them wrote may be replaced.
 
     Raises:
-        UserError: A file of that prefix is there, or a `checkpoint` file that names others;
+        UserError: A file of that prefix exists, or a `checkpoint` file that names others;
             including files that would be left next to the new ones, such as a graph in `.meta`.
     """
     try:
@@ -72,7 +72,7 @@ def check_free(prefix: Path, *, ours: bool = False) -> None:
 
 
 def written_names(name: str) -> tuple[str, str]:
-    """The files that a checkpoint written here consists of: its data, its index."""
+    """The files of a checkpoint written here: its data, its index."""
     return f"{name}.data-00000-of-00001", f"{name}{INDEX}"
 
 
@@ -142,7 +142,7 @@ def _in_folder(folder: Path) -> Path:
 
 
 def _newest(state: Path) -> Path:
-    """The newest checkpoint by its `checkpoint` file, also where the folder has been moved."""
+    """The newest checkpoint by its `checkpoint` file, even if the folder has been moved."""
     try:
         with state.open("rb") as file:
             text = file.read(_STATE_BYTES)

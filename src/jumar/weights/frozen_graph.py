@@ -1,4 +1,4 @@
-"""The constants of a frozen GraphDef: what `freeze_graph` makes of variables.
+"""The constants of a frozen GraphDef, into which `freeze_graph` turns variables.
 
 GraphDef {1: node}, NodeDef {1: name, 2: op, 5: attributes}; a `Const` node has an attribute
 `value` with a tensor {1: element type, 2: shape, 4: raw bytes, or one list of numbers by type}. A
@@ -67,13 +67,13 @@ class _Place:
 
 
 class FrozenConstants(Mapping[str, Array]):
-    """The constants of a graph by name; an array is made when it is asked for.
+    """The constants of a graph by name; arrays are created on demand.
 
     Arrays are read-only: they are views of the file's bytes, or of one repeated number.
 
     Args:
         data: The serialized GraphDef; stays in the attribute of that name.
-        where: What messages call the file.
+        where: The file's name in messages.
 
     Raises:
         UserError: The bytes are not a frozen graph.
@@ -129,7 +129,7 @@ class FrozenConstants(Mapping[str, Array]):
         """Shape and element type of a constant.
 
         Raises:
-            UserError: There is none of that name.
+            UserError: There is no such name.
         """
         if name not in self._places:
             close = nearest(name, self._places)
@@ -285,7 +285,7 @@ def _from_content(content: bytes, place: _Place) -> Array:
 def _numbers(
     data: bytes, field: int, spans: list[tuple[int, int, int]], kind: ElementType
 ) -> Array:
-    """The numbers of a list, packed or not, in the type in which they are stored."""
+    """The numbers of a list, packed or not, in their stored type."""
     if field in _FIXED_FIELDS:
         parts = b"".join(data[start:stop] for wire, start, stop in spans if wire != VARINT)
         size = np.dtype(_FIXED_FIELDS[field]).itemsize
@@ -304,7 +304,7 @@ def _numbers(
 
 
 def _spread(listed: Array, shape: tuple[int, ...]) -> Array:
-    """A list as a tensor; the last number fills what the list leaves open."""
+    """A list as a tensor; its last number fills the rest."""
     count = math.prod(shape)
     if len(listed) == count:
         return listed.reshape(shape)

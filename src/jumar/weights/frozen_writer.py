@@ -1,8 +1,8 @@
-"""A frozen graph with other weights: the same bytes but for the values of some constants.
+"""A frozen graph with other weights: the same bytes except for the values of some constants.
 
 A graph is more than weights: what is computed, its front end, its names of inputs and outputs. So
-none is made here from nothing; an existing one is copied node by node, and what this program does
-not know stays in it byte for byte.
+none is created from scratch here; an existing one is copied node by node, and unknown parts stay in
+it byte for byte.
 """
 
 import os
@@ -26,7 +26,7 @@ def with_constants(graph: FrozenConstants, values: Mapping[str, Array]) -> Itera
     """The serialized graph with other values in some of its constants, piece by piece.
 
     Args:
-        graph: An existing one.
+        graph: An existing graph.
         values: By the constants' names, float32 and of the same shapes.
 
     Raises:
@@ -53,12 +53,12 @@ def write_frozen(path: Path, graph: FrozenConstants, values: Mapping[str, Array]
     """Write a graph with other values in some of its constants.
 
     Args:
-        path: A file that is not there yet.
-        graph: See `with_constants`, as for `values`.
+        path: A file that does not exist yet.
+        graph: See `with_constants`.
         values: See there.
 
     Raises:
-        UserError: The file is there, cannot be written, or would be longer than a protobuf
+        UserError: The file exists, cannot be written, or would be longer than a protobuf
             message.
     """
     if exists(path):

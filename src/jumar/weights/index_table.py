@@ -142,7 +142,7 @@ def _append_block(written: bytearray, entries: list[Entry]) -> bytes:
 
 
 def _shared(first: bytes, second: bytes) -> int:
-    """How many bytes two keys begin with in common."""
+    """The length of the common prefix of two keys."""
     count = 0
     for one, other in zip(first, second, strict=False):
         if one != other:

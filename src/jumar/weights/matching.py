@@ -1,8 +1,8 @@
 """Which variable in a file is which weight of a network.
 
-One description, `TfNames`, stands next to each network. Held against a file it gives a `Matching`:
-what fits, and what is left over on either side. It is decided by names and shapes alone, before
-any value is read.
+One description, `TfNames`, stands next to each network. Compared with a file it gives a `Matching`:
+what fits, and leftovers on either side. Names and shapes alone decide, before any value
+is read.
 """
 
 import re
@@ -45,7 +45,7 @@ class Match:
 
 @dataclass(frozen=True, kw_only=True)
 class WrongShape:
-    """A weight whose name is in the file with another shape; both in TensorFlow's layout."""
+    """A weight whose name is in the file with a different shape; both in TensorFlow's layout."""
 
     variable: TfVariable
     source: str
@@ -61,11 +61,11 @@ class WrongShape:
 
 @dataclass(frozen=True, kw_only=True)
 class Matching:
-    """What of a file fits a network.
+    """How a file matches a network.
 
     Attributes:
-        matches: What fits, in the order of the original's graph.
-        wrong_shape: What has the right name only.
+        matches: What matches, in the order of the original's graph.
+        wrong_shape: What matches by name only.
         missing: Variables that the network needs and the file lacks.
         unnamed: Weights of the network that have no name in TensorFlow.
         leftover: Names in the file that neither belong to the network nor are known not to be
@@ -82,7 +82,7 @@ class Matching:
 
     @property
     def has_averages(self) -> bool:
-        """Whether the file keeps the average of any weight that fits."""
+        """Whether the file has the average of any matching weight."""
         return any(match.average for match in self.matches)
 
 
@@ -91,11 +91,11 @@ def match_names(
     entries: Mapping[str, TensorEntry],
     weights: Mapping[str, tuple[int, ...]],
 ) -> Matching:
-    """Hold a file against a network.
+    """Compare a file with a network.
 
     Args:
-        names: How the network's weights are called in TensorFlow.
-        entries: What the file holds, by its names.
+        names: The network's names in TensorFlow.
+        entries: The file's entries by name.
         weights: Shapes of the network's `state_dict`.
     """
     places, rest = _resolve(names, entries)
@@ -136,7 +136,7 @@ def match_names(
 
 
 def unnamed_weights(names: TfNames, weights: Iterable[str]) -> list[str]:
-    """Those of the network's weights that have no name in TensorFlow."""
+    """The network's weights that have no name in TensorFlow."""
     known = {variable.name for variable in names.variables}
     return [name for name in weights if name not in known and not name.endswith(_NOT_IN_TENSORFLOW)]
 
@@ -150,7 +150,7 @@ def tensorflow_shape(variable: TfVariable, shape: tuple[int, ...]) -> tuple[int,
 def _resolve(
     names: TfNames, file_names: Iterable[str]
 ) -> tuple[dict[tuple[str, bool], str], list[str]]:
-    """The file's name of each variable and average, and the names that are of none."""
+    """The file's name for each variable and average, and the remaining names."""
     known = {variable.tf_name for variable in names.variables}
     renamings = [(re.compile(pattern), new) for pattern, new in names.renamings]
     places: dict[tuple[str, bool], str] = {}

@@ -1,4 +1,4 @@
-"""The state of an optimizer in a TensorFlow checkpoint: where each trained variable's slots are."""
+"""An optimizer's state in a TensorFlow checkpoint: where each trained variable's slots are."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -26,11 +26,11 @@ class VariableSlots:
 
 @dataclass(frozen=True, kw_only=True)
 class SlotMatching:
-    """What of an optimizer's state is in a file.
+    """Which parts of an optimizer's state are in a file.
 
     Attributes:
-        found: Of the variables that have all of their slots.
-        lacking: Trained variables that have not.
+        found: The slots of variables that have all of them.
+        lacking: Trained variables that lack some.
     """
 
     found: Sequence[VariableSlots]
@@ -38,12 +38,12 @@ class SlotMatching:
 
     @property
     def is_complete(self) -> bool:
-        """Whether training can go on with it."""
+        """Whether training can resume with it."""
         return bool(self.found) and not self.lacking
 
     @property
     def sources(self) -> frozenset[str]:
-        """The file's names of all that was found."""
+        """The file's names of everything found."""
         slots = (
             name for slots_of_variable in self.found for name in slots_of_variable.slots.values()
         )
@@ -59,12 +59,12 @@ def match_slots(
     entries: Mapping[str, TensorEntry],
     trained: AbstractSet[str],
 ) -> SlotMatching:
-    """Find the slots of the variables that were found themselves.
+    """Find the slots of the matched variables.
 
     Args:
-        names: How the network's weights are called in TensorFlow.
+        names: The network's names in TensorFlow.
         matches: Where each weight is in the file.
-        entries: What the file holds, by its names.
+        entries: The file's entries by name.
         trained: Names of the weights that an optimizer changes.
     """
     matched: list[VariableSlots] = []
@@ -92,7 +92,7 @@ def find_powers(
     """The file's names of an optimizer's powers; None if it has none.
 
     A name scope around `minimize` goes before their names, and scripts of one network differ in
-    it: where the original's name is not there, the only one that ends so is taken.
+    it: where the original's name is not there, the only name with that ending is used.
     """
     names: list[str] = []
     for wanted in optimizer.powers or ():

@@ -1,8 +1,9 @@
 """Checkpoints of TensorFlow 1 and 2 (format V2, "tensor bundle"), read without TensorFlow.
 
 `PREFIX.index` is a sorted table of the variables; `PREFIX.data-00000-of-00002` and so on hold
-their values, raw and little-endian. Nothing in these files is believed before it was checked
-against the sizes of the files, so a damaged checkpoint costs an error and not the memory.
+their values, raw and little-endian. Nothing in these files is trusted until it has been
+checked against their sizes, so a damaged checkpoint causes an error and does not exhaust the
+memory.
 """
 
 import math
@@ -35,10 +36,10 @@ _COPY_AGAIN = "The checkpoint is damaged: copy or download its files again."
 
 
 class TensorBundle:
-    """The variables of a checkpoint by name; values are read when they are asked for.
+    """The variables of a checkpoint by name; values are read on demand.
 
     Args:
-        prefix: What the names of the checkpoint's files begin with.
+        prefix: The prefix of the checkpoint's files.
         index: The content of the `.index` file.
 
     Raises:
@@ -67,7 +68,7 @@ class TensorBundle:
         """Shape and element type of a variable.
 
         Raises:
-            UserError: There is none of that name.
+            UserError: There is no such name.
         """
         variable = self._variable(name)
         return TensorEntry(name=name, shape=variable.shape, dtype=variable.kind.name)
@@ -79,7 +80,7 @@ class TensorBundle:
         bfloat16 becomes float32; strings are an array of bytes objects.
 
         Raises:
-            UserError: There is none of that name, its data file is missing, or it is damaged.
+            UserError: There is no such name, its data file is missing, or it is damaged.
         """
         entry = self._variable(name)
         try:
@@ -210,7 +211,7 @@ class TensorBundle:
 
 
 def open_checkpoint(path: Path) -> TensorBundle:
-    """The checkpoint that a path names; see `find_prefix` for what it may be.
+    """Open the checkpoint that a path names; see `find_prefix` for the accepted paths.
 
     Only the index is read. Data files are opened when a variable is read.
 
@@ -255,7 +256,7 @@ def _named(
 
 
 def _check_places(entries: Mapping[bytes, BundleEntry]) -> None:
-    """No two variables share bytes: then what is read is never more than the files hold."""
+    """Check that no two variables share bytes, so that reading never exceeds the files' size."""
     behind, before = (-1, 0), b""
     for key, entry in sorted(entries.items(), key=lambda item: (item[1].shard, item[1].offset)):
         if entry.size == 0:

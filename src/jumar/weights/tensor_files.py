@@ -1,4 +1,4 @@
-"""Every kind of file that holds weights, behind one face: names, shapes, types, values."""
+"""One interface for every kind of weights file: names, shapes, types, values."""
 
 from pathlib import Path
 from typing import Protocol
@@ -33,7 +33,7 @@ _NAMES = {
 
 
 class TensorFile(Protocol):
-    """A file of named tensors; values are read when they are asked for."""
+    """A file of named tensors; values are read on demand."""
 
     def names(self) -> list[str]:
         """The tensors' names, in the order of the file."""
@@ -90,10 +90,10 @@ def open_tensors(path: Path) -> TensorFile:
     """The tensors of a file: safetensors, a frozen TensorFlow graph, a TensorFlow checkpoint.
 
     Args:
-        path: The kind is known by the ending; anything else is looked for as a checkpoint.
+        path: The ending decides the kind; anything else is opened as a checkpoint.
 
     Raises:
-        UserError: There is no such file, it is damaged, or it is one of `torch.save`.
+        UserError: There is no such file, it is damaged, or `torch.save` wrote it.
     """
     if path.suffix == SAFETENSORS and not is_folder(path):
         if not is_file(path):
@@ -107,7 +107,7 @@ def open_tensorflow(path: Path) -> TensorFile:
     """The variables or constants in a file of TensorFlow's.
 
     Raises:
-        UserError: There is no such file, it is damaged, or it is another program's.
+        UserError: There is no such file, it is damaged, or another program wrote it.
     """
     check_no_torch_file(path)
     if path.suffix == FROZEN_GRAPH and not is_folder(path):

@@ -30,8 +30,8 @@ class ElementType:
 
     Attributes:
         number: Its number in `DataType`.
-        name: TensorFlow's name of it.
-        stored: How an element lies in a file; of object type for strings, which have no size.
+        name: TensorFlow's name for it.
+        stored: The type of an element in a file; object for strings, which have no fixed size.
     """
 
     number: int
@@ -45,7 +45,7 @@ class ElementType:
 
     @property
     def in_numpy(self) -> bool:
-        """Whether numpy has it; else it is the integers or bits of another type."""
+        """Whether numpy has it; otherwise it is stored as integers or bits of another type."""
         return self.number not in (STRING, BOOL, BFLOAT16) and not self.name.startswith("q")
 
     def values(self, stored: Array) -> Array:
@@ -67,7 +67,7 @@ class TensorEntry:
 
     @property
     def elements(self) -> int:
-        """How many numbers it has."""
+        """Number of elements."""
         return math.prod(self.shape)
 
     @property
@@ -142,7 +142,7 @@ def decode_shape(data: bytes, begin: int, end: int) -> tuple[int, ...]:
 
 
 def printable(name: bytes) -> str:
-    """A tensor's name as text; what a terminal would obey instead of showing it is escaped."""
+    """A tensor's name as text; terminal control characters are escaped."""
     return plain_text(name.decode("utf-8", "backslashreplace"))
 
 

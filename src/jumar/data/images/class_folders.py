@@ -23,7 +23,7 @@ class Tree(Protocol):
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         ...
 
     def entries(self, folder: str) -> tuple[Sequence[str], Sequence[str]]:

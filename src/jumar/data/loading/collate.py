@@ -38,7 +38,7 @@ class Stacked:
     """Arrays of one shape, one after the other, in memory allocated once for the whole batch.
 
     Attributes:
-        what: What messages call the samples, in the plural.
+        what: The samples' name in messages, in the plural.
         fields: The settings to lower where they do not fit into memory.
         sample_bytes: What a sample takes at least; checked before the first one is made.
         pictures: Names of arrays [height, width, channels], which become tensors

@@ -72,7 +72,7 @@ class KeyedSet(Generic[Kind]):
         collate: Makes a batch of them.
         training: Whether other items stand in for unreadable ones.
         per_item: Samples of each item in an epoch; those of one item have consecutive indices.
-        what: What messages call the items, in the plural.
+        what: The items' name in messages, in the plural.
         todo: What to check where no item can be read.
     """
 

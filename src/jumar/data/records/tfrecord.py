@@ -88,7 +88,7 @@ def index_records(path: Path, name: str = "") -> RecordIndex:
 
     Args:
         path: The uncompressed file.
-        name: What messages call it; its path when empty.
+        name: Its name in messages; its path when empty.
 
     Raises:
         RecordFileError: A header is damaged, or the file ends inside a record. TensorFlow's own

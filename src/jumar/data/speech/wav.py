@@ -68,7 +68,7 @@ def read_wav(encoded: bytes, origin: str) -> Wave:
 
     Args:
         encoded: The whole file.
-        origin: What messages call it.
+        origin: Its name in messages.
 
     Raises:
         CorruptRecord: It is not a WAV file, is damaged, cut off, or has another encoding.

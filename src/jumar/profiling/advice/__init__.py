@@ -1,1 +1,1 @@
-"""Advice: what to change, ranked by the milliseconds a step that it can win; and the gate."""
+"""Advice: what to change, ranked by the milliseconds a step it can save; and the gate."""

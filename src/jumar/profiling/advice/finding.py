@@ -37,10 +37,10 @@ class Claim:
     """One thing in a profile that costs time.
 
     Args:
-        values: What the texts of its finding have in braces.
-        spans: The intervals that would go; `carved` already where only a part would.
+        values: Values for the braces in its finding's texts.
+        spans: The intervals that would go; already `carved` if only a part would.
         evidence: The lines that show it.
-        host_ns: How long the host stood in it, over all steps; shown also where little is won.
+        host_ns: How long the host was blocked in it, over all steps; shown even if little is saved.
     """
 
     values: Mapping[str, object]
@@ -51,19 +51,19 @@ class Claim:
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """A way to lose time that the to-do list knows.
+    """A kind of lost time that the to-do list knows.
 
     Args:
-        name: A word for it, for scripts.
+        name: Its name, for scripts.
         what: What costs time, in one line; `{name}` is filled from a claim's values.
         change: What to try, filled likewise.
-        search: Where a profile shows it.
-        place: In this order findings take the time that they claim: the specific before the
-            general.
-        setting: The field of a recipe that does it; empty if there is none.
+        search: Finds it in a profile.
+        place: Order in which findings claim time: the specific before the general.
+
+        setting: The recipe's field that changes it; empty if there is none.
         view: The view that shows all of it.
-        of_ops: Whether ops are claimed: such a moment is won only where one op computes alone.
-        certain: False where the win is estimated, or an upper limit.
+        of_ops: Whether ops are claimed: a moment is saved only if one op computes alone.
+        certain: False if the saving is estimated, or an upper limit.
     """
 
     name: str
@@ -83,7 +83,7 @@ and on the page."""
 
 
 def carved(table: pl.DataFrame, share: pl.Expr | float) -> pl.DataFrame:
-    """Intervals cut down to a share of their length, which would be won."""
+    """Intervals cut to the share of their length that would be saved."""
     part = share if isinstance(share, pl.Expr) else pl.lit(share)
     length = ((pl.col("end_ns") - pl.col("start_ns")) * part.clip(0.0, 1.0)).floor()
     return table.select(
@@ -102,7 +102,7 @@ def alike(line: str) -> Text:
 
 
 class Blame(NamedTuple):
-    """What one cause on the host explains: its calls in the steps, and the free time it claims."""
+    """One cause on the host: its calls in the steps, and the free time it claims."""
 
     cause: Cause
     host: pl.DataFrame
@@ -116,7 +116,7 @@ _EQUAL = 0.98
 
 
 def _pace(profile: Profile, averages: pl.DataFrame) -> int:
-    """The rank from which a profile is seen, of a table with the average step of each."""
+    """The rank whose view of a profile is taken, from a table of average steps."""
     if averages.height < 2:
         return int(averages["rank"][0]) if averages.height else 0
     longest = averages.filter(pl.col("mean") >= _EQUAL * pl.col("mean").max())["rank"].to_list()
@@ -127,15 +127,15 @@ def _pace(profile: Profile, averages: pl.DataFrame) -> int:
 
 
 class Case:
-    """A profile seen from its slowest rank, whose steps set the pace, without warm-up.
+    """A profile as its slowest rank sees it, whose steps set the pace, without warm-up.
 
     Args:
         profile: The profile.
         options: What the user set.
 
     Attributes:
-        rank: The rank with the longest average step; of equals that which waits longest, since
-            its collectives tell who came late.
+        rank: The rank with the longest average step; of equals the one that waits longest,
+            since its collectives show who came late.
         windows: Its steady steps; each begins where the one before ended.
         steps: Their number.
     """
@@ -151,7 +151,7 @@ class Case:
 
     @property
     def step_ns(self) -> float:
-        """How long a step lasts on average, with what goes before its first op."""
+        """Average length of a step, including what precedes its first op."""
         return float((self.windows["end_ns"] - self.windows["begin_ns"]).sum()) / self.steps
 
     def own(self, table: pl.DataFrame) -> pl.DataFrame:
@@ -181,7 +181,7 @@ class Case:
 
     @cached_property
     def kinds(self) -> pl.DataFrame:
-        """The kinds of these ops, with `count` and `duration_ns` of those that are here."""
+        """The kinds of these ops, with `count` and `duration_ns` of the ops present."""
         here = self.ops.group_by("kind").agg(pl.len().alias("count"), pl.col("duration_ns").sum())
         return kinds(self.profile).table.drop("count", "total_ns").join(here, on="kind")
 
@@ -206,7 +206,7 @@ class Case:
 
     @cached_property
     def together(self) -> pl.DataFrame:
-        """When several ops compute at once: to win there, all of them would have to go."""
+        """When several ops compute at once: to save time there, all of them would have to go."""
         # Most ops have the device to themselves, and need no sweep.
         ops = spans(self.ops).sort("start_ns")
         reached = ops["end_ns"].cum_max()
@@ -217,7 +217,7 @@ class Case:
 
     @cached_property
     def causes(self) -> list[Cause]:
-        """What the host spent time in."""
+        """Causes of time spent on the host."""
         return causes(self.profile)
 
     @cached_property
@@ -245,7 +245,7 @@ class Case:
 
     @cached_property
     def blames(self) -> tuple[list[Blame], pl.DataFrame]:
-        """What each cause on the host explains of the free time, and the time that none does."""
+        """The free time that each cause on the host explains, and what remains."""
         if self.profile.kind == "cpu":
             # Nothing is free while the loader works; its calls themselves are the waiting.
             loading = [cause for cause in self.causes if cause.kind == "data"]

@@ -81,7 +81,7 @@ def _spent(row: dict[str, object]) -> Text:
 
 
 def _late(case: Case) -> Iterator[Text]:
-    """Who came last to the longest collective, and which ranks the profile does not hold."""
+    """Which rank came last to the longest collective, and which ranks the profile lacks."""
     if len(case.profile.ranks) < 2:
         return
     table = collectives(case.profile, case.options)

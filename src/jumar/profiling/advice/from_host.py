@@ -8,7 +8,7 @@ from jumar.profiling.views.intervals import intersection, length
 
 
 def _claims(case: Case, kind: str) -> Iterator[Claim]:
-    """What causes of one kind explain."""
+    """The free time that causes of one kind explain."""
     for blame in case.blames[0]:
         if blame.cause.kind == kind and (length(blame.free) or blame.beside_ns):
             yield _claim(case, blame)
@@ -71,12 +71,12 @@ def garbage_collection(case: Case) -> Iterator[Claim]:
 
 
 def slow_launches(case: Case) -> Iterator[Claim]:
-    """Launching of ops that the device waits for."""
+    """The device waits for ops to be launched."""
     return _claims(case, "launching")
 
 
 def unexplained(case: Case) -> Iterator[Claim]:
-    """Free time beside which no call is recorded."""
+    """Free time during which no call is recorded."""
     left = case.blames[1]
     if length(left):
         yield Claim(

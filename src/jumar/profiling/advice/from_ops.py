@@ -49,7 +49,7 @@ def _largest(case: Case, kinds: pl.DataFrame, *columns: str) -> tuple[Text, ...]
 
 
 def ai_cpu_ops(case: Case) -> Iterator[Claim]:
-    """Ops on the AI CPU, which the AI Core would do in a small part of the time."""
+    """Ops on the AI CPU, which the AI Core would run in a fraction of the time."""
     kinds = case.kinds.filter(pl.col("core") == "AI_CPU")
     if kinds.is_empty():
         return
@@ -75,7 +75,7 @@ def ai_cpu_ops(case: Case) -> Iterator[Claim]:
 
 
 def format_changes(case: Case) -> Iterator[Claim]:
-    """TransData, Transpose and their like."""
+    """TransData, Transpose and the like."""
     kinds = case.kinds.filter(is_format_change(case.kinds))
     if kinds.is_empty():
         return
@@ -168,7 +168,7 @@ def low_clock(case: Case) -> Iterator[Claim]:
 
 
 def head_room(case: Case) -> Iterator[Claim]:
-    """Types of ops that are far from what the chip could do."""
+    """Types of ops that are far from the chip's limits."""
     try:
         chip = the_chip(case.profile, case.options)
         limit = limits(case.profile, chip)

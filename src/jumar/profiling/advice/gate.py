@@ -23,8 +23,8 @@ class Measured:
         name: As the option says it.
         unit: `ms` or `%`.
         limit: What is allowed at most.
-        value: What was measured; None if the profile cannot tell.
-        needs: What is missing then.
+        value: The measured value; None if the profile lacks the data.
+        needs: What is missing in that case.
     """
 
     name: str
@@ -35,12 +35,12 @@ class Measured:
 
     @property
     def kept(self) -> bool:
-        """Whether the limit is kept; what could not be measured does not keep it."""
+        """Whether the limit is kept; an unmeasured value does not keep it."""
         return self.value is not None and self.value <= self.limit
 
 
 def step_ms(profile: Profile) -> float:
-    """The average steady step of the slowest rank, with what goes before its first op."""
+    """The average steady step of the slowest rank, including what precedes its first op."""
     windows = steady(step_windows(profile))
     if windows.is_empty():
         raise Impossible("ops with start times, or steps")
@@ -74,7 +74,7 @@ def cast_share(profile: Profile) -> float:
 
 
 def format_share(profile: Profile) -> float:
-    """Percent of the ops' time in TransData, Transpose and their like."""
+    """Percent of the ops' time in TransData, Transpose and the like."""
     return _share(profile, is_format_change, "type", "the type of each op")
 
 
@@ -94,12 +94,12 @@ def free_share(profile: Profile) -> float:
 
 
 def uncovered_share(profile: Profile) -> float:
-    """Percent of the steps in communication that nothing computes beside."""
+    """Percent of the steps in communication that no computing overlaps."""
     return _of_step(profile, "communication_not_overlapped_ns")
 
 
 def rank_spread(profile: Profile) -> float:
-    """By how many percent the slowest rank computes longer than the median one."""
+    """How many percent longer than the median rank the slowest one computes."""
     return float(str(rank_times(profile)["computes_longer_%"].max()))
 
 
@@ -116,7 +116,7 @@ MEASURES: Final[Mapping[str, tuple[str, Callable[[Profile], float]]]] = {
 
 
 def gate(profile: Profile, limits: Mapping[str, float]) -> list[Measured]:
-    """Measure everything that is limited."""
+    """Measure everything that has a limit."""
     measured: list[Measured] = []
     for name, limit in limits.items():
         if not 0 <= limit < float("inf"):

@@ -24,9 +24,9 @@ class Advice:
     """One line of the to-do list.
 
     Args:
-        finding: Which way to lose time it is.
+        finding: The kind of lost time.
         claim: Where this profile loses it.
-        win_ns: What a step of the slowest rank would take less, in nanoseconds, at most.
+        win_ns: The most that a step of the slowest rank would save, in nanoseconds.
         step_ns: How long that step takes.
     """
 
@@ -37,7 +37,7 @@ class Advice:
 
 
 def todo(profile: Profile, options: Options | None = None) -> list[Advice]:
-    """What to do, the largest win first; the wins of all lines add up to at most one step.
+    """What to do, the largest saving first; all savings add up to at most one step.
 
     The list is that of the slowest rank, since the others wait for it, and of its steady steps.
     """
@@ -56,7 +56,7 @@ def todo(profile: Profile, options: Options | None = None) -> list[Advice]:
 
 
 def _once(case: Case, claimed: Sequence[tuple[Finding, Claim]]) -> list[int]:
-    """The length that each claim has and none before it does, in nanoseconds of all steps."""
+    """The time of each claim that no earlier claim has, in nanoseconds of all steps."""
     won = [0] * len(claimed)
     if not claimed:
         return won
@@ -83,7 +83,7 @@ def _once(case: Case, claimed: Sequence[tuple[Finding, Claim]]) -> list[int]:
 
 
 def pace(profile: Profile, options: Options) -> str:
-    """Whose step the to-do list is about, in one line."""
+    """One line that says which rank's step the to-do list is about."""
     case = Case(profile, options)
     step = f"{case.step_ns / 1e6:.3f} ms"
     several = len(profile.ranks) > 1

@@ -1,4 +1,4 @@
-"""Profiles against each other: where the change of step time comes from, and which casts to lose.
+"""Comparing profiles: where the change in step time comes from, and which casts to remove.
 
 `compare` splits the difference into parts that add up to it exactly; `propose` turns a pair of
 precision modes into edits of `modify_mixlist`.

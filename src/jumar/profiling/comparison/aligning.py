@@ -1,4 +1,4 @@
-"""Which op of one step is which op of another one."""
+"""Matching the ops of one step with those of another."""
 
 from bisect import bisect_left
 from collections.abc import Hashable, Sequence
@@ -28,7 +28,7 @@ class Alignment:
     """Pairs of rows, and the rows that have no partner, with the gap that each lies in.
 
     A gap is what stands between two pairs that are in order on both sides; rows of one gap on
-    both sides may be the same work done by other ops.
+    both sides may be the same work done by different ops.
     """
 
     pairs: tuple[tuple[int, int], ...]
@@ -50,7 +50,7 @@ class Tokens(NamedTuple):
 
 
 class Aligned(NamedTuple):
-    """Rows that are pairs, by `left`; rows that have no partner; the gap of every row."""
+    """Paired rows, by `left`; rows without a partner; the gap of every row."""
 
     left: _Whole
     right: _Whole
@@ -106,7 +106,7 @@ def token_columns(
     """The columns `exact`, `near` and `base` of `Tokens` for keys.
 
     Args:
-        keys: What ops are known by.
+        keys: What identifies the ops.
         numbers: The numbers given so far, to which new ones are added.
     """
 
@@ -165,7 +165,7 @@ def align_rows(before: Tokens, after: Tokens) -> Aligned:
 
 
 def _gaps(anchors: _Whole, step: _Whole) -> _Whole:
-    """For each row a number of what stands between the same anchors.
+    """For each row the number of the gap between two anchors that it is in.
 
     With the step added, the end of a step and the beginning of the next one, between which no
     anchor may lie, are two gaps.
@@ -196,7 +196,7 @@ def _in_order(values: _Whole) -> _Whole:
 
 
 def _same(before: _Whole, after: _Whole) -> tuple[_Whole, _Whole]:
-    """The places of the n-th of each token and of the n-th on the other side."""
+    """The places of the n-th occurrence of each token on either side."""
     order_left, first_left, count_left, token_left = _runs(before)
     order_right, first_right, count_right, token_right = _runs(after)
     _, left, right = np.intersect1d(
@@ -211,7 +211,7 @@ def _same(before: _Whole, after: _Whole) -> tuple[_Whole, _Whole]:
 
 
 def _runs(tokens: _Whole) -> tuple[_Whole, _Whole, _Whole, _Whole]:
-    """The order by token; of each token where it begins there, how often it is, and itself."""
+    """The order by token; for each token its start in that order, its count, and itself."""
     order = np.argsort(tokens, kind="stable")
     ordered = tokens[order]
     first = np.flatnonzero(

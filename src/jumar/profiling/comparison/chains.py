@@ -27,7 +27,7 @@ REACH = 400
 
 
 class Tensor(NamedTuple):
-    """By what a tensor is known again from one op to the next."""
+    """What identifies a tensor from one op to the next."""
 
     shape: str
     dtype: str
@@ -38,7 +38,7 @@ class Tensor(NamedTuple):
 
 
 def ends_of(op: Op) -> tuple[Tensor, Tensor] | None:
-    """What a cast or format change takes and gives; None if the profile does not say."""
+    """Input and output of a cast or format change; None if the profile does not say."""
     source, target = conversion(op.type, op.input_types, op.output_types)
     if not source or not target:
         return None
@@ -76,7 +76,7 @@ class _Link(NamedTuple):
 
 
 class _Meaning(NamedTuple):
-    """What an op does with the tensors that casts and format changes take or give.
+    """How an op relates to the tensors that casts and format changes take or give.
 
     `ends` is that of a change; of other ops, `takes` and `gives` name the tensors.
     """
@@ -88,7 +88,7 @@ class _Meaning(NamedTuple):
 
 
 def cancelling_chains(side: Side) -> pl.DataFrame:
-    """Chains of casts and format changes that end where they began (`CHAINS`), by their time.
+    """Chains of casts and format changes that end where they began (`CHAINS`), longest first.
 
     A change is linked to the latest one before it in the step that gives what it takes, by shape,
     dtype and layout, if no more than `REACH` ops lie between and no other op gives such a tensor:
@@ -120,7 +120,7 @@ def _texts(side: Side, first: Tensor, chain: tuple[int, ...]) -> tuple[str, ...]
 
 
 def _meanings(side: Side) -> list[_Meaning | None]:
-    """For each different op what it does with such tensors; None if it touches none of them.
+    """For each distinct op how it relates to such tensors; None if it touches none.
 
     Most ops touch none, and are not looked at again.
     """
@@ -148,7 +148,7 @@ def _meanings(side: Side) -> list[_Meaning | None]:
 def _chains(
     step: Step, meanings: list[_Meaning | None], matters: np.ndarray
 ) -> Iterator[tuple[Tensor, tuple[int, ...], int]]:
-    """Each chain that ends where it began: the tensor, its ops, and what it would save.
+    """Each chain that ends where it began: the tensor, its ops, and the possible saving.
 
     Where something computes with what lies between, only the way back would be saved.
     """
@@ -178,7 +178,7 @@ def _chains(
 
 
 def _passed(meaning: _Meaning, waiting: dict[Tensor, _Link]) -> None:
-    """An op that computes between the changes: it uses their tensors, or gives others like them."""
+    """Handle an op that computes between the changes: it uses or gives such tensors."""
     for tensor in meaning.takes:
         link = waiting.get(tensor)
         if link is None:
@@ -193,7 +193,7 @@ def _passed(meaning: _Meaning, waiting: dict[Tensor, _Link]) -> None:
 
 
 def tensors(shapes: str, types: str, layouts: str) -> list[Tensor]:
-    """The tensors of an op; a layout that is not told is empty."""
+    """The tensors of an op; an unknown layout is empty."""
     named = words(layouts)
     return [
         Tensor(shape, dtype, named[place] if place < len(named) else "")

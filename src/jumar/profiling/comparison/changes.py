@@ -118,7 +118,7 @@ def _rows(side: Side) -> _Rows:
 
 
 def _summed(tokens: Whole, lengths: Whole) -> list[tuple[int, int, int]]:
-    """Each token with how often it is and its lengths together."""
+    """Each token with its count and its total length."""
     token, place, count = np.unique(tokens, return_inverse=True, return_counts=True)
     sums = np.zeros(len(token), np.int64)
     np.add.at(sums, place, lengths)
@@ -181,7 +181,7 @@ def _either(before: str, after: str) -> str:
 
 
 def _add_unpaired(before: _Rows, after: _Rows, aligned: Aligned, groups: _Groups) -> None:
-    """Ops without a partner: replaced where both sides have some in one gap, else added or gone."""
+    """Ops without a partner: replaced if both sides have some in one gap, else added or gone."""
     gaps = aligned.gap_left[aligned.removed], aligned.gap_right[aligned.added]
     both = np.intersect1d(*gaps)
     sides = before.some(aligned.removed), after.some(aligned.added)
@@ -215,7 +215,7 @@ _NAMED: Final = 6
 
 @lru_cache(maxsize=65536)
 def _named(types: tuple[str, ...]) -> str:
-    """The types of ops with their numbers, the most frequent first, for one line."""
+    """The types of ops with their counts in one line, the most frequent first."""
     counts = Counter(types)
     names = [f"{count} x {kind}" if count > 1 else kind for kind, count in counts.most_common()]
     rest = f" + {len(names) - _NAMED} more" if len(names) > _NAMED else ""

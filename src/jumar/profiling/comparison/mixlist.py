@@ -1,4 +1,4 @@
-"""Edits of `modify_mixlist` that would win time, from a pair of precision modes."""
+"""Edits of `modify_mixlist` that would save time, from a pair of precision modes."""
 
 import json
 from collections import defaultdict
@@ -25,9 +25,9 @@ class Edit:
     Args:
         name: The op as the list names it.
         to: The list that it is added to.
-        own_ns: What the op itself takes longer in 16 bits, in all compared steps; negative where
-            it wins. 0 for an op that stayed in 32 bits.
-        casts_ns: What the casts take that would go.
+        own_ns: How much longer the op itself takes in 16 bits, in all compared steps; negative
+            if faster. 0 for an op that stayed in 32 bits.
+        casts_ns: The time of the casts that would go.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Edit:
 
     @property
     def gain_ns(self) -> int:
-        """What the compared steps would take less, together: an estimate."""
+        """The estimated saving over all compared steps."""
         return self.own_ns + self.casts_ns
 
     def why(self, steps: int) -> Text:
@@ -67,7 +67,7 @@ class _Cast(NamedTuple):
 def propose(
     comparison: Comparison, name_of: Callable[[str], str], *, least: float = 0.002
 ) -> tuple[Edit, ...]:
-    """The edits that would win time, the largest gain first.
+    """The edits that would save time, the largest gain first.
 
     An op goes on the black list where computing it in 16 bits costs more, with the casts that it
     needs, than it wins against the earlier profile. An op that stayed in 32 bits goes on the white
@@ -77,7 +77,7 @@ def propose(
         comparison: The pair; the second profile is the one whose list is changed.
         name_of: The name under which an op type can be listed (that of its forward op), or an
             empty string.
-        least: The smallest gain, as a share of a step; below it lies what a measurement varies.
+        least: The smallest gain, as a share of a step; anything below is within measurement noise.
     """
     least_ns = max(least * comparison.after_ns, 1)
     casts = _casts(comparison, name_of)
@@ -108,7 +108,7 @@ def _after(kind: str) -> str:
 
 
 def _needed(cast: _Cast, edit: Edit) -> bool:
-    """Whether a cast is there because an op is, or is not, lowered."""
+    """Whether a cast exists because an op is, or is not, lowered."""
     if edit.to == "black-list":
         return edit.name == (cast.consumer if cast.lowers else cast.producer)
     return edit.name == (cast.producer if cast.lowers else cast.consumer)
@@ -188,7 +188,7 @@ def _linked(
     meanings: Sequence[_Meaning],
     which_are: tuple[NDArray[np.bool_], NDArray[np.bool_]],
 ) -> Iterable[tuple[_Cast, int]]:
-    """Casts between 32 and 16 bits with who made their input and who takes their result.
+    """Casts between 32 and 16 bits, each with its producer and its consumer.
 
     Where a profile names no outputs, the maker is the op before the cast, if it computes in the
     dtype that is cast.

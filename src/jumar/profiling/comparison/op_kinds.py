@@ -1,4 +1,4 @@
-"""What an op is for a comparison: compute, cast, format change, communication, copy."""
+"""The class of an op in a comparison: compute, cast, format change, communication, copy."""
 
 import re
 from functools import lru_cache
@@ -65,7 +65,7 @@ def _plain(kind: str) -> str:
 
 @lru_cache(maxsize=65536)
 def base_type(kind: str) -> str:
-    """The type without what tells variants of one op apart: `MatMulV2` is `matmul`."""
+    """The type without version or variant: `MatMulV2` is `matmul`."""
     plain = _plain(kind)
     return re.sub(r"(v\d+)?d?$", "", re.sub(r"[_\d]+$", "", plain)) or plain
 
@@ -88,5 +88,5 @@ def is_narrow(types: str) -> bool:
 
 
 def is_wide(types: str) -> bool:
-    """Whether floats are of 32 bits, all of them."""
+    """Whether all floats have 32 bits."""
     return floats(types) <= WIDE and bool(floats(types))

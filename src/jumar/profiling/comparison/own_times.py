@@ -27,7 +27,7 @@ _ORDER: tuple[tuple[OpKind, ...], ...] = (
 
 
 class Op(NamedTuple):
-    """What ops have in common that are equal but for their times."""
+    """What ops share that differ only in their times."""
 
     kind: OpKind
     type: str
@@ -72,7 +72,7 @@ class Side:
         source: What was opened.
         kind: Where the ops ran.
         chip: The accelerator, where known.
-        rank: The rank from which it is seen: the slowest.
+        rank: The rank whose view is taken: the slowest.
         ops: Its different ops.
         steps: Its steady steps.
         has_types: Whether ops have types.
@@ -104,7 +104,7 @@ _USED: Final = (*_TIMES, "rank", "name", "type", "core", *_TEXTS)
 
 
 def side_of(profile: Profile, *, steps: int | None = None) -> Side:
-    """The steady steps of the slowest rank, with the time that each op has for itself.
+    """The steady steps of the slowest rank, with each op's own time.
 
     Args:
         profile: The profile.
@@ -254,7 +254,7 @@ def _cut(
 
 
 def _covered(busy: tuple[Whole, Whole], moments: Whole) -> Whole:
-    """How much of the time before each moment is covered by intervals that do not overlap."""
+    """How much of the time before each moment disjoint intervals cover."""
     low, high = busy
     if not len(low):
         return np.zeros(len(moments), np.int64)

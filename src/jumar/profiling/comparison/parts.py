@@ -30,7 +30,7 @@ TITLES: Final[dict[PartName, Text]] = {
 class Share:
     """One part of the difference, in nanoseconds of all compared steps together.
 
-    `faster_ns` and `slower_ns` are what the groups of ops in it won and lost; their sum is the
+    `faster_ns` and `slower_ns` are what its groups of ops gained and lost; their sum is the
     change.
     """
 
@@ -55,7 +55,7 @@ class Comparison:
         after: The second one.
         parts: Every part; their changes add up to `delta_ns` exactly.
         changes: The groups of ops (`CHANGES`), the largest change first; they add up as well.
-        notes: What limits the comparison.
+        notes: Limits of the comparison.
     """
 
     before: Side
@@ -81,7 +81,7 @@ class Comparison:
 
     @property
     def delta_ns(self) -> int:
-        """By how much the steps of the second profile last longer, together."""
+        """How much longer all steps of the second profile take."""
         return self.after_ns - self.before_ns
 
     @property

@@ -1,4 +1,4 @@
-"""What the page shows besides timeline and op table: facts, steps, views, comparison."""
+"""The rest of the page, besides timeline and op table: facts, steps, views, comparison."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ class PartBar:
 
 
 def ms(nanoseconds: float, steps: int = 1) -> str:
-    """Milliseconds with three digits, where 0 has no sign."""
+    """Milliseconds with three decimal places; 0 has no sign."""
     return f"{round(nanoseconds / steps / 1e6, 3) + 0.0:.3f}"
 
 

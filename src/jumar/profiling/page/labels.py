@@ -1,4 +1,4 @@
-"""Ops put together by all that the page shows of them."""
+"""Ops grouped by all that the page shows of them."""
 
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -29,7 +29,7 @@ class Labels:
     Args:
         rows: Columns type, core, dtypes, shapes, module, kind, count, total, min, max (ns).
         of_op: For each row of the op table its group.
-        put_together: How many groups were put together by type, since there are too many.
+        put_together: How many groups were merged by type because there were too many.
     """
 
     rows: dict[str, list[Any]]

@@ -43,10 +43,10 @@ def page(
 
     It needs no network, and its policy lets nothing run but its own script. Every text of the
     profile is escaped, whatever it holds. The page has a bounded number of boxes and groups:
-    the timeline has levels, and small groups of the op table are put together.
+    the timeline has levels, and small groups of the op table are merged.
 
     Args:
-        profile: What the page shows.
+        profile: The profile to show.
         compared: Its comparison with an earlier profile, of which it is the second one.
         edits: Edits of modify_mixlist that the comparison proposes.
         options: Rows of rankings, chip table and language.
@@ -118,7 +118,7 @@ def _against(compared: Comparison, language: Language) -> str:
 
 
 def _drawn(profile: Profile, language: Language) -> tuple[Labels | None, dict[str, Any]]:
-    """The groups of ops, and what the script of the page draws."""
+    """The groups of ops, and the data that the page's script draws."""
     # Filtering all fifty columns of a million ops takes another half of a gigabyte.
     ops = profile.ops.select(_USED).filter(
         pl.col("start_ns").is_not_null() & pl.col("duration_ns").is_not_null()

@@ -96,10 +96,10 @@ def _named(row: dict[str, Any], profile: Profile, language: Language) -> str:
 
 
 def _merged(boxes: pl.DataFrame, width: int) -> pl.DataFrame:
-    """Boxes of at least a width, and what is shorter put together by that width.
+    """Boxes of at least a width; shorter ops are merged up to that width.
 
-    A box of several ops has the label of the longest, and says how many they are and how long
-    they run together.
+    A box of several ops has the label of the longest, their number and their total time.
+
     """
     short = pl.col("busy") < width
     group = pl.when(short).then(pl.col("start") // width).otherwise(-1 - pl.col("row"))

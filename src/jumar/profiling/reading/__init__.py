@@ -46,8 +46,8 @@ def read(path: str | Path | Sequence[str | Path]) -> Profile:
             JSON files, databases, traces of torch.profiler (also `.gz`), zips of them.
 
     Raises:
-        UserError: Nothing there is a profile that can be read. What is only missing or broken in
-            part is named in `Profile.missing`.
+        UserError: Nothing there is a profile that can be read. Files that are partly missing or
+            broken are listed in `Profile.missing`.
     """
     paths = [path] if isinstance(path, (str, Path)) else list(path)
     captures: dict[str, list[Part]] = {}
@@ -63,7 +63,7 @@ def read(path: str | Path | Sequence[str | Path]) -> Profile:
 
 
 def _apart(captures: dict[str, list[Part]]) -> dict[str, list[Part]]:
-    """Several traces of torch.profiler in one folder are of one rank each."""
+    """Give each trace of torch.profiler in a folder a rank of its own."""
     result: dict[str, list[Part]] = {}
     for name, parts in captures.items():
         traces = [part for part in parts if part.kind == "kineto"]

@@ -121,7 +121,7 @@ def read_msprof_info(path: Path, shown: str, kind: str) -> Part:
 
 
 def read_nothing(path: Path, shown: str, kind: str) -> Part:
-    """A file that belongs to a profile and holds nothing that is used."""
+    """A file that belongs to a profile but has nothing of use."""
     del path
     return Part(file=shown, kind=kind)
 
@@ -134,7 +134,7 @@ def _tree(path: Path) -> dict[str, Any]:
 
 
 def _entries(tree: Any, mark: str, keys: Path_) -> Iterator[tuple[Path_, dict[str, Any]]]:
-    """Objects that hold `mark`, with the keys on the way to them."""
+    """Objects that contain `mark`, with the keys that lead to them."""
     if not isinstance(tree, dict) or len(keys) > _DEEPEST:
         return
     if mark in tree:
@@ -145,7 +145,7 @@ def _entries(tree: Any, mark: str, keys: Path_) -> Iterator[tuple[Path_, dict[st
 
 
 def _place(keys: Path_) -> dict[str, Any]:
-    """Step, op, group and, in the file of a cluster, rank, by the keys on the way.
+    """Step, op, group and, in a cluster's file, rank, from the keys that lead there.
 
     `step50 > collective > op@group`, or `(0, 1) > step50 > op@group > 1` for a cluster.
     """

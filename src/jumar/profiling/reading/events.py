@@ -1,4 +1,4 @@
-"""Chrome events out of a JSON file, one at a time: memory does not grow with the file.
+"""Chrome events from a JSON file, one at a time: memory does not grow with the file.
 
 The standard library's scanner parses one event after the other from a window of text. Numbers
 with a point stay text (`parse_float=str`), so times keep all of their digits.
@@ -23,11 +23,11 @@ _NAMED: Final = re.compile(r"[\s:]*")
 
 
 class BrokenJson(ValueError):
-    """Text that is not JSON, or not of the kind that was looked for."""
+    """Text that is not JSON, or not of the expected kind."""
 
 
 class _Window:
-    """Text of which only the part around the place of reading is held."""
+    """Text of which only the part around the reading position is in memory."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -60,7 +60,7 @@ class _Window:
                 return ""
 
     def value(self) -> Any:
-        """The JSON value at the place of reading."""
+        """The JSON value at the reading position."""
         while True:
             try:
                 value, end = self._scan(self.text, self.at)
@@ -76,7 +76,7 @@ class _Window:
                     return value
 
     def _more(self, wrong: int, *, unfinished: bool) -> None:
-        """Read on where the value may only be cut by the window; else it is broken."""
+        """Read on if the window may only have cut the value; else it is broken."""
         if not unfinished and wrong < len(self.text) - 32:
             raise BrokenJson("it is not JSON")
         if len(self.text) - self.at > LARGEST_VALUE:

@@ -18,7 +18,7 @@ _LARGEST: Final = 9_223_372_036_854_775_807
 
 
 def clean(column: pl.Expr) -> pl.Expr:
-    """Text without the TAB, blanks and quotes around it; what stands for missing becomes null."""
+    """Text without the TAB, blanks and quotes around it; marks of a missing value become null."""
     bare = column.str.strip_chars(" \t\r\n\"'")
     return pl.when(bare.is_in(NO_VALUE)).then(None).otherwise(bare)
 

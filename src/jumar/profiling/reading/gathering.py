@@ -1,4 +1,4 @@
-"""Parts of files into one profile: one source per table, one rank per capture, no row twice."""
+"""Parts of files combined: one source per table, one rank per capture, no row twice."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -54,10 +54,10 @@ _TABLES: Final[Mapping[str, Mapping[str, pl.DataType]]] = {
 
 
 def gathered(source: str, captures: Mapping[str, Sequence[Part]]) -> Profile:
-    """One profile of several captures, each of which is a rank.
+    """One profile of several captures, each of them a rank.
 
     Args:
-        source: What the user named.
+        source: The path as the user named it.
         captures: Parts by capture.
     """
     tables: dict[str, list[pl.DataFrame]] = {name: [] for name in _TABLES}
@@ -93,7 +93,7 @@ def _gaps(part: Part, parts: Sequence[Part]) -> Sequence[Missing]:
 
 
 def _ranked(captures: Mapping[str, Sequence[Part]]) -> list[tuple[int, Sequence[Part]]]:
-    """Each capture with its rank: the one it names, its device, else the next that is free."""
+    """Each capture with its rank: the one it names, its device, else the next free one."""
     known: dict[str, int] = {}
     for name, parts in captures.items():
         named = [part.rank for part in parts if part.rank is not None]

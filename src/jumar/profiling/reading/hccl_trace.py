@@ -90,7 +90,7 @@ def _ops(collectives: pl.DataFrame) -> pl.DataFrame:
 
 
 def _times(tasks: Sequence[tuple[Mapping[str, Any], Span]], whole: Span) -> dict[str, int]:
-    """Each moment of a collective once: bytes move, else a plane waits, else nothing happens."""
+    """The moments of a collective: bytes move, else a plane waits, else nothing happens."""
     moving = [span for event, span in tasks if _bytes(event)]
     waiting = [span for event, span in tasks if event.get("name") == _WAIT]
     transit = _covered(moving, whole)
@@ -118,7 +118,7 @@ def _covered(spans: Sequence[Span], within: Span) -> int:
 
 
 def _links(tasks: Sequence[tuple[Mapping[str, Any], Span]]) -> list[dict[str, Any]]:
-    """What went over each link: bytes, the time of its copies, and how fast that is."""
+    """The traffic on each link: bytes, the time of its copies, and the rate."""
     sums: dict[tuple[int, int, str], list[int]] = {}
     for event, (start, end) in tasks:
         facts = _arguments(event)

@@ -1,4 +1,4 @@
-"""What one file gives: pieces of a profile, put together by `gathering.py`."""
+"""The content of one file: pieces of a profile, combined by `gathering.py`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ class Part:
 
     Args:
         file: The file, for messages.
-        kind: What it was recognised as.
+        kind: Its recognised kind.
         producer: Who made it, empty if the file does not say.
         device: Where the ops ran; None in a table that does not say.
         ops: Rows of the op table; missing columns are filled with nulls.
@@ -50,9 +50,9 @@ class Source:
 
     Args:
         path: Where it lies.
-        shown: How messages name it: the user's own path, or `archive.zip!member`.
+        shown: Its name in messages: the user's own path, or `archive.zip!member`.
         capture: The capture it belongs to: files of one capture describe the same steps.
-        kind: What its head says it is.
+        kind: Its kind, by its header.
     """
 
     path: Path

@@ -1,4 +1,4 @@
-"""What of a file could not be used: counted, and the first of it named with its place and text."""
+"""Unusable parts of a file: counted, the first few named with place and text."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -30,8 +30,8 @@ class Unreadable:
         """A field that should hold a number.
 
         Args:
-            place: Line and column, event, or table, row and column; asked for the first few alone.
-            text: What stands there.
+            place: Line and column, event, or table, row and column; called for the first few only.
+            text: The text found there.
         """
         self._count_numbers += 1
         if len(self._numbers) < _NAMED:
@@ -51,7 +51,7 @@ class Unreadable:
             self._lines.append(f"line {number} {reason}")
 
     def end(self, reason: str) -> None:
-        """The file could not be read to its end; what was said first stays."""
+        """The file could not be read to its end; the first reason stays."""
         self._end = self._end or reason
 
     def missing(self) -> tuple[Missing, ...]:

@@ -1,6 +1,6 @@
-"""Ops that are equal in all that is written about them: what holds for one holds for all of them.
+"""Ops that are equal in everything recorded about them, grouped into kinds.
 
-A million ops are of a few hundred kinds. Questions about types, shapes and dtypes are put to the
+A million ops have a few hundred kinds. Questions about types, shapes and dtypes are put to the
 kinds, and only times are taken from single ops.
 """
 

@@ -28,10 +28,10 @@ class Chip:
         hbm_gb_s: Memory bandwidth in 1e9 bytes a second.
         cube_cores: Matrix cores; multiprocessors of a GPU.
         vector_cores: Vector cores.
-        launch_us: What starting an op costs at least.
+        launch_us: The least that starting an op costs.
         estimate: Whether the numbers were computed, rather than taken from a vendor's sheet.
         source: Where the numbers come from.
-        unverified: The fields that nobody has held against a source: `hbm_gb_s`,
+        unverified: The fields that nobody has checked against a source: `hbm_gb_s`,
             `cube_tflops.FLOAT`, or `all`.
         assumed: Whether the chip was guessed from the profile.
     """
@@ -122,7 +122,7 @@ def _fields(value: object) -> tuple[str, ...]:
 
 
 def chip_of(profile: Profile, override: Path | None = None) -> Chip | None:
-    """The chip of a profile: what the capture names, else a guess for NPUs; None if unknown.
+    """The chip of a profile: the one the capture names, else a guess for NPUs; None if unknown.
 
     A user's file that holds one chip alone means that chip, whatever the capture says; so does the
     one that our capture of a CPU leaves beside it.
@@ -146,7 +146,7 @@ def chip_of(profile: Profile, override: Path | None = None) -> Chip | None:
 
 
 def _measured(profile: Profile) -> tuple[Chip, ...]:
-    """What the capture of a CPU measured of its machine; nothing where the file was changed."""
+    """The rates that the capture of a CPU measured; nothing where the file was changed."""
     table = profile.statistics.get("chips")
     if table is None or not table.height or profile.kind != "cpu":
         return ()

@@ -1,4 +1,4 @@
-"""Communication truth: how a collective's time is spent, who came late, and what it was doing."""
+"""Collectives: how their time is spent, which rank came late, and what it was doing."""
 
 import polars as pl
 
@@ -86,7 +86,7 @@ def _uncovered(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def collectives(profile: Profile, options: Options) -> pl.DataFrame:
-    """Each collective, the longest first; which rank came last, and what it did meanwhile."""
+    """Each collective, the longest first; which rank came last, and what it was doing."""
     rows = collective_rows(profile)
     over = (*_KEY, "turn")
     first = pl.col("start_ns").min().over(*over)
@@ -111,7 +111,7 @@ def collectives(profile: Profile, options: Options) -> pl.DataFrame:
 
 
 def _doing(profile: Profile, rank: int | None, start: int, late: int | None) -> Text:
-    """What a rank did in the time by which it came late."""
+    """What a rank was doing in the time by which it was late."""
     if rank is None or not late:
         return Text(en="", zh="")
     end = start + late

@@ -1,4 +1,4 @@
-"""Whether training waits for data: one verdict from whatever the stack of the profile tells."""
+"""Whether training waits for data: one verdict from whatever the profile records."""
 
 import polars as pl
 
@@ -18,7 +18,7 @@ _QUEUES = ("aicpu_mi", "dp")
 
 
 def data_stalls(profile: Profile, _: Options) -> pl.DataFrame:
-    """A row a source and rank: what a step waits for data on average, and the verdict.
+    """A row a source and rank: the average wait for data, and the verdict.
 
     PyTorch tells it by the loader's call while the device is free, MindSpore and TensorFlow by
     `Data Aug Bound`, by GetNext ops, and by queues that are empty; torch_npu by `Preparing`, which
@@ -108,7 +108,7 @@ def _reads(profile: Profile, windows: pl.DataFrame) -> list[dict[str, object]]:
 
 
 def _queues(profile: Profile) -> list[dict[str, object]]:
-    """Of a queue only its size is known; one that is empty at one look in ten holds training up."""
+    """Only a queue's size is known; one that is empty in one sample of ten holds training up."""
     rows: list[dict[str, object]] = []
     for kind in _QUEUES:
         table = profile.statistics.get(kind)

@@ -71,7 +71,7 @@ def _clocks(profile: Profile) -> pl.DataFrame:
 
 
 def frequency(profile: Profile, _: Options) -> pl.DataFrame:
-    """One row per rank: clock, how long it was low, and what that cost the ops.
+    """One row per rank: the clock, how long it was low, and the cost.
 
     The full clock is the 95th percentile of what this rank showed, so that one odd op does not
     set it; an op costs more in proportion to how far the clock at its start was below it.

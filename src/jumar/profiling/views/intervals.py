@@ -120,13 +120,13 @@ def length(table: pl.DataFrame) -> int:
 
 
 def intersection(first: pl.DataFrame, second: pl.DataFrame) -> pl.DataFrame:
-    """Where both sets are."""
+    """The intersection of two sets."""
     cut = segments({"a": first, "b": second})
     return cut.filter((pl.col("a") > 0) & (pl.col("b") > 0)).select(list(SPAN))
 
 
 def difference(first: pl.DataFrame, second: pl.DataFrame) -> pl.DataFrame:
-    """Where the first set is and the second is not."""
+    """The first set without the second."""
     if pl.concat([first["rank"], second["rank"]]).n_unique() == 1:
         asked = union(first)
         if asked.height <= _FEW:
@@ -141,7 +141,7 @@ _FEW = 4
 
 
 def _gaps(asked: pl.DataFrame, taken: pl.DataFrame) -> pl.DataFrame:
-    """What lies in `asked` between the intervals of `taken`; both are unions of one rank."""
+    """The gaps of `asked` between the intervals of `taken`; both are unions of one rank."""
     frames = [asked.clear()]
     for rank, start, end in asked.iter_rows():
         begins = pl.concat([pl.Series([start]), taken["end_ns"]]).clip(lower_bound=start)

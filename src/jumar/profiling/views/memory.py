@@ -1,4 +1,4 @@
-"""Device memory: the peak, who held it, and what was reserved without being used."""
+"""Device memory: the peak, who held it, and what was reserved but unused."""
 
 import polars as pl
 
@@ -46,7 +46,7 @@ def memory_peak(profile: Profile, _: Options) -> pl.DataFrame:
 
 
 def memory_holders(profile: Profile, _: Options) -> pl.DataFrame:
-    """What was allocated at the moment of the peak, by the op that asked for it.
+    """What was allocated at the peak, by the op that requested it.
 
     Only allocations that began during the capture are known; what was held before it, such as
     parameters, is in the total of `memory` alone. One without a release lives until the end.

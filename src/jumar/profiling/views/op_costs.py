@@ -44,7 +44,7 @@ _LARGEST = 1 << 50
 
 
 class Cost(NamedTuple):
-    """What an op has to do at least.
+    """The least work an op has to do.
 
     `flops` is None if the shapes do not tell it, as for a convolution whose output is unknown;
     `cube` says whether the matrix unit can do it.

@@ -1,4 +1,4 @@
-"""How far each op is from what the chip could do, in milliseconds."""
+"""How far each op is from the chip's limits, in milliseconds."""
 
 import polars as pl
 
@@ -104,7 +104,7 @@ def _busiest(pipes: list[str]) -> pl.Expr:
 
 
 def roofline(profile: Profile, options: Options) -> pl.DataFrame:
-    """Ops by what could be won if each ran at the chip's limit, an estimate."""
+    """Ops by what could be saved if each ran at the chip's limit, an estimate."""
     groups = limits(profile, the_chip(profile, options))
     least = pl.col("least_ns") * pl.col("count")
     room = pl.max_horizontal(pl.col("total_ns") - least, 0)

@@ -1,4 +1,4 @@
-"""The largest first: ops, types, AI CPU ops, and groups by what ops have in common."""
+"""Rankings: ops, types, AI CPU ops, and groups of ops with something in common."""
 
 from collections.abc import Mapping
 from functools import partial

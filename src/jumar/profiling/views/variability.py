@@ -1,4 +1,4 @@
-"""Steps and ops that do not always take equally long; what takes longest in the worst case."""
+"""Steps and ops whose times vary, and the worst cases."""
 
 import polars as pl
 

@@ -1,4 +1,4 @@
-"""What a view is, where it is registered, and what it raises where the profile cannot answer."""
+"""Views: what they are, their registry, and the error if a profile cannot answer."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ class Impossible(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the user may set for views.
+    """What the user can set for views.
 
     Args:
         top: Number of rows of a ranking; 0 for all.
@@ -52,9 +52,9 @@ class View:
     """One analysis: a question, and the table that answers it.
 
     Args:
-        name: What `--view` takes.
+        name: The name that `--view` takes.
         title: What stands above the table.
-        question: What it answers.
+        question: The question it answers.
         columns: Every column that it may have, in order; what is not here is not shown.
         compute: Profile and options to table; raises `Impossible`.
         place: Where it stands among the views, the lowest first.

@@ -1,4 +1,4 @@
-"""Which ops are compute and communication, and from when to when a step lasts."""
+"""Which ops are compute and communication, and when each step begins and ends."""
 
 import polars as pl
 
@@ -68,7 +68,7 @@ def computing_union(profile: Profile) -> pl.DataFrame:
 
 
 def step_windows(profile: Profile) -> pl.DataFrame:
-    """From when to when each step of each rank lasts (`WINDOWS`), in order.
+    """Begin and end of each step of each rank (`WINDOWS`), in order.
 
     The device's own time counts where ops know their step, since the device runs behind the host;
     else what the producer gives; else everything is one step, 0.
@@ -105,7 +105,7 @@ def step_windows(profile: Profile) -> pl.DataFrame:
 def _in_order(windows: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
     """Windows that do not overlap: a step ends at the latest where the next one starts.
 
-    What goes before the first step of a rank is known only where the producer marked its start.
+    What precedes the first step of a rank is known only if the producer marked its start.
     """
     first = marks.select("rank", "step", pl.col("start_ns").alias("mark_ns"))
     windows = windows.filter(pl.col("end_ns") > pl.col("start_ns")).sort("rank", "start_ns", "step")
@@ -143,7 +143,7 @@ def steady(windows: pl.DataFrame) -> pl.DataFrame:
 
 
 def within(windows: pl.DataFrame, merged: pl.DataFrame, *, start: str = "start_ns") -> pl.Series:
-    """How much of each window, in nanoseconds, intervals fill that do not overlap."""
+    """How many nanoseconds of each window disjoint intervals fill."""
     size = pl.col("end_ns") - pl.col("start_ns")
     filled = merged.with_columns(size.cum_sum().over("rank").alias("so_far")).sort("start_ns")
     until = [

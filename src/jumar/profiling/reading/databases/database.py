@@ -57,7 +57,7 @@ def read_database(path: Path, shown: str, kind: str) -> Part:
 
 
 class _Database:
-    """One open database, of which tables and columns may be missing."""
+    """One open database, whose tables and columns may be missing."""
 
     def __init__(self, connection: sqlite3.Connection, shown: str) -> None:
         self._connection = connection
@@ -106,7 +106,7 @@ class _Database:
         )
 
     def table(self, name: str, columns: Columns) -> pl.DataFrame:
-        """Columns of a table; what the release did not have yet is null."""
+        """Columns of a table; those that the release lacks are null."""
         if name not in self._tables:
             return pl.DataFrame(schema=columns)
         listed = self._connection.execute(f'PRAGMA table_info("{name}")')
@@ -140,7 +140,7 @@ class _Database:
     def _count(
         self, name: str, converted: pl.DataFrame, batch: Sequence[Sequence[object]], before: int
     ) -> None:
-        """Count the values of a batch that are there and of another type than their column."""
+        """Count the values in a batch whose type differs from their column's."""
         for place, column in enumerate(converted.get_columns()):
             if (name, column.name) not in self._counted:
                 for row in column.is_null().arg_true():

@@ -1,4 +1,4 @@
-"""Tables of a database that are only shown: who held memory, and which calls of CANN took time.
+"""Tables of a database that are only shown: memory by owner, and the times of CANN calls.
 
 They get the names and units that the same tables have as CSV files.
 """
@@ -37,11 +37,11 @@ _NO_TYPE: Final = "unknown"
 
 
 def shown_tables(read: Read, texts: Texts) -> dict[str, Callable[[], pl.DataFrame]]:
-    """How each of the tables is made, by the kind of its CSV file.
+    """The function that makes each table, by the kind of its CSV file.
 
     Args:
         read: Columns of a table by name, nulls where the release has none.
-        texts: What the numbers of texts stand for.
+        texts: The texts behind the numbers.
     """
     return {
         "operator_memory": lambda: _allocations(read, texts),

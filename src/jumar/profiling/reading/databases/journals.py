@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 def settled(path: Path) -> Generator[tuple[Path, str], None, None]:
     """The database as it is, or a copy of it with the journal its writer left behind.
 
-    Rows that are in the journal alone would be missing without a word, and a transaction that was
-    cut off half there; SQLite would settle that in the user's own file.
+    Otherwise rows only in the journal would silently be missing and a cut-off transaction half
+    applied; SQLite would repair that in the user's own file.
     """
     journals = [path.with_name(path.name + ending) for ending in ("-wal", "-journal")]
     journals = [journal for journal in journals if journal.is_file() and journal.stat().st_size]

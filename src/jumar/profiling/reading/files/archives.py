@@ -1,4 +1,4 @@
-"""Zips of profiles, unpacked where nothing in them can reach, up to a size that disks have."""
+"""Zips of profiles, unpacked in a safe place up to a limited size."""
 
 import zipfile
 import zlib
@@ -22,7 +22,7 @@ MOST_FOLD: Final = 300
 
 @contextmanager
 def unpacked(path: Path, shown: str) -> Generator[Path, None, None]:
-    """The file or folder itself, or the folder of what is in a zip, gone afterwards.
+    """The file or folder itself, or a zip's content in a folder that is removed afterwards.
 
     Raises:
         UserError: The archive is broken, points outside of itself, or is a bomb.

@@ -1,4 +1,4 @@
-"""Which files a path stands for, and which of them are of one capture."""
+"""Which files a path stands for, and which of them belong to one capture."""
 
 import os
 import re

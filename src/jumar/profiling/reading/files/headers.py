@@ -1,4 +1,4 @@
-"""Names of columns over the years, and the kinds of tables that they tell apart."""
+"""Names of columns over the years, and the kinds of tables they distinguish."""
 
 import re
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ class Column:
 
 
 def column(name: str) -> Column:
-    """Take a name apart: `Task Duration(us)` is `task duration` in `us`."""
+    """Split a name: `Task Duration(us)` is `task duration` in `us`."""
     bare = name.strip().strip("\ufeff\"' \t")
     match = _UNIT.match(bare)
     if match and match.group(2).lower() in _UNITS:
@@ -121,6 +121,6 @@ KINDS: Final[tuple[tuple[str, frozenset[str]], ...]] = tuple(
 
 
 def kind_of(names: Sequence[str]) -> str:
-    """The kind of table that a header says, or an empty string."""
+    """The kind of table that a header belongs to, or an empty string."""
     bases = {column(name).base for name in names}
     return next((kind for kind, needed in KINDS if needed <= bases), "")

@@ -54,7 +54,7 @@ def opened(path: Path) -> Generator[BinaryIO, None, None]:
 
 
 def encoding_of(head: bytes) -> str:
-    """The encoding that the first bytes speak for: by mark, by zeros, else UTF-8 or GBK."""
+    """The encoding that the first bytes suggest: by mark, by zeros, else UTF-8 or GBK."""
     for mark, name in _BOMS:
         if head.startswith(mark):
             return name
@@ -92,7 +92,7 @@ def header_of(text: str) -> list[str]:
 
 @contextmanager
 def as_utf8(path: Path) -> Generator[tuple[Path, str], None, None]:
-    """The file itself where it is UTF-8, else a copy in UTF-8 that is gone afterwards.
+    """The file itself where it is UTF-8, else a copy in UTF-8 that is removed afterwards.
 
     Yields:
         The file, and why a packed one could not be unpacked to its end; empty if it could.

@@ -1,4 +1,4 @@
-"""What a file is, by its first bytes. Its name is not asked: scripts rename them."""
+"""The kind of a file, by its first bytes, not by its name: scripts rename files."""
 
 from pathlib import Path
 from typing import Final

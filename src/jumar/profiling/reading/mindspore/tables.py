@@ -112,7 +112,7 @@ def read_steps(path: Path, shown: str, kind: str) -> Part:
 
 
 def _part(text: TextTable, shown: str, kind: str, statistics: dict[str, pl.DataFrame]) -> Part:
-    """The tables of a file whose columns have all been converted, with what it lacks."""
+    """The tables of a file whose columns have all been converted, with its gaps."""
     return Part(
         file=shown, kind=kind, producer=PRODUCER, statistics=statistics, missing=text.missing()
     )

@@ -1,4 +1,4 @@
-"""The rates of the machine, which our capture of a CPU leaves beside its tables."""
+"""The rates of the machine, which our capture of a CPU writes next to its tables."""
 
 from pathlib import Path
 from typing import Final
@@ -12,7 +12,7 @@ _LARGEST: Final = 1 << 20
 
 
 def read_chip_table(path: Path, shown: str, kind: str) -> Part:
-    """The file as it is; whoever uses it looks into it."""
+    """The file as it is; its user parses it."""
     with path.open("rb") as file:
         text = file.read(_LARGEST + 1)
     if len(text) > _LARGEST:

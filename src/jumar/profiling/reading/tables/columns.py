@@ -1,4 +1,4 @@
-"""Columns of text as values, by the cheapest way that is exact for each row.
+"""Converting columns of text to values, the cheapest way that is exact for each row.
 
 An expression evaluates all of its branches for every row. Tables of a million ops are regular but
 for a few rows, so a whole column is first read as if it were, and only the rows that betray an
@@ -43,7 +43,7 @@ def _put(column: pl.Series, where: pl.Series, values: pl.Series) -> pl.Series:
 
 
 def _short(text: pl.Series, digits: int) -> pl.Series:
-    """Times by way of floats; null where that might be another nanosecond than the text says.
+    """Times via floats; null where that might differ by a nanosecond from the text.
 
     Up to 2^48 ns a float in another unit is off by less than a tenth of a nanosecond, so what is
     within a quarter of a whole one is nearest to that one.
@@ -56,7 +56,7 @@ def _short(text: pl.Series, digits: int) -> pl.Series:
 
 
 def _long(text: pl.Series, digits: int) -> pl.Series:
-    """Times that have all of their digits, as `1736408883704643.212` in microseconds has; or null.
+    """Times with all of their digits, as `1736408883704643.212` in microseconds has; or null.
 
     Their digits are those of the nanoseconds.
     """
@@ -80,7 +80,7 @@ def integers(text: pl.Series, kind: pl.DataType) -> pl.Series:
 
 
 def each_once(text: pl.Series, mended: Callable[[pl.Expr], pl.Expr]) -> pl.Series:
-    """`mended` of text or of categories, where each different one is looked at once.
+    """Apply `mended` to text or categories, to each distinct one once.
 
     A million ops have a few hundred types, shapes and dtypes. Rows with equal texts share their
     bytes afterwards.

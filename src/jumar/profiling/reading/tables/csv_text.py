@@ -1,4 +1,4 @@
-"""CSV files as tables of text: what is in a field is decided column by column afterwards."""
+"""CSV files as tables of text: fields are converted column by column afterwards."""
 
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -19,7 +19,7 @@ class CsvText:
 
     Attributes:
         names: Those of the header.
-        unreadable: Lines that are left out, and fields without the number that they should hold.
+        unreadable: Lines that are left out, and fields that lack a number.
     """
 
     def __init__(self, lines: Lines, unreadable: Unreadable) -> None:
@@ -34,7 +34,7 @@ class CsvText:
 
         Args:
             names: Of the columns.
-            typed: What a column is read as by its name, where it is not text: categories, or a
+            typed: The type of a column by its name, if it is not text: categories, or a
                 float, which is null where the field holds no number.
         """
         kinds = {name: kind for name in names if (kind := typed(name)) is not None}
@@ -80,7 +80,7 @@ def scanned(path: Path, shown: str) -> Generator[CsvText, None, None]:
 
     Args:
         path: The file.
-        shown: What messages call it.
+        shown: Its name in messages.
     """
     unreadable = Unreadable(shown)
     with as_utf8(path) as (readable, problem), whole_lines(readable, unreadable) as lines:
@@ -95,7 +95,7 @@ class TextTable:
     Attributes:
         frame: Its rows.
         names: Those of the header.
-        missing: What could not be used, when the columns have been converted.
+        missing: What could not be used, known once the columns are converted.
         checked: As `CsvText.checked`.
         lost: As `CsvText.lost`.
     """
@@ -122,7 +122,7 @@ class TextTable:
 
 @contextmanager
 def _no_row_lost() -> Generator[None, None, None]:
-    """Raise where polars only warns that rows are missing, as it does where fields may be null."""
+    """Raise where polars only warns that rows are missing, as it does if fields may be null."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.filterwarnings("always", message="CSV malformed")
         yield
@@ -133,7 +133,7 @@ def _no_row_lost() -> Generator[None, None, None]:
 
 
 def _one_coding() -> AbstractContextManager[object]:
-    """What makes releases before 1.32 give the categories of all parts of a file the same codes."""
+    """A context in which polars before 1.32 gives all parts of a file the same category codes."""
     release = tuple(int(part) for part in pl.__version__.split(".")[:2])
     if release < (1, 32):
         return pl.StringCache()  # pyright: ignore[reportDeprecated]

@@ -1,4 +1,4 @@
-"""Op rows of op_summary and kernel_details, in every header they had since CANN 5."""
+"""Op rows of op_summary and kernel_details, with every header they have had since CANN 5."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -59,7 +59,7 @@ def read_ops(path: Path, shown: str, kind: str) -> Part:
 
 
 def _read_as(name: str) -> pl.DataType | None:
-    """What a column is read as; counters are most of them, and texts repeat in nearly every row."""
+    """The type of a column; most are counters, and texts repeat in nearly every row."""
     base = headers.column(name).base
     target = headers.OPS.get(base)
     if target is None:
@@ -137,7 +137,7 @@ def _cores(names: pl.Series, cores: pl.Series | None) -> pl.Series:
 
 
 def _kind(ops: pl.DataFrame) -> Kind:
-    """Where the ops ran: files of ours hold those of CUDA and of the CPU, too."""
+    """Where the ops ran: our own files may have ops of CUDA and of the CPU."""
     cores = {str(core) for core in ops["core"].drop_nulls().unique()}
     if any(core.startswith("CUDA") for core in cores):
         return "cuda"
@@ -145,7 +145,7 @@ def _kind(ops: pl.DataFrame) -> Kind:
 
 
 def _gaps(ops: pl.DataFrame, shown: str) -> list[Missing]:
-    """What the table does not hold, with the analyses that need it."""
+    """What the table lacks, with the analyses that need it."""
     gaps: list[Missing] = []
     of_device = (pl.col("core") != COMMUNICATION).fill_null(True)
     for column, what, needed_for in _NEEDED:

@@ -1,4 +1,4 @@
-"""`task_time` of msprof: what ran on the device, where no op_summary tells more."""
+"""`task_time` of msprof: what ran on the device, if no op_summary says more."""
 
 from pathlib import Path
 from typing import Final

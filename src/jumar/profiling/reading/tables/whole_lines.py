@@ -28,7 +28,7 @@ _FIELD: Final = re.compile(r'("[^"]*(?:""[^"]*)*"(?!")[^,]*|[^,"][^,]*|)(?:,|\Z)
 
 
 class Lines:
-    """Which line of a file each row of a table stands in.
+    """The line of a file that each row of a table came from.
 
     Args:
         path: What to read: the file itself, or a copy of its whole lines.
@@ -46,7 +46,7 @@ class Lines:
 
 @contextmanager
 def whole_lines(path: Path, unreadable: Unreadable) -> Generator[Lines, None, None]:
-    """The file itself where all of its lines are whole, else a copy of those that are.
+    """The file itself if all of its lines are whole, else a copy of the whole ones.
 
     Args:
         path: The file, in UTF-8.
@@ -76,7 +76,7 @@ def _tail(path: Path) -> str:
 
 
 def _check_end(text: str, unreadable: Unreadable) -> None:
-    """Say so where a last line ends without a break: its last field may be the half of one."""
+    """Note a last line that ends without a line break: its last field may be cut."""
     if not text.endswith("\n"):
         field = text.rpartition(",")[2]
         unreadable.end(f"the last line has no line break, so its last field may be cut: '{field}'")

@@ -99,7 +99,7 @@ def _slices(trace: Trace) -> Iterator[pl.DataFrame]:
 
 
 def _chosen(trace: Trace, choose: Callable[[pl.DataFrame], pl.DataFrame]) -> pl.DataFrame:
-    """What is chosen of all slices, which are not held at once."""
+    """The slices of interest, since not all are held at once."""
     none = trace.kernels.decoded(trace.kernels.joined(())).with_columns(
         pl.lit("").alias("process"), pl.lit("").alias("label")
     )

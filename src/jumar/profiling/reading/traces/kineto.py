@@ -119,7 +119,7 @@ def _host(trace: Trace, base: int) -> Iterator[pl.DataFrame]:
 
 
 def _kernels(trace: Trace, base: int) -> pl.DataFrame:
-    """What ran on the device, with numbers for texts."""
+    """Ops that ran on the device, with numbers for texts."""
     columns = (
         *("name", "category", "thread", "start_ns", "duration_ns", "correlation", "external"),
         *("device", "stream", "block_num", "bytes"),
@@ -170,7 +170,7 @@ def _linked(trace: Trace, steps: pl.DataFrame, base: int) -> pl.DataFrame:
 
 
 def _family() -> pl.Expr:
-    """What a kernel without an op is called."""
+    """The name of a kernel without an op."""
     family = pl.lit("kernel")
     for pattern, name in reversed(_FAMILIES):
         family = (
@@ -284,7 +284,7 @@ def _cpu_rows(trace: Trace) -> Iterator[pl.DataFrame]:
 
 
 def _cpu_types(texts: Texts, names: pl.Series) -> pl.Series:
-    """Names of ops without `aten::`; a collective is called what it is."""
+    """Names of ops without `aten::`; a collective gets its own name."""
     known = names.unique()
     types = texts.numbers("type", texts.of(known).str.strip_prefix("aten::").to_list())
     return names.replace_strict(known, types, return_dtype=pl.UInt32).alias("type")

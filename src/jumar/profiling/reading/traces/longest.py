@@ -1,4 +1,4 @@
-"""The longest calls of a long trace: as many as memory shall hold, whatever there are."""
+"""The longest calls of a long trace: as many as the memory limit allows."""
 
 from collections.abc import Iterable
 from typing import Final

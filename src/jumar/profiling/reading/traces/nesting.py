@@ -1,4 +1,4 @@
-"""Calls within calls: what each did itself, and which one was running at a moment."""
+"""Calls within calls: own times, and which call was running at a moment."""
 
 from typing import Final
 
@@ -35,7 +35,7 @@ def _parents(calls: pl.DataFrame) -> np.ndarray:
 
 
 class Sweep:
-    """Who is within whom, over calls that are given a span of time after the other.
+    """Which call is within which, over calls that come one span of time after another.
 
     Calls are known by their place among all that were given.
     """

@@ -1,4 +1,4 @@
-"""Rows that are collected one at a time: columns of numbers, on disk where there are many.
+"""Rows collected one at a time: columns of numbers, on disk if there are many.
 
 A list of Python objects needs some 60 bytes a field, and a trace has millions of rows. A batch of
 rows becomes typed columns in which a text is its number in one dictionary; batches beyond the
@@ -57,7 +57,7 @@ class Texts:
 
     @property
     def column(self) -> pl.Series:
-        """All texts at the place of their number."""
+        """All texts, indexed by number."""
         if len(self._column) != len(self._numbers):
             texts = list(self._numbers)
             try:
@@ -73,7 +73,7 @@ class Texts:
         return self.column.str.contains(pattern).arg_true().to_list()
 
     def of(self, numbers: pl.Series) -> pl.Series:
-        """Texts by their numbers; those that are the same share their bytes."""
+        """Texts by their numbers; equal ones share their bytes."""
         return self.column.gather(numbers).rename(numbers.name)
 
 
@@ -117,7 +117,7 @@ class Table:
         return len(self._rows) >= BATCH
 
     def close(self) -> None:
-        """Give the disk back."""
+        """Free the disk space."""
         if self._file is not None:
             self._file.close()
 
@@ -206,13 +206,13 @@ class Table:
         )
 
     def spans(self, rows: int) -> Iterator[pl.DataFrame]:
-        """The rows by their start, a span of time at a time, in the order of the table within.
+        """The rows by start, one span of time at a time, in the table's order within a span.
 
         Only batches that begin in a span are read for it. Producers write more or less in the
         order of time, so nearly all are read once.
 
         Args:
-            rows: How many a span has, more or less.
+            rows: Approximate number per span.
 
         Yields:
             The columns and `row`, the place of each row in the table.

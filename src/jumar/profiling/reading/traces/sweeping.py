@@ -37,7 +37,7 @@ class _Swept:
         self._given = 0
 
     def take(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, np.ndarray]:
-        """All rows that are known now, and for each of `rows` where its parent is, or -1."""
+        """All rows known now, and for each of `rows` the index of its parent, or -1."""
         parents = self._sweep.parents(
             rows["thread"].fill_null(0), rows["start_ns"], rows["duration_ns"]
         )
@@ -49,7 +49,7 @@ class _Swept:
         return known, np.where(parents < 0, -1, positions)
 
     def keep(self, known: pl.DataFrame, until: int) -> pl.DataFrame:
-        """Carry on with what still runs; returns the rows of what does not."""
+        """Keep what is still running; returns the rows that have ended."""
         running = self._sweep.running(until)
         still = np.isin(self._places, running)
         self._carried, self._places = known.filter(pl.Series(still)), self._places[still]

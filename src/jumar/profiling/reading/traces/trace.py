@@ -1,4 +1,4 @@
-"""One pass over the events of a trace: what is kept of them, whoever wrote it."""
+"""One pass over the events of a trace from any producer, keeping what is needed."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -52,7 +52,7 @@ _CUDA: Final = ("kernel", "gpu_memcpy", "gpu_memset", "concurrent_kernel")
 
 
 class Trace:
-    """What a trace holds, in columns; a context that gives its room on the disk back.
+    """What a trace holds, in columns; a context manager that frees its disk space.
 
     Attributes:
         texts: The dictionary of the texts in all tables.
@@ -61,7 +61,7 @@ class Trace:
         kernels: Events on a device, and all others that name no category.
         launches: Where arrows to an NPU start, by the start of the op that they point at.
         clocks: Frequencies of the cores.
-        waits: How long the data of each iteration of graph mode was waited for.
+        waits: How long each iteration of graph mode waited for data.
         processes: Names by process.
         threads: Names by process and thread.
         beside: Values beside the events.
@@ -113,7 +113,7 @@ class Trace:
         return self.calls.joined(rows.filter(pl.col("name").is_in(wanted)) for rows in frames)
 
     def take(self, event: Mapping[str, Any]) -> None:
-        """Keep what is used of one event."""
+        """Keep the needed parts of one event."""
         phase = event.get("ph")
         if phase == "X":
             self._take_slice(event)
@@ -223,7 +223,7 @@ def read_trace(path: Path, shown: str = "") -> Trace:
 
     Args:
         path: The file.
-        shown: What messages call it.
+        shown: Its name in messages.
 
     Returns:
         The trace, a context: its columns are on the disk until it is left.

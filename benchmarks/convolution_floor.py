@@ -1,4 +1,4 @@
-"""What the convolutions of ViDeNN's spatial network cost alone, and how fast this CPU can multiply.
+"""The cost of ViDeNN's spatial convolutions alone, and how fast this CPU can multiply.
 
     python benchmarks/convolution_floor.py
 
@@ -44,7 +44,7 @@ def backward(layer: nn.Conv2d, x: Tensor, gradient: Tensor, *, needs_input: bool
 def directions(
     layer: nn.Conv2d, dtype: torch.dtype, batch: int, size: int, *, first: bool
 ) -> dict[str, Callable[[], object]]:
-    """One convolution forward and backward, on numbers of its own."""
+    """One convolution forward and backward, on its own random numbers."""
     layer = layer.to(dtype=dtype, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
     layer.requires_grad_(False)
     x, gradient = (

@@ -1,4 +1,4 @@
-"""Noisy patches that a process makes in a second of CPU time, the pictures being decoded already.
+"""Noisy patches that a process makes in a second of CPU time from decoded pictures.
 
 Run: python benchmarks/denoise_patches.py ../shared/data/denoise/bsds500-train200.zip
 """

@@ -1,7 +1,7 @@
 """Score the published DnCNN (grey, sigma 25) on Set12 with this project's noise and PSNR.
 
 Its weights and its scores come from elsewhere, so agreement shows that data, noise, clipping and
-PSNR here mean what they mean in the literature.
+PSNR here match the literature.
 
 Run: python benchmarks/dncnn_set12.py ../shared/data
 """

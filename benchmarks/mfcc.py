@@ -1,4 +1,4 @@
-"""What the MFCC front end costs, against scipy and python_speech_features.
+"""The cost of the MFCC front end, against scipy and python_speech_features.
 
     OMP_NUM_THREADS=2 python benchmarks/mfcc.py
 

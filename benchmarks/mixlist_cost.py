@@ -1,4 +1,4 @@
-"""What a mixlist costs of a training step on a CPU, in bf16.
+"""The cost of a mixlist in a training step on a CPU, in bf16.
 
 Every variant runs one step in each round, so that whatever else the machine does meets all of
 them; time is CPU time on one thread, and each figure is the median over the rounds of the ratio
@@ -132,7 +132,7 @@ def step(
 
 
 def plain_region() -> AbstractContextManager[object]:
-    """What autocast does without jumar."""
+    """Plain autocast, without jumar."""
     return torch.autocast("cpu", dtype=torch.bfloat16)
 
 

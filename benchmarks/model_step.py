@@ -1,4 +1,4 @@
-"""What a training step of our networks costs, as ratios against named peers.
+"""The cost of a training step of our networks, as ratios to named peers.
 
     python benchmarks/model_step.py             # everything, about 2 minutes
     python benchmarks/model_step.py --only dropout

@@ -36,7 +36,7 @@ MODES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """What is compared: a recipe with the settings that make it the original's graph.
+    """A comparison: a recipe with the settings that make it the original's graph.
 
     Attributes:
         steps: Steps of jumar that are one step of the TensorFlow side.
@@ -79,7 +79,7 @@ CASES = {
 
 
 class Rival:
-    """A process that makes steps on demand."""
+    """A process that performs steps on demand."""
 
     def __init__(self, name: str, command: Sequence[str], steps: int) -> None:
         self.name, self._steps = name, steps

@@ -54,7 +54,7 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """What came of one original."""
+    """The outcome for one original."""
 
     name: str
     edits: int

@@ -1,4 +1,4 @@
-"""Port checkouts of real projects in memory; say what became of each, and of a second port.
+"""Port checkouts of real projects in memory; report the outcome of each, and of a second port.
 
     python benchmarks/port_originals.py bert facenet nmt --precision allow_mix_precision
 

@@ -126,7 +126,7 @@ def resident(session: int) -> int:
     total = 0
     for place in Path("/proc").iterdir():
         if place.name.isdigit():
-            # A process may end while it is looked at.
+            # A process may end while it is being inspected.
             with contextlib.suppress(OSError, IndexError, ValueError):
                 fields = (place / "stat").read_text().rpartition(")")[2].split()
                 if int(fields[3]) == session:

@@ -1,4 +1,4 @@
-"""Two profiles of a million ops held against each other, beside a bare polars read and join.
+"""Comparing two profiles of a million ops, against a bare polars read and join.
 
     python benchmarks/profile_compare.py SAMPLE [--rows 200000 1000000] [--rounds 3]
 
@@ -58,7 +58,7 @@ print(pair.changes.height, "groups,", len(edits), "edits,", chains.height, "chai
 
 
 def second(sample: Path, target: Path) -> None:
-    """Another version of the sample: ops that are gone, and ops of 16 bits."""
+    """A variant of the sample: some ops removed, some in 16 bits."""
     with sample.open(newline="", encoding="utf-8") as file:
         header, *rows = list(csv.reader(file))
     kind, types = header.index("Type"), header.index("Input Data Types")

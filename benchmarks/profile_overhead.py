@@ -1,4 +1,4 @@
-"""What recording costs: a recorded step against a plain one, and the loop when nothing is recorded.
+"""The cost of recording: a recorded step against a plain one, and the loop without recording.
 
     python benchmarks/profile_overhead.py --network resnext50 --size 64 --batch 8
     python benchmarks/profile_overhead.py --network ds-cnn-s --batch 100
@@ -84,7 +84,7 @@ class Bench:
         )
 
     def timed(self, kind: str, stepper: Stepper, *, counts: bool) -> None:
-        """Make a step and note its time."""
+        """Run a step and note its time."""
         start = time.process_time()
         stepper.step(self.batch)
         if counts:
@@ -184,7 +184,7 @@ def main() -> int:
         partial(bench.ours, memory=True),
     ]
     for turn in range(chosen.rounds + 1):
-        # The order changes, since whoever comes later finds the caches full of the others.
+        # The order changes, since later ones find the caches full of the others' data.
         for kind in kinds if turn % 2 else reversed(kinds):
             kind()
     policy.close()

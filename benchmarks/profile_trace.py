@@ -1,4 +1,4 @@
-"""Reading larger and larger traces: time, processor time, and memory, which shall not grow.
+"""Reading larger and larger traces: time, processor time, and memory, which must not grow.
 
     python benchmarks/profile_trace.py SAMPLE --folder FOLDER [--megabytes 250 500 1000 2000]
         [--gzip] [--keep] [--baseline SRC] [--ijson]
@@ -47,7 +47,7 @@ with (gzip.open if sys.argv[1].endswith("gz") else open)(sys.argv[1], "rb") as f
     print(sum(1 for _ in ijson.items(file, "item" if start == b"[" else "traceEvents.item")),
           "events,", ijson.backend_name)
 """
-# What the system says of a child that ended counts this process's own memory at the fork.
+# The system's figures for an ended child include this process's memory at the fork.
 PEAK = """
 print(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1])
 """
@@ -59,7 +59,7 @@ _STEP = re.compile(r"ProfilerStep#(\d+)$")
 
 
 class Cost(NamedTuple):
-    """What one process took."""
+    """The cost of one process."""
 
     elapsed: float
     processor: float

@@ -55,7 +55,7 @@ print(table.height, found.height)
 
 
 class Cost(NamedTuple):
-    """What one process took."""
+    """The cost of one process."""
 
     elapsed: float
     processor: float

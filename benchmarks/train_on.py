@@ -1,4 +1,4 @@
-"""A training goes from TensorFlow 1.15 to jumar and back, step by step on the same batch.
+"""Training moves from TensorFlow 1.15 to jumar and back, step by step on the same batch.
 
     git clone https://github.com/clausmichele/ViDeNN
     python benchmarks/train_on.py --original ViDeNN/Spatial-CNN
@@ -123,7 +123,7 @@ def main() -> int:
 
 
 def write_pictures(folder: Path) -> None:
-    """What the recipe wants to have at its path; nothing is learned from it."""
+    """A file that the recipe expects at its path; nothing is learned from it."""
     from PIL import Image
 
     random = np.random.default_rng(2)

@@ -1,4 +1,4 @@
-"""What a training step costs through jumar's trainer, against the best loop written by hand.
+"""The cost of a training step in jumar's trainer, against the best loop written by hand.
 
     python benchmarks/training_step.py --network resnext50 --size 64 --batch 16
     python benchmarks/training_step.py --network ds-cnn-s --batch 100 --steps 60
@@ -76,7 +76,7 @@ class Rivals:
         del keys
         if self._handed_over is not None:
             self.times["jumar"].append(time.process_time() - self._handed_over)
-        # The order changes, since whoever comes second finds the caches full of the first.
+        # The order changes, since the second finds the caches full of the first one's data.
         turn = list(self.others.items())
         for name, step in turn if len(self.times["jumar"]) % 2 else reversed(turn):
             start = time.process_time()
@@ -91,7 +91,7 @@ def hand_written(
     optimizer: torch.optim.Optimizer,
     loss: Callable[[], torch.Tensor],
 ) -> Callable[[], None]:
-    """The best loop that a person would write over a network."""
+    """The best training loop that a person would write for a network."""
     network.train()
     steps = itertools.count()
 
@@ -135,7 +135,7 @@ def over_clips(
 
 
 def settings(chosen: argparse.Namespace) -> list[str]:
-    """What both kinds of network are run with."""
+    """Settings common to both kinds of network."""
     return [
         f"data.batch_size={chosen.batch}",
         "data.workers=0",

@@ -82,7 +82,7 @@ def make(maker: dict[str, str]) -> None:
     if VENV.exists():
         shutil.rmtree(VENV)
     VENV.mkdir()
-    # Written before the rest, so that a half-made environment is known to be ours to remove.
+    # Written first, so that a half-made environment is recognised as ours to remove.
     write_record({})
     options = ["--system-site-packages"] if maker["torch"] else []
     if subprocess.run([sys.executable, "-m", "venv", *options, VENV], check=False).returncode:
@@ -105,7 +105,7 @@ def described(maker: dict[str, str]) -> str:
 
 
 def machine_torch() -> str:
-    """The version of the torch that comes with this Python, or nothing where it cannot serve."""
+    """The version of this Python's torch, or nothing if it is not usable."""
     version = torch_version()
     numbers = re.match(r"(\d+)\.(\d+)", version)
     if numbers and (int(numbers[1]), int(numbers[2])) >= OLDEST_TORCH:
@@ -118,7 +118,7 @@ def machine_torch() -> str:
 def install(goals: list[str]) -> None:
     """Install what is not recorded yet for these goals. Runs inside the virtual environment."""
     pyproject = (CHECKOUT / "pyproject.toml").read_bytes()
-    # The checkout's place counts: an editable install points to it, and would run the code of
+    # The checkout's location matters: an editable install points to it, and would run the code of
     # the old place after a move or a copy.
     state = hashlib.sha256(pyproject + os.fsencode(CHECKOUT)).hexdigest()
     record = read_record()
@@ -139,7 +139,7 @@ def install(goals: list[str]) -> None:
 
 
 def requirements(pyproject: str, goals: list[str]) -> list[str]:
-    """What the package needs to train, less torch, and the dependency groups of the goals."""
+    """The package's requirements for training, without torch, and the goals' dependency groups."""
     if sys.version_info >= (3, 11):
         import tomllib
     else:
@@ -153,7 +153,7 @@ def requirements(pyproject: str, goals: list[str]) -> list[str]:
 
 
 def install_torch() -> None:
-    """Install the pinned torch, where none is seen, and hold it for every later install."""
+    """Install the pinned torch, if there is none, and keep it for every later install."""
     if not torch_version():
         # For Linux, the plain build brings several GB of CUDA libraries, so the build for CPUs
         # goes first where there is no GPU; pip has it where its settings name PyTorch's own index.
@@ -189,7 +189,7 @@ def has_nvidia_driver() -> bool:
 
 
 def pip(*arguments: str, quiet_errors: bool = False) -> int:
-    """Run `pip install` of the virtual environment and give its exit status."""
+    """Run the virtual environment's `pip install` and return its exit status."""
     # PIP_USER of the user's own settings makes pip refuse to install into an environment.
     environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_USER": "0"}
     return subprocess.run(
@@ -203,13 +203,13 @@ def pip(*arguments: str, quiet_errors: bool = False) -> int:
 
 
 def run_pip(*arguments: str, naming: str) -> None:
-    """Run `pip install`, or stop with what it was for."""
+    """Run `pip install`, or stop with a message that says what it was for."""
     if pip(*arguments):
         stop(f"pip could not install {naming}. Is there a network? Or {NAME_ANOTHER}")
 
 
 def read_record() -> dict[str, Any]:
-    """What this script has done in `.venv`; empty if nothing is recorded."""
+    """The record of what this script has done in `.venv`; empty if nothing is recorded."""
     try:
         return json.loads(RECORD.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -217,7 +217,7 @@ def read_record() -> dict[str, Any]:
 
 
 def write_record(record: dict[str, Any]) -> None:
-    """Keep the record, whole or not at all."""
+    """Save the record, whole or not at all."""
     new = RECORD.with_suffix(".new")
     new.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     new.replace(RECORD)

@@ -34,7 +34,7 @@ A rule acts on what a name means, not on how it is spelt: aliases, `from x impor
 
 @dataclass(frozen=True, kw_only=True)
 class Example:
-    """A script and what becomes of it with some options."""
+    """A script and its port with some options."""
 
     name: str
     before: str
@@ -63,7 +63,7 @@ def read_examples(rule: Rule, folder: Path = EXAMPLES) -> RuleExamples:
 
 
 def rules_page(examples: Mapping[Rule, RuleExamples]) -> str:
-    """Every rule with its knowledge, its examples as diffs, and how much it leaves alone."""
+    """Every rule with its source, its examples as diffs, and how many scripts it leaves alone."""
     parts = [_HEAD]
     for language, title in _LANGUAGES.items():
         chosen = [rule for rule in examples if rule.language == language]

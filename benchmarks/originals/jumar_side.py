@@ -1,4 +1,4 @@
-"""One training step of a recipe on a batch that stays: the child of `original_step.py`.
+"""One training step of a recipe on a fixed batch: the child of `original_step.py`.
 
 Builds the recipe's own task, data and optimizers and steps through jumar's stepper; then answers
 each line `N` on its input with the times of N steps in milliseconds. Nothing is left out of the

@@ -171,7 +171,7 @@ def main():
     network, folder, batch, width, threads = sys.argv[1:6]
     sys.path.insert(0, folder)
     tf.logging.set_verbosity(tf.logging.ERROR)
-    # The originals print while they build; the answers must be the only thing on the output.
+    # The originals print while they build; only the answers may go to the output.
     answers, sys.stdout = sys.stdout, sys.stderr
     step = NETWORKS[network](int(batch), int(width))
     config = tf.ConfigProto(

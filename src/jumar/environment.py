@@ -281,7 +281,7 @@ def _cann_home() -> Path | None:
 
 
 def _cann_script(home: Path) -> Path:
-    # Older releases of CANN have it beside `latest`, newer ones within their folder.
+    # Older releases of CANN have it next to `latest`, newer ones inside their folder.
     inside = home / "set_env.sh"
     return inside if inside.exists() else home.parent / "set_env.sh"
 

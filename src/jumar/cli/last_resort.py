@@ -44,11 +44,11 @@ def mendable(error: Exception, tokens: Sequence[str] = ()) -> UserError | None:
     if isinstance(name, bytes):
         name = name.decode(errors="surrogateescape")
     if isinstance(name, str):
-        # A path of the user's is the user's to mend. A file that is missing inside the package or
-        # among the installed packages is a broken installation or a defect, whose traceback says
-        # who looked for it.
+        # The user can fix a path of their own. A file missing inside the package or among the
+        # installed packages means a broken installation or a bug, whose traceback says who
+        # looked for it.
         return None if _is_installed(Path(name)) else paths.unreadable(name, error)
-    # Without a path most errors are defects (a closed file, a connection of our own); what disk
+    # Without a path most errors are bugs (a closed file, a connection of our own); what disk
     # and limits refuse is not, and a write to an open file names no path.
     if not paths.is_of_the_machine(error):
         return None

@@ -245,7 +245,7 @@ def _print_edits(
     print_title(edit_table(pair, edits, language).title.in_language(language), console)
     lasted = [step.lasted_ns for step in pair.after.steps]
     for edit in edits:
-        # What steps differ by anyway may be all that was measured.
+        # The measured difference may be no more than the variation between steps.
         small = edit.gain_ns < (max(lasted) - min(lasted)) * pair.steps
         console.print(
             f"  {_ms(edit.gain_ns, pair.steps):8.3f}  {edit.to}: {shown(edit.name, 48)}; "

@@ -43,7 +43,7 @@ def takes_part(command: Sequence[str]) -> bool:
             of torchrun contradict each other.
     """
     name = tuple(command)
-    # Schedulers set RANK and WORLD_SIZE for whole machines too; LOCAL_RANK is of a launcher only.
+    # Schedulers set RANK and WORLD_SIZE for whole machines too; only a launcher sets LOCAL_RANK.
     if not name or name in _DIVIDED or "LOCAL_RANK" not in os.environ:
         return True
     from jumar.training.parallel.announced import announced_ranks

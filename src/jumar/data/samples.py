@@ -1,4 +1,4 @@
-"""What travels from a data set to the trainer: keys, batches, sources and faults."""
+"""What passes from a data set to the trainer: keys, batches, sources and faults."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -92,10 +92,10 @@ class CorruptRecord(Exception):
 
     Args:
         origin: File, and entry or byte offset in it.
-        reason: What is wrong, or the error that says so.
+        reason: What is wrong, or the error itself.
 
     Attributes:
-        fault: Both, as a run counts and reports them.
+        fault: Both, in the form that a run counts and reports.
     """
 
     def __init__(self, origin: str, reason: str | Exception) -> None:

@@ -1,1 +1,1 @@
-"""The devices that jumar computes on, a file a kind, and how they are asked for."""
+"""The devices that jumar computes on, one file per kind, and how they are requested."""

@@ -1,4 +1,4 @@
-"""What holds for GPUs and NPUs alike.
+"""What GPUs and NPUs have in common.
 
 `torch.cuda` and `torch_npu.npu` offer the same functions under the same names. They are called on
 a variable `backend`; a test reads those calls from this source and compares them with the names of
@@ -21,7 +21,7 @@ from jumar.ground.text import counted
 
 @dataclass(frozen=True, kw_only=True)
 class Accelerator(Device):
-    """A device beside the processor, with a memory and streams of its own."""
+    """A device besides the processor, with its own memory and streams."""
 
     @classmethod
     @abstractmethod
@@ -29,7 +29,7 @@ class Accelerator(Device):
         """The module of torch that drives this kind, with at least one device.
 
         Raises:
-            UserError: There is none; says what to install or check.
+            UserError: There is none; the message says what to install or check.
         """
 
     @classmethod

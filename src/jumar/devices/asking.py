@@ -1,4 +1,4 @@
-"""How a device is asked for: `auto`, or a kind, mostly with a number. Needs no torch."""
+"""How a device is requested: `auto`, or a kind, mostly with a number. Needs no torch."""
 
 import re
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ _UNSUPPORTED = ("mps", "metal", "xpu", "tpu", "xla", "hpu", "mlu", "musa", "meta
 
 @dataclass(frozen=True, kw_only=True)
 class Names:
-    """What a kind of device is called.
+    """The names of a kind of device.
 
     Attributes:
         kind: Its name here and in torch.
@@ -32,11 +32,11 @@ def parse_device(request: str, known: Sequence[Names]) -> tuple[str, int | None]
     """Kind and number of a device; None if no number was given.
 
     Args:
-        request: What `--device` gives.
+        request: The value of `--device`.
         known: The names of every kind.
 
     Raises:
-        UserError: It is not the name of a device; with the name that was probably meant.
+        UserError: It is not the name of a device; the message suggests the likely name.
     """
     text = request.strip().lower()
     if text == AUTO:

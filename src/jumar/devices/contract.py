@@ -1,4 +1,4 @@
-"""What a device offers to the rest of jumar, which asks it and never compares kinds."""
+"""A device's interface to the rest of jumar, which never compares kinds."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
@@ -53,26 +53,26 @@ class Recording:
 
 @dataclass(frozen=True, kw_only=True)
 class Device(ABC):
-    """One device that is there and selected; its class is all that is known of its kind.
+    """One selected device; its class holds all that is known about its kind.
 
     Attributes:
-        names: What the kind is called.
+        names: The names of its kind.
         dispatch_key: torch's dispatch key of kernels for this kind.
         autocast_key: The dispatch key of autocast.
         native_lists: Whose op lists torch's own autocast has here, where it has any.
         distributed_backend: The torch.distributed back end that moves this kind's tensors.
-        out_of_memory: A pattern of the errors by which only this kind says that memory ran out.
+        out_of_memory: A pattern of this kind's own out-of-memory errors.
         on_host: Whether it computes on the cores and in the memory of this process.
         reads_at_once: Whether a result can be read without waiting for work that is under way.
-        computes_fp16: Whether float16 is worth computing in; else bfloat16 stands in, or fp16 is
-            emulated.
+        computes_fp16: Whether computing in float16 is worthwhile; else bfloat16 stands in, or fp16
+            is emulated.
         has_float64: Whether it computes in float64.
         profiler_activities: What torch's profiler records besides the host.
         profiler_writes_files: Whether its profiler marks steps itself and leaves files instead of
             giving events.
         index: Number among the visible devices of its kind; 0 on a CPU.
         name: Of the processor or accelerator, for instance `Ascend910B3`.
-        note: What `auto` passed over and why, for the first line of a run; mostly empty.
+        note: What `auto` skipped and why, for the first line of a run; usually empty.
     """
 
     names: ClassVar[Names]
@@ -122,10 +122,10 @@ class Device(ABC):
 
         Args:
             index: None takes the one of this process's local rank.
-            note: What `auto` passed over.
+            note: What `auto` skipped.
 
         Raises:
-            UserError: It is not there; says what to install or check.
+            UserError: It is not there; the message says what to install or check.
         """
 
     @classmethod
@@ -156,16 +156,16 @@ class Device(ABC):
 
     @classmethod
     def note_on_bf16(cls) -> str:
-        """What a user should know of bfloat16 on this kind; mostly empty."""
+        """What a user should know about bfloat16 on this kind; usually empty."""
         return ""
 
     @abstractmethod
     def synchronize(self) -> None:
-        """Wait until the device has done all that was given to it."""
+        """Wait until the device has finished all its work."""
 
     @abstractmethod
     def memory_peak_bytes(self) -> int:
-        """Most memory held at once: tensors on an accelerator, the whole process on a CPU."""
+        """Peak memory: tensors on an accelerator, the whole process on a CPU."""
 
     @abstractmethod
     def memory_total_bytes(self) -> int:

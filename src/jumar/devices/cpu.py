@@ -1,4 +1,4 @@
-"""All that is known of the CPU as a device."""
+"""Everything specific to the CPU as a device."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ class Cpu(Device):
             return False
 
     def synchronize(self) -> None:
-        """Return: operators on a CPU are finished when they return."""
+        """Do nothing: operators on a CPU are finished when they return."""
 
     def memory_peak_bytes(self) -> int:
         return machine.process_peak_bytes()

@@ -1,4 +1,4 @@
-"""All that is known of GPUs through CUDA or ROCm."""
+"""Everything specific to GPUs through CUDA or ROCm."""
 
 import os
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Cuda(Accelerator):
 
     @property
     def group_device(self) -> "torch.device":
-        """Its own: NCCL wants to know it."""
+        """The device itself: NCCL needs to know it."""
         return self.torch
 
     @classmethod

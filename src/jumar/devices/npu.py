@@ -1,4 +1,4 @@
-"""All that is known of Ascend NPUs. The only file that knows torch_npu.
+"""Everything specific to Ascend NPUs. The only file that knows torch_npu.
 
 What only Ascend has is called on a variable `npu`, and its profiler on a variable `profiler`. A
 test reads those calls from this source and compares them with the names of the real package.
@@ -103,7 +103,7 @@ class Npu(Accelerator):
     def create_recorder(self, wanted: Recording) -> Recorder:
         """torch_npu's profiler, which writes files when it stops."""
         profiler = importlib.import_module(f"{NPU_PACKAGE}.profiler")
-        # Level 0, the default, tells neither types nor shapes nor cores.
+        # Level 0, the default, gives neither types nor shapes nor cores.
         level = profiler._ExperimentalConfig(
             profiler_level=profiler.ProfilerLevel.Level1,
             aic_metrics=profiler.AiCMetrics.PipeUtilization,
@@ -144,7 +144,7 @@ def npu_package_version() -> str | None:
 
 
 def npu_pairing_fault(torch_version: str, npu_version: str) -> UserError | None:
-    """What is wrong with this pair of torch and torch_npu; None when they fit.
+    """The mismatch of this pair of torch and torch_npu; None if they are compatible.
 
     torch_npu X.Y.Z is built against the C++ interface of torch X.Y and loads with no other.
     """

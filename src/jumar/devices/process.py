@@ -1,4 +1,4 @@
-"""What is set for the whole process, whichever device it computes on: threads and seeds."""
+"""Settings of the whole process, whatever its device: threads and seeds."""
 
 import random
 
@@ -10,11 +10,11 @@ from jumar.ground.errors import UserError
 
 
 def set_threads(intra_op: int | None = None, inter_op: int | None = None) -> None:
-    """Set the CPU threads within one operator and between operators; None leaves them alone.
+    """Set the CPU threads within and between operators; None leaves them unchanged.
 
     Raises:
-        UserError: More than this machine bears, or the inter-op pool of this process already runs
-            with another size.
+        UserError: More than this machine can handle, or the inter-op pool of this process already
+            runs with another size.
     """
     if intra_op is not None:
         torch.set_num_threads(machine.checked_count(intra_op, "threads", "threads.intra_op"))

@@ -23,7 +23,7 @@ _TOO_LARGE_FOR_NUMPY = re.compile("array is too big|Maximum allowed dimension ex
 
 
 def register(kind: type[Device]) -> None:
-    """Let `--device` accept a kind; `auto` prefers it to those registered before."""
+    """Let `--device` accept a kind; `auto` prefers it to those registered earlier."""
     _KINDS[kind.names.kind] = kind
 
 
@@ -32,7 +32,7 @@ for _kind in (Cpu, Cuda, Npu):
 
 
 def device_kind(name: str) -> type[Device]:
-    """What is known of a kind of device, whether or not one is there.
+    """The class for a kind of device, whether or not one is present.
 
     Args:
         name: torch's device type.
@@ -46,7 +46,7 @@ def device_kind(name: str) -> type[Device]:
 
 
 def open_device(request: str) -> Device:
-    """Find and select the device that was asked for; never another one.
+    """Find and select the requested device; never another one.
 
     `auto` takes an NPU, else a GPU, else the CPU. Where NPUs are visible and torch_npu is
     installed but broken, it stops instead of letting the job land on the CPU.
@@ -56,7 +56,7 @@ def open_device(request: str) -> Device:
             of torchrun takes the one of its local rank.
 
     Raises:
-        UserError: The device is not there; says what to install or check.
+        UserError: The device is not there; the message says what to install or check.
     """
     name, index = parse_device(request, [kind.names for kind in _KINDS.values()])
     if name != AUTO:
@@ -76,7 +76,7 @@ def list_devices() -> list[Device]:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether the error means that memory ran out, on whatever device.
+    """Whether an error means that memory ran out, on any device.
 
     A CPU, older releases of torch_npu and CANN itself raise a plain RuntimeError.
     """

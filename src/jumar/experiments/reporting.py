@@ -206,7 +206,7 @@ def _notices(shown: Sequence[_Shown]) -> list[str]:
     for entry in shown:
         result, notices = entry.run.results, list[str]()
         if entry.reason:
-            # All but a failure and the end of a process have the state in their words.
+            # Except for a failure and the end of a process, the reason already names the state.
             has_own_reason = entry.reason == entry.run.reason and entry.run.state != "failed"
             notices.append(entry.reason if has_own_reason else f"{entry.run.state}: {entry.reason}")
         if note := precision_note(result):

@@ -142,7 +142,7 @@ def _run_waiting(
         table, files = save_sweep_report(directory)
         run = read_run(directory / planned.name)
         if stopped_by:
-            # Asked in its last step, a run still comes to its end.
+            # A run that is asked to stop in its last step still finishes.
             num_left = len(waiting) - number + (run.state != "finished")
             say(_how_to_go_on(planned, num_left))
             break

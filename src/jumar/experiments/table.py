@@ -92,7 +92,7 @@ def reason_of(run: Run, end: str) -> str:
         run: As it is now.
         end: The reason from the end of its process, or an empty text.
     """
-    # What the run itself wrote of its failure says more than the exit code of its process.
+    # The run's own account of its failure says more than the exit code of its process.
     return run.reason if run.state == "failed" or not end else end
 
 

@@ -243,7 +243,7 @@ def _fitted(rows: Sequence[Sequence[str]]) -> list[int]:
     whole = [max(len(part) for cell in column for part in _parts(cell)) for column in columns]
     excess = sum(widths) + len(_GAP) * (len(widths) - 1) - WIDTH
     for _ in range(max(0, excess)):
-        # Those that can still be broken nicely before those that cannot, then the widest.
+        # Columns that can still be broken cleanly come before the others, then the widest.
         order = [(width > least, width) for width, least in zip(widths, whole, strict=True)]
         widest = order.index(max(order))
         if widths[widest] <= _NARROWEST:

@@ -24,7 +24,7 @@ class Tolerance:
     def relation(self, other: float, baseline: float) -> str:
         """`equal`, `below` or `above`: the other value seen from the baseline."""
         difference = other - baseline
-        # The difference of two printed decimals is off by a rounding of the last bit.
+        # The difference of two printed decimals may be off by the last bit.
         slack = 1e-9 * max(abs(other), abs(baseline))
         if abs(difference) <= self.value + slack:
             return "equal"

@@ -123,7 +123,7 @@ def check_fits(count: int, bytes_each: int, what: str, field: str) -> None:
     """
     needed = count * bytes_each
     if needed < _ALWAYS_FITS:
-        return  # what is free is read from files, and this is asked for each batch
+        return  # free memory is read from files, and this is called for each batch
     free = memory_bytes()[0]
     if needed > free:
         fitting = free // bytes_each

@@ -1,4 +1,4 @@
-"""How google-research/bert, NEZHA and Ascend's copies of them call their variables.
+"""Names of the variables in google-research/bert, NEZHA and Ascend's copies of them.
 
 Our names are those of the `state_dict` that Hugging Face's BERT classes have, which other PyTorch
 code reads as it is. There is no network here: which variables there are (layers, heads, NEZHA's

@@ -87,7 +87,7 @@ class BigGan(nn.Module):
 
 
 class Generator(nn.Module):
-    """Images out of latent vectors; 99,832,561 parameters at a width of 96.
+    """Generates images from latent vectors; 99,832,561 parameters at a width of 96.
 
     Args:
         width: See `BigGan`.
@@ -126,11 +126,11 @@ class Generator(nn.Module):
 
 
 class Discriminator(nn.Module):
-    """How real images look; 98,985,584 parameters at a width of 96.
+    """Scores how real images look; 98,985,584 parameters at a width of 96.
 
     Args:
         width: See `BigGan`.
-        norms: Batch norms, as the original has them and the paper has not. With them it sees each
+        norms: Batch norms, which the original has and the paper does not. With them it sees each
             batch without its mean brightness and contrast, and in training no picture alone.
 
     Attributes:
@@ -184,7 +184,7 @@ class DownBlock(nn.Module):
     Args:
         inner: Channels of the input.
         outer: Channels of the output.
-        norms: Without batch norms where false.
+        norms: Whether there are batch norms.
         of_images: The input is pictures: without a norm, a ReLU would take away its dark half.
     """
 
@@ -208,7 +208,7 @@ class ResidualBlock(nn.Module):
 
     Args:
         channels: Of input and output.
-        norms: Without batch norms where false.
+        norms: Whether there are batch norms.
     """
 
     def __init__(self, channels: int, *, norms: bool) -> None:
@@ -274,7 +274,7 @@ def _activated(norm: nn.Module, x: Tensor) -> Tensor:
 
 
 def latent_parts(latent: int) -> list[int]:
-    """How the latent vector is cut: the first part is the start, the others condition the blocks.
+    """The sizes of the latent vector's parts: the start, then the conditions of the blocks.
 
     Raises:
         ValueError: A length that cannot be cut.

@@ -1,4 +1,4 @@
-"""How taki0112's BigGAN-128 calls its variables, in the order of its graph."""
+"""Names of the variables in taki0112's BigGAN-128, in the order of its graph."""
 
 from dataclasses import dataclass
 

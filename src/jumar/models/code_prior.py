@@ -1,4 +1,4 @@
-"""A VQ-VAE that is done learning, and the PixelCNN that learns to write in its codes."""
+"""A trained VQ-VAE, and the PixelCNN that learns to generate its codes."""
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +14,7 @@ class CodePrior(nn.Module):
     """Both networks, of which the prior alone is trained.
 
     The VQ-VAE's weights are part of the state, so that a checkpoint draws pictures on its own,
-    whatever becomes of the run that they come from.
+    whatever happens to the run they come from.
 
     Args:
         vqvae: Encoder, codebook and decoder; frozen here.
@@ -39,7 +39,7 @@ class CodePrior(nn.Module):
     def codes(self, images: Tensor) -> Tensor:
         """The codes int64 [N, h, w] of pictures of 0 to 1, found in float32."""
         # In mixed precision features move by more than the distance of neighbouring codes, and
-        # the prior would learn other codes than those that the VQ-VAE means.
+        # the prior would learn codes other than those the VQ-VAE means.
         with torch.autocast(images.device.type, enabled=False):
             return self.vqvae.nearest(self.vqvae.encode(images.float()))
 

@@ -1,4 +1,4 @@
-"""Drawing pictures of codes from a PixelCNN, one position after the other.
+"""Sampling grids of codes from a PixelCNN, one position after the other.
 
 A position needs nothing but what lies in the window of each layer's kernels, so each layer
 computes that one position and keeps it for the next ones. All of a picture then costs about as
@@ -61,7 +61,7 @@ def sample_codes(
 
 
 class _Seen:
-    """What a gated layer has been given so far, with the border that its kernel looks into.
+    """The inputs of a gated layer so far, with the border that its kernel reaches into.
 
     Args:
         layer: The layer.

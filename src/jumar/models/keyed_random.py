@@ -39,7 +39,7 @@ class Keyed(nn.Module):
     def known_position(self) -> RandomPosition:
         """The position, once it was set."""
         if self.position is None:
-            # Any default would repeat the same numbers at every step without a word.
+            # Any default would silently repeat the same numbers at every step.
             raise RuntimeError(
                 f"{type(self).__name__} does not know which rows it sees: call "
                 "set_random_position(model, key, first_row) before each forward in training"

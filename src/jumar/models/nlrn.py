@@ -188,7 +188,7 @@ class NLRN(nn.Module):
         self, x: torch.Tensor, first: torch.Tensor, norms: Sequence[nn.Module]
     ) -> torch.Tensor:
         needed = self.recompute and self.training and torch.is_grad_enabled()
-        # The compiler chooses by itself what to compute twice, and takes no context for it.
+        # The compiler itself chooses what to recompute, and supports no context here.
         if not needed or torch.compiler.is_compiling():
             return self.recurrence(x, first, norms)
         state: torch.Tensor = checkpoint(  # pyright: ignore[reportUnknownVariableType]
@@ -205,7 +205,7 @@ class NLRN(nn.Module):
 
 
 def tf_names(model: NLRN) -> TfNames:
-    """How the weights are called in the original's checkpoints."""
+    """The names of the weights in the original's checkpoints."""
     return TfNames(
         variables=tf_variables(model),
         averages="none",

@@ -40,7 +40,8 @@ class PointwiseConv2d(nn.Conv2d):
         if self.stride != (1, 1):
             input = input[:, :, :: self.stride[0], :: self.stride[1]]
         # The weight is viewed through channels_last so that its gradient gets the weight's own
-        # strides; DistributedDataParallel copies, and warns of, gradients with others.
+        # strides; DistributedDataParallel copies gradients with other strides, and warns about
+        # them.
         matrix = self.weight.permute(0, 2, 3, 1).flatten(1)
         # As one matrix: of four dimensions that do not lie side by side, torch makes a product for
         # each picture with a copy of the weight each, seconds for maps of 1x1 pixels in bf16.

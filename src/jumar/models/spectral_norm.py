@@ -19,7 +19,7 @@ _SMALLEST_SQUARE = 1e-12
 
 
 class SpectralLayer(nn.Module):
-    """What the layers here share.
+    """Base class of the layers here.
 
     The vector moves on by one power iteration at every forward in training. In evaluation the
     iteration is made as well, and forgotten, so that looking at a network does not change it;

@@ -112,7 +112,7 @@ class TfVariable:
 
 @dataclass(frozen=True, kw_only=True)
 class TfOptimizer:
-    """Where the original's checkpoints keep the state of an optimizer.
+    """Where the original's checkpoints store an optimizer's state.
 
     Attributes:
         kind: The optimizer, by the name that it has in a recipe.
@@ -132,7 +132,7 @@ class TfOptimizer:
 def adam_state(
     name: str = "Adam", *, number: int = 0, trains: str = "", scope: str = ""
 ) -> TfOptimizer:
-    """What `tf.train.AdamOptimizer` keeps.
+    """The state of `tf.train.AdamOptimizer`.
 
     Args:
         name: The optimizer's, if it was given one.
@@ -152,13 +152,13 @@ def adam_state(
 
 
 def momentum_state() -> TfOptimizer:
-    """What `tf.train.MomentumOptimizer` keeps."""
+    """The state of `tf.train.MomentumOptimizer`."""
     return TfOptimizer(kind="momentum", slots={"momentum_buffer": "/Momentum"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class TfCounting:
-    """How the original counts the steps of its training, where that is not one by one from zero.
+    """How the original counts training steps, if not one by one from zero.
 
     Attributes:
         global_step: What a step adds to the variable `global_step`.
@@ -172,7 +172,7 @@ class TfCounting:
 
 @dataclass(frozen=True, kw_only=True)
 class TfNames:
-    """How a network's weights are called in the checkpoints of its TensorFlow original.
+    """The names of a network's weights in the checkpoints of its TensorFlow original.
 
     Attributes:
         variables: In the order of the original's graph; those not trained (statistics, the `u` of
@@ -190,7 +190,7 @@ class TfNames:
         ignored: Regular expressions (`re.search`) of names that hold nothing of the network:
             copies of the graph, counters of its own. Optimizer slots and the global step are
             known to the import (`weights/matching.py`).
-        optimizers: What its checkpoints keep of its optimizers; empty if the original saves
+        optimizers: The optimizer state in its checkpoints; empty if the original saves
             weights only.
         counting: How it counts steps.
     """

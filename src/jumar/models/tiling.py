@@ -1,4 +1,4 @@
-"""Pictures larger than a network takes at once, in pieces.
+"""Running a network over pictures larger than it takes at once, in pieces.
 
 Two ways. `in_tiles` is for networks that see a bounded surrounding: the pieces overlap by as much
 as a pixel sees, what the cut spoils is thrown away, and the result is that of the whole picture.
@@ -14,7 +14,7 @@ Network = Callable[[torch.Tensor], torch.Tensor]
 
 
 def in_tiles(network: Network, pictures: torch.Tensor, *, tile: int, radius: int) -> torch.Tensor:
-    """What the network gives for whole pictures, with the memory of a tile.
+    """The network's output for whole pictures, with the memory of a tile.
 
     At the border of the picture a tile ends where the picture ends, so that the network's own
     padding acts there as it does on the whole; at a cut inside, the outermost `radius` pixels
@@ -50,7 +50,7 @@ def in_tiles(network: Network, pictures: torch.Tensor, *, tile: int, radius: int
 def in_patches(
     network: Network, pictures: torch.Tensor, *, patch: int, stride: int, batch: int
 ) -> torch.Tensor:
-    """The average of what the network gives for overlapping patches.
+    """The average of the network's outputs for overlapping patches.
 
     As NLRN's original evaluates: patches every `stride` pixels from the top left, and the last
     row and column of patches flush with the border.

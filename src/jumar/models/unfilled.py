@@ -24,7 +24,7 @@ _STEPS_AFTER: frozenset[Callable[..., object]] = frozenset(
 
 
 class Unfilled(TorchFunctionMode):
-    """In this context parameters are 0 where they would be drawn at random; to be loaded then.
+    """A context in which parameters are 0 instead of random, to be loaded afterwards.
 
     The 200 million weights of a BigGAN take many seconds to draw, only to be overwritten by those
     of a checkpoint. Buffers are made as ever, because masks and windows are computed and stand in
@@ -41,7 +41,7 @@ class Unfilled(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> object:
-        """Every call of torch in the context; all but the draws of parameters go on as they are."""
+        """Handle every torch call in the context; only draws of parameters are changed."""
         del types
         kwargs = kwargs or {}
         if func in _DRAWS or func in _STEPS_AFTER:

@@ -5,8 +5,8 @@ Original: clausmichele/ViDeNN in TensorFlow 1.15 (the spatial network also as Vi
 Ascend's ModelZoo). Twenty 3x3 convolutions each, which predict what is to be taken away from the
 input. Values are those of 8 bits divided by 255.
 
-The original reads pictures with OpenCV, so its weights expect blue, green, red; `bgr=True` turns
-the channels round on the way in and out, so that pictures here stay red, green, blue.
+The original reads pictures with OpenCV, so its weights expect blue, green, red; `bgr=True`
+reverses the channels on the way in and out, so that pictures here stay red, green, blue.
 """
 
 from collections.abc import Sequence
@@ -175,7 +175,7 @@ def reset_convolutions(module: nn.Module) -> None:
 
 
 def tf_names(model: SpatialCNN | Temp3CNN, *, prefix: str = "") -> TfNames:
-    """How the weights of one of the two networks are called in the original's checkpoints.
+    """The names of one of the two networks' weights in the original's checkpoints.
 
     The checkpoint with both networks (`ckpt_videnn`) fits either: the other one's variables are
     ignored. ID1146 keeps what it trains under `static_graph/` and a copy of it, with which it
@@ -206,7 +206,7 @@ def tf_names(model: SpatialCNN | Temp3CNN, *, prefix: str = "") -> TfNames:
 def joint_tf_names(
     spatial: SpatialCNN, temporal: Temp3CNN, *, spatial_prefix: str, temporal_prefix: str
 ) -> TfNames:
-    """How the weights of both networks are called in a checkpoint that has both."""
+    """The names of both networks' weights in a checkpoint that has both."""
     first = tf_names(spatial, prefix=spatial_prefix)
     second = tf_names(temporal, prefix=temporal_prefix)
     biases = [

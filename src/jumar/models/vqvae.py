@@ -32,7 +32,7 @@ and thousands of codes, all distances at once would not fit."""
 
 
 class Quantized(NamedTuple):
-    """What a batch of pictures became.
+    """The result for a batch of pictures.
 
     Attributes:
         reconstruction: [N, channels, height, width], 0 to 1.
@@ -48,7 +48,7 @@ class Quantized(NamedTuple):
 
 
 class Residual(nn.Module):
-    """Adds to its input what ReLU, 3x3, ReLU, 1x1 make of it."""
+    """Adds the output of ReLU, 3x3, ReLU, 1x1 to its input."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()

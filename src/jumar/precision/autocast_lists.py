@@ -98,8 +98,8 @@ def install(device_type: str, treatments: Mapping[str, Treatment]) -> InstalledL
         }
         lists = InstalledLists(device_type, wanted)
         with warnings.catch_warnings():
-            # torch warns once a process that a kernel of its own is overridden, which is what
-            # this is for; the user could do nothing about it.
+            # torch warns once per process that one of its kernels is overridden, which is the
+            # purpose here; users could do nothing about it.
             warnings.filterwarnings(
                 "ignore", message=r"(?s).*verriding a previously registered kernel"
             )

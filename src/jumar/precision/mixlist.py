@@ -143,7 +143,7 @@ def _examine(path: Path) -> tuple[dict[str, ListName], list[Finding]]:
         return lists, [Finding(severity="error", line=error.line, what=error.what, todo=error.todo)]
     for entry in entries:
         resolved = _resolve(entry)
-        # Of an unknown op it does not matter on which lists it is.
+        # For an unknown op it does not matter which lists it is on.
         if all(finding.severity == "warning" for finding in resolved):
             findings.extend(_check_combination(entry))
         findings.extend(resolved)

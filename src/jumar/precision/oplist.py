@@ -111,7 +111,8 @@ _NATIVE = {
 def listed_ops() -> tuple[str, ...]:
     """Every aten overload the lists know and this torch has, in alphabetical order."""
     names = {op for group in op_groups() for op in group.ops}
-    # With those that only the CPU treats by itself: gray like the rest, they must be told so.
+    # With those that only the CPU treats by itself: gray like the rest, they must be listed
+    # explicitly.
     names |= _WHITE | _BLACK | _WIDEST | _CPU_FP32
     known = ((op, find_overload(op)) for op in sorted(names))
     return tuple(op for op, overload in known if overload is not None and can_cast(overload))

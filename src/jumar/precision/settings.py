@@ -35,7 +35,7 @@ class PrecisionSettings:
             UserError: An unknown mode, or an op list with a mode that ignores it.
         """
         mode = find_mode(self.mode)
-        # A shipped list is the recipe's and not the user's, who changes the mode alone.
+        # A shipped list belongs to the recipe, not to the user, who only changes the mode.
         if self.modify_mixlist and not mode.uses_lists and not is_shipped(self.modify_mixlist):
             raise UserError(
                 f"'modify_mixlist' has no effect with the mode '{mode.name}'",

@@ -21,14 +21,14 @@ def embedded_image(path: Path) -> EmbeddedImage | None:
     """
     try:
         with warnings.catch_warnings():
-            # Pillow only warns of a small file that unfolds to gigabytes.
+            # Pillow only warns about a small file that expands to gigabytes.
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             content = path.read_bytes()
             with Image.open(io.BytesIO(content), formats=("PNG",)) as opened:
                 opened.load()
                 picture = opened.convert("RGB")
     except Exception:
-        # A damaged file makes Pillow raise about anything.
+        # A damaged file can make Pillow raise almost anything.
         return None
     media_type = "image/png"
     if len(content) > MOST_BYTES or picture.width > _MOST_WIDTH or picture.height > _MOST_HEIGHT:

@@ -45,7 +45,7 @@ def updates_made(powers: Sequence[float], betas: Sequence[float]) -> int | None:
         if updates is None:
             return None
         candidates.add(updates)
-    # Powers that were not multiplied but computed differ in their last digits.
+    # Powers computed instead of multiplied up differ in their last digits.
     return max(candidates) if candidates and max(candidates) - min(candidates) <= 1 else None
 
 

@@ -69,7 +69,7 @@ def write_bundle(prefix: Path, tensors: Mapping[str, Array]) -> None:
         ):
             beside.append((_beside(path), path))
             _write_flushed(beside[-1][0], write)
-        # An index that is there already would for a moment name the data of another checkpoint.
+        # An existing index would for a moment name the data of another checkpoint.
         index.unlink(missing_ok=True)
         for written, path in beside:
             written.replace(path)

@@ -38,7 +38,7 @@ def find_prefix(path: Path) -> Path:
     try:
         return _find(expanded(path))
     except OSError as error:
-        # A name that is too long, in the `checkpoint` file too, or a folder that is not ours.
+        # A name that is too long, in the `checkpoint` file too, or a folder we may not enter.
         raise unreadable(path, error) from error
 
 

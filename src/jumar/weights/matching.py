@@ -155,7 +155,7 @@ def _resolve(
     renamings = [(re.compile(pattern), new) for pattern, new in names.renamings]
     places: dict[tuple[str, bool], str] = {}
     rest: list[str] = []
-    # A variable's own name comes before one that has to be renamed.
+    # A variable's own name takes precedence over one that has to be renamed.
     for name in sorted(
         file_names, key=lambda name: (name.removesuffix(AVERAGE) not in known, name)
     ):

@@ -162,7 +162,7 @@ class TensorBundle:
             if part.kind != entry.kind or part.shape != sizes:
                 raise ValueError(f"a part for {shape_text(sizes)} is {shape_text(part.shape)}")
             parts.append((covered, part))
-        # Different parts have bytes of their own in the file, so that their sizes bound the memory.
+        # Different parts have separate bytes in the file, so their sizes bound the memory.
         if len(set(entry.slices)) != len(parts) or sum(
             math.prod(part.shape) for _, part in parts
         ) != math.prod(entry.shape):

@@ -135,7 +135,7 @@ def decode_shape(data: bytes, begin: int, end: int) -> tuple[int, ...]:
             sizes.append(_decode_size(data, start, stop))
             if len(sizes) > MOST_AXES:
                 raise ValueError(f"a shape of more than {MOST_AXES} axes")
-    # Sizes beside a zero may be anything, but numpy multiplies them and must not overflow.
+    # Sizes next to a zero may be anything, but numpy multiplies them and must not overflow.
     if math.prod(max(size, 1) for size in sizes) >= _INT64:
         raise ValueError(f"no memory can hold the shape {shape_text(sizes)}")
     return tuple(sizes)

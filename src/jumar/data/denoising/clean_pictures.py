@@ -27,7 +27,7 @@ class CleanPictures:
         pictures: Undecoded.
         channels: `colour` for RGB or `grey`.
         scales: Sizes relative to the stored one.
-        cache_bytes: Decoded pixels that are kept at most; 0 to decode every time.
+        cache_bytes: Most bytes of decoded pixels to keep; 0 decodes every time.
     """
 
     def __init__(

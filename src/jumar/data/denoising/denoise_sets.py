@@ -67,7 +67,7 @@ class DenoisingData(LoaderSettings):
     noise: NoiseSettings = setting(NoiseSettings(), "The noise of training samples.")
 
     def check(self) -> None:
-        """Refuse lists without a number."""
+        """Refuse empty lists."""
         for name in ("scales", "eval_levels"):
             if not getattr(self, name):
                 raise UserError("no number given", where=f"data.{name}")
@@ -81,7 +81,7 @@ def open_patches(
     Args:
         data: Settings.
         seed: Of the run.
-        notice: Receives what a user should know, such as files that were left out.
+        notice: Receives notices for the user, such as files that were left out.
 
     Returns:
         Both sets; None for the second where `eval_path` is `none`.

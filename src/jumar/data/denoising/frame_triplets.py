@@ -1,4 +1,4 @@
-"""Three consecutive frames of a clip, for networks that look at neighbouring frames.
+"""Three consecutive frames of a clip, for networks that use neighbouring frames.
 
 A clip is a folder of frames (on the disk or in a zip), in the order of the numbers in their
 names. The frames of a triplet have noise of one strength, as ViDeNN's Temp3-CNN was trained.
@@ -62,7 +62,7 @@ class TripletPatches:
         triplets: Which frames belong together.
         noise: Kind, strength and form of the noise.
         patch_size: Side of a clean patch in pixels.
-        margin: What noisy patches have more on each side.
+        margin: Extra pixels of noisy patches on each side.
         turns: Whether patches are rotated and flipped.
         seed: Together with a key, decides everything that is drawn.
     """
@@ -177,7 +177,7 @@ def clips_of(pictures: Pictures) -> list[range]:
 
 
 def inner_triplets(clip: range) -> list[Triplet]:
-    """The triplets of a clip without its ends: those that lack no neighbour."""
+    """The triplets of a clip whose frames have both neighbours."""
     return [Triplet(middle - 1, middle, middle + 1) for middle in clip[1:-1]]
 
 
@@ -194,7 +194,7 @@ def open_triplets(
     Args:
         data: Settings.
         seed: Of the run.
-        notice: Receives what a user should know, such as files that were left out.
+        notice: Receives notices for the user, such as files that were left out.
 
     Returns:
         Both sets; None for the second where `eval_path` is `none`.

@@ -44,7 +44,7 @@ _DARK_PER_GAIN, _DARK = 1.25e-4, 1.11e-4
 
 
 class Level(NamedTuple):
-    """How much noise of which kind."""
+    """The kind and the amount of noise."""
 
     kind: Kind
     value: float
@@ -53,7 +53,7 @@ class Level(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseSettings:
-    """The noise of training samples; a range of one number means always that one."""
+    """The noise of training samples; a range of one number means that number."""
 
     kind: str = setting(
         "gaussian",
@@ -85,7 +85,7 @@ class NoiseSettings:
     )
 
     def check(self) -> None:
-        """Refuse what is not a range."""
+        """Refuse anything that is not a range."""
         for name in ("sigma", "photons", "analog_gain", "digital_gain"):
             values: tuple[float, ...] = getattr(self, name)
             if len(values) not in (1, 2) or values[0] > values[-1]:

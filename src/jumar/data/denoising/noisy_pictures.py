@@ -1,7 +1,7 @@
 """Whole pictures with reproducible noise, to score a denoiser on.
 
 The noise of a picture does not depend on the run's seed, so scores of different runs compare.
-How it is seeded decides with whose published numbers they compare:
+The seeding decides whose published numbers they compare with:
 
 - `index`: from the position of the picture and of the noise level; for any kind of noise.
 - `file_hash`: from the SHA-256 of the file's name, as NLRN's evaluation does, so that a picture
@@ -9,7 +9,7 @@ How it is seeded decides with whose published numbers they compare:
 - `sequence`: one generator with seed 0 for all pictures in their order, restarted for each level.
   Gaussian only. That is how DnCNN's 30.45 dB on Set12 was measured that the tests replay.
 
-The last two draw from NumPy's legacy generator, whose numbers are frozen for good.
+The last two draw from NumPy's legacy generator, whose numbers are frozen for ever.
 """
 
 import hashlib
@@ -135,7 +135,7 @@ class NoisyPictures:
 
 
 def whole_sample(clean: Pixels, noisy: NDArray[Any], place: int) -> Arrays:
-    """What evaluation scores a denoiser on: the pictures, and the position of the noise level."""
+    """What a denoiser is scored on: the pictures, and the position of the noise level."""
     return {"clean": clean, "noisy": noisy, "level": np.asarray(place, dtype=np.int64)}
 
 

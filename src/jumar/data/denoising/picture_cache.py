@@ -17,7 +17,7 @@ _START, _HEIGHT, _WIDTH, _CHANNELS = range(4)
 
 
 class PictureCache:
-    """Room for pictures by number, first come, first kept.
+    """A cache of pictures by number, first come, first kept.
 
     What does not fit any more is not kept: with patches drawn from all pictures alike, throwing
     out an old picture for a new one would gain nothing. The memory is reserved when this is made
@@ -28,7 +28,7 @@ class PictureCache:
 
     Args:
         places: How many pictures there are.
-        limit: Bytes of decoded pixels that are kept at most; 0 to keep nothing.
+        limit: Most bytes of decoded pixels to keep; 0 keeps nothing.
     """
 
     def __init__(self, places: int, limit: int) -> None:

@@ -112,7 +112,7 @@ class ClassListing:
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a file or folder is nobody's data: a dot file, or macOS's folder in zips."""
+    """Whether a file or folder is not data: a dot file, or macOS's folder in zips."""
     return name.startswith(".") or name in _HIDDEN
 
 

@@ -1,4 +1,4 @@
-"""Image source: the handwritten digits that come with scikit-learn, so that nothing is fetched.
+"""Image source: the handwritten digits that come with scikit-learn, so that nothing is downloaded.
 
 1797 grey images of 8 x 8 pixels from 13 writers. Source: E. Alpaydin, C. Kaynak, Optical
 Recognition of Handwritten Digits, UCI Machine Learning Repository, 1998 (its test part).
@@ -46,7 +46,7 @@ class DigitImages:
 
 def open_digits(split: Literal["train", "eval"]) -> DigitImages:
     """The digits of one part; the same images at every call, evenly divided among the classes."""
-    # Takes about a second and is only needed by whoever asks for these images.
+    # Takes about a second and is only needed for these images.
     from sklearn.datasets import load_digits
 
     pixels, targets = load_digits(return_X_y=True)

@@ -24,7 +24,7 @@ class ImageFolder:
         return len(self._listing.labels)
 
     def read(self, index: int) -> Record:
-        """One image as it is on the disk.
+        """One image's bytes from the disk.
 
         Raises:
             CorruptRecord: The file cannot be read, is empty, or is too large for an image.

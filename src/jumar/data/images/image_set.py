@@ -48,7 +48,7 @@ class ImageData(LoaderSettings):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LabelledPictures:
-    """Pictures of one source, each with `label`, int64, and what the preprocessing makes of it.
+    """Pictures of one source, each with `label`, int64, and the result of the preprocessing.
 
     Attributes:
         source: The undecoded pictures.
@@ -79,7 +79,7 @@ class LabelledPictures:
         return self.source.read(item)
 
     def map(self, record: Record, item: int, key: SampleKey) -> Arrays:
-        """The picture as the network is shipped it; see `SampleKind.map`."""
+        """The picture as it is sent to the network; see `SampleKind.map`."""
         numbers: Arrays = {"label": np.asarray(self._label(record), dtype=np.int64)}
         if self.numbered:
             numbers["index"] = np.asarray(item, dtype=np.int64)
@@ -137,7 +137,7 @@ def open_image_sets(
         data: Settings.
         num_classes: Outputs of the model; 0 for as many as the data have.
         seed: Of the run.
-        notice: Receives what a user should know, such as files that were left out.
+        notice: Receives notices for the user, such as files that were left out.
 
     Returns:
         Both sets; None for the second where `eval_path` is `none`.

@@ -40,7 +40,7 @@ class ImageShards:
 
         Args:
             paths: The shards, plain, gzip or zlib.
-            notice: Receives what takes a while.
+            notice: Receives notices of slow steps.
 
         Raises:
             UserError: A shard is unreadable, damaged, or without a record.
@@ -170,7 +170,7 @@ class ShardGap:
 
     @property
     def error(self) -> UserError:
-        """What to do where they should be there."""
+        """Advice if they should be there."""
         return UserError(
             self.text,
             where=str(self.folder),
@@ -180,7 +180,7 @@ class ShardGap:
 
     @property
     def text(self) -> str:
-        """How many there are, and which are missing."""
+        """A sentence with how many there are, and which are missing."""
         count = self.total - self.present
         verb = "is" if count == 1 else "are"
         return (
@@ -190,7 +190,7 @@ class ShardGap:
 
 
 def shard_gaps(paths: Sequence[Path]) -> list[ShardGap]:
-    """What is missing of each set of shards, by the totals in their names.
+    """The missing shards of each set, by the totals in their names.
 
     Raises:
         UserError: A shard's number is not below the total, or one number is there twice.

@@ -26,7 +26,7 @@ FRAMES = ("squeeze", "square", "head")
 
 @dataclass(frozen=True, kw_only=True)
 class PictureData(LoaderSettings):
-    """Where the pictures are, what part of them is shown, and how they become batches."""
+    """Where the pictures are, which part of them is used, and how they become batches."""
 
     path: str = setting(
         "digits", "A folder tree or zip of pictures, TFRecord shards, or a registered source."
@@ -76,7 +76,7 @@ class PictureData(LoaderSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class FramedPictures(ImagePreprocessing):
-    """A part of the picture, resized; the same in training and evaluation but for the mirror.
+    """A part of the picture, resized; the same in training and evaluation except for mirroring.
 
     Equal treatment matters: what is compared is how real and generated pictures are distributed.
     Resized values are rounded to bytes, where the original keeps fractions.
@@ -138,7 +138,7 @@ def open_generator_sets(
     Args:
         data: Settings.
         seed: Of the run.
-        notice: Receives what a user should know, such as files that were left out.
+        notice: Receives notices for the user, such as files that were left out.
 
     Returns:
         Both sets; None for the second where `eval_path` is `none`.

@@ -48,7 +48,7 @@ class Pictures:
     """Pictures in a fixed order, every label 0.
 
     Args:
-        source: Where they are read from.
+        source: The source they are read from.
         paths: Their paths below the folder or zip, in the order of the source; None if they
             have none.
 

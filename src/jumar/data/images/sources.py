@@ -66,7 +66,7 @@ _registered: dict[str, SourceOpener] = {"digits": open_digits}
 
 @dataclass(frozen=True, kw_only=True)
 class _Contents:
-    """What lies at a path: parts, or one undivided set."""
+    """The contents of a path: parts, or one undivided set."""
 
     parts: Mapping[Split, Callable[[], ImageSource]] = field(default_factory=dict)
     whole: Callable[[], ImageSource] | None = None

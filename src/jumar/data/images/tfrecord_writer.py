@@ -49,7 +49,7 @@ _SIZE_SAMPLES = 64
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """What was written of one part of a data set."""
+    """The files written for one part of a data set."""
 
     prefix: Prefix
     files: Sequence[Path]
@@ -68,7 +68,7 @@ class _Part:
 
 @dataclass(frozen=True, kw_only=True)
 class _Manner:
-    """How all parts of one conversion are written."""
+    """Options common to all parts of one conversion."""
 
     workers: int
     label_offset: int
@@ -98,7 +98,7 @@ def convert_to_tfrecords(
         label_offset: 1 for labels from 1 with 0 as background, as ImageNet's are; otherwise 0.
         compression: Of whole shards.
         progress: Receives images written and their total over all parts.
-        notice: Receives what a user should know.
+        notice: Receives notices for the user.
 
     Raises:
         UserError: The destination lies in the source, or as `write_tfrecords`, `open_source` and
@@ -197,7 +197,7 @@ def _refuse_own_source(path: str, destination: Path) -> None:
 
 
 class _Job:
-    """The threads that write one part, and how far they are."""
+    """The threads that write one part, and their progress."""
 
     def __init__(self, part: _Part, manner: _Manner, place: Path, before: int, total: int) -> None:
         self._part = part
@@ -267,7 +267,7 @@ class _Job:
         if self._manner.compression == "none":
             yield file
             return
-        # Neither name nor time go into the file: the same images shall give the same bytes.
+        # Neither name nor time go into the file: the same images must give the same bytes.
         with gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0) as packed:
             yield cast(BinaryIO, packed)
 

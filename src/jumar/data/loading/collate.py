@@ -18,7 +18,7 @@ SIZES = "_sizes"
 
 
 class Collate(Protocol):
-    """Makes a batch of samples."""
+    """Collates samples into a batch."""
 
     def __call__(self, samples: Iterator[Arrays], count: int, /) -> Batch:
         """The batch; empty if there is no sample.
@@ -28,7 +28,7 @@ class Collate(Protocol):
             count: How many there are at most.
 
         Raises:
-            UserError: They do not fit together, or into memory.
+            UserError: They do not match, or do not fit in memory.
         """
         ...
 
@@ -39,8 +39,8 @@ class Stacked:
 
     Attributes:
         what: The samples' name in messages, in the plural.
-        fields: The settings to lower where they do not fit into memory.
-        sample_bytes: What a sample takes at least; checked before the first one is made.
+        fields: The settings to lower if they do not fit in memory.
+        sample_bytes: The least that a sample takes; checked before the first one is made.
         pictures: Names of arrays [height, width, channels], which become tensors
             [N, channels, height, width] in channels_last memory.
     """

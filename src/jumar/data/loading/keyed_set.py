@@ -1,6 +1,6 @@
-"""Samples of any kind by key: read, tried again, skipped where unreadable, made into batches.
+"""Samples of any kind by key: read, retried, skipped if unreadable, collated into batches.
 
-A kind of data says how a sample is read (`open`) and what is made of it (`map`). The rest is the
+A kind of data defines how a sample is read (`open`) and processed (`map`). The rest is the
 same for all of them and is here.
 """
 
@@ -73,7 +73,7 @@ class KeyedSet(Generic[Kind]):
         training: Whether other items stand in for unreadable ones.
         per_item: Samples of each item in an epoch; those of one item have consecutive indices.
         what: The items' name in messages, in the plural.
-        todo: What to check where no item can be read.
+        todo: What to check if no item can be read.
     """
 
     kind: Kind
@@ -90,7 +90,7 @@ class KeyedSet(Generic[Kind]):
         """The batch of these keys, in their order.
 
         Raises:
-            UserError: The samples do not fit together or into memory, or no item of the whole set
+            UserError: The samples do not match or do not fit in memory, or no item of the whole set
                 can be read.
         """
         faults: list[Fault] = []

@@ -36,7 +36,7 @@ _AHEAD = 2
 
 
 class _Parcel(NamedTuple):
-    """What a worker sends.
+    """A worker's message.
 
     Attributes:
         content: The batch.
@@ -64,7 +64,7 @@ def resolve_workers(requested: int, *, local_world: int, on_cpu: bool) -> int:
             is enough, and none is better than taking the only core.
 
     Raises:
-        UserError: More than this machine bears.
+        UserError: More than this machine can handle.
     """
     if requested >= 0:
         checked_count(
@@ -150,7 +150,7 @@ class _StepKeys:
 
 
 class _Fetcher(Dataset[Any]):
-    """A sample set as torch's DataLoader wants it."""
+    """A sample set in the form that torch's DataLoader needs."""
 
     def __init__(self, samples: SampleSet) -> None:
         self._samples = samples
@@ -217,7 +217,7 @@ def _batches(
 
 @contextmanager
 def _running(loader: DataLoader[Any]) -> Generator[_Running, None, None]:
-    """A loader's iterator and its workers, which are gone when the block is left."""
+    """A loader's iterator and its workers, which end with the block."""
     with _signals_held(), _garbage_kept_from_workers():
         parcels: Iterator[_Parcel] = iter(loader)
     # Not multiprocessing.active_children(): it forgets a worker that has died already.
@@ -283,7 +283,7 @@ def _start_worker(_: int) -> None:
 def _print_unless_the_receiver_left(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
-    """What a thread of a worker does with an error that nobody catches.
+    """Handle an uncaught error in a worker's thread.
 
     The main process fetches a batch's memory through a connection. Interrupted while it does, it
     leaves, and the serving thread would print its own traceback about that.

@@ -1,4 +1,4 @@
-"""What every recipe's `data` section says to the loader."""
+"""The loader's settings in every recipe's `data` section."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from jumar.settings import setting
 
 @dataclass(frozen=True, kw_only=True)
 class LoaderSettings:
-    """Batches and the processes that make them; a kind of data adds where it is and what it is."""
+    """Batches and the processes that make them; each kind of data adds settings of its own."""
 
     batch_size: int = setting(64, "Training batch of one rank.", unit="samples per rank", minimum=1)
     eval_batch_size: int = setting(

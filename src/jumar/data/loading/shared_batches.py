@@ -18,7 +18,7 @@ _ALIGNMENT = 64
 
 
 class _Place(NamedTuple):
-    """Where a tensor lies in a buffer."""
+    """The place of a tensor in a buffer."""
 
     name: str
     dtype: torch.dtype
@@ -34,7 +34,7 @@ class _Place(NamedTuple):
 
 
 class PackedBatch(NamedTuple):
-    """What is sent in place of a batch.
+    """The message sent instead of a batch.
 
     Attributes:
         buffer: Which buffer of which worker, (worker, turn).

@@ -23,7 +23,7 @@ class Window(NamedTuple):
 
 
 class CropRule(NamedTuple):
-    """What a crop must fulfil.
+    """The constraints on a crop.
 
     Attributes:
         area: Smallest and largest part of the picture.
@@ -97,7 +97,7 @@ def _attempt(height: int, width: int, rule: CropRule, random: np.random.Generato
     least = min(least, most)
     rows = least + int(draws[1] * (most - least + 1))
     columns = round(rows * aspect)
-    # Rounding both sides may leave the allowed area by a few pixels: one row mends it.
+    # Rounding both sides may leave the allowed area by a few pixels: one row fixes it.
     if rows * columns < smallest:
         rows += 1
     elif rows * columns > largest:

@@ -117,7 +117,7 @@ class EncodedImage:
                 self.orientation = _valid_orientation(image.getexif().get(_ORIENTATION))
                 return image.height, image.width
         except MemoryError:
-            raise  # says nothing about the picture, which must not be left out for it
+            raise  # says nothing about the picture, which must not be skipped because of it
         except Exception as error:
             raise DecodeError(reason_of(error)) from error
 
@@ -152,7 +152,7 @@ class EncodedImage:
             with opened(self._encoded) as image:
                 return _rgb(image)
         except MemoryError:
-            raise  # says nothing about the picture, which must not be left out for it
+            raise  # says nothing about the picture, which must not be skipped because of it
         except Exception as error:
             raise DecodeError(reason_of(error)) from error
 
@@ -174,7 +174,7 @@ def decode_image(encoded: bytes, *, fast: bool) -> NDArray[np.uint8]:
 def opened(encoded: bytes) -> Generator[Image.Image, None, None]:
     """A picture as Pillow opens it, without its pixels; only of the formats that are decoded."""
     with warnings.catch_warnings():
-        # The size is checked by us; damaged metadata are nothing to print for every epoch.
+        # The size is checked by us; a warning about damaged metadata in every epoch would be noise.
         warnings.simplefilter("ignore")
         with Image.open(io.BytesIO(encoded), formats=_FORMATS) as image:
             yield image

@@ -22,7 +22,7 @@ _PROFILE_AND_EXIF = ("JPEG", "PNG", "WEBP")
 
 
 def not_kept_in(picture: WholePicture, path: Path) -> list[str]:
-    """What a file of this ending cannot hold of a picture, for a person."""
+    """What a file of this type cannot hold of a picture, in words."""
     kind = _format_of(path)
     lost: list[str] = []
     if picture.pixels.dtype != np.uint8 and kind != "PNG":
@@ -80,7 +80,7 @@ def _save(picture: WholePicture, path: Path, kind: str) -> None:
         kind, {}
     )
     if kind == "WEBP" and picture.alpha is not None:
-        options["exact"] = True  # also what is transparent keeps its colour
+        options["exact"] = True  # transparent pixels keep their colour too
     if kind in _PROFILE_AND_EXIF:
         if picture.profile:
             options["icc_profile"] = picture.profile

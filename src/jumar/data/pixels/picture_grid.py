@@ -93,7 +93,7 @@ def save_png(image: Tensor, path: Path) -> None:
     Raises:
         UserError: The folder cannot be written to, or the disk is full.
     """
-    # Pillow knows grey pictures without a last dimension only.
+    # Pillow only takes grey pictures without a last dimension.
     shown = image.squeeze(2) if image.shape[2] == 1 else image
     picture = Image.fromarray(shown.cpu().contiguous().numpy())
     with written_beside(path) as temporary:
@@ -105,7 +105,7 @@ def _as_colour(image: Tensor) -> Tensor:
     if image.ndim != 3 or image.shape[0] not in (1, 3) or 0 in image.shape:
         raise ValueError(f"a picture is [3 or 1, H, W], not {list(image.shape)}")
     if image.dtype != torch.uint8:
-        # A float in -1..1 would turn black without a word.
+        # A float in -1..1 would silently turn black.
         raise ValueError(f"a picture is uint8, not {image.dtype}")
     return image.cpu().expand(3, -1, -1).permute(1, 2, 0)
 
@@ -120,7 +120,7 @@ def _label(text: str) -> Tensor:
     shown = " ".join(text.split()).encode("latin-1", "replace").decode("latin-1") or " "
     font = ImageFont.load_default()
     left, top, right, bottom = (round(edge) for edge in font.getbbox(shown))
-    # The height is that of letters with both kinds of strokes, so that labels stand in line.
+    # The height of letters with ascenders and descenders, so that labels line up.
     line = round(font.getbbox("Ágjy|")[3])
     size = (max(right - left, 1) + 2 * _LABEL_MARGIN, max(line, bottom - top) + _LABEL_MARGIN)
     drawn = Image.new("RGB", size, (_WHITE, _WHITE, _WHITE))

@@ -53,7 +53,7 @@ class VideoReader:
         count: Frames that the file announces; 0 where it does not.
         bits: Of a level in the file.
         peak: The level of white in the frames: 255, or above for more than 8 bits.
-        lost: What the file holds and its frames do not, for a person.
+        lost: What is in the file but not in its frames, in words.
 
     Raises:
         UserError: PyAV is missing, or the file is not a video.
@@ -82,7 +82,7 @@ class VideoReader:
         self._exact = _EXACT.get(self._stream.codec_context.pix_fmt or "")
         self.peak = 255 if self.bits == 8 else 2 ** (self._exact or 16) - 1
         self.lost = self._not_in_frames(has_alpha)
-        # With sound besides, the file lasts as long as the longest of both.
+        # With sound, the file lasts as long as the longer of the two.
         alone = len(self._container.streams) == 1
         duration: int = (self._container.duration if alone else None) or 0
         self._announced = self.count or round(duration * self.rate / _DURATION_UNITS)

@@ -1,4 +1,4 @@
-"""A picture with all that its file holds besides bytes of red, green and blue.
+"""A picture with everything in its file besides 8-bit red, green and blue.
 
 Training sees pictures as `decode_image` gives them. Whoever hands a picture back to its owner
 keeps the transparency, 16 bits, the colour profile and the EXIF data, or says what is lost.
@@ -32,7 +32,7 @@ class WholePicture:
         alpha: How opaque each pixel is, [height, width] of the same type; None if all are.
         profile: Colour profile (ICC) of the pixels; may be empty.
         exif: EXIF data without the orientation, which the pixels have; may be empty.
-        lost: What the file holds and this does not, for a person.
+        lost: What is in the file but not here, in words.
     """
 
     pixels: Levels
@@ -95,7 +95,7 @@ def decode_whole(encoded: bytes) -> WholePicture:
 
 
 def pages_left_out(encoded: bytes) -> str:
-    """What to say of a file of several frames or pages, of which the first one is taken."""
+    """The note about a file of several frames or pages, of which the first is used."""
     try:
         with opened(encoded) as image:
             return pages_of(image)

@@ -1,4 +1,4 @@
-"""What training does to a clip: moved in time, background noise, and what the original lacks."""
+"""Augmentation of clips: shifts in time, background noise, and changes the original lacks."""
 
 import math
 from collections.abc import Sequence
@@ -22,14 +22,14 @@ def changed_clip(
 
     Args:
         clip: int16 [samples]; None for silence, which is background noise alone.
-        noises: What the background is taken from.
+        noises: The background noises.
         data: Settings.
         random: Of this sample in this epoch; the draws are the same whatever the settings are.
     """
     length = data.clip_samples
     row = np.empty(length, dtype=np.float32)
     furthest = min(int(data.time_shift_ms * data.sample_rate / 1_000), length)
-    # Numbers of Python: those of numpy would make float64 of all that they multiply.
+    # Python numbers: numpy's would turn everything they multiply into float64.
     move, present, loudness, gain, speed, place, which = random.random(7).tolist()
     shift = int(move * 2 * furthest) - furthest
     if clip is None:

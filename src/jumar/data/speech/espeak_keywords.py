@@ -1,4 +1,4 @@
-"""A set of spoken words made with the speech synthesizer eSpeak NG, so that nothing is fetched.
+"""A set of spoken words made with the speech synthesizer eSpeak NG, so that nothing is downloaded.
 
 Each clip is one word by one voice (an accent and a variant) at one speed and one pitch; the same
 arguments give the same samples every time. Parts are divided by variant, never by clip: the
@@ -63,7 +63,7 @@ _AT_ONCE = 64
 
 @dataclass(frozen=True, kw_only=True)
 class KeywordsRequest:
-    """What is to be spoken.
+    """The request for a set of clips.
 
     Attributes:
         folder: Where; a part `train` and a part `val` are made in it.
@@ -88,7 +88,7 @@ class Utterance:
 
     Attributes:
         part: `train` or `val`.
-        word: What is said.
+        word: The spoken word.
         folder: Its folder in the part: the word, or one below `unknown`.
     """
 
@@ -109,7 +109,7 @@ class Utterance:
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenPart:
-    """What a part holds now.
+    """The contents of a part.
 
     Attributes:
         made: Clips that were spoken now; the others were there.
@@ -242,7 +242,7 @@ def _program() -> str:
         if f"!v/{variant}" not in listed
     ]
     if missing:
-        # A voice that it does not have is spoken by another one without a word.
+        # eSpeak silently replaces a voice that it lacks.
         raise UserError(
             f"this {_PROGRAM} lacks the voice variants {', '.join(missing[:5])}",
             where=program,
@@ -252,7 +252,7 @@ def _program() -> str:
 
 
 def _claim(request: KeywordsRequest) -> None:
-    """Write down what the folder is for; a set of other words or voices must not mix with it."""
+    """Record what the folder is for; a set of other words or voices must not mix with it."""
     note = request.folder / _REQUEST_FILE
     wanted = {
         "words": list(request.words),
@@ -284,7 +284,7 @@ def _claim(request: KeywordsRequest) -> None:
 def _in_order(
     pool: ThreadPoolExecutor, program: str, folder: Path, utterances: Sequence[Utterance]
 ) -> Iterator[str]:
-    """What became of each clip; some are being spoken ahead."""
+    """The outcome of each clip; some are spoken ahead."""
     waiting: list[Future[str]] = []
     for utterance in utterances:
         waiting.append(pool.submit(_make, program, folder, utterance))
@@ -324,7 +324,7 @@ def _spoken(program: str, utterance: Utterance) -> Samples:
 
 
 def placed(samples: Samples) -> Samples | None:
-    """What is audible of a recording, in the middle of a second of silence.
+    """The audible part of a recording, in the middle of a second of silence.
 
     Returns:
         float32 [16000]; None if nothing is audible, or more than a second.

@@ -1,4 +1,4 @@
-"""What is configured about spoken words: where the clips are, which are wanted, what is changed."""
+"""The settings of spoken words: where the clips are, which words, and augmentation."""
 
 from dataclasses import dataclass
 
@@ -97,7 +97,7 @@ class KeywordData(LoaderSettings):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What the outputs of a network mean, in the original's order."""
+        """The labels of a network's outputs, in the original's order."""
         return (SILENCE, UNKNOWN, *self.words)
 
     @property

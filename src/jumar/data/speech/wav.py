@@ -36,7 +36,7 @@ _RATES = range(1_000, 768_001)
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Wave:
-    """Sound of one channel.
+    """Mono sound.
 
     Attributes:
         samples: float32 [n]; whole-number formats lie in -1..1.

@@ -123,7 +123,7 @@ def _run(request: CheckRequest, folder: Path, which: str) -> Side:
         seed=request.seed,
         timeout_s=request.timeout_s,
     )
-    # Both sides run at the same place, one after the other: a path's length or name can decide
+    # Both sides run in the same folder, one after the other: a path's length or name can decide
     # an order, such as that of a hash, and then the losses.
     return run_side(side, folder / "run")
 

@@ -74,7 +74,7 @@ def find_interpreter(
 
 def probe(path: Path) -> Interpreter | None:
     """What an interpreter reports about itself; None if it is not an interpreter."""
-    path = path.absolute()  # it is started in other folders later
+    path = path.absolute()  # later it is started from other folders
     try:
         ended = supervise(
             [str(path), "-c", _PROBE],
@@ -149,7 +149,7 @@ def _made(folder: Path, bases: Iterable[Path]) -> Interpreter:
     try:
         _install(folder.absolute(), str(candidates[0].path))
     except BaseException:
-        # A half-made environment would be taken for a finished one by the next call.
+        # The next call would take a half-made environment for a finished one.
         shutil.rmtree(folder, ignore_errors=True)
         raise
     return _fitting(inside, where="--make-env")

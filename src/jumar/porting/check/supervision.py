@@ -169,7 +169,7 @@ def _leaving_on_signals() -> Generator[Callable[[], None]]:
     kept: list[int] = []
     is_kept = True
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    # What is ignored stays so: SIGHUP under nohup, SIGINT in a background job of a script.
+    # Ignored signals stay ignored: SIGHUP under nohup, SIGINT in a background job of a script.
     before = {
         number: signal.getsignal(number)
         for number in numbers

@@ -56,7 +56,8 @@ def lint_blocks(module: Module, blocks: list[Block]) -> Iterator[Finding]:
     for block in blocks:
         named = constant(module, block.name) if block.name is not None else None
         if isinstance(named, str) and named != NAME:
-            # TensorRTOptimizer is another one; NPUOptimizer, NpuOptimiser are meant to be this.
+            # TensorRTOptimizer is a different one; NPUOptimizer and NpuOptimiser are typos of this
+            # one.
             near = get_close_matches(named.lower(), [NAME.lower()], cutoff=0.8)
             if near and block.name is not None:
                 yield finding(module, block.name, _misspelt(named), ADAPTER)

@@ -32,7 +32,7 @@ def lint_names(module: Module) -> Iterator[Finding]:
             before, _, last = name.rpartition(".")
             if name.split(".")[0] not in _ROOTS or before.rpartition(".")[2] not in _MODULES:
                 continue
-            # Names that moved between modules are not told apart here.
+            # Names that moved between modules are not distinguished here.
             if not is_npu_name(name) and last not in _ALL_NAMES:
                 yield finding(module, node, _unknown(before, last), SOURCE)
 
@@ -59,7 +59,7 @@ def _unknown(place: str, name: str) -> OptionProblem:
         key="",
         rule="lint-unknown-name",
         severity="blocking",
-        # Releases differ; the list is of the last one.
+        # Releases differ; the list is for the last one.
         confidence="likely",
         reason=Text(en=f"{place} has no '{name}'", zh=f"{place} 中没有“{name}”"),
         todo=todo,

@@ -71,7 +71,7 @@ def _given(module: Module, where: ast.AST) -> _Given:
             if isinstance(node.ctx, ast.Store) and isinstance(parent, ast.Assign):
                 settings.values[node.attr].append(parent.value)
         elif isinstance(node, ast.Call) and last_part(node.func) == "npu_config_proto":
-            # It switches remapping off, and leaves the other one of a config with a block.
+            # It switches remapping off, and leaves the other on in a config with a block.
             settings.wrapped = True
     return settings
 

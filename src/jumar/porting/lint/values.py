@@ -169,7 +169,7 @@ def _computed(module: Module, node: ast.BinOp, depth: int) -> Plain | None:
             return left - right
         if isinstance(node.op, ast.Mult):
             return left * right
-        # A script may hold 9**9**9, which nobody waits for.
+        # A script may contain 9**9**9, which nobody would wait for.
         if isinstance(node.op, ast.Pow) and isinstance(right, int) and 0 <= right <= 64:
             return _power(left, right) if abs(left) <= 1024 else None
     except OverflowError:

@@ -100,7 +100,7 @@ def _options() -> dict[str, NpuOption]:
     notes = {name: Text(**texts) for name, texts in data["notes"].items()}
     options: dict[str, NpuOption] = {}
     for key, stored in data["options"].items():
-        # What only the stand-in says of an option.
+        # Keys that only the stand-in needs.
         fields = {name: value for name, value in stored.items() if name != "unread"}
         for name in ("allowed", "mixed", "read_with"):
             fields[name] = tuple(stored.get(name, ()))

@@ -183,7 +183,7 @@ def _holds(condition: Condition, values: Mapping[str, OptionValue], *, unknown: 
 
 
 def _broken(combination: Combination, values: Mapping[str, OptionValue]) -> bool:
-    # What cannot be read counts as right: a linter that cries at variables is switched off.
+    # An unknown value counts as right: people switch off a linter that complains about variables.
     if not _holds(combination.when, values, unknown=False):
         return False
     if combination.excludes and _holds(combination.excludes, values, unknown=False):

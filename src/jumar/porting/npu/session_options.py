@@ -91,8 +91,8 @@ def session_options(
         block.append(("dump_path", "s", f"{_folder(OVERFLOW_FOLDER)}.encode()"))
         block.append(("dump_debug_mode", "s", 'b"all"'))
     if options.auto_tune:
-        # auto_tune_mode ("RL,GA") is of releases that had no aoe_mode, and no NPURunConfig of
-        # today takes it; "2" tunes single operators.
+        # auto_tune_mode ("RL,GA") belongs to releases without aoe_mode, and today's
+        # NPURunConfig does not take it; "2" tunes single operators.
         block.append(("aoe_mode", "s", 'b"2"'))
         block.append(("work_path", "s", f"{_folder(TUNING_FOLDER)}.encode()"))
     return block

@@ -150,7 +150,7 @@ def to_python3(text: str) -> Converted | None:
     Returns:
         The source as Python 3 parses it; None if that needs a person.
     """
-    # Parsing Python 2 takes its time to load, and few files need it.
+    # The Python 2 parser is slow to load, and few files need it.
     from jumar.porting.python2.statements import rewritings
 
     for rewrites in rewritings(text):

@@ -57,7 +57,7 @@ def rewritings(text: str) -> Iterator[Sequence[Rewrite]]:
     for print_statement in (not printing, printing):
         driver, symbols = _driver(print_statement)
         try:
-            # The parser wants a last line end.
+            # The parser needs a final line end.
             tree: Node = driver.parse_string(text if text.endswith("\n") else text + "\n")
         except (ParseError, TokenError, IndentationError):
             continue

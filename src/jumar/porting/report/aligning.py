@@ -103,7 +103,7 @@ def _paired(left: Sequence[str], right: Sequence[str]) -> Iterator[tuple[int | N
         together = _likest(left, right)
     i = j = 0
     for i_pair, j_pair in [*together, (len(left), len(right))]:
-        # What is like nothing on the other side stands next to what came in its place.
+        # A line like nothing on the other side goes next to what replaced it.
         yield from zip_longest(range(i, i_pair), range(j, j_pair))
         if i_pair < len(left):
             yield i_pair, j_pair

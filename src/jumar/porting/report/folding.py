@@ -112,7 +112,7 @@ def _row_of(
     code, code_after = (item.before, item.after) if isinstance(item, Edit) else ("", "")
     candidates: list[int] = []
     if item.place_after is not None:
-        # What is put in before a line has that line as its place: there the new line says more.
+        # An insertion before a line has that line as its place: the new line is more helpful.
         candidates += _rows_from(item.place_after.line, code_after, rights)
     candidates += _rows_from(item.place.line, code, lefts)
     if isinstance(item, Edit):

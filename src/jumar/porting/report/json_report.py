@@ -188,7 +188,7 @@ class _Field:
         return self.value
 
     def number(self) -> int:
-        # True is an int in Python, and no line number.
+        # True is an int in Python, but not a line number.
         if not isinstance(self.value, int) or isinstance(self.value, bool) or self.value < 1:
             raise self.refused("a number of 1 or more")
         return self.value

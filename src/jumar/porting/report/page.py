@@ -189,7 +189,7 @@ def _is_fold(block: Shown | Folded) -> bool:
 def _pieces(cell: Cell) -> Iterator[tuple[str, str]]:
     """The parts of a line as class and text; of a very long line, what is around its changes."""
     is_long = len(cell.text) > _LONG_LINE
-    # A line that changed as a whole is marked as a line; marking each letter would shout.
+    # A line that changed entirely is marked as a line; marking each character would distract.
     is_whole = all(part.changed for part in cell.parts)
     for part in cell.parts:
         kind = "changed" if part.changed and not is_whole else ""

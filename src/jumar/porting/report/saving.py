@@ -39,7 +39,7 @@ def save_report(report: TreeReport, path: Path, language: Language = "en") -> No
     elif suffix == ".md":
         text = markdown(report, language)
     else:
-        # Jinja takes 60 ms to import, which a port without a page need not wait for.
+        # Jinja takes 60 ms to import, which a port without a page should not wait for.
         from jumar.porting.report.page import render
 
         text = render(report, language)

@@ -94,7 +94,7 @@ def print_summary(
 def command_to_write(report: TreeReport) -> str:
     """The command that writes the tree of which a port only showed the diff."""
     root = PurePath(report.root)
-    # `.` and `..` have no name to add to, and a place within the tree would be ported next time.
+    # `.` and `..` have no name to add to, and a folder within the tree would be ported next time.
     target = (
         root.with_name(f"{root.stem}-npu{root.suffix}") if root.name.strip(".") else "../ported"
     )

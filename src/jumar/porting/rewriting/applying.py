@@ -128,7 +128,7 @@ def emptied_blocks(
 
 def _clash(first: Replacement, second: Replacement) -> bool:
     if first.start == first.end and second.start == second.end:
-        # Two insertions at one place are two insertions, unless they say the same.
+        # Two insertions at one place are both kept, unless they are equal.
         return (
             first.start == second.start and first.text == second.text and first.side == second.side
         )

@@ -138,7 +138,7 @@ def add_argument(
     own_line = not module.text[line : last.start].strip() and line > module.span(call)[0]
     gap = module.lines.newline + module.text[line : last.start] if own_line else " "
     added = "".join(f",{gap}{text}" for text in texts)
-    # Outside of what else closes here: another edit may wrap the last argument.
+    # Outside anything else that closes here: another edit may wrap the last argument.
     start, end = module.span(call)
     return Replacement(start=last.end, end=last.end, text=added, side="close", width=end - start)
 

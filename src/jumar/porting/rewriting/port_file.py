@@ -205,7 +205,7 @@ def _apply(view: View, result: _Pass) -> _Applied | None:
         if tree is not None:
             kept = [(rule, change) for rule, change in result.rewrites if id(change) in chosen]
             return _Applied(replace(result, rewrites=kept), added, Moved(changes), text, tree)
-        # Never hand out what Python cannot read: the last rewrite goes, then the one before it.
+        # Never produce what Python cannot parse: drop the last rewrite, then the one before it.
         accepted = accepted[:-1]
     return None
 

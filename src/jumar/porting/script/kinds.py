@@ -137,7 +137,7 @@ class Kinds:
             return _UNKNOWN
         self._known[node] = _AGAIN
         kind = self._compute(node, depth + 1)
-        # What was asked for within its own answer is not known yet, and may be later.
+        # What depends on itself is not known yet, and may be later.
         if kind == _AGAIN:
             del self._known[node]
         else:

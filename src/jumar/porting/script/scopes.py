@@ -117,7 +117,7 @@ class Scopes:
         return None
 
     def _fill(self) -> None:
-        # A stack of our own: a generated script may nest deeper than Python's.
+        # An explicit stack: a generated script may nest deeper than Python's recursion limit.
         stack: list[tuple[ast.AST, Scope]] = [(self.tree, self.module)]
         while stack:
             node, scope = stack.pop()

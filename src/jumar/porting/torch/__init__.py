@@ -1,1 +1,1 @@
-"""What is known of torch_npu: names, device strings, support."""
+"""What is known about torch_npu: names, device strings, support."""

@@ -87,7 +87,7 @@ def verdict(module: Module, node: ast.expr, text: str) -> Verdict:
     by_place = _by_place(module, inner, parent)
     if by_place != "unclear":
         return by_place
-    # What has a number, or is the other choice beside 'cpu', can hardly be anything else.
+    # A string with a number, or an alternative to 'cpu', can hardly be anything else.
     return "likely" if beside_cpu or ":" in text else "unclear"
 
 

@@ -50,7 +50,7 @@ def additions(
     start = _named(entry, base, list(scripts)) if entry else _found(tree.project, scripts)
     asked = bool(entry) or options.distributed or options.modelarts
     files: dict[str, str] = {}
-    # A lone script is not given companions that nobody asked for, nor a tree without any change.
+    # A lone script gets no companions that nobody asked for, nor does an unchanged tree.
     if asked or (base == tree.place and report.count("ported")):
         files |= added_files(options, entry=start)
     existing = [path for path in files if (base / path).exists()]

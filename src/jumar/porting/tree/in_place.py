@@ -153,7 +153,7 @@ class _Exchange:
         """
         place = self._base
         try:
-            # A full disk shows here, before the first file is replaced.
+            # A full disk is noticed here, before the first file is replaced.
             for path, content in contents.items():
                 place = self._base / path
                 self._prepare(place, content)

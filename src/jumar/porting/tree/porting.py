@@ -47,7 +47,7 @@ def port_tree(
     scripts = tree.scripts
     if not scripts:
         raise _no_script(tree.root, tree.entries)
-    # A defect of the rules themselves shows here, not once in every script; and processes that are
+    # A bug in the rules themselves shows here, not once in every script; and processes that are
     # forked from this one have them loaded.
     rule_index(options.source, options.minimal)
     port = ScriptPort(tree.project, options)
@@ -105,7 +105,7 @@ class ScriptPort:
                 )
             except (RecursionError, MemoryError) as error:
                 return FileReport(path=path, status="unreadable", note=_too_much(error))
-            except Exception as error:  # a defect of a rule, named with the file it shows in
+            except Exception as error:  # a bug in a rule, reported with the file that shows it
                 return FileReport(path=path, status="unreadable", note=_defect(error), defect=True)
 
     def _port(self, path: str) -> FileReport:

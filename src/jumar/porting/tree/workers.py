@@ -57,7 +57,7 @@ def _until_broken(
     running: dict[Future[FileReport], str] = {}
     try:
         while waiting or running:
-            # Few at a time: what is under way when a process dies is done once more.
+            # Few at a time: work under way when a process dies is repeated.
             while waiting and len(running) < 2 * processes:
                 running[pool.submit(_run, waiting[0])] = waiting[0]
                 waiting.popleft()
@@ -67,7 +67,7 @@ def _until_broken(
                 try:
                     done[path] = future.result()
                 except (MemoryError, RecursionError):
-                    # Of sending the report; what porting itself raises is in the report.
+                    # An error in sending the report; what porting itself raises is in the report.
                     done[path] = FileReport(path=path, status="unreadable", note=_DIED)
                 del running[future]
         pool.shutdown()

@@ -181,7 +181,7 @@ def _remove(folder: Path) -> None:
     for inner, folders, _ in os.walk(folder):
         for name in folders:
             place = Path(inner, name)
-            # A folder without the right to write keeps what is in it.
+            # A folder without write permission keeps its content.
             if not place.is_symlink():
                 place.chmod(0o700)
     shutil.rmtree(folder, ignore_errors=True)

@@ -69,7 +69,8 @@ def _once(case: Case, claimed: Sequence[tuple[Finding, Claim]]) -> list[int]:
         (count_of(1) <= 0).alias("one"),
         pl.lit(None, dtype=pl.Int16).alias("owner"),
     )
-    # One claim after the other: the counts of twenty at once would take more than the profile.
+    # One claim after the other: the counts of twenty at once would take more memory than the
+    # profile.
     for index, (finding, _) in enumerate(claimed):
         held = edges.select((count_of(index + 2) > 0).alias("held"))["held"]
         free = state["owner"].is_null() & held & (state["one"] if finding.of_ops else True)

@@ -45,7 +45,7 @@ def ends_of(op: Op) -> tuple[Tensor, Tensor] | None:
     shapes, outputs = op.input_shapes.split(";"), op.output_shapes.split(";")
     layouts, given_layouts = words(op.input_formats), words(op.output_formats)
     taken = Tensor(shapes[0], source, layouts[0] if layouts else "")
-    # Traces of torch name no outputs; its casts keep the shape.
+    # Traces of torch list no outputs; its casts keep the shape.
     result = Tensor(
         outputs[0] if op.output_shapes else shapes[0],
         target,
@@ -186,7 +186,7 @@ def _passed(meaning: _Meaning, waiting: dict[Tensor, _Link]) -> None:
         if meaning.tells_outputs:
             waiting[tensor] = link._replace(used=True)
         else:
-            # Where outputs are not told, what comes next may be the result of this op.
+            # Where outputs are unknown, what comes next may be the result of this op.
             del waiting[tensor]
     for tensor in meaning.gives:
         waiting.pop(tensor, None)

@@ -161,7 +161,7 @@ def _meanings(ops: Sequence[Op], name_of: Callable[[str], str]) -> list[_Meaning
         taken, given = ends or (None, None)
         dtypes = {taken.dtype, given.dtype} if taken and given else set[str]()
         if taken and given and dtypes & NARROW and dtypes & WIDE:
-            # A layout is not told by all; shape and dtype are enough between neighbours.
+            # Not all profiles give a layout; shape and dtype are enough between neighbours.
             changes.append((taken._replace(layout=""), given._replace(layout="")))
         else:
             changes.append(None)

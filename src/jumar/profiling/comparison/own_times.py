@@ -126,7 +126,7 @@ def side_of(profile: Profile, *, steps: int | None = None) -> Side:
         raise Impossible("a step that takes time")
     first, last = windows["begin_ns"][0], windows["end_ns"][-1]
     # Filtering or sorting all fifty columns of a million ops takes seconds and a gigabyte, and
-    # texts are not sorted at all: what they say is a number before.
+    # texts are not sorted at all: they have become numbers before.
     different, numbered = _numbered(
         profile.ops.lazy()
         .select(_USED)
@@ -220,7 +220,7 @@ def _owned(
         if not len(chosen):
             continue
         low, high = starts[chosen], ends[chosen]
-        # Of ops that overlap, the one that started first has the time: the other hides behind it.
+        # Of ops that overlap, the one that started first gets the time: it hides the other.
         reached = np.maximum.accumulate(high)
         before = np.concatenate([low[:1], reached[:-1]])
         low = np.minimum(np.maximum(low, before), np.maximum(high, low))

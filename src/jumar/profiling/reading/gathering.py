@@ -151,14 +151,14 @@ def _tables(parts: Sequence[Part]) -> dict[str, pl.DataFrame]:
             if len(host) > 1
             else host[0]
         )
-    # A table that a broken database could not give has no columns either.
+    # A table missing from a broken database has no columns either.
     collectives = [
         part.collectives
         for part in parts
         if part.collectives is not None and part.collectives.height
     ]
     if collectives:
-        # The file of a cluster has the same collective once a rank.
+        # A cluster's file has the same collective once per rank.
         rows = pl.concat(collectives, how="diagonal_relaxed")
         same = [name for name in _SAME_COLLECTIVE if name in rows.columns]
         result["collectives"] = rows.unique(same, maintain_order=True)
@@ -305,7 +305,7 @@ def _producer(parts: Sequence[Part]) -> str:
     """Who made it; the level of torch_npu where its settings or its columns say it."""
     names = [part.producer for part in parts if part.producer]
     if "jumar" in names:
-        # Beside our tables lies the trace that they were made of.
+        # Next to our tables is the trace they were made from.
         return "jumar"
-    # Of `msprof`, `torch_npu` and `torch_npu level 1` the longest says most.
+    # Of `msprof`, `torch_npu` and `torch_npu level 1` the longest is the most specific.
     return max(names, key=len, default="unknown")

@@ -153,7 +153,7 @@ def _measured(profile: Profile) -> tuple[Chip, ...]:
     try:
         return _chips(str(table["json"][0]), profile.source)[:1]
     except UserError:
-        # Other views of the profile need no rates, and this one says that it does.
+        # Other views of the profile need no rates, and this one reports that it does.
         return ()
 
 

@@ -40,7 +40,7 @@ def walked(profile: Profile, rank: int, begin: int, end: int) -> list[Piece]:
             own
             & (pl.col("start_ns") < end)
             & (ends > begin)
-            # Ops without length take no part in the path, and would hold the walk in one place.
+            # Ops without length are not part of the path, and would keep the walk in one place.
             & (pl.col("duration_ns") > 0)
         )
         .with_columns(ends.alias("end_ns"), is_communication().alias("communicates"))

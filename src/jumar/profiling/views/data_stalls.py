@@ -88,7 +88,7 @@ def _given(profile: Profile) -> list[dict[str, object]]:
         for rank, waited, step in table.iter_rows():
             rows.append(_row(rank, source, float(waited), float(step or 0)))
     for row in rows:
-        # Preparing alone does not tell loading from anything else before the first op.
+        # Preparing alone does not distinguish loading from anything else before the first op.
         if row["source"] == "Preparing" and row["verdict"] == "stall":
             row["verdict"] = "possible stall"
     return rows

@@ -60,7 +60,7 @@ def memory_holders(profile: Profile, _: Options) -> pl.DataFrame:
     rows = table.filter(
         (pl.col("size_bytes") > 0) & pl.col("allocation_time_ns").is_not_null()
     ).with_columns(pl.col("rank").fill_null(0))
-    # Which layer wanted it only our own recordings say.
+    # Only our own recordings name the layer that requested it.
     by = [name for name in ("name", "module") if name in rows.columns]
     rows_of_ranks: list[pl.DataFrame] = []
     for (rank,), own in rows.group_by("rank", maintain_order=True):

@@ -118,7 +118,7 @@ def cost(
     inputs, outputs = shapes_of(input_shapes), shapes_of(output_shapes)
     types = words_of(input_types)
     known = [shape for shape in inputs if shape]
-    # What an op of somebody's own library does with its inputs is not known: a lookup in a table of
+    # What an op from a custom library does with its inputs is unknown: a lookup in a table of
     # a gigabyte reads a few rows of it.
     own = "::" in (kind or "").removeprefix("aten::")
     if own or (not known and not any(outputs)):
@@ -134,7 +134,7 @@ def cost(
     else:
         flops = float(max((volume(shape) for shape in [*known, *outputs]), default=0))
     moved = _bytes(inputs, types)
-    # Kineto tells no outputs; most ops write as much as their largest input.
+    # Kineto gives no outputs; most ops write as much as their largest input.
     moved += (
         _bytes(outputs, words_of(output_types))
         if any(outputs)

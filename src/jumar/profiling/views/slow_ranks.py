@@ -108,7 +108,7 @@ def alignment(profile: Profile, _: Options) -> pl.DataFrame:
     """
     links = profile.links.filter((pl.col("size_bytes") > 0) & pl.col("transport").is_in(_ALIGNED))
     if links["source"].null_count() < links.height:
-        # The same bytes stand in the table of transports once more, summed over links.
+        # The same bytes are also in the table of transports, summed over links.
         links = links.filter(pl.col("source").is_not_null())
     if links.is_empty():
         raise Impossible(

@@ -151,7 +151,7 @@ def within(windows: pl.DataFrame, merged: pl.DataFrame, *, start: str = "start_n
         .with_row_index("row")
         .sort("at_ns")
         .join_asof(filled, left_on="at_ns", right_on="start_ns", by="rank", check_sortedness=False)
-        # Of the interval that a window cuts, what lies behind the edge does not count.
+        # The part of an interval beyond the window's edge does not count.
         .select("row", pl.col("so_far") - (pl.col("end_ns") - pl.col("at_ns")).clip(lower_bound=0))
         .sort("row")["so_far"]
         .fill_null(0)

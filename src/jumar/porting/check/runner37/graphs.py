@@ -121,7 +121,7 @@ class Watch:
             stack.append(optimizer)
             try:
                 # Without this, a loss that reads a variable (weight decay) may see it before or
-                # after the update: which of them depends on ops that a port adds elsewhere.
+                # after the update: which one depends on ops that a port adds elsewhere.
                 with ops.control_dependencies([loss.op for loss in losses]):
                     update = original(optimizer, pairs, *args[1:], **kwargs)
             finally:

@@ -21,7 +21,7 @@ def main():
     from runner37.events import Events
 
     events = Events(config["events"])
-    # What hangs is asked for its stack before it is ended.
+    # A hanging program is asked for its stack before it is killed.
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=False)
     sys.exit(run(config, events))
@@ -130,7 +130,7 @@ def report(events, error, after):
     here = os.path.dirname(os.path.abspath(__file__))
     script_frames = [frame for frame in frames if os.path.dirname(frame.filename) != here]
     if frames and os.path.dirname(frames[-1].filename) == here:
-        script_frames = list(frames)  # a defect of ours, which nobody finds without its place
+        script_frames = list(frames)  # a bug of ours, which nobody can find without its place
     sys.stdout.flush()
     sys.stderr.write("Traceback (most recent call last):\n")
     sys.stderr.write("".join(traceback.format_list(script_frames)))

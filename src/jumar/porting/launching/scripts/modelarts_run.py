@@ -108,7 +108,7 @@ def copy_folder(source: Path, place: Path) -> None:
 def copy_file(source: Path, place: Path) -> None:
     """Copy a file beside its place and rename it; one that went away meanwhile is left out."""
     temporary = place.with_name(f".{place.name}.{os.getpid()}.partial")
-    # Trainings delete old checkpoints while this copies.
+    # Training deletes old checkpoints while this copies.
     with contextlib.suppress(FileNotFoundError):
         shutil.copyfile(str(source), str(temporary))
         temporary.replace(place)
@@ -212,7 +212,7 @@ class Data:
         with self.lock.open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             job = os.environ.get("JOB_ID", "")
-            # Of another job it may be older than what is in storage now.
+            # From another job it may be older than what is in storage now.
             if job and self.done.exists() and self.done.read_text() == job:
                 say(f"data: {self.place} already exists")
                 return
@@ -281,7 +281,7 @@ class Results:
                 self.take_back()
                 return True
             except Exception as error:
-                # Whatever storage raises, hours of training must not be lost to it.
+                # Whatever storage raises, hours of training must not be lost.
                 say(f"results: {error!r}")
             time.sleep(seconds)
         say(f"results: NOT copied back; they are in {', '.join(map(str, self.sources.values()))}")
@@ -344,7 +344,7 @@ def script_arguments(script: Path, rest: list[str], data: str, train: str) -> li
 
 def run(command: list[str], folder: Path) -> int:
     """Run the script; signals that end this process are passed on to it."""
-    # Before the script is there: a signal between the two would leave it running alone.
+    # Before the script starts: a signal in between would leave it running alone.
     process: subprocess.Popen[bytes] | None = None
     early: list[int] = []
 

@@ -97,7 +97,7 @@ def _appended(call: ast.Call, hooks: ast.expr | None, view: View) -> tuple[Repla
         return wrap(view.module, hooks, f"{append}(hooks_list=", ")")
     if isinstance(hooks, ast.Tuple):
         return wrap(view.module, hooks, f"{append}(hooks_list=list(", "))")
-    # A copy: npu_hooks_append appends to what it is given, once more with every call.
+    # A copy: npu_hooks_append appends to its argument, again with every call.
     inner = " or ()"
     if isinstance(hooks, ast.Lambda | ast.IfExp | ast.BoolOp):
         return wrap(view.module, hooks, f"{append}(hooks_list=list((", f"){inner}))")

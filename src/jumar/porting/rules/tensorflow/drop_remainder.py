@@ -78,7 +78,7 @@ def drop_remainder(call: ast.Call, view: View) -> Iterator[Change]:
             yield Leave(node=call, reason=_GIVEN)
         return
     if _repeats(call):
-        # Of an endless data set no batch is smaller, whatever it is for.
+        # An endless data set has no smaller batch, whatever it is for.
         use = Use(purpose="train", confidence="certain")
     if use.purpose == "other":
         yield view.notice(

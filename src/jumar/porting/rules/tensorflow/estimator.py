@@ -163,7 +163,7 @@ def _converted(call: ast.Call, view: View) -> list[Replacement]:
         *added_config(call, 2, view),
     ]
     if len(call.args) > 4:
-        # The fifth parameter of NPUEstimator is another one.
+        # The fifth parameter of NPUEstimator is a different one.
         start, _ = view.module.span(call.args[4])
         changes.append(Replacement(start=start, end=start, text="warm_start_from="))
     return changes

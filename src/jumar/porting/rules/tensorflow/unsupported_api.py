@@ -28,7 +28,7 @@ _TRY_ADVICE = Text(
 )
 _TOLD = frozenset(
     {
-        # Of these, rules of their own say what to write instead.
+        # Other rules say what to write instead of these.
         "tensorflow.enable_eager_execution",
         "tensorflow.enable_v2_behavior",
         "tensorflow.IdentityReader",

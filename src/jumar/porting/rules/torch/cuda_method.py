@@ -43,7 +43,7 @@ def cuda_method(node: ast.AST, view: View) -> Iterator[Change]:
     if name is not None and not name.startswith(("torch.Tensor", "torch.nn.Module", "tree:")):
         return
     if isinstance(node, ast.Call) and name is not None and not name.startswith("tree:"):
-        # Seen as a reference, too.
+        # Also seen as a reference.
         return
     if name is not None and name.startswith("tree:") and view.module.definition(name)[1]:
         return

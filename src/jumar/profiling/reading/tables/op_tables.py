@@ -32,7 +32,7 @@ def read_ops(path: Path, shown: str, kind: str) -> Part:
     with scanned(path, shown) as text:
         names = text.names
         wanted, counters = _columns(names)
-        # Held by no name here, so that text is let go as soon as it is converted.
+        # Bound to no name here, so that text is freed as soon as it is converted.
         ops = _converted(
             text.columns([*wanted.values(), *counters.values()], _read_as), text, wanted, counters
         )

@@ -246,8 +246,8 @@ def _decoded(texts: Texts, ops: pl.DataFrame, more: tuple[str, ...]) -> pl.DataF
 
 def _cpu_ops(trace: Trace, steps: pl.DataFrame, base: int) -> pl.DataFrame:
     """One row per op with the time that it spent itself, and collectives of gloo."""
-    # Where both begin at once, ops come first, in the order of the file. Two sorts by one column
-    # take half of the memory of one by two.
+    # Where both begin at the same time, ops come first, in the order of the file. Two sorts by one
+    # column take half of the memory of one by two.
     ops = pl.concat(_cpu_rows(trace)).sort("row").drop("row")
     ops = ops.sort("start_ns", maintain_order=True)
     ops = ops.with_columns(pl.col("start_ns") + base)

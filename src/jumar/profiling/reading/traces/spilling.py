@@ -42,7 +42,7 @@ class Texts:
         """The numbers of many values, by what they look like as text."""
         known = self._numbers
         try:
-            # Nearly all are texts that were there before.
+            # Nearly all are texts seen before.
             numbers = list(map(known.get, values))
         except TypeError:
             numbers = [None] * len(values)
@@ -63,7 +63,7 @@ class Texts:
             try:
                 self._column = pl.Series("texts", texts, dtype=pl.String)
             except UnicodeEncodeError:
-                # JSON can name half of a surrogate pair, which no text in UTF-8 holds.
+                # JSON can name half of a surrogate pair, which UTF-8 cannot encode.
                 whole = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
                 self._column = pl.Series("texts", whole, dtype=pl.String)
         return self._column

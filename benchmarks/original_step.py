@@ -108,7 +108,7 @@ class Rival:
         assert self._child.stdout is not None
         line = self._child.stdout.readline()
         if not line:
-            raise SystemExit(f"{self.name} ended without an answer; its own words are above")
+            raise SystemExit(f"{self.name} ended without an answer; its output is above")
         return line.strip()
 
 

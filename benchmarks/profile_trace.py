@@ -5,7 +5,7 @@
 
 SAMPLE is a trace of torch.profiler (`.json`, `.json.gz`) or a trace_view.json of torch_npu. Its
 events are repeated with later times, and with correlations and ids of their own, until the file in
-FOLDER has the size; as in a real one, the ops of PyTorch stand before what ran on the device. The
+FOLDER has the size; as in a real one, the ops of PyTorch come before what ran on the device. The
 file is deleted afterwards, or with `--keep` left for another run. `jumar.profiling.read` reads it
 in a process of its own, which is measured from its start to its end with the import of Python and
 polars. Peers on the same file, also in processes of their own: `json.load`, which holds everything,
@@ -110,7 +110,7 @@ class Sample:
         ]
 
     def write(self, target: Path, size: int) -> None:
-        """Repeat the events until the file has some bytes; they are never held at once."""
+        """Repeat the events until the file has the given size; they are never all in memory."""
         turn_size = sum(len(text) for text, _ in self.groups)
         turns = max(1, round(size / turn_size))
         with gzip.open(target, "wt", 1) if target.suffix == ".gz" else target.open("w") as file:

@@ -77,7 +77,7 @@ def _print_aligned(listing: "Listing", heads: list[str], console: "Console") -> 
 
 
 def print_advice(table: "pl.DataFrame", console: "Console", language: Language) -> None:
-    """Print the to-do list: each win with its evidence and what to change."""
+    """Print the to-do list: each saving with its evidence and what to change."""
     from rich.text import Text as Line
 
     from jumar.profiling.showing import shown
@@ -161,7 +161,7 @@ def refuse_own_files(
             raise UserError(
                 "tables would be written into the profile they are made from",
                 where=str(target),
-                todo="Choose a folder outside of it.",
+                todo="Choose a folder outside it.",
             )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from jumar.ground.errors import UserError
 
 _DIVIDED = {("train",), ("evaluate",), ("profile",)}
-"""Commands whose ranks work together; `profile` without a subcommand records a training."""
+"""Commands whose ranks work together; `profile` without a subcommand records training."""
 
 _REFUSED: dict[tuple[str, ...], UserError] = {
     ("sweep",): UserError(

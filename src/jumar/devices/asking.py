@@ -1,4 +1,4 @@
-"""How a device is requested: `auto`, or a kind, mostly with a number. Needs no torch."""
+"""How a device is requested: `auto`, or a kind, usually with a number. Needs no torch."""
 
 import re
 from collections.abc import Sequence

@@ -71,7 +71,7 @@ class Device(ABC):
         profiler_writes_files: Whether its profiler marks steps itself and leaves files instead of
             giving events.
         index: Number among the visible devices of its kind; 0 on a CPU.
-        name: Of the processor or accelerator, for instance `Ascend910B3`.
+        name: Name of the processor or accelerator, such as `Ascend910B3`.
         note: What `auto` skipped and why, for the first line of a run; usually empty.
     """
 
@@ -136,7 +136,7 @@ class Device(ABC):
     @classmethod
     @abstractmethod
     def why_passed_over(cls) -> str | None:
-        """Why `auto` goes on to the next kind; None if it takes this one.
+        """Why `auto` moves on to the next kind; None if it takes this one.
 
         Returns:
             Text for the first line of a run, empty if there is nothing to say.

@@ -11,7 +11,7 @@ from jumar.devices.cuda import Cuda
 from jumar.devices.npu import Npu
 
 _KINDS: dict[str, type[Device]] = {}
-"""By name; `auto` takes the last of them that is there."""
+"""By name; `auto` takes the last of them that is present."""
 
 _OUT_OF_MEMORY = (
     r"out of memory|"

@@ -21,7 +21,7 @@ class RunPicture:
 def read_pictures(directory: Path, faults: list[str]) -> tuple[RunPicture, ...]:
     """Every picture below a folder with one folder per step, in the order of steps and captions.
 
-    Names come from the files that are there, so that captions cannot point elsewhere.
+    Names come from existing files, so that captions cannot point elsewhere.
 
     Args:
         directory: A run's `pictures`; it may be missing.

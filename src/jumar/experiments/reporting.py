@@ -28,7 +28,7 @@ _FORMS = {"table.md": to_markdown, "table.csv": to_csv, "table.json": to_json}
 SWEEP_FILES = (*_FORMS, PAGE)
 """What is rewritten in a sweep directory after each run."""
 _MOST_ROWS, _MOST_COLUMNS = 100, 50
-"""Of a table of scores: a thousand classes against each other fill 10 MB."""
+"""Rows shown of a table of scores: a thousand classes against each other fill 10 MB."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ def write_report(directory: Path, notice: Callable[[str], None] = lambda _: None
     """Write `report.html` of a sweep directory or a run directory and return its path.
 
     Args:
-        directory: Of the sweep or run.
+        directory: The directory of the sweep or run.
         notice: Called with a line for each part of a run that could not be read.
 
     Raises:
@@ -71,7 +71,7 @@ def save_sweep_report(
     """Write table.md, table.csv, table.json and report.html of a sweep directory.
 
     Args:
-        directory: Of the sweep.
+        directory: The sweep's directory.
         notice: Called with a line for each part of a run that could not be read.
 
     Returns:

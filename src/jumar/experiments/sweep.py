@@ -180,7 +180,7 @@ def _duration(seconds: float) -> str:
 def _started(start: Callable[[RunRequest], int], request: RunRequest) -> tuple[int, int]:
     """The exit code of a run, and the signal that asks the sweep to stop, or 0.
 
-    A run that left on Ctrl-C or SIGTERM was interrupted by whoever wants the sweep to end: the
+    A run that ended on Ctrl-C or SIGTERM was interrupted by whoever wants the sweep to end: the
     terminal sends Ctrl-C to both processes.
     """
     try:
@@ -202,8 +202,8 @@ def _seed_of(settings: Mapping[str, Any], repeats: int) -> int:
 def _refuse_foreign(directory: Path, plan: SweepPlan) -> None:
     """Refuse a directory that is something else before writing to it.
 
-    The table is written anew from the plan: runs that only an earlier plan has would be gone from
-    it, and files of the table's names may be anybody's where no run of the plan is there.
+    The table is written anew from the plan: runs that only an earlier plan has would disappear
+    from it, and files with the table's names may belong to anybody if no run of the plan exists.
     """
     if exists(directory) and not is_folder(directory):
         raise UserError("is not a folder", where=str(directory), todo="Choose another with --to.")
@@ -270,7 +270,7 @@ def _waiting(
 def _refuse_equal(resolved: Mapping[PlannedRun, Mapping[str, Any]]) -> None:
     """Refuse two names of one run, such as 0.1 and 1e-1, or a precision mode and its alias.
 
-    They would be trained twice and stand in the table as two combinations that agree.
+    They would be trained twice and appear in the table as two combinations that agree.
     """
     known: dict[str, PlannedRun] = {}
     for planned, settings in resolved.items():
@@ -326,6 +326,6 @@ def _how_to_go_on(planned: PlannedRun, num_left: int) -> str:
         return f"Stopped in {planned.name}, which was the last run and is finished."
     runs = "run is" if num_left == 1 else "runs are"
     return (
-        f"Stopped in {planned.name}; {num_left} {runs} left. The same command goes on from here: "
+        f"Stopped in {planned.name}; {num_left} {runs} left. The same command continues from here: "
         f"finished runs are not run again."
     )

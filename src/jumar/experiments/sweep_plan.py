@@ -23,10 +23,10 @@ class PlannedRun:
     """One run of a sweep.
 
     Attributes:
-        name: Of its directory below that of the sweep.
+        name: Name of its directory in the sweep's.
         varied: The assignments by which it differs from the other combinations.
         assignments: All that are given to the run: common, varied, seed.
-        exit_code: Of its process, negative for a signal; None until it ends.
+        exit_code: Exit code of its process, negative for a signal; None until it ends.
     """
 
     name: str

@@ -54,7 +54,7 @@ class Row:
     """One combination."""
 
     values: tuple[str, ...]
-    """Of the varied fields, in the order of the columns."""
+    """Values of the varied fields, in the order of the columns."""
     runs: tuple[str, ...]
     num_finished: int
     loss: Compared

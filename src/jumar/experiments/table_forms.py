@@ -279,7 +279,7 @@ def _broken(text: str, width: int) -> list[str]:
 
 
 def _parts(text: str) -> list[str]:
-    """The units that a line break must not split: words, and in names what stands between `_.=,/-`.
+    """The units that a line break must not split: words, and the parts of names between `_.=,/-`.
 
     The point within a number is not a place for a break.
     """

@@ -140,7 +140,7 @@ def check_fits(count: int, bytes_each: int, what: str, field: str) -> None:
 def cgroup_values(*names: str) -> list[str]:
     """What the control groups of this process say under any of these file names, one a group.
 
-    A container's limits stand in its own group or in one above it, so all of them are read.
+    A container's limits are in its own group or in one above it, so all of them are read.
     """
     values: list[str] = []
     for line in _system_text("proc/self/cgroup").splitlines():

@@ -43,9 +43,9 @@ class AlexNet(nn.Module):
         num_classes: Length of the logits.
         image_size: Pixels a side, at least 63; it decides the length of the first dense layer.
         dropout: Probability of dropping a feature after each hidden dense layer. The original
-            keeps 0.65. The trainer must say where the batch stands before each forward in
+            keeps 0.65. The trainer must set the batch's position before each forward in
             training; see `jumar.models.keyed_dropout`.
-        logits_relu: Whether a ReLU stands on the logits, as in the original.
+        logits_relu: Whether the logits go through a ReLU, as in the original.
         initialization: Weights uniform within sqrt(6 / fan_in) ("he_uniform", the original's
             default), Glorot's sqrt(6 / (fan_in + fan_out)) ("xavier") or sqrt(1 / fan_in)
             ("he_uniform_custom", MindSpore's default). Biases start at zero.

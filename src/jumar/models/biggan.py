@@ -207,7 +207,7 @@ class ResidualBlock(nn.Module):
     """Two convolutions, each followed by a batch norm, added to the input.
 
     Args:
-        channels: Of input and output.
+        channels: Channels of input and output.
         norms: Whether there are batch norms.
     """
 
@@ -231,7 +231,7 @@ class SelfAttention(nn.Module):
     written. Fused kernels want keys as long as values, hence the zeros.
 
     Args:
-        channels: Of the images, at least 8.
+        channels: Channels of the images, at least 8.
 
     Attributes:
         fused: Whether to take torch's fused attention. Where its second derivative is needed, call

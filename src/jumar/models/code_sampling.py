@@ -1,6 +1,6 @@
 """Sampling grids of codes from a PixelCNN, one position after the other.
 
-A position needs nothing but what lies in the window of each layer's kernels, so each layer
+A position only needs what is in the window of each layer's kernels, so each layer
 computes that one position and keeps it for the next ones. All of a picture then costs about as
 much as one forward pass, and not one for each position.
 """

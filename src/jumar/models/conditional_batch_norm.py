@@ -16,7 +16,7 @@ class ConditionalBatchNorm2d(nn.Module):
     biased variance, where torch's batch norms take the unbiased one.
 
     Args:
-        channels: Of the images.
+        channels: Channels of the images.
         condition: Length of the vector.
     """
 

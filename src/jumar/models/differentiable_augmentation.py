@@ -15,7 +15,7 @@ from jumar.models.keyed_random import Keyed, keyed_uniform
 
 CHANGES = ("color", "translation", "cutout")
 LARGEST_SHIFT = 1 / 8
-"""Of a translation, as a share of the side."""
+"""Largest translation, as a share of the side."""
 HOLE = 1 / 2
 """Side of what a cutout takes away, as a share of the side."""
 _NUMBERS = 7

@@ -44,7 +44,7 @@ def keyed_mask(x: torch.Tensor, p: float, position: RandomPosition) -> torch.Ten
     Args:
         x: The batch [N, ...], which gives shape, type and device.
         p: Probability of dropping, in [0, 1).
-        position: Where the batch stands.
+        position: The batch's position.
     """
     bits = keyed_bits(x.shape[0], math.prod(x.shape[1:]), position, x.device)
     # The comparison is signed, so the p * 2**32 lowest of the numbers start at -2**31; a

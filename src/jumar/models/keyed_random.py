@@ -18,9 +18,9 @@ _BITS64 = 0xFFFFFFFFFFFFFFFF
 
 @dataclass(frozen=True, eq=False)
 class RandomPosition:
-    """Where the current batch stands, as two int32 scalars.
+    """The position of the current batch, as two int32 scalars.
 
-    They lie on the CPU, from where an operation on any device takes a scalar without a copy.
+    They are on the CPU, from where an operation on any device takes a scalar without a copy.
     Python numbers would make `torch.compile` compile each step anew, and buffers would be
     broadcast from rank 0 by DistributedDataParallel.
     """

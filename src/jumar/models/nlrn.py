@@ -70,7 +70,7 @@ class NonLocal(nn.Module):
     length that attention has elsewhere.
 
     Args:
-        channels: Of the input and the output.
+        channels: Channels of input and output.
         embedded: Length of the vectors that are compared.
         similarities: Computed at a time; 0: what fits this kind of device.
     """
@@ -136,7 +136,7 @@ class NLRN(nn.Module):
         steps: Recurrences with shared weights and batch norms of their own; the original has 12.
         filters: Channels of the states; the original has 128.
         embedded: Length of the compared vectors; the original has 64.
-        recompute: Keep only the states of a training step and compute what lies between them
+        recompute: Keep only the states of a training step and compute what is between them
             again in the backward: the memory of one recurrence instead of all, for a third more
             time. The numbers are the same. Compiled code decides that by itself.
         similarities: Computed at a time; 0: what fits this kind of device.
@@ -251,7 +251,7 @@ def _norm(channels: int) -> StepNorm:
 def _contexts(
     norms: Sequence[nn.Module],
 ) -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
-    """Of the forward, and of its repetition in the backward."""
+    """Contexts of the forward, and of its repetition in the backward."""
     return nullcontext(), _repeating(norms)
 
 

@@ -1,4 +1,4 @@
-"""The gated PixelCNN that learns which codes of a VQ-VAE stand beside each other.
+"""The gated PixelCNN that learns which codes of a VQ-VAE occur next to each other.
 
 Paper: A. van den Oord et al., "Conditional Image Generation with PixelCNN Decoders",
 arXiv 1606.05328. Original: the `PixelCNN` of hiwonjoon/tf-vqvae and Ascend's contrib/graph/vq-vae,
@@ -68,7 +68,7 @@ class MaskedConv2d(nn.Module):
 
 
 def bordered(x: Tensor, kernel: Tensor) -> Tensor:
-    """The input with zeros around it, so that a kernel whose last row stands at the position
+    """The input with zeros around it, so that a kernel whose last row is at the position
     keeps the size.
 
     Args:

@@ -43,7 +43,7 @@ class PointwiseConv2d(nn.Conv2d):
         # strides; DistributedDataParallel copies gradients with other strides, and warns about
         # them.
         matrix = self.weight.permute(0, 2, 3, 1).flatten(1)
-        # As one matrix: of four dimensions that do not lie side by side, torch makes a product for
+        # As one matrix: for four dimensions that are not contiguous, torch makes a product for
         # each picture with a copy of the weight each, seconds for maps of 1x1 pixels in bf16.
         pixels = input.permute(0, 2, 3, 1)
         product = F.linear(pixels.reshape(-1, pixels.shape[3]), matrix, self.bias)

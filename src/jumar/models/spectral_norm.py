@@ -88,7 +88,7 @@ class SpectralLinear(nn.Linear, SpectralLayer):
 
 
 def as_matrix(weight: Tensor) -> Tensor:
-    """A weight as [first axis, all others], whose columns stand in the order of the memory.
+    """A weight as [first axis, all others], whose columns are in memory order.
 
     Singular values do not depend on the order of the columns, and a view costs nothing.
     """

@@ -138,8 +138,8 @@ def adam_state(
         name: The optimizer's, if it was given one.
         number: How many other Adams the graph made before.
         trains: See `TfOptimizer`.
-        scope: The name scope in which the original calls `minimize`: the powers lie in it, the
-            slots do not.
+        scope: The name scope in which the original calls `minimize`: the powers are in it, the
+            slots are not.
     """
     end = f"_{number}" if number else ""
     begin = f"{scope}/" if scope else ""
@@ -187,7 +187,7 @@ class TfNames:
         renamings: Patterns of names in other files of the same network, as (regular expression,
             replacement) from the file's name to `tf_name`. On a name that is not one of
             `variables` they are applied one after another (`re.sub`) until it is.
-        ignored: Regular expressions (`re.search`) of names that hold nothing of the network:
+        ignored: Regular expressions (`re.search`) of names that do not belong to the network:
             copies of the graph, counters of its own. Optimizer slots and the global step are
             known to the import (`weights/matching.py`).
         optimizers: The optimizer state in its checkpoints; empty if the original saves

@@ -27,7 +27,7 @@ class Unfilled(TorchFunctionMode):
     """A context in which parameters are 0 instead of random, to be loaded afterwards.
 
     The 200 million weights of a BigGAN take many seconds to draw, only to be overwritten by those
-    of a checkpoint. Buffers are made as ever, because masks and windows are computed and stand in
+    of a checkpoint. Buffers are made as ever, because masks and windows are computed and are in
     no checkpoint.
 
         with Unfilled():
@@ -48,7 +48,7 @@ class Unfilled(TorchFunctionMode):
             target = args[0] if args else kwargs.get("tensor")
             if isinstance(target, nn.Parameter):
                 # 0 rather than what the memory held: a truncated normal is drawn again as long as
-                # a value lies outside of its bounds.
+                # a value is outside its bounds.
                 with torch.no_grad():
                     return target.zero_() if func in _DRAWS else target
         return func(*args, **kwargs)

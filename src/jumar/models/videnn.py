@@ -40,7 +40,7 @@ class SpatialCNN(nn.Module):
     whose output is subtracted from the input.
 
     Args:
-        channels: Of a frame: 3, or 1 for grey ones, which the original does not have.
+        channels: Channels of a frame: 3, or 1 if grey, which the original does not have.
         bgr: The weights expect blue, green, red; see the module.
         output_bias: A bias in the last convolution. The original's code has none, but its
             published `ckpt_awgn` was trained with one.
@@ -91,7 +91,7 @@ class Temp3CNN(nn.Module):
     spatial network before. As `SpatialCNN`, with leaky ReLUs of slope 0.2 and without batch norms.
 
     Args:
-        channels: Of a frame.
+        channels: Channels of a frame.
         bgr: The weights expect blue, green, red; see the module.
         output_bias: A bias in the last convolution. The original's code has none, but its
             published `ckpt_videnn` was trained with one.
@@ -183,7 +183,7 @@ def tf_names(model: SpatialCNN | Temp3CNN, *, prefix: str = "") -> TfNames:
 
     Args:
         model: The network.
-        prefix: Where it lies in a larger model, for instance `spatial.`.
+        prefix: Its prefix in a larger model, for instance `spatial.`.
     """
     own, other = ("temp-", "") if isinstance(model, Temp3CNN) else ("", "temp-")
     return TfNames(
@@ -238,7 +238,7 @@ def tf_variables(model: SpatialCNN | Temp3CNN, *, prefix: str = "") -> list[TfVa
 
     Args:
         model: The network.
-        prefix: Where it lies in a larger model, for instance `spatial.`.
+        prefix: Its prefix in a larger model, for instance `spatial.`.
     """
     norms = isinstance(model, SpatialCNN)
     scope = "block" if norms else "temp-block"

@@ -40,7 +40,7 @@ class Edit:
     """One decision to rewrite something.
 
     `before` and `after` are the rewritten source, as short as still makes sense to a reader;
-    `place_after` is where it stands in the ported file, None if it was removed.
+    `place_after` is its place in the ported file, None if it was removed.
     """
 
     rule: str

@@ -167,7 +167,7 @@ def native_treatment(device_type: str, op: str) -> Treatment | None:
     key = kind.autocast_key
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
     if not has_kernel(f"aten::{op}", key):
-        # cuDNN's own autocast kernel lies below these and keeps its weights in one piece of
+        # cuDNN's own autocast kernel is below these and keeps its weights in one piece of
         # memory, which casting them one by one up here would break.
         flattens = op in _RNN and has_kernel("aten::_cudnn_rnn", key)
         return Treatment.LOW if flattens else Treatment.FOLLOW

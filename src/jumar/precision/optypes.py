@@ -32,7 +32,7 @@ WITHOUT_EFFECT: dict[Kind, str] = {
     "cast": "in CANN it stops low precision from passing through casts into gray ops; in torch a "
     "cast is not an op of the list",
     "view": "in torch it is a view or moves data without computing, and keeps its dtype",
-    "create": "it makes a tensor of the dtype that was asked for",
+    "create": "it makes a tensor of the requested dtype",
     "integer": "it works on whole numbers or gives a truth value",
     "optimizer": "the update runs outside the forward region, always in fp32",
     "variable": "parameters are always fp32",

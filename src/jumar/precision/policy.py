@@ -27,13 +27,13 @@ class PrecisionDescription:
     """The types a run computes in, for its first line, its results and the tables made of them."""
 
     mode: str
-    """The mode that was asked for, by its canonical name."""
+    """The requested mode, by its canonical name."""
     computed: str
     """`float32`, `float16`, `bfloat16`, `float16 emulated` or `float16 in, float32 out`."""
     substituted: bool
     """Whether that is something else than the mode asks for."""
     note: str
-    """What the user should know about it, in one line; mostly empty."""
+    """What the user should know about it, in one line; usually empty."""
 
 
 class PrecisionPolicy:

@@ -49,7 +49,7 @@ def _counted(types: str) -> str:
 
 
 def inside_script(data: Any) -> str:
-    r"""JSON that can stand in a `script` element, whatever its texts hold.
+    r"""JSON that is safe in a `script` element, whatever its texts contain.
 
     Escaped as `\u003c`, no text can end the element or begin a comment in it.
     """

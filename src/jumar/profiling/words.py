@@ -125,8 +125,7 @@ WORDS: Final[Mapping[str, Text]] = {
     "by_shapes": Text(en="shapes", zh="形状"),
     "by_module": Text(en="module", zh="网络层"),
     "put_together": Text(
-        en="{count} small groups are put together by type; they have no shapes, dtypes and "
-        "modules here.",
+        en="{count} small groups are merged by type; they have no shapes, dtypes and modules here.",
         zh="{count} 个较小的分组已按类型合并，此处不显示其形状、数据类型和网络层。",
     ),
     "no_script": Text(
@@ -152,7 +151,7 @@ WORDS: Final[Mapping[str, Text]] = {
     "shown_groups": Text(en="{shown} of {all} groups", zh="显示 {all} 组中的 {shown} 组"),
     "op_count": Text(en="{count} ops", zh="{count} 个算子"),
     "every_op": Text(en="every op", zh="显示每个算子"),
-    "shorter": Text(en="ops shorter than {width} are put together", zh="短于 {width} 的算子已合并"),
+    "shorter": Text(en="ops shorter than {width} are merged", zh="短于 {width} 的算子已合并"),
     "left_out": Text(en="{count} lanes left out", zh="省略 {count} 条泳道"),
     "from_to": Text(en="{from} to {to}", zh="{from} 至 {to}"),
     "at": Text(en="at {from} to {to}", zh="位于 {from} 至 {to}"),

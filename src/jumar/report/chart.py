@@ -215,7 +215,7 @@ def _drawable(points: Sequence[Point]) -> list[Point]:
 
 
 def _merged(curves: Sequence[Curve]) -> list[tuple[Curve, str]]:
-    """Curves with their key letters; curves that lie on each other become one with both letters.
+    """Curves with their key letters; curves that coincide become one with both letters.
 
     Learning rates are the same in every run of most sweeps: drawn one over the other, they would
     claim that only the last one exists.

@@ -58,7 +58,7 @@ class PageTable:
     Attributes:
         title: Its heading.
         header: One text a column.
-        rows: Of the same length as the header.
+        rows: Each as long as the header.
         numeric: Indices of the columns that are aligned to the right.
         groups: Group of each row, whose key letter is shown before it; empty for none.
         notes: Lines below it.

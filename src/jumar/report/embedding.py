@@ -16,7 +16,7 @@ _SMALL_WIDTH = 256
 
 
 def embedded_image(path: Path) -> EmbeddedImage | None:
-    """The PNG file as it is where it is small, else scaled down and as JPEG; None for a file that
+    """The PNG file unchanged if it is small, else scaled down and as JPEG; None for a file that
     is missing or damaged, or that would fill the memory.
     """
     try:

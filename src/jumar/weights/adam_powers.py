@@ -32,7 +32,7 @@ def updates_made(powers: Sequence[float], betas: Sequence[float]) -> int | None:
 
     Args:
         powers: `beta1_power` and `beta2_power`.
-        betas: Of the optimizer.
+        betas: The optimizer's betas.
 
     Returns:
         None if every power has underflowed, or one belongs to another beta.

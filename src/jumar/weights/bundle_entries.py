@@ -2,7 +2,7 @@
 
 BundleHeaderProto {1: data files, 2: byte order, 3: version}, BundleEntryProto {1: element type,
 2: shape, 3: data file, 4: offset, 5: size, 6: masked CRC-32C, 7: parts}, TensorSliceProto {1:
-extent {1: start, 2: length, absent for the whole axis}}. The data of a part stands under a key
+extent {1: start, 2: length, absent for the whole axis}}. The data of a part is stored under a key
 made of the variable's name and the part's extents. Facts: TensorFlow,
 core/protobuf/tensor_bundle.proto, core/framework/tensor_slice.proto,
 core/util/saved_tensor_slice_util.cc, core/lib/strings/ordered_code.cc.
@@ -134,7 +134,7 @@ def encode_entry(entry: BundleEntry) -> bytes:
 
 
 def slice_key(name: bytes, part: Slice) -> bytes:
-    """The key under which a part of a partitioned variable stands in the index."""
+    """The key of a partitioned variable's part in the index."""
     key = b"\0" + _ordered_text(name) + _ordered_count(len(part))
     for extent in part:
         length = -1 if extent.length is None else extent.length

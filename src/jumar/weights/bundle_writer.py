@@ -34,7 +34,7 @@ def write_bundle(prefix: Path, tensors: Mapping[str, Array]) -> None:
     Args:
         prefix: Prefix of the files, for instance `exported/model.ckpt-120`. A
             checkpoint of that name is replaced; `check_free` refuses that.
-        tensors: Values by TensorFlow's names; they are asked for one at a time. Strings are
+        tensors: Values by TensorFlow's names; they are fetched one at a time. Strings are
             arrays of bytes objects.
 
     Raises:

@@ -1,6 +1,6 @@
 """Which variable in a file is which weight of a network.
 
-One description, `TfNames`, stands next to each network. Compared with a file it gives a `Matching`:
+Each network has a description next to it, `TfNames`. Compared with a file it gives a `Matching`:
 what fits, and leftovers on either side. Names and shapes alone decide, before any value
 is read.
 """

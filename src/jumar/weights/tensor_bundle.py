@@ -151,7 +151,7 @@ class TensorBundle:
         return entry.kind.values(stored if stored.flags.aligned else stored.copy())
 
     def _read_parts(self, name: str, entry: BundleEntry) -> Array:
-        """A partitioned variable, put together; its parts cover every element once."""
+        """A partitioned variable, assembled; its parts cover every element once."""
         parts: list[tuple[tuple[slice, ...], BundleEntry]] = []
         for place in entry.slices:
             part = self._parts.get(slice_key(self._keys[name], place))

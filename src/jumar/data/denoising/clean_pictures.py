@@ -50,7 +50,7 @@ class CleanPictures:
         """The pixels of a picture, not to be changed.
 
         Args:
-            index: Of the picture.
+            index: The picture's index.
             scale: Position in `scales`.
 
         Raises:

@@ -80,7 +80,7 @@ def open_patches(
 
     Args:
         data: Settings.
-        seed: Of the run.
+        seed: The run's seed.
         notice: Receives notices for the user, such as files that were left out.
 
     Returns:

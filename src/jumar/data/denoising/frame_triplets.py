@@ -193,7 +193,7 @@ def open_triplets(
 
     Args:
         data: Settings.
-        seed: Of the run.
+        seed: The run's seed.
         notice: Receives notices for the user, such as files that were left out.
 
     Returns:

@@ -5,7 +5,7 @@ The seeding decides whose published numbers they compare with:
 
 - `index`: from the position of the picture and of the noise level; for any kind of noise.
 - `file_hash`: from the SHA-256 of the file's name, as NLRN's evaluation does, so that a picture
-  has the same noise in whichever folder it lies. Gaussian only.
+  has the same noise in whichever folder it is. Gaussian only.
 - `sequence`: one generator with seed 0 for all pictures in their order, restarted for each level.
   Gaussian only. That is how DnCNN's 30.45 dB on Set12 was measured that the tests replay.
 
@@ -39,7 +39,7 @@ class NoisyPictures:
 
     Args:
         pictures: Decoded, at one scale.
-        kind: Of the noise.
+        kind: The kind of noise.
         levels: Strengths; what the number means depends on the kind (`jumar.data.denoising.noise`).
         storage: Form of the noisy picture.
         seeding: See the module.
@@ -113,7 +113,7 @@ class NoisyPictures:
     def _state_before(self, index: int) -> np.random.RandomState:
         """The one generator of all pictures, advanced to this one.
 
-        How far it has gone depends on the sizes of the pictures before, so these are read once;
+        Its state depends on the sizes of the earlier pictures, so these are read once;
         of one that cannot be read no number is drawn.
         """
         random = np.random.RandomState(0)

@@ -24,7 +24,7 @@ class PictureCache:
     and used as it fills, so forked workers share one copy.
 
     A worker that is killed may hold the lock for ever. So nobody waits for it longer than a tenth
-    of a second; whoever does not get it decodes the picture, which costs time only.
+    of a second; a process that does not get it decodes the picture, which only costs time.
 
     Args:
         places: How many pictures there are.

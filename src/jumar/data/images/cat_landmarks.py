@@ -32,7 +32,7 @@ class CatHeads:
         folder: That folder; the landmarks lie next to the pictures.
 
     Raises:
-        UserError: The pictures do not lie in a folder.
+        UserError: The pictures are not in a folder.
     """
 
     classes: Sequence[str] = ()
@@ -101,8 +101,8 @@ def head_box(points: Sequence[tuple[int, int]], width: int, height: int) -> Box:
 
     Args:
         points: (x, y) in pixels.
-        width: Of the picture in pixels.
-        height: Of the picture in pixels.
+        width: Width of the picture in pixels.
+        height: Height of the picture in pixels.
     """
     columns, rows = [x for x, _ in points], [y for _, y in points]
     extent = max(max(columns) - min(columns), max(rows) - min(rows), 1)

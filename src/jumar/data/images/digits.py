@@ -15,7 +15,7 @@ from PIL import Image
 from jumar.data.samples import Record
 
 EVAL_EVERY = 6
-"""Of each digit, every sixth image is for evaluation: about 300 of 1797."""
+"""Every sixth image of each digit is for evaluation: about 300 of 1797."""
 
 
 class DigitImages:

@@ -1,4 +1,4 @@
-"""Labelled pictures as samples: source and preprocessing put together."""
+"""Labelled pictures as samples: source and preprocessing combined."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -54,12 +54,12 @@ class LabelledPictures:
         source: The undecoded pictures.
         preprocessing: The host half is used here.
         image_size: Side of the input.
-        num_classes: Labels must lie below it.
+        num_classes: Labels must be below it.
         label_offset: Added to the stored labels.
         seed: Together with a key, decides a sample's augmentation.
         training: Whether samples are augmented.
-        numbered: Whether a sample also holds `index`, its number: what stands next to a picture is
-            then the same however the set is split into batches and whichever cannot be read.
+        numbered: Whether a sample also holds `index`, its number: what is shown next to a picture
+            is then the same however the set is split into batches and whichever cannot be read.
     """
 
     source: ImageSource
@@ -136,7 +136,7 @@ def open_image_sets(
     Args:
         data: Settings.
         num_classes: Outputs of the model; 0 for as many as the data have.
-        seed: Of the run.
+        seed: The run's seed.
         notice: Receives notices for the user, such as files that were left out.
 
     Returns:

@@ -148,10 +148,10 @@ def check_none_missing(paths: Sequence[Path]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ShardGap:
-    """Shards of one set that its names announce and that are not among some paths.
+    """The shards that a set's names announce and that are missing from some paths.
 
     Attributes:
-        folder: Of the set.
+        folder: The set's folder.
         names: The missing files, at most 100,000 of them: a total may be anything.
         present: How many are among the paths.
         total: How many the set has.
@@ -193,7 +193,7 @@ def shard_gaps(paths: Sequence[Path]) -> list[ShardGap]:
     """The missing shards of each set, by the totals in their names.
 
     Raises:
-        UserError: A shard's number is not below the total, or one number is there twice.
+        UserError: A shard's number is not below the total, or one number occurs twice.
     """
     sets: defaultdict[tuple[Path, str, int, str], dict[int, Path]] = defaultdict(dict)
     for path in paths:

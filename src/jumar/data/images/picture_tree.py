@@ -1,4 +1,4 @@
-"""Pictures without classes: wherever they lie below a folder, in a zip, or in TFRecord shards.
+"""Pictures without classes: anywhere below a folder, in a zip, or in TFRecord shards.
 
 `open_pictures` takes what `open_source` takes, except that no class folders are needed: a folder
 of photographs, a folder of clips with their frames, a zip of either. Parts are found as there:
@@ -116,7 +116,7 @@ def open_pictures(path: str, split: Split, *, notice: Notice = lambda _: None) -
         A source that is pickled into workers as a block of names, not of pictures.
 
     Raises:
-        UserError: Nothing is there, or no picture, or what is there is damaged.
+        UserError: Nothing is there, or no picture, or it is damaged.
     """
     elsewhere = not path or "://" in path or is_registered(path)
     place = None if elsewhere else expanded(path)

@@ -57,7 +57,7 @@ PART_NAMES: Mapping[Split, Sequence[str]] = {
     "train": ("train",),
     "eval": ("val", "validation", "eval", "test"),
 }
-"""Names of a part's folder, zip or shards in any case; the first that is there is taken."""
+"""Names of a part's folder, zip or shards in any case; the first that exists is used."""
 RECORD_SUFFIXES = (".tfrecord", ".tfrecords", ".tfrec")
 
 _WORD = re.compile(r"[a-z]+")
@@ -108,7 +108,7 @@ def open_source(path: str, split: Split, *, notice: Notice = lambda _: None) -> 
         notice: Receives which files were left out or must be unpacked first.
 
     Raises:
-        UserError: Nothing is there, or nothing that fits, or what is there is damaged.
+        UserError: Nothing is there, or nothing suitable, or it is damaged.
     """
     if path in _registered:
         return _registered[path](split)
@@ -192,7 +192,7 @@ def _find(path: str, notice: Notice) -> _Contents:
         return _find_by_glob(str(place), notice)
     close = nearest(path, _registered)
     more = f"Give a folder, a zip, TFRecord shards, or one of: {_names()}."
-    if close:  # nearer than whatever lies in the working folder
+    if close:  # closer than whatever is in the working folder
         raise UserError(
             "there is no such file or folder",
             where=path,

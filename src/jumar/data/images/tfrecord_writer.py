@@ -152,7 +152,7 @@ def write_tfrecords(
         progress: Receives images written and their total.
 
     Raises:
-        UserError: An image cannot be read, shards of this part are there already, their
+        UserError: An image cannot be read, shards of this part exist already, their
             classes differ from those in `labels.txt`, or the disk is too small or full.
     """
     part = _Part(source=source, prefix=split_prefix, shards=shards)
@@ -346,7 +346,7 @@ def _check_disk(parts: Sequence[_Part], destination: Path) -> None:
 def _workplace(destination: Path) -> Generator[Path, None, None]:
     """An empty hidden folder in the destination that one process at a time has.
 
-    It is gone afterwards, with the destination where that was made for it and stayed empty.
+    It is removed afterwards, with the destination if that was created for it and stayed empty.
     """
     made = not exists(destination)
     destination.mkdir(parents=True, exist_ok=True)

@@ -24,7 +24,7 @@ class Collate(Protocol):
         """The batch; empty if there is no sample.
 
         Args:
-            samples: Made one by one; the arrays of one may change when the next is asked for.
+            samples: Made one by one; the arrays of one may change when the next is requested.
             count: How many there are at most.
 
         Raises:

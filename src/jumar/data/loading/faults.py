@@ -40,7 +40,7 @@ class FaultTally:
             raise UserError(
                 known[0].reason,
                 where=known[0].origin,
-                todo="Repair or remove this sample, or go on without up to N such samples: "
+                todo="Repair or remove this sample, or continue without up to N such samples: "
                 "--skip-corrupt N",
             )
         lines = [str(fault) for fault in known[:_SHOWN]]

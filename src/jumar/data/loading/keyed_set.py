@@ -15,7 +15,7 @@ from jumar.ground.errors import UserError
 from jumar.ground.paths import is_transient
 
 RETRY_AFTER_S = (0.1, 0.5, 2.0)
-"""Waits before reading again, for all samples of a batch together: with a disk that is gone, an
+"""Waits before reading again, for all samples of a batch together: if a disk has failed, an
 epoch would otherwise take days to fail."""
 
 Opened = TypeVar("Opened")
@@ -33,7 +33,7 @@ class SampleKind(Protocol[Opened]):
 
         Args:
             item: Its number: that of the key, or of the item that stands in for it.
-            key: The sample that is asked for.
+            key: The requested sample.
 
         Raises:
             CorruptRecord: It cannot be read.
@@ -49,7 +49,7 @@ class SampleKind(Protocol[Opened]):
             key: See `open`.
 
         Returns:
-            Arrays that may change as soon as the next sample is asked for.
+            Arrays that may change as soon as the next sample is requested.
 
         Raises:
             CorruptRecord: It cannot be decoded.

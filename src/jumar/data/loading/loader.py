@@ -32,7 +32,7 @@ from jumar.ground.machine import checked_count, usable_cores
 MOST_WORKERS = 16
 """Per rank, when jumar chooses; more rarely help and each takes memory."""
 _AHEAD = 2
-"""Batches that each worker makes before they are asked for."""
+"""Batches that each worker makes ahead."""
 
 
 class _Parcel(NamedTuple):
@@ -136,7 +136,7 @@ def eval_batches(
 
 
 class _StepKeys:
-    """The keys of each step, made when they are asked for: a permutation is long."""
+    """The keys of each step, made on demand: a permutation is long."""
 
     def __init__(self, steps: range, keys_of: Callable[[int], list[SampleKey]]) -> None:
         self._steps = steps

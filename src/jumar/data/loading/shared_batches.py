@@ -40,7 +40,7 @@ class PackedBatch(NamedTuple):
         buffer: Which buffer of which worker, (worker, turn).
         memory: The buffer itself when it is new; afterwards the receiver knows it.
         used: Bytes of it that hold the batch.
-        places: Where the tensors lie.
+        places: The places of the tensors.
     """
 
     buffer: tuple[int, int]

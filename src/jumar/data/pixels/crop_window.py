@@ -1,4 +1,4 @@
-"""Where a random training crop lies.
+"""The place of a random training crop.
 
 The rule is that of `tf.image.sample_distorted_bounding_box` (Inception's crop): draw an aspect
 ratio evenly, then a height evenly among those that give an allowed area, then a place. It is not
@@ -115,7 +115,7 @@ def _pixels(box: Box, height: int, width: int) -> Box:
 
 
 def _covered(box: Box, window: Window) -> float:
-    """The part of a box that lies in the window."""
+    """The part of a box inside the window."""
     tall = min(box[2], window.top + window.height) - max(box[0], window.top)
     wide = min(box[3], window.left + window.width) - max(box[1], window.left)
     area = (box[2] - box[0]) * (box[3] - box[1])

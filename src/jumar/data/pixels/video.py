@@ -33,7 +33,7 @@ _RATE = Fraction(25)
 _DURATION_UNITS = 1_000_000
 """Of FFmpeg's AV_TIME_BASE, in a second."""
 _WHOLE_SHARE = 0.95
-"""Of the announced frames; headers of videos with changing rates count a little wrong."""
+"""Share of the announced frames; headers of videos with changing rates are slightly off."""
 _MOST_PIXELS = 89_000_000
 
 
@@ -51,7 +51,7 @@ class VideoReader:
     Attributes:
         rate: Frames per second, 25 where the file does not say.
         count: Frames that the file announces; 0 where it does not.
-        bits: Of a level in the file.
+        bits: Bits of a level in the file.
         peak: The level of white in the frames: 255, or above for more than 8 bits.
         lost: What is in the file but not in its frames, in words.
 
@@ -154,10 +154,10 @@ class VideoWriter:
     Args:
         path: The file.
         rate: Frames per second.
-        bits: Wanted of a level.
+        bits: Bits requested for a level.
 
     Attributes:
-        bits: Of a level in the file: as wanted or more, or as many as the codec has.
+        bits: Bits of a level in the file: as requested or more, or as many as the codec has.
 
     Raises:
         UserError: PyAV is missing, or the ending is not one of those.

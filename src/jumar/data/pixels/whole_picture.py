@@ -53,7 +53,7 @@ class WholePicture:
 def decode_whole(encoded: bytes) -> WholePicture:
     """A picture, always as RGB, with its transparency, depth, profile and EXIF data.
 
-    Of several frames or pages the first one is taken.
+    If there are several frames or pages, the first one is used.
 
     Args:
         encoded: The bytes of the file.
@@ -99,7 +99,7 @@ def pages_left_out(encoded: bytes) -> str:
     try:
         with opened(encoded) as image:
             return pages_of(image)
-    except Exception:  # whoever decodes the picture says what is wrong with it
+    except Exception:  # decoding the picture reports what is wrong with it
         return ""
 
 

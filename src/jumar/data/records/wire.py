@@ -1,6 +1,6 @@
 """Protobuf messages on the wire: the few rules by which their fields are found and written.
 
-Nothing is allocated by a length that stands in a message: every field is checked to end inside
+Nothing is allocated by a length given in a message: every field is checked to end inside
 its message first. Facts: protobuf's encoding guide.
 """
 

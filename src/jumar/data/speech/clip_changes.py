@@ -24,7 +24,8 @@ def changed_clip(
         clip: int16 [samples]; None for silence, which is background noise alone.
         noises: The background noises.
         data: Settings.
-        random: Of this sample in this epoch; the draws are the same whatever the settings are.
+        random: The randomness of this sample in this epoch; the draws are the same whatever the
+            settings are.
     """
     length = data.clip_samples
     row = np.empty(length, dtype=np.float32)

@@ -10,7 +10,7 @@ A path may be
 - a folder or zip with the parts `train` and `val` (or `validation`, `eval`) or `test` (or
   `testing`) in it; in a folder they may also be `train.zip` and `val.zip`.
 
-Folders within a word's folder are searched too, so that the unknown words may lie in
+Folders within a word's folder are searched too, so that the unknown words may be in
 `unknown/WORD`. Clips are not put into TFRecord shards: they are small, equally long and decoded
 at most once into memory, so shards would save nothing; a zip is one file as well.
 """
@@ -52,7 +52,7 @@ PARTS: Mapping[Part, Sequence[str]] = {
     "validation": ("val", "validation", "eval"),
     "testing": ("test", "testing"),
 }
-"""Names of the folder or zip of a part, in any case; the first that is there is taken."""
+"""Names of the folder or zip of a part, in any case; the first that exists is used."""
 LISTS: Mapping[Part, str] = {"validation": "validation_list.txt", "testing": "testing_list.txt"}
 
 _LARGEST_BUCKET = 2**27 - 1

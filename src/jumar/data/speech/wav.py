@@ -39,7 +39,7 @@ class Wave:
     """Mono sound.
 
     Attributes:
-        samples: float32 [n]; whole-number formats lie in -1..1.
+        samples: float32 [n]; whole-number formats are scaled to -1..1.
         rate: Samples a second.
     """
 

@@ -43,14 +43,14 @@ class Interpreter:
 def find_interpreter(
     *, python: Path | None, make_env: Path | None, environment: Mapping[str, str]
 ) -> Interpreter:
-    """The interpreter to check with; an environment is made where one is asked for.
+    """The interpreter to check with; an environment is created on request.
 
     Without `python` and `make_env`, it is the one of the variable JUMAR_TF115_PYTHON, else the
     first that fits of `python3.7` on the path and pyenv's versions.
 
     Args:
         python: The one that the user names; the base of the new environment with `make_env`.
-        make_env: A folder for a virtual environment, used if it is there and else made.
+        make_env: A folder for a virtual environment, used if it exists, otherwise created.
         environment: The environment variables.
 
     Returns:

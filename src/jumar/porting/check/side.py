@@ -39,7 +39,7 @@ class Command:
     module: bool = False
 
     def typed(self) -> tuple[str, ...]:
-        """The command as it stands behind `--`."""
+        """The command as typed after `--`."""
         variables = (f"{name}={value}" for name, value in self.variables)
         return (*variables, *(["-m"] if self.module else []), self.script, *self.arguments)
 

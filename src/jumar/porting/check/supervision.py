@@ -159,8 +159,8 @@ def _end_group(process: "subprocess.Popen[bytes]") -> None:
 def _leaving_on_signals() -> Generator[Callable[[], None]]:
     """Turn SIGTERM and SIGHUP into an exception, so that the program's group is ended too.
 
-    A signal that arrives while the program is being started would leave it running without anybody
-    who knows it: its session is its own, so no terminal ends it either. Until the function that is
+    A signal that arrives while the program is being started would leave it running with nothing to
+    control it: its session is its own, so no terminal ends it either. Until the function that is
     yielded is called, signals, Ctrl-C among them, are therefore kept, and that call raises them.
     """
     if threading.current_thread() is not threading.main_thread():

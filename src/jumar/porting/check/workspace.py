@@ -53,7 +53,7 @@ def make_workspace(*, tree: Path, script: str, folder: Path, module: bool = Fals
 
     A script runs in its own folder, a module in the tree's.
 
-    What stands next to the tree, up to three folders above it, is linked at the same relative
+    Siblings of the tree, up to three folders above it, are linked at the same relative
     place: `../data` is found, and what is written to `../new` stays in the copy.
 
     Raises:
@@ -119,7 +119,7 @@ def _module_inside(source: Path, name: str) -> Path:
 
 
 def _with_surroundings(source: Path, folder: Path) -> Path:
-    """The place of the copy, with links to what stands next to the tree at every level."""
+    """The place of the copy, with links to the tree's siblings at every level."""
     names = source.parts[1:][-(_LEVELS_ABOVE + 1) :]
     real = source
     for _ in names:
@@ -206,8 +206,8 @@ def in_workspace(arguments: Sequence[str], workspace: Workspace) -> tuple[str, .
     """The script's arguments, with absolute paths that it would write to redirected into the copy.
 
     A path inside the tree becomes the one of the copy. A path that is not there yet, such as an
-    output folder, goes below `outside`: else the second side would go on from what the first
-    one saved. Whatever is there stays as it is typed, and is read from there.
+    output folder, goes below `outside`: otherwise the second side would resume from what the
+    first one saved. An existing path stays as typed, and is read from there.
     """
     return tuple(_argument(text, workspace) for text in arguments)
 

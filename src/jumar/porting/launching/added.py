@@ -32,7 +32,7 @@ def added_files(options: PortOptions, *, entry: str) -> dict[str, str]:
     """
     if entry.startswith("/") or ".." in entry.split("/"):
         raise UserError(
-            f"'{entry}' lies outside of the tree", where="entry", todo="Name a script of the tree."
+            f"'{entry}' is outside the tree", where="entry", todo="Name a script of the tree."
         )
     if re.search(r"[\0-\x1f\x7f]", entry):
         raise UserError(

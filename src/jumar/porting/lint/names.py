@@ -13,7 +13,7 @@ from jumar.porting.script.module import Module
 SOURCE = "Ascend/tensorflow tf_adapter/python/npu_bridge"
 _ROOTS = ("npu_bridge", "hccl")
 _MODULES = frozenset(name.rpartition(".")[2] for name in (*NPU_NAMES, *OPERATOR_HANDLES))
-"""What may stand before a name: `npu_ops` in `npu_ops.dropout`, but no class or instance."""
+"""Allowed prefixes of a name: `npu_ops` in `npu_ops.dropout`, but no class or instance."""
 
 _COMPILED = frozenset({"npu_bridge.tf_adapter", "npu_bridge.helper"})
 """Parts in C++, whose names are not recorded."""

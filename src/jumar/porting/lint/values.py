@@ -1,4 +1,4 @@
-"""What the linter reads from code: constants, however they are written, and where things stand."""
+"""What the linter reads from code: constants, however written, and the places of things."""
 
 import ast
 import json
@@ -94,7 +94,7 @@ def finding(module: Module, node: ast.AST, problem: OptionProblem, source: str) 
 
 
 def never_both(module: Module, first: ast.AST, second: ast.AST) -> bool:
-    """Whether two statements stand in different branches, so that no run meets both."""
+    """Whether two statements are in different branches, so that no run reaches both."""
     around = {id(node): node for node in [first, *module.scopes.ancestors(first)]}
     below: ast.AST = second
     for node in module.scopes.ancestors(second):

@@ -137,7 +137,7 @@ def run_config_imports(options: PortOptions) -> tuple[str, ...]:
 def run_config_functions(options: PortOptions, *, indent: str = "    ", newline: str = "\n") -> str:
     """The functions that `run_config_arguments` calls, as Python 3.7; empty when it calls none.
 
-    They stand before the first use of the arguments. A script that has the text of
+    They go before the first use of the arguments. A script that has the text of
     `session_config_function` for the same options has them already.
     """
     return _called(" ".join(value for _, value in run_config_arguments(options)), indent, newline)

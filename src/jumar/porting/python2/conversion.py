@@ -106,7 +106,7 @@ class Moves:
         return self._old.place(offset)
 
     def after(self, offset: int) -> Place:
-        """Where an offset of the source stands in the new text."""
+        """The offset in the new text of an offset in the source."""
         at = bisect_right(self._spans, offset, key=lambda span: span[0])
         if not at:
             return self._new.place(offset)
@@ -115,7 +115,7 @@ class Moves:
         return self._new.place(new_start if offset < end else new_end + offset - end)
 
     def before(self, place: Place) -> Place:
-        """Where something of the new text stands in the source."""
+        """The offset in the source of an offset in the new text."""
         offset = self._new.offset(place)
         at = bisect_right(self._spans, offset, key=lambda span: span[2])
         if not at:
@@ -137,7 +137,7 @@ class Converted:
     moves: Moves = field(repr=False, compare=False)
 
     def place_before(self, place: Place) -> Place:
-        """Where something of the converted text stands in the source of Python 2."""
+        """The place in the Python 2 source of a place in the converted text."""
         return self.moves.before(place)
 
 

@@ -75,7 +75,7 @@ def rewritings(text: str) -> Iterator[Sequence[Rewrite]]:
 
 
 class _Source:
-    """Where the nodes of a tree stand in its text."""
+    """The places of a tree's nodes in its text."""
 
     def __init__(self, text: str, symbols: dict[int, str]) -> None:
         self.text = text
@@ -97,7 +97,7 @@ class _Source:
         return self.text[self.start(node) : self.end(node)]
 
     def between(self, left: Node, right: Node, text: str) -> Change:
-        """New text for what stands between two nodes."""
+        """New text for the span between two nodes."""
         return Change(start=self.end(left), end=self.start(right), text=text)
 
     def behind(self, node: Node, text: str) -> Change:

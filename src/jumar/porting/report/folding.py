@@ -13,7 +13,7 @@ _SHORTEST_FOLD = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Note:
-    """An edit or a finding at the line where it stands; `key` names it on the page."""
+    """An edit or a finding at its line; `key` names it on the page."""
 
     key: str
     item: Edit | Finding

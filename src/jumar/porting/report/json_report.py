@@ -52,7 +52,7 @@ def to_json(report: TreeReport) -> _Json:
 
 
 def dumps(report: TreeReport) -> str:
-    """A report as the text of a JSON file, with Chinese as it is written."""
+    """A report as the text of a JSON file, with Chinese unescaped."""
     text = json.dumps(to_json(report), ensure_ascii=False, indent=1)
     # File names may hold bytes that are not text, which no encoding could write.
     return re.sub("[\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"

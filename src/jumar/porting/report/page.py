@@ -26,7 +26,7 @@ from jumar.porting.report.showing import code_and_prose, lines_of, one_line, vis
 from jumar.porting.report.words import words
 
 LINES_KEPT_WHOLE = 2_000
-"""Of a longer file only the lines around edits and findings are on the page."""
+"""Lines; the page shows only those around edits and findings of a longer file."""
 PAGE_CHARACTERS = 6_000_000
 """About this many characters of differences fit on a page; what follows is left out, and the
 page says so. A browser opens a page of that size in a second or two."""

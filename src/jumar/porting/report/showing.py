@@ -43,7 +43,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def code_and_prose(text: str) -> Iterator[tuple[bool, str]]:
-    """The parts of a sentence, and whether each is code, that is: stood between backticks.
+    """The parts of a sentence, and whether each is code, that is, was between backticks.
 
     A backtick without a second one is a letter like others.
     """

@@ -15,8 +15,8 @@ CONTEXT = 3
 def diff_lines(file: FileReport) -> Iterator[str]:
     r"""The unified diff of a ported file; nothing where both texts are the same.
 
-    Every line ends in `\n`; before it stands whatever the file's own line has, such as `\r`.
-    The lines put together are a patch as long as they are encoded as the file is; `diff_bytes`
+    Every line ends in `\n`; before it comes whatever the file's own line ends in, such as `\r`.
+    Joined, the lines are a patch, provided they are encoded as the file is; `diff_bytes`
     does that.
     """
     if file.before == file.after:

@@ -1,1 +1,1 @@
-"""How a script is rewritten: changes, rules and their registry, where added code stands."""
+"""How a script is rewritten: changes, rules and their registry, the places of added code."""

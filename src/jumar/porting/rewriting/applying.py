@@ -28,7 +28,7 @@ class Moved:
     def forward(self, offset: int, *, end: bool = False, ahead: bool = False) -> int:
         """The new offset of an old one; with `end`, of the end of something.
 
-        With `ahead`, what stands ahead of it now, such as lines inserted before a statement,
+        With `ahead`, what precedes it now, such as lines inserted before a statement,
         belongs to it as well.
 
         What is inserted at the beginning or the end of something belongs to it.

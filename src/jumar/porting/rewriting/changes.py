@@ -11,7 +11,7 @@ from jumar.porting.edits import Confidence, Severity, Text
 class Replacement:
     """Characters `start` to `end` of the text become `text`; an insertion where both are equal.
 
-    `side` orders insertions at one position: what opens a wrapping stands before what it wraps.
+    `side` orders insertions at one position: what opens a wrapping goes before what it wraps.
     """
 
     start: int

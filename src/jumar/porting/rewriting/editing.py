@@ -119,7 +119,7 @@ def add_argument(
     They get lines of their own where the last argument has one.
 
     Args:
-        module: Of the call.
+        module: The module of the call.
         call: The call.
         texts: The arguments.
         without: Arguments that `remove_arguments` removes in the same edit.

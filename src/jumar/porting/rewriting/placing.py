@@ -1,4 +1,4 @@
-"""Where imports and functions that a port adds stand in a script."""
+"""Where a port adds imports and functions to a script."""
 
 import ast
 
@@ -18,7 +18,7 @@ _DEVICE_CALLS = (
 _STARTERS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.With, ast.For, ast.While)
 
 _LONGEST_LINE = 100
-"""Of an import: what a reader sees without scrolling."""
+"""Width of an import: what a reader sees without scrolling."""
 
 
 def import_lines(view: View, names: set[str]) -> list[str]:
@@ -97,7 +97,7 @@ def _torch_import(module: Module) -> ast.stmt | None:
 def _last_import(module: Module) -> ast.stmt | None:
     """The last statement of the imports with which a script begins.
 
-    Other statements may stand between them (`os.environ[...] = ...`, `sys.path.insert`), but no
+    Other statements may be between them (`os.environ[...] = ...`, `sys.path.insert`), but no
     function, class, loop or `with`: what runs there may need the NPU's imports already.
     """
     last: ast.stmt | None = None

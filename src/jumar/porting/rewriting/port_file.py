@@ -68,7 +68,7 @@ class _Pass:
 
 @dataclass(frozen=True)
 class _Applied:
-    """A round whose rewrites stand in the text."""
+    """A round whose rewrites have been applied."""
 
     result: _Pass
     added: list[tuple[Replacement, str]]
@@ -87,7 +87,7 @@ def port_file(source: SourceText, path: str, project: Project, options: PortOpti
         source: The script.
         path: Within the tree, with forward slashes.
         project: The tree, for imports of its own modules.
-        options: Of the port.
+        options: The port's options.
     """
     if not may_concern(source, options):
         return FileReport(path=path, status="unchanged")
@@ -186,7 +186,7 @@ def _sort(rule: Rule, changes: Iterator[Change], result: _Pass) -> None:
 
 
 def _apply(view: View, result: _Pass) -> _Applied | None:
-    """The rewrites put into the text; None if there are none, or none that can stand."""
+    """The text with the rewrites applied; None if there are none, or none that can be kept."""
     accepted = compatible([rewrite for _, rewrite in result.rewrites])
     while accepted:
         chosen = {id(rewrite) for rewrite in accepted}

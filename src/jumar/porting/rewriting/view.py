@@ -16,7 +16,7 @@ class View:
 
     Args:
         module: Names, scopes and spans.
-        options: Of the port.
+        options: The port's options.
     """
 
     def __init__(self, module: Module, options: PortOptions) -> None:

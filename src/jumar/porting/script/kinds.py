@@ -179,8 +179,8 @@ class Kinds:
     def _returned(self, name: str, depth: int) -> str:
         """The kind of what a function of the tree returns, if all its returns agree."""
         if name not in self._returns:
-            # Not known while it is looked for: a function that returns itself in many places would
-            # else be followed through them in every order.
+            # Not known while it is looked for: otherwise a function that returns itself in many
+            # places would be followed in every order.
             self._returns[name] = _AGAIN
             kind = self._returned_anew(name, depth)
             if kind == _AGAIN:

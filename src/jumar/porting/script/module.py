@@ -1,4 +1,4 @@
-"""A parsed script: what its names mean and where its parts stand in the text."""
+"""A parsed script: what its names mean and where its parts are in the text."""
 
 import ast
 import builtins
@@ -12,7 +12,7 @@ from jumar.porting.script.source import Lines
 
 _LIBRARIES = ("npu_bridge", "tensorflow", "keras", "horovod", "torch", "torch_npu")
 """Absolute imports of these are never modules of the tree: a tree that holds a copy of npu_bridge
-would else hide from the rules what they have written themselves."""
+would otherwise hide from the rules what they have written themselves."""
 _MOST_ALIASES = 12
 """Names that stand for names: longer chains are loops."""
 
@@ -84,7 +84,7 @@ class Module:
         return self.scopes.parents.get(node)
 
     def statement(self, node: ast.AST) -> ast.stmt:
-        """The statement in which an expression stands."""
+        """The statement that contains an expression."""
         current: ast.AST | None = node
         while current is not None and not isinstance(current, ast.stmt):
             current = self.parent(current)
@@ -92,14 +92,14 @@ class Module:
         return current
 
     def function(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
-        """The function in which a node stands."""
+        """The function that contains a node."""
         for around in self.scopes.ancestors(node):
             if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
                 return around
         return None
 
     def class_of(self, node: ast.AST) -> ast.ClassDef | None:
-        """The class in whose methods a node stands."""
+        """The class whose method contains a node."""
         for around in self.scopes.ancestors(node):
             if isinstance(around, ast.ClassDef):
                 return around

@@ -15,7 +15,7 @@ LARGEST_SCRIPT = 5_000_000
 """Bytes; a larger script is data, and its syntax tree would take gigabytes."""
 
 _MOST_BYTES = 2_000_000
-"""Of a module that is read to resolve an import of another; longer ones are data."""
+"""Most bytes of a module read to resolve another's import; longer ones are data."""
 _MOST_PARSED = 2_000_000
 """Characters of the modules that are kept parsed at a time: their trees take some 40 bytes each."""
 _MOST_KEPT = 256_000_000

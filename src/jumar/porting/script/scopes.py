@@ -31,8 +31,8 @@ class Binding:
         node: The statement or argument.
         value: What is assigned, entered by `with`, or looped over; None if that is not one
             expression.
-        module: Of an import: the module with its leading dots, `..models`.
-        member: Of `from module import member`; empty for `import module`.
+        module: For an import, the module with its leading dots, `..models`.
+        member: For `from module import member`; empty for `import module`.
     """
 
     kind: BindingKind
@@ -83,7 +83,7 @@ class Scopes:
         return any(name in scope.bindings for scope in self._scopes.values())
 
     def lookup(self, name: ast.Name) -> tuple[Scope | None, list[Binding]]:
-        """The scope that binds a name that stands somewhere, and its bindings there."""
+        """The scope that binds a name at a place, and its bindings there."""
         home = self._home(name.id, self._names.get(name, self.module))
         return home, home.bindings[name.id] if home else []
 

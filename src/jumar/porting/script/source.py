@@ -123,11 +123,11 @@ class Lines:
         return self.starts[bisect_right(self.starts, offset) - 1]
 
     def line_end(self, offset: int) -> int:
-        """Offset after the line end of the line in which an offset lies."""
+        """Offset after the end of the line that contains an offset."""
         line = bisect_right(self.starts, offset)
         return self.starts[line] if line < len(self.starts) else len(self.text)
 
     def indent(self, offset: int) -> str:
-        """The white space at the beginning of the line in which an offset lies."""
+        """The white space at the beginning of the line that contains an offset."""
         match = re.compile(r"[ \t\f]*").match(self.text, self.line_start(offset))
         return match[0] if match else ""

@@ -42,7 +42,7 @@ RENAMED = {
     "CUDAPluggableAllocator": "NPUPluggableAllocator",
 }
 SUBMODULES = frozenset({"memory", "random", "streams", "graphs", "_sanitizer"})
-"""Submodules that both have, whose functions also stand in the package."""
+"""Submodules that both have, whose functions are also in the package."""
 
 AMP_NAMES = frozenset(
     {"autocast", "GradScaler", "custom_fwd", "custom_bwd", "autocast_mode", "grad_scaler", "common"}

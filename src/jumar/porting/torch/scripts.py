@@ -60,8 +60,8 @@ def may_concern_torch(module: Module) -> bool:
 def token(module: Module, node: ast.AST, old: str, new: str) -> Replacement | None:
     """The last word of a dotted name, replaced.
 
-    None if the text does not have it there: until Python 3.11, expressions in f-strings of
-    several lines stand elsewhere than Python's parser says.
+    None if the text does not have it there: until Python 3.11, Python's parser gives wrong
+    places for expressions in f-strings of several lines.
     """
     _, end = module.span(node)
     start = end - len(old)
@@ -159,7 +159,7 @@ def is_written(module: Module, node: ast.expr) -> bool:
 
 
 def is_guarded(view: View, node: ast.AST) -> bool:
-    """Whether a script goes on without an import that fails: `try` ... `except ImportError`."""
+    """Whether a script continues without an import that fails: `try` ... `except ImportError`."""
     return any(
         isinstance(around, ast.Try | ast.If | ast.FunctionDef | ast.AsyncFunctionDef)
         for around in view.module.scopes.ancestors(node)

@@ -20,7 +20,7 @@ _LIKELY = ("train", "main", "run")
 
 @dataclass(frozen=True, kw_only=True)
 class Additions:
-    """Files by their path in the tree; `kept` are there already, with a content of their own.
+    """Files by their path in the tree; `kept` already exist with different content.
 
     `entry` is the script that starts training, empty if it is not known.
     """
@@ -36,9 +36,9 @@ def additions(
     """The files that a port adds.
 
     Args:
-        report: Of a port of `root`.
+        report: The report of a port of `root`.
         root: What was ported: a folder, a script, or its tree as read.
-        options: Of the port.
+        options: The port's options.
         entry: The script that starts training, as the user names it; detected if empty.
 
     Raises:

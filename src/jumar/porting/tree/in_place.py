@@ -28,7 +28,7 @@ def write_in_place(
     """Write the ported scripts over their originals; all of them, or none.
 
     Args:
-        report: Of a port of `root`.
+        report: The report of a port of `root`.
         root: What was ported: a folder, a script, or its tree as read.
         added: Files that are not in the original, by their path in the tree.
         force: Also where git has no copy of what is overwritten.
@@ -216,7 +216,7 @@ class _Exchange:
 
 def _keep(place: Path, kept: Path) -> None:
     try:
-        # A second name for the original: at no moment is there no file.
+        # A second name for the original: so the file exists at every moment.
         kept.hardlink_to(place)
     except OSError:
         shutil.copy2(place, kept)

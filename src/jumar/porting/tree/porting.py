@@ -37,7 +37,7 @@ def port_tree(
 
     Args:
         root: A folder or a script, or what was read of it.
-        options: Of the port.
+        options: The port's options.
         jobs: Processes; by default one a processor, and none for a small tree.
 
     Raises:
@@ -78,7 +78,7 @@ class ScriptPort:
 
     Args:
         project: The tree.
-        options: Of the port.
+        options: The port's options.
     """
 
     def __init__(self, project: Project, options: PortOptions) -> None:

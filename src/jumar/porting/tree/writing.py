@@ -36,7 +36,7 @@ def write_tree(
     """Write the ported tree, with everything else of the original, beside its place; rename it.
 
     Args:
-        report: Of a port of `root`.
+        report: The report of a port of `root`.
         root: What was ported: a folder, a script, or its tree as read.
         out: A folder that is not there yet, or empty; for a script, the new script too.
         added: Files that are not in the original, by their path in the tree.
@@ -116,7 +116,7 @@ def checked_added(added: Mapping[str, str]) -> dict[str, str]:
     for path in added:
         parts = PurePosixPath(path).parts
         if not parts or path.startswith("/") or ".." in parts or "\0" in path:
-            raise UserError("would lie outside of the tree", where=path, todo="Name a file in it.")
+            raise UserError("would be outside the tree", where=path, todo="Name a file in it.")
     return {str(PurePosixPath(path)): text for path, text in added.items()}
 
 
@@ -126,9 +126,7 @@ def _check_place(root: Path, out: Path) -> None:
             "is the original", where=str(out), todo="Give a new folder, or use --in-place."
         )
     if root in out.parents:
-        raise UserError(
-            "lies within the original", where=str(out), todo="Give a folder outside of it."
-        )
+        raise UserError("is within the original", where=str(out), todo="Give a folder outside it.")
     if out in root.parents and exists(out):
         raise UserError("holds the original", where=str(out), todo="Give a new folder.")
     if exists(out) and not is_folder(out):
@@ -145,7 +143,7 @@ def _check_place(root: Path, out: Path) -> None:
 
 @contextmanager
 def _beside(out: Path) -> Generator[Path]:
-    """A new folder beside a place, which becomes it if all goes well, and else is gone."""
+    """A new folder beside a place, renamed to that place on success, removed otherwise."""
     created = _make_parents(out.parent)
     hidden: Path | None = None
     try:

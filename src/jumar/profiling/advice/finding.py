@@ -108,7 +108,7 @@ class Blame(NamedTuple):
     host: pl.DataFrame
     free: pl.DataFrame
     beside_ns: int
-    """How much of its calls lies next to uncovered communication."""
+    """How much of its calls overlaps uncovered communication."""
 
 
 _EQUAL = 0.98
@@ -155,7 +155,7 @@ class Case:
         return float((self.windows["end_ns"] - self.windows["begin_ns"]).sum()) / self.steps
 
     def own(self, table: pl.DataFrame) -> pl.DataFrame:
-        """The rows of this rank that lie in its steady steps."""
+        """The rows of this rank in its steady steps."""
         if self.windows.is_empty():
             return table.clear()
         return table.filter(self._is_own())
@@ -247,7 +247,7 @@ class Case:
     def blames(self) -> tuple[list[Blame], pl.DataFrame]:
         """The free time that each cause on the host explains, and what remains."""
         if self.profile.kind == "cpu":
-            # Nothing is free while the loader works; its calls themselves are the waiting.
+            # Nothing is free while the loader works; its calls count as waiting.
             loading = [cause for cause in self.causes if cause.kind == "data"]
             hosts = [intersection(cause.host, self.inside) for cause in loading]
             pairs = zip(loading, hosts, strict=True)

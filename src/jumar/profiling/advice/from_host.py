@@ -30,7 +30,7 @@ def _claim(case: Case, blame: Blame) -> Claim:
         beside = ms(blame.beside_ns / steps)
         evidence.append(
             Text(
-                en=f"{beside} of it lies next to uncovered communication, and is counted there",
+                en=f"{beside} of it overlaps uncovered communication and is counted there",
                 zh=f"其中 {beside} 与未掩盖的通信重叠，已计入通信",
             )
         )

@@ -17,7 +17,7 @@ from jumar.profiling.views.view import Impossible
 
 _SHOWN: Final = 3
 _REACHABLE: Final = 0.7
-"""Share of the chip's limit that a good kernel reaches; above it there is nothing to win."""
+"""Share of the chip's limit that a good kernel reaches; above it nothing can be saved."""
 
 _TYPES: Final = 5
 _WITH_LIMITS: Final = ("AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV", "CUDA")

@@ -13,10 +13,10 @@ from jumar.profiling.views.intervals import SPAN, count_of, swept
 from jumar.profiling.views.view import VIEWS, Impossible, Options, View
 
 WORTH = 0.001
-"""A win below this share of a step is not shown."""
+"""A saving below this share of a step is not shown."""
 
 _STANDS = 0.1
-"""A call in which the host stands for this share of a step is shown whatever it wins."""
+"""A call that blocks the host for this share of a step is always shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,14 +91,14 @@ def pace(profile: Profile, options: Options) -> str:
     steps = "1 step" if case.steps == 1 else f"average of {case.steps} steady steps"
     return Text(
         en=f"{f'rank {case.rank}, the slowest: ' if several else ''}{step} a step ({steps}); "
-        "wins are at most, and each moment counts once",
+        "savings are upper limits, and each moment counts once",
         zh=f"{f'卡 {case.rank}（最慢）：' if several else ''}每迭代 {step}"
         f"（{case.steps} 个稳定迭代{'的平均值' if case.steps > 1 else ''}）；"
         "收益为上限，每个时刻只计一次",
     ).in_language(options.language)
 
 
-TODO = {
+COLUMNS = {
     "win_ms": pl.Float64(),
     "share_%": pl.Float64(),
     "what": pl.String(),
@@ -113,7 +113,7 @@ TODO = {
 
 
 def todo_table(profile: Profile, options: Options | None = None) -> pl.DataFrame:
-    """The to-do list as a table (`TODO`), the largest win first."""
+    """The to-do list as a table (`COLUMNS`), the largest saving first."""
     options = options or Options()
     return pl.DataFrame(
         [
@@ -132,7 +132,7 @@ def todo_table(profile: Profile, options: Options | None = None) -> pl.DataFrame
             }
             for row in todo(profile, options)
         ],
-        schema=TODO,
+        schema=COLUMNS,
     )
 
 

@@ -25,9 +25,9 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Alignment:
-    """Pairs of rows, and the rows that have no partner, with the gap that each lies in.
+    """Pairs of rows, and the rows that have no partner, with the gap that each is in.
 
-    A gap is what stands between two pairs that are in order on both sides; rows of one gap on
+    A gap is the part between two pairs that are in order on both sides; rows of one gap on
     both sides may be the same work done by different ops.
     """
 
@@ -124,8 +124,8 @@ def align_rows(before: Tokens, after: Tokens) -> Aligned:
 
     The n-th op of a type, shape and module is paired with the n-th on the other side; the longest
     part that is in order on both sides holds the rest in place. What is left is paired by type
-    and module between the same neighbours, then by type there; and then what is equal wherever it
-    stands, since a moved op is still the same op.
+    and module between the same neighbours, then by type there; and then what is equal, wherever
+    it is, since a moved op is still the same op.
     """
     scale = 1 + max(
         (int(part.max()) for side in (before, after) for part in side if len(part)), default=0
@@ -168,7 +168,7 @@ def _gaps(anchors: _Whole, step: _Whole) -> _Whole:
     """For each row the number of the gap between two anchors that it is in.
 
     With the step added, the end of a step and the beginning of the next one, between which no
-    anchor may lie, are two gaps.
+    anchor may be, are two gaps.
     """
     count = np.zeros(len(step), np.int64)
     count[anchors] = 1

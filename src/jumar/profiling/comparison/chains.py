@@ -20,7 +20,7 @@ CHAINS = {
     "saved_ns": pl.Int64(),
 }
 """Chains of ops at whose end a tensor is what it was at the beginning, and what it would save to
-do without: all of them, or only the last where something computes with what lies between."""
+do without: all of them, or only the last where something computes with what is between."""
 
 REACH = 400
 """So many ops later a tensor of the same shape and dtype is taken for another one."""
@@ -91,7 +91,7 @@ def cancelling_chains(side: Side) -> pl.DataFrame:
     """Chains of casts and format changes that end where they began (`CHAINS`), longest first.
 
     A change is linked to the latest one before it in the step that gives what it takes, by shape,
-    dtype and layout, if no more than `REACH` ops lie between and no other op gives such a tensor:
+    dtype and layout, if no more than `REACH` ops are between and no other op gives such a tensor:
     a weight that is brought into the layout of a convolution and its gradient, which is brought
     back, have the same shape and are not the same.
     """
@@ -150,7 +150,7 @@ def _chains(
 ) -> Iterator[tuple[Tensor, tuple[int, ...], int]]:
     """Each chain that ends where it began: the tensor, its ops, and the possible saving.
 
-    Where something computes with what lies between, only the way back would be saved.
+    Where something computes with what is between, only the way back would be saved.
     """
     waiting: dict[Tensor, _Link] = {}
     places = np.flatnonzero(matters[step.which])

@@ -138,7 +138,7 @@ def _add_beside(rows: _Rows, place: int, groups: _Groups) -> None:
 
 
 def _beside(op: Op) -> _Group:
-    """The group of an op that does not compute; both sides of a cast stand in its name."""
+    """The group of an op that does not compute; both sides of a cast are in its name."""
     if op.kind == "cast":
         source, target = conversion(op.type, op.input_types, op.output_types)
         what = f"{op.type} {source} to {target}" if target else f"{op.type} of {source}"

@@ -70,7 +70,7 @@ def propose(
     """The edits that would save time, the largest gain first.
 
     An op goes on the black list where computing it in 16 bits costs more, with the casts that it
-    needs, than it wins against the earlier profile. An op that stayed in 32 bits goes on the white
+    needs, than it saves against the earlier profile. An op that stayed in 32 bits goes on the white
     list where casts raise its inputs and lower its result again. No cast is counted twice.
 
     Args:
@@ -140,7 +140,7 @@ class _Meaning:
 
 
 def _casts(comparison: Comparison, name_of: Callable[[str], str]) -> dict[_Cast, int]:
-    """The casts between 32 and 16 bits by what stands on their sides, with their times together."""
+    """The casts between 32 and 16 bits by their neighbours, with their total times."""
     side = comparison.after
     meanings = _meanings(side.ops, name_of)
     touches = np.array(

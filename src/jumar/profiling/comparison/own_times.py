@@ -153,7 +153,7 @@ def side_of(profile: Profile, *, steps: int | None = None) -> Side:
 def _numbered(lazy: pl.LazyFrame) -> tuple[tuple[Op, ...], pl.DataFrame]:
     """The different ops, and the rows with their number in `which` instead of texts."""
     ops = lazy.collect()
-    # Names have numbers, so they are looked at only where nothing else says what an op is.
+    # Names contain numbers, so they are used only if nothing else identifies an op.
     bare = pl.col("name").fill_null("").str.replace(r"[_\d]+(\n?)$", "${1}")
     named = pl.when(bare == "").then(pl.col("name").fill_null("")).otherwise(bare)
     talks = pl.col("core").is_null() & is_communication()
@@ -239,7 +239,7 @@ def _owned(
 def _cut(
     ops: Whole, low: Whole, high: Whole, begins: Whole, stops: Whole
 ) -> tuple[Whole, Whole, Whole, Whole]:
-    """Intervals cut at the edges of steps; an op that goes on in the next step is in both."""
+    """Intervals cut at the edges of steps; an op that continues in the next step is in both."""
     first = np.maximum(np.searchsorted(begins, low, side="right") - 1, 0)
     last = np.maximum(np.searchsorted(begins, np.maximum(high - 1, low), side="right") - 1, first)
     counts = last - first + 1

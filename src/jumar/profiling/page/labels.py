@@ -9,7 +9,7 @@ from jumar.profiling.comparison.op_kinds import op_kind, type_or_name
 from jumar.profiling.showing import short_types, shown
 
 MOST: Final = 4000
-"""Groups on a page; what is smaller is put together by type."""
+"""Groups on a page; smaller ones are merged by type."""
 
 _KEY: Final = (
     "type",

@@ -30,7 +30,7 @@ def timeline(
         ops: Ops with start and duration.
         groups: Their labels, row by row.
         profile: For its steps.
-        language: Of the names of lanes.
+        language: Language of the lanes' names.
     """
     placed = ops.select(
         pl.col("rank").fill_null(0).alias("rank"),

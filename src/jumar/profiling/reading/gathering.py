@@ -211,7 +211,7 @@ def _once(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 
 def _detailed(ops: pl.DataFrame, parts: Sequence[Part]) -> pl.DataFrame:
-    """The ops of MindSpore with their shapes and types, which stand in another file by name."""
+    """The ops of MindSpore with their shapes and types, which are in another file by name."""
     facts = [part.statistics["framework"] for part in parts if "framework" in part.statistics]
     if not facts:
         return ops

@@ -62,7 +62,7 @@ def read_hccl_trace(path: Path, shown: str, kind: str) -> Part:
     unreadable.end(reader.problem or ("" if len(events) < _MOST else "there are too many events"))
     return Part(
         file=shown,
-        # Op rows of a trace lie in several files of one iteration.
+        # One iteration's op rows are spread over several files.
         kind="trace",
         producer="msprof",
         device="npu",
@@ -107,7 +107,7 @@ def _times(tasks: Sequence[tuple[Mapping[str, Any], Span]], whole: Span) -> dict
 
 
 def _covered(spans: Sequence[Span], within: Span) -> int:
-    """The nanoseconds of a range in which one of the spans lies."""
+    """The nanoseconds of a range that the spans cover."""
     total, until = 0, within[0]
     for start, end in sorted(spans):
         start, end = max(start, until), min(end, within[1])

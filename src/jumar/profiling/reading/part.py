@@ -49,7 +49,7 @@ class Source:
     """A file to read.
 
     Args:
-        path: Where it lies.
+        path: Its path.
         shown: Its name in messages: the user's own path, or `archive.zip!member`.
         capture: The capture it belongs to: files of one capture describe the same steps.
         kind: Its kind, by its header.

@@ -40,7 +40,7 @@ VIEWS.add(
         title=CHAINS_TITLE,
         question=Text(
             en="Which casts and format changes of a step bring a tensor back to what it was? Found "
-            "by shape, dtype and layout; where another op computes with what lies between, only "
+            "by shape, dtype and layout; where another op computes with what is between, only "
             "the way back counts.",
             zh="每个迭代中哪些数据类型转换和格式转换又把张量变回原样？按形状、数据类型和格式识别；若有算子"
             "使用中间结果，则只计变回的部分。",

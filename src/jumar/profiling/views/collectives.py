@@ -16,7 +16,7 @@ def collective_rows(profile: Profile, *, uncovered: bool = True) -> pl.DataFrame
     """One row per collective and rank: how its time was spent, if known, and `uncovered_ns`.
 
     Where the producer gives no split, what a rank took longer than the quickest rank is its wait.
-    `uncovered_ns` costs a sweep over all ops, and is null where it is not asked for.
+    `uncovered_ns` costs a sweep over all ops, and is null unless requested.
     """
     rows = profile.collectives
     if rows.is_empty():

@@ -29,9 +29,9 @@ class Piece(NamedTuple):
 def walked(profile: Profile, rank: int, begin: int, end: int) -> list[Piece]:
     """The path through one step, from its end backwards; the pieces fill the step without gaps.
 
-    Before an op stands the op that ended last before it, on any stream of the rank, since profiles
-    tell no events between streams. A gap between the two belongs to the host, if the op was
-    launched in it or the host is known to have been in a call, else to the device.
+    The predecessor of an op is the op that ended last before it, on any stream of the rank, since
+    profiles tell no events between streams. A gap between the two belongs to the host, if the op
+    was launched in it or the host is known to have been in a call, else to the device.
     """
     ends = pl.col("start_ns") + pl.col("duration_ns")
     own = pl.col("rank").fill_null(0) == rank

@@ -55,7 +55,7 @@ def swept(sets: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 
 def count_of(index: int) -> pl.Expr:
-    """How many intervals of a set lie over what follows each edge of `swept`.
+    """How many intervals of a set cover the time after each edge of `swept`.
 
     The counts of a rank are 0 again at its end, so that one sum serves all ranks.
     """
@@ -84,7 +84,7 @@ def segments(sets: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
 
 
 def union(table: pl.DataFrame) -> pl.DataFrame:
-    """The intervals of a table with those put together that touch or overlap."""
+    """The intervals of a table, merged where they touch or overlap."""
     taken = table.select(pl.col(name).cast(kind) for name, kind in SPAN.items())
     if taken["rank"].n_unique() < 2:
         return _union(taken)
@@ -107,7 +107,7 @@ def _union(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def merged(cut: pl.DataFrame) -> pl.DataFrame:
-    """Segments in order, with those put together that touch."""
+    """Segments in order, merged where they touch."""
     apart = (cut["start_ns"] != cut["end_ns"].shift(1)) | (cut["rank"] != cut["rank"].shift(1))
     begins = apart.fill_null(True)
     ends = begins.shift(-1, fill_value=True)

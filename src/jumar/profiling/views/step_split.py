@@ -18,7 +18,7 @@ from jumar.profiling.views.windows import (
 def step_split(profile: Profile) -> pl.DataFrame:
     """One row per step in the form of `STEPS_SCHEMA`, computed from the ops by unions of intervals.
 
-    `preparing_ns` is what lies between the last op of the step before and the first of this one,
+    `preparing_ns` is the time between the last op of the step before and the first of this one,
     where it is known; the parts computing, communication (not overlapped) and free add up to
     `end_ns - start_ns`.
     """

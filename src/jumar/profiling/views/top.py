@@ -102,7 +102,7 @@ def ai_cpu_by_compute_time(profile: Profile, _: Options) -> pl.DataFrame:
 
 
 def grouped(by: str, profile: Profile, _: Options) -> pl.DataFrame:
-    """Ops put together by core, shape, dtype or module, the largest group first."""
+    """Ops grouped by core, shape, dtype or module, the largest group first."""
     columns = [column.name for column in _GROUPS[by][0]]
     how = "record by `jumar profile`, which notes the layer" if by == "module" else LEVEL_1
     ops = require(profile.ops, f"ops with their {by}", columns[-1], how=how)

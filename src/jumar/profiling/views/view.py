@@ -53,12 +53,12 @@ class View:
 
     Args:
         name: The name that `--view` takes.
-        title: What stands above the table.
+        title: The table's heading.
         question: The question it answers.
         columns: Every column that it may have, in order; what is not here is not shown.
         compute: Profile and options to table; raises `Impossible`.
-        place: Where it stands among the views, the lowest first.
-        usual: Whether it is shown when no view is asked for.
+        place: Its position among the views, the lowest first.
+        usual: Whether it is shown when no view is requested.
         ranking: Whether the rows are a ranking that may be cut after `Options.top` rows.
         uses_rates: Whether it compares ops with the chip's peak rates.
         slow: Whether a million ops take it seconds; pages of long profiles leave it out and say so.

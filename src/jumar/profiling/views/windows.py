@@ -127,7 +127,7 @@ def _in_order(windows: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
 def steady(windows: pl.DataFrame) -> pl.DataFrame:
     """The windows without warm-up.
 
-    Warm-up is what stands at the beginning and takes more than 1.5 times the median of the later
+    Warm-up is what comes at the beginning and takes more than 1.5 times the median of the later
     half; with fewer than three steps nothing is left out, and never more than half of them.
     """
     kept: list[pl.DataFrame] = []

@@ -67,7 +67,7 @@ def _in_turn(original):
 def _full(original):
     def init(self, capacity, min_after_dequeue, *args, **kwargs):
         caller = sys._getframe(1).f_code.co_filename
-        # A script that fills a queue of its own from its main thread would wait for ever.
+        # A script that fills its own queue from its main thread would wait for ever.
         if caller.endswith(os.path.join("training", "input.py")):
             capacity = min_after_dequeue + 1
         original(self, capacity, min_after_dequeue, *args, **kwargs)

@@ -45,7 +45,7 @@ def _number(text):
 
 
 def _outermost(graph):
-    """The graph that a function is defined in: numbers go on inside of tf.data's functions."""
+    """The graph that a function is defined in: numbering continues inside tf.data's functions."""
     while True:
         outer = getattr(graph, "outer_graph", None) or getattr(graph, "_outer_graph", None)
         if outer is None or outer is graph:

@@ -26,7 +26,7 @@ class Counter:
         self._lock = threading.Lock()
 
     def refuse_when_done(self):
-        """A script that swallows the exit of the last step must not go on training."""
+        """A script that swallows the exit of the last step must not continue training."""
         if self._done >= self._steps:
             raise Stop(0)
 

@@ -41,7 +41,7 @@ _PRECISION_ADVICE = Text(
     nodes=(ast.Assign, ast.Expr),
 )
 def compiler_variables(node: ast.Assign | ast.Expr, view: View) -> Iterator[Change]:
-    """Delete the statement; say how precision is asked for instead."""
+    """Delete the statement; report how precision is set instead."""
     assigned = assigned_variable(node, view)
     if assigned is None or assigned[0] not in (*_XLA, *_MIXED) or not is_concerned(view):
         return

@@ -40,7 +40,7 @@ def is_called_directly(call: ast.Call, view: View) -> bool:
 
 
 def is_mapped(node: ast.AST, view: View) -> bool:
-    """Whether a node stands in a function that a data set of the module maps.
+    """Whether a node is in a function that a data set of the module maps.
 
     That is a lambda within the call, or a function that is named in one.
     """
@@ -118,7 +118,7 @@ def is_only_for_tpus(call: ast.Call, view: View) -> bool:
 
 
 def is_for_one_rank(call: ast.Call, view: View) -> bool:
-    """Whether a test of the rank stands around a call."""
+    """Whether a call is inside a test of the rank."""
     return any(
         isinstance(around, ast.If)
         and any(word in view.module.source(around.test).lower() for word in _RANK_WORDS)

@@ -1,4 +1,4 @@
-"""Batches that feed a training get a fixed size; those of an evaluation keep their last samples."""
+"""Batches for training get a fixed size; those for evaluation keep their last samples."""
 
 import ast
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ _UNSURE = Text(
     zh="此处无法判断该数据用于训练还是评估",
 )
 _UNSURE_ADVICE = Text(
-    en="add drop_remainder=True where it feeds training; for an evaluation, which would lose "
+    en="add drop_remainder=True where it feeds training; for evaluation, which would lose "
     "samples, pad the last batch instead",
     zh="用于训练则加 drop_remainder=True；用于评估会丢样本，请改为补齐最后一批",
 )
@@ -58,7 +58,7 @@ _GIVEN = Text(
     nodes=(ast.Call,),
 )
 def drop_remainder(call: ast.Call, view: View) -> Iterator[Change]:
-    """Add `drop_remainder` to what batches a data set for a training."""
+    """Add `drop_remainder` where a data set is batched for training."""
     method = _method(call, view)
     if method is None:
         return
@@ -116,7 +116,7 @@ def _method(call: ast.Call, view: View) -> str | None:
 
 
 def _repeats(call: ast.Call) -> bool:
-    """Whether an endless `.repeat()` stands before the batches, in the same chain."""
+    """Whether an endless `.repeat()` precedes the batches in the same chain."""
     current: ast.expr = call
     while isinstance(current, ast.Call) and isinstance(current.func, ast.Attribute):
         if current.func.attr == "repeat" and not current.args and not current.keywords:

@@ -107,7 +107,7 @@ def job_line(call: ast.Call, view: View) -> tuple[Replacement, ...]:
         return ()
     statement = view.module.statement(call)
     if len(_beside(call, view)) > 1:
-        # The others may stand in another branch: the line goes before the whole condition.
+        # The others may be in another branch: the line goes before the whole condition.
         statement = _in_body(statement, view)
     return (insert_before(view.module, statement, _JOB),)
 
@@ -129,7 +129,7 @@ def _beside(call: ast.Call, view: View) -> list[ast.Call]:
 
 
 def _in_body(statement: ast.stmt, view: View) -> ast.stmt:
-    """The statement of a function's body, or of the module's, in which a statement stands."""
+    """The top-level statement of a function or module that contains a statement."""
     current = statement
     for around in view.module.scopes.ancestors(statement):
         if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module | ast.ClassDef):

@@ -89,7 +89,7 @@ def _of_node(
 
 
 def _is_argument(node: ast.expr, view: View) -> bool:
-    """Whether a node stands in the arguments of a call of Horovod's."""
+    """Whether a node is in the arguments of a call of Horovod's."""
     for around in view.module.scopes.ancestors(node):
         if isinstance(around, ast.stmt):
             return False

@@ -81,7 +81,7 @@ def _indentation(view: View) -> str:
 
 
 def _evaluates(call: ast.Call, view: View) -> bool:
-    """Whether a call stands in a function that tests a model, where nothing has to be equal."""
+    """Whether a call is in a function that tests a model, where nothing has to be equal."""
     function, holder = view.module.function(call), view.module.class_of(call)
     names = [part.name for part in (function, holder) if part is not None]
     return named_purpose(names) == "other"

@@ -37,7 +37,7 @@ class Use:
 def purpose_of(call: ast.Call, view: View) -> Use:
     """The purpose of the data set that a call returns.
 
-    What stands closest decides: a branch on `is_training`, the name that the data set gets, an
+    The closest evidence decides: a branch on `is_training`, the name that the data set gets, an
     argument of the function, the function's name, those who call it, and at last the script.
     """
     return (

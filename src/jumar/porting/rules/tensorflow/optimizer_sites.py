@@ -1,4 +1,4 @@
-"""Where a script makes its optimizers, and where a wrapper has to stand around them."""
+"""Where a script creates its optimizers, and where they have to be wrapped."""
 
 import ast
 from collections.abc import Iterator
@@ -151,7 +151,7 @@ def _values(call: ast.Call) -> list[ast.expr]:
 
 
 def _within_optimizer(call: ast.Call, view: View) -> bool:
-    """Whether a call stands in a class that is an optimizer: the whole of it is wrapped."""
+    """Whether a call is in a class that is itself an optimizer, which is wrapped as a whole."""
     holder = view.module.class_of(call)
     if holder is None:
         return False
@@ -313,7 +313,7 @@ def _first_use(
 ) -> ast.stmt | None:
     """The statement that uses an optimizer first, if one line before it is always right.
 
-    That is so if it comes after all that makes the optimizer, is not in a loop, and stands in the
+    That is so if it comes after all that makes the optimizer, is not in a loop, and is in the
     block, or around the blocks, of all other uses.
     """
     statements = [view.module.statement(use) for use in uses]

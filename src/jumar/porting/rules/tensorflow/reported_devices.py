@@ -119,7 +119,7 @@ report(
 
 report(
     "evaluation-hooks",
-    title=Text(en="Hooks of an evaluation stay", zh="评估 hook 保持不变"),
+    title=Text(en="Hooks for evaluation stay", zh="评估 hook 保持不变"),
     source="npu_hook.py of Ascend/tensorflow",
     cases=(
         Case(
@@ -359,7 +359,7 @@ report(
             calls=_TPU_CALLS,
             when=(is_only_for_tpus,),
             reason=Text(
-                en="the script runs this only where it is asked to use a TPU",
+                en="the script runs this only when asked to use a TPU",
                 zh="脚本仅在指定使用 TPU 时才执行此处",
             ),
         ),
@@ -370,7 +370,7 @@ report(
                 zh="该调用依赖 TPU，而 NPU 服务器上没有 TPU",
             ),
             todo=Text(
-                en="remove it, or run it only where the script is asked to use a TPU",
+                en="remove it, or run it only when the script is asked to use a TPU",
                 zh="删除该调用，或仅在指定使用 TPU 时执行",
             ),
             severity="blocking",

@@ -94,7 +94,7 @@ report(
             calls=_BRANCHES,
             when=(trains_in_branch,),
             reason=Text(
-                en="the optimizer stands in a branch of the graph: the NPU cannot fuse the step "
+                en="the optimizer is in a branch of the graph: the NPU cannot fuse the step "
                 "across it, and a loss scale's skipped step is a branch within a branch",
                 zh="优化器位于图的条件分支中：NPU 无法跨分支融合训练步，loss scale 跳过一步时会形"
                 "成嵌套分支",

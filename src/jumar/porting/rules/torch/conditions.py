@@ -47,7 +47,7 @@ def is_written_out(node: ast.expr, view: View) -> bool:
 
 
 def goes_on_without(node: ast.AST, view: View) -> bool:
-    """Whether a script goes on without an import that fails."""
+    """Whether a script continues without an import that fails."""
     return is_guarded(view, node)
 
 
@@ -58,7 +58,7 @@ def is_complex(node: ast.Attribute, view: View) -> bool:
 
 
 def is_cuda_error_text(node: ast.Constant, view: View) -> bool:
-    """Whether a text of CUDA's errors is compared with, or stands in a list of such texts."""
+    """Whether a text of CUDA's errors is compared with, or is in a list of such texts."""
     if not isinstance(node.value, str) or not node.value.lower().startswith(_CUDA_ERRORS):
         return False
     parent = view.module.parent(node)

@@ -20,7 +20,7 @@ _MISSING_ADVICE = Text(
     zh="删除该导入及其用法，或用 torch.npu.is_available() 加以保护",
 )
 _SPLIT_ADVICE = Text(
-    en="import these names from torch_npu.npu; comments stand between them here",
+    en="import these names from torch_npu.npu; there are comments between them here",
     zh="从 torch_npu.npu 导入这些名称；此处名称之间有注释，未自动改动",
 )
 _AMP_MODULES = ("autocast_mode", "grad_scaler", "common")
@@ -41,7 +41,7 @@ def cuda_imports(node: ast.ImportFrom | ast.Import, view: View) -> Iterator[Chan
     if isinstance(node, ast.Import):
         for alias in node.names:
             if alias.asname and _npu_module(alias.name):
-                # The path of a module stands as it is: no aliases to keep apart.
+                # The path of a module is written as it is: no aliases to distinguish.
                 start, _ = view.module.span(alias)
                 old = Replacement(
                     start=start, end=start + len(alias.name), text=_npu_module(alias.name) or ""

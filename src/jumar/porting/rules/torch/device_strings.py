@@ -19,7 +19,7 @@ from jumar.porting.torch.scripts import (
 
 _WHY = Text(en="torch_npu calls its devices npu", zh="torch_npu 的设备名为 npu")
 _TABLE = Text(
-    en="'{text}' stands in a table or names an attribute; its reader decides what it is",
+    en="'{text}' is in a table or names an attribute; the code that reads it decides what it is",
     zh="'{text}' 位于字典或属性名中，是否为设备取决于读取它的代码",
 )
 _UNCLEAR = Text(

@@ -24,7 +24,7 @@ _WHY = Text(
     zh="torch_npu 为 NPU 注册的通信后端是 hccl",
 )
 _TABLE = Text(
-    en="'nccl' stands in a table; what reads it decides whether it is a back end",
+    en="'nccl' is in a table; the code that reads it decides whether it is a back end",
     zh="'nccl' 位于字典中，是否为通信后端取决于读取它的代码",
 )
 _TABLE_ADVICE = Text(en="write 'hccl' if it is a back end", zh="若为通信后端，请改为 'hccl'")
@@ -83,7 +83,7 @@ def nccl_backend(node: ast.expr, view: View) -> Iterator[Change]:
 def _changed(
     node: ast.expr, text: str, parent: ast.AST | None, view: View
 ) -> tuple[Replacement, ...] | None:
-    """Of the back end alone, or of a list of devices with their back ends."""
+    """Replacements in a back end's name, or in a list of devices with their back ends."""
     if text == "nccl" or (text == "NCCL" and isinstance(parent, ast.Call | ast.keyword)):
         whole = in_literal(view.module, node, text, "hccl")
         return (whole,) if whole is not None else None

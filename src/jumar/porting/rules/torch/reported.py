@@ -214,8 +214,8 @@ report(
             nodes=(ast.Constant,),
             when=(is_cuda_error_text,),
             reason=Text(
-                en="an NPU's errors have other texts: 'NPU out of memory', and numbers of ACL and "
-                "HCCL",
+                en="an NPU's errors have different texts: 'NPU out of memory', and numbers "
+                "of ACL and HCCL",
                 zh="NPU 的报错文本不同：'NPU out of memory'，以及 ACL、HCCL 错误码",
             ),
             todo=Text(

@@ -52,7 +52,7 @@ _ADVICE = {
         "多卡归约设置 HCCL_DETERMINISTIC=true",
     ),
     "CUDA_HOME": Text(
-        en="ASCEND_HOME_PATH is where CANN lies", zh="CANN 的安装路径为 ASCEND_HOME_PATH"
+        en="ASCEND_HOME_PATH is CANN's folder", zh="CANN 的安装路径为 ASCEND_HOME_PATH"
     ),
 }
 _WITHOUT = re.compile(

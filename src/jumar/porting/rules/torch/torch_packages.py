@@ -56,7 +56,7 @@ _PACKAGES = {
 }
 _WHY = Text(en="{name} needs CUDA", zh="{name} 依赖 CUDA")
 _GUARDED = Text(
-    en="{name} needs CUDA; the script seems to go on without it",
+    en="{name} needs CUDA; the script seems to work without it",
     zh="{name} 依赖 CUDA；脚本在缺少该包时似乎仍可运行",
 )
 

@@ -17,7 +17,7 @@ _WHY = Text(
     zh="torch_npu.profiler 采集 NPU 侧数据，类与参数同名",
 )
 _SPLIT_ADVICE = Text(
-    en="import these names from torch_npu.profiler; comments stand between them here",
+    en="import these names from torch_npu.profiler; there are comments between them here",
     zh="从 torch_npu.profiler 导入这些名称；此处名称之间有注释，未自动改动",
 )
 _ACTIVITY = Text(en="the activity of the device is called NPU", zh="设备侧活动名为 NPU")

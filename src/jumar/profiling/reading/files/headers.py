@@ -14,7 +14,7 @@ class Column:
     """One name in a header.
 
     Args:
-        name: As it stands in the file.
+        name: As in the file.
         base: In lower case and without its unit.
         unit: What follows it in brackets, in lower case.
     """

@@ -22,7 +22,7 @@ _TRACES: Final = (
     (('"ph"', '"fullname"', '"data_type"'), "mindspore_timeline"),
     (('"ph"', '"HCCL"', '"Communication Kernel"'), "hccl_trace"),
 )
-"""Traces with readers of their own, by what stands in their first bytes."""
+"""Traces with their own readers, by their first bytes."""
 _OTHERS: Final = ('"Ascend Hardware"', '"CANN"', '"Python"', '"Overlap Analysis"')
 """Processes of traces that hold everything, collectives among it."""
 _TEXTS: Final = (

@@ -18,7 +18,7 @@ from jumar.profiling.reading.tables.csv_text import read_text
 def read_hccl(path: Path, shown: str, kind: str) -> Part:
     """`hccl_raw_<device>.csv`: one row per step, with its collectives and links as JSON in a field.
 
-    Of each op it gives the milliseconds in which it sends and in which it waits; it does not give
+    For each op it gives the milliseconds of sending and of waiting; it does not give
     the start. The row of averages, whose step is `-`, is left out.
     """
     times: list[dict[str, Any]] = []

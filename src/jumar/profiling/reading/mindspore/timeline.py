@@ -89,7 +89,7 @@ def _op(event: Mapping[str, Any], unreadable: Unreadable) -> tuple[Any, ...] | N
 def since_start(ops: pl.DataFrame, parts: Sequence[Part]) -> pl.DataFrame:
     """The ops by the device's clock, where they are those of a timeline.
 
-    A timeline counts from its first op of the AI CPU, whose time by that clock stands in the file
+    A timeline counts from its first op of the AI CPU, whose time by that clock is in the file
     of the AI CPU beside it; steps are told by that clock, too.
     """
     timeline = any(part.kind == "mindspore_timeline" and part.ops is ops for part in parts)

@@ -33,7 +33,7 @@ class CsvText:
         """Some columns.
 
         Args:
-            names: Of the columns.
+            names: Names of the columns.
             typed: The type of a column by its name, if it is not text: categories, or a
                 float, which is null where the field holds no number.
         """
@@ -111,7 +111,7 @@ class TextTable:
         """The numbers of a column, null throughout where the file has no such column.
 
         Args:
-            name: Of the column.
+            name: Name of the column.
             convert: Numbers from cleaned text.
         """
         text = pl.Series(name, [None] * self.frame.height, pl.String)

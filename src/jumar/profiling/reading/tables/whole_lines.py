@@ -32,7 +32,7 @@ class Lines:
 
     Args:
         path: What to read: the file itself, or a copy of its whole lines.
-        numbers: Of the rows, from 1; None if every row is a line.
+        numbers: Line numbers of the rows, from 1; None if every row is a line.
     """
 
     def __init__(self, path: Path, numbers: "array[int] | None" = None) -> None:
@@ -85,7 +85,7 @@ def _check_end(text: str, unreadable: Unreadable) -> None:
 def is_regular(path: Path, expected: int) -> bool:
     """Whether every line has `expected` fields, and none a zero byte or a break within quotes.
 
-    Of a line only commas, quotes and zero bytes matter. A million ops leave a few hundred different
+    Only a line's commas, quotes and zero bytes matter. A million ops leave a few hundred different
     sequences of these, and each is looked at once.
     """
     regular: set[bytes] = set()
@@ -184,7 +184,7 @@ def _without_empty_end(fields: list[str]) -> list[str]:
 
 
 def _fields(text: str) -> list[str] | None:
-    """The fields of a record as they stand in the file; None if a quote is not closed."""
+    """The fields of a record as in the file; None if a quote is not closed."""
     text = text.rstrip("\r\n")
     fields: list[str] = []
     at = 0

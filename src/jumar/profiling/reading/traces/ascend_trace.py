@@ -71,7 +71,7 @@ def _python_calls(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _cann_calls(slices: pl.DataFrame) -> pl.DataFrame:
-    """Calls of CANN; its level stands where hardware has the core."""
+    """Calls of CANN; their level is where the hardware's have the core."""
     return slices.filter(pl.col("process") == "CANN").select(
         "thread",
         pl.when(pl.col("core").is_in(_RUNTIME))

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 MOMENT: Final = -1
-"""A duration that no call has: such a row lies in calls, and none lies in it."""
+"""A duration that no call has: such a row can be inside calls, and none inside it."""
 
 _BLOCK: Final = 65_536
 
@@ -108,7 +108,7 @@ def with_waits(ops: pl.DataFrame) -> pl.DataFrame:
 
 
 def step_at(moment: pl.Series, steps: pl.DataFrame) -> pl.Series:
-    """The step in which each moment lies; null outside of all."""
+    """The step that contains each moment; null outside all steps."""
     if not steps.height:
         return pl.Series("step", [None] * len(moment), dtype=pl.Int64)
     ordered = steps.select("step", "start_ns", "end_ns").sort("start_ns")

@@ -79,7 +79,7 @@ class Texts:
 
 @dataclass(frozen=True, kw_only=True)
 class _Batch:
-    """A packed batch: here, or where in the file it lies; with the times in which it begins."""
+    """A packed batch: its data or its place in the file, with the range of its start times."""
 
     frame: pl.DataFrame | None
     offset: int

@@ -293,7 +293,7 @@ def test_a_sweep_that_would_drop_runs_of_another_from_its_table_is_refused(
 ) -> None:
     case.run(repeats=2)
     before = {path.name: path.read_bytes() for path in case.directory.glob("*.*") if path.is_file()}
-    with pytest.raises(UserError, match=f"would lose them.*{lost}") as caught:
+    with pytest.raises(UserError, match=f"would drop from the table.*{lost}") as caught:
         case.run([vary], **{"repeats": 2, **changes})
     assert "another directory" in caught.value.todo
     assert case.trainer.names == []

@@ -98,7 +98,7 @@ def test_a_file_that_is_none_is_not_waited_for(tmp_path: Path) -> None:
     [
         (errno.ENOSPC, "Free some space"),
         (errno.EDQUOT, "quota"),
-        (errno.EROFS, "may be written to"),
+        (errno.EROFS, "writable disk"),
         (errno.EFBIG, "ulimit -f"),
         (errno.EMFILE, "ulimit -n"),
         (errno.EIO, "dmesg"),

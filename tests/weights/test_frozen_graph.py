@@ -136,7 +136,7 @@ def test_other_nodes_and_constants_without_numbers_are_passed_over() -> None:
         pytest.param(b"", "holds no constants", id="empty"),
         pytest.param(node("x", b"", op=b"Add"), "holds no constants", id="unfrozen"),
         pytest.param(b"\x08\x01", "SavedModel", id="SavedModel"),
-        pytest.param(node("c", number(1, 1))[:-3], "ends behind its message", id="cut"),
+        pytest.param(node("c", number(1, 1))[:-3], "ends beyond its message", id="cut"),
         pytest.param(
             node("c", number(1, 1)) * 2, "two constants are called 'c'", id="a name twice"
         ),

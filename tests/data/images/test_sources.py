@@ -216,7 +216,7 @@ def test_unnamed_sets_of_shards_are_not_mixed(tmp_path: Path) -> None:
 def test_a_part_that_holds_the_other_part_is_refused(tmp_path: Path) -> None:
     train_and_val_folders(tmp_path / "val")
     (tmp_path / "val" / "val").rename(tmp_path / "elsewhere")
-    with pytest.raises(UserError, match="named as another part than eval"):
+    with pytest.raises(UserError, match="named as a part other than eval"):
         open_source(str(tmp_path), "eval")
 
 

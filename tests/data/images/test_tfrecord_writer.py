@@ -248,7 +248,7 @@ def test_shards_are_not_written_into_the_images_they_are_made_of(
     )
     (tmp_path / "pets" / "link").symlink_to("train")
     before = sorted(source.rglob("*"))
-    with pytest.raises(UserError, match="into the data they are made of"):
+    with pytest.raises(UserError, match="into the data they are made from"):
         convert_to_tfrecords(str(source), source / inside, shards=1)
     assert sorted(source.rglob("*")) == before
     convert_to_tfrecords(str(source), tmp_path / "pets-shards", shards=1)

@@ -59,7 +59,7 @@ class TestWithPyAv:
         *found, last = VideoReader(tmp_path / "cut.mkv").frames()
         assert 0 < len(found) < 10
         assert isinstance(last, Fault)
-        assert "says it has 20 frames" in last.reason
+        assert "announces 20 frames" in last.reason
 
     def test_sound_that_lasts_longer_than_the_pictures_is_no_fault(self, tmp_path: Path) -> None:
         av = pytest.importorskip("av")

@@ -116,15 +116,15 @@ def test_an_entry_without_key_has_the_empty_key() -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"\x0a\x05abc", "ends behind its message"),
+        (b"\x0a\x05abc", "ends beyond its message"),
         (b"\x0b\x01", "wire type 3 at byte 0"),
         (b"\x02\x00", "field number 0 at byte 0"),
         (b"\x0a" + b"\xff" * 11, "longer than 10 bytes at byte 1"),
         (b"\x0a\x80", "cut short at byte 1"),
-        (example(entry(b"f", field(2, field(1, b"abc")))), "no multiple of 4"),
+        (example(entry(b"f", field(2, field(1, b"abc")))), "not a multiple of 4"),
         (example(entry(b"\xff", field(2, b""))), "not UTF-8"),
         (example(entry(b"i", field(3, field(1, b"\x80")))), "cut short"),
-        (example(entry(b"k", field(1, b"\x0a\x7fx"))), "ends behind its message"),
+        (example(entry(b"k", field(1, b"\x0a\x7fx"))), "ends beyond its message"),
     ],
 )
 def test_malformed_bytes_are_refused_with_the_reason(data: bytes, reason: str) -> None:

@@ -117,6 +117,6 @@ def test_the_two_rank_sample_says_what_holds_it_up(shared: Path) -> None:
     assert any("ranks 2, 3, 4, 5, 6, 7" in line for line in wait["evidence"])
     assert "101.963 ms a step" in rows["uncovered-communication"]["what"]
     items = [line for line in told["what"] if "aten::item" in line]
-    assert items == ["The host stands 92.927 ms a step in aten::item"]
+    assert items == ["The host spends 92.927 ms a step in aten::item"]
     assert rows["format-changes"]["what"] == "TransData + Transpose take 17.4 % of compute"
     assert told["win_ms"].sum() < 154.5

@@ -152,7 +152,7 @@ def test_a_file_says_which_rates_are_unverified(
     file.write_text(json.dumps({"chips": [{**row, "unverified": said}]}))
     assert read_chips(file)[0].unverified == understood
     file.write_text(json.dumps({"chips": [{**row, "unverified": "hbm"}]}))
-    with pytest.raises(UserError, match="no chip table"):
+    with pytest.raises(UserError, match="not a chip table"):
         read_chips(file)
 
 
@@ -163,7 +163,7 @@ def test_a_file_says_which_rates_are_unverified(
 def test_a_broken_chip_table_is_a_users_error(tmp_path: Path, text: str) -> None:
     file = tmp_path / "chips.json"
     file.write_text(text)
-    with pytest.raises(UserError, match="no chip table"):
+    with pytest.raises(UserError, match="not a chip table"):
         read_chips(file)
 
 

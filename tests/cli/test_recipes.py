@@ -14,7 +14,10 @@ def test_recipes_are_listed_with_a_summary(tmp_path: Path) -> None:
     assert [row["name"] for row in listed] == names
 
 
-def test_a_recipe_is_shown_with_value_meaning_and_unit_of_every_field(tmp_path: Path) -> None:
+def test_a_recipe_is_shown_with_value_meaning_and_unit_of_every_field(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
     shown = jumar("recipes", "show", "resnext50", "--set", "data.batch_size=7", cwd=tmp_path).stdout
     row = next(line for line in shown.splitlines() if line.startswith("data.batch_size "))
     assert row.split()[1] == "7"
@@ -48,7 +51,10 @@ def test_a_wide_terminal_keeps_a_meaning_in_its_column(
     assert lines[index + 1][column] != " "
 
 
-def test_one_section_or_only_the_values_can_be_shown(tmp_path: Path) -> None:
+def test_one_section_or_only_the_values_can_be_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
     section = jumar("recipes", "show", "alexnet", "--section", "seed", "--brief", cwd=tmp_path)
     assert section.stdout == "seed  1\n"
     data = jumar("recipes", "show", "alexnet", "--section", "data", cwd=tmp_path).stdout

@@ -312,7 +312,7 @@ def test_backward_names_are_said_to_follow_the_forward(write: Any, name: str) ->
         ("Assign", "parameters are always fp32"),
         ("HcomAllReduce", "gradients are exchanged"),
         ("NPUGetFloatStatus", "loss scale"),
-        ("ZerosLike", "the dtype that was asked for"),
+        ("ZerosLike", "the requested dtype"),
     ],
 )
 def test_names_without_effect_say_why(write: Any, name: str, why: str) -> None:

@@ -35,7 +35,7 @@ def test_newer_spellings_are_the_same_mode(alias: str, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["mixed_hif8", "cube_hif8"])
 def test_hifloat8_is_refused_with_the_reason(name: str) -> None:
-    with pytest.raises(UserError, match="HiFloat8 exists on the Ascend 950 only"):
+    with pytest.raises(UserError, match="HiFloat8 exists only on the Ascend 950"):
         find_mode(name)
 
 

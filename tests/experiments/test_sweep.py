@@ -164,7 +164,7 @@ def test_ctrl_c_stops_the_sweep_and_says_how_to_go_on(case: Case, code: int) -> 
     found = case.run()
     assert case.trainer.names == ["must_keep_origin_dtype", "allow_mix_precision"]
     assert found.stopped_by == (code - 128 if code > 0 else -code)
-    assert any("2 runs are left. The same command goes on" in line for line in case.said)
+    assert any("2 runs are left. The same command continues" in line for line in case.said)
     assert [row["notes"] for row in case.table()["rows"]] == [
         [],
         ["not available: interrupted at step 200"],

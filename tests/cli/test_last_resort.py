@@ -21,10 +21,10 @@ FAILING = ("train", "failing", "--import", "tests.cli.failing_recipe", "--device
     [
         (errno.EACCES, "ls -ld"),
         (errno.ENAMETOOLONG, "Its longest name has"),
-        (errno.ELOOP, "circle"),
+        (errno.ELOOP, "form a loop"),
         (errno.ENOTDIR, ""),
         (errno.EISDIR, "name a file"),
-        (errno.EROFS, "may be written to"),
+        (errno.EROFS, "a writable disk"),
         (errno.ENOSPC, "Free some space"),
         (errno.EDQUOT, "quota"),
         (errno.EIO, "dmesg"),

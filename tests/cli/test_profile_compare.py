@@ -117,9 +117,9 @@ def test_what_is_no_profile_is_refused_with_its_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "name", "reason"),
     [
-        ("--csv", "fp32/changes.csv", "into the profile that they are made of"),
-        ("--page", "fp32/kernel_details.csv", "is read, and is not overwritten"),
-        ("--mixlist", "fp32/kernel_details.csv", "is read, and is not overwritten"),
+        ("--csv", "fp32/changes.csv", "into the profile they are made from"),
+        ("--page", "fp32/kernel_details.csv", "is one of the files read"),
+        ("--mixlist", "fp32/kernel_details.csv", "is one of the files read"),
     ],
 )
 def test_what_is_compared_is_not_written_over(

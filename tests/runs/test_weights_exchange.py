@@ -294,7 +294,7 @@ def test_an_export_overwrites_no_file_of_another_checkpoint(
 ) -> None:
     (tmp_path / name).write_bytes(b"theirs")
     done = weights("export", beside, "--to", "tf1", "--out", "m", cwd=tmp_path, code=2)
-    assert f"is there already: {name}" in done.message
+    assert f"a checkpoint already exists: {name}" in done.message
     assert "Nothing was written" in done.message
     assert folder(tmp_path) == [name]
     assert (tmp_path / name).read_bytes() == b"theirs"
@@ -317,7 +317,7 @@ def test_an_export_into_the_run_is_made_again_but_takes_no_other_files_place(
     before = folder(run / "tf1")
     (run / "tf1" / "model.ckpt-2.meta").write_bytes(b"theirs")
     done = weights("export", run, "--to", "tf1", cwd=tmp_path, code=2)
-    assert "is there already: model.ckpt-2.meta" in done.message
+    assert "a checkpoint already exists: model.ckpt-2.meta" in done.message
     assert folder(run / "tf1") == sorted([*before, "model.ckpt-2.meta"])
 
 

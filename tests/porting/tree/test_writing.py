@@ -152,9 +152,9 @@ def test_an_added_file_outside_of_the_tree_is_refused(
     path: str, tree: Path, tmp_path: Path
 ) -> None:
     report = port(tree)
-    with pytest.raises(UserError, match="outside of the tree"):
+    with pytest.raises(UserError, match="outside the tree"):
         write_tree(report, tree, tmp_path / "out", {path: "a"})
-    with pytest.raises(UserError, match="outside of the tree"):
+    with pytest.raises(UserError, match="outside the tree"):
         write_in_place(report, tree, {path: "a"}, force=True)
     assert [place.name for place in tmp_path.iterdir()] == ["tree"]
 

@@ -102,7 +102,7 @@ def alike(line: str) -> Text:
 
 
 class Blame(NamedTuple):
-    """One cause on the host: its calls in the steps, and the free time it claims."""
+    """One cause on the host: its calls in the steps, and the idle time it claims."""
 
     cause: Cause
     host: pl.DataFrame
@@ -245,9 +245,9 @@ class Case:
 
     @cached_property
     def blames(self) -> tuple[list[Blame], pl.DataFrame]:
-        """The free time that each cause on the host explains, and what remains."""
+        """The idle time that each cause on the host explains, and what remains."""
         if self.profile.kind == "cpu":
-            # Nothing is free while the loader works; its calls count as waiting.
+            # Nothing is idle while the loader works; its calls count as waiting.
             loading = [cause for cause in self.causes if cause.kind == "data"]
             hosts = [intersection(cause.host, self.inside) for cause in loading]
             pairs = zip(loading, hosts, strict=True)

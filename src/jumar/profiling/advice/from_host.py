@@ -8,7 +8,7 @@ from jumar.profiling.views.intervals import intersection, length
 
 
 def _claims(case: Case, kind: str) -> Iterator[Claim]:
-    """The free time that causes of one kind explain."""
+    """The idle time that causes of one kind explain."""
     for blame in case.blames[0]:
         if blame.cause.kind == kind and (length(blame.free) or blame.beside_ns):
             yield _claim(case, blame)
@@ -21,7 +21,7 @@ def _claim(case: Case, blame: Blame) -> Claim:
     longest = ms(cause.longest_ns.get(case.rank, 0))
     evidence = [
         Text(
-            en=f"{counted(calls, 'call')} a step, the longest {longest}; the device is free in "
+            en=f"{counted(calls, 'call')} a step, the longest {longest}; the device is idle in "
             f"{free} of it",
             zh=f"每迭代 {calls:g} 次调用，最长 {longest}；其间设备空闲 {free}",
         )
@@ -156,7 +156,7 @@ FINDINGS.add(
     Finding(
         name="launching",
         what=Text(
-            en="The host launches too slowly: the device is free {free} a step meanwhile",
+            en="The host launches too slowly: the device idles {free} a step meanwhile",
             zh="host 下发过慢：其间设备每迭代空闲 {free}",
         ),
         change=_LAUNCH_LESS,
@@ -170,8 +170,8 @@ FINDINGS.add(
     Finding(
         name="free",
         what=Text(
-            en="The device is free {free} a step for a reason that the profile does not show",
-            zh="设备每迭代空闲 {free}，性能数据未显示原因",
+            en="Device idle, cause unknown: {free} a step",
+            zh="设备空闲，原因未知：每迭代 {free}",
         ),
         change=Text(
             en="Record the host, too (activities CPU and NPU, with_stack); else: "

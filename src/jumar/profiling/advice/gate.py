@@ -87,7 +87,7 @@ def _of_step(profile: Profile, column: str) -> float:
 
 
 def free_share(profile: Profile) -> float:
-    """Percent of the steps in which the device is free."""
+    """Percent of the steps in which the device is idle."""
     if profile.kind == "cpu":
         raise Impossible("ops of a device beside those of the host")
     return _of_step(profile, "free_ns")

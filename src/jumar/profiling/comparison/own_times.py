@@ -54,7 +54,7 @@ class Step:
         ops: The different ops of the side.
         which: For each row its place in `ops`.
         own_ns: For each row its own time; these and the waiting add up to `lasted_ns`.
-        waits: The free time before ops, by their type.
+        waits: The idle time before ops, by their type.
     """
 
     lasted_ns: int
@@ -287,7 +287,7 @@ def _waits(
     begins: Whole,
     stops: Whole,
 ) -> list[dict[str, int]]:
-    """The free time of each step by the type of the op that ends it."""
+    """The idle time of each step by the type of the op that ends it."""
     low = np.concatenate([busy[0], stops])
     high = np.concatenate([busy[1], stops])
     order = np.argsort(low, kind="stable")

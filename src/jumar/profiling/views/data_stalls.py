@@ -20,7 +20,7 @@ _QUEUES = ("aicpu_mi", "dp")
 def data_stalls(profile: Profile, _: Options) -> pl.DataFrame:
     """A row a source and rank: the average wait for data, and the verdict.
 
-    PyTorch tells it by the loader's call while the device is free, MindSpore and TensorFlow by
+    PyTorch tells it by the loader's call while the device is idle, MindSpore and TensorFlow by
     `Data Aug Bound`, by GetNext ops, and by queues that are empty; torch_npu by `Preparing`, which
     is an upper limit, since it holds all that goes before the first op.
     """

@@ -1,4 +1,4 @@
-"""Host-bound phases: which calls explain the time in which the device is free."""
+"""Host-bound phases: which calls explain the time in which the device is idle."""
 
 import polars as pl
 
@@ -20,9 +20,9 @@ _HOW = "record with activities CPU and NPU (or CUDA), and export the trace"
 
 
 def host_bound(profile: Profile, options: Options) -> pl.DataFrame:
-    """One row per cause: time on the host, and how much of the device's free time it explains.
+    """One row per cause: time on the host, and how much of the device's idle time it explains.
 
-    Each moment of free time goes to the first cause that fits: data loading, a call that blocks,
+    Each moment of idle time goes to the first cause that fits: data loading, a call that blocks,
     launching ops; what is left has no call on the host beside it.
     """
     if profile.kind == "cpu":
@@ -129,9 +129,9 @@ def launches(profile: Profile, _: Options) -> pl.DataFrame:
 VIEWS.add(
     View(
         name="host",
-        title=Text(en="What explains the device's free time", zh="设备空闲时间的原因"),
+        title=Text(en="What explains the device's idle time", zh="设备空闲时间的原因"),
         question=Text(
-            en="What does the host do while the device is free?", zh="设备空闲时 host 在做什么？"
+            en="What does the host do while the device is idle?", zh="设备空闲时 host 在做什么？"
         ),
         columns=(
             RANK,

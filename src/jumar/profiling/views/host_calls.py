@@ -1,4 +1,4 @@
-"""What the host does while the device is free: blocking calls, data loading, launching."""
+"""What the host does while the device is idle: blocking calls, data loading, launching."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.in_process import here, settings, train
+from tests.cli.in_process import Done, here, settings, train
 from tests.data.pictures import pets, write_files
 
 
@@ -22,6 +22,8 @@ def run(tmp_path: Path) -> Path:
 
 def test_a_run_keeps_classes_counts_and_places(run: Path) -> None:
     kept = json.loads((run / "resolved.json").read_text())
+    fingerprints = kept.pop("fingerprints")
+    assert set(fingerprints) == {"train", "eval"}
     assert kept == {
         "outputs": ["cat", "horse"],
         "settings": {"model": {"num_classes": 2}},
@@ -51,6 +53,60 @@ def test_data_that_is_gone_is_named_with_where_its_path_came_from(
     assert "evaluation data: 8" in here("evaluate", run, *imported, *options, cwd=tmp_path).out
     unknown = here("train", *("small", *imported), *settings(data__path="no"), cwd=tmp_path, code=2)
     assert "comes from the run" not in unknown.message
+
+
+def _resume(run: Path, *assignments: str, code: int = 0) -> Done:
+    command = ("train", "--resume", "--run-dir", run, "--import", "tests.cli.small_recipe")
+    options = [option for text in assignments for option in ("--set", text)]
+    longer = ("--set", "training.duration=2it", "--device", "cpu")
+    return here(*command, *longer, *options, cwd=run.parent, code=code)
+
+
+def test_a_run_resumes_with_its_data_at_another_path(run: Path, tmp_path: Path) -> None:
+    moved = shutil.move(run.parent / "pets", tmp_path / "moved")
+    assert "resuming from step 1" in _resume(run, f"data.path={moved}").out
+    assert json.loads((run / "resolved.json").read_text())["places"] == {"data.path": str(moved)}
+
+
+def test_a_folder_may_be_zipped_before_a_run_resumes(run: Path) -> None:
+    packed = shutil.make_archive(str(run.parent / "packed"), "zip", run.parent / "pets")
+    assert "resuming from step 1" in _resume(run, f"data.path={packed}").out
+
+
+@pytest.mark.parametrize("path", ["pets", "other"])
+def test_a_run_does_not_resume_with_an_image_less(run: Path, path: str) -> None:
+    if path != "pets":
+        shutil.move(run.parent / "pets", run.parent / path)
+    next((run.parent / path / "train" / "horse").iterdir()).unlink()
+    refused = _resume(run, f"data.path={path}", code=2)
+    assert "data.path: the data is not what the run began with: 8 samples then, 7 now" in (
+        refused.message
+    )
+    assert f"--set transfer.start_from={run}" in refused.message
+
+
+def test_a_run_does_not_resume_with_a_renamed_image(run: Path) -> None:
+    picture = next((run.parent / "pets" / "val" / "horse").iterdir())
+    picture.rename(picture.with_stem("zzz"))
+    assert "data.eval_path: the data is not what the run began with: the same number" in (
+        _resume(run, code=2).message
+    )
+
+
+def test_a_run_does_not_resume_without_its_evaluation_data(run: Path) -> None:
+    assert "8 samples then, 0 now" in _resume(run, "data.eval_path=none", code=2).message
+
+
+def test_a_run_of_an_earlier_version_resumes_only_with_the_same_path(run: Path) -> None:
+    kept = json.loads((run / "resolved.json").read_text())
+    del kept["fingerprints"]
+    (run / "resolved.json").write_text(json.dumps(kept))
+    shutil.copytree(run.parent / "pets", run.parent / "other")
+    refused = _resume(run, "data.path=other", code=2)
+    assert "the run was started with data.path=pets, not other" in refused.message
+    picture = next((run.parent / "pets" / "train" / "horse").iterdir())
+    picture.rename(picture.with_stem("zzz"))
+    assert "resuming from step 1" in _resume(run).out
 
 
 def test_what_is_done_without_data_knows_the_classes(run: Path, tmp_path: Path) -> None:

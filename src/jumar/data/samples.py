@@ -1,8 +1,9 @@
 """What passes from a data set to the trainer: keys, batches, sources and faults."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -58,6 +59,30 @@ class SampleSet(Protocol):
     def fetch(self, keys: Sequence[SampleKey]) -> Fetched:
         """The batch of these keys, in their order: the same for the same keys and seed."""
         ...
+
+
+@runtime_checkable
+class Fingerprinted(Protocol):
+    """Data whose items can be compared without reading them."""
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for the same items in the same order, wherever they are stored."""
+        ...
+
+
+def fingerprint_of(data: object) -> str:
+    """The fingerprint of a source or of a set; empty where it has none."""
+    return data.fingerprint if isinstance(data, Fingerprinted) else ""
+
+
+def fingerprint(*contents: bytes) -> str:
+    """A fingerprint of what identifies the items, such as their names, labels and sizes."""
+    digest = hashlib.sha256()
+    for content in contents:
+        digest.update(len(content).to_bytes(8, "little"))
+        digest.update(content)
+    return digest.hexdigest()[:16]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,20 +1,23 @@
 """What a run found out from its data, kept in `resolved.json` so that later commands need no data.
 
-Names of classes, settings that the data decided, and where the data was.
+Names of classes, settings that the data decided, where the data was, and which items it had.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from jumar.data.samples import SampleSet, fingerprint_of
 from jumar.ground.errors import UserError
 from jumar.ground.paths import exists, expanded, is_file, resolved
+from jumar.ground.text import counted
 from jumar.recipes.recipe import Recipe
 from jumar.settings import from_json, override, to_json
 from jumar.tasks.task import Task
 from jumar.training.run_directory import RunDirectory, read_json, write_json
 
-_PLACES = ("data.path", "data.eval_path")
+_PARTS = {"train": "data.path", "eval": "data.eval_path"}
+"""The parts of the data, and the fields that name their paths."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,11 +29,15 @@ class Resolved:
             nothing says so.
         settings: Those that the data decided, as `recipe.json` would hold them.
         places: Absolute paths of the data, by the fields that name them.
+        samples: How many there are in an epoch of each part.
+        fingerprints: Of each part, if its items have one; see `jumar.data.samples.Fingerprinted`.
     """
 
     outputs: tuple[str, ...] = ()
     settings: Mapping[str, Any]
     places: Mapping[str, str]
+    samples: Mapping[str, int]
+    fingerprints: Mapping[str, str]
 
 
 def keep_resolved(run: RunDirectory, recipe: Recipe, task: Task) -> None:
@@ -39,7 +46,7 @@ def keep_resolved(run: RunDirectory, recipe: Recipe, task: Task) -> None:
     Raises:
         UserError: The run cannot be written to.
     """
-    places = {field: _value(recipe, field) for field in _PLACES}
+    places = {field: _value(recipe, field) for field in _PARTS.values()}
     content = {
         "outputs": list(task.outputs),
         "settings": _changes(to_json(recipe), to_json(recipe.settled(task))),
@@ -48,10 +55,9 @@ def keep_resolved(run: RunDirectory, recipe: Recipe, task: Task) -> None:
             for field, text in places.items()
             if text and exists(expanded(text))
         },
-        "samples": {
-            part: len(data)
-            for part, data in (("train", task.train_data), ("eval", task.eval_data))
-            if data is not None
+        "samples": {part: len(data) for part, data in _parts(task)},
+        "fingerprints": {
+            part: fingerprint_of(data) for part, data in _parts(task) if fingerprint_of(data)
         },
     }
     write_json(run.resolved, content)
@@ -66,22 +72,30 @@ def read_resolved(run: RunDirectory) -> Resolved | None:
     if not is_file(run.resolved):
         return None
     content = read_json(run.resolved)
-    outputs, settings, places = (
-        content.get(name, default)
-        for name, default in (("outputs", []), ("settings", {}), ("places", {}))
+    outputs = content.get("outputs", [])
+    settings, places, samples, fingerprints = (
+        content.get(name, {}) for name in ("settings", "places", "samples", "fingerprints")
     )
     if not (
         isinstance(outputs, list)
-        and isinstance(settings, dict)
-        and isinstance(places, dict)
-        and all(isinstance(text, str) for text in [*outputs, *places.values()])
+        and all(isinstance(value, dict) for value in (settings, places, samples, fingerprints))
+        and all(type(count) is int for count in samples.values())
+        and all(
+            isinstance(text, str) for text in [*outputs, *places.values(), *fingerprints.values()]
+        )
     ):
         raise UserError(
-            "'outputs', 'settings' or 'places' are not as a run writes them",
+            "not as a run writes it",
             where=str(run.resolved),
             todo="Delete it: `jumar train --resume` writes it anew.",
         )
-    return Resolved(outputs=tuple(outputs), settings=settings, places=places)
+    return Resolved(
+        outputs=tuple(outputs),
+        settings=settings,
+        places=places,
+        samples=samples,
+        fingerprints=fingerprints,
+    )
 
 
 def settled(recipe: Recipe, run: RunDirectory) -> Recipe:
@@ -115,9 +129,60 @@ def with_data_in_place(recipe: Recipe, run: RunDirectory, notice: Callable[[str]
     return recipe
 
 
+def movable_paths(run: RunDirectory) -> set[str]:
+    """The fields whose paths may differ when a run is resumed, since its items are known.
+
+    Raises:
+        UserError: `resolved.json` is damaged.
+    """
+    known = read_resolved(run)
+    return set() if known is None else {_PARTS[part] for part in known.fingerprints}
+
+
+def refuse_other_data(run: RunDirectory, task: Task) -> None:
+    """Check that a run resumes with the items that it began with, wherever they are now.
+
+    With an item more or less, every later step would take other samples than the uninterrupted
+    run. Parts without a fingerprint, and runs of earlier versions, are not checked.
+
+    Args:
+        run: The run that is resumed.
+        task: With the data as it is now.
+
+    Raises:
+        UserError: Items were added, removed, renamed or reordered.
+    """
+    known = read_resolved(run)
+    if known is None:
+        return
+    parts = dict(_parts(task))
+    for part, before in known.fingerprints.items():
+        data = parts.get(part, ())
+        now = fingerprint_of(data)
+        if now == before or (data and not now):
+            continue
+        samples = known.samples.get(part, 0)
+        change = (
+            f"{counted(samples, 'sample')} then, {len(data)} now"
+            if samples != len(data)
+            else f"the same number of samples, {samples}, but with other names or in another order"
+        )
+        raise UserError(
+            f"the data is not what the run began with: {change}",
+            where=_PARTS[part],
+            todo="Restore the data, or start a new run from these weights: "
+            f"--set transfer.start_from={run.path}",
+        )
+
+
 def field_with(recipe: Recipe, path: str) -> str:
     """The field of a recipe that names a path of its data; empty where none does."""
-    return next((field for field in _PLACES if path and _value(recipe, field) == path), "")
+    return next((field for field in _PARTS.values() if path and _value(recipe, field) == path), "")
+
+
+def _parts(task: Task) -> list[tuple[str, SampleSet]]:
+    parts = (("train", task.train_data), ("eval", task.eval_data))
+    return [(part, data) for part, data in parts if data is not None]
 
 
 def _value(recipe: Recipe, field: str) -> str:

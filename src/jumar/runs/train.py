@@ -11,7 +11,12 @@ from jumar.ground.paths import exists, is_file, is_folder, missing
 from jumar.recipes.first_stage import keep_first_stage, with_kept_first_stage
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import create_recipe, import_modules
-from jumar.recipes.resolved import keep_resolved, with_data_in_place
+from jumar.recipes.resolved import (
+    keep_resolved,
+    movable_paths,
+    refuse_other_data,
+    with_data_in_place,
+)
 from jumar.recipes.stored import stored_recipe
 from jumar.runs.context import ChosenRun, RunContext, open_context, print_unreadable
 from jumar.runs.profile import create_capture
@@ -102,7 +107,10 @@ def _resolve(request: TrainRequest, ranks: Ranks) -> ChosenRun:
 
 
 def _refuse_changes(stored: Recipe, asked: Recipe, run: RunDirectory) -> None:
+    movable = movable_paths(run)
     for field, before, after in fixed_differences(stored, asked):
+        if field in movable:
+            continue
         raise UserError(
             f"the run was started with {field}={value_text(before)}, not {value_text(after)}",
             where=str(run),
@@ -118,6 +126,8 @@ def _train(request: TrainRequest, context: RunContext[ChosenRun], stop: StopRequ
     context.print_first_line(plan.batch_size)
     checkpoint = newest_checkpoint(run.checkpoints, console.line)
     task = context.build_task(with_kept_first_stage(chosen.recipe, run))
+    if checkpoint is not None:
+        refuse_other_data(run, task)
     if checkpoint is None and plan.transfer.start_from:
         for line in transfer_weights(task.model, plan.transfer).lines():
             console.line(line)

@@ -24,7 +24,7 @@ from jumar.data.images.picture_tree import Pictures, open_pictures
 from jumar.data.images.sources import check_pair
 from jumar.data.loading.keyed_set import KeyedSet
 from jumar.data.loading.sampler import sample_random
-from jumar.data.samples import Arrays, CorruptRecord, SampleKey
+from jumar.data.samples import Arrays, CorruptRecord, SampleKey, fingerprint
 from jumar.ground.errors import UserError
 from jumar.ground.text import counted
 from jumar.settings import setting
@@ -77,6 +77,11 @@ class TripletPatches:
 
     def __len__(self) -> int:
         return len(self.triplets)
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the frames and of which of them belong together; see `Fingerprinted`."""
+        return triplets_fingerprint(self.frames, self.triplets)
 
     def open(self, item: int, _key: SampleKey) -> Pixels:
         """The three frames; see `SampleKind.open`."""
@@ -134,6 +139,11 @@ class NoisyTriplets:
     def __len__(self) -> int:
         return len(self.triplets) * len(self.pictures.levels)
 
+    @property
+    def fingerprint(self) -> str:
+        """Of the frames and of which of them belong together; see `Fingerprinted`."""
+        return triplets_fingerprint(self.pictures.pictures, self.triplets)
+
     def open(self, item: int, _key: SampleKey) -> list[Pixels]:
         """The three clean frames of a sample; see `SampleKind.open`."""
         return read_frames(self.pictures.pictures, self.triplets[item % len(self.triplets)])
@@ -146,6 +156,11 @@ class NoisyTriplets:
             for pixels, which in zip(frames, self.triplets[index], strict=True)
         ]
         return whole_sample(frames[1], np.concatenate(noisy, axis=2), place)
+
+
+def triplets_fingerprint(frames: CleanPictures, triplets: Sequence[Triplet]) -> str:
+    """A fingerprint of frames and of which of them belong together."""
+    return fingerprint(frames.pictures.fingerprint.encode(), np.array(triplets).tobytes())
 
 
 def read_frames(frames: CleanPictures, triplet: Triplet) -> list[Pixels]:

@@ -81,6 +81,11 @@ class NoisyPictures:
     def __len__(self) -> int:
         return len(self.pictures) * len(self.levels)
 
+    @property
+    def fingerprint(self) -> str:
+        """That of the pictures; see `Fingerprinted`."""
+        return self.pictures.pictures.fingerprint
+
     def open(self, item: int, _key: SampleKey) -> Pixels:
         """The clean picture of a sample; see `SampleKind.open`."""
         return self.pictures.read(item % len(self.pictures))

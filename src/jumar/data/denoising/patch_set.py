@@ -51,6 +51,11 @@ class Patches:
     def __len__(self) -> int:
         return len(self.pictures)
 
+    @property
+    def fingerprint(self) -> str:
+        """That of the pictures; see `Fingerprinted`."""
+        return self.pictures.pictures.fingerprint
+
     def open(self, item: int, key: SampleKey) -> tuple[Pixels, np.random.Generator]:
         """A picture at the drawn scale, and what else is to be drawn; see `SampleKind.open`."""
         random = sample_random(self.seed, key)

@@ -50,6 +50,11 @@ class CatHeads:
     def __len__(self) -> int:
         return len(self._pictures)
 
+    @property
+    def fingerprint(self) -> str:
+        """That of the images; see `Fingerprinted`."""
+        return self._pictures.fingerprint
+
     def path(self, index: int) -> str:
         """As `Pictures.path`."""
         return self._pictures.path(index)

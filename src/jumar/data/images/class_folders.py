@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from jumar.data.samples import fingerprint
 from jumar.ground.errors import UserError
 from jumar.ground.paths import unreadable
 
@@ -109,6 +110,17 @@ class ClassListing:
     ignored: Counter[str]
     """How many files of each ending are not images, or lie next to the class folders; hidden ones
     are not counted."""
+    root: str = ""
+    """The folder of the tree that all paths begin with."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the labels and of the paths below `root`, so that a folder and a zip of it have the
+        same; see `Fingerprinted`.
+        """
+        below = len(join(self.root, ""))
+        names = "\0".join(path[below:] for path in self.paths)
+        return fingerprint(names.encode("utf-8", "surrogateescape"), self.labels.tobytes())
 
 
 def is_hidden(name: str) -> bool:
@@ -170,6 +182,7 @@ def list_classes(tree: Tree, root: str = "") -> ClassListing:
         paths=PackedNames(paths),
         labels=np.array(labels, dtype=np.int32),
         ignored=ignored,
+        root=root,
     )
 
 

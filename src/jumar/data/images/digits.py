@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from jumar.data.samples import Record
+from jumar.data.samples import Record, fingerprint
 
 EVAL_EVERY = 6
 """Every sixth image of each digit is for evaluation: about 300 of 1797."""
@@ -34,6 +34,11 @@ class DigitImages:
 
     def __len__(self) -> int:
         return len(self._encoded)
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the images themselves; see `Fingerprinted`."""
+        return fingerprint(*self._encoded)
 
     def read(self, index: int) -> Record:
         """One image, by its position in this part."""

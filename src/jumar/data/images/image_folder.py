@@ -23,6 +23,11 @@ class ImageFolder:
     def __len__(self) -> int:
         return len(self._listing.labels)
 
+    @property
+    def fingerprint(self) -> str:
+        """Of the images' paths and labels; see `Fingerprinted`."""
+        return self._listing.fingerprint
+
     def read(self, index: int) -> Record:
         """One image's bytes from the disk.
 

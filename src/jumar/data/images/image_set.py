@@ -14,7 +14,14 @@ from jumar.data.loading.loader_settings import LoaderSettings
 from jumar.data.loading.sampler import sample_random
 from jumar.data.pixels.decode import DecodeError
 from jumar.data.pixels.preprocessing import ImagePreprocessing
-from jumar.data.samples import Arrays, CorruptRecord, ImageSource, Record, SampleKey
+from jumar.data.samples import (
+    Arrays,
+    CorruptRecord,
+    ImageSource,
+    Record,
+    SampleKey,
+    fingerprint_of,
+)
 from jumar.ground.errors import UserError
 from jumar.ground.text import counted
 from jumar.settings import setting
@@ -73,6 +80,11 @@ class LabelledPictures:
 
     def __len__(self) -> int:
         return len(self.source)
+
+    @property
+    def fingerprint(self) -> str:
+        """That of the source; see `Fingerprinted`."""
+        return fingerprint_of(self.source)
 
     def open(self, item: int, _key: SampleKey) -> Record:
         """The undecoded picture; see `SampleKind.open`."""

@@ -14,7 +14,7 @@ from jumar.data.records.imagenet_example import record_of_example
 from jumar.data.records.offset_files import OffsetFiles
 from jumar.data.records.tfrecord import HEADER_BYTES, index_many, read_payload
 from jumar.data.records.tfrecord_cache import plain_files
-from jumar.data.samples import Record
+from jumar.data.samples import Record, fingerprint
 from jumar.ground.errors import UserError
 from jumar.ground.paths import unreadable
 
@@ -61,6 +61,11 @@ class ImageShards:
 
     def __len__(self) -> int:
         return len(self._offsets)
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the records' lengths in their order, whatever the shards are called."""
+        return fingerprint(self._lengths.astype(np.int64).tobytes())
 
     def read(self, index: int) -> Record:
         """One record.

@@ -16,7 +16,7 @@ from jumar.data.loading.loader_settings import LoaderSettings
 from jumar.data.pixels.decode import EncodedImage
 from jumar.data.pixels.preprocessing import ImagePreprocessing
 from jumar.data.pixels.resize import mirror, resize, resize_fast
-from jumar.data.samples import Arrays, ImageSource, Record
+from jumar.data.samples import Arrays, ImageSource, Record, fingerprint, fingerprint_of
 from jumar.ground.errors import UserError
 from jumar.ground.paths import expanded
 from jumar.settings import setting
@@ -124,6 +124,11 @@ class Chosen:
 
     def __len__(self) -> int:
         return len(self._indices)
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the source and of which images of it; see `Fingerprinted`."""
+        return fingerprint(fingerprint_of(self._source).encode(), self._indices.tobytes())
 
     def read(self, index: int) -> Record:
         """One picture; raises as the source does."""

@@ -36,7 +36,7 @@ from jumar.data.images.sources import (
     open_source,
 )
 from jumar.data.records.imagenet_example import picture_of_example
-from jumar.data.samples import ImageSource, Record
+from jumar.data.samples import ImageSource, Record, fingerprint_of
 from jumar.ground.errors import UserError
 from jumar.ground.paths import exists, expanded, is_file, is_folder, missing
 from jumar.ground.text import counted
@@ -65,6 +65,11 @@ class Pictures:
     def __len__(self) -> int:
         return len(self._source)
 
+    @property
+    def fingerprint(self) -> str:
+        """That of the source; see `Fingerprinted`."""
+        return fingerprint_of(self._source)
+
     def path(self, index: int) -> str:
         """The path below the folder or zip, with `/`; the index itself where there is none."""
         return str(index) if self._paths is None else self._paths[index]
@@ -89,6 +94,11 @@ class ShardPictures:
 
     def __len__(self) -> int:
         return len(self._shards)
+
+    @property
+    def fingerprint(self) -> str:
+        """That of the shards; see `Fingerprinted`."""
+        return self._shards.fingerprint
 
     def read(self, index: int) -> Record:
         """One picture, label 0.
@@ -230,7 +240,7 @@ def _opened(
     if ignored:
         count, kinds = ignored.total(), by_ending(ignored)
         notice(f"{where}: skipped {counted(count, 'non-image file')}: {kinds}")
-    listing = _listing(pictures, ignored)
+    listing = _listing(pictures, ignored, root)
     return Pictures(source(listing), listing.paths)
 
 
@@ -239,11 +249,10 @@ def _one_picture(path: Path) -> Pictures:
     return Pictures(ImageFolder(path.parent, listing), listing.paths)
 
 
-def _listing(paths: Iterable[str], ignored: Counter[str]) -> ClassListing:
+def _listing(paths: Iterable[str], ignored: Counter[str], root: str = "") -> ClassListing:
     names = PackedNames(sorted(paths, key=by_numbers))
-    return ClassListing(
-        classes=(), paths=names, labels=np.zeros(len(names), dtype=np.int32), ignored=ignored
-    )
+    labels = np.zeros(len(names), dtype=np.int32)
+    return ClassListing(classes=(), paths=names, labels=labels, ignored=ignored, root=root)
 
 
 def _top_folder(tree: Tree) -> str:

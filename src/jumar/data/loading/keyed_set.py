@@ -10,7 +10,14 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from jumar.data.loading.collate import Collate
-from jumar.data.samples import Arrays, CorruptRecord, Fault, Fetched, SampleKey
+from jumar.data.samples import (
+    Arrays,
+    CorruptRecord,
+    Fault,
+    Fetched,
+    SampleKey,
+    fingerprint_of,
+)
 from jumar.ground.errors import UserError
 from jumar.ground.paths import is_transient
 
@@ -85,6 +92,11 @@ class KeyedSet(Generic[Kind]):
 
     def __len__(self) -> int:
         return len(self.kind) * self.per_item
+
+    @property
+    def fingerprint(self) -> str:
+        """Which items there are; see `Fingerprinted`. Empty where the kind has none."""
+        return fingerprint_of(self.kind)
 
     def fetch(self, keys: Sequence[SampleKey]) -> Fetched:
         """The batch of these keys, in their order.

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from jumar.data.loading.collate import Stacked
 from jumar.data.loading.keyed_set import KeyedSet
 from jumar.data.loading.sampler import sample_random
-from jumar.data.samples import Arrays, CorruptRecord, SampleKey
+from jumar.data.samples import Arrays, CorruptRecord, SampleKey, fingerprint, fingerprint_of
 from jumar.data.speech.clip_changes import changed_clip, made_noises
 from jumar.data.speech.decoded_clips import Clip, DecodedClips
 from jumar.data.speech.keyword_data import KeywordData
@@ -57,6 +57,7 @@ class SpokenWords:
         noises: Sequence[Clip] = (),
     ) -> None:
         self.data, self.seed, self.training, self.noises = data, seed, training, noises
+        self._files = fingerprint_of(speech.source)
         self.clips = DecodedClips(
             speech,
             rate=data.sample_rate,
@@ -79,6 +80,11 @@ class SpokenWords:
 
     def __len__(self) -> int:
         return sum(self.counts)
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the clips of the part and their words; see `Fingerprinted`."""
+        return fingerprint(self._files.encode(), self._labels.tobytes())
 
     def open(self, item: int, key: SampleKey) -> tuple[int, Clip | None]:
         """Label and clip of a sample, None for silence; see `SampleKind.open`."""

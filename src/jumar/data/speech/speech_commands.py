@@ -37,7 +37,7 @@ from jumar.data.images.class_folders import (
 )
 from jumar.data.images.image_folder import ImageFolder
 from jumar.data.images.image_zip import ImageZip, ZipTree
-from jumar.data.samples import CorruptRecord, ImageSource, Record
+from jumar.data.samples import CorruptRecord, ImageSource, Record, fingerprint, fingerprint_of
 from jumar.ground.errors import UserError
 from jumar.ground.paths import exists, expanded, is_file, is_folder, missing
 from jumar.ground.text import counted
@@ -304,6 +304,12 @@ class _Joined:
 
     def __len__(self) -> int:
         return len(self._first) + len(self._second)
+
+    @property
+    def fingerprint(self) -> str:
+        """Of both sources; see `Fingerprinted`."""
+        both = (fingerprint_of(source).encode() for source in (self._first, self._second))
+        return fingerprint(*both)
 
     def read(self, index: int) -> Record:
         """One record. Raises `CorruptRecord` if the bytes cannot be read."""

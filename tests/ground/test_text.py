@@ -1,4 +1,4 @@
-"""What foreign files hold cannot command the terminal on which it is printed."""
+"""Sizes and times for people; and what foreign files hold cannot command a terminal."""
 
 import io
 from pathlib import Path
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
-from jumar.ground.text import plain_text, print_plain
+from jumar.ground.text import plain_text, print_plain, size_text, time_text
 from jumar.weights.bundle_writer import write_bundle
 from tests.cli.in_process import here
 
@@ -75,3 +75,17 @@ def test_names_of_files_are_spelt_out_where_they_are_reported(tmp_path: Path) ->
     lists.write_text('{"black-list": {"to-add": ["Conv2D\\u001b[2J"]}}')
     done = here("precision", "lint", str(lists), cwd=tmp_path, code=1)
     assert_clean(done.out)
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(0, "0 B"), (2048, "2 KiB"), (3 << 20, "3 MiB"), (5 << 30, "5.0 GiB")]
+)
+def test_sizes_are_written_for_people(size: int, text: str) -> None:
+    assert size_text(size) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(7, "7 s"), (600, "10 min"), (7200, "2.0 h"), (864000, "10.0 days")]
+)
+def test_times_are_written_for_people(seconds: float, text: str) -> None:
+    assert time_text(seconds) == text

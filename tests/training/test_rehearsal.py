@@ -15,8 +15,6 @@ from jumar.training.rehearsal import (
     check_memory,
     checkpoint_bytes,
     describe_batch,
-    size_text,
-    time_text,
 )
 from jumar.training.settings import Plan, TrainingSettings
 from jumar.training.trainer import Trainer
@@ -53,20 +51,6 @@ def test_a_run_on_the_clock_says_what_a_step_takes() -> None:
     assert lines(total_steps=None)[-1] == (
         "steps until training.duration is over, about 250 ms each without the update"
     )
-
-
-@pytest.mark.parametrize(
-    ("size", "text"), [(0, "0 B"), (2048, "2 KiB"), (3 << 20, "3 MiB"), (5 << 30, "5.0 GiB")]
-)
-def test_sizes_are_said_for_people(size: int, text: str) -> None:
-    assert size_text(size) == text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(7, "7 s"), (600, "10 min"), (7200, "2.0 h"), (864000, "10.0 days")]
-)
-def test_times_are_said_for_people(seconds: float, text: str) -> None:
-    assert time_text(seconds) == text
 
 
 def test_too_small_a_disk_is_refused_also_where_the_folder_is_not_there_yet(tmp_path: Path) -> None:

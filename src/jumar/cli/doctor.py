@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from jumar.cli.options import JsonFlag
-from jumar.ground.text import print_plain
+from jumar.ground.text import print_plain, size_text
 
 if TYPE_CHECKING:
     from jumar.environment import Environment
@@ -79,4 +79,4 @@ def environment_lines(environment: "Environment") -> list[str]:
 
 
 def _gib(size: int | None) -> str:
-    return "unknown" if size is None else f"{size / 2**30:.1f} GiB"
+    return "unknown" if size is None else size_text(size)

@@ -9,6 +9,7 @@ import jumar
 from jumar.cli.extras import not_installed
 from jumar.ground import paths
 from jumar.ground.errors import UserError
+from jumar.ground.text import size_text
 
 _PACKAGE = Path(jumar.__file__).resolve().parent
 
@@ -83,7 +84,7 @@ def _is_out_of_memory(error: Exception) -> bool:
 def _out_of_memory(error: Exception, tokens: Sequence[str]) -> UserError:
     message = str(error).strip()
     match = re.search(r"allocate (\d+) bytes", message)
-    detail = f"{int(match[1]) / 2**30:.1f} GiB were requested at once" if match else message
+    detail = f"{size_text(int(match[1]))} were requested at once" if match else message
     assignments = [token for token in tokens if re.match(r"[a-z_]+\.[a-z_.]+=", token)]
     todo = _LESS_MEMORY.get(tokens[0] if tokens else "", _LESS_TRAINING)
     if assignments:

@@ -28,6 +28,7 @@ from jumar.experiments.table import Table, reason_of
 from jumar.experiments.table_forms import to_text
 from jumar.ground.errors import UserError
 from jumar.ground.paths import exists, is_file, is_folder
+from jumar.ground.text import time_text
 from jumar.precision.modes import find_mode
 from jumar.training.run_directory import RunDirectory
 
@@ -166,15 +167,7 @@ class _Clock:
             return ""
         elapsed = time.monotonic() - self.begun
         left = elapsed / (number - 1) * (self.num_runs - number + 1)
-        return f" ({_duration(elapsed)} so far, about {_duration(left)} to go)"
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+        return f" ({time_text(elapsed)} so far, about {time_text(left)} to go)"
 
 
 def _started(start: Callable[[RunRequest], int], request: RunRequest) -> tuple[int, int]:

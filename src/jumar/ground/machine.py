@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from jumar.ground.errors import UserError
+from jumar.ground.text import size_text
 
 SYSTEM = Path("/")
 """Below it lie `proc` and `sys`."""
@@ -128,8 +129,8 @@ def check_fits(count: int, bytes_each: int, what: str, field: str) -> None:
     if needed > free:
         fitting = free // bytes_each
         raise UserError(
-            f"{count} {what} of {bytes_each / 2**20:.4g} MiB do not fit into the "
-            f"{free / 2**30:.1f} GiB of free memory",
+            f"{count} {what} of {size_text(bytes_each)} do not fit into the "
+            f"{size_text(free)} of free memory",
             where=field,
             todo=f"At most {fitting} fit, preferably half of that."
             if fitting

@@ -57,6 +57,24 @@ def _plural(noun: str) -> str:
     return f"{noun}s"
 
 
+def size_text(size: float) -> str:
+    """A size in bytes as a person reads it."""
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}"
+        size /= 1024
+    return f"{size:,.1f} GiB"
+
+
+def time_text(seconds: float) -> str:
+    """A time as a person reads it."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    if seconds < 6000:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 360000 else f"{seconds / 86400:.1f} days"
+
+
 def plain_text(text: str, keep: str = "") -> str:
     r"""A text with invisible characters spelt out, as `\x1b`, `\n`, `\u202e`.
 

@@ -14,12 +14,11 @@ from torch import Tensor
 from jumar.data.pixels.picture_grid import picture_grid, save_png
 from jumar.ground.errors import UserError
 from jumar.ground.paths import exists, is_folder
-from jumar.ground.text import counted
+from jumar.ground.text import counted, size_text
 from jumar.recipes.drawing import Artist, DrawingWish, DrawsPictures
 from jumar.runs.open_trained import TrainedRequest, open_trained
 from jumar.tasks.sampling import BATCH
 from jumar.training.progress import Console
-from jumar.training.rehearsal import size_text
 from jumar.training.run_directory import read_json, write_json
 from jumar.training.signals import StopRequest, listening
 

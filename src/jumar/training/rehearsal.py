@@ -14,7 +14,7 @@ from jumar.devices.registry import is_out_of_memory
 from jumar.ground.errors import UserError
 from jumar.ground.machine import memory_bytes
 from jumar.ground.paths import exists, is_folder
-from jumar.ground.text import counted
+from jumar.ground.text import counted, size_text, time_text
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.settings import Plan
 from jumar.training.state import TrainState
@@ -177,24 +177,6 @@ def check_disk(directory: Path, needed: int) -> None:
             where=str(place),
             todo="Free some space, choose another --run-dir, or lower checkpoints.keep.",
         )
-
-
-def size_text(size: float) -> str:
-    """A size in bytes as a person reads it."""
-    for unit in ("B", "KiB", "MiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}"
-        size /= 1024
-    return f"{size:.1f} GiB"
-
-
-def time_text(seconds: float) -> str:
-    """A time as a person reads it."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    if seconds < 6000:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 360000 else f"{seconds / 86400:.1f} days"
 
 
 def _is_of_the_compiler(error: Exception) -> bool:

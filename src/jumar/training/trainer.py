@@ -15,6 +15,7 @@ from jumar.data.loading.sampler import steps_per_epoch as count_steps_per_epoch
 from jumar.data.samples import Batch
 from jumar.devices.contract import Device
 from jumar.ground.errors import UserError
+from jumar.ground.text import size_text
 from jumar.observer import COMMUNICATION, DATA, Observer, Observers
 from jumar.precision.policy import PrecisionPolicy
 from jumar.tasks.task import Task
@@ -36,7 +37,6 @@ from jumar.training.rehearsal import (
     check_memory,
     checkpoint_bytes,
     rehearse,
-    size_text,
 )
 from jumar.training.results import Outcome, write_results
 from jumar.training.run_directory import RunDirectory

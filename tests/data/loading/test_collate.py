@@ -83,6 +83,6 @@ def test_a_batch_larger_than_memory_is_refused_before_a_sample_is_made() -> None
         raise AssertionError
         yield {}
 
-    with pytest.raises(UserError, match=r"4 patches of 1.* MiB do not fit") as caught:
+    with pytest.raises(UserError, match=r"4 patches of 1,048,576.0 GiB do not fit") as caught:
         collate(samples(), 4)
     assert caught.value.where == "data.patch_size"

@@ -31,7 +31,7 @@ from jumar.data.records.tfrecord import frame
 from jumar.data.samples import CorruptRecord, ImageSource
 from jumar.ground.errors import UserError
 from jumar.ground.paths import exists, expanded, is_file, is_folder, resolved, unwritable
-from jumar.ground.text import counted
+from jumar.ground.text import counted, size_text
 
 Prefix = Literal["train", "validation"]
 Compression = Literal["none", "gzip"]
@@ -336,7 +336,7 @@ def _check_disk(parts: Sequence[_Part], destination: Path) -> None:
     free = shutil.disk_usage(destination).free
     if needed > free:
         raise UserError(
-            f"about {needed / 2**30:,.1f} GiB are needed and {free / 2**30:,.1f} GiB are free",
+            f"about {size_text(needed)} are needed and {size_text(free)} are free",
             where=str(destination),
             todo="Free some space, or choose a folder on another disk.",
         )

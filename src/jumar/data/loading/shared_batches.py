@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from jumar.ground.errors import UserError
+from jumar.ground.text import size_text
 
 _ALIGNMENT = 64
 
@@ -101,7 +102,7 @@ def _shared(size: int) -> Tensor:
         return torch.empty(size, dtype=torch.uint8).share_memory_()
     except RuntimeError as error:
         raise UserError(
-            f"shared memory has no room for a batch of {size / 2**20:.0f} MiB",
+            f"shared memory has no room for a batch of {size_text(size)}",
             where="/dev/shm",  # noqa: S108 - a name in a message
             todo="Enlarge it (docker run --shm-size), or use a smaller batch or fewer workers "
             "(data.batch_size, data.workers; data.workers=0 needs none).",

@@ -5,6 +5,8 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
+from jumar.ground.text import size_text
+
 LARGEST_IMAGE = 256 * 2**20
 """Bytes of one encoded image above which it is refused instead of read into memory."""
 
@@ -104,4 +106,4 @@ def read_whole(path: Path, largest: int = LARGEST_IMAGE) -> bytes:
 
 def too_large(size: int, largest: int = LARGEST_IMAGE) -> str:
     """The reason given for an image that is refused because of its size in bytes."""
-    return f"{size / 2**20:,.0f} MiB for one image; at most {largest / 2**20:,.0f} MiB are read"
+    return f"{size_text(size)} for one image; at most {size_text(largest)} are read"

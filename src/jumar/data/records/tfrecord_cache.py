@@ -22,6 +22,7 @@ from jumar.data.records.tfrecord import HEADER_BYTES, header_length
 from jumar.environment import CACHE_VARIABLE, cache_folder
 from jumar.ground.errors import UserError
 from jumar.ground.paths import exists, open_to_read
+from jumar.ground.text import size_text
 
 MOST_EXPANSION = 100
 """Unpacked bytes per packed byte above which a file is refused as a decompression bomb: encoded
@@ -176,7 +177,7 @@ def _unpack(path: Path, target: BinaryIO, stop: Event) -> None:
         written += len(piece)
         if written > allowed:
             raise UserError(
-                f"unpacks to more than {allowed / 2**20:,.0f} MiB, over {MOST_EXPANSION} times "
+                f"unpacks to more than {size_text(allowed)}, over {MOST_EXPANSION} times "
                 "its size: refused as a decompression bomb",
                 where=str(path),
                 todo="If you trust the file, decompress it yourself and give that path.",

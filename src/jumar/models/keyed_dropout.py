@@ -1,4 +1,4 @@
-"""Dropout whose mask is a pure function of key, sample row and feature.
+"""Dropout whose mask depends on key, sample row and feature alone.
 
 `nn.Dropout` draws from a generator with a state; see `jumar.models.keyed_random` for why that is
 not good enough.
@@ -8,7 +8,7 @@ import math
 
 import torch
 
-from jumar.models.keyed_random import Keyed, RandomPosition, keyed_bits
+from jumar.models.keyed_random import Keyed, RandomPosition, keyed_bits, keyed_token_bits
 
 _BITS32 = 0xFFFFFFFF
 
@@ -38,6 +38,36 @@ class KeyedDropout(Keyed):
         return f"p={self.p}"
 
 
+class KeyedTokenDropout(Keyed):
+    """Dropout of tokens [tokens, features], whose mask does not depend on how they are padded.
+
+    Args:
+        p: Probability of dropping a feature, at least 0 and below 1.
+    """
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        if not 0 <= p < 1:
+            raise ValueError(f"the probability of dropping must be in [0, 1), not {p}")
+        self.p = p
+
+    def forward(self, x: torch.Tensor, samples: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+        """Drop features.
+
+        Args:
+            x: [tokens, features].
+            samples: int [tokens], the row of each token's sample in the batch.
+            places: int [tokens], what tells the tokens of a sample apart.
+        """
+        if not self.training or self.p == 0:
+            return x
+        bits = keyed_token_bits(samples, places, x.shape[1], self.known_position())
+        return x * _mask(bits, self.p, x.dtype)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}"
+
+
 def keyed_mask(x: torch.Tensor, p: float, position: RandomPosition) -> torch.Tensor:
     """The mask of a batch: 0 where a feature is dropped, 1 / (1 - p) elsewhere.
 
@@ -47,7 +77,11 @@ def keyed_mask(x: torch.Tensor, p: float, position: RandomPosition) -> torch.Ten
         position: The batch's position.
     """
     bits = keyed_bits(x.shape[0], math.prod(x.shape[1:]), position, x.device)
+    return _mask(bits, p, x.dtype).view(x.shape)
+
+
+def _mask(bits: torch.Tensor, p: float, dtype: torch.dtype) -> torch.Tensor:
     # The comparison is signed, so the p * 2**32 lowest of the numbers start at -2**31; a
     # threshold of 2**31, for a p next to 1, would not be an int32.
     kept = bits >= min(round(p * 2**32), _BITS32) - 2**31
-    return kept.to(x.dtype).mul_(1 / (1 - p)).view(x.shape)
+    return kept.to(dtype).mul_(1 / (1 - p))

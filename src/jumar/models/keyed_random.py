@@ -1,4 +1,4 @@
-"""Random numbers that are a pure function of key, sample row and feature.
+"""Random numbers that depend on key, sample row and feature alone.
 
 A generator with a state gives numbers that depend on how a batch was split over ranks and
 micro-batches, on the device, and on everything drawn before. Here each number is an integer hash.
@@ -118,6 +118,50 @@ def _(
 ) -> torch.Tensor:
     del start, key
     return torch.empty((rows, features), dtype=torch.int32, device=device)
+
+
+def keyed_token_bits(
+    samples: torch.Tensor, places: torch.Tensor, features: int, position: RandomPosition
+) -> torch.Tensor:
+    """int32 [tokens, features], every bit of which is random, by sample, place and feature.
+
+    A token has the same numbers however its sample is padded and wherever it is in the batch.
+
+    Args:
+        samples: int [tokens], rows of the batch.
+        places: int [tokens], what tells the tokens of a sample apart.
+        features: Numbers a token.
+        position: The batch's position.
+    """
+    return _hashed_tokens(
+        position.start, position.key, samples.to(torch.int32), places.to(torch.int32), features
+    )
+
+
+@torch.library.custom_op("jumar::hashed_tokens", mutates_args=())
+def _hashed_tokens(
+    start: torch.Tensor,
+    key: torch.Tensor,
+    samples: torch.Tensor,
+    places: torch.Tensor,
+    features: int,
+) -> torch.Tensor:
+    tokens = _mix32(_mix32(samples + start) + key)
+    tokens = _mix32(tokens + _mix32(places + 1))
+    columns = _mix32(torch.arange(features, dtype=torch.int32, device=samples.device))
+    return _mix32(tokens[:, None] + columns)
+
+
+@_hashed_tokens.register_fake
+def _(
+    start: torch.Tensor,
+    key: torch.Tensor,
+    samples: torch.Tensor,
+    places: torch.Tensor,
+    features: int,
+) -> torch.Tensor:
+    del start, key, places
+    return torch.empty((len(samples), features), dtype=torch.int32, device=samples.device)
 
 
 def keyed_uniform(

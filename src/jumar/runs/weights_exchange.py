@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from jumar.models import bert_names
+from jumar.models.bert import names as bert_names
 from jumar.models.tf_layout import TfNames
 from jumar.models.unfilled import Unfilled
 from jumar.recipes.recipe import Recipe

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file
 
-from jumar.models.bert_names import tf_names
+from jumar.models.bert.names import tf_names
 from jumar.weights.bundle_writer import write_bundle
 from jumar.weights.tensor_bundle import open_checkpoint
 from tests.cli.in_process import here

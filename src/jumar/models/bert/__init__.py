@@ -1,0 +1,1 @@
+"""BERT and NEZHA: encoder, heads, and their names in TensorFlow checkpoints."""

@@ -1,0 +1,148 @@
+"""What is put on top of BERT: masked words and next sentence, classes, tags, spans.
+
+Names of modules and parameters are those of Hugging Face's BERT classes.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
+
+from jumar.models.bert.network import Bert, BertSize, Encoded, LayerNorm, initialize
+from jumar.models.keyed_dropout import KeyedTokenDropout
+
+CHUNK = 1024
+"""Masked words whose logits are in memory at once: 1024 x 21,128 float32 are 87 MB."""
+
+
+class Transform(nn.Module):
+    """Dense layer, activation and norm before the vocabulary."""
+
+    def __init__(self, size: BertSize) -> None:
+        super().__init__()
+        self.dense = nn.Linear(size.hidden_size, size.hidden_size)
+        self.LayerNorm = LayerNorm(size.hidden_size)
+        self.gelu = size.gelu
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[words, hidden_size] in and out."""
+        return self.LayerNorm(functional.gelu(self.dense(x), approximate=self.gelu))
+
+
+class Predictions(nn.Module):
+    """Logits of masked words; the vocabulary's matrix is that of the word embeddings."""
+
+    def __init__(self, size: BertSize) -> None:
+        super().__init__()
+        self.transform = Transform(size)
+        self.bias = nn.Parameter(torch.zeros(size.vocab_size))
+
+
+class PretrainingHead(nn.Module):
+    """Both heads of pre-training."""
+
+    def __init__(self, size: BertSize) -> None:
+        super().__init__()
+        self.predictions = Predictions(size)
+        self.seq_relationship = nn.Linear(size.hidden_size, 2)
+
+
+class BertForPretraining(nn.Module):
+    """BERT or NEZHA with masked words and next sentence."""
+
+    def __init__(self, size: BertSize, *, unpadded: bool = True) -> None:
+        super().__init__()
+        self.bert = Bert(size, unpadded=unpadded)
+        self.cls = PretrainingHead(size)
+        initialize(self, size.initializer_range)
+
+    def word_losses(
+        self, encoded: Encoded, positions: Tensor, ids: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Cross-entropy of masked words.
+
+        Args:
+            encoded: The batch.
+            positions: int64 [samples, n], where the words are.
+            ids: int64 [samples, n], what they were.
+
+        Returns:
+            The losses, float32 [samples * n], and whether the largest logit is that of the word,
+            bool [samples * n].
+        """
+        words = encoded.tokens.index_select(0, encoded.packing.at(positions))
+        words = self.cls.predictions.transform(words)
+        losses: list[Tensor] = []
+        right: list[Tensor] = []
+        for part, wanted in zip(words.split(CHUNK), ids.flatten().split(CHUNK), strict=True):
+            if torch.is_grad_enabled() and len(words) > CHUNK:
+                # Logits of all words at once would be the largest tensor of the step by far.
+                loss, is_right = checkpoint(self._chunk, part, wanted, use_reentrant=False)
+            else:
+                loss, is_right = self._chunk(part, wanted)
+            losses.append(loss)
+            right.append(is_right)
+        return torch.cat(losses), torch.cat(right)
+
+    def word_logits(self, words: Tensor) -> Tensor:
+        """Logits [words, vocabulary] of transformed words [words, hidden_size]."""
+        table = self.bert.embeddings.word_embeddings.weight
+        return functional.linear(words, table, self.cls.predictions.bias)
+
+    def sentence_logits(self, encoded: Encoded) -> Tensor:
+        """Logits [samples, 2]: 0 where the second segment follows the first, 1 where not."""
+        return self.cls.seq_relationship(self.bert.pooler(encoded.first()))
+
+    def _chunk(self, words: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
+        logits = self.word_logits(words).float()
+        return functional.cross_entropy(logits, ids, reduction="none"), logits.argmax(1) == ids
+
+
+class BertForClassification(nn.Module):
+    """BERT or NEZHA with one class a sample."""
+
+    def __init__(self, size: BertSize, num_classes: int, *, unpadded: bool = True) -> None:
+        super().__init__()
+        self.bert = Bert(size, unpadded=unpadded)
+        self.dropout = KeyedTokenDropout(size.hidden_dropout)
+        self.classifier = nn.Linear(size.hidden_size, num_classes)
+        initialize(self, size.initializer_range)
+
+    def forward(self, input_ids: Tensor, segment_ids: Tensor, mask: Tensor) -> Tensor:
+        """Logits [samples, classes]; for the arguments see `Bert`."""
+        pooled = self.bert.pooler(self.bert(input_ids, segment_ids, mask).first())
+        rows = torch.arange(len(pooled), device=pooled.device)
+        return self.classifier(self.dropout(pooled, rows, torch.zeros_like(rows)))
+
+
+class BertForTagging(nn.Module):
+    """BERT or NEZHA with one class a token."""
+
+    def __init__(self, size: BertSize, num_tags: int, *, unpadded: bool = True) -> None:
+        super().__init__()
+        self.bert = Bert(size, unpadded=unpadded)
+        self.dropout = KeyedTokenDropout(size.hidden_dropout)
+        self.classifier = nn.Linear(size.hidden_size, num_tags)
+        initialize(self, size.initializer_range)
+
+    def forward(self, input_ids: Tensor, segment_ids: Tensor, mask: Tensor) -> Tensor:
+        """Logits [samples, length, tags], 0 at padding; length is the longest sample's."""
+        encoded = self.bert(input_ids, segment_ids, mask)
+        packing = encoded.packing
+        dropped = self.dropout(encoded.tokens, packing.rows(), packing.positions())
+        return packing.unpack(self.classifier(dropped))
+
+
+class BertForSpans(nn.Module):
+    """BERT or NEZHA with the start and the end of an answer in each sample."""
+
+    def __init__(self, size: BertSize, *, unpadded: bool = True) -> None:
+        super().__init__()
+        self.bert = Bert(size, unpadded=unpadded)
+        self.qa_outputs = nn.Linear(size.hidden_size, 2)
+        initialize(self, size.initializer_range)
+
+    def forward(self, input_ids: Tensor, segment_ids: Tensor, mask: Tensor) -> Tensor:
+        """Logits [samples, length, 2] of start and end, 0 at padding."""
+        encoded = self.bert(input_ids, segment_ids, mask)
+        return encoded.packing.unpack(self.qa_outputs(encoded.tokens))

@@ -1,0 +1,182 @@
+"""BERT and NEZHA without padding: the same numbers as with it, also with dropout and in pieces."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from jumar.models.bert.heads import (
+    CHUNK,
+    BertForClassification,
+    BertForPretraining,
+    BertForSpans,
+    BertForTagging,
+)
+from jumar.models.bert.network import Bert, BertSize, Positions, initialize
+from jumar.models.bert.packing import packing_of
+from jumar.models.keyed_dropout import KeyedTokenDropout
+from jumar.models.keyed_random import keyed_token_bits, random_position, set_random_position
+
+LENGTHS = (9, 3, 14, 1)
+
+
+def small(positions: Positions = "absolute", *, dropout: float = 0.0) -> BertSize:
+    return BertSize(
+        vocab_size=50,
+        hidden_size=16,
+        num_layers=2,
+        num_heads=2,
+        intermediate_size=24,
+        max_positions=20,
+        positions=positions,
+        hidden_dropout=dropout,
+        attention_dropout=dropout,
+        initializer_range=0.3,
+    )
+
+
+def batch(length: int = 16) -> dict[str, torch.Tensor]:
+    """Samples of the lengths, padded to `length` with word pieces that must not matter."""
+    random = torch.Generator().manual_seed(3)
+    mask = torch.arange(length)[None, :] < torch.tensor(LENGTHS)[:, None]
+    ids = torch.randint(1, 50, (len(LENGTHS), 16), generator=random)[:, :length]
+    segments = torch.randint(0, 2, (len(LENGTHS), 16), generator=random)[:, :length]
+    return {"input_ids": ids, "segment_ids": segments, "mask": mask}
+
+
+def outputs(model: Bert, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    """The outputs of the tokens, those of padding left out."""
+    encoded = model(**inputs)
+    padded = encoded.packing.unpack(encoded.tokens)
+    return padded[encoded.packing.mask]
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+@pytest.mark.parametrize("positions", ["absolute", "relative"])
+def test_padding_changes_no_output_and_no_gradient(positions: Positions, dropout: float) -> None:
+    found: list[torch.Tensor] = []
+    for unpadded, length in ((True, 16), (False, 16), (True, 14)):
+        torch.manual_seed(1)
+        model = Bert(small(positions, dropout=dropout), unpadded=unpadded)
+        initialize(model, 0.3)
+        set_random_position(model, 5, 0)
+        out = outputs(model, batch(length))
+        out.square().sum().backward()
+        gradients = [p.grad.flatten() for p in model.parameters() if p.grad is not None]
+        found.append(torch.cat([out.detach().flatten(), *gradients]))
+    for other in found[1:]:
+        torch.testing.assert_close(other, found[0], rtol=2e-4, atol=2e-4)
+
+
+@pytest.mark.parametrize("positions", ["absolute", "relative"])
+def test_a_batch_in_pieces_is_dropped_like_the_whole(positions: Positions) -> None:
+    torch.manual_seed(1)
+    model = Bert(small(positions, dropout=0.3))
+    initialize(model, 0.3)
+    inputs = batch()
+    set_random_position(model, 9, 40)
+    whole = outputs(model, inputs)
+    pieces: list[torch.Tensor] = []
+    for first, last in ((0, 1), (1, 4)):
+        set_random_position(model, 9, 40 + first)
+        pieces.append(outputs(model, {name: rows[first:last] for name, rows in inputs.items()}))
+    torch.testing.assert_close(torch.cat(pieces), whole, rtol=1e-4, atol=1e-5)
+    set_random_position(model, 10, 40)
+    assert not torch.allclose(outputs(model, inputs), whole, atol=1e-2)
+
+
+def test_attention_in_training_equals_evaluation_when_nothing_is_dropped() -> None:
+    torch.manual_seed(1)
+    trained, scored = Bert(small(dropout=1e-9)), Bert(small())
+    scored.load_state_dict(trained.state_dict())
+    set_random_position(trained, 0, 0)
+    torch.testing.assert_close(outputs(trained, batch()), outputs(scored.eval(), batch()))
+
+
+def test_a_sample_longer_than_the_positions_is_refused() -> None:
+    ids = torch.ones(1, 21, dtype=torch.int64)
+    with pytest.raises(ValueError, match="21 tokens is longer than the 20 positions"):
+        Bert(small())(ids, ids * 0, ids)
+    Bert(small("relative"))(ids, ids * 0, ids)
+
+
+@given(lengths=st.lists(st.integers(1, 7), min_size=1, max_size=5), extra=st.integers(0, 3))
+def test_what_is_packed_is_unpacked_at_its_place(lengths: list[int], extra: int) -> None:
+    length = max(lengths) + extra
+    mask = torch.arange(length)[None, :] < torch.tensor(lengths)[:, None]
+    values = torch.rand(len(lengths), length, 2) + 1
+    packing = packing_of(mask)
+    kept = values[:, : packing.length]
+    packed = packing.pack(kept)
+    assert len(packed) == sum(lengths)
+    assert torch.equal(packing.unpack(packed), kept * packing.mask[..., None])
+    rows, positions = packing.rows(), packing.positions()
+    assert torch.equal(kept[rows, positions], packed)
+    at = torch.tensor([[0, end - 1] for end in lengths])
+    expected = kept.gather(1, at[..., None].expand(-1, -1, 2)).flatten(0, 1)
+    assert torch.equal(packed[packing.at(at)], expected)
+
+
+def test_token_numbers_differ_by_sample_place_feature_and_key() -> None:
+    samples, places = torch.arange(6).repeat_interleave(10), torch.arange(10).repeat(6)
+    bits = keyed_token_bits(samples, places, 32, random_position(7))
+    assert len(bits.unique()) == bits.numel()
+    later = keyed_token_bits(samples[10:] - 1, places[10:], 32, random_position(7, 1))
+    assert torch.equal(later, bits[10:])
+    other = keyed_token_bits(samples, places, 32, random_position(8))
+    assert (other != bits).all()
+
+
+def test_the_share_of_dropped_features_is_the_probability() -> None:
+    dropout = KeyedTokenDropout(0.1)
+    set_random_position(dropout, 3, 0)
+    rows = torch.arange(400)
+    kept = dropout(torch.ones(400, 500), rows, rows % 7)
+    assert (kept == 0).float().mean().item() == pytest.approx(0.1, abs=0.005)
+    assert kept.mean().item() == pytest.approx(1, abs=0.006)
+
+
+def test_logits_in_chunks_have_the_gradients_of_one_piece() -> None:
+    torch.manual_seed(1)
+    model = BertForPretraining(small())
+    inputs = batch()
+    positions = torch.zeros(4, CHUNK // 2, dtype=torch.int64)
+    ids = torch.randint(0, 50, positions.shape)
+    losses, right = model.word_losses(model.bert(**inputs), positions, ids)
+    losses.sum().backward()
+    table = model.bert.embeddings.word_embeddings.weight
+    assert table.grad is not None
+    chunked = table.grad.clone()
+    model.zero_grad()
+    encoded = model.bert(**inputs)
+    words = encoded.tokens.index_select(0, encoded.packing.at(positions))
+    logits = model.word_logits(model.cls.predictions.transform(words))
+    whole = nn.functional.cross_entropy(logits, ids.flatten(), reduction="none")
+    whole.sum().backward()
+    torch.testing.assert_close(losses, whole)
+    torch.testing.assert_close(chunked, table.grad, rtol=1e-4, atol=1e-3)
+    assert torch.equal(right, logits.argmax(1) == ids.flatten())
+
+
+@pytest.mark.parametrize("positions", ["absolute", "relative"])
+def test_heads_of_tasks_have_their_shapes_and_ignore_padding(positions: Positions) -> None:
+    inputs = batch()
+    classes = BertForClassification(small(positions), 3).eval()
+    assert classes(**inputs).shape == (4, 3)
+    changed = {**inputs, "input_ids": inputs["input_ids"] * inputs["mask"]}
+    torch.testing.assert_close(classes(**inputs), classes(**changed))
+    tags = BertForTagging(small(positions), 5).eval()(**inputs)
+    assert tags.shape == (4, 14, 5)
+    assert not tags[1, 3:].any()
+    assert BertForSpans(small(positions)).eval()(**inputs).shape == (4, 14, 2)
+
+
+def test_weights_begin_as_a_normal_cut_at_two_deviations() -> None:
+    torch.manual_seed(1)
+    model = BertForPretraining(BertSize(vocab_size=2000, num_layers=1))
+    weight = model.bert.embeddings.word_embeddings.weight
+    assert weight.abs().max().item() <= 0.04
+    assert weight.std().item() == pytest.approx(0.02 * 0.8796, rel=0.01)
+    layer = model.bert.pooler.dense
+    assert not layer.bias.any()

@@ -42,7 +42,7 @@ def weights(run: Path) -> Path:
 def test_a_damaged_checkpoint_is_named_and_the_others_are_scored(run: Path) -> None:
     flip(weights(run))
     done = here("evaluate", "run", "--device", "cpu", cwd=run.parent)
-    assert f"checkpoint passed over: {weights(Path('run'))} is damaged" in done.out
+    assert f"skipping damaged checkpoint: {weights(Path('run'))} is damaged" in done.out
     rows = [line.split()[0] for line in done.out.splitlines() if line.startswith("  ")]
     assert rows == ["step", "2", "4"]
     done = here("evaluate", "run", "--checkpoint", "6", cwd=run.parent, code=2)
@@ -152,7 +152,7 @@ def test_other_damaged_files_never_end_a_command_in_a_traceback(
     [
         ("my_module", "'imports' must be a list"),
         (None, "'imports' must be a list"),
-        ([5], "'imports' holds 5, which is no module's name"),
+        ([5], "'imports' holds 5, which is not a module name"),
         (["a; rm -r x"], "'imports' holds 'a; rm -r x'"),
         (["../up"], "'imports' holds '../up'"),
         (["\u001b[2J"], r"'imports' holds '\x1b[2J'"),
@@ -184,8 +184,8 @@ def test_updates_that_are_all_skipped_end_in_an_error_after_the_results(tmp_path
     )
     done = train("--run-dir", "run", *much, cwd=tmp_path, code=2)
     assert "warning: the last 3 updates of 'classification' were skipped" in done.out
-    assert "precision.loss_scale: no update of 'classification' was made in 4 steps" in done.err
+    assert "precision.loss_scale: 'classification' was never updated in 4 steps" in done.err
     assert "finished" not in done.out
     assert json.loads((tmp_path / "run" / "results.json").read_text())["state"] == "failed"
     again = here("train", "--resume", "--run-dir", "run", "--device", "cpu", cwd=tmp_path, code=2)
-    assert "no update" in again.err
+    assert "was never updated" in again.err

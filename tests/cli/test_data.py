@@ -292,7 +292,7 @@ def test_an_evaluation_of_which_nothing_can_be_read_is_an_error(
     for file in (folder / "val").rglob("*.jpg"):
         file.write_bytes(BROKEN)
     done = on(folder, *FEW, "--skip-corrupt", "9", cwd=tmp_path, code=2)
-    assert "none of the 4 samples to evaluate on can be read" in done.err
+    assert "none of the 4 evaluation samples can be read" in done.err
 
 
 MISTAKES: dict[str, tuple[dict[str, object], str]] = {

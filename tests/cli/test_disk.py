@@ -44,7 +44,7 @@ def test_a_disk_too_small_for_the_checkpoints_is_refused_before_the_first_step(
 ) -> None:
     disk = mounted("size=3m")
     done = train("--run-dir", disk / "run", *settings(model__width=20000), cwd=tmp_path, code=2)
-    assert "are needed for checkpoints and 3 MiB are free" in done.err
+    assert ", but only 3 MiB is free" in done.err
     assert "step: " not in done.out
     assert list(disk.iterdir()) == []
 
@@ -75,7 +75,7 @@ def test_a_disk_that_becomes_full_leaves_earlier_checkpoints_as_they_were(
     run = disk / "run"
     done = train("--run-dir", run, *source, *options, cwd=tmp_path, code=2)
     assert "the checkpoint of step 4 could not be written: " in done.message
-    assert "earlier checkpoints are unharmed" in done.err
+    assert "earlier checkpoints are intact" in done.err
     assert sorted(path.name for path in (run / "checkpoints").iterdir()) == [
         "step-00000002",
         "step-00000003",
@@ -107,7 +107,7 @@ def test_a_disk_that_is_full_from_the_start_is_refused(mounted: Mounted, tmp_pat
     disk = mounted("size=1m")
     fill(disk)
     done = train("--run-dir", disk / "run", cwd=tmp_path, code=2)
-    assert "are needed for checkpoints and 0 B are free" in done.err
+    assert ", but only 0 B is free" in done.err
     assert [path.name for path in disk.iterdir()] == ["filler"]
 
 

@@ -64,7 +64,7 @@ def test_a_checkpoint_that_is_not_there_is_refused_with_those_that_are(
 ) -> None:
     done = here("evaluate", "run", "--checkpoint", "5", cwd=tmp_path, code=2)
     assert "there is no checkpoint '5'" in done.err
-    assert "There are: 2, 4, 6, last, best." in done.err
+    assert "Available: 2, 4, 6, last, best." in done.err
 
 
 def test_scores_of_changed_settings_are_not_noted_in_the_run(run: Path, tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_a_run_on_the_clock_logs_scores_and_saves_by_the_clock_and_ends(tmp_path
         checkpoints__every="1s",
     )
     done = train("--run-dir", "run", *clock, cwd=tmp_path)
-    assert "steps until training.duration is over" in done.out
+    assert "training for training.duration" in done.out
     results = json.loads((tmp_path / "run" / "results.json").read_text())
     assert results["state"] == "finished"
     assert 1.5 <= results["elapsed_s"] < 5

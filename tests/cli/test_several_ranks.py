@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from jumar.cli.several_ranks import takes_part
-from jumar.training.going_on import how_to_go_on
 from jumar.training.parallel.ranks import Ranks
+from jumar.training.resume_hint import resume_hint
 from jumar.training.run_directory import RunDirectory
 from tests.cli.command_line import environment
 from tests.cli.in_process import here, settings
@@ -77,8 +77,8 @@ def test_the_line_of_a_stopped_training_goes_on_with_its_ranks(tmp_path: Path) -
     assert line
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=120)
-    printed = next(line for line in out.splitlines() if "Go on with: " in line)
-    words = shlex.split(printed.partition("Go on with: ")[2])
+    printed = next(line for line in out.splitlines() if "Resume with: " in line)
+    words = shlex.split(printed.partition("Resume with: ")[2])
     assert words[0] == "torchrun"
     stopped = json.loads((tmp_path / "run" / "results.json").read_text())["steps"]
     again = start([*words[1:], "--set", f"training.duration={stopped + 2}it"], tmp_path)
@@ -91,16 +91,16 @@ def test_the_line_of_a_stopped_training_goes_on_with_its_ranks(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("ranks", "variables", "words"),
     [
-        (Ranks(), {}, "Go on with: jumar train"),
+        (Ranks(), {}, "Resume with: jumar train"),
         (
             Ranks(world=2, local_world=2),
             {"TORCHELASTIC_RUN_ID": "none"},
-            "Go on with: torchrun --nproc-per-node 2 -m jumar train",
+            "Resume with: torchrun --nproc-per-node 2 -m jumar train",
         ),
         (
             Ranks(world=4, local_world=2),
             {"MASTER_ADDR": "node0", "MASTER_PORT": "29500"},
-            "Go on on every machine with: torchrun --nnodes 2 --nproc-per-node 2 --node-rank "
+            "Resume on every machine with: torchrun --nnodes 2 --nproc-per-node 2 --node-rank "
             "NODE_RANK --master-addr node0 --master-port 29500 -m jumar train",
         ),
         (Ranks(world=4, local_world=2), {}, "--master-addr ADDRESS --master-port PORT"),
@@ -113,7 +113,7 @@ def test_the_line_names_what_the_environment_tells_of_the_ranks(
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    line = how_to_go_on(RunDirectory(Path("run")), "auto", ranks)
+    line = resume_hint(RunDirectory(Path("run")), "auto", ranks)
     assert words in line
     assert line.endswith("train --resume --run-dir run")
 

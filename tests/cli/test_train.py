@@ -45,7 +45,7 @@ def test_a_signal_finishes_the_step_saves_and_leaves_with_its_exit_code(
     out, err = child.communicate(timeout=60)
     assert child.returncode == code, out + err
     assert "Traceback" not in err
-    assert "Go on with: jumar train --resume --run-dir r --device cpu\n" in out
+    assert "Resume with: jumar train --resume --run-dir r --device cpu\n" in out
     step = json.loads((tmp_path / "r" / "results.json").read_text())["steps"]
     assert (tmp_path / "r" / "checkpoints" / f"step-{step:08d}").is_dir()
     resumed = jumar(

@@ -35,9 +35,9 @@ def test_a_run_with_other_classes_takes_all_but_the_last_layer_and_says_so(
     at = next(i for i, line in enumerate(lines) if line.startswith("weights from "))
     assert lines[at] == f"weights from {first}/checkpoints/step-00000002: 7 loaded"
     assert (
-        "left out, wrong shape (2): classifier.bias 10 for 2, classifier.weight 10x16 for 2x16"
-        in (lines[at + 1])
-    )
+        "not loaded, wrong shape (2): classifier.bias 10 instead of 2, "
+        "classifier.weight 10x16 instead of 2x16"
+    ) in lines[at + 1]
     assert "initialised (2): classifier.weight, classifier.bias" in lines[at + 2]
     old, new = weights(first), weights(tmp_path / "second")
     assert torch.equal(old["body.0.weight"], new["body.0.weight"])
@@ -50,7 +50,7 @@ def test_restore_exclude_initialises_what_it_names(
 ) -> None:
     options = settings(transfer__start_from=first, transfer__restore_exclude=pattern, seed=7)
     done = train("--run-dir", "second", *options, *NO_STEP, cwd=tmp_path)
-    assert "left out by restore_exclude (2): " in done.out
+    assert "excluded by restore_exclude (2): " in done.out
     assert "initialised (2): " in done.out
     old, new = weights(first), weights(tmp_path / "second")
     assert torch.equal(old["body.0.weight"], new["body.0.weight"])
@@ -63,7 +63,7 @@ def test_a_safetensors_file_is_a_source_too(first: Path, tmp_path: Path) -> None
     options = settings(transfer__start_from=file)
     done = train("--run-dir", "second", *options, *NO_STEP, cwd=tmp_path)
     assert f"weights from {file}: 9 loaded" in done.out
-    assert "in the file only (1): elsewhere" in done.out
+    assert "only in the file (1): elsewhere" in done.out
     old, new = weights(first), weights(tmp_path / "second")
     assert torch.equal(old["classifier.weight"], new["classifier.weight"])
 

@@ -237,7 +237,7 @@ def test_imported_weights_start_a_run_and_are_not_resumed(beside: Path, tmp_path
     weights("import", "exchanged", beside / "tf1", "--to", "again", cwd=tmp_path)
     resumed = ("train", "--resume", "--run-dir", "again", "--device", "cpu")
     done = here(*resumed, cwd=tmp_path, code=2)
-    assert "no state of the optimizer, so it cannot be resumed" in done.message
+    assert "no optimizer state, so it cannot be resumed" in done.message
     assert "transfer.start_from" in done.message
     start = ("train", "exchanged", "--import", RECIPES, "--device", "cpu", "--run-dir", "new")
     done = here(*start, "--set", "transfer.start_from=again", cwd=tmp_path)

@@ -61,6 +61,6 @@ def test_without_a_compiler_the_run_is_refused_with_what_to_do(tmp_path: Path) -
     )
     assert done.returncode == 2, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
-    assert "training.compile: torch.compile fails: " in done.stderr
+    assert "training.compile: torch.compile failed: " in done.stderr
     assert "--set training.compile=false" in done.stderr
     assert not (tmp_path / "r").exists()

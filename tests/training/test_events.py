@@ -162,7 +162,7 @@ def test_a_tensorboard_that_cannot_be_loaded_does_not_stop_the_run(
     stream = io.StringIO()
     with create_events(RunDirectory(tmp_path), Console(stream=stream), first_step=0) as events:
         events.write(RECORD)
-    assert "no TensorBoard events, since tensorboard cannot be loaded" in stream.getvalue()
+    assert "no TensorBoard events, because tensorboard cannot be loaded" in stream.getvalue()
     assert len(written(RunDirectory(tmp_path))) == 1
 
 

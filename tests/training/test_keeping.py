@@ -44,7 +44,7 @@ def test_scores_of_earlier_starts_count(tmp_path: Path) -> None:
     trainer_for(point_task(), small_plan(), tmp_path).train()
     again = keeper(tmp_path)
     last = list_checkpoints(tmp_path / "checkpoints")[-1]
-    again.go_on_from(last, total_steps=20)
+    again.resume_from(last, total_steps=20)
     assert set(again.scores) == {
         known.step for known in list_checkpoints(tmp_path / "checkpoints") if known.metrics
     }
@@ -67,7 +67,7 @@ def test_a_disk_needs_room_for_one_more_than_are_kept_or_for_all_that_are_writte
     [
         ({"batch_size": 4}, "the global batch size was 8, now 4"),
         ({"epoch_size": 41}, "the epoch size was 40, now 41"),
-        ({"total_steps": 9}, "this run has done 10 steps, more than the 9"),
+        ({"total_steps": 9}, "this run has already done 10 steps, more than the 9"),
     ],
 )
 def test_what_would_change_finished_steps_is_refused(
@@ -77,7 +77,7 @@ def test_what_would_change_finished_steps_is_refused(
     last = list_checkpoints(tmp_path / "checkpoints")[-1]
     total = changed.get("total_steps", 20)
     with pytest.raises(UserError, match=message):
-        keeper(tmp_path, **changed).go_on_from(last, total_steps=total)
+        keeper(tmp_path, **changed).resume_from(last, total_steps=total)
 
 
 def resumed_after(tmp_path: Path, step: int) -> float:

@@ -218,7 +218,7 @@ def test_a_checkpoint_of_a_later_version_is_refused_and_not_set_aside(tmp_path: 
     write(tmp_path, 1)
     file = write(tmp_path, 2).path / RECORD
     write_json(file, sealed(read_json(file) | {"format": FORMAT + 1}))
-    with pytest.raises(UserError, match="is of format 3") as refused:
+    with pytest.raises(UserError, match="has format 3") as refused:
         kept_checkpoints.newest_checkpoint(tmp_path, pytest.fail)
     assert refused.value.where == str(file)
 

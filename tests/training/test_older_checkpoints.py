@@ -156,7 +156,7 @@ def test_an_older_import_is_read_with_its_powers(tmp_path: Path) -> None:
 
 def test_an_older_import_of_weights_alone_is_not_resumed(tmp_path: Path) -> None:
     checkpoint = rewritten(older("momentum", tmp_path), {})
-    with pytest.raises(UserError, match="no state of the optimizer"):
+    with pytest.raises(UserError, match="no optimizer state"):
         trainer("momentum", tmp_path).resume(checkpoint)
 
 

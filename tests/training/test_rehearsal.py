@@ -49,13 +49,13 @@ def test_first_batch_memory_and_the_time_to_the_end_are_said() -> None:
 
 def test_a_run_on_the_clock_says_what_a_step_takes() -> None:
     assert lines(total_steps=None)[-1] == (
-        "steps until training.duration is over, about 250 ms each without the update"
+        "training for training.duration, about 250 ms each without the update"
     )
 
 
 def test_too_small_a_disk_is_refused_also_where_the_folder_is_not_there_yet(tmp_path: Path) -> None:
     check_disk(tmp_path / "a" / "b", 1)
-    with pytest.raises(UserError, match="are needed for checkpoints and"):
+    with pytest.raises(UserError, match="checkpoints need .*, but only"):
         check_disk(tmp_path / "a" / "b", 1 << 60)
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match="not writable"):

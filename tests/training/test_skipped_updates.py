@@ -51,7 +51,7 @@ def test_a_run_without_an_update_fails_and_its_results_say_so(tmp_path: Path, ki
     assert (results["state"], results["skipped_steps"]) == ("failed", 6)
     assert results["failure"]["step"] == 6
     assert results["failure"]["objective"] == "points"
-    assert "no update" in results["failure"]["reason"]
+    assert "was never updated" in results["failure"]["reason"]
     records = [r for r in trainer.run.read_metrics() if r["kind"] == "train"]
     assert [record["skipped"] for record in records] == [2, 4, 6]
 

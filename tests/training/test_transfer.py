@@ -27,7 +27,7 @@ def test_another_number_of_classes_leaves_the_last_layer_out_and_says_so(tmp_pat
     assert torch.equal(new[0].weight, old[0].weight)
     assert torch.equal(new[1].weight, kept)
     assert found.loaded == ["0.bias", "0.weight"]
-    assert found.wrong_shape == ["1.bias 5 for 2", "1.weight 5x4 for 2x4"]
+    assert found.wrong_shape == ["1.bias 5 instead of 2", "1.weight 5x4 instead of 2x4"]
     assert found.unknown == ["extra"]
     assert set(found.initialised) == {"1.weight", "1.bias"}
 

@@ -1,4 +1,4 @@
-"""The batches of a run, from any step on."""
+"""The batches of a run, starting at any step."""
 
 from collections.abc import Generator
 from typing import cast
@@ -21,7 +21,7 @@ def batches_of(
     first_step: int,
     last_step: int,
 ) -> Generator[Batch]:
-    """The rank's batches of the steps from `first_step` up to `last_step`; close it in the end."""
+    """The rank's batches for steps `first_step` to `last_step`; close the generator when done."""
     batches = train_batches(
         task.train_data,
         seed=plan.seed,

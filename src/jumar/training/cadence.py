@@ -1,4 +1,4 @@
-"""What is due after a step: log line, evaluation, checkpoint, the end; agreed by all ranks."""
+"""What is due after a step (log line, evaluation, checkpoint, the end), agreed by all ranks."""
 
 from dataclasses import dataclass
 
@@ -13,10 +13,10 @@ class Moments:
     """What is due after a step.
 
     Attributes:
-        by_step: Log line, evaluation and checkpoint by the step, which all ranks know.
+        by_step: Whether a log line, evaluation and checkpoint are due by step, known to all ranks.
         signal: Number of the signal that asked to stop, or 0.
-        clock_ends: The time of the run is over.
-        clock: Log line, evaluation and checkpoint by this rank's clock.
+        clock_ends: The run's time is up.
+        clock: Whether a log line, evaluation and checkpoint are due by this rank's clock.
     """
 
     SIZE = 5
@@ -57,7 +57,7 @@ class Due:
 
 
 class Cadence:
-    """Knows the intervals of a plan, in steps or on the clock."""
+    """The intervals of a plan, in steps or wall-clock time."""
 
     def __init__(self, plan: Plan, steps_per_epoch: int, total_steps: int | None) -> None:
         texts = {
@@ -97,11 +97,11 @@ class Cadence:
         )
 
     def scores_at(self, step: int) -> bool:
-        """Whether an evaluation is due after a step, by the step."""
+        """Whether an evaluation is due after a step, going by the step count."""
         return is_due(step, self._steps[1], -1)
 
     def most_checkpoints(self, step: int) -> int | None:
-        """How many checkpoints a run writes at most after a step; None where the clock decides."""
+        """The most checkpoints a run can write after a step; None where the clock decides."""
         if self._total is None:
             return None
         _, evaluations, saves = zip(self._every, self._steps, strict=True)
@@ -127,10 +127,10 @@ class Cadence:
 
 
 def check_lengths(plan: Plan, total_steps: int | None) -> None:
-    """Refuse a run of no length, and a schedule that needs more than is known of the length.
+    """Reject a run of zero length, and a schedule that needs a run length that is not known.
 
     Raises:
-        UserError: The run has no step; or it ends by the clock, and the learning rate follows a
+        UserError: The run has no steps; or it ends by the clock, and the learning rate follows a
             share of its unknown number of steps.
     """
     duration = plan.training.duration

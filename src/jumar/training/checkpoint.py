@@ -1,10 +1,10 @@
-"""Checkpoints: written whole or not at all, kept by age and score, read without running code.
+"""Checkpoints: written atomically, kept by age and score, read without running code.
 
-A checkpoint is a directory `step-00000120`. It is written under another name, flushed to the
-disk and renamed, so a `kill -9` at any moment leaves the earlier checkpoints as they were and at
+A checkpoint is a directory `step-00000120`. It is written under another name, flushed to
+disk and renamed, so a `kill -9` at any moment leaves the earlier checkpoints untouched and at
 most one directory whose name begins with a dot, which the next start removes. Any number of ranks
-write its files of tensors, each a part; `checkpoint.json` is written last and holds size and
-CRC-32C of every other file and of itself. Without it a directory is no checkpoint.
+write its tensor files, one part each; `checkpoint.json` is written last and holds the size and
+CRC-32C of every other file and its own CRC-32C. A directory without it is not a checkpoint.
 """
 
 import re
@@ -35,34 +35,34 @@ from jumar.training.older_checkpoints import OLDER_STATE, check_whole, load_olde
 from jumar.training.run_directory import finite, read_json, write_json
 
 FORMAT = 2
-"""Of a checkpoint with `state.json`; 1, which was not recorded, is one with `state.pt`."""
+"""Checkpoints with `state.json`; format 1, which was not recorded, has `state.pt`."""
 MODEL = "model.safetensors"
 EMA = "ema.safetensors"
 OPTIMIZER = "optimizer.safetensors"
 STATE = "state.json"
 RECORD = "checkpoint.json"
-_TO_GO_ON = (OPTIMIZER, STATE, OLDER_STATE)
+_ONLY_TO_RESUME = (OPTIMIZER, STATE, OLDER_STATE)
 _NAME = re.compile(r"^step-(\d{8,})$")
 
 
 class NotWrittenError(UserError):
-    """A checkpoint could not be written; to write another one instead would fail too."""
+    """A checkpoint could not be written; writing another one instead would fail too."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """One checkpoint on the disk.
+    """One checkpoint on disk.
 
     Attributes:
         path: Its directory.
         step: Finished steps.
-        epoch: Finished epochs, with fraction.
+        epoch: Finished epochs, fractional.
         time: When it was written, in UTC.
-        metrics: The scores of its weights, once evaluated.
+        metrics: The scores of its weights, once they are evaluated.
         has_ema: Whether it was written with averaged weights.
-        batch: What fixes the order of samples.
-        marks: Size and CRC-32C of the files; empty where one of the first versions wrote it.
-        format: By which its files are read.
+        batch: What determines the order of samples.
+        marks: Size and CRC-32C of each file; empty if one of the first versions wrote it.
+        format: Version of the file layout.
     """
 
     path: Path
@@ -76,25 +76,25 @@ class Checkpoint:
     format: int = FORMAT
 
     def model_file(self, *, ema: bool) -> Path:
-        """The weights, which may lie in parts; the averaged ones where asked for and there."""
+        """The weights, possibly in parts; the averaged ones if requested and available."""
         return self.path / (EMA if ema and self.has_ema else MODEL)
 
     @property
     def files(self) -> Sequence[str]:
-        """The names of its files, apart from its record."""
+        """The names of its files, except the record."""
         return list(self.marks) or [MODEL, *([EMA] if self.has_ema else []), OLDER_STATE]
 
     def check(self, *, with_state: bool) -> None:
-        """Check that the files are as they were written.
+        """Check that the files are unchanged since they were written.
 
         Args:
-            with_state: Also what only a run that goes on needs.
+            with_state: Also check the files that only a resumed run needs.
 
         Raises:
-            DamagedError: One is missing or damaged.
+            DamagedError: A file is missing or damaged.
         """
         for name in self.files:
-            if with_state or whole_name(name) not in _TO_GO_ON:
+            if with_state or whole_name(name) not in _ONLY_TO_RESUME:
                 _check(self.path / name, self.marks.get(name))
 
 
@@ -108,7 +108,7 @@ def write_checkpoint(
     state: SavedState,
     batch: Mapping[str, int],
 ) -> Checkpoint:
-    """Write `directory/step-N` so that it is there whole or not at all.
+    """Write `directory/step-N` atomically.
 
     Args:
         directory: The run's `checkpoints` directory.
@@ -116,8 +116,8 @@ def write_checkpoint(
         epoch: Finished epochs.
         model: The model's state dict.
         ema: The averaged weights, if any.
-        state: Optimizers, loss scale and what else a resumed run needs.
-        batch: What fixes the order of samples: global batch size, size of an epoch, seed.
+        state: Optimizers, loss scale and whatever else a resumed run needs.
+        batch: What determines the order of samples: global batch size, epoch size, seed.
 
     Raises:
         NotWrittenError: The disk is full or cannot be written.
@@ -135,22 +135,22 @@ def write_checkpoint(
         )
     except (OSError, RuntimeError, SafetensorError, UserError) as error:
         shutil.rmtree(beside, ignore_errors=True)
-        # Where JSON was to be written, the system's own error is the cause of ours.
+        # If writing JSON failed, the operating system's error is the cause of ours.
         cause = error.__cause__ if isinstance(error, UserError) else error
         raise NotWrittenError(
             f"the checkpoint of step {step} could not be written: {_reason(cause or error)}",
             where=str(directory),
-            todo="Free some space or choose another --run-dir; earlier checkpoints are unharmed.",
+            todo="Free some space or choose another --run-dir; earlier checkpoints are intact.",
         ) from error
 
 
 def unfinished(directory: Path, step: int) -> Path:
-    """Where all ranks write the parts of a checkpoint until it is finished."""
+    """Where all ranks write their parts of a checkpoint until it is finished."""
     return directory / f".step-{step:08d}.unfinished"
 
 
 def begin_checkpoint(beside: Path) -> None:
-    """Make the place of `unfinished`; the first rank does, before any other writes its part."""
+    """Create the `unfinished` directory; called by the first rank before any part is written."""
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir(parents=True)
 
@@ -164,17 +164,17 @@ def finish_checkpoint(
     batch: Mapping[str, int],
     marks: Mapping[str, FileMark],
 ) -> Checkpoint:
-    """Write what is no tensor and then the record, and move the checkpoint to its place.
+    """Write the non-tensor state and then the record, and move the checkpoint into place.
 
-    The first rank does, when all have written their parts.
+    The first rank calls this once all ranks have written their parts.
 
     Args:
         beside: From `unfinished`.
         step: Finished steps.
         epoch: Finished epochs.
-        values: Of the saved state.
-        batch: What fixes the order of samples.
-        marks: What `write_part` returned on all ranks.
+        values: `SavedState.values`.
+        batch: What determines the order of samples.
+        marks: What `write_part` returned on every rank.
     """
     write_values(beside / STATE, values)
     flush(beside / STATE)
@@ -208,11 +208,11 @@ def note_metrics(checkpoint: Checkpoint, metrics: Mapping[str, float]) -> Checkp
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
-    """What a checkpoint says of itself; its other files are not looked at.
+    """A checkpoint's own record; its other files are not read.
 
     Raises:
         DamagedError: Its record is damaged.
-        UserError: A later version wrote it.
+        UserError: A newer version of jumar wrote it.
     """
     file = path / RECORD
     try:
@@ -220,7 +220,9 @@ def read_checkpoint(path: Path) -> Checkpoint:
     except UserError as error:
         raise DamagedError(error.what, where=error.where) from None
     if not is_intact(record):
-        raise DamagedError("is damaged: its content is not what was written", where=str(file))
+        raise DamagedError(
+            "is damaged: its content has changed since it was written", where=str(file)
+        )
     try:
         marks = {
             str(name): FileMark(size=int(mark["size"]), crc32c=str(mark["crc32c"]))
@@ -240,14 +242,14 @@ def read_checkpoint(path: Path) -> Checkpoint:
             format=int(record.get("format", 1)),
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise DamagedError(f"lacks or has a malformed field {error}", where=str(file)) from None
+        raise DamagedError(f"has a missing or malformed field: {error}", where=str(file)) from None
     if step_of(path) not in (None, checkpoint.step):
-        raise DamagedError(f"is of step {checkpoint.step}", where=str(file))
+        raise DamagedError(f"belongs to step {checkpoint.step}", where=str(file))
     if checkpoint.format > FORMAT:
         raise UserError(
-            f"is of format {checkpoint.format}, and this version of jumar reads up to {FORMAT}",
+            f"has format {checkpoint.format}, but this version of jumar reads up to {FORMAT}",
             where=str(file),
-            todo="Use the version that wrote it, or a later one.",
+            todo="Use the version that wrote it, or a newer one.",
         )
     return checkpoint
 
@@ -259,20 +261,20 @@ def step_of(path: Path) -> int | None:
 
 
 def check_weights_file(path: Path) -> None:
-    """Check a file of weights that lies in a checkpoint; any other has no mark to hold it to.
+    """Check a weights file inside a checkpoint; any other file has no recorded CRC to check.
 
     Raises:
-        DamagedError: It is damaged, or the checkpoint's record is.
+        DamagedError: The file or the checkpoint's record is damaged.
     """
     if is_file(path.parent / RECORD):
         _check(path, read_checkpoint(path.parent).marks.get(path.name))
 
 
 def load_weights(path: Path) -> dict[str, torch.Tensor]:
-    """The tensors of a safetensors file, which may lie in parts, on the CPU.
+    """The tensors of a safetensors file, possibly in parts, on the CPU.
 
     Raises:
-        UserError: The file or a part of it is missing or damaged.
+        UserError: The file, or a part of it, is missing or damaged.
     """
     tensors = PartedTensors(path)
     return {name: tensors.read(name) for name in tensors.shapes}
@@ -281,16 +283,16 @@ def load_weights(path: Path) -> dict[str, torch.Tensor]:
 def load_state(
     checkpoint: Checkpoint, names: Mapping[str, Sequence[Sequence[str]]] | None = None
 ) -> SavedState:
-    """The trainer's state; nothing in the files can run code.
+    """The trainer's saved state; nothing in the files can run code.
 
     Args:
-        checkpoint: Whose state.
+        checkpoint: The checkpoint to read.
         names: See `load_older_state`.
 
     Raises:
         UserError: A file is missing or damaged.
     """
-    needed = [name for name in checkpoint.files if whole_name(name) in _TO_GO_ON]
+    needed = [name for name in checkpoint.files if whole_name(name) in _ONLY_TO_RESUME]
     for name in needed:
         _check(checkpoint.path / name, checkpoint.marks.get(name))
     if checkpoint.format == 1:

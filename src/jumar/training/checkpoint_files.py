@@ -1,10 +1,10 @@
-"""Whether the files of a checkpoint are those that were written: their sizes and CRC-32C.
+"""Whether a checkpoint's files are still what was written: their sizes and CRC-32C.
 
-A flipped bit in the numbers of a safetensors file is a valid file with other weights, which only
-a hash tells. CRC-32C, as TensorFlow's checkpoints have it, finds every burst of errors up to 32
-bits and all but one in four billion of any other; with the reading it takes 0.03 s for 320 MB that
-are written in 0.4 s or more, where SHA-256 takes 0.2 s (one core of an EPYC). It is no guard
-against intent: whoever changes a file can change its hash.
+A flipped bit in the numbers of a safetensors file gives a valid file with different weights; only
+a checksum reveals it. CRC-32C, which TensorFlow's checkpoints also use, detects every error burst
+of up to 32 bits and all but one in four billion of the others; including the read it takes 0.03 s
+for 320 MB, which take 0.4 s or more to write, where SHA-256 takes 0.2 s (one core of an EPYC). It
+does not protect against tampering: anyone who changes a file can change its checksum.
 """
 
 import json
@@ -24,19 +24,19 @@ _BLOCK = 1 << 20
 
 
 class DamagedError(UserError):
-    """A file of a checkpoint is missing, or is not as it was written."""
+    """A file of a checkpoint is missing or has changed since it was written."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileMark:
-    """By what a file is known: its length in bytes and the CRC-32C of its content, in hex."""
+    """What identifies a file's content: its length in bytes and its CRC-32C in hex."""
 
     size: int
     crc32c: str
 
 
 def mark_of(path: Path) -> FileMark:
-    """The mark of a file as it is now."""
+    """The mark of a file's current content."""
     crc, size = 0, 0
     with path.open("rb") as file:
         while block := file.read(_BLOCK):
@@ -46,14 +46,14 @@ def mark_of(path: Path) -> FileMark:
 
 
 def check_file(path: Path, mark: FileMark) -> None:
-    """Check that a file is as it was written.
+    """Check that a file is unchanged since it was written.
 
     Args:
         path: The file.
-        mark: As its checkpoint recorded it.
+        mark: The mark its checkpoint recorded.
 
     Raises:
-        DamagedError: It is not, or cannot be read.
+        DamagedError: It has changed, or cannot be read.
     """
     with damage_of(path):
         size = path.stat().st_size
@@ -61,13 +61,13 @@ def check_file(path: Path, mark: FileMark) -> None:
             raise DamagedError(f"has {size:,} bytes instead of {mark.size:,}", where=str(path))
         if mark_of(path) != mark:
             raise DamagedError(
-                "is damaged: its CRC-32C is not that with which it was written", where=str(path)
+                "is damaged: its CRC-32C differs from the recorded one", where=str(path)
             )
 
 
 @contextmanager
 def damage_of(path: Path) -> Generator[None]:
-    """What the system says of a file inside this context becomes a `DamagedError`."""
+    """Turn an `OSError` about a file inside this context into a `DamagedError`."""
     try:
         yield
     except FileNotFoundError:
@@ -86,13 +86,13 @@ def flush(path: Path) -> None:
 
 
 def sealed(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A JSON object with the CRC-32C of its own content."""
+    """A JSON object with the CRC-32C of its own content added."""
     content = {name: value for name, value in record.items() if name != _SEAL}
     return {**content, _SEAL: _digest(content)}
 
 
 def is_intact(record: Mapping[str, Any]) -> bool:
-    """Whether an object holds what was sealed; one of an earlier version has no seal."""
+    """Whether an object still holds what was sealed; earlier versions wrote no seal."""
     content = {name: value for name, value in record.items() if name != _SEAL}
     return _SEAL not in record or record[_SEAL] == _digest(content)
 

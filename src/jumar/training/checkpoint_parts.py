@@ -1,9 +1,9 @@
 """Tensors in any number of files: written by any number of ranks, read by any other.
 
-`optimizer.safetensors` may come in parts, `optimizer-00001-of-00004.safetensors` and so on, one a
-rank. A tensor is whole in one part, or lies in several as slices along its first axis; the header
-of a part says which rows of which tensor it holds. A reader takes the rows that it wants, from
-wherever they are, and only those are read from the disk.
+`optimizer.safetensors` may come in parts, `optimizer-00001-of-00004.safetensors` and so on, one per
+rank. A tensor is either whole in one part or split across several as slices along its first axis;
+the header of a part lists which rows of which tensor it holds. A reader takes the rows it wants,
+wherever they are, and only those are read from disk.
 """
 
 import json
@@ -29,8 +29,8 @@ class Slice:
     """Which rows of a tensor a part holds.
 
     Attributes:
-        start: The first of them along the first axis.
-        rows: How many the whole tensor has.
+        start: The first row, along the first axis.
+        rows: Number of rows in the whole tensor.
     """
 
     start: int
@@ -46,42 +46,42 @@ def write_part(
     parts: int = 1,
     slices: Mapping[str, Slice] | None = None,
 ) -> dict[str, FileMark]:
-    """Write one part of a file of tensors, and flush it to the disk.
+    """Write one part of a tensor file, and flush it to disk.
 
     Args:
-        folder: Where.
-        name: Of the file as a whole, such as `optimizer.safetensors`.
+        folder: The directory to write to.
+        name: Name of the whole file, such as `optimizer.safetensors`.
         tensors: What this part holds.
-        part: Its number, from 1.
-        parts: How many there are; a single one has the name of the whole.
-        slices: Which of the tensors are slices, and of which rows.
+        part: Its number, counted from 1.
+        parts: The number of parts; a single part has the name of the whole file.
+        slices: Which of the tensors are slices, and which rows they hold.
 
     Returns:
-        The mark of the file, by its name.
+        The mark of the file, keyed by its name.
     """
     path = folder / (name if parts == 1 else _part_name(name, part, parts))
     rows = {key: [one.start, one.rows] for key, one in sorted((slices or {}).items())}
     save_file(_storable(tensors), path, metadata={_SLICES: json.dumps(rows)} if rows else None)
-    # safetensors makes its files readable for nobody else, whatever the umask says.
+    # safetensors creates its files with owner-only permissions, whatever the umask is.
     path.chmod(folder.stat().st_mode & 0o666)
     flush(path)
     return {path.name: mark_of(path)}
 
 
 def whole_name(name: str) -> str:
-    """The name of the file as a whole, of which a file may be a part."""
+    """The name of the whole file, given the name of that file or of one of its parts."""
     match = _PART.match(name)
     return name if match is None else match[1] + match[4]
 
 
 class PartedTensors:
-    """The tensors of a file that may lie in parts, which are opened and not read.
+    """The tensors of a file that may be in parts; the files are opened but not read.
 
     Args:
-        path: Of the file as a whole.
+        path: Path of the whole file.
 
     Attributes:
-        shapes: Of the whole tensors, by their names.
+        shapes: Shapes of the whole tensors, by name.
 
     Raises:
         UserError: A part is missing or cannot be read, or rows of a tensor are missing.
@@ -107,7 +107,7 @@ class PartedTensors:
         Args:
             name: Its name.
             start: The first row.
-            stop: The row after the last one; None for all that follow.
+            stop: The row after the last one; None for all remaining rows.
         """
         pieces = self._pieces[name]
         if len(pieces) == 1 and start == 0 and stop is None:
@@ -130,7 +130,7 @@ class PartedTensors:
             start, rows = slices.get(name, (0, length))
             shape = (rows, *own[1:]) if own else own
             if self.shapes.setdefault(name, shape) != shape:
-                raise ValueError(f"the parts of '{name}' are of different shapes")
+                raise ValueError(f"the parts of '{name}' have different shapes")
             self._pieces.setdefault(name, []).append((start, start + length, file))
 
 
@@ -140,7 +140,7 @@ def _part_name(name: str, part: int, parts: int) -> str:
 
 
 def _files_of(path: Path) -> list[Path]:
-    """The file, or where it is not there its parts."""
+    """The file, or its parts if it does not exist."""
     if path.exists() or not path.parent.is_dir():
         return [path]
     for other in path.parent.iterdir():
@@ -152,7 +152,7 @@ def _files_of(path: Path) -> list[Path]:
 
 
 def _storable(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Contiguous copies on the CPU; tensors that share memory (tied weights) are each stored."""
+    """Contiguous CPU copies; tensors that share memory (tied weights) are stored separately."""
     stored: dict[str, torch.Tensor] = {}
     seen: set[int] = set()
     for name, tensor in tensors.items():

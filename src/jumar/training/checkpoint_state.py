@@ -1,4 +1,4 @@
-"""What a run needs to go on, besides its weights: numbers as JSON, tensors as safetensors."""
+"""What a run needs to resume besides its weights: numbers as JSON, tensors as safetensors."""
 
 import json
 import math
@@ -20,17 +20,17 @@ class SavedState:
     """The state of a run.
 
     Attributes:
-        values: Counters, sums and settings of optimizers: what JSON has words for.
-        slots: What optimizers keep of each parameter, by `OBJECTIVE/PARAMETER/SLOT`, and tensors
-            of a parameter group, by `OBJECTIVE/group NUMBER/KEY`. In an imported checkpoint, which
-            knows no objectives, by `PARAMETER/SLOT`.
+        values: Counters, sums and optimizer settings: whatever JSON can represent.
+        slots: What optimizers keep for each parameter, keyed `OBJECTIVE/PARAMETER/SLOT`, and the
+            tensors of a parameter group, keyed `OBJECTIVE/group NUMBER/KEY`. In an imported
+            checkpoint, which has no objectives, keyed `PARAMETER/SLOT`.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
     slots: Mapping[str, torch.Tensor] = field(default_factory=dict[str, torch.Tensor])
 
     def by_place(self) -> dict[str, dict[str, torch.Tensor]]:
-        """The slots by what comes before their own name."""
+        """The slots grouped by the part of the key before the slot's own name."""
         places: dict[str, dict[str, torch.Tensor]] = {}
         for name, value in self.slots.items():
             place, _, key = name.rpartition("/")
@@ -39,15 +39,15 @@ class SavedState:
 
 
 def write_values(path: Path, values: Mapping[str, Any]) -> None:
-    """Write a JSON object from which `read_values` gets every number back bit for bit.
+    """Write a JSON object from which `read_values` restores every number bit for bit.
 
-    Infinity and NaN, for which JSON has no word, become `{"float": "inf"}`.
+    Infinity and NaN, which JSON cannot represent, become for instance `{"float": "inf"}`.
     """
     write_text(path, json.dumps(_encoded(values), indent=1, allow_nan=False) + "\n")
 
 
 def read_values(path: Path) -> dict[str, Any]:
-    """What `write_values` wrote.
+    """Read what `write_values` wrote.
 
     Raises:
         UserError: The file cannot be read or is not a JSON object.

@@ -15,21 +15,21 @@ KINDS = ("none", "global_norm", "norm", "value")
 def clip_gradients(parameters: Iterable[nn.Parameter], kind: str, limit: float) -> Tensor | None:
     """Clip gradients in place; nothing is read back from the device.
 
-    Weight decay that the optimizer adds to the gradients comes after this, whereas the
-    originals' L2 losses are part of the gradients that they clip.
+    Weight decay that the optimizer adds to the gradients comes after clipping, whereas in the
+    original scripts the L2 losses are part of the gradients being clipped.
 
     Args:
-        parameters: Those without a gradient are passed over.
+        parameters: Parameters without a gradient are skipped.
         kind: `global_norm`: all gradients are scaled by one factor so that their joint norm is at
             most the limit (tf.clip_by_global_norm). `norm`: each gradient by its own factor
             (tf.clip_by_norm). `value`: each element to plus or minus the limit
             (tf.clip_by_value). `none`: nothing.
-        limit: In the unit of the unscaled gradients.
+        limit: In units of the unscaled gradients.
 
     Returns:
-        The joint norm before clipping, a float32 scalar on the device; None where none is needed
-        for the clipping. With `global_norm`, a norm that is not finite turns every gradient into
-        NaN, as TensorFlow does, so that the step is seen to be bad.
+        The joint norm before clipping, a float32 scalar on the device; None where clipping does
+        not need it. With `global_norm`, a non-finite norm turns every gradient into NaN, as in
+        TensorFlow, so that the step is recognized as bad.
     """
     if kind not in KINDS:
         raise ValueError(f"unknown clipping {kind!r}")

@@ -1,4 +1,4 @@
-"""Lengths of time in training: `500it`, `3ep`, `10%`, `30min`; read once, then only numbers."""
+"""Lengths of training, such as `500it`, `3ep`, `10%` or `30min`, parsed into numbers."""
 
 import re
 from dataclasses import dataclass
@@ -8,22 +8,22 @@ from functools import lru_cache
 
 from jumar.ground.errors import UserError
 
-EXAMPLES = "Write for instance 500it (steps), 3ep (epochs), 10% (of all steps), 90s, 30min or 2h."
+EXAMPLES = "For instance: 500it (steps), 3ep (epochs), 10% (of all steps), 90s, 30min or 2h."
 
 _MOST_DIGITS = 40
 _FORM = re.compile(r"([0-9][0-9_]*(?:\.[0-9]+)?)\s*(it|ep|%|s|min|h)", re.ASCII)
 _SECONDS = {"s": 1, "min": 60, "h": 3600}
 MOST_STEPS = 2**53
-"""Beyond, a schedule, which computes in floats, cannot tell one step from the next."""
+"""Beyond this, a schedule, which computes in floats, cannot tell one step from the next."""
 _MOST = {"it": MOST_STEPS, "ep": 10**9, "%": 10**9, "s": 10**11, "min": 10**9, "h": 10**9}
-"""Of each unit: centuries of training, and for a schedule many times the length of its run."""
+"""Limits per unit: centuries of training, and many times any run's length for a schedule."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Duration:
-    """A length of training in the unit in which it was written.
+    """A length of training in the unit it was written in.
 
-    The amount is a fraction because `0.7%` of 1000 steps is 7 steps, and is 6.999... in floats.
+    The amount is a fraction because `0.7%` of 1000 steps is 7 steps but 6.999... in floats.
     """
 
     amount: Fraction
@@ -35,21 +35,21 @@ class Duration:
 
     @property
     def seconds(self) -> float | None:
-        """The length on the clock; None where it is counted in steps."""
+        """The length in seconds; None if it is counted in steps."""
         return float(self.amount * _SECONDS[self.unit]) if self.unit in _SECONDS else None
 
     def steps(self, steps_per_epoch: int, total_steps: int | None) -> int | None:
-        """The length in whole steps, rounded down, but at least one where it is above zero.
+        """The length in whole steps, rounded down, but at least one if it is above zero.
 
         Args:
             steps_per_epoch: Optimizer steps of one pass over the training set.
-            total_steps: Optimizer steps of the whole run; None while that is what is asked for.
+            total_steps: Optimizer steps of the whole run; None if not known (yet).
 
         Returns:
-            The number of steps, or None for a length on the clock.
+            The number of steps, or None for a wall-clock time.
 
         Raises:
-            UserError: A share of the whole where the whole has no number of steps, or more steps
+            UserError: It is a share of a run whose number of steps is not known, or more steps
                 than can be counted.
         """
         if self.unit in _SECONDS:
@@ -75,37 +75,37 @@ class Duration:
 
 @lru_cache(maxsize=1024)
 def parse_duration(text: str, field: str = "") -> Duration:
-    """A duration from its text, such as `500it`, `3ep`, `2.5ep`, `10%`, `90s`, `30min`, `2h`.
+    """Parse a duration such as `500it`, `3ep`, `2.5ep`, `10%`, `90s`, `30min` or `2h`.
 
     Args:
-        text: A number, not negative, and its unit; a bare number has no meaning.
-        field: The field or option that the text comes from, for the message.
+        text: A non-negative number and its unit; the unit is required.
+        field: The field or option the text comes from, for the error message.
 
     Raises:
         UserError: Anything else, or a fraction of a step.
     """
-    found = _FORM.fullmatch(text.strip())
-    if found is None:
+    match = _FORM.fullmatch(text.strip())
+    if match is None:
         raise UserError(f"'{text}' is not a duration", where=field, todo=EXAMPLES)
-    most = _MOST[found[2]]
-    digits = found[1].replace("_", "")
-    # By its length first: Python reads no number of more than 4,300 digits.
+    most = _MOST[match[2]]
+    digits = match[1].replace("_", "")
+    # The length first: Python refuses to parse numbers of more than 4,300 digits.
     if len(digits) > _MOST_DIGITS or Fraction(digits) > most:
         short = text if len(text) <= _MOST_DIGITS else f"{text[:_MOST_DIGITS]}..."
-        raise UserError(f"'{short}' is too long", where=field, todo=f"At most {most}{found[2]}.")
+        raise UserError(f"'{short}' is too long", where=field, todo=f"At most {most}{match[2]}.")
     amount = Fraction(digits)
-    if found[2] == "it" and amount.denominator != 1:
+    if match[2] == "it" and amount.denominator != 1:
         raise UserError(f"'{text}' is not a whole number of steps", where=field, todo=EXAMPLES)
-    return Duration(amount=amount, unit=found[2])
+    return Duration(amount=amount, unit=match[2])
 
 
 def is_due(finished: int, every: int | None, total: int) -> bool:
-    """Whether something that happens every so many steps happens now.
+    """Whether something that happens every `every` steps is due now.
 
     Args:
-        finished: Steps finished so far; nothing is due at 0.
-        every: The interval in steps; None or 0 for only after the last.
-        total: Steps of the whole run; everything is due after the last.
+        finished: Finished steps; nothing is due at 0.
+        every: The interval in steps; None or 0 for only after the last step.
+        total: Steps of the whole run; everything is due after the last one.
     """
     if finished <= 0:
         return False

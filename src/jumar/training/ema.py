@@ -13,13 +13,13 @@ from jumar.ground.errors import UserError
 
 
 def ema_decay(decay: float, step: int, *, warm_up: bool) -> float:
-    """The share of the old average that stays at a step.
+    """The share of the old average that is kept at a step.
 
     Args:
-        decay: Its value in the long run.
+        decay: Its long-run value.
         step: The optimizer step, counted from 0.
-        warm_up: At most (1 + step) / (10 + step), as tf.train.ExponentialMovingAverage with a
-            step: early weights fade soon.
+        warm_up: Limit it to (1 + step) / (10 + step), as tf.train.ExponentialMovingAverage does
+            when given a step, so that early weights fade quickly.
     """
     return min(decay, (1 + step) / (10 + step)) if warm_up else decay
 
@@ -28,13 +28,13 @@ class Ema:
     """Averages of a model's floating-point parameters.
 
     Parameters are averaged. Buffers are not: batch-norm statistics are averages already, and
-    evaluating with the model's own needs no second copy of them. Parameters in 16 bits have
-    averages in 32, because one step's part is below the rounding of 16.
+    evaluating with the model's own needs no second copy of them. 16-bit parameters have 32-bit
+    averages, because one step's contribution is below 16-bit rounding.
 
     Args:
-        model: On its device; the averages start from its weights.
-        averaged: The part of the model that is averaged; None for all of it.
-        decay: Share of the old average that stays at each step.
+        model: The model, already on its device; the averages start from its weights.
+        averaged: The part of the model to average; None for all of it.
+        decay: Share of the old average that is kept at each step.
         warm_up: See `ema_decay`.
     """
 
@@ -58,7 +58,7 @@ class Ema:
 
     @torch.no_grad()
     def update(self, step: int) -> None:
-        """Take the weights after a step into the averages.
+        """Update the averages with the weights after a step.
 
         Args:
             step: The optimizer step just finished, counted from 0.
@@ -74,12 +74,12 @@ class Ema:
 
     @contextlib.contextmanager
     def swapped(self) -> Generator[None, None, None]:
-        """Put the averages into the model for as long as this context lasts.
+        """Put the averages into the model for the duration of this context.
 
-        Afterwards the model's own weights are back, bit for bit, also after an error.
+        Afterwards the model's own weights are restored bit for bit, even after an error.
         """
         if self._swapped:
-            raise RuntimeError("the averages are in the model already")
+            raise RuntimeError("the averages are already in the model")
         with torch.no_grad():
             own = [parameter.detach().clone() for parameter in self._parameters]
         self._swapped = True
@@ -91,9 +91,9 @@ class Ema:
             self._swapped = False
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The model's whole state with the averages for its parameters: weights to evaluate.
+        """The model's full state with averages in place of its parameters, for evaluation.
 
-        Tensors are the live ones, not copies, as in a model's `state_dict`.
+        As in a model's `state_dict`, tensors are live, not copies.
         """
         by_identity = {
             id(parameter): average
@@ -106,7 +106,7 @@ class Ema:
 
     @torch.no_grad()
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Take the averages out of what `state_dict` gave; buffers in it are left alone.
+        """Load the averages from what `state_dict` returned; buffers in it are ignored.
 
         Raises:
             UserError: An average is missing or has another shape.
@@ -116,12 +116,12 @@ class Ema:
             names.setdefault(id(parameter), []).append(name)
         for parameter, average in zip(self._parameters, self._averages, strict=True):
             aliases = names[id(parameter)]
-            # A file holds a weight that two layers share under one of its names only.
+            # A file holds a weight shared by two layers under only one of its names.
             saved = next((state[name] for name in aliases if name in state), None)
             if saved is None or saved.shape != average.shape:
-                found = "missing" if saved is None else f"of shape {list(saved.shape)}"
+                shape = "missing" if saved is None else f"of shape {list(saved.shape)}"
                 raise UserError(
-                    f"the averaged weight '{aliases[0]}' of shape {list(average.shape)} is {found}",
+                    f"the averaged weight '{aliases[0]}' of shape {list(average.shape)} is {shape}",
                     todo="Resume with the recipe and settings that wrote the checkpoint.",
                 )
             average.copy_(saved)

@@ -1,4 +1,4 @@
-"""Scoring a model: each sample counted once, over an uneven last batch and over several ranks."""
+"""Scoring a model, with each sample counted once across an uneven last batch and several ranks."""
 
 import contextlib
 import time
@@ -23,12 +23,12 @@ from jumar.training.signals import StopRequest
 
 
 class Interrupted(Exception):
-    """The evaluation was left because somebody asked the run to stop."""
+    """The evaluation was abandoned because the run was asked to stop."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scores:
-    """What an evaluation found."""
+    """The result of an evaluation."""
 
     metrics: Mapping[str, float]
     samples: int
@@ -50,23 +50,23 @@ def evaluate(
     stop: StopRequest | None = None,
     illustrate: bool = False,
 ) -> Scores:
-    """Score the model as it is, on `task.eval_data`.
+    """Score the model as it is on `task.eval_data`.
 
     Args:
-        task: What is scored; its objectives' modules are put into evaluation mode and back.
-        policy: The precision in which the forward pass runs.
-        device: Where.
-        ranks: Each scores its own share of the samples; the sums are added up.
+        task: What is scored; its modules are switched to evaluation mode and back.
+        policy: The precision of the forward pass.
+        device: The device to run on.
+        ranks: Each rank scores its own share of the samples; the sums are added up.
         batch_size: Samples per rank and batch.
         workers: Loader processes.
         tally: Counts unreadable samples, which are left out.
-        console: Shows a bar.
-        stop: Checked at every batch where there is one rank.
-        illustrate: Whether the first rank lets the task draw pictures afterwards.
+        console: Shows a progress bar.
+        stop: Checked at every batch if there is only one rank.
+        illustrate: Whether the task draws illustrations on the first rank afterwards.
 
     Raises:
-        Interrupted: A stop was asked for.
-        UserError: There is nothing to score on, or nothing of it can be read.
+        Interrupted: A stop was requested.
+        UserError: There is no data to score on, or none of it can be read.
     """
     data = task.eval_data
     if data is None or len(data) == 0:
@@ -75,7 +75,7 @@ def evaluate(
     sums: dict[str, torch.Tensor] = {}
     rows: dict[str, list[torch.Tensor]] = {}
     modules: list[nn.Module] = [task.model, *task.objectives]
-    # All modes are noted before any is changed: an objective holds the model as a part.
+    # All modes are saved before any is changed: an objective contains the model.
     training = [module.training for module in modules]
     for module in modules:
         module.eval()
@@ -93,13 +93,13 @@ def evaluate(
                 if stop and ranks.world == 1:
                     raise Interrupted
                 with policy.forward():
-                    found = task.evaluate_batch(batch)
+                    batch_sums = task.evaluate_batch(batch)
                 for name in task.gathered:
-                    rows.setdefault(name, []).append(found.pop(name).cpu())
-                _add(sums, found, device)
+                    rows.setdefault(name, []).append(batch_sums.pop(name).cpu())
+                _add(sums, batch_sums, device)
                 bar.show(done)
             with policy.forward():
-                pictures = task.illustrate() if illustrate and ranks.is_first else ()
+                illustrations = task.illustrate() if illustrate and ranks.is_first else ()
     finally:
         for module, mode in zip(modules, training, strict=True):
             module.train(mode)
@@ -107,19 +107,19 @@ def evaluate(
     totals |= ranks.rows({name: torch.cat(parts) for name, parts in rows.items()})
     if not totals:
         raise UserError(
-            f"none of the {len(data)} samples to evaluate on can be read", where="data.eval_path"
+            f"none of the {len(data)} evaluation samples can be read", where="data.eval_path"
         )
     return Scores(
         metrics=task.summarize(totals),
         samples=round(totals["count"].item()),
         seconds=time.perf_counter() - start,
         tables=task.score_tables(totals),
-        illustrations=pictures,
+        illustrations=illustrations,
     )
 
 
 def score_table(rows: Sequence[tuple[Checkpoint, Mapping[str, float]]]) -> str:
-    """The table of the original logs: step, epoch, metrics, and when the checkpoint was made."""
+    """The table of the original logs: step, epoch, metrics, and when the checkpoint was written."""
     names = list(rows[0][1]) if rows else []
     lines = [
         f"{'step':>8}  {'epoch':>7}  "
@@ -133,7 +133,7 @@ def score_table(rows: Sequence[tuple[Checkpoint, Mapping[str, float]]]) -> str:
 
 
 def table_text(table: ScoreTable) -> str:
-    """A score table as aligned text; the first column to the left, the others to the right."""
+    """A score table as aligned text; the first column left-aligned, the others right-aligned."""
     rows = [list(table.header), *(list(row) for row in table.rows)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
@@ -146,10 +146,10 @@ def table_text(table: ScoreTable) -> str:
     return "\n".join([f"{table.title}:", *(f"  {line.rstrip()}" for line in lines)])
 
 
-def _add(sums: dict[str, torch.Tensor], found: Mapping[str, torch.Tensor], device: Device) -> None:
-    """Add a batch's sums, in float64 where the device has it: a float32 sum over a million
+def _add(sums: dict[str, torch.Tensor], batch: Mapping[str, torch.Tensor], device: Device) -> None:
+    """Add a batch's sums, in float64 where the device supports it: a float32 sum over a million
     samples loses the last digits of the loss.
     """
-    for name, value in found.items():
+    for name, value in batch.items():
         wide = value.double() if device.has_float64 else value.float()
         sums[name] = sums[name] + wide if name in sums else wide

@@ -1,6 +1,6 @@
 """What a run reports, and where it goes: console, log file, JSON lines, TensorBoard.
 
-The trainer makes records; it does not know who reads them.
+The trainer creates records; it does not know who reads them.
 """
 
 import contextlib
@@ -27,20 +27,20 @@ TRAIN_HEADER = "Step   Epoch   Speed   Loss   FinLoss   LR"
 
 @dataclass(frozen=True, kw_only=True)
 class TrainRecord:
-    """One log line of the training.
+    """One training log line.
 
     Attributes:
         step: Finished steps.
-        epoch: Finished epochs, with fraction.
-        fps: Samples per second over all ranks since the last line; None in the warm-up.
+        epoch: Finished epochs, fractional.
+        fps: Samples per second over all ranks since the last line; None during warm-up.
         losses: Mean loss of each objective since the last line.
-        total_losses: The same with the regularisation of the present weights.
+        total_losses: The same plus the regularisation of the current weights.
         terms: Further terms of the objectives, by `objective/term`.
         learning_rates: Of each objective at the last step.
         step_ms: Mean time of a step.
         data_ms: The part of it spent waiting for data.
-        loss_scale: When the loss is scaled.
-        skipped_steps: Updates left out so far because of an overflow.
+        loss_scale: The current scale; None if the loss is not scaled.
+        skipped_steps: Updates skipped so far because of an overflow.
     """
 
     step: int
@@ -57,7 +57,7 @@ class TrainRecord:
     elapsed_s: float
 
     def line(self) -> str:
-        """The line with the columns of the original logs."""
+        """The line, with the columns of the original logs."""
         fps = "     -" if self.fps is None else f"{self.fps:6.1f}"
         parts = [f"step: {self.step:6d}  epoch: {self.epoch:6.2f}  FPS: {fps}"]
         for name, loss in self.losses.items():
@@ -73,7 +73,7 @@ class TrainRecord:
         return "  ".join(parts)
 
     def to_json(self) -> dict[str, Any]:
-        """The record as it stands in `metrics.jsonl`."""
+        """The record as written to `metrics.jsonl`."""
         many = len(self.losses) > 1
         record: dict[str, Any] = {
             "kind": "train",
@@ -104,10 +104,10 @@ def train_record(
     """The log line of a window; waits for the device.
 
     Args:
-        state: After the last step of the window.
+        state: The state after the last step of the window.
         window: Its means.
-        pace: Its speed; None in the warm-up.
-        steps_per_epoch: For the epochs.
+        pace: Its speed; None during warm-up.
+        steps_per_epoch: To compute the epoch.
     """
     scale = state.policy.loss_scale
     return TrainRecord(
@@ -143,7 +143,7 @@ class EvaluationRecord:
         return f"evaluation at step {self.step}, epoch {self.epoch:.2f}: {scores}{averaged}"
 
     def to_json(self) -> dict[str, Any]:
-        """The record as it stands in `metrics.jsonl`."""
+        """The record as written to `metrics.jsonl`."""
         return {
             "kind": "evaluation",
             "step": self.step,
@@ -158,14 +158,14 @@ Record = TrainRecord | EvaluationRecord
 
 
 class Writer(Protocol):
-    """A reader of records."""
+    """Something that receives records."""
 
     def write(self, record: Record) -> None:
-        """Take a record."""
+        """Write a record."""
         ...
 
     def close(self) -> None:
-        """No more records follow."""
+        """Close the writer; no more records follow."""
         ...
 
 
@@ -177,18 +177,18 @@ class ConsoleWriter:
         self._headed = False
 
     def write(self, record: Record) -> None:
-        """Print the record's line, under the columns' names the first time."""
+        """Print the record's line, preceded the first time by the column names."""
         if isinstance(record, TrainRecord) and not self._headed:
             self._console.line(TRAIN_HEADER)
             self._headed = True
         self._console.line(record.line())
 
     def close(self) -> None:
-        """Nothing to close: the console is its owner's."""
+        """Do nothing: the console belongs to the caller."""
 
 
 class JsonLinesWriter:
-    """`metrics.jsonl`: each record is one line, written at once."""
+    """`metrics.jsonl`: one line per record, flushed immediately."""
 
     def __init__(self, run: RunDirectory) -> None:
         self._file = run.metrics.open("a", encoding="utf-8")
@@ -204,13 +204,13 @@ class JsonLinesWriter:
 
 
 class TensorBoardWriter:
-    """TensorBoard events; only made where tensorboard is installed.
+    """TensorBoard events; only created if tensorboard is installed.
 
-    Written with tensorboard's own record writer. `torch.utils.tensorboard` writes in a thread,
-    which ends with a traceback on a full disk.
+    Uses tensorboard's own record writer, because `torch.utils.tensorboard` writes in a thread that
+    dies with a traceback on a full disk.
 
     Raises:
-        ImportError: It is installed but cannot be loaded.
+        ImportError: tensorboard is installed but cannot be loaded.
     """
 
     def __init__(self, run: RunDirectory, first_step: int) -> None:
@@ -225,7 +225,7 @@ class TensorBoardWriter:
         self._records: Any = records.RecordWriter(self._file)
         self._append(file_version="brain.Event:2")
         start = self._event.SessionLog(status=self._event.SessionLog.START)
-        # What an interrupted run wrote after the checkpoint is hidden, and written again.
+        # Hides what an interrupted run wrote after the checkpoint; it will be written again.
         self._append(session_log=start, step=first_step + 1)
 
     def write(self, record: Record) -> None:
@@ -250,14 +250,14 @@ class TensorBoardWriter:
 
 
 class Events:
-    """Hands every record to all writers."""
+    """Passes every record to all writers."""
 
     def __init__(self, writers: Sequence[Writer], where: str = "") -> None:
         self._writers = writers
         self._where = where
 
     def write(self, record: Record) -> None:
-        """Hand a record on.
+        """Pass a record to every writer.
 
         Raises:
             UserError: The disk is full or cannot be written.
@@ -278,7 +278,7 @@ class Events:
         trace: TracebackType | None,
     ) -> None:
         for writer in self._writers:
-            # What a full disk does not take was reported by `write`.
+            # `write` has already reported a full disk.
             with contextlib.suppress(OSError):
                 writer.close()
 
@@ -287,8 +287,8 @@ def _unwritable(error: OSError, where: str) -> UserError:
     return unwritable(
         where,
         error,
-        what="the log of the training cannot be written",
-        more="Checkpoints that are there are unharmed.",
+        what="the training log cannot be written",
+        more="Existing checkpoints are intact.",
     )
 
 
@@ -304,14 +304,14 @@ def create_events(run: RunDirectory, console: Console, *, first_step: int) -> Ev
         if importlib.util.find_spec("tensorboard") is not None:
             writers.append(TensorBoardWriter(run, first_step))
     except ImportError as error:
-        console.line(f"no TensorBoard events, since tensorboard cannot be loaded: {error}")
+        console.line(f"no TensorBoard events, because tensorboard cannot be loaded: {error}")
     except OSError as error:
         raise _unwritable(error, str(run)) from error
     return Events(writers, str(run))
 
 
 def _numbers(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
-    """The numbers of a record, those of its parts as `part/name`."""
+    """The numbers of a record, nested ones as `part/name`."""
     for name, value in data.items():
         if isinstance(value, Mapping):
             yield from _numbers(cast("Mapping[str, Any]", value), f"{prefix}{name}/")

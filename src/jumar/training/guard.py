@@ -6,12 +6,12 @@ from jumar.training.parallel.ranks import Ranks
 
 
 class NonFiniteLoss(Exception):
-    """The loss or the gradients of an objective became NaN or infinite where nothing can mend it.
+    """The loss or the gradients of an objective became NaN or infinite beyond recovery.
 
     Attributes:
         step: The step, counted from 1, whose update was not made.
-        objective: Its name.
-        reason: What was met.
+        objective: Name of the objective.
+        reason: What became NaN or infinite.
     """
 
     def __init__(self, step: int, objective: str, reason: str) -> None:
@@ -24,9 +24,9 @@ class NonFiniteLoss(Exception):
 class Guard:
     """Remembers on the device the first step and objective whose update must not be made.
 
-    From that step on `blocked` is 1 and every update is left out, so the weights stay as they
-    were before it until the host looks, which on an accelerator is only at log lines: reading a
-    flag at every step would stall the device at every step.
+    From that step on `blocked` is 1 and every update is skipped, so the weights stay as they were
+    before it until the host checks, which on an accelerator is only at log lines: reading a flag
+    at every step would stall the device at every step.
     """
 
     def __init__(self, objectives: list[str], device: torch.device, ranks: Ranks) -> None:
@@ -36,12 +36,12 @@ class Guard:
         self._where = torch.zeros(2, dtype=torch.int64, device=device)
 
     def watch(self, found_bad: torch.Tensor, step: int, objective: int) -> torch.Tensor:
-        """Take note of a flag; returns whether this update must be left out.
+        """Record a flag; returns whether this update must be skipped.
 
         Args:
-            found_bad: 0-dim float32, not 0 where this rank met something that cannot be mended.
+            found_bad: 0-dim float32, nonzero if this rank met an unrecoverable value.
             step: Counted from 1.
-            objective: Its position.
+            objective: Its index.
         """
         bad = self._ranks.maximum(found_bad)
         first = (bad > 0) & (self.blocked == 0)
@@ -56,7 +56,7 @@ class Guard:
         """Read the flag; waits for the device.
 
         Raises:
-            NonFiniteLoss: An update has been left out.
+            NonFiniteLoss: An update has been skipped.
         """
         if self.blocked.item():
             step, objective = self._where.tolist()

@@ -1,6 +1,6 @@
-"""Pictures that a task draws after an evaluation, kept in the run directory.
+"""Illustrations that a task draws after an evaluation, kept in the run directory.
 
-pictures/step-00000120/samples.png    one file an illustration
+pictures/step-00000120/samples.png    one file per illustration
 pictures/step-00000120/captions.json  {"samples": "64 cats, one latent vector each"}
 """
 
@@ -17,9 +17,9 @@ from jumar.training.run_directory import RunDirectory, write_json
 def keep_illustrations(
     run: RunDirectory, step: int, illustrations: Sequence[Illustration], console: Console
 ) -> None:
-    """Write the pictures of a step.
+    """Write the illustrations of a step.
 
-    A picture is no result: where it cannot be written that is said, and the run goes on.
+    They are not results: if they cannot be written, a line says so and the run continues.
     """
     if not illustrations:
         return
@@ -31,4 +31,4 @@ def keep_illustrations(
         captions = {illustration.name: illustration.caption for illustration in illustrations}
         write_json(directory / "captions.json", captions)
     except (UserError, OSError) as error:
-        console.line(f"the pictures of step {step} could not be written: {error}")
+        console.line(f"the illustrations of step {step} could not be written: {error}")

@@ -1,4 +1,4 @@
-"""What a run keeps: its checkpoints, and the scores by which the best of them is known."""
+"""What a run keeps: its checkpoints, and the scores that determine the best one."""
 
 from collections.abc import Mapping
 
@@ -17,15 +17,15 @@ class Keeper:
     """The checkpoints and scores of one run.
 
     Args:
-        run: Where.
-        plan: How many, and what the order of samples depends on.
-        ranks: The first one writes.
-        headline: The metric that decides.
+        run: The run directory.
+        plan: How many to keep, and what the order of samples depends on.
+        ranks: The first rank writes.
+        headline: The metric that decides which is best.
         epoch_size: Samples of the training set.
         steps_per_epoch: Steps of an epoch.
 
     Attributes:
-        scores: By the step after which the weights were scored.
+        scores: The metrics, by the step after which the weights were scored.
     """
 
     def __init__(
@@ -48,20 +48,19 @@ class Keeper:
         }
         self.scores: dict[int, Mapping[str, float]] = {}
 
-    def go_on_from(self, checkpoint: Checkpoint, *, total_steps: int | None) -> None:
-        """Check that a run can go on from a checkpoint, and take in the scores up to it.
+    def resume_from(self, checkpoint: Checkpoint, *, total_steps: int | None) -> None:
+        """Check that a run can resume from a checkpoint, and load the scores up to it.
 
         Raises:
-            UserError: The batch or the data changed, so the order of samples would not be the
-                same; or the run is to be shorter than it is already.
+            UserError: The batch or the data changed, so the order of samples would differ; or the
+                run has already passed the requested duration.
         """
         if total_steps is not None and checkpoint.step > total_steps:
             raise UserError(
-                f"this run has done {counted(checkpoint.step, 'step')}, more than the "
-                f"{total_steps} of "
-                f"{self._plan.training.duration}",
+                f"this run has already done {counted(checkpoint.step, 'step')}, more than the "
+                f"{total_steps} of {self._plan.training.duration}",
                 where="training.duration",
-                todo="Give a longer one to go on, or choose another --run-dir.",
+                todo="Give a longer duration to resume, or choose another --run-dir.",
             )
         changed = [
             name
@@ -72,7 +71,7 @@ class Keeper:
             name = changed[0]
             raise UserError(
                 f"the {name.replace('_', ' ')} was {checkpoint.batch[name]}, now "
-                f"{self._identity[name]}: the order of samples would not be the same",
+                f"{self._identity[name]}: the order of samples would differ",
                 where=str(checkpoint.path),
                 todo="Resume with the same data, batch and number of ranks (batch size times "
                 "ranks), or start a new run with transfer.start_from.",
@@ -85,23 +84,23 @@ class Keeper:
 
     @property
     def most_kept(self) -> int:
-        """How many checkpoints are kept at most."""
+        """The most checkpoints that are kept."""
         return self._plan.checkpoints.keep + int(self._plan.checkpoints.keep_best)
 
     def most_new(self, written: int | None) -> int:
-        """How many checkpoints the disk must take beside those that are there.
+        """How many checkpoints the disk must hold besides the existing ones.
 
-        One more than are kept, since the oldest goes when the newest is complete.
+        One more than are kept, since the oldest is removed only when the newest is complete.
 
         Args:
-            written: How many the rest of the run writes at most; None where that is not known.
+            written: The most that the rest of the run can write; None if that is not known.
         """
-        there = len(list_checkpoints(self._directory))
-        room = max(self.most_kept + 1 - there, 1)
+        existing = len(list_checkpoints(self._directory))
+        room = max(self.most_kept + 1 - existing, 1)
         return room if written is None else min(room, written)
 
     def add_scores(self, step: int, metrics: Mapping[str, float]) -> bool:
-        """Take in the scores of the present weights; returns whether they are the best so far."""
+        """Record the scores of the current weights; returns whether they are the best so far."""
         name = self._headline.name
         sign = 1.0 if self._headline.higher_is_better else -1.0
         earlier = [known[name] for known in self.scores.values() if name in known]
@@ -109,7 +108,7 @@ class Keeper:
         return all(sign * metrics[name] > sign * other for other in earlier)
 
     def save(self, state: TrainState) -> None:
-        """Write a checkpoint of the present step, or only its scores where it is there already.
+        """Write a checkpoint of the current step, or only its scores if the checkpoint exists.
 
         All ranks call this together.
 
@@ -119,8 +118,8 @@ class Keeper:
         self._ranks.share_buffers(state.task.model)
         step = state.step
         if self._ranks.is_first and step > 0:
-            there = [known for known in list_checkpoints(self._directory) if known.step == step]
-            checkpoint = there[0] if there else self._write(state)
+            existing = [known for known in list_checkpoints(self._directory) if known.step == step]
+            checkpoint = existing[0] if existing else self._write(state)
             if step in self.scores:
                 note_metrics(checkpoint, self.scores[step])
             drop_checkpoints(
@@ -132,7 +131,7 @@ class Keeper:
         self._ranks.wait()
 
     def best(self) -> Checkpoint | None:
-        """The best-scored checkpoint that is there."""
+        """The existing checkpoint with the best score."""
         return best_checkpoint(list_checkpoints(self._directory), self._order)
 
     @property

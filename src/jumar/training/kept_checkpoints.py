@@ -1,8 +1,8 @@
-"""Which checkpoints a run has: the newest, the best, those that are kept and those that go.
+"""Which checkpoints a run has: the newest, the best, which are kept and which are removed.
 
-Nothing points at the newest or best checkpoint: both are read from what is there, so no pointer
-can be stale. Whoever asks for one of them gets the newest or best intact one and is told of those
-passed over; whoever asks for a certain one that is damaged gets an error.
+There is no pointer to the newest or best checkpoint that could become stale: both are determined
+from the checkpoints on disk. A request for either returns the newest or best intact one and
+reports the damaged ones it skipped; a request for a specific damaged one is an error.
 """
 
 import shutil
@@ -18,7 +18,7 @@ from jumar.training.checkpoint_files import DamagedError
 
 def list_checkpoints(directory: Path) -> list[Checkpoint]:
     """The checkpoints of a run whose records are readable, oldest first."""
-    return [found for found in _records(directory) if isinstance(found, Checkpoint)]
+    return [record for record in _records(directory) if isinstance(record, Checkpoint)]
 
 
 def intact_checkpoints(directory: Path, say: Callable[[str], None]) -> list[Checkpoint]:
@@ -26,7 +26,7 @@ def intact_checkpoints(directory: Path, say: Callable[[str], None]) -> list[Chec
 
     Args:
         directory: The run's `checkpoints` directory.
-        say: Hears of those that are damaged.
+        say: Called with a line about each damaged one.
 
     Raises:
         UserError: All are damaged.
@@ -35,11 +35,11 @@ def intact_checkpoints(directory: Path, say: Callable[[str], None]) -> list[Chec
 
 
 def newest_checkpoint(directory: Path, say: Callable[[str], None]) -> Checkpoint | None:
-    """The newest checkpoint that a run can go on from; None where there is none at all.
+    """The newest checkpoint that a run can resume from; None if there are no checkpoints.
 
     Args:
         directory: The run's `checkpoints` directory.
-        say: Hears of newer ones that are damaged.
+        say: Called with a line about each newer one that is damaged.
 
     Raises:
         UserError: All are damaged.
@@ -49,13 +49,13 @@ def newest_checkpoint(directory: Path, say: Callable[[str], None]) -> Checkpoint
 
 
 def set_aside_newer(directory: Path, checkpoint: Checkpoint) -> list[Path]:
-    """Rename what is newer than the checkpoint that a run goes on from, so that it is not counted.
+    """Rename checkpoints newer than the one a run resumes from, so that they are not counted.
 
-    It is damaged, or the run would have gone on from it. Where it stayed, it would pass for the
-    newest checkpoint, for which the intact ones would be dropped.
+    They are damaged, or the run would have resumed from them. Left in place, one would pass for
+    the newest checkpoint, and intact ones would be dropped in its favour.
 
     Returns:
-        The new places.
+        The new paths.
 
     Raises:
         UserError: The directory cannot be written.
@@ -76,7 +76,7 @@ def set_aside_newer(directory: Path, checkpoint: Checkpoint) -> list[Path]:
 
 
 def say_damaged(line: str) -> None:
-    """Tell a person on the standard error, where it disturbs no output that programs read."""
+    """Print a line to standard error, where it does not mix with output that programs read."""
     sys.stderr.write(f"jumar: {line}\n")
 
 
@@ -86,16 +86,16 @@ def find_checkpoint(
     headline: tuple[str, bool] | None = None,
     say: Callable[[str], None] = say_damaged,
 ) -> Checkpoint:
-    """A checkpoint with intact weights by `last`, `best` or its step.
+    """Find a checkpoint with intact weights by `last`, `best` or its step.
 
     Args:
         directory: The run's `checkpoints` directory.
         which: `last`, `best`, or a number of steps.
-        headline: Metric name and whether higher is better, for `best`.
-        say: Hears of damaged ones that `last` or `best` passes over.
+        headline: For `best`: the metric's name and whether higher is better.
+        say: Called with a line about each damaged one that `last` or `best` skips.
 
     Raises:
-        UserError: There is none of that description, or the one of that step is damaged.
+        UserError: There is no such checkpoint, or the one of that step is damaged.
     """
     records = _records(directory)
     if not records:
@@ -103,8 +103,8 @@ def find_checkpoint(
     if which == "last":
         return next(iter(_intact(reversed(records), directory, say, with_state=False)))
     if which == "best":
-        left = intact_checkpoints(directory, say)
-        best = best_checkpoint(left, headline) if headline else None
+        intact = intact_checkpoints(directory, say)
+        best = best_checkpoint(intact, headline) if headline else None
         if best is None:
             raise UserError(
                 "no checkpoint has been scored yet", where=str(directory), todo="Use 'last'."
@@ -120,14 +120,14 @@ def find_checkpoint(
     raise UserError(
         f"there is no checkpoint '{which}'",
         where=str(directory),
-        todo=f"There are: {steps}, last, best.",
+        todo=f"Available: {steps}, last, best.",
     )
 
 
 def best_checkpoint(
     checkpoints: Sequence[Checkpoint], headline: tuple[str, bool]
 ) -> Checkpoint | None:
-    """The best-scored checkpoint, the later one of equals; None where none is scored."""
+    """The best-scored checkpoint, the later one on a tie; None if none is scored."""
     name, higher = headline
     scored = [
         c
@@ -143,7 +143,7 @@ def best_checkpoint(
 def drop_checkpoints(
     directory: Path, *, keep: int, keep_best: bool, headline: tuple[str, bool]
 ) -> None:
-    """Remove all but the newest `keep` checkpoints and, if asked, the best one."""
+    """Remove all but the newest `keep` checkpoints and, with `keep_best`, the best one."""
     checkpoints = list_checkpoints(directory)
     kept = {c.path for c in checkpoints[-keep:]}
     best = best_checkpoint(checkpoints, headline) if keep_best else None
@@ -172,7 +172,7 @@ def _paths(directory: Path) -> list[Path]:
 
 
 def _records(directory: Path) -> list[Checkpoint | DamagedError]:
-    """What each checkpoint says of itself, or how that is damaged, oldest first."""
+    """Each checkpoint's record, or the error if the record is damaged; oldest first."""
     records: list[Checkpoint | DamagedError] = []
     for path in _paths(directory):
         try:
@@ -189,7 +189,7 @@ def _intact(
     *,
     with_state: bool,
 ) -> Iterator[Checkpoint]:
-    """The intact ones in their order; says which are passed over."""
+    """The intact ones in order; reports the ones it skips."""
     damaged: list[str] = []
     any_intact = False
     for record in records:
@@ -199,7 +199,7 @@ def _intact(
             record.check(with_state=with_state)
         except DamagedError as error:
             damaged.append(f"{error.where} {error.what}")
-            say(f"checkpoint passed over: {damaged[-1]}")
+            say(f"skipping damaged checkpoint: {damaged[-1]}")
             continue
         any_intact = True
         yield record

@@ -1,7 +1,7 @@
-"""Checkpoints of earlier versions: their state in `state.pt`, the first ones without hashes.
+"""Checkpoints of earlier versions, with their state in `state.pt`; the first had no checksums.
 
-The file is one of `torch.save`, read with tensors, numbers and texts alone. Nothing writes it any
-more; what is read becomes the state that today's checkpoints hold.
+The file was written by `torch.save`; only tensors, numbers and strings are loaded from it. Nothing
+writes it any more; it is converted to the state that current checkpoints hold.
 """
 
 import zipfile
@@ -21,13 +21,13 @@ OLDER_STATE = "state.pt"
 
 
 def check_whole(path: Path) -> None:
-    """Check a file of which no hash was recorded: that it is whole.
+    """Check that a file without a recorded checksum is complete.
 
     Args:
-        path: A file of safetensors, or one of `torch.save`.
+        path: A safetensors file, or one written by `torch.save`.
 
     Raises:
-        DamagedError: It is not, or cannot be read.
+        DamagedError: It is damaged, or cannot be read.
     """
     with damage_of(path):
         try:
@@ -39,16 +39,16 @@ def check_whole(path: Path) -> None:
         except (SafetensorError, zipfile.BadZipFile) as error:
             raise DamagedError(f"is damaged: {error}", where=str(path)) from None
         if broken is not None:
-            raise DamagedError(f"is damaged in its part '{broken}'", where=str(path))
+            raise DamagedError(f"is damaged: its entry '{broken}' is corrupt", where=str(path))
 
 
 def load_older_state(path: Path, names: Mapping[str, Sequence[Sequence[str]]]) -> SavedState:
-    """The state in a `state.pt`; nothing in the file can run code.
+    """Read the state from a `state.pt`; nothing in the file can run code.
 
     Args:
         path: The file.
-        names: By objective, the parameters of each group in the order of the optimizer, for
-            checkpoints that were written before their names were stored.
+        names: By objective, the parameters of each group in the optimizer's order, for
+            checkpoints written before parameter names were stored.
 
     Raises:
         UserError: The file is damaged, or belongs to another recipe.
@@ -56,15 +56,15 @@ def load_older_state(path: Path, names: Mapping[str, Sequence[Sequence[str]]]) -
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception:
-        # torch raises a different class for each way a file can be damaged, and advises in some
-        # texts to load the file in a way that runs the code in it.
+        # torch raises a different class for each way a file can be damaged, and some of its
+        # messages suggest loading the file in a way that runs code from it.
         state = None
     if not isinstance(state, dict):
         raise UserError(
-            "cannot be read: it is damaged, or holds more than tensors, numbers and texts",
+            "cannot be read: it is damaged, or holds more than tensors, numbers and strings",
             where=str(path),
             todo="Nothing else is read, since it could run code. Remove "
-            f"'{path.parent}' to go on from the checkpoint before it.",
+            f"'{path.parent}' to resume from the checkpoint before it.",
         )
     older = cast("dict[str, Any]", state)
     try:
@@ -84,7 +84,7 @@ def _of_a_run(older: Mapping[str, Any], names: Mapping[str, Sequence[Sequence[st
         slots |= tensors
         window = older["windows"][objective]
         objectives[objective] = {
-            # The first versions did not count; that they made updates is taken for granted.
+            # The first versions did not count updates; assume that every step made one.
             "updates": older.get("updates", {}).get(objective, older["step"]),
             "window": {"sums": _numbers(window["sums"]), "steps": window["steps"]},
             "groups": groups,

@@ -1,4 +1,4 @@
-"""What a person sees while a run works: a live line on a terminal, plain lines elsewhere."""
+"""Progress output during a run: a live line on a terminal, plain lines elsewhere."""
 
 import contextlib
 import os
@@ -23,21 +23,20 @@ from jumar.ground.paths import unwritable
 from jumar.ground.text import plain_text
 
 REFRESH_SECONDS = 0.5
-"""A bar that is redrawn at every step can cost more than the step."""
+"""Redrawing a bar at every step can cost more than the step itself."""
 
 _CLEAR_LINE = "\r\x1b[2K"
 
 
 class Console:
-    """Lines for a person, kept in a log file too; silent on all ranks but the first.
+    """Lines for a person, also written to a log file; silent on all ranks but the first.
 
-    While a bar is shown, nothing is written to the terminal but by one thread, twice a second:
-    the lines that came since the last time and the bar, in one write. `rich.live` would draw the
-    bar once more for every line.
+    While a bar is shown, a single thread writes to the terminal, twice a second: the lines since
+    the last refresh and the bar, in one write. `rich.live` would redraw the bar for every line.
 
     Args:
         silent: Print nothing (ranks other than the first).
-        stream: Where to print; the standard output by default.
+        stream: Where to print; standard output by default.
     """
 
     def __init__(self, *, silent: bool = False, stream: TextIO | None = None) -> None:
@@ -58,7 +57,7 @@ class Console:
         return not self._silent and self.stream.isatty() and os.environ.get("TERM") != "dumb"
 
     def keep_log(self, path: Path) -> None:
-        """Append every line to a file from now on, beginning with those printed already.
+        """Append every line to a file from now on, starting with those already printed.
 
         Raises:
             UserError: The file cannot be written.
@@ -79,7 +78,7 @@ class Console:
             return
         text = plain_text(text, keep="\n\t")
         if self._log is not None:
-            # A full disk ends the run where something is lost by it; these lines are on the screen.
+            # A full disk ends the run only where data would be lost; these lines are on screen.
             with contextlib.suppress(OSError):
                 self._log.write(text + "\n")
                 self._log.flush()
@@ -95,8 +94,9 @@ class Console:
         except OSError:
             if self._log is None:
                 raise
-            # Whoever read the lines is gone (`| head`, a closed session); the log file has them,
-            # and a run of days must not end for that. Nothing is left for Python to flush at exit.
+            # The reader of the output is gone (`| head`, a closed session); the log file has the
+            # lines, and a run of days must not end because of that. Redirecting to /dev/null leaves
+            # Python nothing to flush at exit.
             with contextlib.suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), self.stream.fileno())
 
@@ -108,14 +108,14 @@ class Console:
             self._log = None
 
     def bar(self, what: str, total: int | None, done: int = 0) -> "Bar":
-        """A live bar on a terminal; elsewhere the same object that shows nothing.
+        """A live bar on a terminal; elsewhere the same object, showing nothing.
 
-        A bar within another one is shown in its place.
+        A bar inside another one is shown instead of it.
 
         Args:
-            what: What is going on.
-            total: How far it goes; None where that is not known.
-            done: How far it is.
+            what: The activity to show.
+            total: The total amount of work; None if not known.
+            done: The amount done so far.
         """
         return Bar(self, what, total, done)
 
@@ -129,7 +129,7 @@ class Console:
             self._thread.start()
 
     def detach(self, bar: "Bar") -> None:
-        """Take a bar away; after the last one the lines that waited are printed."""
+        """Remove a bar; after the last one, the waiting lines are printed."""
         with self._lock:
             self._bars.remove(bar)
             if self._bars:
@@ -151,7 +151,7 @@ class Console:
 
     def _write(self, bar: str) -> None:
         lines = "".join(f"{line}\n" for line in self._waiting)
-        # What others print meanwhile, a warning for instance, starts at the left.
+        # Anything else printed meanwhile, such as a warning, then starts at the left margin.
         end = f"{bar}\r" if bar else ""
         self._waiting.clear()
         self._last = time.monotonic()
@@ -160,7 +160,7 @@ class Console:
 
 
 class Bar:
-    """How far something is, shown where there is a terminal; a context manager."""
+    """Progress of an activity, shown if there is a terminal; a context manager."""
 
     def __init__(self, console: Console, what: str, total: int | None, done: int) -> None:
         self._console = console
@@ -199,16 +199,16 @@ class Bar:
             self._progress = None
 
     def show(self, done: int, note: str = "") -> None:
-        """Say how far it is; costs nothing, since another thread draws it."""
+        """Update the progress; costs nothing, since another thread draws the bar."""
         self._done, self._note = done, note
 
     def show_of(self, done: int, total: int) -> None:
-        """The same where the total is known only now."""
+        """The same, if the total is only now known."""
         self._total = total
         self.show(done)
 
     def text(self) -> str:
-        """The bar as it is now, one line of the terminal's width with its colours."""
+        """The bar's current state as one coloured line of the terminal's width."""
         progress = self._progress
         if progress is None:
             return ""

@@ -20,19 +20,18 @@ from jumar.training.settings import Plan
 from jumar.training.state import TrainState
 from jumar.training.step import Stepper
 
-"""Optimizers that keep at most one tensor of a parameter's size; the others keep two."""
 SECOND_PASS_BELOW_S = 2.0
-"""A first pass chooses kernels and takes memory; a second one is timed where it is cheap, or where
-the first one compiled, which says nothing about the others."""
+"""The first pass chooses kernels and allocates memory; a second one is timed if it is cheap, or if
+the first one compiled and its time says nothing about later steps."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rehearsal:
-    """What a step takes.
+    """The cost of a step.
 
     Attributes:
-        step_s: Seconds of a forward and a backward pass, without the update.
-        memory_bytes: Peak memory of the device after it; the process's where that is the CPU.
+        step_s: Seconds for a forward and a backward pass, without the update.
+        memory_bytes: Peak memory of the device afterwards; of the process if that is the CPU.
     """
 
     step_s: float
@@ -42,17 +41,17 @@ class Rehearsal:
 def rehearse(
     stepper: Stepper, batch: Batch, device: Device, ranks: Ranks, *, compiles: bool
 ) -> Rehearsal:
-    """Run forward and backward on the first batch and leave no trace of it.
+    """Run a forward and a backward pass on the first batch without side effects.
 
     Args:
-        stepper: Makes the passes.
+        stepper: Runs the passes.
         batch: The first batch.
-        device: Where.
+        device: The device to run on.
         ranks: All of them rehearse together, since the backward pass waits for the others.
         compiles: Whether the first pass compiles the network.
 
     Raises:
-        UserError: The device has not enough memory, or the network cannot be compiled.
+        UserError: The device does not have enough memory, or the network cannot be compiled.
     """
     try:
         seconds = _timed(stepper, batch, device, ranks)
@@ -61,11 +60,11 @@ def rehearse(
     except Exception as error:
         if compiles and _is_of_the_compiler(error):
             raise UserError(
-                f"torch.compile fails: {str(error).strip().splitlines()[0]}",
+                f"torch.compile failed: {str(error).strip().splitlines()[0]}",
                 where="training.compile",
-                todo="On a CPU it needs a C++ compiler (g++, or the one that CXX names), and a "
+                todo="On a CPU it needs a C++ compiler (g++, or the one named by CXX), and a "
                 "Python in a folder without a space in its name. "
-                "Without it: --set training.compile=false",
+                "To do without it: --set training.compile=false",
             ) from error
         if not is_out_of_memory(error):
             raise
@@ -87,7 +86,7 @@ def describe_batch(batch: Batch) -> str:
 
 def announcement(
     batch: Batch,
-    found: Rehearsal,
+    rehearsal: Rehearsal,
     *,
     samples: int,
     steps_per_epoch: int,
@@ -95,27 +94,29 @@ def announcement(
     total_steps: int | None,
     checkpoints: str,
 ) -> list[str]:
-    """The lines before the first step."""
-    memory = "" if found.memory_bytes is None else f" · memory: {size_text(found.memory_bytes)}"
+    """The lines printed before the first step."""
+    memory = (
+        "" if rehearsal.memory_bytes is None else f" · memory: {size_text(rehearsal.memory_bytes)}"
+    )
     lines = [
         f"first batch: {describe_batch(batch)}{memory}",
         f"{counted(samples, 'sample')}, {counted(steps_per_epoch, 'step')} per epoch · "
         f"checkpoints: {checkpoints}",
     ]
-    each = f"about {1000 * found.step_s:.0f} ms each without the update"
+    each = f"about {1000 * rehearsal.step_s:.0f} ms each without the update"
     if total_steps is None:
-        lines.append(f"steps until training.duration is over, {each}")
+        lines.append(f"training for training.duration, {each}")
     else:
         left = total_steps - done_steps
         lines.append(
             f"{left} of {total_steps} steps to go, {each}: "
-            f"about {time_text(left * found.step_s)}, evaluation apart"
+            f"about {time_text(left * rehearsal.step_s)}, not counting evaluation"
         )
     return lines
 
 
 def checkpoint_bytes(state: TrainState, plan: Plan) -> int:
-    """About the size of one checkpoint: weights, averages and optimizer slots."""
+    """Approximate size of one checkpoint: weights, averages and optimizer slots."""
     model = state.task.model.state_dict().values()
     weights = sum(tensor.numel() * tensor.element_size() for tensor in model)
     slots = sum(
@@ -129,13 +130,13 @@ def checkpoint_bytes(state: TrainState, plan: Plan) -> int:
 
 
 def check_memory(state: TrainState, device: Device, needed: int) -> None:
-    """That gradients and the optimizer's slots fit into the memory of a CPU.
+    """Check that gradients and the optimizer's slots fit into host memory.
 
-    Linux promises more memory than there is, and ends the process in the middle of a step.
+    Linux overcommits memory, and would kill the process in the middle of a step.
 
     Args:
-        state: At its beginning; a resumed one holds its slots already.
-        device: On any other one the allocator refuses what does not fit.
+        state: The state before the first step; a resumed one already holds its slots.
+        device: Only the CPU is checked; elsewhere the allocator reports what does not fit.
         needed: Bytes of a checkpoint: the slots, and the weights, which are as large as gradients.
 
     Raises:
@@ -144,19 +145,19 @@ def check_memory(state: TrainState, device: Device, needed: int) -> None:
     free, _ = memory_bytes()
     if device.on_host and state.step == 0 and needed > free:
         raise UserError(
-            f"gradients and optimizer need {size_text(needed)}, and {size_text(free)} of memory "
-            "are free",
+            f"gradients and optimizer need {size_text(needed)}, but only {size_text(free)} of "
+            "memory is free",
             where="model",
             todo="Make the network smaller (jumar recipes show NAME lists the fields of `model`), "
-            "or take a --device with more memory.",
+            "or use a --device with more memory.",
         )
 
 
 def check_disk(directory: Path, needed: int) -> None:
-    """That the checkpoints of a run fit on the disk.
+    """Check that a run's checkpoints fit on the disk.
 
     Raises:
-        UserError: They do not, or the place is not writable.
+        UserError: They do not fit, or the directory is not writable.
     """
     place = directory.absolute()
     while not exists(place):
@@ -173,14 +174,14 @@ def check_disk(directory: Path, needed: int) -> None:
     free = disk.free
     if free < needed:
         raise UserError(
-            f"{size_text(needed)} are needed for checkpoints and {size_text(free)} are free",
+            f"checkpoints need {size_text(needed)}, but only {size_text(free)} is free",
             where=str(place),
             todo="Free some space, choose another --run-dir, or lower checkpoints.keep.",
         )
 
 
 def _is_of_the_compiler(error: Exception) -> bool:
-    # By name: importing the compiler to ask would cost every run a second.
+    # By module name: importing the compiler for an isinstance check would cost every run a second.
     return any(
         kind.__module__.startswith(("torch._dynamo", "torch._inductor"))
         for kind in type(error).__mro__
@@ -188,7 +189,7 @@ def _is_of_the_compiler(error: Exception) -> bool:
 
 
 def _timed(stepper: Stepper, batch: Batch, device: Device, ranks: Ranks) -> float:
-    """Seconds of one rehearsal on the slowest rank, so that all decide alike what comes next."""
+    """Seconds of one rehearsal on the slowest rank, so that all ranks decide alike."""
     start = time.perf_counter()
     stepper.rehearse(batch)
     device.synchronize()

@@ -1,4 +1,4 @@
-"""`results.json`: what a run came to, for programs to read."""
+"""`results.json`: a run's results, for programs to read."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -18,7 +18,7 @@ State = Literal["finished", "interrupted", "failed"]
 
 
 class Failure(Protocol):
-    """Why a run failed: at which step, in which objective, and what was met there."""
+    """Why a run failed: the step, the objective, and the reason."""
 
     step: int
     objective: str

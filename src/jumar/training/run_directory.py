@@ -1,4 +1,4 @@
-"""The run directory: all that a run leaves behind, and all that later commands read."""
+"""The run directory: everything a run writes, and everything later commands read."""
 
 import contextlib
 import errno
@@ -18,12 +18,12 @@ from jumar.ground.files import write_text
 from jumar.ground.paths import exists, is_file, missing, read_text, resolved, unwritable
 
 _held_here: set[Path] = set()
-"""Locks of this process, which the system would grant it once more and then drop both."""
+"""Locks held by this process; the system would grant one twice and then release both at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedRecipe:
-    """What `recipe.json` says, each of its type; whether the recipe exists is not known yet."""
+    """The content of `recipe.json` with types checked; the recipe itself may not exist."""
 
     recipe: str
     imports: Sequence[str]
@@ -55,13 +55,13 @@ class RunDirectory:
         try:
             return self.recipe.is_file()
         except OSError:
-            return False  # in a folder that may not be searched, which `locked` will report
+            return False  # in a folder without search permission, which `locked` will report
 
     def resume_command(self, device: str, launcher: Sequence[str] = ("jumar",)) -> str:
-        """What to type to go on with the run, on the device that was asked for.
+        """The command that resumes the run on the requested device.
 
         Args:
-            device: As it was asked for.
+            device: The value of --device.
             launcher: What comes before `train`, such as `torchrun ... -m jumar`.
 
         Raises:
@@ -102,7 +102,7 @@ class RunDirectory:
         return results
 
     def headline(self) -> tuple[str, bool] | None:
-        """Name of the metric that decides and whether higher is better, once the run has ended.
+        """Name of the headline metric and whether higher is better, once the run has ended.
 
         Raises:
             UserError: `results.json` is damaged.
@@ -118,17 +118,17 @@ class RunDirectory:
             ) from None
 
     def read_metrics(self) -> list[dict[str, Any]]:
-        """The records of `metrics.jsonl`; what is none, as a crash leaves it, is left out."""
+        """The records of `metrics.jsonl`; lines left incomplete by a crash are skipped."""
         if not is_file(self.metrics):
             return []
         parsed = map(_parse, self.metrics.read_bytes().split(b"\n"))
         return [record for record in parsed if record is not None]
 
     def cut_metrics(self, step: int) -> None:
-        """Drop the records after a step, which a resumed run writes again.
+        """Drop the records after a step, which a resumed run will write again.
 
-        Reads from the end only as far as there are such records, so that the cost does not grow
-        with the length of the run.
+        Reads backwards from the end only as far as there are such records, so that the cost does
+        not grow with the length of the run.
         """
         if not is_file(self.metrics):
             return
@@ -144,9 +144,9 @@ class RunDirectory:
 
     @contextmanager
     def locked(self) -> Generator[None]:
-        """Hold the run directory, so that two processes never write into the same run.
+        """Lock the run directory, so that two processes never write into the same run.
 
-        Where no run has begun by the end, what was made for the lock is removed again, so that a
+        If no run has begun by the end, everything created for the lock is removed again, so that a
         mistake in the settings or the data leaves nothing behind.
         """
         lock = self.path / ".lock"
@@ -167,13 +167,13 @@ class RunDirectory:
             ) from error
         with file:
             try:
-                # Not flock, which forked loader workers would hold on to for the seconds that
-                # they outlive a killed run, so that it could not be started again at once.
+                # Not flock: forked loader workers, which outlive a killed run by seconds, would
+                # keep holding it, and the run could not be restarted at once.
                 fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 raise self._held_by_another(error) from None
-            # A run that ended without having begun removes its lock: whoever opened it just
-            # before holds a file that no third process will find.
+            # A run that ends without having begun removes its lock file: a process that opened it
+            # just before then holds a lock on a file that no third process will find.
             if not _is_at(file, lock):
                 raise self._held_by_another(None)
             _held_here.add(resolved(lock))
@@ -203,8 +203,8 @@ def recorded_recipe(data: Mapping[str, Any], *, where: str) -> RecordedRecipe:
     """Check the content of a `recipe.json`.
 
     Raises:
-        UserError: A field is missing or of the wrong type, or something among the imports is no
-            module's name, which a message would else hand on to a shell.
+        UserError: A field is missing or of the wrong type, or one of the imports is not a module
+            name; it would otherwise end up in a shell command that a message suggests.
     """
     for name in ("recipe", "settings"):
         if name not in data:
@@ -219,16 +219,16 @@ def recorded_recipe(data: Mapping[str, Any], *, where: str) -> RecordedRecipe:
     modules = cast("list[Any]", imports)
     for module in modules:
         if not (isinstance(module, str) and all(part.isidentifier() for part in module.split("."))):
-            raise UserError(f"'imports' holds {module!r}, which is no module's name", where=where)
+            raise UserError(f"'imports' holds {module!r}, which is not a module name", where=where)
     return RecordedRecipe(recipe=recipe, imports=modules, settings=cast("dict[str, Any]", settings))
 
 
 def read_json(path: Path, *, todo: str = "") -> dict[str, Any]:
-    """A JSON object from a file.
+    """Read a JSON object from a file.
 
     Args:
         path: The file.
-        todo: What to do where it cannot be read.
+        todo: Advice for when it cannot be read.
 
     Raises:
         UserError: The file cannot be read or is not a JSON object.
@@ -245,12 +245,12 @@ def read_json(path: Path, *, todo: str = "") -> dict[str, Any]:
 
 
 def write_json(path: Path, data: Mapping[str, Any]) -> None:
-    """Write a JSON object, whole or not at all."""
+    """Write a JSON object atomically."""
     write_text(path, json.dumps(finite(data), indent=2) + "\n")
 
 
 def finite(value: Any) -> Any:
-    """The same data with NaN and infinity as None, which JSON has no word for."""
+    """The same data with None for NaN and infinity, which JSON cannot represent."""
     if isinstance(value, Mapping):
         return {k: finite(v) for k, v in cast("Mapping[str, Any]", value).items()}
     if isinstance(value, (list, tuple)):
@@ -261,7 +261,7 @@ def finite(value: Any) -> Any:
 
 
 def next_run_path(root: Path, recipe: str) -> Path:
-    """`root/recipe-N` with the first N that is free."""
+    """`root/recipe-N` with the first free N."""
     number = 1
     while exists(root / f"{recipe}-{number}"):
         number += 1
@@ -275,14 +275,14 @@ def _is_at(file: TextIO, path: Path) -> bool:
         return False
 
 
-def _remove_folders(made: Sequence[Path]) -> None:
+def _remove_folders(folders: Sequence[Path]) -> None:
     with contextlib.suppress(OSError):
-        for path in made:
+        for path in folders:
             path.rmdir()
 
 
 def _lines_from_the_end(file: Any, end: int) -> Iterator[tuple[int, bytes]]:
-    """Lines with their offsets, the last first, read in blocks from the end."""
+    """Lines with their offsets, last line first, read in blocks from the end."""
     block, tail = 1 << 16, b""
     position = end
     while position > 0:
@@ -301,7 +301,7 @@ def _lines_from_the_end(file: Any, end: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _parse(line: bytes) -> dict[str, Any] | None:
-    """A record, or None for what is none."""
+    """A record, or None if the line is not one."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):

@@ -1,9 +1,9 @@
-"""Learning rates by the step.
+"""Learning rate schedules.
 
-A schedule is a warm-up and a decay. They differ between the originals in small ways that move
-every number of a run, so each difference is a setting: whether the first step already counts as
-done, whether the decay starts at step 0 under the warm-up or after it, whether it moves within
-an epoch, and what holds after its end.
+A schedule is a warm-up and a decay. The original scripts differ in small ways that affect every
+number of a run, so each difference is a setting: whether the first step already counts as done,
+whether the decay starts at step 0 beneath the warm-up or after it, whether it changes within an
+epoch, and what applies after its end.
 """
 
 import math
@@ -20,7 +20,7 @@ from jumar.training.durations import parse_duration
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """The length of a run, by which the lengths of a schedule become steps.
+    """The length of a run, used to convert the lengths of a schedule to steps.
 
     Attributes:
         steps_per_epoch: Optimizer steps of one pass over the training set.
@@ -34,7 +34,7 @@ class Run:
         """A length in steps.
 
         Raises:
-            UserError: It cannot be read.
+            UserError: The text cannot be parsed.
         """
         duration = parse_duration(text, f"schedule.{field}")
         return duration.steps(self.steps_per_epoch, self.total_steps) or 0
@@ -44,7 +44,7 @@ class Run:
 class ScheduleSettings(Component, ABC):
     """How the learning rate changes over a run; every rate is a multiple of the base rate.
 
-    One of your own is a subclass with `kind="name"` that gives `decay`.
+    To add your own, write a subclass with `kind="name"` that defines `decay`.
     """
 
     warmup: str = setting("0it", "length of the warm-up", unit="it, ep or %")
@@ -53,41 +53,40 @@ class ScheduleSettings(Component, ABC):
     )
     warmup_from_zero: bool = setting(
         False,
-        "step i of a warm-up of W steps is at i/W (BERT: the first step has rate 0) instead of "
-        "(i+1)/W",
+        "step i of a W-step warm-up uses i/W (BERT: the first step has rate 0) instead of (i+1)/W",
     )
 
     @abstractmethod
     def decay(self, step: int, run: Run) -> float:
-        """The factor on the base rate at a step that is not one of the warm-up."""
+        """The factor on the base rate at a step after the warm-up."""
 
     def lengths(self) -> list[tuple[str, str]]:
-        """The lengths that the schedule reads, as (field, text)."""
+        """The lengths that the schedule uses, as (field, text)."""
         return [] if self.warmup_kind == "none" else [("warmup", self.warmup)]
 
     def check(self) -> None:
-        """Every length can be read and is one in steps.
+        """Check that every length can be parsed and is in steps.
 
         Raises:
-            UserError: One cannot, or is a time on the clock.
+            UserError: A length cannot be parsed, or is a wall-clock time.
         """
         for field, text in self.lengths():
             if parse_duration(text, f"schedule.{field}").seconds is not None:
                 raise UserError(
-                    f"'{text}' is a time on the clock, and the learning rate follows the step",
+                    f"'{text}' is a wall-clock time, but the learning rate follows the step",
                     where=f"schedule.{field}",
                     todo="Give it in steps, epochs or percent, for instance 500it, 3ep or 10%.",
                 )
 
     def warmup_steps(self, run: Run) -> int:
-        """Steps of the warm-up."""
+        """Number of warm-up steps."""
         return 0 if self.warmup_kind == "none" else run.steps("warmup", self.warmup)
 
 
 def learning_rate(
     schedule: ScheduleSettings, base: float, step: int, *, steps_per_epoch: int, total_steps: int
 ) -> float:
-    """The learning rate of a step.
+    """The learning rate at a step.
 
     Args:
         schedule: How it changes.
@@ -101,7 +100,7 @@ def learning_rate(
         the base rate.
 
     Raises:
-        UserError: A length that cannot be read, or boundaries that do not ascend.
+        UserError: A length cannot be parsed, or boundaries are not ascending.
     """
     run = Run(steps_per_epoch=steps_per_epoch, total_steps=total_steps)
     warmup = _warmup_steps(schedule, run)
@@ -133,16 +132,16 @@ class Constant(ScheduleSettings, kind="constant"):
 
 @dataclass(frozen=True, kw_only=True)
 class _Decaying(ScheduleSettings):
-    """What all decays share: from where they count, and how often they move."""
+    """What all decays share: where they start counting, and how often they change."""
 
     decay_from: str = setting(
         "warmup",
-        "where the decay starts to count: after the warm-up, or at step 0, where the warm-up "
+        "where the decay starts counting: after the warm-up, or at step 0, so that the warm-up "
         "hides its beginning (AlexNet, BERT)",
         choices=("warmup", "start"),
     )
     per_epoch: bool = setting(
-        False, "the decay moves only between epochs (AlexNet); the warm-up always moves"
+        False, "the decay changes only between epochs (AlexNet); the warm-up changes at every step"
     )
 
     def start(self, run: Run) -> int:
@@ -157,23 +156,23 @@ class _Decaying(ScheduleSettings):
 
     @abstractmethod
     def factor(self, position: int, run: Run) -> float:
-        """The factor at a number of steps after the start of the decay."""
+        """The factor `position` steps after the start of the decay."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Ending(_Decaying):
-    """A decay that comes to an end."""
+    """A decay that ends."""
 
     decay_until: str = setting("100%", "where the decay ends", unit="it, ep or %")
     decay_counts_step: bool = setting(
         False,
-        "the current step counts as done, so that the last step has the end rate (ResNeXt) and "
-        "not the one after it (TensorFlow)",
+        "count the current step as done, so that the last step has the end rate (ResNeXt), not "
+        "the one after it (TensorFlow)",
     )
-    end: float = setting(0.0, "where the decay ends", unit="x base rate", minimum=0.0, maximum=1.0)
+    end: float = setting(0.0, "rate at its end", unit="x base rate", minimum=0.0, maximum=1.0)
     after_end: float | None = setting(
         None,
-        "rate of the steps past the end; none keeps the end rate",
+        "rate after the end; none keeps the end rate",
         unit="x base rate",
         minimum=0.0,
     )
@@ -194,14 +193,14 @@ class _Ending(_Decaying):
         done = position + 1 if self.decay_counts_step else position
         progress = done / span if span > 0 else 1.0
         if self.after_end is None:
-            # With a rate of its own after the end, ResNeXt's table has one entry past the end
-            # that follows the cosine up again; the bound would turn it into the end rate.
+            # When after_end is set, ResNeXt's table has one entry past the end that follows the
+            # cosine up again; this bound would turn it into the end rate.
             progress = min(progress, 1.0)
         return (1.0 - self.end) * self.shape(progress) + self.end
 
     @abstractmethod
     def shape(self, progress: float) -> float:
-        """From 1 at the start to 0 at the end."""
+        """The shape of the decay, from 1 at the start to 0 at the end."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,7 +217,7 @@ class Polynomial(_Ending, kind="polynomial"):
     """tf.train.polynomial_decay."""
 
     power: float = setting(1.0, "exponent", minimum=0.0)
-    cycle: bool = setting(False, "start again from a longer slope whenever it has ended")
+    cycle: bool = setting(False, "start again with a longer slope whenever it has ended")
 
     def factor(self, position: int, run: Run) -> float:
         """See `_Decaying.factor`."""
@@ -235,13 +234,15 @@ class Polynomial(_Ending, kind="polynomial"):
 
 @dataclass(frozen=True, kw_only=True)
 class Piecewise(_Decaying, kind="step"):
-    """tf.train.piecewise_constant: a boundary step itself still has the value before it."""
+    """tf.train.piecewise_constant: the boundary step itself still has the earlier value."""
 
     boundaries: tuple[str, ...] = setting(
-        (), "last steps of the pieces; the next value holds from the step after", unit="it, ep or %"
+        (),
+        "last step of each piece; the next value applies from the step after",
+        unit="it, ep or %",
     )
     values: tuple[float, ...] = setting(
-        (), "rates of the pieces, one more than boundaries", unit="x base rate"
+        (), "rate of each piece, one more than boundaries", unit="x base rate"
     )
 
     def lengths(self) -> list[tuple[str, str]]:
@@ -250,7 +251,7 @@ class Piecewise(_Decaying, kind="step"):
         return [*super().lengths(), *indexed]
 
     def check(self) -> None:
-        """Boundaries and values fit; see also `ScheduleSettings.check`."""
+        """Check that boundaries and values match; see also `ScheduleSettings.check`."""
         super().check()
         if len(self.values) != len(self.boundaries) + 1:
             raise UserError(
@@ -272,17 +273,17 @@ def _boundary_steps(boundaries: Sequence[str], run: Run) -> tuple[int, ...]:
     ends = tuple(run.steps("boundaries", text) for text in boundaries)
     if any(later <= earlier for earlier, later in pairwise(ends)):
         raise UserError(
-            f"the boundaries {', '.join(boundaries)} are the steps "
+            f"the boundaries {', '.join(boundaries)} are steps "
             f"{', '.join(map(str, ends))}, which are not ascending",
             where="schedule.boundaries",
-            todo="Order them, or make the run longer where they are percents.",
+            todo="Put them in order, or make the run longer if they are percentages.",
         )
     return ends
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Periodic(_Decaying):
-    """A decay by periods."""
+    """A decay in periods."""
 
     every: str = setting("1ep", "length of a period", unit="it, ep or %")
 
@@ -291,7 +292,7 @@ class _Periodic(_Decaying):
         return [*super().lengths(), ("every", self.every)]
 
     def period(self, run: Run) -> int:
-        """Steps of the (first) period."""
+        """Number of steps in the (first) period."""
         return max(run.steps("every", self.every), 1)
 
 
@@ -299,8 +300,8 @@ class _Periodic(_Decaying):
 class _Rated(_Periodic):
     """A decay of a given strength per period."""
 
-    rate: float = setting(0.94, "factor or, but for exponential, strength of the decay", minimum=0)
-    staircase: bool = setting(False, "go down once a period instead of smoothly")
+    rate: float = setting(0.94, "factor (exponential) or strength of the decay", minimum=0)
+    staircase: bool = setting(False, "drop once per period instead of smoothly")
 
     def factor(self, position: int, run: Run) -> float:
         """See `_Decaying.factor`."""
@@ -344,7 +345,7 @@ class CosineRestarts(_Periodic, kind="cosine_restarts"):
     """tf.train.cosine_decay_restarts (Loshchilov and Hutter, arXiv 1608.03983)."""
 
     end: float = setting(
-        0.0, "where each cosine ends", unit="x base rate", minimum=0.0, maximum=1.0
+        0.0, "rate at which each cosine ends", unit="x base rate", minimum=0.0, maximum=1.0
     )
     period_factor: float = setting(2.0, "growth of the period at each restart", minimum=1.0)
     restart_factor: float = setting(1.0, "factor on the rate at each restart", minimum=0.0)

@@ -1,4 +1,4 @@
-"""What a recipe says to the trainer, whatever is trained."""
+"""The part of a recipe that configures the trainer, independent of what is trained."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class TrainingSettings:
         0.0, "decay of the exponential moving average of the weights; 0: none", minimum=0, maximum=1
     )
     ema_warm_up: bool = setting(
-        True, "let the decay grow as (1+step)/(10+step) up to its value, so early weights fade"
+        True, "let the decay grow as (1+step)/(10+step) up to its value, so that early weights fade"
     )
     channels_last: bool = setting(
         True, "store images and convolution kernels as NHWC (faster on CPU and on tensor cores)"
@@ -55,7 +55,7 @@ class TrainingSettings:
         changeable=True,
     )
     deterministic: bool = setting(
-        False, "use only deterministic kernels on CUDA and NPU (a CPU run always does)"
+        False, "use only deterministic kernels on CUDA and NPU (CPU runs always do)"
     )
 
 
@@ -69,12 +69,12 @@ class CheckpointSettings:
         unit="duration",
     )
     keep: int = setting(5, "number of checkpoints kept, the newest first", minimum=1)
-    keep_best: bool = setting(True, "keep the best-scored checkpoint besides")
+    keep_best: bool = setting(True, "also keep the best-scored checkpoint")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ThreadSettings:
-    """Threads of the CPU side."""
+    """CPU threads."""
 
     intra_op: int = setting(
         0,
@@ -82,21 +82,21 @@ class ThreadSettings:
         minimum=0,
     )
     inter_op: int = setting(
-        0, "operations side by side (inter_op_parallelism_threads); 0: the system picks", minimum=0
+        0, "operations in parallel (inter_op_parallelism_threads); 0: the system picks", minimum=0
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class TransferSettings:
-    """Weights to start from instead of the initialisation."""
+    """Weights to start from instead of random initialisation."""
 
     start_from: str = setting(
         "", "a run, a checkpoint of one, or a .safetensors file; empty: initialise", unit="path"
     )
     restore_exclude: tuple[str, ...] = setting(
-        (), "names, name prefixes or patterns of weights that are not taken over"
+        (), "names, name prefixes or patterns of weights not to load"
     )
-    use_ema: bool = setting(True, "take the averaged weights where the checkpoint has them")
+    use_ema: bool = setting(True, "use the averaged weights if the checkpoint has them")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +109,7 @@ class Optimization:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """All that the trainer needs to know of a recipe.
+    """Everything the trainer needs to know about a recipe.
 
     Attributes:
         recipe: Name of the recipe, for the results.
@@ -117,7 +117,7 @@ class Plan:
         eval_batch_size: Samples per rank and evaluation batch.
         workers: Loader processes per rank; -1 for automatic.
         skip_corrupt: Unreadable samples tolerated per rank.
-        optimization: By the name of the objective.
+        optimization: Optimizer and schedule, by the name of the objective.
     """
 
     recipe: str
@@ -137,7 +137,7 @@ class Plan:
         """The optimizer and schedule of an objective, by its name."""
         if objective not in self.optimization:
             raise UserError(
-                f"the recipe '{self.recipe}' gives no optimizer for the objective '{objective}'",
+                f"the recipe '{self.recipe}' defines no optimizer for the objective '{objective}'",
                 todo=f"Its `optimization()` names: {', '.join(self.optimization) or 'none'}.",
             )
         return self.optimization[objective]

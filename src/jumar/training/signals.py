@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: finish the step, save, say how to go on."""
+"""Ctrl-C and SIGTERM: finish the step, save, and print how to resume."""
 
 import signal
 from collections.abc import Generator
@@ -7,7 +7,7 @@ from types import FrameType
 
 
 class StopRequest:
-    """Whether somebody asked the run to stop, and by which signal."""
+    """Whether the run was asked to stop, and by which signal."""
 
     def __init__(self) -> None:
         self.signal = 0
@@ -17,15 +17,15 @@ class StopRequest:
 
     @property
     def exit_code(self) -> int:
-        """The exit code that shells use for a process that left on this signal."""
+        """The exit code that shells use for a process ended by this signal."""
         return 128 + self.signal
 
 
 @contextmanager
 def listening() -> Generator[StopRequest]:
-    """Turn the first SIGINT or SIGTERM into a request; a second one acts at once.
+    """Turn the first SIGINT or SIGTERM into a request; a second one takes effect at once.
 
-    A signal that whoever started the process had it ignore (a background job of a script) stays
+    A signal that was already ignored when the process started (a script's background job) stays
     ignored.
     """
     request = StopRequest()

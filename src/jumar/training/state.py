@@ -1,4 +1,4 @@
-"""All that changes while a run trains: what a checkpoint holds and resume restores."""
+"""Everything that changes during training: what a checkpoint holds and a resume restores."""
 
 import contextlib
 from collections.abc import Generator, Mapping
@@ -34,7 +34,7 @@ from jumar.training.settings import Plan
 
 @dataclass(kw_only=True)
 class Lane:
-    """One objective on its way: its callable form, its optimizer, its sums since the last line."""
+    """One objective in training: its callable, its optimizer, its sums since the last log line."""
 
     objective: Objective
     call: nn.Module
@@ -50,22 +50,22 @@ class Lane:
     steps: int = 0
     last_rate: float = 0.0
     updates: torch.Tensor
-    """Updates made in this run, on the device; counted where a loss scale may skip one."""
+    """Updates made in this run, on the device; counted if a loss scale can skip updates."""
     attempts: int = 0
-    """How often it was due in this process."""
+    """How often the objective was due in this process."""
 
     def forward(self, batch: Batch) -> dict[str, torch.Tensor]:
-        """The objective's sums, through the form that averages gradients over ranks."""
+        """The objective's sums, computed by the callable that averages gradients over ranks."""
         return self.call(batch)
 
     def note(self, terms: Mapping[str, torch.Tensor]) -> None:
-        """Add a part's shares of the terms to the sums since the last log line, on the device."""
+        """Add a part's share of each term to the sums since the last log line, on the device."""
         for name, value in terms.items():
             share = value.detach().float()
             self.sums[name] = self.sums[name] + share if name in self.sums else share
 
     def take_means(self) -> dict[str, torch.Tensor]:
-        """The mean terms per step since the last call, and start anew."""
+        """Return the mean terms per step since the last call, and reset the sums."""
         means = {name: value / max(self.steps, 1) for name, value in self.sums.items()}
         self.sums, self.steps = {}, 0
         return means
@@ -111,10 +111,10 @@ class TrainState:
                 lane.averaged = any(id(parameter) in covered for parameter in lane.parameters)
 
     def take_window(self, ranks: Ranks) -> Window | None:
-        """Read the sums since the last call, averaged over the ranks; waits for the device.
+        """The means since the last call, averaged over the ranks; waits for the device.
 
         Returns:
-            None where no objective was trained since.
+            None if no objective has been trained since.
         """
         losses: dict[str, float] = {}
         totals: dict[str, float] = {}
@@ -136,7 +136,7 @@ class TrainState:
         return Window(losses=losses, total_losses=totals, terms=terms, learning_rates=rates)
 
     def drop_gradients(self) -> None:
-        """Forget all gradients, also those that one objective left on another's parameters.
+        """Drop all gradients, including those that one objective left on another's parameters.
 
         `Module.zero_grad` walks the modules, which takes a millisecond at every step.
         """
@@ -144,7 +144,7 @@ class TrainState:
             parameter.grad = None
 
     def without_update(self) -> list[str]:
-        """The objectives of which the loss scale has skipped every update; waits for the device."""
+        """The objectives whose every update the loss scale has skipped; waits for the device."""
         if self.policy.loss_scale is None:
             return []
         return [
@@ -155,13 +155,13 @@ class TrainState:
 
     @property
     def skipped_steps(self) -> int:
-        """Updates left out because of an overflow; waits for the device."""
+        """Updates skipped because of an overflow; waits for the device."""
         scale = self.policy.loss_scale
         return 0 if scale is None else int(scale.skipped.item())
 
     @contextlib.contextmanager
     def scored_weights(self) -> Generator[str]:
-        """The weights to be scored are in the model inside this context: `ema` or `model`."""
+        """Put the weights to score into the model for this context; yields `ema` or `model`."""
         if self.ema is None:
             yield "model"
             return
@@ -169,7 +169,7 @@ class TrainState:
             yield "ema"
 
     def capture(self) -> SavedState:
-        """What a checkpoint holds besides the weights; waits for the device."""
+        """The state that a checkpoint holds besides the weights; waits for the device."""
         scale = self.policy.loss_scale
         slots: dict[str, torch.Tensor] = {}
         objectives: dict[str, Any] = {}
@@ -211,21 +211,21 @@ class TrainState:
         values = state.values
         if "step" not in values:
             raise UserError(
-                "holds imported weights and no state of the optimizer, so it cannot be resumed",
+                "holds imported weights but no optimizer state, so it cannot be resumed",
                 where=where,
                 todo="Start a new run from it: jumar train RECIPE --set transfer.start_from=DIR",
             )
         self.restore_weights(checkpoint)
         try:
             if "objectives" in values:
-                self._go_on(state)
+                self._resume(state)
             else:
-                self._go_on_from_elsewhere(state)
+                self._resume_imported(state)
             self.step = int(values["step"])
         except (KeyError, ValueError, TypeError) as error:
             raise UserError(f"does not fit this recipe: {error}", where=where) from None
 
-    def _go_on(self, state: SavedState) -> None:
+    def _resume(self, state: SavedState) -> None:
         places = state.by_place()
         for lane in self.lanes:
             name = lane.objective.name
@@ -238,19 +238,19 @@ class TrainState:
             }
             lane.steps = int(window["steps"])
             lane.updates.fill_(int(saved["updates"]))
-        scale, kept = self.policy.loss_scale, state.values["loss_scale"]
-        if scale is not None and kept is not None:
-            scale.load_state_dict({key: torch.tensor(value) for key, value in kept.items()})
+        scale, saved_scale = self.policy.loss_scale, state.values["loss_scale"]
+        if scale is not None and saved_scale is not None:
+            scale.load_state_dict({key: torch.tensor(value) for key, value in saved_scale.items()})
         self.elapsed_s = float(state.values["elapsed_s"])
 
-    def _go_on_from_elsewhere(self, state: SavedState) -> None:
-        """Take the optimizers' state from an imported checkpoint; all else begins anew."""
+    def _resume_imported(self, state: SavedState) -> None:
+        """Load the optimizers' state from an imported checkpoint; everything else starts fresh."""
         slots, powers = stored_slots(state), stored_powers(state)
         for lane in self.lanes:
             load_slots(lane.optimizer, self._named, slots, powers, int(state.values["step"]))
 
     def restore_weights(self, checkpoint: Checkpoint) -> None:
-        """Take the weights and their averages from a checkpoint, to be scored.
+        """Load the weights and their averages from a checkpoint, to be scored.
 
         Raises:
             UserError: It belongs to another model, or is damaged.
@@ -260,7 +260,7 @@ class TrainState:
         if self.ema is not None:
             if not checkpoint.has_ema:
                 raise UserError(
-                    "holds no averaged weights, but training.ema_decay asks for them", where=where
+                    "holds no averaged weights, but training.ema_decay requires them", where=where
                 )
             self.ema.load_state_dict(load_weights(checkpoint.model_file(ema=True)))
 
@@ -303,17 +303,17 @@ def load_exactly(
     *,
     todo: str = "To start from other weights use --set transfer.start_from=...",
 ) -> None:
-    """Load weights of the very same model; partial loading is transfer, not resume.
+    """Load weights of exactly the same model; partial loading is transfer, not resume.
 
     Raises:
-        UserError: They are another model's; `todo` is the advice.
+        UserError: The weights belong to another model; `todo` is the advice.
     """
     own = model.state_dict()
     odd = sorted(set(own) ^ set(tensors))
     odd += [name for name in own if name in tensors and own[name].shape != tensors[name].shape]
     if odd:
         raise UserError(
-            f"holds another model: it differs in '{odd[0]}'"
+            f"belongs to another model: it differs in '{odd[0]}'"
             + (" and others" if len(odd) > 1 else ""),
             where=where,
             todo=todo,

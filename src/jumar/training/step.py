@@ -55,7 +55,7 @@ def batch_length(batch: Batch) -> int:
 
 
 def step_seed(seed: int, step: int) -> int:
-    """The seed of all that is random in a step (SplitMix64 of the run's seed and the step)."""
+    """The seed for everything random in a step (SplitMix64 of the run's seed and the step)."""
     mask = (1 << 64) - 1
     mixed = (seed * 0x9E3779B97F4A7C15 + (step + 1) * 0xBF58476D1CE4E5B9) & mask
     mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & mask
@@ -64,7 +64,7 @@ def step_seed(seed: int, step: int) -> int:
 
 
 class Stepper:
-    """Makes steps; holds what does not change between them."""
+    """Runs steps; holds what does not change between them."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Stepper:
             with self._phase(OBJECTIVE, lane.objective.name):
                 self._train(lane, batch, step, position)
         if state.ema is not None and changed:
-            # A generator that is due at every second step would otherwise be averaged twice.
+            # Otherwise a generator that is due only every second step would be averaged twice.
             state.ema.update(step)
         state.step = step + 1
 
@@ -122,7 +122,7 @@ class Stepper:
         lane.attempts += 1
 
     def rehearse(self, batch: Batch) -> None:
-        """Run forward and backward as the next step would, and leave no trace of it."""
+        """Run a forward and a backward pass as the next step would, without side effects."""
         state = self._state
         modules = [state.task.model, *(lane.objective for lane in state.lanes)]
         buffers = [buffer for module in modules for buffer in module.buffers()]
@@ -151,7 +151,7 @@ class Stepper:
         parts = split_batch(
             batch, plan.training.micro_batch_size, self._ranks.rank * plan.batch_size
         )
-        # Every rank has as many samples, so theirs need no sum over the ranks.
+        # Every rank has the same number of samples, so the sample count need not be averaged.
         weights = self._ranks.mean_weights(lane.objective.weights(batch))
         bad: torch.Tensor | None = None
         for part in parts:
@@ -176,7 +176,7 @@ class Stepper:
     def _judge(
         self, lane: Lane, loss_is_bad: torch.Tensor, step: int, position: int
     ) -> torch.Tensor:
-        """Decide on the device whether the update must be left out, and clip the gradients."""
+        """Decide on the device whether the update must be skipped, and clip the gradients."""
         training, scale = self._plan.training, self._state.policy.loss_scale
         if scale is not None:
             overflow = self._state.policy.unscale_and_check(lane.parameters)
@@ -188,7 +188,7 @@ class Stepper:
             return torch.maximum(overflow, hopeless)
         norm: torch.Tensor | None = None
         if self._check_gradients or training.clip == "value":
-            # Before the clipping: clipped by value, infinity is a number like any other.
+            # Before clipping: clipping by value turns infinity into an ordinary number.
             gradients = [p.grad for p in lane.parameters if p.grad is not None]
             norm = torch.nn.utils.get_total_norm(gradients)
         clipped = clip_gradients(lane.parameters, training.clip, training.clip_limit)

@@ -1,4 +1,4 @@
-"""Clocks: how fast the steps are, apart from what is not training."""
+"""Clocks: how fast the steps are, excluding anything that is not training."""
 
 import statistics
 import time
@@ -7,19 +7,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 WARM_UP_STEPS = 5
-"""Steps after each start that no throughput counts: kernels are chosen and memory is taken then."""
+"""Steps after each start excluded from throughput: kernels are chosen and memory is allocated."""
 
 EXCLUDES = f"the first {WARM_UP_STEPS} steps after a start, evaluation and checkpoints"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pace:
-    """The speed over some steps; every time is per step.
+    """The speed over some steps; all times are per step.
 
     Attributes:
         samples_per_second: Over all ranks.
-        step_ms: Wall-clock time of a step, waiting for data included.
-        data_ms: The part of it that was spent waiting for data.
+        step_ms: Wall-clock time of a step, including waiting for data.
+        data_ms: The part of it spent waiting for data.
     """
 
     samples_per_second: float
@@ -30,12 +30,12 @@ class Pace:
 class StepClock:
     """Measures steps in windows between log lines.
 
-    The device works asynchronously, so time is only read where the device has been waited for
-    anyway, at the ends of windows.
+    The device works asynchronously, so the clock is read only where the host has waited for the
+    device anyway, at the ends of windows.
 
     Args:
         samples_per_step: Over all ranks.
-        now: Seconds of a clock that never goes back.
+        now: A monotonic clock, in seconds.
     """
 
     def __init__(self, samples_per_step: int, now: Callable[[], float] = time.perf_counter) -> None:
@@ -52,7 +52,7 @@ class StepClock:
 
     @contextmanager
     def waiting_for_data(self) -> Generator[None]:
-        """Time that counts as waiting for data."""
+        """Count the time in this context as waiting for data."""
         start = self._now()
         try:
             yield
@@ -61,7 +61,7 @@ class StepClock:
 
     @contextmanager
     def paused(self) -> Generator[None]:
-        """Time that counts as no training: evaluation, checkpoints."""
+        """Exclude the time in this context: evaluation, checkpoints."""
         start = self._now()
         try:
             yield
@@ -69,11 +69,11 @@ class StepClock:
             self._paused += self._now() - start
 
     def step(self) -> None:
-        """A step has been issued."""
+        """Count a step that has been issued."""
         self._steps += 1
 
     def drop_window(self) -> None:
-        """Start a new window without counting the present one (the end of the warm-up)."""
+        """Start a new window without counting the current one (at the end of the warm-up)."""
         self._restart()
 
     def close_window(self) -> Pace | None:
@@ -98,7 +98,7 @@ class StepClock:
 
     @property
     def median_step_ms(self) -> float | None:
-        """The median over the counted windows of the mean time of a step."""
+        """The median of the counted windows' mean step times."""
         return statistics.median(self._windows_ms) if self._windows_ms else None
 
     @property

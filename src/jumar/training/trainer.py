@@ -1,7 +1,7 @@
 """The trainer: one loop for every task on every device.
 
-A step is determined by (state, batch, step number); all that happens between steps - log
-lines, evaluation, checkpoints, stopping - happens in `_between_steps`.
+A step is determined by (state, batch, step number); everything between steps (log lines,
+evaluation, checkpoints, stopping) happens in `_between_steps`.
 """
 
 import contextlib
@@ -25,7 +25,6 @@ from jumar.training.checkpoint import Checkpoint, NotWrittenError
 from jumar.training.durations import parse_duration
 from jumar.training.evaluation import Interrupted, Scores, evaluate
 from jumar.training.events import EvaluationRecord, Events, create_events, train_record
-from jumar.training.going_on import how_to_go_on
 from jumar.training.guard import Guard, NonFiniteLoss
 from jumar.training.illustrations import keep_illustrations
 from jumar.training.keeping import Keeper
@@ -39,6 +38,7 @@ from jumar.training.rehearsal import (
     rehearse,
 )
 from jumar.training.results import Outcome, write_results
+from jumar.training.resume_hint import resume_hint
 from jumar.training.run_directory import RunDirectory
 from jumar.training.settings import Plan
 from jumar.training.signals import StopRequest
@@ -56,19 +56,19 @@ class Trainer:
     """One run of one recipe.
 
     Args:
-        task: What is trained.
-        plan: How.
-        device: Where.
-        ranks: Which of how many processes.
-        run: Where everything goes.
-        console: What a person sees.
-        stop: Whether somebody asked to stop.
-        versions: For the results.
-        observers: Who watches its steps.
-        asked_device: What `--device` said, for the command that goes on.
+        task: What to train.
+        plan: How to train it.
+        device: The device to train on.
+        ranks: The processes of the run.
+        run: The run directory.
+        console: Prints to the terminal and the log.
+        stop: Whether the run was asked to stop.
+        versions: Versions recorded in the results.
+        observers: Observers of its steps.
+        asked_device: The value of `--device`, for the command that resumes the run.
 
     Attributes:
-        unreadable: The samples of all ranks that were left out, once the run has ended.
+        unreadable: The unreadable samples skipped by all ranks, once the run has ended.
     """
 
     def __init__(
@@ -129,18 +129,18 @@ class Trainer:
         )
         self._reason = _LOSS if policy.loss_scale is None else _FLOOR
         self.unreadable: list[str] = []
-        self._told = 0
+        self._reported = 0
         self._train_loss: float | None = None
         self._scores: Scores | None = None
 
     def resume(self, checkpoint: Checkpoint) -> None:
-        """Go on from a checkpoint of this run.
+        """Resume from a checkpoint of this run.
 
         Raises:
-            UserError: The batch or the data changed, so the order of samples would not be the
-                same; or the run is to be shorter than it is already.
+            UserError: The batch or the data changed, so the order of samples would differ; or the
+                run has already passed the requested duration.
         """
-        self._keeper.go_on_from(checkpoint, total_steps=self.total_steps)
+        self._keeper.resume_from(checkpoint, total_steps=self.total_steps)
         self.state.restore(checkpoint)
         self._elapsed_before = self.state.elapsed_s
 
@@ -148,12 +148,12 @@ class Trainer:
         """Train to the end, or until stopped.
 
         Args:
-            dry_run: Stop after the first batch has been looked at and one step rehearsed.
-            begin: Called when nothing stands in the way of the first step any more; a mistake
-                that is found before leaves no files.
+            dry_run: Stop after loading the first batch and rehearsing one step.
+            begin: Called when all checks before the first step have passed; a mistake found before
+                that leaves no files.
         """
         self._set_training()
-        # Closing the loader ends its workers, whatever becomes of the run.
+        # Closing the loader ends its workers, however the run ends.
         with contextlib.closing(self._loader(self.total_steps or _FAR)) as loader:
             batches = iter(self.device.copy_ahead(loader))
             first = next(batches, None)
@@ -164,7 +164,7 @@ class Trainer:
             else:
                 begin()
                 if self.ranks.is_first:
-                    # Killed from here on, it must not pass for the finished run it goes on with.
+                    # If killed from here on, a resumed run must not pass for the finished one.
                     self.run.results.unlink(missing_ok=True)
                     self.run.cut_metrics(self.state.step)
                 with self._events() as events:
@@ -175,13 +175,13 @@ class Trainer:
         return outcome
 
     def observe(self, checkpoint: Checkpoint | None) -> None:
-        """Make as many steps as the observers want to see, and keep nothing of them.
+        """Run as many steps as the observers need, without saving anything.
 
         Args:
-            checkpoint: Where to begin; None for the weights that the task begins with.
+            checkpoint: Where to start; None for the task's initial weights.
 
         Raises:
-            UserError: The checkpoint is of another network, or the data cannot be read.
+            UserError: The checkpoint belongs to another network, or the data cannot be read.
         """
         if checkpoint is not None:
             self.state.restore(checkpoint)
@@ -190,8 +190,8 @@ class Trainer:
         with contextlib.closing(self._loader(last)) as loader:
             batches = iter(self.device.copy_ahead(loader))
             with contextlib.closing(self._steps(batches, next(batches, None))) as steps:
-                made = sum(1 for _ in steps)
-        if made < self._observers.span:
+                num_steps = sum(1 for _ in steps)
+        if num_steps < self._observers.span:
             raise UserError("the data ended before the last step", where="data.path")
 
     def _set_training(self) -> None:
@@ -200,7 +200,7 @@ class Trainer:
         self.task.model.train()
 
     def _announce(self, batch: Batch) -> None:
-        """Check the disk, rehearse a step and say what the run will take."""
+        """Check memory and disk, rehearse a step and print what the run will need."""
         self._observers.check(
             None if self.total_steps is None else self.total_steps - self.state.step
         )
@@ -209,10 +209,10 @@ class Trainer:
         most = self._cadence.most_checkpoints(self.state.step)
         check_disk(self.run.path, size * self._keeper.most_new(most))
         compiles = self.plan.training.compile
-        found = rehearse(self._stepper, batch, self.device, self.ranks, compiles=compiles)
+        rehearsal = rehearse(self._stepper, batch, self.device, self.ranks, compiles=compiles)
         for line in announcement(
             batch,
-            found,
+            rehearsal,
             samples=len(self.task.train_data),
             steps_per_epoch=self.steps_per_epoch,
             done_steps=self.state.step,
@@ -245,36 +245,36 @@ class Trainer:
         metrics = self._keeper.scores.get(step, {})
         if stopped:
             self.console.line(
-                f"stopped after step {step}; the checkpoint is saved. " + self._how_to_go_on()
+                f"stopped after step {step}; the checkpoint is saved. " + self._resume_hint()
             )
             return Outcome(state="interrupted", step=step, exit_code=stopped, metrics=metrics)
         return ended(self.state, metrics)
 
     def _catch_up(self, events: Events) -> None:
-        """Score the weights that a run was interrupted in scoring."""
+        """Run the evaluation that an interrupted run had yet to finish."""
         step = self.state.step
-        left_out = step not in self._keeper.scores and self._cadence.scores_at(step)
-        if left_out and self.task.eval_data is not None:
+        is_missing = step not in self._keeper.scores and self._cadence.scores_at(step)
+        if is_missing and self.task.eval_data is not None:
             self._evaluate(events)
             self._save()
 
     def _saved_before(self, error: UserError) -> UserError:
-        """Save what was learned before a sample that cannot be read; returns the error."""
+        """Save the weights when a sample cannot be read; returns the error to raise."""
         if self.ranks.world > 1 or self.state.step == 0:
             return error  # the other ranks are waiting in the next step, not for a checkpoint
         try:
             self._save()
         except NonFiniteLoss:
             return error
-        saved = f"What was learned until step {self.state.step} is saved. {self._how_to_go_on()}"
+        saved = f"The training up to step {self.state.step} is saved. {self._resume_hint()}"
         todo = f"{error.todo}\n  {saved}" if error.todo else saved
         return UserError(error.what, where=error.where, todo=todo)
 
-    def _how_to_go_on(self) -> str:
-        return how_to_go_on(self.run, self._asked_device, self.ranks)
+    def _resume_hint(self) -> str:
+        return resume_hint(self.run, self._asked_device, self.ranks)
 
     def _loop(self, events: Events, batches: Iterator[Batch], batch: Batch | None) -> int:
-        """Steps until the end (returns 0) or a stop (returns the exit code)."""
+        """Run steps until the end (returns 0) or a stop (returns the exit code)."""
         self._started, self._skips = time.monotonic(), SkipWatch(self.state)
         step = self.state.step
         warm_up_ends = step + max(WARM_UP_STEPS, self._observers.span)
@@ -295,7 +295,7 @@ class Trainer:
         return 0
 
     def _steps(self, batches: Iterator[Batch], batch: Batch | None) -> Generator[None]:
-        """Train on one batch after the other, observed; yields after each step."""
+        """Train on one batch after another under observation; yields after each step."""
         observers = self._observers
         with observers.around():
             observers.begin_step(self.state.step)
@@ -308,24 +308,24 @@ class Trainer:
                     batch = next(batches, None)
 
     def _between_steps(self, events: Events, bar: Bar, *, warmed_up: bool) -> int | None:
-        """All that is due after a step; the exit code where the run stops here, else None."""
+        """Do everything due after a step; returns the exit code if the run stops here."""
         self.state.elapsed_s = self._elapsed_before + time.monotonic() - self._started
         bar.show(self.state.step)
-        self._tell_unreadable()
+        self._report_unreadable()
         if self.device.reads_at_once:
             self._guard.raise_if_blocked(self._reason)
-        wish = self._cadence.moments(
+        moments = self._cadence.moments(
             self.state.step, self.state.elapsed_s, signal=self.stop.signal, limit=self._time_limit_s
         )
         with self._observers.phase(COMMUNICATION):
-            due = wish.agreed(self._agreement)
+            due = moments.agreed(self._agreement)
         if due.log:
             self._log(events, warmed_up=warmed_up)
         if due.evaluate or due.checkpoint:
-            self.device.synchronize()  # what it has yet to do is training and no part of the pause
+            self.device.synchronize()  # outstanding work is training and not part of the pause
         with self.clock.paused():
             if due.checkpoint:
-                self._save()  # before the scoring, which an unreadable sample may end
+                self._save()  # before evaluating, which may fail on an unreadable sample
             if due.evaluate and self.task.eval_data is not None:
                 improved = self._evaluate(events)
                 if due.checkpoint or (improved and self.plan.checkpoints.keep_best):
@@ -348,7 +348,7 @@ class Trainer:
             self.console.line(line)
 
     def _evaluate(self, events: Events) -> bool:
-        """Score the present weights; returns whether they are the best so far."""
+        """Score the current weights; returns whether they are the best so far."""
         self.ranks.share_buffers(self.task.model)
         with self.state.scored_weights() as weights:
             scores = evaluate(
@@ -363,7 +363,7 @@ class Trainer:
                 stop=self.stop,
                 illustrate=True,
             )
-        self._tell_unreadable()
+        self._report_unreadable()
         self._scores = scores
         keep_illustrations(self.run, self.state.step, scores.illustrations, self.console)
         improved = self._keeper.add_scores(self.state.step, scores.metrics)
@@ -379,23 +379,23 @@ class Trainer:
         return improved
 
     def _finish(self, events: Events) -> None:
-        """The last checkpoint and the last evaluation, unless they have been made."""
+        """Make the last checkpoint and the last evaluation, unless already done."""
         self._save()
         if self.task.eval_data is not None and self.state.step not in self._keeper.scores:
             self._evaluate(events)
             self._save()
 
     def _save(self) -> None:
-        """Write a checkpoint of the present step, with its scores if it has some."""
+        """Write a checkpoint of the current step, with its scores if there are any."""
         self._guard.raise_if_blocked(self._reason)
         self._keeper.save(self.state)
 
-    def _tell_unreadable(self) -> None:
-        """Name the samples that were left out since the last call."""
+    def _report_unreadable(self) -> None:
+        """Print the samples skipped as unreadable since the last call."""
         faults = self.tally.faults
-        for fault in faults[self._told :]:
-            self.console.line(f"left out: {fault}")
-        self._told = len(faults)
+        for fault in faults[self._reported :]:
+            self.console.line(f"skipped: {fault}")
+        self._reported = len(faults)
 
     def _loader(self, last_step: int) -> Generator[Batch]:
         return batches_of(

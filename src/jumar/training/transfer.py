@@ -1,4 +1,4 @@
-"""Transfer learning: start from other weights, leaving some of them out."""
+"""Transfer learning: start from existing weights, optionally excluding some."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from jumar.weights.torch_files import check_no_torch_file
 
 @dataclass(frozen=True, kw_only=True)
 class Transferred:
-    """What became of each weight of the file and of the model."""
+    """What happened to each weight of the file and of the model."""
 
     source: str
     loaded: Sequence[str]
@@ -37,12 +37,12 @@ class Transferred:
     initialised: Sequence[str]
 
     def lines(self) -> list[str]:
-        """What `jumar train` prints of it."""
+        """The lines that `jumar train` prints."""
         lines = [f"weights from {self.source}: {len(self.loaded)} loaded"]
         for title, names in (
-            ("left out by restore_exclude", self.left_out),
-            ("left out, wrong shape", self.wrong_shape),
-            ("in the file only", self.unknown),
+            ("excluded by restore_exclude", self.left_out),
+            ("not loaded, wrong shape", self.wrong_shape),
+            ("only in the file", self.unknown),
             ("initialised", self.initialised),
         ):
             if names:
@@ -52,13 +52,13 @@ class Transferred:
 
 
 def transfer_weights(model: nn.Module, settings: TransferSettings) -> Transferred:
-    """Take weights over into the model.
+    """Load weights into the model.
 
-    Weights whose shape differs are not loaded (another number of classes), and said so. A file
-    of which nothing fits is refused.
+    Weights whose shape differs (a different number of classes) are not loaded, but reported. A
+    file without any matching weight is rejected.
 
     Raises:
-        UserError: No such file, a damaged one, one of which nothing fits, or a pattern that
+        UserError: The file does not exist, is damaged or has no matching weight, or a pattern
             matches nothing.
     """
     source, path = weights_path(settings)
@@ -72,15 +72,15 @@ def transfer_weights(model: nn.Module, settings: TransferSettings) -> Transferre
         raise UserError(
             f"restore_exclude pattern '{unused[0]}' matches no weight of '{source}'",
             where="transfer.restore_exclude",
-            todo=f"Weights are named like: {', '.join(list(tensors)[-4:])}.",
+            todo=f"Examples of weight names: {', '.join(list(tensors)[-4:])}.",
         )
-    return take_over(model, tensors, settings.restore_exclude, source)
+    return load_matching(model, tensors, settings.restore_exclude, source)
 
 
-def take_over(
+def load_matching(
     model: nn.Module, tensors: Mapping[str, torch.Tensor], exclude: Sequence[str], source: str
 ) -> Transferred:
-    """Copy the tensors that fit into the model; see `transfer_weights`."""
+    """Copy the matching tensors into the model; see `transfer_weights`."""
     own = model.state_dict()
     loaded: list[str] = []
     left_out: list[str] = []
@@ -92,7 +92,7 @@ def take_over(
         elif name not in own:
             unknown.append(name)
         elif own[name].shape != tensor.shape:
-            wrong_shape.append(f"{name} {_shape(tensor)} for {_shape(own[name])}")
+            wrong_shape.append(f"{name} {_shape(tensor)} instead of {_shape(own[name])}")
         else:
             own[name].copy_(tensor)
             loaded.append(name)
@@ -114,12 +114,12 @@ def take_over(
 
 
 def weights_path(settings: TransferSettings) -> tuple[str, Path]:
-    """The weights file behind `transfer.start_from`: a file, a checkpoint, or a run's newest."""
+    """The weights file that `transfer.start_from` points to directly, or in a checkpoint or run."""
     path = expanded(settings.start_from)
     is_ours = any(is_file(path / name) for name in (MODEL, RECORD))
     if not (is_ours or RunDirectory(path).exists) and (is_checkpoint(path) or path.suffix == ".pb"):
         raise UserError(
-            f"'{path}' holds TensorFlow's weights",
+            f"'{path}' holds TensorFlow weights",
             where="transfer.start_from",
             todo="Import them first: jumar weights import RECIPE FILE --to NAME.safetensors",
         )
@@ -138,7 +138,7 @@ def weights_path(settings: TransferSettings) -> tuple[str, Path]:
 
 
 def matches(name: str, pattern: str) -> bool:
-    """Whether a name equals a pattern, lies below it, or fits it with `*` and `?`."""
+    """Whether a name equals a pattern, is nested under it, or matches it with `*` and `?`."""
     return name == pattern or name.startswith(f"{pattern}.") or fnmatchcase(name, pattern)
 
 

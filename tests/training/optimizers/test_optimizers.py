@@ -308,7 +308,7 @@ def test_state_of_another_model_is_refused() -> None:
     optimizer = create(SETTINGS["momentum"], parameters())
     state = saved(optimizer)
     state["state"][1]["momentum_buffer"] = torch.zeros(1)
-    with pytest.raises(ValueError, match="belongs to another parameter"):
+    with pytest.raises(ValueError, match="but the parameter has shape"):
         create(SETTINGS["momentum"], parameters()).load_state_dict(state)
 
 

@@ -175,7 +175,7 @@ def test_a_parameter_without_its_like_is_named(tmp_path: Path, gone: str) -> Non
     if gone == "stored":
         named[own[3]] = "other"
     second = create(AdamW(), own if gone == "stored" else own[:3])
-    with pytest.raises(ValueError, match=r"'all' trains differ in 'layer.3/x'"):
+    with pytest.raises(ValueError, match=r"trained by 'all' differ in 'layer.3/x'"):
         restore(second, named, state)
 
 

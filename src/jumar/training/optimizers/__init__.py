@@ -1,4 +1,4 @@
-"""Optimizers: a kind is the settings with which it is built."""
+"""Optimizers: each kind is a settings class that builds one."""
 
 from jumar.training.optimizers.kinds import (
     Adagrad,

@@ -1,6 +1,6 @@
-"""The kinds of optimizer, with torch's fused kernels where the device has them.
+"""The kinds of optimizer, using torch's fused kernels where the device has them.
 
-Those that torch computes as TensorFlow does are torch's own; the others are in `tensorflow.py`.
+Optimizers that torch computes as TensorFlow does are torch's own; the rest are in `tensorflow.py`.
 """
 
 from collections.abc import Mapping
@@ -23,10 +23,10 @@ _BERT = {"exp_avg": "/adam_m", "exp_avg_sq": "/adam_v"}
 
 @dataclass(frozen=True, kw_only=True)
 class WithFusedKernel(OptimizerSettings):
-    """A kind that one kernel can update.
+    """A kind with a fused update kernel.
 
     Attributes:
-        kernel: Its name in torch, with its overload.
+        kernel: The kernel's name in torch, with its overload.
     """
 
     kernel: ClassVar[str]
@@ -38,13 +38,13 @@ class WithFusedKernel(OptimizerSettings):
     )
 
     def is_fused(self, device_type: str) -> bool:
-        """Whether the update on a device takes the kernel.
+        """Whether the update on a device uses the kernel.
 
         Raises:
-            UserError: It is asked for and the device lacks it.
+            UserError: It is requested, but the device lacks it.
         """
-        # Asked of the dispatcher, because torch's own list of devices with fused kernels names
-        # every registered back end, whether or not it brought the kernel.
+        # Ask the dispatcher, because torch's own list of devices with fused kernels includes
+        # every registered backend, whether or not it has the kernel.
         exists = device_kind(device_type).has_kernel(self.kernel)
         if self.fused == "true" and not exists:
             raise UserError(
@@ -74,11 +74,11 @@ class Momentum(WithFusedKernel, kind="momentum"):
     slots: ClassVar[Mapping[str, str]] = {"momentum_buffer": "/Momentum"}
     kernel: ClassVar[str] = "_fused_sgd_"
 
-    momentum: float = setting(0.9, "decay of the gathered steps", minimum=0.0, maximum=1.0)
+    momentum: float = setting(0.9, "decay of the accumulated steps", minimum=0.0, maximum=1.0)
     nesterov: bool = setting(False, "Nesterov's form of momentum")
 
     def check(self) -> None:
-        """Refuse Nesterov's form without momentum."""
+        """Reject Nesterov's form without momentum."""
         if self.nesterov and self.momentum == 0.0:
             raise UserError(
                 "Nesterov's form needs a momentum above 0",
@@ -97,8 +97,8 @@ class Momentum(WithFusedKernel, kind="momentum"):
             fused=fused,
             foreach=not fused,
         )
-        # Torch makes the buffers in the first step and lets the kernel fill them. A kernel that
-        # leaves out that step because of an overflow leaves them as uninitialised memory.
+        # Torch allocates the buffers in the first step for the kernel to fill. A kernel that skips
+        # that step because of an overflow would leave them uninitialised.
         for parameter in trained.order if self.momentum else ():
             optimizer.state[parameter]["momentum_buffer"] = torch.zeros_like(
                 parameter, memory_format=torch.preserve_format
@@ -108,7 +108,7 @@ class Momentum(WithFusedKernel, kind="momentum"):
 
 @dataclass(frozen=True, kw_only=True)
 class _Averaging(OptimizerSettings):
-    """What follows averages of gradients and of their squares."""
+    """Optimizers that track averages of gradients and of their squares."""
 
     beta1: float = setting(0.9, "decay of the average of gradients", minimum=0.0, maximum=0.9999999)
     beta2: float = setting(
@@ -150,7 +150,7 @@ class Adam(_Averaging, WithFusedKernel, kind="adam"):
 
 @dataclass(frozen=True, kw_only=True)
 class AdamW(Adam, kind="adamw"):
-    """torch.optim.AdamW; without correction the AdamWeightDecayOptimizer of the BERT scripts."""
+    """torch.optim.AdamW; without bias correction, the BERT scripts' AdamWeightDecayOptimizer."""
 
     slots: ClassVar[Mapping[str, str]] = _BERT
     kernel: ClassVar[str] = "_fused_adamw_"
@@ -168,14 +168,14 @@ class AdamW(Adam, kind="adamw"):
             eps=self.epsilon,
             fused=fused,
             foreach=not fused,
-            # The count of updates then lies on the device, where one can be taken back.
+            # Keeps the update count on the device, where an update can be undone.
             capturable=not fused and not device_kind(trained.device_type).reads_at_once,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lamb(_Averaging, kind="lamb"):
-    """LAMB (You et al., arXiv 1904.00962) as the BERT scripts of Ascend compute it."""
+    """LAMB (You et al., arXiv 1904.00962) as the Ascend BERT scripts compute it."""
 
     slots: ClassVar[Mapping[str, str]] = _BERT
     decoupled = True
@@ -209,7 +209,7 @@ class RmsProp(OptimizerSettings, kind="rmsprop"):
     beta2: float = setting(
         0.999, "decay of the average of squared gradients", minimum=0.0, maximum=0.9999999
     )
-    momentum: float = setting(0.9, "decay of the gathered steps", minimum=0.0, maximum=1.0)
+    momentum: float = setting(0.9, "decay of the accumulated steps", minimum=0.0, maximum=1.0)
     epsilon: float = setting(1e-8, "keeps the step from dividing by zero", minimum=0.0)
 
     def build(self, trained: Trained) -> Optimizer:
@@ -231,7 +231,7 @@ class Adagrad(WithFusedKernel, kind="adagrad"):
     kernel: ClassVar[str] = "_fused_adagrad_"
 
     initial_accumulator: float = setting(
-        0.1, "what the sum of squared gradients starts from", minimum=1e-30
+        0.1, "initial value of the sum of squared gradients", minimum=1e-30
     )
 
     def build(self, trained: Trained) -> Optimizer:

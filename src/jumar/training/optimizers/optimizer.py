@@ -1,4 +1,4 @@
-"""What every kind of optimizer has, and an optimizer made of its settings.
+"""What every kind of optimizer has in common, and creating an optimizer from its settings.
 
 Parameters come in two groups, decayed first.
 """
@@ -17,13 +17,13 @@ from jumar.settings import Component, setting
 
 @dataclass(frozen=True, kw_only=True)
 class Trained:
-    """The parameters that an optimizer is to update.
+    """The parameters an optimizer updates.
 
     Attributes:
-        groups: Decayed and undecayed ones, each with `params`, `weight_decay` and
+        groups: The decayed and the undecayed, each with `params`, `weight_decay` and
             `decoupled_weight_decay`.
-        order: All of them in the order of their creation.
-        device_type: Where they are, for instance `cpu`, `cuda` or `npu`.
+        order: All of them in creation order.
+        device_type: The device they are on, for instance `cpu`, `cuda` or `npu`.
     """
 
     groups: list[dict[str, Any]]
@@ -33,22 +33,20 @@ class Trained:
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizerSettings(Component, ABC):
-    """Which optimizer updates the parameters of an objective, and its constants.
+    """Which optimizer updates an objective's parameters, and its constants.
 
-    One of your own is a subclass with `kind="name"` that gives `build`.
+    To add your own, write a subclass with `kind="name"` that defines `build`.
 
     Attributes:
-        slots: What is kept of each parameter, from its name in the optimizer's state to what
-            TensorFlow's optimizer appends to the variable's name.
+        slots: What is kept for each parameter: maps its name in the optimizer's state to the
+            suffix that TensorFlow's optimizer appends to the variable's name.
         decoupled: Whether weight decay is added to the step instead of the gradient.
     """
 
     slots: ClassVar[Mapping[str, str]] = {}
     decoupled: ClassVar[bool] = False
 
-    learning_rate: float = setting(
-        0.1, "base learning rate, which the schedule multiplies", minimum=0.0
-    )
+    learning_rate: float = setting(0.1, "base learning rate, scaled by the schedule", minimum=0.0)
     weight_decay: float = setting(
         0.0,
         "L2 decay of the decayed parameters, added to their gradients; adamw and lamb add it to "
@@ -58,10 +56,10 @@ class OptimizerSettings(Component, ABC):
 
     @abstractmethod
     def build(self, trained: Trained) -> Optimizer:
-        """The optimizer of these parameters.
+        """Build the optimizer for these parameters.
 
         Raises:
-            UserError: The device lacks what is asked for.
+            UserError: The device lacks something the settings ask for.
         """
 
 
@@ -73,20 +71,20 @@ def create_optimizer(
     device_type: str,
     order: Sequence[nn.Parameter] = (),
 ) -> Optimizer:
-    """The optimizer of these settings, with two parameter groups: decayed, undecayed.
+    """Create an optimizer from its settings, with two parameter groups: decayed, undecayed.
 
-    Parameters must be on their device and in their memory format already. A state dict of it
-    loads on any device, whichever kernels the run used that saved it.
+    Parameters must already be on their device and in their memory format. The optimizer's state
+    dict loads on any device, whichever kernels were used by the run that saved it.
 
     Args:
         settings: Kind and constants.
         decayed: Parameters to which weight decay applies.
         undecayed: Parameters to which it does not.
-        device_type: Where the parameters are, for instance `cpu`, `cuda` or `npu`.
-        order: All parameters in the order of their creation; decayed first where it is left out.
+        device_type: The device the parameters are on, for instance `cpu`, `cuda` or `npu`.
+        order: All parameters in creation order; if omitted, the decayed ones come first.
 
     Raises:
-        UserError: The device lacks what is asked for, such as a fused kernel.
+        UserError: The device lacks something the settings ask for, such as a fused kernel.
     """
     groups = [
         {
@@ -99,22 +97,22 @@ def create_optimizer(
     optimizer = settings.build(
         Trained(groups=groups, order=order or [*decayed, *undecayed], device_type=device_type)
     )
-    kept = [
+    own_choices = [
         {key: group.get(key) for key in ("fused", "foreach", "capturable")}
         for group in optimizer.param_groups
     ]
-    optimizer.register_load_state_dict_post_hook(lambda loaded: _settle(loaded, kept))
+    optimizer.register_load_state_dict_post_hook(lambda loaded: _settle(loaded, own_choices))
     return optimizer
 
 
-def _settle(optimizer: Optimizer, kept: Sequence[Mapping[str, Any]]) -> None:
-    """Fit a loaded state to the parameters that are here.
+def _settle(optimizer: Optimizer, own_choices: Sequence[Mapping[str, Any]]) -> None:
+    """Adapt a loaded state to this process's parameters.
 
-    Loading takes over the saved choice of kernel, which this device may lack, and the saved
-    memory format. Fused kernels on a CPU walk parameter and state in storage order without
-    asking for their strides, so state in another format would silently be mixed up.
+    Loading adopts the saved choice of kernel, which this device may lack, and the saved memory
+    format. Fused CPU kernels walk parameter and state in storage order without checking their
+    strides, so state in a different format would silently be scrambled.
     """
-    for group, choice in zip(optimizer.param_groups, kept, strict=True):
+    for group, choice in zip(optimizer.param_groups, own_choices, strict=True):
         group.update({key: value for key, value in choice.items() if key in group})
         parameters: list[Tensor] = group["params"]
         for parameter in parameters:
@@ -127,8 +125,8 @@ def _settle(optimizer: Optimizer, kept: Sequence[Mapping[str, Any]]) -> None:
                     state[name] = value.to(parameter.device if on_device else "cpu")
                 elif value.shape != parameter.shape:
                     raise ValueError(
-                        f"the saved '{name}' of shape {list(value.shape)} belongs to another "
-                        f"parameter than one of shape {list(parameter.shape)}"
+                        f"the saved '{name}' has shape {list(value.shape)}, but the parameter has "
+                        f"shape {list(parameter.shape)}"
                     )
                 elif value.stride() != parameter.stride():
                     fitting = torch.empty_like(parameter, dtype=value.dtype, requires_grad=False)

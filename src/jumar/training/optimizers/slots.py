@@ -1,6 +1,6 @@
-"""What an optimizer keeps, by the names of its parameters: for checkpoints and TensorFlow.
+"""An optimizer's state keyed by parameter name, for checkpoints and for TensorFlow.
 
-torch's `state_dict` counts parameters, which only the same code with the same settings does alike.
+torch's `state_dict` numbers the parameters, which is only stable for the same code and settings.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from jumar.training.checkpoint_state import SavedState
 from jumar.weights.adam_powers import power_after, updates_made
 
 Slots = Mapping[str, Mapping[str, torch.Tensor]]
-"""By the name of a parameter, what is kept of it: `exp_avg` and `exp_avg_sq`, ..."""
+"""By parameter name, what is kept for it: `exp_avg` and `exp_avg_sq`, ..."""
 
 
 def names_by_group(optimizer: Optimizer, named: Mapping[nn.Parameter, str]) -> list[list[str]]:
@@ -30,20 +30,20 @@ def load_slots(
     powers: Mapping[str, Sequence[float]],
     step: int,
 ) -> None:
-    """Let an optimizer go on from the state of another one of its kind.
+    """Let an optimizer continue from the state of another one of its kind.
 
     Args:
         optimizer: From `create_optimizer`.
         named: The name of each of its parameters.
-        slots: What the other one kept.
+        slots: The other optimizer's slots.
         powers: By parameter, beta1 and beta2 to the power of one more than the number of updates;
-            where they are unknown or have underflowed, `step` is taken for that number: then a
-            correction by them is 1.
+            if they are unknown or have underflowed, `step` is used as that number: the
+            correction is then 1.
         step: Finished steps.
 
     Raises:
         KeyError: A parameter has no slots.
-        ValueError: They have another shape.
+        ValueError: The slots have a different shape.
     """
     for group in optimizer.param_groups:
         for parameter in group["params"]:
@@ -51,45 +51,47 @@ def load_slots(
             for key, value in slots[name].items():
                 if value.shape != parameter.shape:
                     raise ValueError(
-                        f"'{key}' of '{name}' is {tuple(value.shape)} and not "
+                        f"'{key}' of '{name}' has shape {tuple(value.shape)}, not "
                         f"{tuple(parameter.shape)}"
                     )
-                kept = torch.empty_like(parameter, memory_format=torch.preserve_format)
-                optimizer.state[parameter][key] = kept.detach().copy_(value)
+                slot = torch.empty_like(parameter, memory_format=torch.preserve_format)
+                optimizer.state[parameter][key] = slot.detach().copy_(value)
         updates: torch.Tensor | None = group.get("updates")
         if updates is not None and group["params"]:
-            told = updates_made(powers.get(named[group["params"][0]], (0.0, 0.0)), group["betas"])
-            updates.fill_(step if told is None else told)
+            count = updates_made(powers.get(named[group["params"][0]], (0.0, 0.0)), group["betas"])
+            updates.fill_(step if count is None else count)
 
 
 def named_state(
     state: Mapping[str, Any], names: Sequence[Sequence[str]], objective: str
 ) -> tuple[dict[str, torch.Tensor], list[dict[str, Any]]]:
-    """An optimizer's `state_dict` by the names of its parameters.
+    """An optimizer's `state_dict`, keyed by parameter name.
 
     Args:
         state: The `state_dict`.
         names: From `names_by_group`.
-        objective: Whose parameters the optimizer updates.
+        objective: The objective whose parameters the optimizer updates.
 
     Returns:
-        The tensors, as `SavedState.slots` has them; and by group `parameters` and `values`, what
-        is kept of each parameter and of the group that is no tensor.
+        The tensors in the form of `SavedState.slots`; and for each group `parameters` and `values`,
+        the non-tensor state of each parameter and of the group.
 
     Raises:
-        UserError: The optimizer keeps something that a checkpoint has no form for.
+        UserError: The optimizer keeps something that a checkpoint cannot hold.
     """
     tensors: dict[str, torch.Tensor] = {}
 
-    def without_tensors(kept: Mapping[str, Any], place: str) -> dict[str, Any]:
-        tensors.update({f"{place}/{k}": v for k, v in kept.items() if isinstance(v, torch.Tensor)})
-        plain = {k: v for k, v in kept.items() if not isinstance(v, torch.Tensor)}
+    def without_tensors(entries: Mapping[str, Any], place: str) -> dict[str, Any]:
+        tensors.update(
+            {f"{place}/{k}": v for k, v in entries.items() if isinstance(v, torch.Tensor)}
+        )
+        plain = {k: v for k, v in entries.items() if not isinstance(v, torch.Tensor)}
         odd = [key for key, value in plain.items() if not _is_plain(value)]
         if odd:
             raise UserError(
                 f"the optimizer keeps a {type(plain[odd[0]]).__name__} as '{odd[0]}' of '{place}', "
                 "which a checkpoint cannot hold",
-                todo="An optimizer of your own keeps tensors, numbers, texts and lists of them.",
+                todo="A custom optimizer may keep tensors, numbers, strings and lists of them.",
             )
         return plain
 
@@ -115,35 +117,35 @@ def restore_optimizer(
     slots: Mapping[str, Mapping[str, torch.Tensor]],
     groups: Sequence[Mapping[str, Any]],
 ) -> None:
-    """Let an optimizer go on from what `named_state` gave.
+    """Let an optimizer continue from what `named_state` returned.
 
     Args:
         optimizer: From `create_optimizer`.
         named: The name of each of its parameters.
-        objective: Whose parameters the optimizer updates.
+        objective: The objective whose parameters the optimizer updates.
         slots: From `SavedState.by_place`.
-        groups: As `named_state` gave them.
+        groups: As returned by `named_state`.
 
     Raises:
-        ValueError: It belongs to other parameters; the text names one of them.
+        ValueError: The state belongs to other parameters; the message names one of them.
     """
     own, names = optimizer.state_dict(), names_by_group(optimizer, named)
     for present, saved in zip(names, groups, strict=True):
         odd = sorted(set(present) ^ set(saved["parameters"]))
         if odd:
-            raise ValueError(f"the parameters that '{objective}' trains differ in '{odd[0]}'")
+            raise ValueError(f"the parameters trained by '{objective}' differ in '{odd[0]}'")
     state: dict[int, dict[str, Any]] = {}
     loaded: list[dict[str, Any]] = []
     for number, (group, saved) in enumerate(zip(own["param_groups"], groups, strict=True)):
         for index, name in zip(group["params"], names[number], strict=True):
-            kept = saved["parameters"][name] | _copies(slots, f"{objective}/{name}")
-            lacking = sorted(set(own["state"].get(index, {})) - set(kept))
-            if lacking:
-                raise ValueError(f"'{lacking[0]}' of '{name}' is missing")
-            if kept:
-                state[index] = kept
+            entries = saved["parameters"][name] | _copies(slots, f"{objective}/{name}")
+            missing = sorted(set(own["state"].get(index, {})) - set(entries))
+            if missing:
+                raise ValueError(f"'{missing[0]}' of '{name}' is missing")
+            if entries:
+                state[index] = entries
         values = {
-            # JSON has lists alone.
+            # JSON has lists but no tuples.
             key: tuple(value) if isinstance(group.get(key), tuple) else value
             for key, value in saved["values"].items()
         }
@@ -153,7 +155,7 @@ def restore_optimizer(
 
 
 def stored_slots(state: SavedState) -> dict[str, dict[str, torch.Tensor]]:
-    """The slots of a saved state by the names of parameters."""
+    """The slots of a saved state, keyed by parameter name."""
     places = state.by_place()
     if "objectives" not in state.values:
         return places
@@ -166,16 +168,16 @@ def stored_slots(state: SavedState) -> dict[str, dict[str, torch.Tensor]]:
 
 
 def stored_powers(state: SavedState) -> dict[str, Sequence[float]]:
-    """By the names of parameters, beta1 and beta2 to the power of one more than the updates."""
+    """By parameter name, beta1 and beta2 to the power of one more than the number of updates."""
     powers: dict[str, Sequence[float]] = dict(state.values.get("powers", {}))
     for objective, saved in state.values.get("objectives", {}).items():
         for number, group in enumerate(saved["groups"]):
             updates = state.slots.get(f"{_group_place(objective, number)}/updates")
             if updates is not None:
                 beta1, beta2 = group["values"]["betas"]
-                made = int(updates)
-                told = (power_after(beta1, made), power_after(beta2, made))
-                powers |= dict.fromkeys(group["parameters"], told)
+                count = int(updates)
+                both = (power_after(beta1, count), power_after(beta2, count))
+                powers |= dict.fromkeys(group["parameters"], both)
     return powers
 
 
@@ -184,7 +186,7 @@ def _group_place(objective: str, number: int) -> str:
 
 
 def _copies(slots: Mapping[str, Mapping[str, torch.Tensor]], place: str) -> dict[str, torch.Tensor]:
-    """In memory of their own: what is read from a file would keep that on the disk for ever."""
+    """Copies in memory: tensors mapped from a file would keep it on disk while they live."""
     return {key: value.clone() for key, value in slots.get(place, {}).items()}
 
 

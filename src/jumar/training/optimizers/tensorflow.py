@@ -1,7 +1,7 @@
-"""The optimizers of TensorFlow and of the Ascend scripts that torch does not have.
+"""Optimizers of TensorFlow and of the Ascend scripts that torch does not have.
 
-They differ from torch's namesakes in where epsilon stands, in what the averages start from and
-in the bias correction; a run that follows the originals' numbers needs the originals' rule. Each
+They differ from torch's namesakes in where epsilon is added, in what the averages start from and
+in the bias correction; a run that reproduces the originals' numbers needs the originals' rule. Each
 keeps its state in `state_dict()` as torch's do, updates whole lists of tensors at once, and uses
 torch's fused kernels where the device has them.
 """
@@ -23,10 +23,10 @@ Groups = Iterable[Mapping[str, Any]]
 
 
 class TensorFlowOptimizer(Optimizer):
-    """The common part: state that is there from the start, and the walk over parameters.
+    """The common part: state that exists from the start, and the walk over parameters.
 
-    State is created here and not in the first step, because the first step may be one that a
-    kernel leaves out on the device.
+    State is created here and not in the first step, because a kernel on the device may skip the
+    first step.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class TensorFlowOptimizer(Optimizer):
     def lists(self, group: dict[str, Any]) -> list[list[list[Tensor]]]:
         """Parameters, gradients and then each slot, as lists in the same order.
 
-        One such set for every dtype in the group, because list kernels take one dtype only.
+        One such set for each dtype in the group, because list kernels take only one dtype.
         """
         by_dtype: dict[torch.dtype, list[list[Tensor]]] = {}
         for parameter in group["params"]:
@@ -79,22 +79,22 @@ class TensorFlowOptimizer(Optimizer):
 class TfAdam(TensorFlowOptimizer):
     """tf.train.AdamOptimizer and, without bias correction, BERT's AdamWeightDecayOptimizer.
 
-    TensorFlow adds epsilon outside of the bias correction, so that the correction is a factor on
+    TensorFlow adds epsilon outside the bias correction, so that the correction is a factor on
     the learning rate: `rate = lr * sqrt(1 - beta2^t) / (1 - beta1^t)` and the step is `rate * m /
-    (sqrt(v) + epsilon)`. Torch's kernels put epsilon inside. They are used with their step at
-    infinity, where their own correction is 1, and with the corrected rate as learning rate.
+    (sqrt(v) + epsilon)`. Torch's kernels put epsilon inside. They are called with the step at
+    infinity, where their own correction is 1, and with the corrected rate as the learning rate.
 
-    The number of updates t is a tensor on the device: an update that the kernel leaves out
-    because of an overflow does not count, and nobody waits for the device to know.
+    The number of updates t is a tensor on the device: an update that the kernel skips because of
+    an overflow does not count, and the host need not wait for the device to find out.
 
     Args:
-        groups: Parameter groups; weight decay is added to the gradient as the L2 loss's own
-            gradient is, or with `decoupled` to the step.
+        groups: Parameter groups; weight decay is added to the gradient, as an L2 loss would do,
+            or with `decoupled` to the step.
         lr: Learning rate.
         betas: Decay of the averages of the gradients and of their squares.
         epsilon: Added to the root of the average of squares.
         corrected: Correct for the averages' start at zero.
-        decoupled: As BERT decays; only without correction, which would scale the decay too.
+        decoupled: Decay as BERT does; only without correction, which would scale the decay too.
         fused: Use torch's fused kernel, which the device must have.
     """
 
@@ -113,7 +113,7 @@ class TfAdam(TensorFlowOptimizer):
             raise ValueError("decoupled decay with bias correction is torch.optim.AdamW")
         if corrected:
             # tf.train computes 1 - beta from a float32 beta, BERT from Python's: for 0.999 that
-            # is 0.00099999 against 0.001, and so are the averages of squares.
+            # is 0.00099999 versus 0.001, and the averages of squares differ accordingly.
             betas = (_float32(betas[0]), _float32(betas[1]))
         defaults = {
             "lr": lr,
@@ -189,8 +189,8 @@ class TfLamb(TensorFlowOptimizer):
     Per tensor: `r = m' / (sqrt(v') + epsilon) + weight_decay * p` and `p -= lr * |p| / |r| * r`,
     where the ratio is 1 if one of the norms is 0, and m', v' are the corrected averages.
 
-    The scripts' correction counts variables while the graph is built and never steps, so that
-    the k-th variable is corrected with exponent k at every step; `exponents` asks for that.
+    The scripts' correction counts variables while the graph is built instead of counting steps, so
+    the k-th variable is corrected with exponent k at every step; `exponents` reproduces that.
 
     Args:
         groups: Parameter groups with `params` and `weight_decay`.
@@ -271,14 +271,14 @@ class TfLamb(TensorFlowOptimizer):
 class TfRmsProp(TensorFlowOptimizer):
     """tf.train.RMSPropOptimizer, not centred.
 
-    Unlike torch's, the average of squares starts at 1, epsilon stands under the root, and the
-    momentum gathers steps that already have the learning rate in them.
+    Unlike in torch's, the average of squares starts at 1, epsilon is under the root, and the
+    momentum accumulates steps that already include the learning rate.
 
     Args:
         groups: Parameter groups; weight decay is added to the gradient.
         lr: Learning rate.
         decay: Decay of the average of squares.
-        momentum: Decay of the gathered steps.
+        momentum: Decay of the accumulated steps.
         epsilon: Added to the average of squares.
     """
 
@@ -320,8 +320,8 @@ def _no_updates(group: Mapping[str, Any]) -> Tensor:
 def _corrections(updates: Tensor, betas: tuple[float, float]) -> tuple[Tensor, Tensor]:
     """1 - beta^t for both betas.
 
-    Computed as `-expm1(t * log(beta))`, because in the plain form float32 has an error of 1e-5
-    at the first steps, where beta^t is nearly 1.
+    Computed as `-expm1(t * log(beta))`, because the plain form has an error of 1e-5 in float32 in
+    the first steps, where beta^t is close to 1.
     """
     first, second = (math.log(beta) if beta > 0.0 else -math.inf for beta in betas)
     return -torch.expm1(updates * first), -torch.expm1(updates * second)

@@ -1,4 +1,4 @@
-"""A step of an optimizer: its learning rate, an update that is left out, the loss of its decay."""
+"""An optimizer step: its learning rate, skipping an update, and the loss of the weight decay."""
 
 # Torch documents its list functions under these names but does not export them.
 # pyright: reportPrivateImportUsage=false
@@ -14,26 +14,26 @@ from jumar.devices.registry import device_kind
 
 
 def set_learning_rate(optimizer: Optimizer, rate: float) -> None:
-    """Let the next steps of an optimizer use this learning rate in all groups."""
+    """Set the learning rate of all parameter groups for the next steps."""
     for group in optimizer.param_groups:
         group["lr"] = rate
 
 
 def step_unless(optimizer: Optimizer, found_bad: Tensor | None) -> None:
-    """Update the parameters, except where a device tensor says that gradients are not finite.
+    """Update the parameters unless a device tensor says that gradients are not finite.
 
-    Nothing waits for the device: fused kernels read the tensor there, and the others update and
-    take it back. A CPU's tensor is read.
+    Nothing waits for the device: fused kernels read the tensor there, and the other optimizers
+    update and then undo the update. On a CPU the tensor is simply read.
 
     Args:
         optimizer: From `create_optimizer`.
-        found_bad: A float32 scalar on the parameters' device, 1.0 to leave the update out;
-            None to update in any case.
+        found_bad: A float32 scalar on the parameters' device, 1.0 to skip the update; None to
+            update unconditionally.
     """
     if found_bad is None:
         optimizer.step()
     elif getattr(optimizer, "_step_supports_amp_scaling", False):
-        # The same two attributes by which torch.amp.GradScaler speaks to fused optimizers.
+        # The two attributes that torch.amp.GradScaler sets on fused optimizers.
         optimizer.found_inf = found_bad  # pyright: ignore[reportAttributeAccessIssue]
         optimizer.grad_scale = None  # pyright: ignore[reportAttributeAccessIssue]
         try:
@@ -49,10 +49,10 @@ def step_unless(optimizer: Optimizer, found_bad: Tensor | None) -> None:
 
 @torch.no_grad()
 def step_and_take_back(optimizer: Optimizer, found_bad: Tensor) -> None:
-    """Update, and put everything back on the device where the step was a bad one.
+    """Update, then restore everything on the device if the step was bad.
 
-    For optimizers without a kernel that can leave a step out. To read the tensor instead would
-    make the host wait at every step; this costs a copy of weights and slots.
+    For optimizers without a kernel that can skip a step. Reading the tensor instead would make
+    the host wait at every step; this costs a copy of weights and slots.
 
     Args:
         optimizer: From `create_optimizer`.
@@ -63,13 +63,13 @@ def step_and_take_back(optimizer: Optimizer, found_bad: Tensor) -> None:
     optimizer.step()
     bad = found_bad > 0
     for tensor in _state_of(optimizer, device):
-        # Torch makes a slot in the first step that needs it, and every slot begins at zero.
+        # Torch creates a slot in the first step that needs it, and every slot starts at zero.
         earlier = before.get(id(tensor))
         tensor.copy_(torch.where(bad, 0 if earlier is None else earlier, tensor))
 
 
 def _state_of(optimizer: Optimizer, device: torch.device) -> Iterator[Tensor]:
-    """All that an update changes on the device: weights that have a gradient, slots, counters."""
+    """Everything an update changes on the device: weights with a gradient, slots, counters."""
     for group in optimizer.param_groups:
         for value in group.values():
             if isinstance(value, Tensor) and value.device == device:
@@ -85,9 +85,9 @@ def _state_of(optimizer: Optimizer, device: torch.device) -> Iterator[Tensor]:
 
 @torch.no_grad()
 def regularization(groups: Iterable[Mapping[str, Any]]) -> Tensor:
-    """The L2 loss whose gradient the weight decay is: sum of weight_decay * |v|^2 / 2.
+    """The L2 loss whose gradient is the weight decay: sum of weight_decay * |v|^2 / 2.
 
-    Decoupled decay (adamw, lamb) is the gradient of no loss and adds nothing.
+    Decoupled decay (adamw, lamb) is not the gradient of a loss and adds nothing.
 
     Args:
         groups: An optimizer's `param_groups`.

@@ -1,4 +1,4 @@
-"""Which processes a run has, by the environment that torchrun sets."""
+"""The processes of a run, from the environment variables that torchrun sets."""
 
 import os
 
@@ -8,7 +8,7 @@ from jumar.training.parallel.replicated import Replicated
 
 
 def announced_ranks() -> Ranks:
-    """The ranks, before any of them is connected.
+    """The ranks announced by the environment, not yet connected.
 
     Raises:
         UserError: The variables contradict each other.

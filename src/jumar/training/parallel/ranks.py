@@ -1,8 +1,8 @@
-"""The processes of a run, and all that depends on how many there are.
+"""The processes of a run, and everything that depends on how many there are.
 
-The loop, the state, the checkpoint and the evaluation ask their `Ranks`; that there is one
-process or that there are several is known here alone. Another way of working together (weights in
-parts, sums that do not depend on the number of ranks) is another class below `Ranks`.
+The loop, the state, the checkpoint and the evaluation ask their `Ranks`; only this class knows
+whether there is one process or several. Another way of working together (sharded weights, sums
+that do not depend on the number of ranks) would be another subclass of `Ranks`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,12 +18,12 @@ from jumar.tasks.task import Objective
 
 @dataclass(frozen=True, kw_only=True)
 class Ranks:
-    """One process, which has nobody to agree with."""
+    """A single process, which has no others to agree with."""
 
     rank: int = 0
     world: int = 1
     local_world: int = 1
-    """How many of them are on this machine."""
+    """How many of the ranks are on this machine."""
 
     @property
     def is_first(self) -> bool:
@@ -34,21 +34,21 @@ class Ranks:
         """Join the other ranks."""
 
     def disconnect(self) -> None:
-        """Leave the other ranks at the regular end of a run."""
+        """Leave the other ranks at the normal end of a run."""
 
     def wrap(self, call: nn.Module, objective: Objective, device: Device) -> nn.Module:
-        """The form of an objective whose gradients are those of the whole batch.
+        """Wrap an objective so that its gradients are those of the whole batch.
 
         Args:
             call: The objective, compiled or not.
-            objective: Whose trained parameters get gradients.
-            device: Where it computes.
+            objective: The objective whose trained parameters get gradients.
+            device: The device it runs on.
         """
         del objective, device
         return call
 
     def accumulating(self, call: nn.Module, *, last: bool) -> AbstractContextManager[None]:
-        """Around a part of a batch: ranks exchange gradients in the last one only.
+        """Context for a part of a batch: ranks exchange gradients only in the last part.
 
         Args:
             call: From `wrap`.
@@ -58,7 +58,7 @@ class Ranks:
         return nullcontext()
 
     def maximum(self, value: Tensor) -> Tensor:
-        """The largest value of all ranks, in place; flags on which an update depends must agree."""
+        """The largest value of all ranks, in place; ranks must agree on whether to update."""
         return value
 
     def mean(self, value: Tensor) -> Tensor:
@@ -66,27 +66,27 @@ class Ranks:
         return value
 
     def mean_weights(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The mean weight of a rank, by name: gradients are averaged after it divides.
+        """The mean weight per rank, by name: losses are divided by it, then gradients averaged.
 
-        Nothing to divide (no token of the whole batch is masked) counts as 1.
+        A zero weight (no token of the whole batch is masked) counts as 1.
         """
         means = {name: self.mean(weight.detach().float()) for name, weight in weights.items()}
         return {name: torch.where(mean > 0, mean, 1.0) for name, mean in means.items()}
 
     def sums(self, sums: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The float64 sums of all ranks on the CPU, added in the order of the ranks.
+        """The float64 sums over all ranks on the CPU, added in rank order.
 
-        A rank may have none: a small set does not reach all of them, and a batch of which nothing
-        can be read is left out.
+        A rank may have none: a small data set does not reach every rank, and a batch without a
+        readable sample is skipped.
         """
         return dict(sums)
 
     def rows(self, rows: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The rows [n, ...] of all ranks on the CPU, one after the other in their order."""
+        """The rows [n, ...] of all ranks on the CPU, concatenated in rank order."""
         return dict(rows)
 
     def texts(self, texts: Sequence[str]) -> list[str]:
-        """The texts of all ranks in the order of the ranks, each once."""
+        """The texts of all ranks in rank order, without duplicates."""
         return list(dict.fromkeys(texts))
 
     def shared_text(self, text: str) -> str:
@@ -94,20 +94,20 @@ class Ranks:
         return text
 
     def share_buffers(self, model: nn.Module) -> None:
-        """The first rank's buffers (batch-norm averages) on every rank, to be scored or saved.
+        """Copy the first rank's buffers (batch-norm averages) to every rank, to score or save them.
 
-        Each rank averages the statistics of its own part of the batch, as the originals do; a
-        checkpoint holds the first rank's.
+        Each rank averages the statistics of its own part of the batch, as the original scripts do;
+        a checkpoint holds the first rank's.
         """
 
     def wait(self) -> None:
         """Wait until every rank is here."""
 
     def agreement(self, size: int) -> "Agreement":
-        """What the ranks agree on between steps.
+        """Create an agreement between the ranks, used between steps.
 
         Args:
-            size: How many numbers.
+            size: How many numbers to agree on.
         """
         del size
         return Agreement()
@@ -117,8 +117,8 @@ class Agreement:
     """A few small numbers that all ranks agree on once a step."""
 
     def exchange(self, own: Sequence[int]) -> list[int]:
-        """Offer this rank's numbers; returns the largest ones that are agreed on."""
+        """Offer this rank's numbers; returns the agreed ones, the largest of all ranks."""
         return list(own)
 
     def finish(self) -> None:
-        """Take in the last exchange, so that no rank leaves while it is under way."""
+        """Complete the last exchange, so that no rank leaves while it is in progress."""

@@ -1,4 +1,4 @@
-"""Ranks with a whole network each, whose gradients DistributedDataParallel averages."""
+"""Ranks that each hold the whole network; DistributedDataParallel averages their gradients."""
 
 import importlib
 import time
@@ -19,7 +19,7 @@ from jumar.tasks.task import Objective
 from jumar.training.parallel.ranks import Agreement, Ranks
 
 TIMEOUT = timedelta(minutes=30)
-"""How long a rank waits for the others; the first step on an NPU compiles for minutes."""
+"""How long a rank waits for the others; on an NPU the first step compiles for minutes."""
 
 T = TypeVar("T")
 
@@ -29,12 +29,12 @@ class Replicated(Ranks):
     """Several processes, each with the whole network and its share of every batch."""
 
     def connect(self, device: Device) -> None:
-        """Join the other ranks with the back end of the device (gloo, nccl, hccl)."""
+        """Join the other ranks through the device's backend (gloo, nccl, hccl)."""
         if dist.is_initialized():
             return
-        # The first optimizer imports the compiler. Imported while there is a process group, it
-        # keeps that (torch 2.13), whose threads then outlive `disconnect` and abort the process
-        # at its end in one of three cases.
+        # The first optimizer imports the compiler. If that happens while there is a process group,
+        # the compiler keeps a reference to it (torch 2.13), and the group's threads then outlive
+        # `disconnect` and abort the process at exit in one of three cases.
         importlib.import_module("torch._dynamo")
         dist.init_process_group(
             device.distributed_backend, timeout=TIMEOUT, device_id=device.group_device
@@ -43,24 +43,23 @@ class Replicated(Ranks):
     def disconnect(self) -> None:
         """See `Ranks.disconnect`."""
         if dist.is_initialized():
-            # A thread of gloo that has just finished an exchange needs the interpreter to let go
-            # of its tensors. If the group ended at that moment, each would wait for the other for
-            # ever.
+            # A gloo thread that has just finished an exchange needs the interpreter lock to release
+            # its tensors. If the group were destroyed at that moment, the two would deadlock.
             time.sleep(0.2)
             dist.destroy_process_group()
 
     def wrap(self, call: nn.Module, objective: Objective, device: Device) -> nn.Module:
         """The objective with its gradients averaged over the ranks.
 
-        Parameters that another objective trains are left alone: they get no gradient to exchange
-        here, and waiting for one would hang. Buffers are not broadcast at every forward: the first
-        rank's batch-norm averages are sent before they are scored or saved.
+        Parameters that another objective trains are ignored: they get no gradient to exchange
+        here, and waiting for one would hang. Buffers are not broadcast in every forward pass: the
+        first rank's batch-norm averages are sent before they are scored or saved.
         """
         trained = {id(parameter) for parameter in objective.trained.parameters()}
         others = [name for name, value in call.named_parameters() if id(value) not in trained]
         DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(call, others)
         with warnings.catch_warnings():
-            # Its successor of torch 2.13 is unknown to 2.6.
+            # Its replacement in torch 2.13 does not exist in 2.6.
             warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
             return DistributedDataParallel(
                 call, device_ids=device.parallel_ids, broadcast_buffers=False
@@ -88,7 +87,7 @@ class Replicated(Ranks):
         return super().mean_weights({name: weight.clone() for name, weight in weights.items()})
 
     def sums(self, sums: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """See `Ranks.sums`; they travel as objects, so that a rank without any needs no names."""
+        """See `Ranks.sums`; sent as objects, so a rank without sums need not know the names."""
         gathered = self._gathered(dict(sums))
         names = dict.fromkeys(name for own in gathered for name in own)
         return {
@@ -132,11 +131,11 @@ class Replicated(Ranks):
 
 
 class _LateAgreement(Agreement):
-    """Agrees a step late.
+    """An agreement that is one step late.
 
-    A rank that is asked to stop, or whose clock says that it is time for a checkpoint, cannot
-    act alone: the others would wait for it in the next all-reduce. The exchange of step n runs on
-    the CPU while step n computes and is read at step n + 1, so nobody waits for it.
+    A rank that is asked to stop, or whose clock says that a checkpoint is due, cannot act alone:
+    the others would wait for it in the next all-reduce. The exchange of step n runs on the CPU
+    while step n computes and is read at step n + 1, so no rank waits for it.
     """
 
     def __init__(self, size: int) -> None:
@@ -145,7 +144,7 @@ class _LateAgreement(Agreement):
         self._group = dist.new_group(backend="gloo", timeout=TIMEOUT)
 
     def exchange(self, own: Sequence[int]) -> list[int]:
-        """Offer this rank's numbers; returns the largest ones offered a step before."""
+        """Offer this rank's numbers; returns the largest ones offered in the previous step."""
         self.finish()
         agreed: list[int] = self._values.tolist()
         self._values.copy_(torch.tensor(own, dtype=torch.int32))

@@ -1,6 +1,6 @@
-"""Capture: a few steady steps of a training, recorded by the profiler of the device.
+"""Capture: a few steady training steps, recorded by the device's profiler.
 
-`benchmarks/profile_overhead.py` measures what a training costs that nothing records.
+`benchmarks/profile_overhead.py` measures what this code costs a run that records nothing.
 """
 
 import os
@@ -22,7 +22,7 @@ from jumar.training.parallel.ranks import Ranks
 from jumar.training.profiling.ranges import ModuleRanges
 
 STEP: Final = "ProfilerStep#"
-"""With its number, the mark of a step in every profiler of torch."""
+"""Followed by its number, marks a step in all of torch's profilers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,14 +30,14 @@ class CaptureSettings:
     """Which steps are recorded.
 
     Attributes:
-        steps: How many.
-        warm_up: How many before them are left out: in those kernels are chosen and memory is taken,
-            and in the last of them the profiler takes its own.
+        steps: How many steps.
+        warm_up: How many steps before them are not recorded: kernels are chosen and memory is
+            allocated in those, and in the last of them the profiler allocates its own.
         memory: Whether each allocation and release is recorded, too.
-        shapes: Whether the shapes and dtypes of ops are recorded. On a CPU torch's profiler leaves
-            a small record of every tensor for them; these lie between the tensors, so that glibc
-            does not find room for the next one in freed memory, and each op writes into memory
-            that is new to the process.
+        shapes: Whether the shapes and dtypes of ops are recorded. On a CPU torch's profiler then
+            keeps a small record of every tensor; these lie between the tensors, so that glibc
+            finds no room for the next tensor in freed memory, and each op writes into memory that
+            is new to the process.
     """
 
     steps: int = 3
@@ -46,10 +46,10 @@ class CaptureSettings:
     shapes: bool = True
 
     def check(self) -> None:
-        """That there is something to record.
+        """Check that there is something to record.
 
         Raises:
-            UserError: There is not, or it would not fit into memory.
+            UserError: There is nothing to record, or it would not fit into memory.
         """
         if not 1 <= self.steps <= MOST_STEPS:
             raise UserError(
@@ -62,12 +62,12 @@ class CaptureSettings:
 
 
 def raw_folder(run: Path, ranks: Ranks) -> Path:
-    """Of a run on an NPU: what torch_npu's profiler left, from which `profile/` is made."""
+    """For a run on an NPU: the output of torch_npu's profiler, from which `profile/` is made."""
     return run / "profile-npu" / f"rank-{ranks.rank}"
 
 
 MOST_STEPS: Final = 200
-"""A step of a large network is some 10,000 events of 600 bytes, which are held at once."""
+"""A step of a large network has some 10,000 events of 600 bytes, all held in memory at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,9 +76,9 @@ class Recorded:
 
     Attributes:
         recorder: The profiler, stopped.
-        first_step: Number of the first recorded step.
+        first_step: The number of the first recorded step.
         step_ms: Wall-clock time of each recorded step.
-        plain_step_ms: The same of the steps of the warm-up but the first and the last.
+        plain_step_ms: The same for the warm-up steps except the first and the last.
     """
 
     recorder: Recorder
@@ -92,10 +92,10 @@ class CapturePlan:
     """What a capture needs to record.
 
     Attributes:
-        settings: Which steps.
+        settings: Which steps to record.
         ranges: Marks the layers while something is recorded.
-        device: Whose profiler is used.
-        folder: Where the profiler of an NPU leaves its files.
+        device: The device whose profiler is used.
+        folder: Where an NPU's profiler writes its files.
         keep: Called once with what was recorded.
     """
 
@@ -107,11 +107,11 @@ class CapturePlan:
 
 
 class Capture(Observer):
-    """Records some steps of a training and hands them on."""
+    """Records a few training steps and hands them over."""
 
     def __init__(self, plan: CapturePlan) -> None:
         self._plan: CapturePlan | None = plan
-        """Set back to None when there is nothing left to record."""
+        """None once there is nothing left to record."""
         self._recorder: Recorder | None = None
         self._range: AbstractContextManager[object] | None = None
         self._first = 0
@@ -120,9 +120,9 @@ class Capture(Observer):
         self._step_ms: list[float] = []
         self._plain_ms: list[float] = []
         self.span = plan.settings.warm_up + plan.settings.steps
-        """Steps until the last recorded one, which are slower than others."""
+        """Steps up to the last recorded one, which are slower than the rest."""
         self.is_cut_short = True
-        """Whether it has yet to record all that it was to record."""
+        """Whether there are steps it has yet to record."""
 
     def check(self, steps_left: int | None) -> None:
         """See `Observer.check`."""
@@ -131,15 +131,15 @@ class Capture(Observer):
                 f"the run has {counted(steps_left, 'step')} left; the profile needs {self.span} "
                 "including warm-up",
                 where="--profile",
-                todo="Train for longer, or record a run that has ended: jumar profile RUN.",
+                todo="Train for longer, or profile a finished run: jumar profile RUN.",
             )
 
     def end(self) -> None:
-        """No profiler outlives the loop."""
+        """Stop the profiler, so that it does not outlive the loop."""
         self._stop()
 
     def phase(self, name: str, detail: str = "") -> AbstractContextManager[object] | None:
-        """The range of a part of a step while something is recorded."""
+        """A range around a part of a step while recording; otherwise None."""
         if self._recorder is None:
             return None
         return record_function(f"{name} {detail}" if detail else name)
@@ -155,13 +155,13 @@ class Capture(Observer):
         if self._seen == warm_up:
             self._first = step
         if self._seen >= warm_up and not plan.device.profiler_writes_files:
-            # A profiler that writes files makes these itself, and finds its tables' steps by them.
+            # A profiler that writes files creates these itself and uses them to find the steps.
             self._range = record_function(f"{STEP}{step}")
             self._range.__enter__()
         self._began = time.perf_counter()
 
     def end_step(self) -> None:
-        """After the update; the last step that is recorded is waited for and handed on."""
+        """Called after the update; waits for the last recorded step and hands it over."""
         plan = self._plan
         if plan is None:
             return
@@ -191,11 +191,11 @@ class Capture(Observer):
             )
 
     def _start(self, plan: CapturePlan) -> Recorder:
-        # Kineto prints a line of its own at start and stop.
+        # Keeps Kineto from printing a line at start and stop.
         os.environ.setdefault("KINETO_LOG_LEVEL", "99")
         settings = plan.settings
         if plan.device.profiler_writes_files:
-            shutil.rmtree(plan.folder, ignore_errors=True)  # of an earlier capture
+            shutil.rmtree(plan.folder, ignore_errors=True)  # from an earlier capture
         recorder = plan.device.create_recorder(
             Recording(
                 folder=plan.folder,

@@ -1,4 +1,4 @@
-"""What a capture leaves behind: the folder `profile` of a run."""
+"""The output of a capture: the folder `profile` of a run."""
 
 import contextlib
 import gzip
@@ -31,24 +31,24 @@ from jumar.training.profiling.work import work_of
 from jumar.training.run_directory import write_json
 
 FOLDER: Final = "profile"
-"""Of a run."""
+"""Name of the folder within a run."""
 TRACE: Final = "trace.json.gz"
 ENVIRONMENT: Final = "environment.json"
 CHIP: Final = "chip.json"
 MUCH_SLOWER: Final = 0.15
-"""Recorded steps that are longer by this share are pointed out."""
+"""Recorded steps that are longer by this share are reported."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kept:
-    """Where a capture lies, and what recording cost.
+    """Where a capture is, and what recording cost.
 
     Attributes:
-        folder: Its files.
-        ops: Rows of the op table.
-        in_layers: Share of the time of the ops that lies in ops whose layer is known.
+        folder: The folder with its files.
+        ops: Number of rows in the op table.
+        in_layers: Share of op time spent in ops whose layer is known.
         step_ms: Median of the recorded steps.
-        plain_step_ms: Median of the steps before them; None where there were none to compare.
+        plain_step_ms: Median of the steps before them; None if there were none to compare with.
         with_shapes: Whether shapes were recorded.
     """
 
@@ -63,22 +63,21 @@ class Kept:
         """What the console shows."""
         plain = slower = ""
         if self.plain_step_ms is not None:
-            plain = f" ({self.plain_step_ms:.1f} ms each before, without recording)"
+            plain = f" ({self.plain_step_ms:.1f} ms without recording)"
             share = self.step_ms / self.plain_step_ms - 1
             if self.with_shapes and share > MUCH_SLOWER:
                 slower = (
-                    f"\nrecording made steps {100 * share:.0f} % longer; --no-shapes gives truer "
-                    "times, and neither shapes nor dtypes"
+                    f"\nrecording made steps {100 * share:.0f} % longer; --no-shapes gives more "
+                    "accurate times, but no shapes or dtypes"
                 )
         return (
             f"profile: {self.folder}: {counted(self.ops, 'op')}, {100 * self.in_layers:.0f} % of "
-            "their time "
-            f"in layers, {self.step_ms:.1f} ms a recorded step{plain}{slower}"
+            f"their time in layers, {self.step_ms:.1f} ms per recorded step{plain}{slower}"
         )
 
 
 def profile_folder(run: Path, ranks: Ranks) -> Path:
-    """Where the capture of a rank lies."""
+    """Where the capture of a rank is."""
     return run / FOLDER if ranks.world == 1 else run / FOLDER / f"rank-{ranks.rank}"
 
 
@@ -91,14 +90,14 @@ def write_profile(
     settings: CaptureSettings,
     environment: Mapping[str, Any],
 ) -> Kept:
-    """Turn what was recorded into tables and a trace, beside their place, and move them there.
+    """Turn a recording into tables and a trace, write them to a temporary folder and move it.
 
     Args:
         recorded: The stopped profiler.
         run: The run directory.
-        device: Where the steps ran.
-        ranks: Which rank recorded; each of several has a folder of its own.
-        settings: For the environment.
+        device: The device the steps ran on.
+        ranks: Which rank recorded; with several ranks, each has its own folder.
+        settings: The capture settings, for `environment.json`.
         environment: Versions, machine and recipe.
 
     Raises:
@@ -142,24 +141,24 @@ def write_profile(
 def _events(
     recorded: Recorded, run: Path, folder: Path, device: Device, ranks: Ranks
 ) -> tuple[list[Event], dict[str, Any]]:
-    """The events of the trace, and what stands beside them."""
+    """The events of the trace, and the trace's other fields."""
     if device.profiler_writes_files:
         raw = raw_folder(run, ranks)
-        found = sorted(raw.glob("*/ASCEND_PROFILER_OUTPUT/trace_view.json"))
-        if not found:
-            raise ValueError(f"the profiler of the NPU left no trace_view.json in {raw}")
-        return json.loads(found[-1].read_text(encoding="utf-8")), {}
+        traces = sorted(raw.glob("*/ASCEND_PROFILER_OUTPUT/trace_view.json"))
+        if not traces:
+            raise ValueError(f"the NPU's profiler left no trace_view.json in {raw}")
+        return json.loads(traces[-1].read_text(encoding="utf-8")), {}
     plain = folder / "trace.json"
     recorded.recorder.export_chrome_trace(str(plain))
     trace = json.loads(plain.read_text(encoding="utf-8"))
     plain.unlink()
-    # It says where the file lay while it was written.
+    # The name holds the temporary path that the file was written to.
     trace.pop("traceName", None)
     return _within_steps(trace.pop("traceEvents")), trace
 
 
 def _within_steps(events: Sequence[Event]) -> list[Event]:
-    """The events without those of the step in which the profiler itself warmed up."""
+    """The events, without those of the profiler's own warm-up step."""
     first = min(event["ts"] for event in events if str(event.get("name")).startswith(STEP))
     return [event for event in events if event.get("ph") == "M" or event.get("ts", first) >= first]
 
@@ -178,7 +177,7 @@ def _tables(
     final: Path,
     raw: Path | None,
 ) -> Kept:
-    """Write the tables that the readers make of the trace, with what the trace does not say."""
+    """Write the tables the readers make from the trace, plus what the trace does not contain."""
     if raw is not None:
         profile = _with_layers(jumar.profiling.read(raw), events)
     else:
@@ -201,7 +200,7 @@ def _tables(
 
 
 def _steps(profile: Profile) -> pl.DataFrame:
-    """The split of each step, with what it waited for its data."""
+    """The split of each step, with the time it waited for data."""
     steps = step_split(profile)
     waits = profile.host.filter(pl.col("layer") == "mark", pl.col("name") == DATA)
     begins = waits.select("start_ns", pl.col("duration_ns").alias("data_ns")).sort("start_ns")
@@ -212,35 +211,37 @@ def _steps(profile: Profile) -> pl.DataFrame:
         .group_by("rank", "step")
         .agg(pl.col("data_ns").sum())
     )
-    kept = [name for name in STEPS_SCHEMA if name in steps.columns and name != "data_ns"]
-    return steps.select(kept).join(waited, on=["rank", "step"], how="left", maintain_order="left")
+    columns = [name for name in STEPS_SCHEMA if name in steps.columns and name != "data_ns"]
+    return steps.select(columns).join(
+        waited, on=["rank", "step"], how="left", maintain_order="left"
+    )
 
 
 def _with_work(profile: Profile, events: Sequence[Event]) -> Profile:
-    """The profile of a CPU with the outputs and operations of each op."""
+    """A CPU profile with the outputs and floating-point operations of each op added."""
     if profile.kind != "cpu":
         return profile
     work = work_of(events)
-    told = [name for name in work.columns if name != "correlation"]
-    ops = profile.ops.drop(told).join(work, on="correlation", how="left", maintain_order="left")
+    added = [name for name in work.columns if name != "correlation"]
+    ops = profile.ops.drop(added).join(work, on="correlation", how="left", maintain_order="left")
     return replace(profile, ops=ops.select(profile.ops.columns))
 
 
 def _with_layers(profile: Profile, events: Sequence[Event]) -> Profile:
-    """The profile of an NPU with the layer of each kernel."""
-    found = launched_layers(events)
+    """An NPU profile with the layer of each kernel added."""
+    layers = launched_layers(events)
     known = pl.DataFrame(
-        {"start_ns": list(found), "module": list(found.values())},
+        {"start_ns": list(layers), "module": list(layers.values())},
         schema={"start_ns": pl.Int64, "module": pl.String},
     ).sort("start_ns")
     ops = profile.ops.with_row_index("place").drop("module").sort("start_ns", nulls_last=True)
-    # The table and the trace round their times each for itself.
+    # The table and the trace round their times independently.
     joined = ops.join_asof(known, on="start_ns", strategy="nearest", tolerance=2).sort("place")
     return replace(profile, ops=joined.select(profile.ops.columns))
 
 
 def _replace(beside: Path, final: Path) -> None:
-    """Put the new folder in the place of an old one."""
+    """Put the new folder in place of an old one."""
     old = final.with_name(f".{final.name}.old")
     shutil.rmtree(old, ignore_errors=True)
     if final.exists():
@@ -259,5 +260,5 @@ def _unwritable(error: Exception, folder: Path) -> UserError:
         folder,
         error,
         what="the profile cannot be written",
-        more="A profile takes about 1 MB a step, and 20 times that while it is written.",
+        more="A profile takes about 1 MB per step, and 20 times that while it is being written.",
     )

@@ -1,9 +1,9 @@
 """Which layer an op belongs to: forward by ranges around the modules, backward by sequence number.
 
-An op of the forward pass lies within the range of its module. Autograd gives the node that an op
-leaves behind the number of the moment, and its profiler writes that number both at the op and at
-the node's backward; so whatever runs within a backward node belongs to the layer of the last op
-that began with the node's number.
+An op of the forward pass runs within the range of its module. Autograd gives the node that an op
+creates the current sequence number, and its profiler records that number for both the op and the
+node's backward; so whatever runs within a backward node belongs to the layer of the last op that
+began with the node's number.
 """
 
 import bisect
@@ -15,7 +15,7 @@ from jumar.profiling.reading.exact import nanoseconds_of
 from jumar.training.profiling.ranges import RANGE
 
 MODULE: Final = "Module Hierarchy"
-"""The argument of an event that holds the path of its layer, where torch itself would put it."""
+"""The event argument that holds the path of its layer, where torch itself would put it."""
 
 _TO_NPU: Final = "async_npu"
 
@@ -24,10 +24,10 @@ Value = TypeVar("Value")
 
 
 class Layers:
-    """Which layer was at work at a moment, forward or backward.
+    """Which layer was running at a given time, forward or backward.
 
     Args:
-        events: Of a trace of torch.profiler or torch_npu's profiler.
+        events: The events of a trace from torch.profiler or torch_npu's profiler.
     """
 
     def __init__(self, events: Sequence[Event]) -> None:
@@ -49,7 +49,7 @@ class Layers:
             if event["args"].get("Fwd thread id"):
                 nodes.append((event, number))
                 continue
-            # Of all ops that began with this number, the last one left the node behind.
+            # Of all ops that began with this number, the last one created the node.
             began = start_of(event)
             if number not in made or began >= made[number][0]:
                 made[number] = (began, self._forward.at(event))
@@ -58,12 +58,12 @@ class Layers:
         )
 
     def at(self, event: Event) -> str:
-        """The path of the layer at work when the event began; empty outside of all layers."""
+        """The path of the layer that was running when the event began; empty outside any layer."""
         return self._forward.at(event) or self._backward.at(event)
 
 
 def note_modules(events: Sequence[Event]) -> None:
-    """Write the path of its layer into the arguments of every op of a trace."""
+    """Add the path of its layer to the arguments of every op in a trace."""
     layers = Layers(events)
     for event in events:
         if event.get("cat") == "cpu_op" and not str(event.get("name", "")).startswith(RANGE):
@@ -73,36 +73,36 @@ def note_modules(events: Sequence[Event]) -> None:
 
 
 def launched_layers(events: Sequence[Event]) -> dict[int, str]:
-    """The layer of each kernel of an NPU, by the nanosecond at which the kernel began.
+    """The layer of each NPU kernel, by the nanosecond at which the kernel began.
 
-    Its table of kernels knows no calls; the flows of the trace lead from the op to the kernel.
+    The NPU's kernel table has no link to the host; the trace's flows lead from op to kernel.
     """
     layers = Layers(events)
     flows = [event for event in events if event.get("cat") == _TO_NPU]
     paths = {event.get("id"): layers.at(event) for event in flows if event.get("ph") == "s"}
-    found = {
+    by_start = {
         start_of(event): paths.get(event.get("id"), "") for event in flows if event["ph"] == "f"
     }
-    return {moment: path for moment, path in found.items() if path}
+    return {moment: path for moment, path in by_start.items() if path}
 
 
 def _number(event: Event) -> int | None:
-    """The number that ties an op to its backward node."""
+    """The number that links an op to its backward node."""
     number = event.get("args", {}).get("Sequence number")
     return number if isinstance(number, int) and number >= 0 else None
 
 
 def start_of(event: Event) -> int:
-    """The nanosecond at which an event began, counted as its trace counts."""
+    """The nanosecond at which an event began, on the trace's own clock."""
     return nanoseconds_of(event.get("ts")) or 0
 
 
 class Spans(Generic[Value]):
-    """Ranges of threads, of which the innermost around a moment is asked for.
+    """Nested ranges per thread, for looking up the innermost one at a given time.
 
     Args:
-        spans: Events that last, each with what it stands for.
-        nothing: What stands outside of all of them.
+        spans: Events with a duration, each with the value it stands for.
+        nothing: The value outside all of them.
     """
 
     def __init__(self, spans: Sequence[tuple[Event, Value]], nothing: Value) -> None:
@@ -112,10 +112,10 @@ class Spans(Generic[Value]):
             end = start + (nanoseconds_of(event.get("dur")) or 0)
             grouped[_thread(event)].append((start, end, value))
         self._nothing = nothing
-        self._changes = {thread: _changes(found, nothing) for thread, found in grouped.items()}
+        self._changes = {thread: _changes(ranges, nothing) for thread, ranges in grouped.items()}
 
     def at(self, event: Event) -> Value:
-        """What the innermost range around the beginning of an event stands for."""
+        """The value of the innermost range around the start of an event."""
         if _thread(event) not in self._changes:
             return self._nothing
         moments, values = self._changes[_thread(event)]
@@ -128,7 +128,7 @@ def _thread(event: Event) -> tuple[object, object]:
 
 
 def _changes(spans: list[tuple[int, int, Value]], nothing: Value) -> tuple[list[int], list[Value]]:
-    """The moments at which the innermost range of a thread changes, and to what."""
+    """The times at which a thread's innermost range changes, and the new values."""
     moments: list[int] = []
     values: list[Value] = []
     open_: list[tuple[int, Value]] = []

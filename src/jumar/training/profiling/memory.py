@@ -1,4 +1,4 @@
-"""Who allocated memory, and when, from the events that a profiler writes about its allocator."""
+"""What allocated memory, and when, from a profiler's allocator events."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -11,7 +11,7 @@ from jumar.training.profiling.layers import MODULE, Event, Spans, start_of
 EVENT: Final = "[memory]"
 COMPONENT: Final = "PyTorch"
 _DEVICES: Final = {0: "CPU", 1: "CUDA"}
-_ASK_FOR_OTHERS: Final = (
+_ALLOCATE_ONLY: Final = (
     "aten::empty",
     "aten::empty_like",
     "aten::empty_strided",
@@ -19,7 +19,7 @@ _ASK_FOR_OTHERS: Final = (
     "aten::new_empty_strided",
     "aten::resize_",
 )
-"""Ops that only allocate; the op around them is the one that wanted the memory."""
+"""Ops that only allocate; the op around them is the one that needed the memory."""
 
 _RECORD: Final = {
     "component": pl.String,
@@ -45,14 +45,14 @@ _OPERATOR: Final = {
 
 
 def memory_tables(events: Sequence[Event], base_ns: int) -> dict[str, pl.DataFrame]:
-    """`memory_record` and `operator_memory`, as the reader gives those of torch_npu.
+    """`memory_record` and `operator_memory`, in the form the reader gives torch_npu's.
 
     Args:
-        events: Of a trace of torch.profiler, in which memory was recorded or not.
-        base_ns: The moment from which its times count.
+        events: The events of a torch.profiler trace, recorded with or without memory.
+        base_ns: The origin of the trace's clock.
 
     Returns:
-        The tables; empty where no memory was recorded.
+        The tables; empty if no memory was recorded.
     """
     moments = sorted(
         (event for event in events if event.get("name") == EVENT and event.get("args")),
@@ -82,9 +82,9 @@ def _over_time(moments: Sequence[Event], base_ns: int) -> pl.DataFrame:
 
 
 def _allocations(moments: Sequence[Event], events: Sequence[Event], base_ns: int) -> pl.DataFrame:
-    """A row an allocation with its release; what was there before is not known."""
+    """One row per allocation with its release; earlier allocations are not known."""
     ops = [event for event in events if event.get("cat") == "cpu_op"]
-    wanting = Spans([(op, op) for op in ops if op.get("name") not in _ASK_FOR_OTHERS], {})
+    wanting = Spans([(op, op) for op in ops if op.get("name") not in _ALLOCATE_ONLY], {})
     asking = Spans([(op, op) for op in ops], {})
     open_: dict[tuple[str, object], dict[str, Any]] = {}
     rows: list[dict[str, Any]] = []
@@ -119,7 +119,7 @@ def _allocations(moments: Sequence[Event], events: Sequence[Event], base_ns: int
 
 
 def _reserved(facts: Mapping[str, Any]) -> object:
-    """On a CPU nothing is reserved, and 0 would say that less is reserved than allocated."""
+    """None on a CPU, which reserves nothing: 0 would mean less is reserved than allocated."""
     return facts.get("Total Reserved") if facts.get("Device Type") != 0 else None
 
 
@@ -130,5 +130,5 @@ def _device(facts: Mapping[str, Any]) -> str:
 
 
 def base_of(around: Mapping[str, Any]) -> int:
-    """The moment from which the times of a trace count."""
+    """The origin of a trace's clock."""
     return nanoseconds_of(around.get("baseTimeNanoseconds"), "ns") or 0

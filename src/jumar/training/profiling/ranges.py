@@ -1,4 +1,4 @@
-"""Ranges around the forward of every layer, from which a trace learns which layer an op is of."""
+"""Ranges around the forward pass of every layer, which tell which layer an op belongs to."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -10,15 +10,15 @@ from torch.profiler import record_function
 from torch.utils.hooks import RemovableHandle
 
 RANGE: Final = "module:"
-"""What the name of a module's range begins with."""
+"""Prefix of the name of a module's range."""
 
 
 def named_layers(model: nn.Module, others: Sequence[nn.Module]) -> dict[str, nn.Module]:
-    """Every module below the model by its path in it, then those that only the others have.
+    """Every submodule of the model by its path, then those that only the others have.
 
     Args:
         model: The network.
-        others: Objectives, which may hold layers of their own, such as a front end.
+        others: Objectives, which may have layers of their own, such as a front end.
     """
     named: dict[str, nn.Module] = {}
     seen = {id(model), *map(id, others)}
@@ -31,10 +31,10 @@ def named_layers(model: nn.Module, others: Sequence[nn.Module]) -> dict[str, nn.
 
 
 class ModuleRanges:
-    """Ranges around the forward of modules, from `install` to `remove`.
+    """Ranges around the forward pass of modules, from `install` to `remove`.
 
     Args:
-        modules: By their paths.
+        modules: The modules by path.
     """
 
     def __init__(self, modules: Mapping[str, nn.Module]) -> None:
@@ -43,7 +43,7 @@ class ModuleRanges:
         self._open: list[AbstractContextManager[object]] = []
 
     def install(self) -> None:
-        """Hook into the modules; until `remove` each call of one costs some microseconds."""
+        """Hook into the modules; until `remove`, each call of one costs a few microseconds."""
         for path, module in self._modules.items():
             self._handles += [
                 module.register_forward_pre_hook(partial(self._enter, RANGE + path)),
@@ -51,7 +51,7 @@ class ModuleRanges:
             ]
 
     def remove(self) -> None:
-        """Leave the modules as they were."""
+        """Remove the hooks."""
         for handle in self._handles:
             handle.remove()
         self._handles.clear()

@@ -1,4 +1,4 @@
-"""What this machine's CPU reaches at best, so that a capture of it has a roofline."""
+"""The peak rates of this machine's CPU, which give a CPU capture its roofline."""
 
 import platform
 import time
@@ -10,19 +10,19 @@ import torch
 from torch import Tensor
 
 _SIDE: Final = 768
-"""Of the square matrices: 0.9 billion operations, some tens of milliseconds on one core."""
+"""Side of the square matrices: 0.9 billion operations, tens of milliseconds on one core."""
 _IN_CACHE: Final = 1 << 13
-"""Elements of a vector that stays in the nearest cache."""
+"""Elements of a vector that fits into the L1 cache."""
 _IN_MEMORY: Final = 1 << 24
-"""Elements of a vector of 64 MB, which no cache holds."""
+"""Elements of a 64 MB vector, too large for any cache."""
 _TIMES: Final = 7
 
 
 def cpu_rates() -> dict[str, Any]:
-    """The rates of this machine in the form of a chip of `--chip`.
+    """The rates of this machine, in the format of a `--chip` entry.
 
-    Each is the best of seven, measured with as many threads as the training uses. It takes half a
-    second of an idle machine.
+    Each is the best of seven, measured with as many threads as training uses. It takes half a
+    second on an idle machine.
     """
     threads = torch.get_num_threads()
     name = _name()
@@ -43,18 +43,18 @@ def cpu_rates() -> dict[str, Any]:
         "vector_cores": threads,
         "launch_us": round(launch * 1e6, 2),
         "estimate": False,
-        "source": f"measured after the recording with {threads} threads: products of matrices of "
-        f"{_SIDE}, additions of {_IN_CACHE} numbers and of 1, copies of "
+        "source": f"measured after the recording with {threads} threads: products of "
+        f"{_SIDE}x{_SIDE} matrices, additions of {_IN_CACHE} numbers and of 1, copies of "
         f"{_IN_MEMORY * 4 >> 20} MB",
     }
 
 
 def _best(once: Callable[[], object], repeated: int = 1) -> float:
-    """The seconds of one call, in the fastest of a few rounds.
+    """The seconds per call in the fastest of a few rounds.
 
-    By the wall's clock: not every call keeps all threads busy, so that the processor's clock
-    divided by their number would promise twice what one of two threads reaches. Of some rounds
-    the fastest is the least disturbed on a busy machine.
+    Uses wall-clock time: not every call keeps all threads busy, so CPU time divided by their
+    number would promise twice what one of two threads reaches. On a busy machine the fastest
+    round is the least disturbed one.
     """
     once()
     best = float("inf")
@@ -73,14 +73,14 @@ def _matrix(dtype: torch.dtype) -> float:
 
 
 def _vector() -> tuple[float, float]:
-    """Additions a second where memory does not matter, and the least seconds of an op."""
+    """Additions per second when memory does not matter, and the shortest time of an op."""
 
     def added(to: Tensor) -> float:
         return _best(lambda: to.add_(1.0), repeated=200)
 
     least = added(torch.ones(1))
     numbers = torch.ones(_IN_CACHE)
-    # PyTorch gives so few numbers to one thread.
+    # PyTorch runs so few numbers on one thread.
     one_thread = _IN_CACHE / max(added(numbers) - least, 1e-9)
     return one_thread * torch.get_num_threads(), least
 
@@ -93,7 +93,7 @@ def _memory() -> float:
 
 
 def _name() -> str:
-    """The processor's name as Linux knows it."""
+    """The processor's name according to Linux."""
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             key, _, value = line.partition(":")

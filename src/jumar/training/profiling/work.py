@@ -1,8 +1,8 @@
-"""What each op of a recording gave and computed, which torch's profiler does not write.
+"""The outputs and floating-point work of each recorded op, which torch's profiler does not record.
 
-Outputs come from running each combination of op and arguments once more on the meta device, after
-the recording: no numbers are computed and the recorded steps cost nothing more. An observer in the
-profiler would tell them as well, and makes a step a third to a half longer.
+Outputs come from running each combination of op and arguments once more on the meta device after
+the recording: nothing is computed, and the recorded steps cost nothing extra. An observer in the
+profiler would provide them as well, but makes a step a third to a half longer.
 """
 
 import ast
@@ -22,7 +22,7 @@ from jumar.training.profiling.layers import Event, start_of
 
 _MOST_COMBINATIONS: Final = 20_000
 _SPELT: Final = {"FLOAT": "float32", "DOUBLE": "float64", "BF16": "bfloat16"}
-"""Words of msprof that are not torch's in capitals."""
+"""Names in msprof that are not torch's in capitals."""
 _DTYPES: Final = {
     name: getattr(torch, _SPELT.get(word, word.lower()))
     for name, word in TYPES.items()
@@ -56,14 +56,14 @@ _SCHEMA: Final = {
 
 
 def work_of(events: Sequence[Event]) -> pl.DataFrame:
-    """A row an op of the CPU: shapes and dtypes of its outputs, floating-point operations.
+    """One row per CPU op: shapes and dtypes of its outputs, floating-point operations.
 
-    Operations are those of convolutions and matrix products. Where an op leaves them to another
-    within it, as `conv2d` does to `convolution`, the inner one has them, and the outer has 0 and no
-    outputs: else the same work would be counted at each.
+    Only convolutions and matrix products have operations. Where an op delegates to another one
+    inside it, as `conv2d` does to `convolution`, the inner one has them, and the outer one has 0
+    and no outputs; otherwise the same work would be counted at each level.
     """
     known: dict[str, _Work | None] = {}
-    found: list[tuple[Event, _Work]] = []
+    with_work: list[tuple[Event, _Work]] = []
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         for event in events:
             arguments = event.get("args", {})
@@ -76,13 +76,13 @@ def work_of(events: Sequence[Event]) -> pl.DataFrame:
                 known[key] = _work(str(event.get("name", "")), *_signature(arguments))
             work = known[key]
             if work is not None:
-                found.append((event, work))
-    outer = _outer([event for event, work in found if work.flops])
+                with_work.append((event, work))
+    outer = _outer([event for event, work in with_work if work.flops])
     rows = [
         (event["args"].get("External id"), None, None, 0)
         if id(event) in outer
         else (event["args"].get("External id"), work.shapes, work.types, work.flops)
-        for event, work in found
+        for event, work in with_work
     ]
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row", strict=False).unique(
         "correlation", keep="none"
@@ -107,122 +107,122 @@ def _signature(arguments: Mapping[str, Any]) -> tuple[Any, Any, Any]:
 
 
 def _work(name: str, dims: Any, types: Any, values: Any) -> _Work | None:
-    """What an op gives and computes; None where its arguments do not tell it."""
+    """An op's outputs and operations; None if its arguments do not determine them."""
     packet = getattr(torch.ops.aten, name.removeprefix("aten::"), None)
     if not name.startswith("aten::") or packet is None:
         return None
-    told = [len(part) if isinstance(part, list) else -1 for part in (dims, types, values)]
-    if len(set(told)) > 1:
-        # Where torch was told not to record the values of arguments.
+    lengths = [len(part) if isinstance(part, list) else -1 for part in (dims, types, values)]
+    if len(set(lengths)) > 1:
+        # torch was told not to record the values of arguments.
         return None
     for overload in packet.overloads():
         schema = getattr(packet, overload)._schema
         if len(schema.arguments) != len(dims):
             continue
-        given = _given(schema, dims, types, values)
-        if given is None:
+        arguments = _named_arguments(schema, dims, types, values)
+        if arguments is None:
             continue
-        outputs = _outputs(getattr(packet, overload), given)
+        outputs = _outputs(getattr(packet, overload), arguments)
         if outputs is not None:
-            return _Work(outputs, _flops(name, given, outputs))
+            return _Work(outputs, _flops(name, arguments, outputs))
     return None
 
 
-def _given(schema: Any, dims: Any, types: Any, values: Any) -> dict[str, Any] | None:
-    """The arguments by name; None where the overload takes others."""
-    found: dict[str, Any] = {}
+def _named_arguments(schema: Any, dims: Any, types: Any, values: Any) -> dict[str, Any] | None:
+    """The arguments by name; None if the overload takes different ones."""
+    named: dict[str, Any] = {}
     for argument, shape, kind, value in zip(schema.arguments, dims, types, values, strict=True):
         wanted = str(argument.type)
         is_tensor = wanted in ("Tensor", "Optional[Tensor]")
         if kind in _DTYPES:
             if not is_tensor or not isinstance(shape, list):
                 return None
-            found[argument.name] = torch.empty(shape, dtype=_DTYPES[kind], device="meta")
+            named[argument.name] = torch.empty(shape, dtype=_DTYPES[kind], device="meta")
         elif value == "":
             if wanted == "Tensor" or kind == "TensorList":
                 return None
-            found[argument.name] = None
+            named[argument.name] = None
         elif is_tensor:
             return None
         elif any(word in wanted for word in _ENUMERATIONS):
-            found[argument.name] = None
+            named[argument.name] = None
         elif argument.name == "dtype":
-            found[argument.name] = _NUMBERED.get(_value(value))
+            named[argument.name] = _NUMBERED.get(_value(value))
         else:
-            found[argument.name] = _value(value)
-    return found
+            named[argument.name] = _value(value)
+    return named
 
 
 def _value(text: str) -> Any:
-    """A number, truth or list out of the profiler's text."""
+    """A number, boolean or list parsed from the profiler's text."""
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return text
 
 
-def _outputs(overload: Any, given: Mapping[str, Any]) -> list[Tensor] | None:
-    """What the op gives for such arguments, without computing it."""
+def _outputs(overload: Any, arguments: Mapping[str, Any]) -> list[Tensor] | None:
+    """The op's outputs for these arguments, as shapes and dtypes only."""
     if overload.name() == "aten::mkldnn_convolution":
-        # It has no kernel for shapes alone.
+        # It has no meta kernel.
         overload = torch.ops.aten.convolution.default
-        given = {
-            **{name: value for name, value in given.items() if name != "self"},
-            "input": given["self"],
+        arguments = {
+            **{name: value for name, value in arguments.items() if name != "self"},
+            "input": arguments["self"],
             "transposed": False,
             "output_padding": [0],
         }
     try:
-        result = overload(**given)
+        result = overload(**arguments)
     except Exception:
-        # By errors of any kind an op says that it cannot be asked like this.
+        # An op that cannot be called like this may raise anything.
         return None
     several = result if isinstance(result, (tuple, list)) else (result,)
     return [one for one in several if isinstance(one, Tensor)]
 
 
-def _flops(name: str, given: Mapping[str, Any], outputs: Sequence[Tensor]) -> int | None:
+def _flops(name: str, arguments: Mapping[str, Any], outputs: Sequence[Tensor]) -> int | None:
     """Operations of a convolution or a matrix product; None for all other ops."""
     group = family(name)
-    weight = given.get("weight")
+    weight = arguments.get("weight")
     if group == "convolution" and isinstance(weight, Tensor) and weight.dim() >= 3:
-        return _of_convolution(given, weight, outputs)
+        return _of_convolution(arguments, weight, outputs)
     if group != "matrix" or not outputs:
         return None
-    tensors = [one for one in given.values() if isinstance(one, Tensor)]
+    tensors = [one for one in arguments.values() if isinstance(one, Tensor)]
     shapes = ";".join(",".join(str(size) for size in one.shape) for one in tensors)
     # `addmm` has a bias before the two factors.
     if name.startswith(("aten::addm", "aten::badd")):
         shapes = shapes.partition(";")[2]
     result = ",".join(str(size) for size in outputs[0].shape)
-    found = cost(name, shapes, "FLOAT", None, result, "FLOAT").flops
-    return round(found) if found is not None and math.isfinite(found) else None
+    flops = cost(name, shapes, "FLOAT", None, result, "FLOAT").flops
+    return round(flops) if flops is not None and math.isfinite(flops) else None
 
 
 def _of_convolution(
-    given: Mapping[str, Any], weight: Tensor, outputs: Sequence[Tensor]
+    arguments: Mapping[str, Any], weight: Tensor, outputs: Sequence[Tensor]
 ) -> int | None:
-    """Twice each element of the map with more of them, times the weights that it meets."""
-    side = given.get("self", given.get("input"))
-    result = given.get("grad_output", outputs[0] if outputs else None)
-    wide = side if given.get("transposed") else result
+    """Twice the elements of the larger feature map, times the weights applied to each."""
+    side = arguments.get("self", arguments.get("input"))
+    result = arguments.get("grad_output", outputs[0] if outputs else None)
+    wide = side if arguments.get("transposed") else result
     if not isinstance(wide, Tensor):
         return None
     once = 2 * wide.numel() * weight.numel() // max(weight.shape[0], 1)
-    asked = given.get("output_mask")
-    # Backward, the gradients of the input and of the weight take as much each.
-    return once * sum(map(bool, asked[:2])) if isinstance(asked, list) else once
+    mask = arguments.get("output_mask")
+    # In the backward pass, the gradients of the input and of the weight take as much each.
+    return once * sum(map(bool, mask[:2])) if isinstance(mask, list) else once
 
 
 def _outer(events: Sequence[Event]) -> set[int]:
-    """Those of the events within which another of them lies on the same thread."""
-    found: set[int] = set()
+    """The events that contain another one on the same thread."""
+    outer: set[int] = set()
     open_: dict[object, list[tuple[int, Event]]] = {}
     spans = [(start_of(event), nanoseconds_of(event.get("dur")) or 0, event) for event in events]
     for start, duration, event in sorted(spans, key=lambda span: (span[0], -span[1])):
         above = open_.setdefault((event.get("pid"), event.get("tid")), [])
         while above and above[-1][0] <= start:
             above.pop()
-        found.update(id(one) for _, one in above)
+        outer.update(id(one) for _, one in above)
         above.append((start + duration, event))
-    return found
+    return outer

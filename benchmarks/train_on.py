@@ -22,7 +22,7 @@ import torch
 
 from jumar.devices.registry import open_device
 from jumar.recipes.stored import stored_recipe
-from jumar.runs.context import put_in_force
+from jumar.runs.context import apply_settings
 from jumar.runs.weights_export import ExportRequest, export_weights
 from jumar.runs.weights_import import ImportRequest, import_weights
 from jumar.training.checkpoint import write_checkpoint
@@ -49,7 +49,7 @@ def trained_on(run: RunDirectory, pixels: dict[str, np.ndarray]) -> list[float]:
     """The losses of jumar's steps from the run's checkpoint, and a checkpoint after them."""
     name, _, recipe = stored_recipe(run)
     device, ranks = open_device("cpu"), Ranks()
-    plan, policy = recipe.plan(name), put_in_force(recipe, device)
+    plan, policy = recipe.plan(name), apply_settings(recipe, device)
     task = recipe.build_task(lambda _: None)
     state = TrainState(task, plan, device, ranks, policy)
     state.restore(find_checkpoint(run.checkpoints, "last"))

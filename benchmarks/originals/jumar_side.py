@@ -19,7 +19,7 @@ from PIL import Image
 from jumar.data.samples import SampleKey
 from jumar.devices.registry import open_device
 from jumar.recipes.registry import create_recipe
-from jumar.runs.context import put_in_force
+from jumar.runs.context import apply_settings
 from jumar.settings import override
 from jumar.training.guard import Guard
 from jumar.training.parallel.ranks import Ranks
@@ -70,7 +70,7 @@ def main() -> None:
         )
         device = open_device("cpu")
         plan = recipe.plan(name)
-        policy = put_in_force(recipe, device)
+        policy = apply_settings(recipe, device)
         task = recipe.build_task(lambda _: None)
         ranks = Ranks()
         state = TrainState(task, plan, device, ranks, policy)

@@ -104,7 +104,7 @@ def test_what_is_there_is_not_overwritten_and_resume_does_the_rest(
     command = ("denoise", runs / "inverse", source, "--to", "clean")
     here(*command, cwd=tmp_path)
     refused = here(*command, cwd=tmp_path, code=2)
-    assert "3 of 3 files are there" in refused.message
+    assert "3 of 3 files exist" in refused.message
     (tmp_path / "clean/2.png").unlink()
     (tmp_path / "clean/1.png").write_bytes(b"mine")
     assert "1 frame by" in here(*command, "--resume", cwd=tmp_path).out
@@ -171,9 +171,9 @@ def test_sizes_may_differ_unless_frames_belong_together(runs: Path, tmp_path: Pa
         ("noisy", "noisy/clean", "would be written among the noisy ones"),
         ("noisy/1.png", "noisy/1.png", "would overwrite the noisy image"),
         ("noisy", "notes.txt", "a folder is needed"),
-        ("noisy", "clean.png", "do not go into one file"),
+        ("noisy", "clean.png", "cannot be written to one file"),
         ("noisy", "clean.mp4", "cannot be written as a video"),
-        ("noisy/1.png", "clean.tif", "not written as '.tif'"),
+        ("noisy/1.png", "clean.tif", "cannot be written as '.tif'"),
     ],
 )
 def test_a_wrong_place_is_told_before_anything_is_written(
@@ -212,9 +212,9 @@ def test_a_video_becomes_a_video_or_frames(runs: Path, tmp_path: Path) -> None:
     here(*command, cwd=tmp_path)
     assert written(tmp_path / "frames") == [f"{number:06d}.png" for number in range(1, 5)]
     assert "already exists and is not empty" in here(*command, cwd=tmp_path, code=2).message
-    for to in ("clean.mkv", "frames"):
+    for to, line in (("clean.mkv", "already complete: "), ("frames", "all 4 already exist: ")):
         done = here("denoise", runs / "inverse", "noisy.mkv", "--to", to, "--resume", cwd=tmp_path)
-        assert "there already" in done.out
+        assert f"{line}{to}" in done.out
 
 
 def test_without_pyav_a_video_is_refused_with_the_way_out(
@@ -284,9 +284,9 @@ def test_a_video_that_was_stopped_goes_on_and_equals_one_that_was_not(
     here(*command, name, cwd=tmp_path, code=2)
     assert not (tmp_path / name).exists()
     again = here(*command, name, cwd=tmp_path, code=2)
-    assert "go on with --resume" in again.message.lower()
+    assert "continue with --resume" in again.message.lower()
     refused = here("denoise", runs / "grey", *command[2:], name, "--resume", cwd=tmp_path, code=2)
-    assert "another run" in refused.message
+    assert "a different run" in refused.message
     (tmp_path / "noisy.mkv").write_bytes(whole)
     done = here(*command, name, "--resume", cwd=tmp_path)
     assert " kept" in done.out
@@ -346,7 +346,7 @@ def test_a_signal_stops_a_video_after_a_frame_and_says_how_to_go_on(
     out, err = process.communicate(timeout=60)
     assert process.returncode == code, out + err
     assert "stopped after" in out
-    assert "go on with the same command and --resume" in out
+    assert "resume with the same command and --resume" in out
     assert not (tmp_path / "clean.mp4").exists()
     here(*command, "--resume", cwd=Path.cwd())
     assert len(frames_of(tmp_path / "clean.mp4")) == 400

@@ -131,7 +131,7 @@ def test_a_run_on_a_disk_that_became_read_only_cannot_go_on_and_can_be_evaluated
     assert "not writable: Read-only file system" in done.err
     scored = here("evaluate", disk / "run", cwd=tmp_path)
     assert "evaluation data: 296 samples" in scored.out
-    assert "not noted in the run" in scored.out
+    assert "scores not saved in the run" in scored.out
 
 
 @pytest.mark.parametrize("place", ["file", "file/run", "/proc/none/run"])

@@ -128,7 +128,7 @@ def test_a_broken_clip_among_others_is_told_after_those_before_it_and_can_be_lef
     assert "--skip-corrupt N" in refused.message
     tolerated = here(*arguments, "--skip-corrupt", "1", cwd=run.parent)
     assert "c.wav" in tolerated.out
-    assert "left out: " in tolerated.err
+    assert "skipped: " in tolerated.err
 
 
 def test_json_has_the_answers_and_the_errors_of_all_files(run: Path, tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_pictures_get_the_names_of_their_classes(tmp_path: Path) -> None:
         pages[0].save(tmp_path / "more" / name, save_all=True, append_images=pages[1:])
         done = here("predict", "run", "more", "--device", "cpu", cwd=tmp_path)
         assert re.search(f"more/{name}: (cat|horse) ", done.out)
-        assert f"more/{name}: the first one is looked at, {what} left out" in done.err
+        assert f"more/{name}: only the first one is used, {what} ignored" in done.err
 
 
 def test_a_published_network_says_of_a_recording_what_it_says_in_tensorflow(

@@ -132,11 +132,11 @@ def test_pictures_depend_on_their_number_and_the_seed_alone(tmp_path: Path, run:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--num", "0"], "cannot generate 0 pictures"),
+        (["--num", "0"], "cannot generate 0 images"),
         (["--interpolate", "1"], "cannot interpolate"),
         (["--truncation", "0"], "cannot truncate"),
         (["--batch", "0"], "a batch of 0"),
-        (["--num", "1", "--interpolate", "5"], "--num asks for one"),
+        (["--num", "1", "--interpolate", "5"], "but --num is 1"),
     ],
 )
 def test_numbers_without_sense_are_refused_and_nothing_is_written(
@@ -168,7 +168,7 @@ def test_more_pictures_than_the_disk_holds_are_refused_after_the_first_ones(
     with monkeypatch.context() as full:
         full.setattr(shutil, "disk_usage", lambda _: usage._replace(free=100))
         done = here(*command, "1000", cwd=tmp_path, code=2)
-    assert "998 more pictures take about" in done.message
+    assert "998 more pictures need about" in done.message
     assert len(list((tmp_path / "out").glob("picture-*.png"))) == 2
     here(*command, "3", "--resume", cwd=tmp_path)
     assert len(list((tmp_path / "out").glob("picture-*.png"))) == 3
@@ -220,10 +220,10 @@ def test_a_finished_drawing_is_there_already_and_a_larger_number_adds_to_it(
     here(*command, "whole", "--num", "5", cwd=tmp_path)
     here(*command, "out", "--num", "3", cwd=tmp_path)
     refused = here(*command, "out", "--num", "3", cwd=tmp_path, code=2)
-    assert "3 pictures are there. Give another place, or keep them" in refused.message
+    assert "It has 3 images. Give another folder, or keep them" in refused.message
     for num in ("3", "2"):
         done = here(*command, "out", "--num", num, "--resume", cwd=tmp_path)
-        assert f"all {num} are there already: out" in done.out
+        assert f"all {num} already exist: out" in done.out
     here(*command, "out", "--num", "5", "--resume", cwd=tmp_path)
     whole = {path.name: path.read_bytes() for path in (tmp_path / "whole").iterdir()}
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == whole

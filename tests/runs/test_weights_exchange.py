@@ -134,7 +134,7 @@ def test_a_safetensors_file_goes_out_by_its_recipe(beside: Path, tmp_path: Path)
     done = weights(*out[:4], cwd=tmp_path, code=2)
     assert "--recipe NAME" in done.message
     done = weights(*out, "--set", "model.num_classes=3", cwd=tmp_path, code=2)
-    assert "has 10x16 for 'classifier.weight', which takes 3x16" in done.message
+    assert "has 10x16 for 'classifier.weight', which needs 3x16" in done.message
 
 
 def test_a_run_that_counted_its_classes_in_the_data_goes_out_without_being_told_them(
@@ -180,7 +180,7 @@ def changed(run: Path, place: Path, **changes: np.ndarray | None) -> Path:
         ),
         pytest.param(
             {"head__dense__bias": np.zeros(7)},
-            "of another shape (1): head/dense/bias 7 for classifier.bias, which takes 10",
+            "with a different shape (1): head/dense/bias 7 for classifier.bias, which needs 10",
             id="shape",
         ),
     ],
@@ -192,7 +192,7 @@ def test_what_does_not_fit_is_told_and_only_taken_in_part_when_asked(
     before = folder(tmp_path)
     arguments = ("import", "exchanged", file, "--to", "part")
     done = weights(*arguments, cwd=tmp_path, code=2)
-    assert f"{file}: fits 'exchanged' only in part" in done.message
+    assert f"{file}: matches 'exchanged' only in part" in done.message
     assert told in done.message
     assert "Nothing was written" in done.message
     assert folder(tmp_path) == before
@@ -254,7 +254,7 @@ def test_a_recipe_that_asks_for_averages_gets_the_weights_where_the_file_has_non
     plain = {name: bundle.read(name) for name in bundle.names() if AVERAGE not in name}
     write_bundle(tmp_path / "plain", plain)
     done = weights("import", "exchanged", "plain", "--to", "again", cwd=tmp_path)
-    assert "no averages; they begin as the weights" in done.out
+    assert "no averages; they start as copies of the weights" in done.out
     assert same(stored(tmp_path / "again", "ema"), stored(tmp_path / "again", "model"))
 
 

@@ -106,7 +106,7 @@ def test_tensorflow_answers_as_jumar_does(weights: Path, published: Path, tmp_pa
 @pytest.mark.parametrize(
     ("graph", "message"),
     [
-        ("DS_CNN_M.pb", "of another shape"),
+        ("DS_CNN_M.pb", "with a different shape"),
         ("CNN_S.pb", "missing in the graph (47)"),
         ("labels.txt", "is not a frozen TensorFlow graph"),
         ("none.pb", "there is no such file"),

@@ -55,7 +55,7 @@ def test_a_run_on_the_clock_says_what_a_step_takes() -> None:
 
 def test_too_small_a_disk_is_refused_also_where_the_folder_is_not_there_yet(tmp_path: Path) -> None:
     check_disk(tmp_path / "a" / "b", 1)
-    with pytest.raises(UserError, match="checkpoints need .*, but only"):
+    with pytest.raises(UserError, match=r"checkpoints need .*, but only"):
         check_disk(tmp_path / "a" / "b", 1 << 60)
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match="not writable"):

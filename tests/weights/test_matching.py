@@ -73,7 +73,7 @@ def test_what_is_left_over_on_either_side_is_told() -> None:
 def test_another_shape_is_told_with_both_in_the_layout_of_the_file() -> None:
     found = matched({**FILE, "scope/dense/kernel": (3, 7)})
     assert [str(wrong) for wrong in found.wrong_shape] == [
-        "scope/dense/kernel 3x7 for net.weight, which takes 3x5"
+        "scope/dense/kernel 3x7 for net.weight, which needs 3x5"
     ]
     assert placed(found) == {"net.bias": ("scope/dense/bias", "")}
 

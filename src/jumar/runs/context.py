@@ -1,4 +1,4 @@
-"""What a command on a run works in, opened in one place: ranks, device, console, precision."""
+"""The context a command on a run works in: ranks, device, console and precision."""
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -26,11 +26,11 @@ from jumar.training.settings import Plan
 
 @dataclass(frozen=True, kw_only=True)
 class ChosenRun:
-    """Which recipe a command is about, and where its run lies or will lie.
+    """Which recipe a command is about, and where its run is or will be.
 
     Attributes:
         imports: Modules that the recipe needs.
-        is_stored: Whether the recipe was read from a run, so that its paths are the run's.
+        is_stored: Whether the recipe was read from a run, so that its paths come from the run.
     """
 
     run: RunDirectory
@@ -41,11 +41,11 @@ class ChosenRun:
 
     @cached_property
     def plan(self) -> Plan:
-        """What the trainer needs of the recipe."""
+        """The part of the recipe that the trainer needs."""
         return self.recipe.plan(self.name)
 
     def recorded(self) -> dict[str, Any]:
-        """What `recipe.json` holds."""
+        """The content for `recipe.json`."""
         return {
             "recipe": self.name,
             "imports": list(self.imports),
@@ -58,7 +58,7 @@ C = TypeVar("C", bound=ChosenRun, covariant=True)
 
 @dataclass(frozen=True, kw_only=True)
 class RunContext(Generic[C]):
-    """A chosen run on a device, with its precision in force."""
+    """A chosen run on a device, with its precision policy installed."""
 
     chosen: C
     run: RunDirectory
@@ -68,10 +68,10 @@ class RunContext(Generic[C]):
     policy: PrecisionPolicy
 
     def build_task(self, recipe: Recipe) -> Task:
-        """The task of the run's recipe; where its data is missing, the error names the run.
+        """Build the task of the run's recipe; if its data is missing, the error names the run.
 
         Args:
-            recipe: The run's, with what more is known of it.
+            recipe: The run's recipe, with everything known about it filled in.
 
         Raises:
             UserError: See `Recipe.build_task`.
@@ -87,13 +87,13 @@ class RunContext(Generic[C]):
             raise UserError(error.what, where=error.where, todo=todo) from error
 
     def print_first_line(self, batch: int) -> None:
-        """Line one of a run: device, precision as computed, batch of a rank, ranks."""
+        """Print a run's first line: device, precision as computed, batch size, ranks."""
         device, described = self.device, self.policy.description
         note = f" ({described.note})" if described.note else ""
-        passed_over = f"; {device.note}" if device.note else ""
+        skipped = f"; {device.note}" if device.note else ""
         world = self.ranks.world
         self.console.line(
-            f"device: {device.kind} ({device.name}{passed_over}) · "
+            f"device: {device.kind} ({device.name}{skipped}) · "
             f"precision: {described.mode} computed in {described.computed}{note} · "
             f"batch: {batch * world} = {counted(world, 'rank')} x {batch} · run: {self.run}"
         )
@@ -103,16 +103,16 @@ class RunContext(Generic[C]):
 def open_context(
     choose: Callable[[Ranks], C], *, device: str, writes: bool
 ) -> Generator[RunContext[C]]:
-    """Open what a command works in, on every rank, and close it again.
+    """Open the context a command works in, on every rank, and close it again.
 
     Args:
-        choose: Gives the run; called before a device is opened. Only the first rank's directory
-            counts.
-        device: As `--device` asks.
-        writes: Whether the run directory is locked meanwhile.
+        choose: Returns the run; called before a device is opened. Only the first rank's directory
+            is used.
+        device: The value of `--device`.
+        writes: Whether to lock the run directory meanwhile.
 
     Raises:
-        UserError: The device cannot be had, or another process writes into the run.
+        UserError: The device is not available, or another process is writing into the run.
     """
     ranks = announced_ranks()
     chosen = choose(ranks)
@@ -122,7 +122,7 @@ def open_context(
     run = RunDirectory(Path(ranks.shared_text(str(chosen.run.path))))
     with run.locked() if writes and ranks.is_first else nullcontext():
         try:
-            policy = put_in_force(chosen.recipe, opened)
+            policy = apply_settings(chosen.recipe, opened)
             try:
                 yield RunContext(
                     chosen=chosen,
@@ -139,8 +139,8 @@ def open_context(
     ranks.disconnect()
 
 
-def put_in_force(recipe: Recipe, device: Device) -> PrecisionPolicy:
-    """Threads, seeds, kernels and precision of a recipe; the policy is to be closed."""
+def apply_settings(recipe: Recipe, device: Device) -> PrecisionPolicy:
+    """Apply a recipe's threads, seed, kernels and precision; the caller closes the policy."""
     set_threads(recipe.threads.intra_op or None, recipe.threads.inter_op or None)
     seed_everything(recipe.seed)
     device.set_deterministic(recipe.training.deterministic)
@@ -151,7 +151,7 @@ def put_in_force(recipe: Recipe, device: Device) -> PrecisionPolicy:
 
 
 def print_unreadable(console: Console, samples: Sequence[str]) -> None:
-    """Count and name the samples that were left out."""
+    """Print how many samples were skipped, and which."""
     if samples:
         console.line(f"skipped {counted(len(samples), 'unreadable sample')}:")
     for sample in samples:

@@ -1,7 +1,7 @@
-"""Clean pictures, folders of frames and videos with a trained network: `jumar denoise`.
+"""Denoise images, folders of frames and videos with a trained network: `jumar denoise`.
 
-Frames go through one after the other: what is in memory is the frame at hand and the few that the
-network keeps. A finished frame is on the disk before the next one is read.
+Frames are processed one at a time: only the current frame and the few that the network keeps are in
+memory. A finished frame is on disk before the next one is read.
 """
 
 import time
@@ -43,21 +43,21 @@ from jumar.training.signals import StopRequest, listening
 
 
 def denoise_files(request: DenoiseRequest) -> int:
-    """Clean what was asked for and say how long it took.
+    """Denoise the requested files and print how long it took.
 
     Returns:
-        The exit code: 0, or that of the signal that stopped it between two frames.
+        The exit code: 0, or that of the signal that stopped it between frames.
 
     Raises:
-        UserError: The run is no denoiser's, nothing is to be read, something is in the way, or
-            more frames than allowed cannot be read.
+        UserError: The run is not a denoiser's, there is nothing to read, an output already exists,
+            or more frames than allowed cannot be read.
     """
     console = Console()
     check_places(request)
     check_unfinished(request)
     _check_recipe(request)
     if is_video(request.to.name) and exists(request.to):
-        console.line(f"all of it is there already: {request.to}")
+        console.line(f"already complete: {request.to}")
         return 0
     trained = open_trained(request)
     try:
@@ -75,7 +75,7 @@ def denoise_files(request: DenoiseRequest) -> int:
                     work, together=together
                 )
         finally:
-            losses.say(console)
+            losses.report(console)
     finally:
         trained.policy.close()
 
@@ -100,7 +100,7 @@ class _Denoising:
         self._done = 0
 
     def run(self, work: Work, *, together: bool) -> int:
-        """All clips of some work."""
+        """Process all clips of the work."""
         start = time.perf_counter()
         with (
             suppress(_VideoUnfinished),
@@ -111,7 +111,7 @@ class _Denoising:
         ):
             for clip in work.clips:
                 for clean, frame in self._clean(clip, together=together):
-                    if frame.place in work.there:
+                    if frame.place in work.existing:
                         continue
                     write(_levels(clean, frame.written_peak), frame)
                     self._done += 1
@@ -156,7 +156,7 @@ class _Denoising:
             if together and shape and frame.pixels.shape != shape:
                 reason = (
                     f"is {frame.pixels.shape[1]} x {frame.pixels.shape[0]} pixels, the frames "
-                    f"before {shape[1]} x {shape[0]}: they are not of one clip"
+                    f"before it {shape[1]} x {shape[0]}: they are not from one clip"
                 )
                 self._tally.add([Fault(origin=frame.origin, reason=reason)])
                 continue
@@ -165,7 +165,7 @@ class _Denoising:
             yield self._tensor(frame.pixels, frame.peak, together=together)
 
     def _tensor(self, pixels: Levels, peak: int, *, together: bool) -> Tensor:
-        """A picture for the network; a grey network takes the colours one by one."""
+        """An image as the network's input; a grey network takes the colours one at a time."""
         one_by_one = self._recipe.data.channels == "grey"
         if one_by_one and not together and (pixels == pixels[..., :1]).all():
             pixels = pixels[..., :1]
@@ -180,23 +180,23 @@ class _Denoising:
     def _summarize(self, work: Work, seconds: float) -> None:
         kept = work.kept
         if not self._done and kept and not self._stop:
-            left = ", but for what could not be read" if self._tally.faults else ""
-            self._console.line(f"all {kept} are there already{left}: {self._request.to}")
+            except_for = ", except those that could not be read" if self._tally.faults else ""
+            self._console.line(f"all {kept} already exist{except_for}: {self._request.to}")
             return
         kept = f", {kept} kept" if kept else ""
         weights = "averaged weights" if self._trained.weights == "ema" else "weights"
-        said = "stopped after" if self._stop else ""
+        stopped = "stopped after" if self._stop else ""
         self._console.line(
-            f"{said} {_frames(self._done)} by the {weights} of step "
+            f"{stopped} {_frames(self._done)} by the {weights} of step "
             f"{self._trained.checkpoint.step}, {seconds:.1f} s, "
             f"{self._done / max(seconds, 1e-9):.2f} frames/s{kept}: {self._request.to}".strip()
         )
         if self._stop:
-            self._console.line("go on with the same command and --resume")
+            self._console.line("resume with the same command and --resume")
 
 
 class _VideoUnfinished(Exception):
-    """Leaving the writer of a video by an exception keeps its beginning to go on with."""
+    """Raised inside the video writer to keep the unfinished video for a later resume."""
 
 
 def _frames(count: int) -> str:
@@ -204,7 +204,7 @@ def _frames(count: int) -> str:
 
 
 def _levels(clean: Tensor, peak: int) -> Levels:
-    """[height, width, 3], or [height, width] of a grey picture; uint16 where white is above 255."""
+    """[height, width, 3], or [height, width] for a grey image; uint16 if white is above 255."""
     planes = clean[:, 0] if clean.shape[1] == 1 else clean[0]
     if peak == 255:
         levels: Levels = picture_levels(planes).cpu().numpy()
@@ -215,7 +215,7 @@ def _levels(clean: Tensor, peak: int) -> Levels:
 
 
 def _check_recipe(request: DenoiseRequest) -> None:
-    """That the run is a denoiser's, before its network is made and loaded."""
+    """Check that the run is a denoiser's, before its network is built and loaded."""
     name, _, recipe = stored_recipe(RunDirectory(request.run_dir), request.imports)
     if not isinstance(recipe, DenoisingRecipe):
         raise UserError(

@@ -1,9 +1,9 @@
-"""Videos of `jumar denoise`: their frames into pictures or another video, which can go on.
+"""Videos for `jumar denoise`: their frames into images or another video, with resume.
 
-Clean frames go into a lossless video beside the one that is wanted. It becomes that one at the
-end: by its new name where that is lossless too, and else by encoding it at once. So a stopped call
-goes on with the frames that it had, and gives what one that was never stopped gives: an encoder
-that loses something would see the frames before and after the stop as two videos.
+Clean frames go into a lossless video beside the requested one. At the end it becomes the requested
+one: by renaming if that is lossless too, otherwise by encoding it in one go. So an interrupted call
+resumes after the frames it had, and produces the same as an uninterrupted one: a lossy encoder
+would treat the frames before and after the interruption as two videos.
 """
 
 from collections.abc import Generator, Iterator, Mapping
@@ -24,8 +24,8 @@ from jumar.runs.denoise_work import (
     Losses,
     Work,
     Write,
+    already_exists,
     check_folder,
-    in_the_way,
     write_clean_picture,
 )
 from jumar.training.run_directory import read_json, write_json
@@ -34,36 +34,36 @@ _DEEP_PEAK = 65535
 
 
 def unfinished_video(to: Path) -> Path:
-    """Where the clean frames are until all of them are there; a JSON file beside it says whose."""
+    """Where clean frames are kept until all are done; a JSON file beside it records the call."""
     return to.with_name(f"{to.name}.unfinished.mkv")
 
 
 def check_unfinished(request: DenoiseRequest) -> None:
-    """That nothing unfinished is in the way of a call that does not go on with it.
+    """Check that there is no unfinished video unless the call resumes it.
 
     Raises:
-        UserError: Something is.
+        UserError: There is one.
     """
     place = unfinished_video(request.to)
     if is_video(request.to.name) and exists(place) and not request.resume:
-        raise in_the_way(
-            place, "It has the frames of a call that was stopped. Go on with --resume, or remove it"
+        raise already_exists(
+            place, "It has the frames of an interrupted call. Continue with --resume, or remove it"
         )
 
 
 def video_work(
     request: DenoiseRequest, trained: Trained, losses: Losses, *, frames_before: int | None
 ) -> Work:
-    """The frames of a video, into pictures or another video.
+    """The work for a video: its frames into images or another video.
 
     Args:
-        request: What was asked for.
-        trained: The network, by which an unfinished video is known again.
-        losses: Is told what the video holds and the clean one will not.
-        frames_before: On how many frames before it a clean frame depends; None for all.
+        request: The request.
+        trained: The network, which has to match that of an unfinished video.
+        losses: Collects what the video holds and the clean one will not.
+        frames_before: How many earlier frames a clean frame depends on; None for all.
 
     Raises:
-        UserError: It cannot be read, or something is in the way.
+        UserError: It cannot be read, or an output already exists.
     """
     reader = VideoReader(request.source)
     losses.add(reader.lost, str(request.source))
@@ -81,7 +81,7 @@ def video_work(
         "bytes": request.source.stat().st_size,
     }
     kept = _kept_frames(request, record)
-    there: set[Path] = set()
+    existing: set[Path] = set()
 
     def clip() -> Iterator[Frame]:
         readable = 0
@@ -91,7 +91,7 @@ def video_work(
                 continue
             readable += 1
             if readable <= kept:
-                there.add(place)
+                existing.add(place)
                 if frames_before is not None and readable <= kept - frames_before:
                     continue
             yield _frame(request, reader, place, frame, written_peak=2**bits - 1)
@@ -99,7 +99,7 @@ def video_work(
     return Work(
         clips=[clip],
         total=max(reader.count - kept, 0) or None,
-        there=there,
+        existing=existing,
         kept=kept,
         writer=lambda: _into_video(request, reader, record, kept, bits),
     )
@@ -111,12 +111,12 @@ def _into_pictures(
     check_folder(request.to)
     names = {path.name for path in request.to.iterdir()} if is_folder(request.to) else set[str]()
     if names and not request.resume:
-        raise in_the_way(
+        raise already_exists(
             request.to,
-            "Give a folder that does not exist or is empty, or keep the pictures that are there "
-            "and go on with the others: --resume",
+            "Give a folder that does not exist or is empty, or keep the existing images and "
+            "continue with the rest: --resume",
         )
-    there = {request.to / name for name in names}
+    existing = {request.to / name for name in names}
     missing = next(n for n in range(1, len(names) + 2) if _name(n) not in names)
 
     def clip() -> Iterator[Frame]:
@@ -125,7 +125,7 @@ def _into_pictures(
                 yield Frame(place=place, origin=frame.origin, fault=frame)
                 continue
             needed = frames_before is None or (frames_before and number >= missing - frames_before)
-            if needed or place not in there:
+            if needed or place not in existing:
                 peak = 255 if reader.bits == 8 else _DEEP_PEAK
                 yield _frame(request, reader, place, frame, written_peak=peak)
 
@@ -133,7 +133,9 @@ def _into_pictures(
         return nullcontext(lambda levels, frame: write_clean_picture(levels, frame, losses))
 
     kept = sum(name == _name(n) for n, name in enumerate(sorted(names), start=1))
-    return Work(clips=[clip], total=reader.count or None, there=there, kept=kept, writer=writer)
+    return Work(
+        clips=[clip], total=reader.count or None, existing=existing, kept=kept, writer=writer
+    )
 
 
 def _name(number: int) -> str:
@@ -143,7 +145,7 @@ def _name(number: int) -> str:
 def _numbered(
     request: DenoiseRequest, reader: VideoReader
 ) -> Iterator[tuple[Path, Levels | Fault]]:
-    """The frames, each with the place that its picture would have."""
+    """The frames, each with the path its image would have."""
     try:
         for number, frame in enumerate(reader.frames(), start=1):
             yield request.to / _name(number), frame
@@ -165,15 +167,15 @@ def _record_of(to: Path) -> Path:
 
 
 def _kept_frames(request: DenoiseRequest, record: Mapping[str, Any]) -> int:
-    """How many frames an earlier call has left; an error where this call would make others."""
+    """The number of frames an earlier call left; an error if its options differed."""
     place = unfinished_video(request.to)
     if not exists(place):
         return 0
     if not exists(_record_of(request.to)):
         raise UserError(
-            "nothing says which frames these are",
+            "the record of these frames is missing",
             where=str(place),
-            todo=f"Remove it; '{_record_of(request.to).name}' is missing beside it.",
+            todo=f"Remove it; '{_record_of(request.to).name}' is not beside it.",
         )
     earlier = read_json(_record_of(request.to))
     odd = next((name for name in record if earlier.get(name) != record[name]), "")
@@ -181,9 +183,10 @@ def _kept_frames(request: DenoiseRequest, record: Mapping[str, Any]) -> int:
     if odd or not isinstance(frames, int):
         odd = odd or "frames"
         raise UserError(
-            f"the frames there have another {odd}: {earlier.get(odd)}, not {record.get(odd)}",
+            f"the existing frames have a different {odd}: {earlier.get(odd)}, not "
+            f"{record.get(odd)}",
             where=str(_record_of(request.to)),
-            todo="Give the options of the call that was stopped, or remove both files.",
+            todo="Give the options of the interrupted call, or remove both files.",
         )
     return frames
 
@@ -192,7 +195,7 @@ def _kept_frames(request: DenoiseRequest, record: Mapping[str, Any]) -> int:
 def _into_video(
     request: DenoiseRequest, reader: VideoReader, record: Mapping[str, Any], kept: int, bits: int
 ) -> Generator[Write]:
-    """Takes frames after those that are kept; left with an exception, it keeps these as well."""
+    """Append frames after the kept ones; keeps them all if left with an exception."""
     place, count = unfinished_video(request.to), kept
     failure: BaseException | None = None
     with VideoWriter(place, reader.rate, bits=bits) as video:
@@ -220,7 +223,7 @@ def _into_video(
 
 
 def _finish(to: Path, reader: VideoReader, bits: int, count: int) -> None:
-    """Make the lossless video the one that was asked for."""
+    """Turn the lossless video into the requested one."""
     place = unfinished_video(to)
     if to.suffix.lower() == place.suffix:
         place.replace(to)
@@ -234,7 +237,7 @@ def _finish(to: Path, reader: VideoReader, bits: int, count: int) -> None:
 
 
 def _frames_of(place: Path, count: int) -> Iterator[Levels]:
-    """The first frames of a lossless video of ours, whose levels are as they were written."""
+    """The first frames of a lossless video written here, with their exact levels."""
     reader = VideoReader(place)
     number = 0
     try:
@@ -251,5 +254,5 @@ def _frames_of(place: Path, count: int) -> Iterator[Levels]:
 
 def _damaged(place: Path, reason: str) -> UserError:
     return UserError(
-        f"it is damaged: {reason}", where=str(place), todo="Remove it and begin again."
+        f"it is damaged: {reason}", where=str(place), todo="Remove it and start again."
     )

@@ -1,4 +1,4 @@
-"""What `jumar denoise` has to do: which frames belong together, and where their clean ones go."""
+"""The work of `jumar denoise`: which frames belong together, and where the clean ones go."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
@@ -27,13 +27,13 @@ _DEEP_PEAK = 65535
 
 @dataclass(frozen=True, kw_only=True)
 class DenoiseRequest(TrainedRequest):
-    """What `jumar denoise` was asked for, besides the weights.
+    """The options of `jumar denoise`, besides the weights.
 
     Attributes:
-        source: A picture, a folder or zip with pictures anywhere in it, or a video.
-        to: A picture for a picture, a video or a folder for a video, else a folder.
-        resume: Keep the files that are there already and go on with the others.
-        skip_corrupt: Unreadable frames to tolerate; they are left out.
+        source: An image, a folder or zip with images anywhere in it, or a video.
+        to: An image for an image, a video or a folder for a video, otherwise a folder.
+        resume: Keep the existing files and continue with the rest.
+        skip_corrupt: Unreadable frames to tolerate; they are skipped.
     """
 
     source: Path
@@ -44,12 +44,12 @@ class DenoiseRequest(TrainedRequest):
 
 @dataclass(frozen=True, kw_only=True)
 class Frame:
-    """A noisy picture and where its clean version goes, or why there is none.
+    """A noisy image and where its clean version goes, or why there is none.
 
     Attributes:
         pixels: RGB [height, width, 3], levels from 0 to `peak`.
         written_peak: The level of white in the clean version.
-        picture: What more its file holds, which the clean version keeps.
+        picture: Whatever else its file holds, which the clean version keeps.
     """
 
     place: Path
@@ -62,18 +62,18 @@ class Frame:
 
 
 class Losses:
-    """What noisy pictures hold and clean ones do not, with the names of the pictures."""
+    """What noisy images hold and clean ones do not, with the names of the images."""
 
     def __init__(self) -> None:
         self._names: dict[str, list[str]] = {}
 
     def add(self, what: Iterable[str], name: str) -> None:
-        """Note what one picture loses."""
+        """Record what one image loses."""
         for loss in what:
             self._names.setdefault(loss, []).append(name)
 
-    def say(self, console: Console) -> None:
-        """A line for each kind of loss, with the first pictures that have it."""
+    def report(self, console: Console) -> None:
+        """Print a line for each kind of loss, with the first images affected."""
         for loss, names in self._names.items():
             more = f" and {len(names) - _NAMED_AT_MOST} more" if len(names) > _NAMED_AT_MOST else ""
             console.line(f"not kept: {loss}: {', '.join(names[:_NAMED_AT_MOST])}{more}")
@@ -86,29 +86,29 @@ Write = Callable[[Levels, Frame], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """What is to be done.
+    """The frames to process.
 
     Attributes:
         clips: Frames that belong together.
-        total: Number of frames to be written, None where a video does not say.
-        there: Places of clean frames that are there already and stay; those of a video become
+        total: Number of frames to write; None if a video does not state it.
+        existing: Paths of clean frames that already exist and are kept; for a video they become
             known while it is read.
-        kept: How many these are.
-        writer: Opens what takes the clean frames.
+        kept: The number of those.
+        writer: Opens the writer for clean frames.
     """
 
     clips: Sequence[Clip]
     total: int | None
-    there: Set[Path]
+    existing: Set[Path]
     kept: int
     writer: Callable[[], AbstractContextManager[Write]]
 
 
 def check_places(request: DenoiseRequest) -> None:
-    """What can be known before the network is loaded.
+    """Check whatever can be checked before the network is loaded.
 
     Raises:
-        UserError: A place or number that cannot be.
+        UserError: A path or number is not valid.
     """
     source, to = request.source, request.to
     if request.skip_corrupt < 0:
@@ -118,16 +118,16 @@ def check_places(request: DenoiseRequest) -> None:
             todo="Allowed: 0 or more.",
         )
     if not exists(source):
-        raise missing(source, more="Give a picture, a folder or zip with pictures, or a video.")
+        raise missing(source, more="Give an image, a folder or zip with images, or a video.")
     if is_folder(source) and resolved(to).is_relative_to(resolved(source)):
         raise UserError(
             "the denoised images would be written among the noisy ones",
             where=f"--to {to}",
-            todo=f"Give a folder outside of '{source}'.",
+            todo=f"Give a folder outside '{source}'.",
         )
     if is_file(source) and resolved(to) == resolved(source):
         raise UserError(
-            "it would overwrite the noisy image", where=f"--to {to}", todo="Give another name."
+            "this would overwrite the noisy image", where=f"--to {to}", todo="Give another name."
         )
     if is_video(to.name):
         if not is_video(source.name):
@@ -138,38 +138,38 @@ def check_places(request: DenoiseRequest) -> None:
             )
         check_written_video(to)
         if exists(to) and not request.resume:
-            raise in_the_way(to, "Give another name, or remove it.")
+            raise already_exists(to, "Give another name, or remove it.")
 
 
 def picture_work(
     request: DenoiseRequest, losses: Losses, *, together: bool, console: Console
 ) -> Work:
-    """A picture, or all of a folder or zip that are not there yet.
+    """The work for an image, or for all images of a folder or zip that do not exist yet.
 
     Args:
         request: What was asked for.
-        losses: Is told what clean pictures do not keep.
-        together: Frames of a clip need their neighbours.
-        console: Takes lines for a person.
+        losses: Collects what clean images do not keep.
+        together: Whether the frames of a clip need their neighbours.
+        console: Prints notices.
 
     Raises:
-        UserError: There is nothing to be read, or something is in the way.
+        UserError: There is nothing to read, or an output already exists.
     """
     pictures = open_all_pictures(request.source, notice=console.line)
     places = _places(request, pictures, console)
     ranges = clips_of(pictures) if together else [range(len(pictures))]
-    there = [exists(place) for place in places]
-    if any(there) and not request.resume:
-        raise in_the_way(
-            places[there.index(True)],
-            f"{sum(there)} of {len(places)} files are there. Give another place, or keep them and "
-            "go on with the others: --resume",
+    is_done = [exists(place) for place in places]
+    if any(is_done) and not request.resume:
+        raise already_exists(
+            places[is_done.index(True)],
+            f"{sum(is_done)} of {len(places)} files exist. Give another place, or keep them and "
+            "continue with the rest: --resume",
         )
     if together:
-        # A frame needs its neighbours, so that a clip is computed as a whole.
-        waiting = [frames for frames in ranges if not all(there[index] for index in frames)]
+        # A frame needs its neighbours, so a clip is computed as a whole.
+        waiting = [frames for frames in ranges if not all(is_done[index] for index in frames)]
     else:
-        waiting = [[index for index in frames if not there[index]] for frames in ranges]
+        waiting = [[index for index in frames if not is_done[index]] for frames in ranges]
 
     def clip(frames: Sequence[int]) -> Iterator[Frame]:
         for index in frames:
@@ -177,9 +177,9 @@ def picture_work(
 
     return Work(
         clips=[lambda frames=frames: clip(frames) for frames in waiting],
-        total=there.count(False),
-        there={place for place, known in zip(places, there, strict=True) if known},
-        kept=sum(there),
+        total=is_done.count(False),
+        existing={place for place, done in zip(places, is_done, strict=True) if done},
+        kept=sum(is_done),
         writer=lambda: nullcontext(
             lambda levels, frame: write_clean_picture(levels, frame, losses)
         ),
@@ -187,12 +187,12 @@ def picture_work(
 
 
 def write_clean_picture(levels: Levels, frame: Frame, losses: Losses) -> None:
-    """Write a clean frame as a picture, with what its noisy version holds besides colours.
+    """Write a clean frame as an image, with whatever its noisy version holds besides pixels.
 
     Args:
-        levels: [height, width, 3], or [height, width] of a grey picture.
+        levels: [height, width, 3], or [height, width] for a grey image.
         frame: Where it goes, and the noisy version.
-        losses: Is told what the clean picture does not keep.
+        losses: Collects what the clean image does not keep.
     """
     clean = (frame.picture or WholePicture(pixels=levels)).with_pixels(levels)
     write_picture(clean, frame.place)
@@ -217,21 +217,21 @@ def _read(pictures: Pictures, index: int, place: Path) -> Frame:
 
 
 def _places(request: DenoiseRequest, pictures: Pictures, console: Console) -> list[Path]:
-    """Where each clean picture goes: by the noisy one's name, as PNG."""
+    """Where each clean image goes: the noisy one's name, as PNG."""
     one_picture = is_file(request.source) and request.source.suffix.lower() != ".zip"
     if one_picture and request.to.suffix.lower() in WRITTEN_SUFFIXES and not is_folder(request.to):
         return [request.to]
     if request.to.suffix.lower() in WRITTEN_SUFFIXES and not exists(request.to):
         raise UserError(
-            "the pictures of a folder or zip do not go into one file",
+            "the images of a folder or zip cannot be written to one file",
             where=f"--to {request.to}",
-            todo="Give a folder, whose name does not end as a picture's.",
+            todo="Give a folder, without an image suffix in its name.",
         )
     if is_image(request.to.name) and request.to.suffix.lower() not in WRITTEN_SUFFIXES:
         raise UserError(
-            f"pictures are not written as '{request.to.suffix}'",
+            f"images cannot be written as '{request.to.suffix}'",
             where=f"--to {request.to}",
-            todo=f"Known: {', '.join(WRITTEN_SUFFIXES)}; or give a folder.",
+            todo=f"Supported: {', '.join(WRITTEN_SUFFIXES)}; or give a folder.",
         )
     check_folder(request.to)
     names = [pictures.path(index) for index in range(len(pictures))]
@@ -240,16 +240,16 @@ def _places(request: DenoiseRequest, pictures: Pictures, console: Console) -> li
     if longer := [new for new, usual in zip(chosen, short, strict=True) if new != usual]:
         shown = ", ".join(longer[:_NAMED_AT_MOST])
         more = f" and {len(longer) - _NAMED_AT_MOST} more" if len(longer) > _NAMED_AT_MOST else ""
-        console.line(f"pictures that differ in their ending alone keep it: {shown}{more}")
+        console.line(f"images whose names differ only in the suffix keep it: {shown}{more}")
     return [request.to / name for name in chosen]
 
 
 def distinct_names(names: Sequence[str], short: Sequence[str]) -> list[str]:
-    """A name ending in .png for each picture: the short one where no other picture has it too.
+    """A name ending in .png for each image: the short one unless another image has it too.
 
     Args:
-        names: Of the pictures, all different.
-        short: The same with .png in the place of their ending.
+        names: The names of the images, all different.
+        short: The same with .png instead of their suffix.
     """
     chosen = list(short)
     while True:
@@ -263,18 +263,18 @@ def distinct_names(names: Sequence[str], short: Sequence[str]) -> list[str]:
 
 
 def check_folder(to: Path) -> None:
-    """That pictures can go into this folder.
+    """Check that images can go into this folder.
 
     Raises:
         UserError: It is a file.
     """
     if exists(to) and not is_folder(to):
         raise UserError(
-            "a folder is needed, and this is a file", where=f"--to {to}", todo="Give another name."
+            "a folder is needed, but this is a file", where=f"--to {to}", todo="Give another name."
         )
 
 
-def in_the_way(place: Path, todo: str) -> UserError:
-    """The error for what is there already."""
+def already_exists(place: Path, todo: str) -> UserError:
+    """The error for an output that already exists."""
     what = "already exists and is not empty" if is_folder(place) else "already exists"
     return UserError(what, where=str(place), todo=todo)

@@ -28,12 +28,12 @@ _Rows = list[tuple[Checkpoint, Mapping[str, float]]]
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluateRequest:
-    """What `jumar evaluate` was asked for.
+    """The options of `jumar evaluate`.
 
     Attributes:
         which: `all` kept checkpoints, `last`, `best`, or a step.
-        assignments: Changed fields; the scores are then those of something else and are not
-            noted in the run.
+        assignments: Changed fields; the scores are then not comparable and are not saved in the
+            run.
         skip_corrupt: Unreadable samples to tolerate; None for as many as in training.
     """
 
@@ -48,8 +48,8 @@ class EvaluateRequest:
 def evaluate_run(request: EvaluateRequest) -> int:
     """Score the kept checkpoints of a run, or one of them, and print the table.
 
-    Asked to stop by a signal, it leaves in the middle of a checkpoint; the scores of those before
-    are printed and noted.
+    On a signal it stops in the middle of a checkpoint; the scores of the earlier ones are printed
+    and saved.
 
     Returns:
         0, or the exit code of the signal.
@@ -71,7 +71,7 @@ def evaluate_run(request: EvaluateRequest) -> int:
         )
         if not checkpoints:
             raise UserError(f"there is no checkpoint in '{run.checkpoints}'")
-        with _listening_alone(context.ranks) as stop:
+        with _listening_on_one_rank(context.ranks) as stop:
             rows = _score(checkpoints, task, context, stop)
         stopped = len(rows) < len(checkpoints)
         if stopped:
@@ -79,7 +79,7 @@ def evaluate_run(request: EvaluateRequest) -> int:
         if rows:
             console.line(score_table(rows))
         if context.ranks.is_first and not request.assignments:
-            _note(rows, console)
+            _save_scores(rows, console)
     return stop.exit_code if stopped else 0
 
 
@@ -93,18 +93,18 @@ def _chosen(request: EvaluateRequest, ranks: Ranks) -> ChosenRun:
     return ChosenRun(run=run, recipe=recipe, name=name, imports=imports, is_stored=True)
 
 
-def _note(rows: _Rows, console: Console) -> None:
+def _save_scores(rows: _Rows, console: Console) -> None:
     try:
         for checkpoint, metrics in rows:
             note_metrics(checkpoint, metrics)
     except UserError as error:
-        # For instance somebody else's run, which is there to be read.
-        console.line(f"not noted in the run: {error.where} {error.what}")
+        # For instance someone else's run, which is read-only.
+        console.line(f"scores not saved in the run: {error.where} {error.what}")
 
 
 @contextmanager
-def _listening_alone(ranks: Ranks) -> Generator[StopRequest]:
-    """Several ranks would leave at different batches, and wait for each other for ever."""
+def _listening_on_one_rank(ranks: Ranks) -> Generator[StopRequest]:
+    """Listen for signals on a single rank; several would stop at different batches and hang."""
     if ranks.world > 1:
         yield StopRequest()
         return

@@ -1,6 +1,6 @@
-"""A finished run as something to use: its network with its weights, on a device.
+"""Opening a trained network: a run's network with its weights, on a device.
 
-What `jumar generate`, `denoise`, `predict` and `weights export` begin with. No data is opened.
+`jumar generate`, `denoise`, `predict` and `weights export` start here. No data is opened.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from jumar.models.unfilled import Unfilled
 from jumar.recipes.resolved import read_resolved, settled
 from jumar.recipes.stored import stored_recipe
 from jumar.recipes.trained import Trained
-from jumar.runs.context import put_in_force
+from jumar.runs.context import apply_settings
 from jumar.settings import override
 from jumar.training.checkpoint import load_weights
 from jumar.training.kept_checkpoints import find_checkpoint
@@ -25,7 +25,7 @@ class TrainedRequest:
 
     Attributes:
         which: `last`, `best`, or a step.
-        use_ema: Take the averaged weights where the checkpoint has them.
+        use_ema: Use the averaged weights if the checkpoint has them.
         assignments: Changed fields of the recipe, such as `precision.mode=...`.
     """
 
@@ -49,12 +49,12 @@ def open_trained(request: TrainedRequest) -> Trained:
     known = read_resolved(run)
     checkpoint = find_checkpoint(run.checkpoints, request.which, run.headline())
     device = open_device(request.device)
-    policy = put_in_force(recipe, device)
+    policy = apply_settings(recipe, device)
     ema = request.use_ema and checkpoint.has_ema
     path = checkpoint.model_file(ema=ema)
     weights = load_weights(path)
     shapes = {key: value.shape for key, value in weights.items()}
-    # Runs of an earlier version, and imported ones, do not know their number of classes.
+    # Runs of earlier versions, and imported ones, do not record their number of classes.
     recipe = settled(recipe, run).fitted_to(shapes)
     with Unfilled():
         model = recipe.build_model()

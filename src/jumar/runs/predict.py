@@ -1,4 +1,4 @@
-"""What a trained network says about files: the words of clips, the classes of pictures."""
+"""A trained network's predictions for files: the words of clips, the classes of images."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,14 +24,14 @@ from jumar.recipes.ds_cnn import KeywordRecipe
 from jumar.recipes.trained import Trained
 from jumar.runs.open_trained import TrainedRequest, open_trained
 
-_WINDOWS_A_CLIP = 4
-"""Windows that begin within the length of one, so that a word is whole in at least one."""
+_WINDOWS_PER_CLIP = 4
+"""Windows that start within one window's length, so that a word is whole in at least one."""
 _AT_ONCE = 64
 
 
 @dataclass(frozen=True, kw_only=True)
 class Guess:
-    """A label and how probable the network takes it to be, 0 to 1."""
+    """A label and the probability the network gives it, 0 to 1."""
 
     label: str
     probability: float
@@ -39,12 +39,12 @@ class Guess:
 
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """What a network says about a file.
+    """A network's prediction for a file.
 
     Attributes:
         guesses: All labels, the most probable first.
-        start_s: Where in a longer clip the window begins that these are of; None where the file
-            was taken whole.
+        start_s: Where in a longer clip the window of these guesses starts; None if the file was
+            used whole.
     """
 
     path: Path
@@ -54,10 +54,10 @@ class Prediction:
 
 @dataclass(frozen=True, kw_only=True)
 class Unreadable:
-    """A file, or a folder without fitting files, about which nothing can be said.
+    """A file without a prediction, or a folder without suitable files.
 
     Attributes:
-        error: Why.
+        error: The reason.
     """
 
     path: Path
@@ -66,12 +66,12 @@ class Unreadable:
 
 @dataclass(frozen=True, kw_only=True)
 class PredictRequest:
-    """Which files, and which weights of which run.
+    """The files, and which weights of which run.
 
     Attributes:
-        files: Files, or folders whose fitting files are all taken.
+        files: Files, or folders whose suitable files are all used.
         trained: The run.
-        skip_corrupt: Unreadable files to tolerate; they are told and left out.
+        skip_corrupt: Unreadable files to tolerate; they are reported and skipped.
     """
 
     files: Sequence[Path]
@@ -80,13 +80,13 @@ class PredictRequest:
 
 
 class _Reader(Protocol):
-    """How the recipes of one family take a file in, and what their outputs mean."""
+    """How recipes of one family read a file, and what their outputs mean."""
 
     suffixes: Sequence[str]
     kind: str
 
     def read(self, path: Path) -> tuple[Batch, Sequence[float]]:
-        """The windows of a file, and where each begins in seconds; one window for a picture.
+        """The windows of a file and where each starts in seconds; an image is one window.
 
         Raises:
             UserError: The file cannot be read.
@@ -98,28 +98,28 @@ class _Reader(Protocol):
         ...
 
     def label(self, place: int) -> str:
-        """What an output means."""
+        """The label of an output."""
         ...
 
     def chosen(self, probabilities: torch.Tensor) -> int:
-        """The window that says most."""
+        """The most telling window."""
         ...
 
 
 def predict(
     request: PredictRequest, say: Callable[[str], None] = lambda _: None
 ) -> Iterator[Prediction]:
-    """What the network of a run says about files, one after the other.
+    """The predictions of a run's network for files, one at a time.
 
     Args:
         request: Which files and which run.
-        say: Takes lines for a person: files that are left out, frames that are not looked at.
+        say: Prints a line about each skipped file and each unused frame.
 
     Raises:
         UserError: There is no such run or file, the run's recipe does not classify, or more files
             cannot be read than are tolerated.
     """
-    left_out = 0
+    num_skipped = 0
     for answer in answers(request, say):
         if isinstance(answer, Prediction):
             yield answer
@@ -127,27 +127,27 @@ def predict(
         error = answer.error
         if not is_file(answer.path):  # a misspelt name, or a folder of other files, is not damage
             raise error
-        left_out += 1
-        if left_out > request.skip_corrupt:
-            more = "To leave out up to N such files: --skip-corrupt N"
+        num_skipped += 1
+        if num_skipped > request.skip_corrupt:
+            more = "To skip up to N such files: --skip-corrupt N"
             todo = f"{error.todo}\n  {more}" if error.todo else more
             raise UserError(error.what, where=error.where, todo=todo) from error
-        say(f"left out: {error}")
+        say(f"skipped: {error}")
 
 
 def answers(
     request: PredictRequest, say: Callable[[str], None] = lambda _: None
 ) -> Iterator[Prediction | Unreadable]:
-    """What the network of a run says about each file, or why it says nothing.
+    """The prediction of a run's network for each file, or why there is none.
 
-    A clip is heard as in evaluation: cut to the length of the training's clips, or padded with
-    zeros behind it. A longer one is heard through a window of that length, moved by a quarter of
-    it, and the window in which one of the words is most probable is given. Of a picture with
-    several frames or pages the first one is looked at.
+    A clip is treated as in evaluation: cut to the length of the training clips, or padded with
+    zeros at the end. A longer one is scanned with a window of that length, moved by a quarter of
+    it; the result is the window in which one of the words is most probable. Of an image with
+    several frames or pages the first one is used.
 
     Args:
         request: Which files and which run.
-        say: Takes a line for each file of which only a part is looked at.
+        say: Prints a line about each file of which only a part is used.
 
     Raises:
         UserError: There is no such run, or its recipe does not classify.
@@ -201,12 +201,12 @@ def _reader(trained: Trained, run_dir: Path, say: Callable[[str], None]) -> _Rea
     raise UserError(
         f"the recipe '{trained.name}' is not a classifier",
         where=str(run_dir),
-        todo="jumar predict takes runs of keyword spotting and of image classification.",
+        todo="jumar predict takes runs of keyword spotting and image classification.",
     )
 
 
 def _expanded(files: Sequence[Path], reader: _Reader) -> Iterator[tuple[Path, UserError | None]]:
-    """The files, and those with a fitting ending below the folders; an error of one without any."""
+    """The files, and suitable files inside the folders; an error for a folder without any."""
     for path in files:
         try:
             if not is_folder(path):
@@ -215,15 +215,15 @@ def _expanded(files: Sequence[Path], reader: _Reader) -> Iterator[tuple[Path, Us
         except UserError as error:
             yield path, error
             continue
-        found = sorted(
+        suitable = sorted(
             inner
             for inner in path.rglob("*")
             if inner.suffix.lower() in reader.suffixes and not is_hidden(inner.name)
         )
-        if not found:
-            what = f"there are no {reader.kind} in it ({', '.join(reader.suffixes)})"
+        if not suitable:
+            what = f"contains no {reader.kind} ({', '.join(reader.suffixes)})"
             yield path, UserError(what, where=str(path))
-        yield from ((inner, None) for inner in found)
+        yield from ((inner, None) for inner in suitable)
 
 
 def _content(path: Path) -> bytes:
@@ -236,7 +236,7 @@ def _content(path: Path) -> bytes:
 
 
 class _Clips:
-    """WAV files, for runs of keyword spotting."""
+    """WAV files, for keyword spotting runs."""
 
     suffixes: Sequence[str] = (".wav", ".wave")
     kind = "WAV files"
@@ -251,9 +251,9 @@ class _Clips:
         except CorruptRecord as error:
             raise UserError(error.fault.reason, where=error.fault.origin) from error
         if not len(wave.samples):
-            raise UserError("it has no audio samples", where=str(path))
+            raise UserError("has no audio samples", where=str(path))
         samples, length = resample(wave, self._data.sample_rate), self._data.clip_samples
-        step = max(1, length // _WINDOWS_A_CLIP)
+        step = max(1, length // _WINDOWS_PER_CLIP)
         starts = list(range(0, max(1, len(samples) - length + step), step))
         windows = np.stack([fit_clip(samples[start:], length) for start in starts])
         seconds = [start / self._data.sample_rate for start in starts]
@@ -271,10 +271,10 @@ class _Clips:
 
 
 class _Pictures:
-    """Pictures, for runs of image classification."""
+    """Images, for image classification runs."""
 
     suffixes: Sequence[str] = IMAGE_SUFFIXES
-    kind = "pictures"
+    kind = "images"
 
     def __init__(
         self, recipe: ClassificationRecipe, names: Sequence[str], say: Callable[[str], None]
@@ -285,8 +285,8 @@ class _Pictures:
 
     def read(self, path: Path) -> tuple[Batch, Sequence[float]]:
         record = Record(encoded=_content(path), label=0, origin=str(path))
-        if left_out := pages_left_out(record.encoded):
-            self._say(f"{path}: the first one is looked at, {left_out} left out")
+        if num_unused := pages_left_out(record.encoded):
+            self._say(f"{path}: only the first one is used, {num_unused} ignored")
         try:
             arrays: Mapping[str, np.ndarray] = self._data.preprocessing.eval_image(
                 record, self._data.image_size
@@ -294,7 +294,7 @@ class _Pictures:
         except DecodeError as error:
             raise UserError(str(error), where=str(path)) from error
         batch = {name: torch.from_numpy(array).unsqueeze(0) for name, array in arrays.items()}
-        # As a batch of an image set: [N, 3, H, W] in channels_last memory.
+        # Like a batch from an image set: [N, 3, H, W] in channels_last memory.
         return {**batch, "image": batch["image"].permute(0, 3, 1, 2)}, [0.0]
 
     def logits(self, model: nn.Module, batch: Batch) -> torch.Tensor:

@@ -33,11 +33,11 @@ from jumar.training.trainer import Trainer
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileRequest:
-    """What `jumar profile` was asked for.
+    """The options of `jumar profile`.
 
     Attributes:
         what: A recipe's name, or a run directory.
-        run_dir: Where `profile/` goes; by default into the run, or the next free `runs/RECIPE-N`.
+        run_dir: Where `profile/` goes; by default the run, or the next free `runs/RECIPE-N`.
     """
 
     what: str
@@ -50,11 +50,11 @@ class ProfileRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class _Chosen(ChosenRun):
-    """What is recorded, from which checkpoint.
+    """What to record, and from which checkpoint.
 
     Attributes:
-        begins_run: Whether the directory gets the recipe, so that later commands know what was
-            recorded.
+        begins_run: Whether the recipe is written to the directory, so that later commands know
+            what was recorded.
     """
 
     checkpoint: Checkpoint | None
@@ -62,9 +62,9 @@ class _Chosen(ChosenRun):
 
 
 def profile_recipe(request: ProfileRequest) -> int:
-    """Record steps of a recipe or a run.
+    """Profile some steps of a recipe or a run.
 
-    A run goes on from its newest checkpoint for as many steps as are recorded; nothing of it but
+    A run continues from its newest checkpoint for as many steps as are recorded; nothing in it but
     `profile/` changes.
 
     Returns:
@@ -87,17 +87,17 @@ def create_capture(
     environment: Mapping[str, Any],
     context: RunContext[ChosenRun],
 ) -> Capture:
-    """What records a task's steps and writes `profile/`.
+    """Create the capture that records a task's steps and writes `profile/`.
 
     Args:
-        settings: Which steps.
-        task: Whose layers are marked.
-        environment: Versions and machine.
-        context: The run, and what computes it.
+        settings: Which steps to record.
+        task: The task whose layers are marked.
+        environment: Versions and machine, for `environment.json`.
+        context: The run, and the device it runs on.
     """
 
     def keep(recorded: Recorded) -> None:
-        # Only a recording needs polars, which takes a fraction of a second to import.
+        # Imported here because it needs polars, which takes a fraction of a second to import.
         from jumar.training.profiling.files import write_profile
 
         kept = write_profile(
@@ -141,7 +141,7 @@ def _chosen(request: ProfileRequest, ranks: Ranks) -> _Chosen:
     if is_folder(place):
         raise UserError(
             f"'{place}' is not a run directory: it has no recipe.json",
-            todo=f"To read a profile that lies there: jumar profile show {place}",
+            todo=f"To show a profile in it: jumar profile show {place}",
         )
     import_modules(request.imports)
     recipe = override(create_recipe(request.what), request.assignments)
@@ -153,7 +153,7 @@ def _chosen(request: ProfileRequest, ranks: Ranks) -> _Chosen:
         raise UserError(
             f"'{run}' already holds a run",
             where="--run-dir",
-            todo=f"To record that run: jumar profile {run}",
+            todo=f"To profile that run: jumar profile {run}",
         )
     return _Chosen(
         run=run,

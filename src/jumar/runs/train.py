@@ -1,4 +1,4 @@
-"""A recipe on a device in a run directory: train it, go on with it: `jumar train`."""
+"""Train a recipe, or resume a run: `jumar train`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -35,7 +35,7 @@ from jumar.training.transfer import transfer_weights
 
 @dataclass(frozen=True, kw_only=True)
 class TrainRequest:
-    """What `jumar train` was asked for."""
+    """The options of `jumar train`."""
 
     recipe: str | None
     assignments: Sequence[str] = ()
@@ -48,14 +48,14 @@ class TrainRequest:
 
 
 def train_recipe(request: TrainRequest) -> int:
-    """Train a recipe, or go on with a run.
+    """Train a recipe, or resume a run.
 
     Returns:
-        The exit code: 0 finished, 3 stopped by a loss that is not finite, 128 + n left on
+        The exit code: 0 if finished, 3 if stopped by a non-finite loss, 128 + n if stopped by
         signal n.
 
     Raises:
-        UserError: Anything the user can mend, before the device is opened where possible.
+        UserError: Anything the user can fix, before the device is opened where possible.
     """
     with (
         open_context(
@@ -88,14 +88,14 @@ def _resolve(request: TrainRequest, ranks: Ranks) -> ChosenRun:
                 f"'{run}' holds a run of '{name}', not of '{request.recipe}'",
                 todo="Choose another --run-dir.",
             )
-        asked = override(
+        requested = override(
             stored if request.recipe is None else create_recipe(name), request.assignments
         )
-        _refuse_changes(stored, asked, run)
-        asked = with_data_in_place(asked, run, Console(silent=not ranks.is_first).line)
-        return ChosenRun(run=run, recipe=asked, name=name, imports=imports, is_stored=True)
+        _refuse_changes(stored, requested, run)
+        requested = with_data_in_place(requested, run, Console(silent=not ranks.is_first).line)
+        return ChosenRun(run=run, recipe=requested, name=name, imports=imports, is_stored=True)
     if request.recipe is None:
-        raise UserError("no recipe given", todo="`jumar recipes list` lists them.")
+        raise UserError("no recipe given", todo="`jumar recipes list` lists the recipes.")
     import_modules(request.imports)
     recipe = override(create_recipe(request.recipe), request.assignments)
     if run is None:
@@ -106,21 +106,21 @@ def _resolve(request: TrainRequest, ranks: Ranks) -> ChosenRun:
     return ChosenRun(run=run, recipe=recipe, name=request.recipe, imports=request.imports)
 
 
-def _refuse_changes(stored: Recipe, asked: Recipe, run: RunDirectory) -> None:
+def _refuse_changes(stored: Recipe, requested: Recipe, run: RunDirectory) -> None:
     movable = movable_paths(run)
-    for field, before, after in fixed_differences(stored, asked):
+    for field, before, after in fixed_differences(stored, requested):
         if field in movable:
             continue
         raise UserError(
             f"the run was started with {field}={value_text(before)}, not {value_text(after)}",
             where=str(run),
-            todo="Choose another --run-dir, or repeat the settings that it was started with "
+            todo="Choose another --run-dir, or repeat the settings it was started with "
             "(`jumar train --resume --run-dir DIRECTORY` needs none).",
         )
 
 
 def _train(request: TrainRequest, context: RunContext[ChosenRun], stop: StopRequest) -> int:
-    """Train with the precision in force, from the last checkpoint where there is one."""
+    """Train, resuming from the newest checkpoint if there is one."""
     run, ranks, console, chosen = context.run, context.ranks, context.console, context.chosen
     plan = chosen.plan
     context.print_first_line(plan.batch_size)
@@ -173,12 +173,12 @@ def _train(request: TrainRequest, context: RunContext[ChosenRun], stop: StopRequ
     if capture is not None and capture.is_cut_short:
         console.line("no profile: the run ended before all of its steps were recorded")
     print_unreadable(console, trainer.unreadable)
-    _say_end(console, run, outcome, dry_run=request.dry_run)
+    _report_end(console, run, outcome, dry_run=request.dry_run)
     return outcome.exit_code
 
 
 def _finished(context: RunContext[ChosenRun]) -> str | None:
-    """What to print where the run has been finished and nothing longer is asked for."""
+    """The line to print if the run is finished and no longer duration is requested."""
     run, recipe = context.run, context.chosen.recipe
     results = run.read_results()
     if results is None or results.get("state") != "finished":
@@ -194,7 +194,7 @@ def _finished(context: RunContext[ChosenRun]) -> str | None:
     return f"'{run}' is finished: {steps} steps; {scores or 'not evaluated'}"
 
 
-def _say_end(console: Console, run: RunDirectory, outcome: Outcome, *, dry_run: bool) -> None:
+def _report_end(console: Console, run: RunDirectory, outcome: Outcome, *, dry_run: bool) -> None:
     if dry_run:
         console.line("dry run: data, recipe, weights, disk space and one step are fine")
     elif isinstance(outcome.failure, NoUpdateError):

@@ -1,4 +1,4 @@
-"""What takes part when weights change between TensorFlow and a recipe's network."""
+"""The network side of exchanging weights between TensorFlow and a recipe."""
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
@@ -18,20 +18,20 @@ from jumar.weights.tensor_types import TensorEntry
 Weights = Mapping[str, torch.Tensor]
 
 _WITHOUT_NETWORK: Mapping[str, Callable[[Sequence[str]], TfNames]] = {"bert": bert_names.tf_names}
-"""Names that can be translated though no recipe has the network: they say what it consists of."""
+"""Networks without a recipe whose names can be translated, because they determine its weights."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Network:
-    """A network as far as its weights go.
+    """A network, as far as its weights are concerned.
 
     Attributes:
-        name: Of the recipe, or of what is translated without one.
+        name: Name of the recipe, or of the network that is translated without one.
         names: What its weights are called in TensorFlow.
-        weights: Its `state_dict`, freshly initialised where that was asked for; without a
-            network, zeros that take no memory.
+        weights: Its `state_dict`, freshly initialised if requested; without a recipe, zeros that
+            take no memory.
         trained: Which of the weights an optimizer changes.
-        recipe: None without a network.
+        recipe: The recipe; None if there is none.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Network:
 
     @property
     def keeps_slots(self) -> bool:
-        """Whether the recipe's optimizers keep of each weight what the original's keep."""
+        """Whether the recipe's optimizers keep the same state per weight as the original's."""
         if self.recipe is None or not self.names.optimizers:
             return False
         chosen = {one.optimizer.kind for one in self.recipe.optimization().values()}
@@ -58,13 +58,13 @@ def network_of(recipe: Recipe, name: str, *, initialized: bool = False) -> Netwo
     """The network of a recipe.
 
     Args:
-        recipe: Whose network.
-        name: The recipe's.
-        initialized: Draw the weights, for those that are not replaced; takes seconds where there
-            are many.
+        recipe: The recipe.
+        name: Its name.
+        initialized: Initialise the weights, for those that are not replaced; takes seconds if
+            there are many.
 
     Raises:
-        UserError: The recipe cannot build it without data, or it has no TensorFlow names.
+        UserError: The recipe cannot build it without data, or has no TensorFlow names for it.
     """
     with contextlib.nullcontext() if initialized else Unfilled():
         model = recipe.build_model()
@@ -85,12 +85,12 @@ def network_named(
     *,
     initialized: bool = False,
 ) -> Network:
-    """The network of the recipe of that name, or what stands in for one.
+    """The network of the recipe with that name, or of one that can be translated without a recipe.
 
     Args:
         name: A recipe, or `bert`.
         assignments: Changed fields of the recipe.
-        entries: What the file holds, in either naming, of which weights without a recipe consist.
+        entries: The file's tensors, in either naming; without a recipe they define the weights.
         initialized: See `network_of`.
 
     Raises:

@@ -1,4 +1,4 @@
-"""A recipe's weights into files of TensorFlow: `jumar weights export`."""
+"""Export a recipe's weights to TensorFlow files: `jumar weights export`."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -42,14 +42,14 @@ _PLACES = {
 
 @dataclass(frozen=True, kw_only=True)
 class ExportRequest:
-    """Which weights go out, and where to.
+    """Which weights to export, and where to.
 
     Attributes:
         source: A run directory; or a `.safetensors` file, with `recipe`.
         out: Prefix of the checkpoint's files; None for `tf1/model.ckpt-STEP` in the run.
-        like: A frozen graph, of which a copy with these weights is wanted instead of a checkpoint.
-        which: `last`, `best`, or a step; of a run.
-        recipe: What a `.safetensors` file belongs to.
+        like: A frozen graph to copy with these weights, instead of writing a checkpoint.
+        which: `last`, `best`, or a step; for a run.
+        recipe: The recipe that a `.safetensors` file belongs to.
         assignments: Changed fields of the recipe.
     """
 
@@ -62,20 +62,20 @@ class ExportRequest:
     imports: Sequence[str] = ()
 
 
-class _Made(Mapping[str, Array]):
-    """Arrays that are made one at a time, while they are written."""
+class _LazyArrays(Mapping[str, Array]):
+    """Arrays that are created one at a time, as they are written."""
 
-    def __init__(self, made: Mapping[str, Callable[[], Array]]) -> None:
-        self._made = made
+    def __init__(self, makers: Mapping[str, Callable[[], Array]]) -> None:
+        self._makers = makers
 
     def __getitem__(self, name: str) -> Array:
-        return self._made[name]()
+        return self._makers[name]()
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._made)
+        return iter(self._makers)
 
     def __len__(self) -> int:
-        return len(self._made)
+        return len(self._makers)
 
 
 def export_weights(request: ExportRequest) -> list[str]:
@@ -108,31 +108,31 @@ def export_weights(request: ExportRequest) -> list[str]:
     averaged = len(placed) - len(network.names.variables)
     global_step = step * network.names.counting.global_step
     counted = {GLOBAL_STEP: lambda: np.array(global_step, dtype=np.int64)}
-    write_bundle(out, _Made({**placed, **slots, **counted}))
+    write_bundle(out, _LazyArrays({**placed, **slots, **counted}))
     lines = [f"{len(network.names.variables)} weights of {network.name}, step {step}"]
     if global_step != step:
         lines.append(f"  global_step {global_step}, as the original counts")
     if averaged:
         lines.append(f"  with averages ({averaged}): {_PLACES[network.names.averages]}")
     elif averages is not None:
-        lines.append("  without the run's averages: the original's checkpoints have none")
+        lines.append("  without the run's averages, which the original's checkpoints do not have")
     unnamed = unnamed_weights(network.names, network.weights)
     if slots:
-        lines.append(f"  with the state of the optimizer ({len(slots)})")
+        lines.append(f"  with the optimizer state ({len(slots)})")
     elif network.names.optimizers and request.source.suffix != SAFETENSORS:
         why = (
-            "which this checkpoint does not name"
+            "which this checkpoint does not store by name"
             if network.keeps_slots
             else "which is not of the original's kind"
         )
-        lines.append(f"  without the state of the optimizer, {why}")
+        lines.append(f"  without the optimizer state, {why}")
     if unnamed:
-        lines.append(f"  left out, without a TensorFlow name: {', '.join(unnamed)}")
+        lines.append(f"  not exported, without a TensorFlow name: {', '.join(unnamed)}")
     return [*lines, f"written: {out}"]
 
 
 def place_weights(network: Network, averages: Weights | None) -> dict[str, Callable[[], Array]]:
-    """What each variable of the checkpoint is made from, averages where the original has them."""
+    """How to make each variable of the checkpoint, with averages where the original has them."""
     names = network.names
     placed: dict[str, Callable[[], Array]] = {}
 
@@ -159,23 +159,23 @@ def place_weights(network: Network, averages: Weights | None) -> dict[str, Calla
 
 
 def place_slots(network: Network, state: SavedState) -> dict[str, Callable[[], Array]]:
-    """What the slots of the original's optimizers are made from; none where ours is another.
+    """How to make the slots of the original's optimizers; none if ours is of another kind.
 
     Args:
-        network: What was trained.
-        state: Of the checkpoint, of a run or imported. Written before the names of parameters
-            were stored, it has no slots to give.
+        network: The trained network.
+        state: The state of the checkpoint, from a run or imported. If it was written before
+            parameter names were stored, it has no slots to export.
     """
     if not network.keeps_slots:
         return {}
-    kept, powers = stored_slots(state), stored_powers(state)
+    all_slots, powers = stored_slots(state), stored_powers(state)
     placed: dict[str, Callable[[], Array]] = {}
 
     def place(tf_name: str, variable: TfVariable, value: Tensor) -> None:
         placed[tf_name] = lambda: variable.to_tensorflow(value)
 
     for variable, optimizer in trained_variables(network.names, network.trained):
-        slots = kept.get(variable.name, {})
+        slots = all_slots.get(variable.name, {})
         if not set(optimizer.slots) <= set(slots):
             return {}
         for key, suffix in optimizer.slots.items():
@@ -207,7 +207,7 @@ def _of_run(request: ExportRequest) -> tuple[Network, Weights | None, Checkpoint
 def _of_file(request: ExportRequest) -> tuple[Network, Path]:
     if request.recipe is None or request.out is None:
         raise UserError(
-            "a .safetensors file does not tell its network, nor where to write the checkpoint",
+            "a .safetensors file needs its recipe and a place to write the result",
             where=str(request.source),
             todo=f"Add --recipe NAME and --out {'PREFIX' if request.like is None else 'FILE.pb'}.",
         )
@@ -219,7 +219,7 @@ def _of_file(request: ExportRequest) -> tuple[Network, Path]:
 
 
 def _with_weights(network: Network, weights: Weights, path: Path) -> Network:
-    """The network with the weights of a file, which must be all of them."""
+    """The network with the weights of a file, which must be complete."""
     foreign = next((name for name in weights if name not in network.weights), None)
     if foreign is not None:
         raise UserError(
@@ -228,11 +228,11 @@ def _with_weights(network: Network, weights: Weights, path: Path) -> Network:
             todo="Export with the recipe and settings of these weights.",
         )
     for name, own in network.weights.items():
-        found = weights.get(name)
-        if found is None or found.shape != own.shape:
-            has = "nothing" if found is None else shape_text(tuple(found.shape))
+        weight = weights.get(name)
+        if weight is None or weight.shape != own.shape:
+            has = "nothing" if weight is None else shape_text(tuple(weight.shape))
             raise UserError(
-                f"has {has} for '{name}', which takes {shape_text(tuple(own.shape))}",
+                f"has {has} for '{name}', which needs {shape_text(tuple(own.shape))}",
                 where=str(path),
                 todo=f"Export with the recipe and settings of these weights, not {network.name}.",
             )

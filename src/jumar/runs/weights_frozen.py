@@ -1,4 +1,4 @@
-"""A recipe's weights into a copy of a frozen graph: `jumar weights export --to frozen`."""
+"""Write a recipe's weights into a copy of a frozen graph: `jumar weights export --to frozen`."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,10 +18,10 @@ def export_frozen(network: Network, weights: Weights, like: Path, out: Path) -> 
     """Write a frozen graph that computes with a network's weights.
 
     Args:
-        network: Whose names and shapes.
-        weights: Its values, as they are scored: averages where there are some.
-        like: A frozen graph of the same network, as the original's scripts make it.
-        out: A new file.
+        network: The network, for its names and shapes.
+        weights: Its weights as they are scored: averages if there are any.
+        like: A frozen graph of the same network, as the original's scripts create it.
+        out: The file to create.
 
     Returns:
         What was done, line by line.
@@ -39,19 +39,19 @@ def export_frozen(network: Network, weights: Weights, like: Path, out: Path) -> 
     ]
     wrong = [
         ("missing in the graph", [f"{one.tf_name} for {one.name}" for one in matching.missing]),
-        ("of another shape", [str(one) for one in matching.wrong_shape]),
+        ("with a different shape", [str(one) for one in matching.wrong_shape]),
         ("without a TensorFlow name", list(matching.unnamed)),
         ("not float32", other),
     ]
     if any(names for _, names in wrong):
         raise UserError(
-            f"is no frozen graph of {network.name}",
+            f"is not a frozen graph of {network.name}",
             where=str(like),
             todo="\n".join(
                 [
                     *(f"  {_counted(title, names)}" for title, names in wrong if names),
                     "Nothing was written. --like takes a graph whose variables became constants "
-                    "under their own names: not one with its batch norms folded or quantized.",
+                    "under their own names, not one with folded batch norms or quantized weights.",
                 ]
             ),
         )
@@ -60,10 +60,10 @@ def export_frozen(network: Network, weights: Weights, like: Path, out: Path) -> 
         for match in matching.matches
     }
     write_frozen(out, graph, values)
-    kept = [name for name in matching.leftover if _may_be_weights(entries[name])]
+    unchanged = [name for name in matching.leftover if _may_be_weights(entries[name])]
     return [
         f"{len(values)} weights of {network.name} in a copy of {like}",
-        *([f"  {_counted('left as they are', kept)}"] if kept else []),
+        *([f"  {_counted('unchanged', unchanged)}"] if unchanged else []),
         f"written: {out}",
     ]
 

@@ -1,7 +1,7 @@
-"""TensorFlow weights into a recipe's network: `jumar weights import`.
+"""Import TensorFlow weights into a recipe's network: `jumar weights import`.
 
-Names are matched and shapes compared before any value is read, and nothing is written where
-something does not fit, unless a part was asked for.
+Names are matched and shapes compared before any value is read, and nothing is written if something
+does not match, unless a partial import was requested.
 """
 
 import os
@@ -36,12 +36,12 @@ _SHOWN = 8
 
 @dataclass(frozen=True, kw_only=True)
 class ImportRequest:
-    """Which file goes into which network, and where the result goes.
+    """Which file to import into which network, and where the result goes.
 
     Attributes:
         file: A TensorFlow checkpoint or a frozen graph.
         to: A `.safetensors` file, or a new run directory.
-        partial: Take what fits where not everything does.
+        partial: Import what matches even if not everything does.
         raw: Write the weights as trained into a `.safetensors` file, not their averages.
     """
 
@@ -55,40 +55,40 @@ class ImportRequest:
 
 
 def import_weights(request: ImportRequest) -> list[str]:
-    """Bring the weights of a TensorFlow file into a recipe's network.
+    """Import the weights of a TensorFlow file into a recipe's network.
 
     Returns:
         What was done, line by line.
 
     Raises:
-        UserError: A file cannot be read or written, nothing fits, or not everything does and
-            `partial` was not asked for.
+        UserError: A file cannot be read or written, nothing matches, or not everything does and
+            `partial` is not set.
     """
     to_file = request.to.suffix == SAFETENSORS
     _check_place(request.to)
     import_modules(request.imports)
     file = open_tensorflow(request.file)
     entries = {name: file.entry(name) for name in file.names()}
-    # Only what the file lacks keeps its initial value, and it may lack something with `partial`.
+    # Only weights missing in the file keep their initial values, which `partial` allows.
     network = network_named(
         request.recipe, request.assignments, entries, initialized=request.partial
     )
     if network.recipe is None and not to_file:
         raise UserError(
-            f"there is no recipe '{request.recipe}' yet, to make a run of",
+            f"there is no recipe '{request.recipe}' yet to create a run from",
             where="--to",
-            todo="Name a file that ends in .safetensors.",
+            todo="Give a file name that ends in .safetensors.",
         )
     matching = match_names(network.names, entries, network.shapes)
-    # Most constants of a frozen graph are sizes and axes; only in a checkpoint everything counts.
+    # Most constants of a frozen graph are sizes and axes; in a checkpoint every variable counts.
     complete = _is_complete(matching, leftover_counts=not isinstance(file, FrozenConstants))
     if not matching.matches or not (complete or request.partial):
         raise _does_not_fit(request, matching)
     finished = finished_steps(file, entries, network)
     step = finished.step
     slots = match_slots(network.names, matching.matches, entries, network.trained)
-    taken = not to_file and complete and slots.is_complete and network.keeps_slots
-    if taken:
+    with_slots = not to_file and complete and slots.is_complete and network.keeps_slots
+    if with_slots:
         ignored = [name for name in matching.ignored if name not in slots.sources]
         matching = replace(matching, ignored=ignored)
     lines = [
@@ -110,11 +110,11 @@ def import_weights(request: ImportRequest) -> list[str]:
         return [*lines, f"written: {request.to} ({kind})"]
     assert network.recipe is not None
     state = SavedState()
-    if taken:
+    if with_slots:
         state = _optimizer_state(file, slots, step)
         lines.append(
-            f"  with the state of the optimizer ({len(slots.sources)}): `jumar train --resume` "
-            "goes on from it"
+            f"  with the optimizer state ({len(slots.sources)}): `jumar train --resume` "
+            "continues from it"
         )
     return [*lines, *_write_run(request, network.recipe, step, plain, averages, state)]
 
@@ -144,7 +144,7 @@ def _check_place(to: Path) -> None:
         raise UserError(
             f"'{to}' already exists",
             where="--to",
-            todo="Name a new run directory, or a file that ends in .safetensors.",
+            todo="Give a new run directory, or a file name that ends in .safetensors.",
         )
 
 
@@ -156,13 +156,13 @@ def _is_complete(matching: Matching, *, leftover_counts: bool) -> bool:
 def _does_not_fit(request: ImportRequest, matching: Matching) -> UserError:
     part = "only in part" if matching.matches else "not at all"
     advice = (
-        "Nothing was written. Change the recipe with --set until its network is that of the file "
+        "Nothing was written. Change the recipe with --set until its network matches the file "
         f"(its fields: jumar recipes show {request.recipe})"
     )
     if matching.matches:
-        advice += "; --partial takes over what fits and leaves the rest as it is initialised"
+        advice += "; --partial imports what matches and leaves the rest at its initial values"
     return UserError(
-        f"fits '{request.recipe}' {part}",
+        f"matches '{request.recipe}' {part}",
         where=str(request.file),
         todo="\n".join([f"matched: {len(matching.matches)}", *_listed(matching), f"{advice}."]),
     )
@@ -171,16 +171,16 @@ def _does_not_fit(request: ImportRequest, matching: Matching) -> UserError:
 def _listed(matching: Matching) -> list[str]:
     groups = (
         ("missing in the file", [f"{v.tf_name} for {v.name}" for v in matching.missing]),
-        ("of another shape", [str(wrong) for wrong in matching.wrong_shape]),
+        ("with a different shape", [str(wrong) for wrong in matching.wrong_shape]),
         ("without a TensorFlow name", matching.unnamed),
         ("left over in the file", matching.leftover),
-        ("no weights", matching.ignored),
+        ("not weights", matching.ignored),
     )
     averages = sum(bool(match.average) for match in matching.matches)
     lines = [f"  with averages: {averages}"] if averages else []
     for title, names in groups:
         if names:
-            between = "\n    " if title == "of another shape" else ", "
+            between = "\n    " if title == "with a different shape" else ", "
             more = [*names[:_SHOWN], "..."] if len(names) > _SHOWN else names
             shown = between.join(more)
             lines.append(f"  {title} ({len(names)}): {shown}")
@@ -188,7 +188,7 @@ def _listed(matching: Matching) -> list[str]:
 
 
 def _filled(network: Network, file: TensorFile, sources: Mapping[Match, str]) -> Weights:
-    """The network's weights with those of the file in their places."""
+    """The network's weights, replaced by those in the file where it has them."""
     weights = dict(network.weights)
     for match, source in sources.items():
         own = weights[match.variable.name]
@@ -201,7 +201,7 @@ def _filled(network: Network, file: TensorFile, sources: Mapping[Match, str]) ->
 
 def _write_safetensors(path: Path, weights: Weights) -> None:
     try:
-        # Not `save_file`: its files are readable for nobody else, whatever the umask says.
+        # Not `save_file`: it creates files with owner-only permissions, whatever the umask is.
         write_bytes(path, save({name: weight.clone() for name, weight in weights.items()}))
     except SafetensorError as error:
         raise unwritable(path, error) from error
@@ -215,16 +215,16 @@ def _write_run(
     averages: Weights | None,
     state: SavedState,
 ) -> list[str]:
-    """A run directory as training leaves it, with what is known of an optimizer's state."""
+    """Write a run directory as training would, with the optimizer state if there is any."""
     lines: list[str] = []
-    asked = recipe.training.ema_decay > 0
-    if asked and averages is None:
-        lines.append("the file has no averages; they begin as the weights")
+    wants_averages = recipe.training.ema_decay > 0
+    if wants_averages and averages is None:
+        lines.append("the file has no averages; they start as copies of the weights")
         averages = plain
-    elif averages is not None and not asked:
+    elif averages is not None and not wants_averages:
         lines.append(
-            "the recipe keeps no averages: `jumar evaluate` scores the weights as trained, with "
-            "--set training.ema_decay=0.999 the averages"
+            "the recipe keeps no averages: `jumar evaluate` scores the weights as trained, or the "
+            "averages with --set training.ema_decay=0.999"
         )
     beside = RunDirectory(request.to.with_name(f".{request.to.name}.{os.getpid()}"))
     try:
@@ -249,7 +249,7 @@ def _write_run(
         beside.path.replace(request.to)
     except (OSError, NotWrittenError) as error:
         raise unwritable(
-            request.to, error, what="the run cannot be written", more="Nothing was left there."
+            request.to, error, what="the run cannot be written", more="Nothing was left behind."
         ) from error
     finally:
         shutil.rmtree(beside.path, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""What a file of weights holds: `jumar weights show`."""
+"""List the tensors in a weights file: `jumar weights show`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ class Listing:
     """The tensors of a file.
 
     Attributes:
-        source: The file, or what of a run was taken.
-        tensors: In the order of the file.
-        damage: What is wrong with the values, which the names do not show.
+        source: The file, or the file that was chosen from a run.
+        tensors: The tensors, in file order.
+        damage: What is wrong with the values, if their names are readable but they are not.
     """
 
     source: str
@@ -31,12 +31,12 @@ class Listing:
 
     @property
     def elements(self) -> int:
-        """All numbers together."""
+        """Total number of elements."""
         return sum(tensor.elements for tensor in self.tensors)
 
     @property
     def bytes(self) -> int:
-        """Bytes of all numbers together; strings are not counted."""
+        """Total bytes of all elements; strings are not counted."""
         return sum(tensor.bytes for tensor in self.tensors)
 
     def lines(self) -> list[str]:
@@ -57,12 +57,12 @@ def list_weights(path: Path, *, verify: bool = False) -> Listing:
     """The tensors of a run, of one of its checkpoints, or of any file that holds weights.
 
     Args:
-        path: A run (its newest checkpoint is taken), a checkpoint of it, a `.safetensors` file, a
-            frozen `.pb` graph, or a TensorFlow checkpoint by any of its names.
-        verify: Read every value, and hold it against its checksum where the file has one.
+        path: A run (its newest checkpoint is used), one of its checkpoints, a `.safetensors` file,
+            a frozen `.pb` graph, or a TensorFlow checkpoint by any of its names.
+        verify: Read every value, and verify its checksum if the file has one.
 
     Raises:
-        UserError: There is nothing of the kind, or its names cannot be read.
+        UserError: There is no such file, or its names cannot be read.
     """
     try:
         file, source = _open(path)
@@ -73,7 +73,7 @@ def list_weights(path: Path, *, verify: bool = False) -> Listing:
 
 
 def _damage(file: TensorFile, *, verify: bool) -> UserError | None:
-    """Why the values cannot be read, though the names can."""
+    """Why the values cannot be read although the names can."""
     try:
         if isinstance(file, TensorBundle):
             file.check_data()

@@ -1,4 +1,4 @@
-"""How many steps of training a TensorFlow file has behind it, and how its original counts them."""
+"""How many training steps produced a TensorFlow file, and how the original script counts them."""
 
 import re
 from collections.abc import Mapping
@@ -15,16 +15,16 @@ from jumar.weights.tensor_files import TensorFile
 from jumar.weights.tensor_types import TensorEntry
 
 _LARGEST_STEP = 2**53
-"""What JSON's readers keep exactly."""
+"""The largest integer that all JSON readers represent exactly."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FinishedSteps:
-    """The steps behind a file.
+    """The number of finished steps in a file.
 
     Attributes:
-        step: As a run counts them here: one for each update of the network.
-        remark: Where they were taken from, if that needs to be known; or "".
+        step: Counted as runs do here: one for each update of the network.
+        remark: How the number was determined, if that is worth mentioning; otherwise "".
     """
 
     step: int
@@ -34,10 +34,10 @@ class FinishedSteps:
 def finished_steps(
     file: TensorFile, entries: Mapping[str, TensorEntry], network: Network
 ) -> FinishedSteps:
-    """Count the steps: by Adam's powers, by `global_step`, by the number in the file's name.
+    """Count the steps from Adam's powers, `global_step`, or the number in the file's name.
 
-    Scripts count `global_step` and the numbers in names as they like; a power is multiplied once
-    an update by the optimizer itself.
+    Scripts count `global_step` and the numbers in names in different ways; a power is multiplied
+    once per update by the optimizer itself.
     """
     counting = network.names.counting
     counted, source = _counted(file, entries, counting)
@@ -55,35 +55,35 @@ def finished_steps(
         )
     optimizers = [one.optimizer for one in recipe.optimization().values()]
     betas = sorted({one.betas for one in optimizers if isinstance(one, Adam)})
-    made = [
-        next((n for pair in betas if (n := updates_made(told, pair)) is not None), None)
-        for told in powers
+    counts = [
+        next((n for betas_pair in betas if (n := updates_made(pair, betas_pair)) is not None), None)
+        for pair in powers
     ]
-    updates = [number for number in made if number is not None]
-    if len(updates) < len(made):
+    updates = [number for number in counts if number is not None]
+    if len(updates) < len(counts):
         return FinishedSteps(
-            step=counted, remark=f"step {counted} by {source}: Adam's powers are of other betas"
+            step=counted, remark=f"step {counted} by {source}: Adam's powers have other betas"
         )
-    # Of several optimizers the one that makes an update at every step.
+    # With several optimizers, use the one that updates at every step.
     step = max(updates)
     if step == counted:
         return FinishedSteps(step=step)
     return FinishedSteps(
-        step=step, remark=f"step {step} by Adam's powers, where {source} says {counted}"
+        step=step, remark=f"step {step} by Adam's powers, although {source} says {counted}"
     )
 
 
 def _counted(
     file: TensorFile, entries: Mapping[str, TensorEntry], counting: TfCounting
 ) -> tuple[int, str]:
-    """The steps by the original's own counter, and what to call that."""
+    """The steps according to the original's own counter, and a name for that counter."""
     for name in (GLOBAL_STEP, *sorted(name for name in entries if name.endswith("/global_step"))):
         entry = entries.get(name)
         if entry is not None and entry.elements == 1 and entry.dtype in ("int32", "int64"):
             number = int(file.read(name).item())
             of = f" / {counting.global_step}" if counting.global_step > 1 else ""
             return _plausible(number // counting.global_step), f"{name}{of}"
-    # Originals without the variable (ViDeNN) read the step from the name that Saver.save made.
+    # Originals without the variable (ViDeNN) read the step from the name created by Saver.save.
     named = re.search(r"-(\d{1,15})$", file.prefix.name) if isinstance(file, TensorBundle) else None
     if named is None:
         return 0, "nothing"

@@ -276,7 +276,7 @@ def _from_content(content: bytes, place: _Place) -> Array:
     if len(content) != need:
         raise ValueError(
             f"{len(content)} bytes for the shape {shape_text(place.entry.shape)}, "
-            f"which takes {need}"
+            f"which needs {need}"
         )
     stored = np.frombuffer(content, dtype=place.kind.stored).reshape(place.entry.shape)
     return place.kind.values(stored)

@@ -55,7 +55,7 @@ class WrongShape:
     def __str__(self) -> str:
         return (
             f"{self.source} {shape_text(self.found)} for {self.variable.name}, "
-            f"which takes {shape_text(self.needed)}"
+            f"which needs {shape_text(self.needed)}"
         )
 
 

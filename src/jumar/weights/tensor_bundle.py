@@ -140,7 +140,7 @@ class TensorBundle:
             if entry.size != need:
                 raise ValueError(
                     f"{entry.size} bytes for {entry.kind.name} {shape_text(entry.shape)}, "
-                    f"which takes {need}"
+                    f"which needs {need}"
                 )
         data = self._bytes(name, entry)
         if entry.kind.is_string:

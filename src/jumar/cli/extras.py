@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from jumar.ground.errors import UserError
 
 TRAIN_MODULES = frozenset(
-    {"torch", "safetensors", "PIL", "simplejpeg", "google_crc32c", "sklearn", "scipy"}
+    {"torch", "safetensors", "PIL", "simplejpeg", "google_crc32c", "sklearn", "scipy", "tokenizers"}
 )
 """The modules of the extra `train`, whose packages pyproject.toml lists."""
 

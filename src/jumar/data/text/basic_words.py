@@ -1,0 +1,171 @@
+"""BERT's basic tokenization: a text cut into words, with their places in it.
+
+Facts: google-research/bert, tokenization.py. Control characters go, blanks of all scripts become
+one, Chinese characters and punctuation stand alone; in lower case, accents go too. What a character
+becomes depends on that character alone but for two cases, so a text is translated with one table,
+at 10 to 40 times the speed of looking at every character:
+
+- A capital sigma at the end of a word becomes another letter than elsewhere.
+- A few marks that accents do not include change places with their neighbours when decomposed.
+"""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+_CJK = (
+    (0x4E00, 0x9FFF),
+    (0x3400, 0x4DBF),
+    (0x20000, 0x2A6DF),
+    (0x2A700, 0x2B73F),
+    (0x2B740, 0x2B81F),
+    (0x2B820, 0x2CEAF),
+    (0xF900, 0xFAFF),
+    (0x2F800, 0x2FA1F),
+)
+_SIGMA = "Σ"
+_DEPENDENT = re.compile(
+    "[Σ\u1715\u1734\u1b44\u1baa\u1bf2\u1bf3\u302e\u302f\ua953\ua9c0\U000111c0\U00011235"
+    "\U0001134d\U000116b6\U0001193d\U00016ff0\U00016ff1\U0001d15e-\U0001d172\U0001d1bb-\U0001d1c0]"
+)
+"""What may become something else among other characters: see above."""
+
+
+class Word(NamedTuple):
+    """A word and the characters of the text it was made of."""
+
+    text: str
+    places: list[int]
+    """For each character of the word the index of the one in the text that it comes from."""
+
+
+def is_chinese(character: str) -> bool:
+    """Whether BERT cuts a text before and after this character: Chinese, not Japanese or Korean."""
+    code = ord(character)
+    return code >= 0x3400 and any(first <= code <= last for first, last in _CJK)
+
+
+class _Table(dict[int, str]):
+    """What each character becomes, computed when it first occurs."""
+
+    def __init__(self, rules: "BasicWords") -> None:
+        super().__init__()
+        self._rules = rules
+
+    def __missing__(self, code: int) -> str:
+        self[code] = result = self._rules.translation(chr(code))
+        return result
+
+
+@dataclass(frozen=True)
+class BasicWords:
+    """Cuts texts into words.
+
+    Attributes:
+        lower_case: Whether words become lower case.
+        strip_accents: Whether accents are removed; the original does so with lower case only.
+        split_chinese: Whether each Chinese character is a word.
+    """
+
+    lower_case: bool = True
+    strip_accents: bool = True
+    split_chinese: bool = True
+
+    def __call__(self, text: str) -> list[str]:
+        """The words of a text."""
+        if _DEPENDENT.search(text):
+            text = self._joined_exactly(text)
+        return text.translate(self._table).split()
+
+    def lines(self, text: str) -> list[str]:
+        """A text of several lines translated at once; `split` cuts each into its words."""
+        if _DEPENDENT.search(text):
+            return [" ".join(self(line)) for line in text.split("\n")]
+        return text.translate(self._line_table).split("\n")
+
+    def placed(self, text: str) -> list[Word]:
+        """The words of a text with the places of their characters in it."""
+        sigmas = self._sigmas(text) if self.lower_case and _SIGMA in text else {}
+        words: list[Word] = []
+        letters: list[str] = []
+        places: list[int] = []
+        for place, character in enumerate(text):
+            for letter in sigmas.get(place, self._table[ord(character)]):
+                if not letter.isspace():
+                    letters.append(letter)
+                    places.append(place)
+                elif letters:
+                    words.append(Word("".join(letters), places))
+                    letters, places = [], []
+        if letters:
+            words.append(Word("".join(letters), places))
+        return words
+
+    def translation(self, character: str) -> str:
+        """What a character becomes; blanks in it end words."""
+        if _is_dropped(character):
+            return ""
+        if character in "\t\n\r" or unicodedata.category(character) == "Zs":
+            return " "
+        text = self._spelt(character)
+        return f" {text} " if self.split_chinese and is_chinese(character) else text
+
+    def _spelt(self, character: str) -> str:
+        folded = self._folded(character)
+        return "".join(f" {each} " if _is_punctuation(each) else each for each in folded)
+
+    def _folded(self, word: str) -> str:
+        if self.lower_case:
+            word = word.lower()
+        if not self.strip_accents:
+            return word
+        decomposed = unicodedata.normalize("NFD", word)
+        return "".join(each for each in decomposed if unicodedata.category(each) != "Mn")
+
+    def _joined_exactly(self, text: str) -> str:
+        """The text with its words folded as wholes."""
+        return " ".join(map(self._folded, text.translate(self._cleaning).split()))
+
+    def _sigmas(self, text: str) -> dict[int, str]:
+        """What each capital sigma becomes, by place."""
+        becoming: dict[int, str] = {}
+        for word in _Whole(False, False, self.split_chinese).placed(text):
+            for index, (letter, place) in enumerate(zip(word.text, word.places, strict=True)):
+                if letter == _SIGMA:
+                    becoming[place] = word.text.lower()[len(word.text[:index].lower())]
+        return becoming
+
+    @cached_property
+    def _table(self) -> _Table:
+        return _Table(self)
+
+    @cached_property
+    def _line_table(self) -> _Table:
+        table = _Table(self)
+        table[ord("\n")] = "\n"
+        return table
+
+    @cached_property
+    def _cleaning(self) -> _Table:
+        return _Table(_Whole(False, False, self.split_chinese))
+
+
+class _Whole(BasicWords):
+    """Words with their punctuation, as the original folds them."""
+
+    def _spelt(self, character: str) -> str:
+        return character
+
+
+def _is_dropped(character: str) -> bool:
+    if character in "\t\n\r":
+        return False
+    return character == "\ufffd" or unicodedata.category(character) in ("Cc", "Cf")
+
+
+def _is_punctuation(character: str) -> bool:
+    # ASCII's symbols are none for Unicode, and are for BERT.
+    is_symbol = character.isascii() and character.isprintable() and not character.isalnum()
+    return (is_symbol and character != " ") or unicodedata.category(character).startswith("P")

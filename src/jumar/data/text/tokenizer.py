@@ -1,0 +1,238 @@
+"""Texts as word pieces: basic tokenization, then the longest pieces of the vocabulary.
+
+`tokenizers` cuts words into pieces. It cuts texts into words too, but not as the original does:
+it drops characters of private use, cuts at other Chinese characters, and knows no final sigma.
+Words repeat, so each is cut once and kept; that is faster than having the library cut whole texts.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tokenizers.models import WordPiece
+
+from jumar.data.text.basic_words import BasicWords
+from jumar.data.text.vocabulary import CONTINUES, Vocabulary, read_vocabulary
+from jumar.ground.errors import UserError
+from jumar.ground.paths import expanded, is_file, is_folder, missing, read_text
+
+LONGEST_WORD = 200
+"""Characters above which a word is unknown, in google-research/bert and NEZHA. Ascend's Bert-base
+and Nezha-large give up at more than 100."""
+_MOST_WORDS = 300_000
+"""Words kept with their pieces, about 100 MB."""
+
+
+class Token(NamedTuple):
+    """A word piece and the characters of the text that it covers."""
+
+    piece: str
+    number: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizerRules:
+    """How a text becomes words and a word pieces.
+
+    Attributes:
+        words: How a text is cut into words.
+        longest_word: Characters above which a word is unknown.
+        unknown: The piece for a word that no pieces make up.
+    """
+
+    words: BasicWords = field(default_factory=BasicWords)
+    longest_word: int = LONGEST_WORD
+    unknown: str = "[UNK]"
+
+
+class Tokenizer:
+    """Texts as word pieces of a vocabulary.
+
+    Attributes:
+        vocabulary: The pieces.
+        rules: How texts are cut.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, rules: TokenizerRules | None = None) -> None:
+        self.vocabulary = vocabulary
+        self.rules = rules or TokenizerRules()
+        self.words = _CutWords(vocabulary, self.rules)
+
+    def __reduce__(self) -> tuple[type["Tokenizer"], tuple[Vocabulary, TokenizerRules]]:
+        # Without the words met so far, of which each process has others.
+        return Tokenizer, (Vocabulary(self.vocabulary.pieces, self.vocabulary.where), self.rules)
+
+    def ids(self, text: str) -> list[int]:
+        """The ids of a text's word pieces."""
+        self.words.bound()
+        return list(chain.from_iterable(map(self.words.__getitem__, self.rules.words(text))))
+
+    def lines(self, text: str) -> Iterator[list[int]]:
+        """The ids of each line of a text; several times faster than line by line."""
+        for line in self.rules.words.lines(text):
+            self.words.bound()
+            yield list(chain.from_iterable(map(self.words.__getitem__, line.split())))
+
+    def tokens(self, text: str) -> list[Token]:
+        """The word pieces of a text with the characters that they cover."""
+        tokens: list[Token] = []
+        for word, places in self.rules.words.placed(text):
+            numbers = self.words[word]
+            begin = 0
+            for number in numbers:
+                piece = self.vocabulary.pieces[number]
+                length = len(word) if numbers == self.words.unknown else len(piece)
+                end = min(begin + length - len(CONTINUES) * (begin > 0), len(word))
+                tokens.append(Token(piece, number, places[begin], places[end - 1] + 1))
+                begin = end
+        return tokens
+
+
+class _CutWords(dict[str, tuple[int, ...]]):
+    """The pieces of each word, found when it is first asked for."""
+
+    def __init__(self, vocabulary: Vocabulary, rules: TokenizerRules) -> None:
+        super().__init__()
+        self._model = WordPiece(
+            vocab=vocabulary.ids,
+            unk_token=rules.unknown,
+            max_input_chars_per_word=rules.longest_word,
+            continuing_subword_prefix=CONTINUES,
+        )
+        self.unknown = (vocabulary.ids[rules.unknown],)
+
+    def __missing__(self, word: str) -> tuple[int, ...]:
+        try:
+            pieces = tuple(token.id for token in self._model.tokenize(word))
+        except UnicodeEncodeError:  # an unpaired surrogate, of which no vocabulary knows
+            pieces = self.unknown
+        self[word] = pieces
+        return pieces
+
+    def bound(self) -> None:
+        """Forget all words when they have become too many."""
+        if len(self) > _MOST_WORDS:
+            self.clear()
+
+
+def open_tokenizer(
+    path: Path | str, *, lower_case: bool | None = None, longest_word: int | None = None
+) -> Tokenizer:
+    """The tokenizer of a `vocab.txt`, or of a Hugging Face tokenizer's folder.
+
+    Args:
+        path: The file or folder.
+        lower_case: Whether words become lower case and lose their accents; None for what the folder
+            says, or yes for a file.
+        longest_word: Characters above which a word is unknown; None for what the folder says, or
+            200.
+
+    Raises:
+        UserError: The files cannot be read, or the folder's tokenizer is not BERT's.
+    """
+    path = expanded(path)
+    if is_file(path):
+        vocabulary = read_vocabulary(path)
+        facts = _Facts()
+    elif is_folder(path):
+        vocabulary, facts = _read_folder(path)
+    else:
+        raise missing(path, "vocabulary", more="`jumar data vocab` writes one.")
+    lower = facts.lower_case if lower_case is None else lower_case
+    accents = lower if lower_case is not None or facts.accents is None else facts.accents
+    return Tokenizer(
+        vocabulary,
+        TokenizerRules(
+            words=BasicWords(lower, accents, facts.chinese),
+            longest_word=longest_word or facts.longest,
+        ),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Facts:
+    """What a Hugging Face folder says; `accents` is None where they follow the case."""
+
+    lower_case: bool = True
+    accents: bool | None = None
+    chinese: bool = True
+    longest: int = LONGEST_WORD
+
+
+def _read_folder(folder: Path) -> tuple[Vocabulary, _Facts]:
+    """`tokenizer.json` where there is one; else `vocab.txt` and `tokenizer_config.json`."""
+    whole = folder / "tokenizer.json"
+    if is_file(whole):
+        return _read_tokenizer_json(whole)
+    vocabulary_file, config_file = folder / "vocab.txt", folder / "tokenizer_config.json"
+    if not is_file(vocabulary_file):
+        raise UserError(
+            "there is neither a tokenizer.json nor a vocab.txt",
+            where=str(folder),
+            todo="Give a vocab.txt or the folder of a BERT tokenizer.",
+        )
+    vocabulary = read_vocabulary(vocabulary_file)
+    config = _json(config_file) if is_file(config_file) else {}
+    return vocabulary, _Facts(
+        lower_case=_choice(config, "do_lower_case", True, config_file) is True,
+        accents=_choice(config, "strip_accents", None, config_file),
+        chinese=_choice(config, "tokenize_chinese_chars", True, config_file) is True,
+    )
+
+
+def _read_tokenizer_json(path: Path) -> tuple[Vocabulary, _Facts]:
+    content = _json(path)
+    model, normalizer = _part(content, "model", path), _part(content, "normalizer", path)
+    kinds = (model.get("type", "WordPiece"), normalizer.get("type"))
+    prefix = model.get("continuing_subword_prefix", CONTINUES)
+    if kinds != ("WordPiece", "BertNormalizer") or prefix != CONTINUES:
+        raise UserError(
+            f"is a tokenizer of {kinds[0]} pieces after {kinds[1]}, continued by '{prefix}'",
+            where=str(path),
+            todo="BERT's is needed: WordPiece after BertNormalizer, continued by '##'.",
+        )
+    ids = _part(model, "vocab", path)
+    numbers = sorted(number for number in ids.values() if isinstance(number, int))
+    if numbers != list(range(len(ids))):
+        raise UserError(
+            "the ids of its vocabulary are not 0 to the number of its word pieces",
+            where=str(path),
+            todo="Write the tokenizer again with `save_pretrained`.",
+        )
+    pieces = sorted(ids, key=lambda piece: ids[piece])
+    longest = model.get("max_input_chars_per_word", LONGEST_WORD)
+    return Vocabulary(pieces, str(path)), _Facts(
+        lower_case=_choice(normalizer, "lowercase", True, path) is True,
+        accents=_choice(normalizer, "strip_accents", None, path),
+        chinese=_choice(normalizer, "handle_chinese_chars", True, path) is True,
+        longest=longest if isinstance(longest, int) else LONGEST_WORD,
+    )
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(read_text(path))
+    except ValueError as error:
+        raise UserError(f"is not JSON: {error}", where=str(path)) from error
+    if not isinstance(content, dict):
+        raise UserError("is not a JSON object", where=str(path))
+    return content
+
+
+def _part(content: dict[str, Any], name: str, path: Path) -> dict[str, Any]:
+    part = content.get(name)
+    if not isinstance(part, dict):
+        raise UserError(f"has no '{name}'", where=str(path), todo="Is it a BERT tokenizer?")
+    return part
+
+
+def _choice(content: dict[str, Any], name: str, default: bool | None, path: Path) -> bool | None:
+    value = content.get(name, default)
+    if value is not None and not isinstance(value, bool):
+        raise UserError(f"'{name}' is {value!r}, not true or false", where=str(path))
+    return value

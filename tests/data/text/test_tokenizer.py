@@ -1,0 +1,161 @@
+"""Word pieces of texts, their places, and the files that tokenizers come in."""
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jumar.data.text.basic_words import BasicWords
+from jumar.data.text.tokenizer import Tokenizer, TokenizerRules, open_tokenizer
+from jumar.data.text.vocabulary import Vocabulary
+from jumar.ground.errors import UserError
+from tests.data.text.vocabularies import PIECES, write_vocabulary
+
+TOKENIZER = Tokenizer(Vocabulary(PIECES))
+
+
+def longest_first(word: str) -> list[str]:
+    """The definition: from the left, always the longest piece there is."""
+    pieces: list[str] = []
+    start = 0
+    while start < len(word):
+        for end in range(len(word), start, -1):
+            piece = "##" * (start > 0) + word[start:end]
+            if piece in PIECES:
+                pieces.append(piece)
+                start = end
+                break
+        else:
+            return ["[UNK]"]
+    return pieces
+
+
+@given(st.text(st.sampled_from("abcthesruningwd 中文!é\u0301Σ☃")))
+def test_a_word_is_cut_into_its_longest_pieces(text: str) -> None:
+    expected = [piece for word in BasicWords()(text) for piece in longest_first(word)]
+    assert [TOKENIZER.vocabulary.pieces[number] for number in TOKENIZER.ids(text)] == expected
+    assert [token.piece for token in TOKENIZER.tokens(text)] == expected
+
+
+@given(st.text(st.sampled_from("abcthesruningwd 中文!é\u0301☃")))
+def test_a_token_covers_the_characters_it_was_made_of(text: str) -> None:
+    before = 0
+    for token in TOKENIZER.tokens(text):
+        assert before <= token.start < token.end <= len(text)
+        before = token.end
+        covered = "".join(BasicWords()(text[token.start : token.end]))
+        assert token.piece == "[UNK]" or covered == token.piece.removeprefix("##")
+
+
+def test_places_survive_accents_case_and_blanks() -> None:
+    text = "  The\u3000CÁT runs!"
+    assert [(token.piece, text[token.start : token.end]) for token in TOKENIZER.tokens(text)] == [
+        ("the", "The"),
+        ("cat", "CÁT"),
+        ("run", "run"),
+        ("##s", "s"),
+        ("!", "!"),
+    ]
+
+
+def test_an_unpaired_surrogate_is_an_unknown_word() -> None:
+    assert TOKENIZER.ids("a \ud800") == [PIECES.index("a"), PIECES.index("[UNK]")]
+
+
+@pytest.mark.parametrize(("length", "known"), [(100, True), (101, False)])
+def test_longer_words_are_unknown(length: int, known: bool) -> None:
+    tokenizer = Tokenizer(Vocabulary(PIECES), TokenizerRules(longest_word=100))
+    assert (len(tokenizer.ids("a" * length)) == length) == known
+
+
+def test_words_met_so_far_do_not_travel_with_the_tokenizer() -> None:
+    tokenizer = Tokenizer(Vocabulary(PIECES))
+    few = len(pickle.dumps(tokenizer))
+    before = tokenizer.ids("the cats ran")
+    data = pickle.dumps(tokenizer)
+    assert len(data) == few
+    assert pickle.loads(data).ids("the cats ran") == before
+
+
+def write_folder(folder: Path, **config: Any) -> Path:
+    folder.mkdir()
+    write_vocabulary(folder / "vocab.txt")
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+    return folder
+
+
+def write_tokenizer_json(
+    folder: Path, *, model: dict[str, Any], normalizer: dict[str, Any]
+) -> Path:
+    folder.mkdir()
+    vocab = {piece: number for number, piece in enumerate(PIECES)}
+    content = {
+        "model": {"type": "WordPiece", "vocab": vocab, **model},
+        "normalizer": {"type": "BertNormalizer", "lowercase": True, **normalizer},
+    }
+    (folder / "tokenizer.json").write_text(json.dumps(content))
+    return folder
+
+
+def test_a_file_is_lower_case_unless_told_otherwise(tmp_path: Path) -> None:
+    path = write_vocabulary(tmp_path / "vocab.txt")
+    assert open_tokenizer(path).rules.words == BasicWords(True, True)
+    assert open_tokenizer(path, lower_case=False).rules.words == BasicWords(False, False)
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({}, BasicWords(True, True)),
+        ({"do_lower_case": False}, BasicWords(False, False)),
+        ({"do_lower_case": True, "strip_accents": False}, BasicWords(True, False)),
+        ({"tokenize_chinese_chars": False}, BasicWords(True, True, False)),
+    ],
+)
+def test_a_folder_says_how_texts_are_cut(
+    tmp_path: Path, config: dict[str, Any], words: BasicWords
+) -> None:
+    assert open_tokenizer(write_folder(tmp_path / "bert", **config)).rules.words == words
+
+
+def test_a_tokenizer_json_says_all_of_it(tmp_path: Path) -> None:
+    folder = write_tokenizer_json(
+        tmp_path / "bert",
+        model={"max_input_chars_per_word": 100},
+        normalizer={"lowercase": False, "strip_accents": None},
+    )
+    tokenizer = open_tokenizer(folder)
+    assert tokenizer.rules == TokenizerRules(words=BasicWords(False, False), longest_word=100)
+    assert list(tokenizer.vocabulary.pieces) == list(PIECES)
+    assert open_tokenizer(folder, lower_case=True).rules.words == BasicWords(True, True)
+
+
+@pytest.mark.parametrize(
+    ("model", "normalizer", "what"),
+    [
+        ({"type": "BPE"}, {}, "BPE"),
+        ({}, {"type": "Lowercase"}, "Lowercase"),
+        ({"vocab": {"[PAD]": 3}}, {}, "ids of its vocabulary"),
+        ({}, {"lowercase": "yes"}, "not true or false"),
+    ],
+)
+def test_another_kind_of_tokenizer_is_refused(
+    tmp_path: Path, model: dict[str, Any], normalizer: dict[str, Any], what: str
+) -> None:
+    folder = write_tokenizer_json(tmp_path / "other", model=model, normalizer=normalizer)
+    with pytest.raises(UserError, match=what):
+        open_tokenizer(folder)
+
+
+def test_a_folder_without_a_tokenizer_and_a_missing_path_are_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="neither"):
+        open_tokenizer(tmp_path)
+    with pytest.raises(UserError, match="no such vocabulary"):
+        open_tokenizer(tmp_path / "none")
+    (tmp_path / "tokenizer.json").write_text("[1")
+    with pytest.raises(UserError, match="not JSON"):
+        open_tokenizer(tmp_path)

@@ -1,0 +1,65 @@
+"""Vocabulary files, and what is wrong with them."""
+
+from pathlib import Path
+
+import pytest
+
+from jumar.data.text.vocabulary import SPECIAL, Vocabulary, read_vocabulary
+from jumar.ground.errors import UserError
+from tests.data.text.vocabularies import PIECES, write_vocabulary
+
+
+def test_pieces_are_numbered_by_their_lines(tmp_path: Path) -> None:
+    vocabulary = read_vocabulary(write_vocabulary(tmp_path / "vocab.txt"))
+    assert list(vocabulary.pieces) == list(PIECES)
+    assert vocabulary.ids["[CLS]"] == 2
+    assert PIECES.index("##ing") in vocabulary.continuing
+    assert PIECES.index("the") not in vocabulary.continuing
+
+
+def test_line_ends_of_windows_and_a_missing_last_one_do_not_matter(tmp_path: Path) -> None:
+    path = tmp_path / "vocab.txt"
+    path.write_bytes("\r\n".join(PIECES).encode())
+    assert list(read_vocabulary(path).pieces) == list(PIECES)
+
+
+def test_a_line_of_a_foreign_separator_is_a_piece_as_in_the_chinese_vocabulary(
+    tmp_path: Path,
+) -> None:
+    path = write_vocabulary(tmp_path / "vocab.txt", (*PIECES, "\u2028", "last"))
+    assert read_vocabulary(path).ids["last"] == len(PIECES) + 1
+
+
+@pytest.mark.parametrize("missing", SPECIAL)
+def test_a_missing_special_piece_is_named(tmp_path: Path, missing: str) -> None:
+    pieces = tuple(piece for piece in PIECES if piece != missing)
+    with pytest.raises(UserError, match=r"lacks \[") as error:
+        read_vocabulary(write_vocabulary(tmp_path / "vocab.txt", pieces))
+    assert missing in error.value.what
+    assert error.value.where == str(tmp_path / "vocab.txt")
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "what"),
+    [
+        (b"[PAD]\na\nb\na\n", 4, "'a' is also on line 2"),
+        (b"[PAD]\n\nb\n", 2, "blank"),
+        (b"[PAD]\nb\n\n", 3, "blank"),
+        (b"[PAD]\nb\n\xff\xfe\n", 3, "not UTF-8"),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path: Path, content: bytes, line: int, what: str) -> None:
+    path = tmp_path / "vocab.txt"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=what) as error:
+        read_vocabulary(path)
+    assert error.value.where == f"{path}, line {line}"
+
+
+def test_a_missing_file_is_an_error_with_its_path(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no such file"):
+        read_vocabulary(tmp_path / "none.txt")
+
+
+def test_the_same_pieces_make_the_same_ids() -> None:
+    assert Vocabulary(SPECIAL).ids == {piece: number for number, piece in enumerate(SPECIAL)}

@@ -1,16 +1,19 @@
-"""`jumar data tfrecord` and `jumar data keywords`."""
+"""`jumar data`: pictures and spoken words; `data_text.py` has the texts."""
 
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
+from jumar.cli.counts import checked_workers
 from jumar.cli.options import OPTIONS
-from jumar.ground.errors import UserError
-from jumar.ground.machine import checked_count, usable_cores
 from jumar.ground.text import counted
 
 app = App(name="data", help="Prepare data sets.", group_parameters=OPTIONS)
+app.command(
+    "jumar.cli.data_text:pretraining",
+    help="Write masked pairs of segments, on which BERT and NEZHA are pre-trained, as TFRecord.",
+)
 
 
 @app.command
@@ -57,7 +60,7 @@ def tfrecord(
             to,
             shards=shards,
             eval_shards=eval_shards,
-            workers=_checked_workers(workers, "threads"),
+            workers=checked_workers(workers, "threads"),
             label_offset=label_offset,
             compression=compression,
             progress=bar.show_of,
@@ -122,7 +125,7 @@ def keywords(
         clips=clips,
         eval_clips=max(-(-clips // 6), fewest) if eval_clips is None else eval_clips,
         seed=seed,
-        workers=_checked_workers(workers, "processes"),
+        workers=checked_workers(workers, "processes"),
     )
     with console.bar("clips", None) as bar:
         parts = write_espeak_keywords(request, progress=bar.show_of)
@@ -132,11 +135,3 @@ def keywords(
             f"{part.part}: {counted(part.clips, 'clip')}, {part.made} of them new{longer}: {to}"
         )
     return 0
-
-
-def _checked_workers(requested: int | None, what: Literal["processes", "threads"]) -> int:
-    if requested is None:
-        return usable_cores()
-    if requested < 1:
-        raise UserError(f"{requested} {what}", where="--workers", todo="1 or more.")
-    return checked_count(requested, what, "--workers")

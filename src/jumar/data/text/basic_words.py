@@ -73,6 +73,10 @@ class BasicWords:
     strip_accents: bool = True
     split_chinese: bool = True
 
+    def __reduce__(self) -> tuple[type["BasicWords"], tuple[bool, bool, bool]]:
+        # Without the tables, which every process fills again.
+        return type(self), (self.lower_case, self.strip_accents, self.split_chinese)
+
     def __call__(self, text: str) -> list[str]:
         """The words of a text."""
         if _DEPENDENT.search(text):

@@ -1,0 +1,114 @@
+"""`jumar data pretraining` and `jumar data vocab`."""
+
+from pathlib import Path
+from typing import Literal
+
+from jumar.cli.counts import checked_workers
+from jumar.ground.paths import expanded
+from jumar.ground.text import counted
+
+
+def pretraining(
+    *text: str,
+    vocab: Path,
+    to: Path,
+    max_seq_length: int = 128,
+    max_predictions_per_seq: int = 20,
+    masked_lm_prob: float = 0.15,
+    short_seq_prob: float = 0.1,
+    dupe_factor: int = 10,
+    random_seed: int = 12345,
+    do_lower_case: bool | None = None,
+    do_whole_word_mask: bool = False,
+    segmenter: Literal["none", "spaces", "jieba"] = "none",
+    next_sentence: bool = True,
+    longest_word: int | None = None,
+    shards: int = 8,
+    workers: int | None = None,
+) -> int:
+    """Write masked pairs of segments, on which BERT and NEZHA are pre-trained, as TFRecord.
+
+    The texts hold one sentence a line and a blank line between documents. The records have the
+    features of google-research/bert. The folder is written completely or not at all; the same
+    texts and options always give the same bytes, with any number of processes.
+
+    Parameters
+    ----------
+    text
+        Files, folders of files or globs, in UTF-8.
+    vocab
+        The vocabulary: a vocab.txt, or the folder of a BERT tokenizer of Hugging Face.
+    to
+        Folder for the records; it must not exist.
+    max_seq_length
+        Word pieces of an instance, with [CLS] and [SEP].
+    max_predictions_per_seq
+        Masked word pieces of an instance at most.
+    masked_lm_prob
+        Share of the word pieces that are masked.
+    short_seq_prob
+        Share of the documents whose instances have a random, shorter length.
+    dupe_factor
+        How often each document is used, each time with other masks.
+    random_seed
+        Decides all that is random.
+    do_lower_case
+        Whether text becomes lower case and loses accents; by default what a tokenizer's folder
+        says, and yes for a vocab.txt.
+    do_whole_word_mask
+        Mask all word pieces of a word or none.
+    segmenter
+        What finds words of Chinese for --do-whole-word-mask: blanks in the text, or jieba.
+    next_sentence
+        Whether an instance is a pair of segments, of which half do not belong together; otherwise
+        it is one segment.
+    longest_word
+        Characters above which a word is unknown; 200 as in google-research/bert and NEZHA, 100 in
+        Ascend's Bert-base and Nezha-large.
+    shards
+        Number of TFRecord files.
+    workers
+        Number of processes; by default one per processor.
+    """
+    from jumar.data.text.documents import text_files
+    from jumar.data.text.original_writer import write_original
+    from jumar.data.text.pretraining_files import PretrainingRequest, check_place, size
+    from jumar.data.text.pretraining_options import PretrainingOptions
+    from jumar.data.text.tokenizer import open_tokenizer
+    from jumar.training.progress import Console
+
+    console, to = Console(), expanded(to)
+    options = PretrainingOptions(
+        max_seq_length=max_seq_length,
+        max_predictions_per_seq=max_predictions_per_seq,
+        masked_lm_prob=masked_lm_prob,
+        short_seq_prob=short_seq_prob,
+        dupe_factor=dupe_factor,
+        random_seed=random_seed,
+        whole_word_mask=do_whole_word_mask,
+        next_sentence=next_sentence,
+        segmenter=segmenter,
+    )
+    check_place(text, to)
+    with console.bar("instances", None) as bar:
+        written = write_original(
+            PretrainingRequest(
+                files=text_files(text),
+                tokenizer=open_tokenizer(
+                    vocab, lower_case=do_lower_case, longest_word=longest_word
+                ),
+                options=options,
+                destination=to,
+                shards=shards,
+                workers=checked_workers(workers, "processes"),
+                progress=bar.show_of,
+                notice=console.line,
+            )
+        )
+    console.line(
+        f"{counted(written.documents, 'document')} of {counted(written.pieces, 'word piece')}, "
+        f"{written.unknown / written.pieces:.2%} of them [UNK]: "
+        f"{counted(written.instances, 'instance')} in {counted(shards, 'shard')}, "
+        f"{size(written.bytes)}: {to}"
+    )
+    return 0

@@ -1,0 +1,241 @@
+"""Text corpora: which files, and their documents as sentences of word pieces.
+
+The form is google-research/bert's: one sentence a line, a blank line between documents.
+"""
+
+import glob
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from jumar.data.text.segmenting import Segmenter, marked_lines
+from jumar.data.text.tokenizer import Tokenizer
+from jumar.ground.errors import UserError
+from jumar.ground.paths import (
+    expanded,
+    is_file,
+    is_folder,
+    missing,
+    open_to_read,
+    resolved,
+    unreadable,
+)
+
+CHUNK_BYTES = 4 * 2**20
+"""Text that is worked on at a time; the documents of a chunk are each other's random neighbours."""
+LONGEST_LINE = 16 * 2**20
+_READ_BYTES = 2**18
+_BLANK_LINE = re.compile(rb"\n[ \t\r]*\n")
+_PATTERN = re.compile(r"[*?\[]")
+
+
+@dataclass(frozen=True)
+class Span:
+    """A part of a file, which begins and ends with a line.
+
+    Attributes:
+        path: The file.
+        begin: First byte.
+        end: The byte after the last.
+    """
+
+    path: Path
+    begin: int
+    end: int
+
+
+Chunk = Sequence[Span]
+Document = list[list[int]]
+
+
+def text_files(inputs: Sequence[str]) -> list[Path]:
+    """The files of some inputs, in their order.
+
+    Args:
+        inputs: Files, folders (all files below them, by name) and globs, or several of them
+            separated by commas.
+
+    Raises:
+        UserError: An input is missing, matches nothing, or is a folder without files.
+    """
+    files: list[Path] = []
+    for given in inputs:
+        whole = expanded(given)
+        parts = [given] if "," not in given or is_file(whole) else given.split(",")
+        for part in filter(None, parts):
+            files.extend(_files_of(part))
+    seen: set[Path] = set()
+    for path in files:
+        if resolved(path) in seen:
+            raise UserError(
+                "the file is named twice, and its documents would count twice",
+                where=str(path),
+                todo="Name it once; --dupe-factor says how often each document is used.",
+            )
+        seen.add(resolved(path))
+    return files
+
+
+def _files_of(given: str) -> list[Path]:
+    path = expanded(given)
+    if is_file(path):
+        return [path]
+    if is_folder(path):
+        files = sorted(
+            each
+            for each in path.rglob("*")
+            if not any(part.startswith(".") for part in each.relative_to(path).parts)
+            and is_file(each)
+        )
+        if not files:
+            raise UserError("the folder holds no file", where=str(path))
+        return files
+    if _PATTERN.search(given):
+        files = sorted(
+            Path(each)
+            for each in glob.glob(str(path), recursive=True)  # noqa: PTH207 - an absolute pattern
+            if is_file(Path(each))
+        )
+        if not files:
+            raise UserError("no file matches this pattern", where=given)
+        return files
+    raise missing(path, "text file")
+
+
+def chunks_of(files: Sequence[Path], chunk_bytes: int = CHUNK_BYTES) -> list[Chunk]:
+    """The files cut between documents into chunks of about the same size.
+
+    Where the cuts are depends on the files alone. Small files share a chunk; a document that is
+    longer than a chunk is cut between two of its sentences.
+
+    Raises:
+        UserError: A file cannot be read, or has a line of more than 16 MiB.
+    """
+    chunks: list[Chunk] = []
+    waiting: list[Span] = []
+    room = chunk_bytes
+    for path in files:
+        try:
+            with open_to_read(path) as file:
+                size, begin = os.fstat(file.fileno()).st_size, 0
+                while begin < size:
+                    end = size if size - begin <= room else _cut(path, file, begin + room, size)
+                    waiting.append(Span(path, begin, end))
+                    room -= end - begin
+                    begin = end
+                    if room <= 0:
+                        chunks.append(tuple(waiting))
+                        waiting, room = [], chunk_bytes
+        except OSError as error:
+            raise unreadable(path, error) from error
+    if waiting:
+        chunks.append(tuple(waiting))
+    return chunks
+
+
+def _cut(path: Path, file: BinaryIO, position: int, size: int) -> int:
+    """The first byte after the next blank line; after the next line where none is near."""
+    after_line = 0
+    file.seek(position)
+    block, start = b"", position
+    while start + len(block) < size:
+        block += file.read(_READ_BYTES)
+        if match := _BLANK_LINE.search(block):
+            return start + match.end()
+        if not after_line and b"\n" in block:
+            after_line = start + block.index(b"\n") + 1
+        if after_line and len(block) > CHUNK_BYTES // 4:
+            return after_line
+        if len(block) > LONGEST_LINE:
+            raise UserError(
+                f"a line of more than {LONGEST_LINE >> 20} MiB",
+                where=f"{path}, byte {start}",
+                todo="Write one sentence a line, and a blank line between documents.",
+            )
+    return size
+
+
+def chunk_documents(
+    tokenizer: Tokenizer, chunk: Chunk, segmenter: Segmenter | None = None
+) -> list[Document]:
+    """The documents of a chunk; each span is one or several of its own.
+
+    Raises:
+        UserError: Text is not UTF-8.
+    """
+    documents: list[Document] = []
+    for span in chunk:
+        with open_to_read(span.path) as file:
+            file.seek(span.begin)
+            data = file.read(span.end - span.begin)
+        documents.append([])
+        _add_sentences(documents, tokenizer, decoded(data, span.path, span.begin), segmenter)
+    return [document for document in documents if document]
+
+
+def read_documents(
+    tokenizer: Tokenizer, files: Sequence[Path], segmenter: Segmenter | None = None
+) -> list[Document]:
+    """The documents of some files as the original reads them, some of them empty.
+
+    A document goes on in the next file where there is no blank line between them.
+
+    Raises:
+        UserError: A file cannot be read or is not UTF-8.
+    """
+    documents: list[Document] = [[]]
+    for path in files:
+        try:
+            with open_to_read(path) as file:
+                begin = 0
+                while lines := file.readlines(_READ_BYTES):
+                    data = b"".join(lines)
+                    _add_sentences(documents, tokenizer, decoded(data, path, begin), segmenter)
+                    begin += len(data)
+        except OSError as error:
+            raise unreadable(path, error) from error
+    return documents
+
+
+def _add_sentences(
+    documents: list[Document], tokenizer: Tokenizer, text: str, segmenter: Segmenter | None
+) -> None:
+    text = text.removesuffix("\n")
+    sentences = (
+        tokenizer.lines(text) if segmenter is None else marked_lines(tokenizer, segmenter, text)
+    )
+    for line, sentence in zip(text.split("\n"), sentences, strict=True):
+        if sentence:
+            documents[-1].append(sentence)
+        elif not line.strip():
+            documents.append([])
+
+
+def decoded(data: bytes, path: Path, begin: int) -> str:
+    """Lines of a file as text.
+
+    Args:
+        data: The bytes.
+        path: Their file, for the message.
+        begin: Where they begin in it.
+
+    Raises:
+        UserError: They are not UTF-8; the message gives the line.
+    """
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        with open_to_read(path) as file:
+            before = sum(
+                file.read(min(_READ_BYTES, begin - at)).count(b"\n")
+                for at in range(0, begin, _READ_BYTES)
+            )
+        number = before + data.count(b"\n", 0, error.start) + 1
+        raise UserError(
+            f"is not UTF-8 text: {error.reason} at byte {begin + error.start}",
+            where=f"{path}, line {number}",
+            todo="Convert the file, for instance: iconv -f GB18030 -t UTF-8 FILE",
+        ) from error

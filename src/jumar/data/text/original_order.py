@@ -1,0 +1,206 @@
+"""Instances with the random stream of google-research/bert's create_pretraining_data.
+
+One generator draws everything, in the original's order: documents, lengths, neighbours,
+truncation, masks, and the order of the instances. So the same files and seed give the original's
+instances, and everything is done one after the other.
+"""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
+
+from jumar.data.text.documents import Document
+from jumar.data.text.pretraining_options import PretrainingOptions
+from jumar.data.text.segmenting import CONTINUES_WORD
+from jumar.data.text.vocabulary import Vocabulary
+
+_OTHER_DOCUMENT_TRIES = 10
+_MASKED, _KEPT = 0.8, 0.5
+Item = TypeVar("Item")
+
+
+class Instance(NamedTuple):
+    """A masked pair of segments.
+
+    Attributes:
+        ids: [CLS], the first segment, [SEP], the second, [SEP]; some masked.
+        first: Pieces of the first segment.
+        is_random_next: Whether the second is from another document.
+        positions: Which pieces are masked, ascending.
+        labels: Their true ids.
+    """
+
+    ids: list[int]
+    first: int
+    is_random_next: bool
+    positions: list[int]
+    labels: list[int]
+
+
+class Draws:
+    """What Python's `random.Random` draws, in half of its time.
+
+    Args:
+        seed: As in `random.Random(seed)`.
+    """
+
+    def __init__(self, seed: int) -> None:
+        generator = random.Random(seed)
+        self.random = generator.random
+        self._bits: Callable[[int], int] = generator.getrandbits
+
+    def below(self, limit: int) -> int:
+        """A number of 0 to limit - 1, as `randrange(limit)`."""
+        bits, size = self._bits, limit.bit_length()
+        drawn = bits(size)
+        while drawn >= limit:
+            drawn = bits(size)
+        return drawn
+
+    def between(self, least: int, most: int) -> int:
+        """A number of both limits or between them, as `randint`."""
+        return least + self.below(most - least + 1)
+
+    def shuffle(self, items: list[Item]) -> None:
+        """Put into random order, as `shuffle`."""
+        bits = self._bits
+        for last in range(len(items) - 1, 0, -1):
+            size = (last + 1).bit_length()
+            other = bits(size)
+            while other > last:
+                other = bits(size)
+            items[last], items[other] = items[other], items[last]
+
+
+def original_instances(
+    documents: list[Document], vocabulary: Vocabulary, options: PretrainingOptions, draws: Draws
+) -> Iterator[Instance]:
+    """All instances, before they are shuffled.
+
+    Args:
+        documents: Not empty, none of them empty; they are shuffled here.
+        vocabulary: Where random words come from.
+        options: As for the original.
+        draws: Goes on afterwards, for the order of the instances.
+    """
+    draws.shuffle(documents)
+    masking = Masking(vocabulary, options)
+    for _ in range(options.dupe_factor):
+        for number in range(len(documents)):
+            yield from _of_document(documents, number, options, masking, draws)
+
+
+class Masking:
+    """Masks instances.
+
+    Args:
+        vocabulary: Where random words come from.
+        options: How many pieces are masked, and whether whole words are.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, options: PretrainingOptions) -> None:
+        self.start, self.end = vocabulary.id_of("[CLS]"), vocabulary.id_of("[SEP]")
+        self._mask = vocabulary.id_of("[MASK]")
+        self._words = len(vocabulary)
+        self._continuing = vocabulary.continuing
+        self._options = options
+
+    def __call__(self, ids: list[int], draws: Draws) -> tuple[list[int], list[int], list[int]]:
+        """The ids with masks, the masked positions in ascending order, and their true ids."""
+        sets = self._candidates(ids)
+        draws.shuffle(sets)
+        if self._options.segmenter != "none":
+            ids = [number & ~CONTINUES_WORD for number in ids]
+        wanted = self._options.predictions(len(ids))
+        masked = ids.copy()
+        positions: list[int] = []
+        for positions_of_word in sets:
+            if len(positions) >= wanted:
+                break
+            if len(positions) + len(positions_of_word) > wanted:
+                continue
+            for position in positions_of_word:
+                positions.append(position)
+                if draws.random() < _MASKED:
+                    masked[position] = self._mask
+                elif draws.random() >= _KEPT:
+                    masked[position] = draws.below(self._words)
+        positions.sort()
+        return masked, positions, [ids[position] for position in positions]
+
+    def _candidates(self, ids: Sequence[int]) -> list[Sequence[int]]:
+        """The positions that are masked together; a continued piece joins what was before it."""
+        special = (self.start, self.end)
+        if not self._options.whole_word_mask:
+            return [(place,) for place, number in enumerate(ids) if number not in special]
+        sets: list[list[int]] = []
+        for place, number in enumerate(ids):
+            if number in special:
+                continue
+            if sets and (number in self._continuing or number & CONTINUES_WORD):
+                sets[-1].append(place)
+            else:
+                sets.append([place])
+        return list(sets)
+
+
+def _of_document(
+    documents: list[Document],
+    number: int,
+    options: PretrainingOptions,
+    masking: Masking,
+    draws: Draws,
+) -> Iterator[Instance]:
+    document, most = documents[number], options.most_pieces
+    target = draws.between(2, most) if draws.random() < options.short_seq_prob else most
+    begin = 0
+    while begin < len(document):
+        end, length = begin, 0
+        while end < len(document) and length < target:
+            length += len(document[end])
+            end += 1
+        count = end - begin
+        firsts = draws.between(1, count - 1) if count > 1 else 1
+        first = _joined(document[begin : begin + firsts])
+        is_random = count == 1 or draws.random() < 0.5
+        if is_random:
+            # What the second segment would have been is used for the next instance.
+            end = begin + firsts
+            second = _from_another(documents, number, target - len(first), draws)
+        else:
+            second = _joined(document[begin + firsts : end])
+        truncate(first, second, most, draws)
+        ids = [masking.start, *first, masking.end, *second, masking.end]
+        masked, positions, labels = masking(ids, draws)
+        yield Instance(masked, len(first), is_random, positions, labels)
+        begin = end
+
+
+def _from_another(documents: list[Document], number: int, wanted: int, draws: Draws) -> list[int]:
+    """Sentences of a random document from a random one onwards."""
+    other = number
+    for _ in range(_OTHER_DOCUMENT_TRIES):
+        other = draws.below(len(documents))
+        if other != number:
+            break
+    sentences = documents[other]
+    pieces: list[int] = []
+    for sentence in sentences[draws.below(len(sentences)) :]:
+        pieces += sentence
+        if len(pieces) >= wanted:
+            break
+    return pieces
+
+
+def truncate(first: list[Item], second: list[Item], most: int, draws: Draws) -> None:
+    """Remove pieces from either end of the longer segment until both fit."""
+    for _ in range(len(first) + len(second) - most):
+        longer = first if len(first) > len(second) else second
+        if draws.random() < 0.5:
+            del longer[0]
+        else:
+            longer.pop()
+
+
+def _joined(sentences: list[list[int]]) -> list[int]:
+    return [piece for sentence in sentences for piece in sentence]

@@ -1,0 +1,189 @@
+"""Pre-training data in the original's order: the records that the original script writes.
+
+Documents are in memory, as ids; instances wait on the disk for their order.
+"""
+
+import os
+import shutil
+import time
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain, islice
+from pathlib import Path
+from typing import BinaryIO
+
+from jumar.data.records.tfrecord import frame
+from jumar.data.text.documents import Chunk, Document, Span, chunk_documents, read_documents
+from jumar.data.text.instance_batch import batch_of, payloads
+from jumar.data.text.original_order import Draws, Instance, original_instances
+from jumar.data.text.pretraining_files import (
+    Estimate,
+    PretrainingRequest,
+    WrittenPretraining,
+    check_found,
+    check_request,
+    discard,
+    facts_of,
+    finish,
+    shard_names,
+    workplace,
+)
+from jumar.data.text.segmenting import CONTINUES_WORD, open_segmenter
+from jumar.ground.errors import UserError
+from jumar.ground.machine import memory_bytes
+
+_AT_ONCE = 1024
+_SAMPLE_BYTES = 2**18
+_BYTES_A_PIECE = 9
+"""A reference of 8 bytes; the numbers themselves are those of the vocabulary's words."""
+
+
+def write_original(request: PretrainingRequest) -> WrittenPretraining:
+    """Write the instances that google-research/bert's script makes of the same files.
+
+    As there, instance `i` is in shard `i` modulo the number of shards, and a document goes on in
+    the next file where no blank line ends it. After an error or Ctrl-C nothing is left.
+
+    Raises:
+        UserError: As `check_request`, `check_found` and `read_documents`; the disk or the memory
+            is too small, or the options ask for what the original has not.
+    """
+    if not request.options.next_sentence:
+        raise UserError(
+            "the original makes pairs of segments only",
+            where="--no-next-sentence",
+            todo="Choose --order streaming.",
+        )
+    check_request(request)
+    expected = _estimate(request)
+    facts = facts_of(request, "original")
+    with workplace(request.destination) as place:
+        try:
+            _clear(place)
+            written = _write(request, place, expected)
+            finish(place, request, facts, written)
+        finally:
+            discard(place)
+    return written
+
+
+def _clear(place: Path) -> None:
+    for left_over in place.iterdir():
+        shutil.rmtree(left_over) if left_over.is_dir() else left_over.unlink()
+
+
+def _write(request: PretrainingRequest, place: Path, expected: int) -> WrittenPretraining:
+    vocabulary = request.tokenizer.vocabulary
+    documents = _documents(request)
+    pieces, unknown = counted_pieces(documents, vocabulary.id_of("[UNK]"))
+    check_found(pieces, unknown, request)
+    draws = Draws(request.options.random_seed)
+    instances = original_instances(documents, vocabulary, request.options, draws)
+    ends = array("Q", [0])
+    with (place / "instances").open("w+b", buffering=2**20) as waiting:
+        for payload in _payloads(request, instances, expected):
+            waiting.write(payload)
+            ends.append(ends[-1] + len(payload))
+        waiting.flush()
+        order = list(range(len(ends) - 1))
+        draws.shuffle(order)
+        folder = place / "shards"
+        folder.mkdir()
+        size = 0
+        for number, name in enumerate(shard_names(request.shards)):
+            size += _write_shard(folder / name, waiting, ends, order[number :: request.shards])
+    return WrittenPretraining(
+        documents=len(documents),
+        pieces=pieces,
+        unknown=unknown,
+        instances=len(order),
+        bytes=size,
+    )
+
+
+def _documents(request: PretrainingRequest) -> list[Document]:
+    segmenter = open_segmenter(request.options.segmenter)
+    documents = read_documents(request.tokenizer, request.files, segmenter)
+    return [document for document in documents if document]
+
+
+def counted_pieces(documents: Iterable[Document], unknown: int) -> tuple[int, int]:
+    """How many word pieces some documents have, and how many of them are unknown."""
+    pieces = unknowns = 0
+    for sentence in chain.from_iterable(documents):
+        pieces += len(sentence)
+        unknowns += sentence.count(unknown) + sentence.count(unknown | CONTINUES_WORD)
+    return pieces, unknowns
+
+
+def _payloads(
+    request: PretrainingRequest, instances: Iterator[Instance], expected: int
+) -> Iterator[bytes]:
+    done = 0
+    while some := list(islice(instances, _AT_ONCE)):
+        yield from payloads(batch_of(some, request.options))
+        done += len(some)
+        request.progress(done, max(done, expected))
+
+
+def _write_shard(
+    path: Path, waiting: BinaryIO, ends: "array[int]", instances: Sequence[int]
+) -> int:
+    descriptor, written = waiting.fileno(), 0
+    with path.open("xb", buffering=2**20) as shard:
+        for number in instances:
+            begin = ends[number]
+            payload = os.pread(descriptor, ends[number + 1] - begin, begin)
+            header, footer = frame(payload)
+            shard.write(header + payload + footer)
+            written += len(header) + len(payload) + len(footer)
+    return written
+
+
+def sample_of(files: Sequence[Path]) -> Chunk:
+    """The beginning of the texts, for an estimate."""
+    spans: list[Span] = []
+    room = _SAMPLE_BYTES
+    for path in files:
+        if room <= 0:
+            break
+        with path.open("rb") as file:
+            lines = b"".join(file.readlines(room))
+        if lines:
+            spans.append(Span(path, 0, len(lines)))
+        room -= len(lines)
+    return spans
+
+
+def _estimate(request: PretrainingRequest) -> int:
+    """Announce instances, space and time, and refuse what does not fit; returns the instances."""
+    options, vocabulary = request.options, request.tokenizer.vocabulary
+    sample, started = sample_of(request.files), time.perf_counter()
+    documents = chunk_documents(request.tokenizer, sample, open_segmenter(options.segmenter))
+    if not documents:
+        return 0
+    pieces, _ = counted_pieces(documents, 0)
+    read = time.perf_counter()
+    once = original_instances(documents, vocabulary, replace(options, dupe_factor=1), Draws(0))
+    sizes = [len(payload) for payload in payloads(batch_of(list(once), options))]
+    made = time.perf_counter()
+    total = sum(path.stat().st_size for path in request.files)
+    share = total / sum(span.end - span.begin for span in sample)
+    repeated = share * options.dupe_factor
+    size = sum(sizes) * repeated
+    Estimate(
+        instances=len(sizes) * repeated,
+        output_bytes=size,
+        working_bytes=2 * size,
+        seconds=share * (read - started) + repeated * (made - read),
+    ).announce(request)
+    needed, free = pieces * share * _BYTES_A_PIECE, memory_bytes()[0]
+    if needed > free:
+        raise UserError(
+            f"the documents take about {needed / 2**30:.1f} GiB in the original's order, and "
+            f"{free / 2**30:.1f} GiB of memory are free",
+            where="--order original",
+            todo="--order streaming takes the same little memory for any text.",
+        )
+    return int(len(sizes) * repeated)

@@ -1,0 +1,282 @@
+"""What both orders of pre-training data have in common: the request, the folder, the estimate."""
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jumar.data.text.pretraining_options import PretrainingOptions
+from jumar.data.text.tokenizer import Tokenizer
+from jumar.ground.errors import UserError
+from jumar.ground.files import write_text
+from jumar.ground.paths import (
+    exists,
+    expanded,
+    is_folder,
+    make_folder,
+    resolved,
+    unwritable,
+)
+
+MANIFEST = "pretraining.json"
+MOST_SHARDS = 99999
+MOST_PIECES = 1 << 21
+Progress = Callable[[int, int], None]
+Notice = Callable[[str], None]
+_TODO_NO_SPACE = "Free some space, or choose a folder on another disk."
+
+
+def _ignore(*_: object) -> None:
+    pass
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainingRequest:
+    """What to write, and where.
+
+    Attributes:
+        files: Texts, in their order.
+        tokenizer: Cuts them into pieces.
+        options: How instances are made.
+        destination: A folder that does not exist yet.
+        shards: Number of TFRecord files.
+        workers: Processes.
+        progress: Receives how far it is, and of how much.
+        notice: Receives lines for the user.
+    """
+
+    files: Sequence[Path]
+    tokenizer: Tokenizer
+    options: PretrainingOptions
+    destination: Path
+    shards: int = 8
+    workers: int = 1
+    progress: Progress = field(default=_ignore, compare=False)
+    notice: Notice = field(default=_ignore, compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrittenPretraining:
+    """What was written.
+
+    Attributes:
+        documents: Documents with at least one piece.
+        pieces: Their word pieces.
+        unknown: Those that are [UNK].
+        instances: Instances over all shards.
+        bytes: Size of the shards.
+    """
+
+    documents: int
+    pieces: int
+    unknown: int
+    instances: int
+    bytes: int
+
+
+def check_place(inputs: Sequence[str], destination: Path) -> None:
+    """Refuse to write into a folder of texts: the next call would take the records for texts.
+
+    Raises:
+        UserError: The destination is one of the inputs, or lies in one.
+    """
+    target = resolved(destination)
+    for given in inputs:
+        folder = resolved(expanded(given))
+        if is_folder(folder) and (folder == target or folder in target.parents):
+            raise UserError(
+                f"lies in the folder of texts {given}",
+                where=str(destination),
+                todo=f"Choose a folder outside of it, for instance {folder}-pretraining.",
+            )
+
+
+def check_request(request: PretrainingRequest) -> None:
+    """Refuse what cannot be done before anything is read.
+
+    Raises:
+        UserError: The destination exists or lies among the texts, or a number is out of range.
+    """
+    if not 1 <= request.shards <= MOST_SHARDS:
+        raise UserError(
+            f"{request.shards} shards", where="--shards", todo=f"Allowed: 1 to {MOST_SHARDS}."
+        )
+    vocabulary = request.tokenizer.vocabulary
+    if len(vocabulary) > MOST_PIECES:
+        raise UserError(
+            f"{len(vocabulary)} word pieces",
+            where=vocabulary.where,
+            todo=f"At most {MOST_PIECES} are supported.",
+        )
+    target = resolved(request.destination)
+    for path in request.files:
+        if target == resolved(path) or target in resolved(path).parents:
+            raise UserError(
+                f"the text {path} lies where the data are to be written",
+                where=str(request.destination),
+                todo="Choose another folder.",
+            )
+    if exists(request.destination):
+        raise UserError(
+            "already exists",
+            where=str(request.destination),
+            todo="Remove it, or choose another folder.",
+        )
+
+
+def shard_names(shards: int) -> list[str]:
+    """The files of a set."""
+    return [f"pretraining-{number:05}-of-{shards:05}.tfrecord" for number in range(shards)]
+
+
+def facts_of(request: PretrainingRequest, order: str) -> dict[str, Any]:
+    """All that decides what is written, as JSON."""
+    vocabulary, words = request.tokenizer.vocabulary, request.tokenizer.rules.words
+    texts = [(str(path.absolute()), path.stat()) for path in request.files]
+    return {
+        "format": 1,
+        "order": order,
+        "options": asdict(request.options),
+        "shards": request.shards,
+        "vocabulary": {
+            "pieces": len(vocabulary),
+            "sha256": hashlib.sha256("\n".join(vocabulary.pieces).encode()).hexdigest(),
+            "lower_case": words.lower_case,
+            "strip_accents": words.strip_accents,
+            "split_chinese": words.split_chinese,
+            "longest_word": request.tokenizer.rules.longest_word,
+        },
+        "texts": [[path, facts.st_size, facts.st_mtime_ns] for path, facts in texts],
+    }
+
+
+@contextmanager
+def workplace(destination: Path) -> Generator[Path]:
+    """A hidden folder beside the destination that one process at a time has.
+
+    It stays as it is after the block, so that a later call may go on with what is in it.
+    """
+    place = workplace_of(destination)
+    make_folder(place)
+    descriptor = os.open(place, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UserError("another process is writing it", where=str(destination)) from error
+        yield place
+    except OSError as error:
+        raise unwritable(destination, error) from error
+    finally:
+        os.close(descriptor)
+
+
+def workplace_of(destination: Path) -> Path:
+    """The hidden folder in which a destination is prepared."""
+    absolute = destination.absolute()
+    return absolute.with_name(f".{absolute.name[:60]}.unfinished")
+
+
+def finish(
+    place: Path, request: PretrainingRequest, facts: dict[str, Any], written: WrittenPretraining
+) -> None:
+    """Write the manifest and put the finished folder `shards` in its place."""
+    texts = [name for name, _, _ in facts["texts"]]
+    manifest = {**facts, "texts": texts, "written": asdict(written)}
+    shards = place / "shards"
+    write_text(shards / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
+    if exists(request.destination):
+        raise UserError("appeared meanwhile", where=str(request.destination))
+    shards.rename(request.destination.absolute())
+    discard(place)
+
+
+def discard(place: Path) -> None:
+    """Remove a workplace, and the folders above that were made for it and are empty."""
+    with suppress(OSError):
+        shutil.rmtree(place)
+
+
+def check_found(pieces: int, unknown: int, request: PretrainingRequest) -> None:
+    """Refuse texts without a document, or without a single known piece.
+
+    Raises:
+        UserError: There is nothing to learn from.
+    """
+    where = ", ".join(map(str, request.files[:3])) + ("" if len(request.files) < 4 else ", ...")
+    if not pieces:
+        raise UserError(
+            "there is no text",
+            where=where,
+            todo="One sentence a line is expected, and a blank line between documents.",
+        )
+    if pieces == unknown:
+        raise UserError(
+            "none of the words is made of pieces of the vocabulary",
+            where=where,
+            todo=f"Does {request.tokenizer.vocabulary.where} belong to this language?",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """What is to be expected, from a sample of the texts.
+
+    Attributes:
+        instances: How many.
+        output_bytes: Size of the shards.
+        working_bytes: Space that is needed until all is done, with the shards.
+        seconds: How long.
+    """
+
+    instances: float
+    output_bytes: float
+    working_bytes: float
+    seconds: float
+
+    def announce(self, request: PretrainingRequest) -> None:
+        """Tell the user, and refuse what does not fit on the disk.
+
+        Raises:
+            UserError: Too little space is free.
+        """
+        request.notice(
+            f"about {rounded(self.instances)} instances, {size(self.output_bytes)} "
+            f"({size(self.working_bytes)} while it works), {duration(self.seconds)}"
+        )
+        free = shutil.disk_usage(_existing(request.destination.absolute())).free
+        if self.working_bytes > free:
+            raise UserError(
+                f"about {size(self.working_bytes)} are needed and {size(free)} are free",
+                where=str(request.destination),
+                todo=_TODO_NO_SPACE,
+            )
+
+
+def _existing(path: Path) -> Path:
+    return next(parent for parent in path.parents if exists(parent))
+
+
+def rounded(number: float) -> str:
+    """A number with two digits that count: an estimate has no more."""
+    digits = len(str(int(number))) - 2
+    return f"{round(number, -digits) if digits > 0 else int(number):,.0f}"
+
+
+def size(number: float) -> str:
+    """Bytes for people."""
+    unit, name = (1e9, "GB") if number >= 1e9 else (1e6, "MB")
+    return f"{number / unit:.3g} {name}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds for people."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,67 @@
+"""How documents become the instances that BERT is pre-trained on."""
+
+from dataclasses import dataclass
+
+from jumar.data.text.segmenting import SegmenterName
+from jumar.ground.errors import UserError
+
+SHORTEST = 5
+"""[CLS], a piece, [SEP], a piece, [SEP]."""
+LONGEST = 1 << 16
+_LARGEST_SEED = 2**63
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainingOptions:
+    """The options of google-research/bert's create_pretraining_data, and two more.
+
+    Attributes:
+        max_seq_length: Pieces of an instance, with [CLS] and two [SEP].
+        max_predictions_per_seq: Masked pieces of an instance at most.
+        masked_lm_prob: Share of the pieces that are masked.
+        short_seq_prob: Share of the instances of a random, shorter length.
+        dupe_factor: How often each document is used, each time with other masks.
+        random_seed: Decides everything that is drawn.
+        whole_word_mask: Whether all pieces of a word are masked or none.
+        next_sentence: Whether an instance is a pair of segments, the second one in half of the
+            cases from another document; otherwise it is one segment.
+        segmenter: What finds Chinese words for `whole_word_mask`.
+    """
+
+    max_seq_length: int = 128
+    max_predictions_per_seq: int = 20
+    masked_lm_prob: float = 0.15
+    short_seq_prob: float = 0.1
+    dupe_factor: int = 10
+    random_seed: int = 12345
+    whole_word_mask: bool = False
+    next_sentence: bool = True
+    segmenter: SegmenterName = "none"
+
+    def __post_init__(self) -> None:
+        _within("--max-seq-length", self.max_seq_length, SHORTEST, LONGEST)
+        _within("--max-predictions-per-seq", self.max_predictions_per_seq, 1, LONGEST)
+        _within("--masked-lm-prob", self.masked_lm_prob, 0, 1)
+        _within("--short-seq-prob", self.short_seq_prob, 0, 1)
+        _within("--dupe-factor", self.dupe_factor, 1, 100_000)
+        _within("--random-seed", self.random_seed, 0, _LARGEST_SEED)
+        if self.segmenter != "none" and not self.whole_word_mask:
+            raise UserError(
+                "a segmenter finds words, and single pieces are masked",
+                where="--segmenter",
+                todo="Add --do-whole-word-mask, or omit it.",
+            )
+
+    @property
+    def most_pieces(self) -> int:
+        """Pieces of text in an instance at most."""
+        return self.max_seq_length - (3 if self.next_sentence else 2)
+
+    def predictions(self, length: int) -> int:
+        """How many pieces of an instance of this length are masked."""
+        return min(self.max_predictions_per_seq, max(1, round(length * self.masked_lm_prob)))
+
+
+def _within(where: str, value: float, least: float, most: float) -> None:
+    if not least <= value <= most:
+        raise UserError(f"{value}", where=where, todo=f"Allowed: {least} to {most}.")

@@ -1,0 +1,60 @@
+"""Serialized instances, compared with the general encoder of tf.Example."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jumar.data.records.example import FloatFeature, IntegerFeature, decode_example
+from jumar.data.text.instance_batch import batch_of, payloads
+from jumar.data.text.original_order import Instance
+from jumar.data.text.pretraining_options import PretrainingOptions
+
+LENGTH, WIDTH = 200, 20
+OPTIONS = PretrainingOptions(max_seq_length=LENGTH, max_predictions_per_seq=WIDTH)
+NUMBER = st.one_of(st.integers(0, 300), st.integers(0, 2**21 - 1))
+
+
+@st.composite
+def instances(draw: st.DrawFn) -> Instance:
+    pieces = draw(st.integers(5, LENGTH))
+    count = draw(st.integers(1, min(WIDTH, pieces)))
+    places = draw(st.sets(st.integers(0, pieces - 1), min_size=count, max_size=count))
+    return Instance(
+        ids=draw(st.lists(NUMBER, min_size=pieces, max_size=pieces)),
+        first=draw(st.integers(1, pieces - 4)),
+        is_random_next=draw(st.booleans()),
+        positions=sorted(places),
+        labels=draw(st.lists(NUMBER, min_size=count, max_size=count)),
+    )
+
+
+@given(st.lists(instances(), min_size=1, max_size=4))
+def test_records_hold_what_the_instances_hold(several: list[Instance]) -> None:
+    for each, payload in zip(several, payloads(batch_of(several, OPTIONS)), strict=True):
+        pieces, count, first = len(each.ids), len(each.labels), each.first + 2
+
+        def padded(numbers: list[int], length: int) -> IntegerFeature:
+            return IntegerFeature((*numbers, *(0,) * (length - len(numbers))))
+
+        assert decode_example(payload) == {
+            "input_ids": padded(each.ids, LENGTH),
+            "input_mask": padded([1] * pieces, LENGTH),
+            "segment_ids": padded([0] * first + [1] * (pieces - first), LENGTH),
+            "masked_lm_positions": padded(each.positions, WIDTH),
+            "masked_lm_ids": padded(each.labels, WIDTH),
+            "masked_lm_weights": FloatFeature((1.0,) * count + (0.0,) * (WIDTH - count)),
+            "next_sentence_labels": IntegerFeature((int(each.is_random_next),)),
+        }
+
+
+def test_arrays_hold_what_the_instances_hold() -> None:
+    several = [
+        Instance([2, 7, 3, 8, 3], 1, True, [1], [9]),
+        Instance([2, 5, 6, 3, 8, 3], 2, False, [2], [4]),
+    ]
+    batch = batch_of(several, OPTIONS)
+    assert len(batch) == 2
+    np.testing.assert_array_equal(batch.lengths, [5, 6])
+    np.testing.assert_array_equal(batch.firsts, [3, 4])
+    np.testing.assert_array_equal(batch.ids[1, :7], [2, 5, 6, 3, 8, 3, 0])
+    np.testing.assert_array_equal(batch.random_next, [True, False])

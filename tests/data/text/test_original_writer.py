@@ -1,0 +1,116 @@
+"""Pre-training data in the original's order: what is refused, and what is left behind."""
+
+from pathlib import Path
+
+import pytest
+
+from jumar.data.text.original_writer import write_original
+from jumar.data.text.pretraining_files import PretrainingRequest
+from jumar.data.text.pretraining_options import PretrainingOptions
+from jumar.data.text.tokenizer import Tokenizer
+from jumar.data.text.vocabulary import Vocabulary
+from jumar.ground.errors import UserError
+from tests.data.text.payloads import payloads_of
+from tests.data.text.vocabularies import PIECES
+
+TOKENIZER = Tokenizer(Vocabulary(PIECES))
+TEXT = "the cat sat on the mat\nthe dog ran\na cat ran.\n\nthe dog sat on the cat\nhe ran\n"
+
+
+def request(tmp_path: Path, text: str | bytes = TEXT, **options: int | bool) -> PretrainingRequest:
+    path = tmp_path / "text.txt"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return PretrainingRequest(
+        files=[path],
+        tokenizer=TOKENIZER,
+        options=PretrainingOptions(**{"max_seq_length": 16, **options}),  # type: ignore[arg-type]
+        destination=tmp_path / "out",
+        shards=2,
+    )
+
+
+def left_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_the_same_request_gives_the_same_bytes(tmp_path: Path) -> None:
+    contents: list[list[bytes]] = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        asked = request(tmp_path / name)
+        written = write_original(asked)
+        files = sorted(asked.destination.glob("*.tfrecord"))
+        contents.append([path.read_bytes() for path in files])
+        assert sum(len(payloads_of(path)) for path in files) == written.instances
+        assert sum(map(len, contents[-1])) == written.bytes
+        assert written.documents == 2
+        assert left_in(tmp_path / name) == ["out", "text.txt"]
+    assert contents[0] == contents[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("", "there is no text"),
+        ("\n \n\n", "there is no text"),
+        ("☃ ☃\n☃\n", "none of the words"),
+        (b"the cat\n\nhe \xff ran\n", "line 3: is not UTF-8 text: invalid start byte at byte 12"),
+    ],
+)
+def test_nothing_is_left_of_what_cannot_be_made(
+    tmp_path: Path, text: str | bytes, what: str
+) -> None:
+    with pytest.raises(UserError) as error:
+        write_original(request(tmp_path, text))
+    assert what in str(error.value)
+    assert left_in(tmp_path) == ["text.txt"]
+
+
+def test_nothing_is_left_after_ctrl_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = request(tmp_path)
+
+    def interrupted(_done: int, _total: int) -> None:
+        raise KeyboardInterrupt
+
+    asked = PretrainingRequest(
+        files=asked.files,
+        tokenizer=TOKENIZER,
+        options=asked.options,
+        destination=asked.destination,
+        progress=interrupted,
+    )
+    with pytest.raises(KeyboardInterrupt):
+        write_original(asked)
+    assert left_in(tmp_path) == ["text.txt"]
+
+
+def test_an_existing_destination_and_single_segments_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="pairs of segments only"):
+        write_original(request(tmp_path, next_sentence=False))
+    (tmp_path / "out").mkdir()
+    with pytest.raises(UserError, match="already exists"):
+        write_original(request(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("max_seq_length", 4),
+        ("max_predictions_per_seq", 0),
+        ("max_predictions_per_seq", 70_000),
+        ("masked_lm_prob", 1.5),
+        ("short_seq_prob", -0.1),
+        ("dupe_factor", 0),
+        ("random_seed", -1),
+    ],
+)
+def test_options_out_of_range_name_the_option(option: str, value: float) -> None:
+    with pytest.raises(UserError) as error:
+        PretrainingOptions(**{"max_seq_length": 16, "max_predictions_per_seq": 5, option: value})  # type: ignore[arg-type]
+    assert error.value.where == "--" + option.replace("_", "-")
+    assert f"{value}" in error.value.what
+
+
+def test_the_shortest_instances_hold_two_pieces(tmp_path: Path) -> None:
+    asked = request(tmp_path, max_seq_length=5, max_predictions_per_seq=1)
+    assert write_original(asked).instances > 0

@@ -1,0 +1,112 @@
+"""Pre-training of BERT and NEZHA: masked words and next sentence.
+
+Original: `run_pretraining.py` of google-research/bert, which adds up both losses, the masked words'
+divided by their weights and the sentences' by their number.
+"""
+
+from collections.abc import Mapping
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from jumar.data.samples import Batch, SampleSet
+from jumar.models.bert.heads import BertForPretraining
+from jumar.tasks.task import Headline, Objective, Task
+
+WORDS = "masked_lm"
+SENTENCES = "next_sentence"
+
+
+class PretrainingObjective(Objective):
+    """Cross-entropy of masked words, and of whether the second segment follows the first.
+
+    Args:
+        network: The encoder with both heads.
+    """
+
+    name = "pretraining"
+    minimized = (f"{WORDS}_loss", f"{SENTENCES}_loss")
+
+    def __init__(self, network: BertForPretraining) -> None:
+        super().__init__()
+        self.trained = self.network = network
+
+    def decays(self, name: str, parameter: nn.Parameter) -> bool:
+        """All but biases and layer norms, as in the originals."""
+        del parameter
+        return decays(name)
+
+    def sums(self, batch: Batch) -> dict[str, torch.Tensor]:
+        """Both losses of a batch with the features of `create_pretraining_data`."""
+        scored = self.scored(batch)
+        return {name: scored[name] for name in self.minimized}
+
+    def weights(self, batch: Batch) -> Mapping[str, torch.Tensor]:
+        """The masked words' loss is divided by their weights, not by the samples."""
+        # The originals add the constant, which also keeps a batch without a masked word finite.
+        return {f"{WORDS}_loss": batch["masked_lm_weights"].sum() + 1e-5}
+
+    def scored(self, batch: Batch) -> dict[str, torch.Tensor]:
+        """Sums of losses, of right answers and of what they are to be divided by."""
+        encoded = self.network.bert(batch["input_ids"], batch["segment_ids"], batch["input_mask"])
+        losses, right = self.network.word_losses(
+            encoded, batch["masked_lm_positions"].long(), batch["masked_lm_ids"].long()
+        )
+        weights = batch["masked_lm_weights"].flatten()
+        logits = self.network.sentence_logits(encoded).float()
+        labels = batch["next_sentence_labels"].flatten().long()
+        return {
+            f"{WORDS}_loss": (losses * weights).sum(),
+            f"{WORDS}_right": (right * weights).sum(),
+            f"{WORDS}_weight": weights.sum(),
+            f"{SENTENCES}_loss": functional.cross_entropy(logits, labels, reduction="sum"),
+            f"{SENTENCES}_right": (logits.argmax(1) == labels).sum(),
+            "count": torch.ones_like(labels).sum(),
+        }
+
+
+def decays(name: str) -> bool:
+    """Whether the originals decay a weight, by its name: not biases and layer norms."""
+    return "LayerNorm" not in name and not name.endswith("bias")
+
+
+class PretrainingTask(Task):
+    """A network that learns a language from unlabelled text.
+
+    Args:
+        network: The encoder with both heads.
+        train_data: Samples to learn from, with the features of `create_pretraining_data`.
+        eval_data: Samples to score on.
+    """
+
+    name = "pretraining"
+    headline = Headline(name=f"{WORDS}_accuracy", unit="%", higher_is_better=True)
+
+    def __init__(
+        self,
+        network: BertForPretraining,
+        *,
+        train_data: SampleSet,
+        eval_data: SampleSet | None,
+    ) -> None:
+        self.model = network
+        self.train_data = train_data
+        self.eval_data = eval_data
+        self._objective = PretrainingObjective(network)
+        self.objectives = [self._objective]
+
+    def evaluate_batch(self, batch: Batch) -> dict[str, torch.Tensor]:
+        """Losses, right answers and their weights, summed over the batch."""
+        return self._objective.scored(batch)
+
+    def summarize(self, sums: Mapping[str, torch.Tensor]) -> dict[str, float]:
+        """Accuracy in percent and mean loss of masked words and of next sentences."""
+        values = {name: value.item() for name, value in sums.items()}
+        words, samples = max(values[f"{WORDS}_weight"], 1e-5), values["count"]
+        return {
+            f"{WORDS}_accuracy": 100 * values[f"{WORDS}_right"] / words,
+            f"{SENTENCES}_accuracy": 100 * values[f"{SENTENCES}_right"] / samples,
+            f"{WORDS}_loss": values[f"{WORDS}_loss"] / words,
+            f"{SENTENCES}_loss": values[f"{SENTENCES}_loss"] / samples,
+        }

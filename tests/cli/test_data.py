@@ -208,7 +208,7 @@ def test_a_flipped_bit_stops_the_run_at_its_record_before_its_update(
     # What was learned before it is kept, and nothing else.
     kept = [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()]
     assert kept == [f"step-{len(before):08d}"]
-    assert f"learned until step {len(before)} is saved" in done.err
+    assert f"training up to step {len(before)} is saved" in done.err
     again = here("train", "--resume", "--run-dir", "run", "--skip-corrupt", "1", cwd=tmp_path)
     assert f"resuming from step {len(before)}" in again.out
     assert len(train_losses(tmp_path / "run")) == len(whole)
@@ -280,7 +280,7 @@ def test_more_unreadable_samples_than_allowed_end_the_last_evaluation_not_the_le
         file.write_bytes(BROKEN)
     done = on(folder, *EPOCH, "--skip-corrupt", "1", cwd=tmp_path, code=2)
     assert "2 unreadable samples, more than the 1 allowed" in done.err
-    assert "learned until step 3 is saved" in done.err
+    assert "training up to step 3 is saved" in done.err
     on_again = here("train", "--resume", "--run-dir", "run", "--skip-corrupt", "2", cwd=tmp_path)
     assert "evaluation at step 3" in on_again.out
     assert results(tmp_path / "run")["state"] == "finished"

@@ -159,7 +159,7 @@ def test_sizes_may_differ_unless_frames_belong_together(runs: Path, tmp_path: Pa
     source = write_files(tmp_path / "noisy", files)
     here("denoise", runs / "inverse", source, "--to", "clean", cwd=tmp_path)
     refused = here("denoise", runs / "previous", source, "--to", "clip", cwd=tmp_path, code=2)
-    assert "noisy/3.png: is 56 x 40 pixels, the frames before 12 x 12" in refused.message
+    assert "noisy/3.png: is 56 x 40 pixels, the frames before it 12 x 12" in refused.message
 
 
 @pytest.mark.parametrize(

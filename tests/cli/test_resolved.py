@@ -34,7 +34,7 @@ def test_a_run_keeps_classes_counts_and_places(run: Path) -> None:
 
 def test_a_run_with_a_relative_path_is_used_from_any_folder(run: Path, tmp_path: Path) -> None:
     done = here("evaluate", run, "--import", "tests.cli.small_recipe", cwd=tmp_path)
-    assert f"data.path: 'pets' is not here; using {run.parent / 'pets'}" in done.out
+    assert f"data.path: 'pets' does not exist here; using {run.parent / 'pets'}" in done.out
     assert "evaluation data: 8 samples" in done.out
     command = ("train", "--resume", "--run-dir", run, "--import", "tests.cli.small_recipe")
     resumed = here(*command, "--set", "training.duration=2it", cwd=tmp_path)

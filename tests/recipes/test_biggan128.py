@@ -74,7 +74,7 @@ def test_the_defaults_are_those_of_the_original_and_the_homework() -> None:
 
 
 def test_other_sizes_and_impossible_networks_are_refused_in_words() -> None:
-    with pytest.raises(UserError, match="makes pictures of 128 px, not 256"):
+    with pytest.raises(UserError, match="generates images of 128 px, not 256"):
         override(recipe(), ["data.image_size=256"])
     with pytest.raises(UserError, match="multiple of 6"):
         override(recipe(), ["model.latent=100"]).build_model()
@@ -204,7 +204,7 @@ def test_a_stopped_drawing_goes_on_with_the_same_pictures(tmp_path: Path, run: P
     more = ["--num", str(made + 2)]
     assert "--resume" in here(*command, "out", *more, cwd=tmp_path, code=2).message
     other = [*more, "--resume", "--truncation", "1"]
-    assert "another manner" in here(*command, "out", *other, cwd=tmp_path, code=2).message
+    assert "a different manner" in here(*command, "out", *other, cwd=tmp_path, code=2).message
     here(*command, "out", *more, "--resume", cwd=tmp_path)
     here(*command, "whole", *more, cwd=tmp_path)
     whole = {path.name: path.read_bytes() for path in (tmp_path / "whole").iterdir()}

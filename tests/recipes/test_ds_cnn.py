@@ -72,7 +72,7 @@ def test_the_rate_falls_after_ten_and_twenty_thousand_steps() -> None:
 
 
 def test_clips_shorter_than_a_frame_are_refused() -> None:
-    with pytest.raises(UserError, match="has no frame of 40 ms"):
+    with pytest.raises(UserError, match="is shorter than a frame of 40 ms"):
         recipe("ds-cnn-s", "data.clip_ms=30").build_front_end()
     with pytest.raises(UserError, match="front_end"):
         recipe("ds-cnn-s", "data.sample_rate=4000").build_front_end()

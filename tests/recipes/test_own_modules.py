@@ -80,7 +80,7 @@ def test_a_module_in_a_run_is_refused_with_its_file_and_what_to_do(tmp_path: Pat
     with pytest.raises(UserError, match="from which nothing is imported") as found:
         import_named(["a.payload"])
     assert str(tmp_path / "a" / "payload.py") in found.value.what
-    assert "outside of the run" in found.value.todo
+    assert "outside the run" in found.value.todo
 
 
 def test_a_symbolic_link_leads_neither_into_a_run_nor_out_of_the_check(tmp_path: Path) -> None:

@@ -186,7 +186,7 @@ def test_a_prior_is_drawn_with_scored_and_trained_on_after_its_vqvae_is_gone(
 @pytest.mark.parametrize(
     ("option", "told"),
     [
-        (("--truncation", "0.7"), "--truncation: pictures are drawn code by code"),
+        (("--truncation", "0.7"), "--truncation: images are generated code by code"),
         (("--interpolate", "5"), "--interpolate: this network cannot interpolate"),
     ],
 )

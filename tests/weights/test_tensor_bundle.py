@@ -235,7 +235,7 @@ SLICED = slice_key(b"v", (Extent(0, 2),))
 @pytest.mark.parametrize(
     ("entries", "message"),
     [
-        pytest.param([(b"v", entry(size=2**62))], "takes 8", id="an absurd size"),
+        pytest.param([(b"v", entry(size=2**62))], "needs 8", id="an absurd size"),
         pytest.param([(b"v", entry(offset=2**62))], "ends before it", id="an absurd offset"),
         pytest.param([(b"v", entry(offset=-1))], "negative place", id="a negative offset"),
         pytest.param([(b"v", entry(shape=(2**40,), size=2**42))], "ends before it", id="a shape"),

@@ -12,8 +12,8 @@ Choices where the sources disagree:
 
 - Base learning rate and batch belong together: 0.06 with 8 x 128 (`alexnet-8p`) and 0.015 with
   1 x 256 (`alexnet`), as in the original's launch scripts. The table of the Ascend blog, "0.06"
-  beside "256 for single NPU", mixes the two rows; 0.06 with 256 is four times the rate per sample.
-- The flip is drawn for each image. The original draws it once while its pipeline is traced, so a
+  next to "256 for single NPU", mixes the two rows; 0.06 with 256 is four times the rate per sample.
+- The flip is decided per image. The original decides once, when its pipeline is traced, so that a
   whole run is either mirrored or not.
 - Evaluation counts every image. The original drops the last incomplete batch (49,921 of 50,000).
 - The ReLU on the logits, which all variants of the original have, is kept (`model.logits_relu`).
@@ -46,12 +46,12 @@ class AlexNetModel(Network):
     """The network of the original."""
 
     dropout: float = setting(
-        0.35, "share of the dense features that are dropped (keep 0.65)", minimum=0, maximum=0.99
+        0.35, "share of dense features to drop (keep 0.65)", minimum=0, maximum=0.99
     )
     logits_relu: bool = setting(True, "the original's ReLU on the logits")
     initialization: str = setting(
         "he_uniform",
-        "how weights begin",
+        "weight initialisation",
         choices=("he_uniform", "xavier", "he_uniform_custom"),
     )
 
@@ -66,7 +66,7 @@ class AlexNetModel(Network):
         )
 
     def tf_names(self, network: nn.Module) -> TfNames:
-        """Those of the original's graph."""
+        """The names in the original's graph."""
         assert isinstance(network, AlexNet)
         return TfNames(variables=tf_variables(network), optimizers=(momentum_state(),))
 
@@ -111,9 +111,9 @@ def alexnet_8p() -> ClassificationRecipe:
 def alexnet_demo() -> ClassificationRecipe:
     """AlexNet on the handwritten digits at 64 px: above 90 % top-1 within a minute on two cores.
 
-    Data: the 1797 digits of 8 x 8 px that come with scikit-learn, enlarged; not mirrored, cropped
-    little. The ReLU on the logits is off: with ten classes and small batches it soon leaves all
-    logits at zero, where nothing is learnt any more. Run: make demo
+    Data: the 1797 digits of 8 x 8 px that come with scikit-learn, enlarged; not mirrored, and only
+    slightly cropped. The ReLU on the logits is off: with ten classes and small batches it soon
+    leaves all logits at zero, where nothing is learnt any more. Run: make demo
     """
     one = alexnet()
     return replace(

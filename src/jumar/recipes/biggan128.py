@@ -1,31 +1,31 @@
-"""BigGAN-128: unconditional pictures of 128 x 128, as taki0112 trained it in TensorFlow.
+"""BigGAN-128: unconditional 128 x 128 images, as trained by taki0112 in TensorFlow.
 
 Paper: Brock, Donahue, Simonyan, "Large Scale GAN Training for High Fidelity Natural Image
 Synthesis", https://arxiv.org/abs/1809.11096. Original: taki0112/BigGAN-Tensorflow, `main.py
 --img_size 128`, whose networks, losses and steps are replayed by tests.
 
-Data: any folder tree or zip of pictures; that of the course assignment is the Kaggle CAT set
-(https://www.kaggle.com/crawford/cat-dataset), of which `data.frame=head` shows the heads. Without
-`data.path` the handwritten digits that come with scikit-learn. No score was published for this
-code; the sliced Wasserstein distance is followed, lower is better.
+Data: any folder tree or zip of images; the course assignment uses the Kaggle CAT set
+(https://www.kaggle.com/crawford/cat-dataset), where `data.frame=head` crops the heads. Without
+`data.path`, the handwritten digits that come with scikit-learn. No score was published for this
+code; the metric is the sliced Wasserstein distance, lower is better.
 
 Choices where the sources disagree or the original is odd:
 
 - The batch is 64, as in the assignment (the original's default of 2048 needs many cards).
 - The networks are those of the original, not of the paper, down to the gains of the conditional
   batch norms that start near 0 (`compat.gain_starts_at_zero`).
-- A discriminator step moves the spectral norms of the discriminator twice, for the real and then
-  for the generated pictures; the original does so in no defined order.
-- The original moves them even when it draws samples. Here looking at a network leaves it as it
-  is, unless `compat.moves_in_evaluation` is set.
-- In the generator's turn the original also evaluates the discriminator on real pictures, because
+- A discriminator step updates the discriminator's spectral norms twice, for the real and then for
+  the generated images; the original does so in no defined order.
+- The original updates them even when it draws samples. Here evaluation leaves a network unchanged,
+  unless `compat.moves_in_evaluation` is set.
+- In the generator's turn the original also evaluates the discriminator on real images, because
   it updates all batch norms in every step. The averages are never used in training, so this is
-  left out unless `compat.every_tower` is set.
-- The original's orthogonal regulariser is computed and never added to a loss; so
+  omitted unless `compat.every_tower` is set.
+- The original's orthogonal regulariser is computed but never added to a loss, so
   `loss.orthogonal` is 0.
 - The moving average of the generator starts from the initial weights without a warm-up, as in the
-  original; short runs set `training.ema_warm_up=true`.
-- The shape of pictures is not kept, as in the original; `data.frame=square` keeps it.
+  original; for short runs, set `training.ema_warm_up=true`.
+- The aspect ratio of images is not kept, as in the original; `data.frame=square` keeps it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -71,26 +71,26 @@ class BigGanModel:
     )
     fused_attention: bool = setting(
         True,
-        "compute the attention in one kernel, without writing its weights; false where a mixlist "
-        "names SoftmaxV2 or BatchMatMul",
+        "compute the attention in one kernel, without storing its weights; set to false if a "
+        "mixlist names SoftmaxV2 or BatchMatMul",
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Compat:
-    """Oddities of the original, see the recipe's text."""
+    """Quirks of the original; see the recipe's module."""
 
     gain_starts_at_zero: bool = setting(
         True, "gains of the conditional batch norms start near 0; false: near 1, as in the paper"
     )
     moves_in_evaluation: bool = setting(
-        False, "drawing and scoring pictures moves the spectral norms"
+        False, "drawing and scoring images updates the spectral norms"
     )
     discriminator_norms: bool = setting(
         True, "batch norms in the discriminator; false: none, as in the paper"
     )
     every_tower: bool = setting(
-        False, "the generator's turn evaluates the discriminator on real pictures too"
+        False, "the generator's turn also evaluates the discriminator on real images"
     )
 
 
@@ -108,32 +108,30 @@ def _adam(learning_rate: float) -> Player:
 
 @dataclass(frozen=True, kw_only=True)
 class GenerationRecipe(Recipe, DrawsPictures):
-    """A generator and a discriminator, the pictures, and how both are trained."""
+    """A generator and a discriminator, the images, and how both are trained."""
 
     model: BigGanModel = setting(BigGanModel(), "Both networks.")
-    data: PictureData = setting(PictureData(), "The pictures.")
-    loss: AdversarialLoss = setting(
-        Hinge(), "How the networks play against each other (the original's gan_type)."
-    )
+    data: PictureData = setting(PictureData(), "The images.")
+    loss: AdversarialLoss = setting(Hinge(), "The adversarial loss (the original's gan_type).")
     generator: Player = setting(_adam(5e-5), "How the generator is trained.")
     discriminator: Player = setting(_adam(2e-4), "How the discriminator is trained.")
-    compat: Compat = setting(Compat(), "Oddities of the original.")
+    compat: Compat = setting(Compat(), "Quirks of the original.")
 
     def check(self) -> None:
-        """The one size that the networks have.
+        """Check the image size, which the networks fix.
 
         Raises:
-            UserError: Another one is asked for.
+            UserError: A different size is requested.
         """
         if self.data.image_size != IMAGE_SIZE:
             raise UserError(
-                f"BigGAN-128 makes pictures of {IMAGE_SIZE} px, not {self.data.image_size}",
+                f"BigGAN-128 generates images of {IMAGE_SIZE} px, not {self.data.image_size}",
                 where="data.image_size",
                 todo="The original's networks for 256 and 512 px are not part of jumar.",
             )
 
     def build_task(self, say: Callable[[str], None]) -> Task:
-        """Open the pictures and build both networks; see `Recipe.build_task`."""
+        """Open the images and build both networks; see `Recipe.build_task`."""
         train, real = open_generator_sets(self.data, seed=self.seed, notice=say)
         model = self.build_model()
         return GenerationTask(
@@ -172,11 +170,11 @@ class GenerationRecipe(Recipe, DrawsPictures):
             raise UserError(str(error), where="model") from None
 
     def tf_names(self, model: nn.Module) -> TfNames:
-        """Those of taki0112's code."""
+        """The names in taki0112's code."""
         return tf_names(cast(BigGan, model))
 
     def open_artist(self, trained: Trained, wish: DrawingWish) -> Artist:
-        """The generator, with the truncation of the training unless another one is wished."""
+        """The generator, with the truncation used in training unless another is requested."""
         truncation = wish.truncation or self.loss.truncation
         return _LatentArtist(trained, wish, length=self.model.latent, truncation=truncation)
 
@@ -190,7 +188,7 @@ class GenerationRecipe(Recipe, DrawsPictures):
 
 
 class _LatentArtist(Artist):
-    """A generator of pictures out of latent vectors."""
+    """A generator that draws images from latent vectors."""
 
     def __init__(
         self, trained: Trained, wish: DrawingWish, *, length: int, truncation: float
@@ -221,7 +219,7 @@ class _LatentArtist(Artist):
 
 @register("biggan128")
 def biggan128() -> GenerationRecipe:
-    """BigGAN-128 as the original and the assignment train it: width 96, batch 64, mixed precision.
+    """BigGAN-128 as in the original and the assignment: width 96, batch 64, mixed precision.
 
     Run: jumar train biggan128 --set data.path=PICTURES
     """
@@ -240,15 +238,15 @@ def biggan128() -> GenerationRecipe:
 
 @register("biggan128-cats")
 def biggan128_cats() -> GenerationRecipe:
-    """A narrow BigGAN-128 that one core of a CPU trains on some hundred cats in about an hour.
+    """A narrow BigGAN-128 that trains on a few hundred cats in about an hour on one CPU core.
 
     Run: jumar train biggan128-cats --set data.path=CATS
 
-    Against the original: width 16 and batch 8; learning rates 1e-4 and 4e-4, which the original's
-    comment gives for small batches; gains start at 1, because it makes thousands of steps instead
-    of half a million; a discriminator without batch norms, which eight pictures do not feed, and
-    which sees pictures moved and with holes, so that it does not learn the few by heart; mirrored
-    pictures; a shorter moving average with a warm-up; scored on 240 pictures.
+    Unlike the original: width 16 and batch 8; learning rates 1e-4 and 4e-4, which a comment in the
+    original gives for small batches; gains start at 1, because there are thousands of steps instead
+    of half a million; a discriminator without batch norms, for which eight images are too few, and
+    which sees shifted images with cut-outs, so that it does not memorise the few there are;
+    mirrored images; a shorter moving average with a warm-up; scored on 240 images.
     """
     one = biggan128()
     return replace(

@@ -1,4 +1,4 @@
-"""What the recipes of image classifiers share."""
+"""What image classification recipes have in common."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -22,21 +22,18 @@ from jumar.training.settings import Optimization
 
 @dataclass(frozen=True, kw_only=True)
 class Network(NetworkSettings, ABC):
-    """A network's own settings; someone's own network subclasses this and adds fields."""
+    """A network's own settings; to add your own network, subclass this and add fields."""
 
     num_classes: int = setting(
         0,
-        "classes that the network tells apart; 0: as many as the data has (TFRecord shards without "
-        "labels.txt do not say; ImageNet: AlexNet 1000, ResNeXt-50 1001)",
+        "number of classes; 0: as many as the data has (TFRecord shards without labels.txt do not "
+        "say; ImageNet: AlexNet 1000, ResNeXt-50 1001)",
         minimum=0,
     )
 
     @abstractmethod
     def create(self, *, num_classes: int, image_size: int) -> nn.Module:
-        """The network.
-
-        Images `[N, 3, image_size, image_size]` in, logits `[N, num_classes]` out.
-        """
+        """Build the network, which maps images `[N, 3, H, W]` to logits `[N, num_classes]`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,25 +41,25 @@ class LossSettings:
     """The classification loss."""
 
     label_smoothing: float = setting(
-        0.1, "share of the probability that is spread over all classes", minimum=0, maximum=1
+        0.1, "share of the probability spread over all classes", minimum=0, maximum=1
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClassificationRecipe(Recipe):
-    """A network that names pictures, its data and its optimizer.
+    """An image classifier, its data and its optimizer.
 
-    `model` has no default: a recipe gives its network.
+    `model` has no default: each recipe defines its network.
     """
 
     model: Network
-    data: ImageData = setting(ImageData(), "The pictures.")
+    data: ImageData = setting(ImageData(), "The images.")
     loss: LossSettings = setting(LossSettings(), "The classification loss.")
     optimizer: OptimizerSettings = setting(Momentum(), "The optimizer.")
     schedule: ScheduleSettings = setting(Cosine(), "The learning rate over the run.")
 
     def build_task(self, say: Callable[[str], None]) -> Task:
-        """Open the pictures and build the network; see `Recipe.build_task`."""
+        """Open the images and build the network; see `Recipe.build_task`."""
         train, evaluation = open_image_sets(
             self.data, seed=self.seed, num_classes=self.model.num_classes, notice=say
         )
@@ -78,7 +75,7 @@ class ClassificationRecipe(Recipe):
         )
 
     def build_model(self) -> nn.Module:
-        """The network; the number of classes must be set or be known to the run."""
+        """The network; the number of classes must be set or known to the run."""
         if self.model.num_classes == 0:
             raise UserError(
                 "the number of classes is not known without the data",
@@ -88,15 +85,15 @@ class ClassificationRecipe(Recipe):
         return self._network(self.model.num_classes)
 
     def settled(self, task: Task) -> "ClassificationRecipe":
-        """With the number of classes of the data."""
+        """The recipe with the number of classes in the data."""
         assert isinstance(task, ClassificationTask)
         return replace(self, model=replace(self.model, num_classes=task.num_classes))
 
     def fitted_to(self, shapes: Mapping[str, Sequence[int]]) -> "ClassificationRecipe":
-        """With the number of classes of the weights, where the settings leave it to the data.
+        """The recipe with the weights' number of classes, if the settings leave it to the data.
 
-        It is read off the sizes that differ between networks for two and for three classes, so a
-        network of one's own need not say which of its layers is the last.
+        It is inferred from the sizes that differ between networks for two and for three classes,
+        so a custom network need not say which of its layers is the last.
         """
         if self.model.num_classes:
             return self
@@ -112,7 +109,7 @@ class ClassificationRecipe(Recipe):
         return self
 
     def tf_names(self, model: nn.Module) -> TfNames:
-        """Those of the network's original."""
+        """The names in the network's original."""
         return self.model.tf_names(model)
 
     def _network(self, num_classes: int) -> nn.Module:
@@ -122,7 +119,7 @@ class ClassificationRecipe(Recipe):
             raise UserError(str(error), where="model") from None
 
     def optimization(self) -> Mapping[str, Optimization]:
-        """The one objective's optimizer and schedule."""
+        """Optimizer and schedule of the only objective."""
         return {"classification": Optimization(optimizer=self.optimizer, schedule=self.schedule)}
 
 

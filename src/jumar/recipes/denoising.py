@@ -1,4 +1,4 @@
-"""What the recipes of denoisers share."""
+"""What denoising recipes have in common."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -22,45 +22,45 @@ from jumar.training.settings import Optimization
 
 @dataclass(frozen=True, kw_only=True)
 class DenoisingNetwork(NetworkSettings, ABC):
-    """A denoiser's own settings; someone's own network subclasses this and adds fields."""
+    """A denoiser's own settings; to add your own network, subclass this and add fields."""
 
     @abstractmethod
     def create(self, *, channels: int) -> nn.Module:
-        """The network: noisy pictures `[N, channels, H, W]` on the scale 0 to 1 in, clean out."""
+        """Build the network: noisy images `[N, channels, H, W]` from 0 to 1 in, clean ones out."""
 
     def denoiser(self, network: nn.Module) -> Denoiser:
-        """How whole pictures of any size are cleaned; by the network at once, unless overridden."""
+        """How whole images of any size are denoised; by default in one pass of the network."""
         return network
 
 
 @dataclass(frozen=True, kw_only=True)
 class DenoisingScore:
-    """How the output becomes a picture before it is scored."""
+    """How the output is converted to an image before it is scored."""
 
-    clip: bool = setting(True, "clip the output to the range of a picture")
+    clip: bool = setting(True, "clip the output to the range of an image")
     rounding: str = setting(
         "none",
-        "whole levels of 255: none, nearest (NLRN) or truncated (ViDeNN while it trains)",
+        "rounding to levels of 255: none, nearest (NLRN) or truncated (ViDeNN while it trains)",
         choices=("none", "nearest", "truncated"),
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class DenoisingRecipe(Recipe):
-    """A network that takes noise from pictures, its data and its optimizer.
+    """An image denoiser, its data and its optimizer.
 
-    `model` has no default: a recipe gives its network.
+    `model` has no default: each recipe defines its network.
     """
 
     model: DenoisingNetwork
-    data: DenoisingData = setting(DenoisingData(), "The pictures and their noise.")
+    data: DenoisingData = setting(DenoisingData(), "The images and their noise.")
     loss: DenoisingLoss = setting(HalfSquaredError(), "What is minimised.")
     score: DenoisingScore = setting(DenoisingScore(), "How the output is scored.")
     optimizer: OptimizerSettings = setting(Momentum(), "The optimizer.")
     schedule: ScheduleSettings = setting(Cosine(), "The learning rate over the run.")
 
     def build_task(self, say: Callable[[str], None]) -> Task:
-        """Open the pictures and build the network; see `Recipe.build_task`."""
+        """Open the images and build the network; see `Recipe.build_task`."""
         train, evaluation = open_patches(self.data, seed=self.seed, notice=say)
         network = self.build_model()
         return DenoisingTask(
@@ -76,43 +76,43 @@ class DenoisingRecipe(Recipe):
         )
 
     def build_model(self) -> nn.Module:
-        """The network, for pictures in colour or in grey as `data.channels` says."""
+        """The network, for colour or grey images according to `data.channels`."""
         try:
             return self.model.create(channels=3 if self.data.channels == "colour" else 1)
         except ValueError as error:
             raise UserError(str(error), where="model") from None
 
     def tf_names(self, model: nn.Module) -> TfNames:
-        """Those of the network's original."""
+        """The names in the network's original."""
         return self.model.tf_names(model)
 
     def denoise_frames(self, model: nn.Module, frames: Iterator[Tensor]) -> Iterator[Tensor]:
-        """Clean the frames of a clip one after the other; here each by itself.
+        """Denoise the frames of a clip in order; here each one independently.
 
-        A network that looks at neighbouring frames overrides this and keeps the few it needs: as
-        many frames come out as go in, in their order.
+        A network that looks at neighbouring frames overrides this and keeps the few it needs: it
+        yields as many frames as it is given, in the same order.
 
         Args:
             model: `build_model()`'s network with weights, in evaluation mode.
-            frames: Noisy pictures [N, channels, H, W] on the scale 0 to 1, on the network's
-                device. N is 1, or 3 where a grey network cleans the three channels of a colour
-                picture. All of one size where `looks_at_neighbours`.
+            frames: Noisy images [N, channels, H, W] from 0 to 1, on the network's device. N is 1,
+                or 3 if a grey network denoises the three channels of a colour image. All of the
+                same size if `looks_at_neighbours`.
 
         Yields:
-            Clean pictures of the same shape, not clipped.
+            Clean images of the same shape, not clipped.
         """
         denoise = self.model.denoiser(model)
         for frame in frames:
             yield denoise(frame)
 
     def looks_at_neighbours(self) -> bool:
-        """Whether the frames of a clip belong together; so where `denoise_frames` is overridden."""
+        """Whether frames of a clip depend on each other: whether `denoise_frames` is overridden."""
         return type(self).denoise_frames is not DenoisingRecipe.denoise_frames
 
     def frames_before(self) -> int | None:
-        """On how many frames before it a clean frame depends; None for all of its clip."""
+        """How many earlier frames a clean frame depends on; None for all frames of its clip."""
         return None if self.looks_at_neighbours() else 0
 
     def optimization(self) -> Mapping[str, Optimization]:
-        """The one objective's optimizer and schedule."""
+        """Optimizer and schedule of the only objective."""
         return {"denoising": Optimization(optimizer=self.optimizer, schedule=self.schedule)}

@@ -1,4 +1,4 @@
-"""What a recipe promises whose networks draw pictures: all that `jumar generate` knows of it."""
+"""The interface of recipes whose networks generate images, as used by `jumar generate`."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from jumar.tasks.sampling import BATCH
 
 @dataclass(frozen=True, kw_only=True)
 class DrawingWish:
-    """What decides the pictures beside the weights and their numbers.
+    """What determines the images besides the weights and their numbers.
 
     Attributes:
-        seed: Another one gives other pictures.
-        truncation: Largest magnitude of a latent number in standard deviations; None for that of
-            the training.
-        batch: Pictures made at once; changes no picture.
+        seed: A different seed gives different images.
+        truncation: Largest magnitude of a latent number in standard deviations; None for the value
+            used in training.
+        batch: Images generated at once; does not affect the images.
     """
 
     seed: int = 1
@@ -27,54 +27,54 @@ class DrawingWish:
 
 
 class Artist(ABC):
-    """A trained network that draws pictures by their numbers.
+    """A trained network that generates images by number.
 
     Attributes:
-        manner: What more decides its pictures, for the line that a person reads, such as
-            `truncation 2`; may be empty.
+        manner: What else determines the images, for the printed summary, such as `truncation 2`;
+            may be empty.
     """
 
     manner: str = ""
 
     @abstractmethod
     def draw(self, first: int, count: int) -> Tensor:
-        """The pictures number `first` and after, uint8 [count, 3 or 1, height, width] on the CPU.
+        """Images from number `first` on, uint8 [count, 3 or 1, height, width] on the CPU.
 
-        A picture depends on its number and the wish, not on which others are drawn with it.
+        An image depends on its number and the wish, not on which others are drawn with it.
         """
 
     def lines(self, count: int, steps: int) -> Tensor:
-        """Pictures on the ways from picture 0 to 1, from 2 to 3 and so on.
+        """Interpolations from image 0 to 1, from 2 to 3 and so on.
 
         Args:
-            count: Lines.
-            steps: Pictures a line, at least 2.
+            count: Number of lines.
+            steps: Images per line, at least 2.
 
         Returns:
             uint8 [count * steps, 3 or 1, height, width] on the CPU, line by line.
 
         Raises:
-            UserError: The network's pictures have none between them.
+            UserError: The network cannot interpolate.
         """
         del count, steps
         raise UserError(
-            "this network cannot interpolate between pictures",
+            "this network cannot interpolate between images",
             where="--interpolate",
             todo="Omit it; interpolation needs a generator with latent vectors, such as biggan128.",
         )
 
 
 class DrawsPictures(ABC):
-    """A recipe whose trained network draws pictures; stands beside `Recipe` among the bases."""
+    """A recipe whose trained network generates images; a second base class besides `Recipe`."""
 
     @abstractmethod
     def open_artist(self, trained: Trained, wish: DrawingWish) -> Artist:
-        """The artist that a trained network of this recipe is.
+        """Create the artist for a trained network of this recipe.
 
         Args:
-            trained: A run of this recipe.
-            wish: What decides the pictures.
+            trained: The trained network of a run of this recipe.
+            wish: What determines the images.
 
         Raises:
-            UserError: The network cannot do what is wished.
+            UserError: The network cannot do what is requested.
         """

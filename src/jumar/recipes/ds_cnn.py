@@ -4,23 +4,23 @@ Paper: Y. Zhang, N. Suda, L. Lai, V. Chandra, "Hello Edge: Keyword Spotting on M
 https://arxiv.org/abs/1711.07128. Original: ARM-software/ML-KWS-for-MCU (train.py, models.py and
 train_commands.txt); DS-CNN_ID1769 of Ascend's ModelZoo for TensorFlow trains size S.
 
-Data: Speech Commands (folders of WAV files, one folder a word), or any data set of that layout;
+Data: Speech Commands (folders of WAV files, one per word), or any data set of that layout;
 `jumar data keywords` makes one with a speech synthesizer.
 Expected on Speech Commands after 30,000 steps: 94.4 % (S), 94.9 % (M), 95.4 % (L) of the test
 clips (paper).
 
-Choices where the sources disagree, or the original has a trap:
+Choices where the sources disagree or the original has a pitfall:
 
 - Evaluation uses the running averages of the batch norms. The original evaluates on its training
   graph: validation and test use each batch's own statistics, which even enter the averages.
-- The learning rate falls after 10,000 and 20,000 steps, as in train_commands.txt; the default of
+- The learning rate drops after 10,000 and 20,000 steps, as in train_commands.txt; the default of
   train.py, 15,000 steps at 0.001 and 3,000 at 0.0001, is not what the paper used.
-- Scored are the validation speakers every 400 steps; at the end, the test speakers are scored by
+- The validation speakers are scored every 400 steps; to score the test speakers at the end:
   `jumar evaluate RUN --checkpoint best --set data.eval_part=testing`.
 - float32 throughout. ID1769 adds `precision.mode=allow_mix_precision`; the front end stays in
-  float32 in either, because the power of a clip spans ten decades.
-- Without a folder of background noise, white and pink noise are made; the original then trains
-  without noise.
+  float32 in either case, because the power of a clip spans ten decades.
+- Without a folder of background noise, white and pink noise are generated; the original then
+  trains without noise.
 """
 
 from collections.abc import Callable, Mapping
@@ -51,23 +51,23 @@ class DSCNNModel:
     matrix_product: bool = setting(
         True,
         "compute 1x1 convolutions as matrix products where that is faster (CPU, channels_last); "
-        "false where a mixlist treats Conv2D and MatMul differently",
+        "set to false if a mixlist treats Conv2D and MatMul differently",
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class FrontEnd:
-    """The cepstral coefficients (MFCC) that the network hears instead of the sound."""
+    """The cepstral coefficients (MFCC) that the network takes as input instead of raw audio."""
 
     window_ms: float = setting(40.0, "Length of a frame.", unit="ms", minimum=1)
     stride_ms: float = setting(20.0, "Step from frame to frame.", unit="ms", minimum=1)
-    coefficients: int = setting(10, "Coefficients of a frame.", minimum=1, maximum=40)
+    coefficients: int = setting(10, "Coefficients per frame.", minimum=1, maximum=40)
 
     def create(self, sample_rate: int) -> Mfcc:
-        """Audio `[N, samples]` in, `[N, frames, coefficients]` out.
+        """Build the front end: audio `[N, samples]` in, `[N, frames, coefficients]` out.
 
         Raises:
-            UserError: The rate is too low for its bands, which reach to 4000 Hz.
+            UserError: The sample rate is too low for the bands, which go up to 4000 Hz.
         """
         try:
             return Mfcc(
@@ -85,13 +85,13 @@ class KeywordLoss:
     """The loss."""
 
     label_smoothing: float = setting(
-        0.0, "share of the probability that is spread over all labels", minimum=0, maximum=1
+        0.0, "share of the probability spread over all labels", minimum=0, maximum=1
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class KeywordRecipe(Recipe):
-    """A network that names spoken words, its data and its optimizer."""
+    """A network that recognises spoken words, its data and its optimizer."""
 
     model: DSCNNModel = setting(DSCNNModel(), "The network.")
     front_end: FrontEnd = setting(FrontEnd(), "From sound to coefficients.")
@@ -115,7 +115,7 @@ class KeywordRecipe(Recipe):
         )
 
     def build_front_end(self) -> Mfcc:
-        """Audio in, features out; it has no weights.
+        """Build the front end: audio in, features out; it has no weights.
 
         Raises:
             UserError: The clips are shorter than a frame.
@@ -123,7 +123,8 @@ class KeywordRecipe(Recipe):
         front_end = self.front_end.create(self.data.sample_rate)
         if not front_end.frames(self.data.clip_samples):
             raise UserError(
-                f"a clip of {self.data.clip_ms} ms has no frame of {self.front_end.window_ms:g} ms",
+                f"a clip of {self.data.clip_ms} ms is shorter than a frame of "
+                f"{self.front_end.window_ms:g} ms",
                 where="data.clip_ms",
             )
         return front_end
@@ -137,12 +138,12 @@ class KeywordRecipe(Recipe):
         )
 
     def tf_names(self, model: nn.Module) -> TfNames:
-        """Those of the original's graph."""
+        """The names in the original's graph."""
         assert isinstance(model, DSCNN)
         return tf_names(model)
 
     def optimization(self) -> Mapping[str, Optimization]:
-        """The one objective's optimizer and schedule."""
+        """Optimizer and schedule of the only objective."""
         return {"keywords": Optimization(optimizer=self.optimizer, schedule=self.schedule)}
 
 

@@ -1,7 +1,7 @@
-"""What a second stage keeps of the run that it began with: the settings; it has the weights.
+"""What a second stage keeps of its first-stage run: the settings; it already has the weights.
 
-So a second stage is resumed, scored and drawn with wherever it lies, when the first one is gone,
-was moved, or was trained anew with other settings.
+So a second stage can be resumed, scored and used for generation even if the first-stage run is
+gone, was moved, or was trained again with other settings.
 """
 
 from functools import reduce
@@ -18,8 +18,8 @@ def keep_first_stage(recipe: Recipe, run: RunDirectory) -> None:
     """Copy the settings of a recipe's first stage, if it has one, into its own run.
 
     Args:
-        recipe: Of the second stage.
-        run: Of the second stage.
+        recipe: The second stage's recipe.
+        run: The second stage's run.
 
     Raises:
         UserError: The run cannot be written to.
@@ -34,11 +34,11 @@ def keep_first_stage(recipe: Recipe, run: RunDirectory) -> None:
 
 
 def with_kept_first_stage(recipe: Recipe, run: RunDirectory) -> Recipe:
-    """The recipe with the settings that its run kept in the place of its first stage.
+    """The recipe with its first stage replaced by the settings that its run kept.
 
     Args:
-        recipe: As the run has it.
-        run: Without a checkpoint it lacks the first stage's weights; the recipe stays as it is.
+        recipe: The run's recipe.
+        run: Without a checkpoint it lacks the first stage's weights; the recipe is then unchanged.
     """
     if _place(recipe) is None or not is_file(run.first_stage):
         return recipe

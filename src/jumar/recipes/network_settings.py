@@ -1,4 +1,4 @@
-"""What the `model` section of a recipe says of its network, whatever the network is for."""
+"""What every network's settings, the `model` section of a recipe, have in common."""
 
 from dataclasses import dataclass
 
@@ -10,10 +10,10 @@ from jumar.models.tf_layout import TfNames
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkSettings:
-    """A network's own settings; a family of recipes adds how it is created."""
+    """A network's own settings; each family of recipes adds how the network is created."""
 
     def tf_names(self, network: nn.Module) -> TfNames:
-        """How the weights of `create`'s network are called in TensorFlow checkpoints.
+        """What the weights of `create`'s network are called in TensorFlow checkpoints.
 
         Raises:
             UserError: There is no TensorFlow original.

@@ -1,24 +1,24 @@
-"""NLRN: denoising of grey pictures by a recurrent network that looks at the whole patch.
+"""NLRN: denoising grey images with a recurrent network that sees the whole patch.
 
 Paper: D. Liu et al., "Non-Local Recurrent Network for Image Restoration",
 https://arxiv.org/abs/1806.02919. Original: Ding-Liu/NLRN in TensorFlow 1.15; NLRN_ID1100 of
 Ascend's ModelZoo is the same network.
 
-Data: the 400 pictures of BSDS500's train and test parts; Set12 or BSD68 to score on. Without
-`data.path` the handwritten digits that come with scikit-learn.
+Data: the 400 images of BSDS500's train and test parts; Set12 or BSD68 to score on. Without
+`data.path`, the handwritten digits that come with scikit-learn.
 Expected on Set12 at sigma 25: 30.80 dB (the paper, whose network also passes correlations from
 state to state; the published code, and so this, does not).
 
 Choices where the sources disagree:
 
-- 500,000 steps as in the code; ID1100's run has 30,000. The learning rate halves at the same parts
-  of the run (20, 40, 60, 80 and 90 %), so that a shorter run has all of its pieces.
-- The loss is that of the central 5x5 pixels of a patch, as coded; `loss.center=0` takes all.
-- Whole pictures are scored as the original's evaluation script does: patches of 43 px every 7 px,
-  averaged; noise seeded by the file's name; PSNR of rounded levels. The original's evaluation
-  while it trains scores one patch in the middle of each picture.
-- The softmax stays in fp32 by the op list `nlrn`, as in the entry of the contest on Ascend, which
-  has no loss scale.
+- 500,000 steps as in the code; ID1100's run has 30,000. The learning rate halves at the same
+  fractions of the run (20, 40, 60, 80 and 90 %), so that a shorter run has all of its pieces.
+- The loss covers the central 5x5 pixels of a patch, as coded; `loss.center=0` uses all.
+- Whole images are scored as in the original's evaluation script: patches of 43 px every 7 px,
+  averaged; noise seeded by the file name; PSNR of rounded levels. During training, the original
+  scores one patch in the middle of each image.
+- The softmax stays in fp32 through the op list `nlrn`, as in the Ascend contest entry, which has no
+  loss scale.
 """
 
 from dataclasses import dataclass, replace
@@ -49,15 +49,15 @@ from jumar.training.settings import CheckpointSettings, TrainingSettings
 
 @dataclass(frozen=True, kw_only=True)
 class NLRNModel(DenoisingNetwork):
-    """The network of the original, and how whole pictures go through it."""
+    """The network of the original, and how it processes whole images."""
 
     steps: int = setting(12, "recurrences with shared weights", minimum=1)
     filters: int = setting(128, "channels of the states", minimum=1)
-    embedded: int = setting(64, "length of the vectors that are compared", minimum=1)
+    embedded: int = setting(64, "length of the compared vectors", minimum=1)
     recompute: bool = setting(
         True,
-        "compute each recurrence again in the backward: the memory of one instead of all, about a "
-        "third more time, the same numbers",
+        "recompute each recurrence in the backward pass: takes the memory of one instead of all, "
+        "about a third more time, and gives the same numbers",
     )
     patch: int = setting(43, "side of the patches in evaluation", unit="px", minimum=1)
     stride: int = setting(
@@ -66,7 +66,7 @@ class NLRNModel(DenoisingNetwork):
     patches: int = setting(16, "patches at a time in evaluation", minimum=1)
 
     def check(self) -> None:
-        """Refuse strides that leave gaps."""
+        """Reject strides that leave gaps."""
         if self.stride > self.patch:
             raise UserError(
                 f"patches of {self.patch} px every {self.stride} px leave gaps",
@@ -75,9 +75,9 @@ class NLRNModel(DenoisingNetwork):
             )
 
     def create(self, *, channels: int) -> nn.Module:
-        """Noisy grey pictures in, clean ones out."""
+        """Build the network: noisy grey images in, clean ones out."""
         if channels != 1:
-            raise ValueError("NLRN is for grey pictures; set data.channels=grey")
+            raise ValueError("NLRN is for grey images; set data.channels=grey")
         return NLRN(
             steps=self.steps,
             filters=self.filters,
@@ -86,13 +86,13 @@ class NLRNModel(DenoisingNetwork):
         )
 
     def denoiser(self, network: nn.Module) -> Denoiser:
-        """In overlapping patches whose results are averaged."""
+        """Denoise in overlapping patches whose results are averaged."""
         return partial(
             in_patches, network, patch=self.patch, stride=self.stride, batch=self.patches
         )
 
     def tf_names(self, network: nn.Module) -> TfNames:
-        """Those of the original."""
+        """The names in the original."""
         return tf_names(cast("NLRN", network))
 
 
@@ -136,9 +136,9 @@ def nlrn() -> DenoisingRecipe:
 def nlrn_small() -> DenoisingRecipe:
     """NLRN for a CPU: 4 steps of 64, patches of 32 px, the loss on whole patches.
 
-    The similarities of a patch of 32 px are a third of those of 43 px, and the loss of all of its
-    pixels teaches as much as forty patches of which only the central 25 count. Whole pictures are
-    scored with patches every 16 px. Nothing is computed twice in the backward.
+    A 32 px patch has a third of the similarities of a 43 px one, and the loss over all of its
+    pixels teaches as much as forty patches of which only the central 25 pixels count. Whole images
+    are scored with patches every 16 px. Nothing is recomputed in the backward pass.
 
     Run: jumar train nlrn-small --set data.path=BSDS500 --set data.eval_path=SET12
     """

@@ -1,8 +1,8 @@
-"""A user's own modules: imported when the user names them, and never out of a run directory.
+"""A user's own modules: imported when the user names them, and never from a run directory.
 
-A run may come from somebody else. Its `recipe.json` names the modules that registered its recipe,
-and the working folder may be the run itself or hold it; without the checks here, opening such a
-run would execute what lies in it.
+A run may come from someone else. Its `recipe.json` names the modules that registered its recipe,
+and the working directory may be the run itself or contain it; without the checks here, opening
+such a run would execute code in it.
 """
 
 import importlib
@@ -20,7 +20,7 @@ import jumar
 from jumar.ground.errors import UserError
 
 _named: set[str] = set()
-"""What `--import` named in this process."""
+"""Modules given with `--import` in this process."""
 
 _INSTALLED = tuple(
     f"{path}/"
@@ -29,11 +29,11 @@ _INSTALLED = tuple(
         Path(jumar.__file__).parent,
     )
 )
-"""Of Python and of jumar: a virtual environment may lie in a folder that was trained in."""
+"""Where Python and jumar are installed: a run's folder may contain a virtual environment."""
 
 
 class _OutsideRuns(PathFinder):
-    """Finds modules as Python does, but passes over those that lie below a run directory."""
+    """Finds modules as Python does, but skips those inside a run directory."""
 
     @classmethod
     def find_spec(
@@ -42,34 +42,34 @@ class _OutsideRuns(PathFinder):
         path: Sequence[str] | None = None,
         target: ModuleType | None = None,
     ) -> ModuleSpec | None:
-        """The first module of that name outside of all runs."""
+        """The first module of that name outside all runs."""
         places = list(sys.path if path is None else path)
         while True:
             spec = super().find_spec(fullname, places, target)
-            # A folder without __init__.py has no origin, and nothing of its own to execute.
+            # A folder without __init__.py has no origin, and no code of its own to execute.
             if spec is None or spec.origin is None or run_around(Path(spec.origin)) is None:
                 return spec
             levels = 0 if spec.submodule_search_locations is None else 1
             hidden = Path(spec.origin).parents[levels].resolve()
-            left = [place for place in places if Path(place).resolve() != hidden]
-            if len(left) == len(places):
+            remaining = [place for place in places if Path(place).resolve() != hidden]
+            if len(remaining) == len(places):
                 return None
-            places = left
+            places = remaining
 
 
 def keep_runs_from_being_imported() -> None:
-    """Let no module below a run directory be importable in this process, whatever the path.
+    """Make modules inside run directories impossible to import in this process.
 
-    This holds for imports in any code and for processes forked from this one.
+    This applies to imports in any code, and to processes forked from this one.
     """
     finders: list[Any] = sys.meta_path
     if PathFinder in finders:
-        # In its place and not before it: what is passed over must not be found by the next one.
+        # Replace it instead of going before it: the next finder must not find what was skipped.
         finders[finders.index(PathFinder)] = _OutsideRuns
 
 
 def run_around(path: Path) -> Path | None:
-    """The run directory in which a file lies, also by way of symbolic links; None for no run."""
+    """The run directory that contains a file, also through symbolic links; None for no run."""
     if str(path).startswith(_INSTALLED):
         return None
     for place in (path.absolute(), path.resolve()):
@@ -82,11 +82,10 @@ def run_around(path: Path) -> Path | None:
 def import_named(names: Sequence[str]) -> None:
     """Import the modules that the user named with `--import`.
 
-    The present folder is searched first, as `python -m` does.
+    The current directory is searched first, as `python -m` does.
 
     Raises:
-        UserError: There is no such module outside of run directories, or it fails while it is
-            imported.
+        UserError: There is no such module outside run directories, or importing it fails.
     """
     keep_runs_from_being_imported()
     here = str(Path.cwd())
@@ -102,29 +101,29 @@ def import_named(names: Sequence[str]) -> None:
         except Exception as error:
             place = traceback.extract_tb(error.__traceback__)[-1]
             raise UserError(
-                f"the module fails while it is imported: {type(error).__name__}: {error}",
+                f"importing the module fails: {type(error).__name__}: {error}",
                 where=f"--import {name}",
-                todo=f"It comes from {place.filename}, line {place.lineno}.",
+                todo=f"The error was raised in {place.filename}, line {place.lineno}.",
             ) from error
         _named.add(name)
 
 
 def check_named(modules: Sequence[str], where: str) -> None:
-    """Check that the user named each module that a run was made with.
+    """Check that the user named every module that a run needs.
 
     Args:
-        modules: As the run recorded them.
+        modules: The modules that the run recorded.
         where: The file that names them.
 
     Raises:
-        UserError: One was not named in this process, so it was not imported either.
+        UserError: One was not named in this process, and so was not imported.
     """
     missing = [module for module in modules if module not in _named]
     if missing:
         several = len(missing) > 1
         raise UserError(
             f"the run needs the {'modules' if several else 'module'} {', '.join(missing)}, and "
-            f"{'modules that runs name' if several else 'a module that a run names'} "
+            f"{'modules named by a run' if several else 'a module named by a run'} "
             "could execute anything",
             where=where,
             todo=f"If you trust {'them' if several else 'it'}, add to the command: "
@@ -139,9 +138,9 @@ def _not_found(missing: str, where: str) -> UserError:
             run = run_around(file) if file.is_file() else None
             if run is not None:
                 return UserError(
-                    f"'{file}' lies in the run directory '{run}', from which nothing is imported",
+                    f"'{file}' is in the run directory '{run}', from which nothing is imported",
                     where=where,
-                    todo="Read it; if you trust it, copy it to a folder outside of the run.",
+                    todo="Read it; if you trust it, copy it to a folder outside the run.",
                 )
     return UserError(
         f"there is no module '{missing}'",

@@ -1,4 +1,4 @@
-"""What every recipe is: one frozen dataclass that holds all that decides the result."""
+"""The base of every recipe: one frozen dataclass with everything that determines the result."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -28,8 +28,8 @@ class Recipe(ABC):
     """The sections that every recipe has; a family adds its model, data and optimizers.
 
     Attributes:
-        first_stage_field: In a second stage, the field that names the run of the first one, or
-            the file in which a run keeps its settings.
+        first_stage_field: In a second stage, the field that names the first stage's run, or the
+            file in which a run keeps the first stage's settings.
     """
 
     first_stage_field: ClassVar[str] = ""
@@ -43,7 +43,7 @@ class Recipe(ABC):
     precision: PrecisionSettings = setting(PrecisionSettings(), "Mode, op lists, loss scale.")
     threads: ThreadSettings = setting(
         ThreadSettings(),
-        "Threads of the CPU side.",
+        "CPU threads.",
         changeable=True,
     )
     transfer: TransferSettings = setting(
@@ -55,49 +55,49 @@ class Recipe(ABC):
         """Open the data and build the model.
 
         Args:
-            say: Takes lines that a person should see, such as files that were left out.
+            say: Prints a line for the user, such as which files were skipped.
 
         Raises:
-            UserError: The data is not there or does not fit.
+            UserError: The data is missing or not suitable.
         """
 
     def build_model(self) -> nn.Module:
-        """The network alone, with the names and shapes of the task's `model`, without any data.
+        """Build only the network, with the names and shapes of the task's `model`, without data.
 
-        What a finished run is used for (weights in and out, `generate`, `denoise`, `predict`)
-        begins here.
+        All uses of a finished run (importing and exporting weights, `generate`, `denoise`,
+        `predict`) start here.
 
         Raises:
-            UserError: The recipe cannot say its network without data.
+            UserError: The recipe cannot build its network without data.
         """
         raise UserError(
-            "this recipe does not give its network without data",
-            todo="Write `build_model()` in the recipe's class.",
+            "this recipe cannot build its network without data",
+            todo="Implement `build_model()` in the recipe's class.",
         )
 
     def settled(self, task: Task) -> "Recipe":
-        """The same recipe with the settings that its data decided, such as the number of classes.
+        """The recipe with the settings that its data determined, such as the number of classes.
 
-        A run keeps them, so that what is done with it needs no data. A recipe whose `build_model`
-        would ask for data overrides this.
+        A run keeps them, so that later commands on it need no data. A recipe whose `build_model`
+        would otherwise need data overrides this.
 
         Args:
-            task: What `build_task` made of this recipe.
+            task: The result of `build_task`.
         """
         del task
         return self
 
     def fitted_to(self, shapes: Mapping[str, Sequence[int]]) -> "Recipe":
-        """The same recipe for weights from elsewhere, with the sizes that they have.
+        """The recipe adapted to the sizes of existing weights.
 
         Args:
-            shapes: Of the weights, by their names.
+            shapes: Shapes of the weights, by name.
         """
         del shapes
         return self
 
     def tf_names(self, model: nn.Module) -> TfNames:
-        """How the weights of `build_model()` are called in TensorFlow checkpoints.
+        """What the weights of `build_model()` are called in TensorFlow checkpoints.
 
         Raises:
             UserError: There is no TensorFlow original.
@@ -107,10 +107,10 @@ class Recipe(ABC):
 
     @abstractmethod
     def optimization(self) -> Mapping[str, Optimization]:
-        """Optimizer and schedule of each objective of the task, by its name."""
+        """Optimizer and schedule of each of the task's objectives, by name."""
 
     def plan(self, name: str) -> Plan:
-        """What the trainer needs of this recipe, under the recipe's name."""
+        """The part of this recipe that the trainer needs, with the recipe's name."""
         return Plan(
             recipe=name,
             seed=self.seed,

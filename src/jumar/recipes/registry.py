@@ -1,4 +1,4 @@
-"""Recipes by name, ours and those of a user's own module."""
+"""Recipes by name: the built-in ones and those from a user's own modules."""
 
 import importlib
 import inspect
@@ -27,10 +27,10 @@ class RecipeRow:
 
 
 def register(name: str) -> Callable[[Callable[[], R]], Callable[[], R]]:
-    """Make the recipe that a function returns known under a name.
+    """Register the recipe that a function returns under a name.
 
     Args:
-        name: For instance `my-net`; a name of ours is refused.
+        name: For instance `my-net`; the name of a built-in recipe is rejected.
     """
 
     def keep(function: Callable[[], R]) -> Callable[[], R]:
@@ -51,9 +51,9 @@ def create_recipe(name: str) -> Recipe:
     """The recipe of that name, with its defaults.
 
     Raises:
-        UserError: There is none.
+        UserError: There is no such recipe.
     """
-    _load_ours()
+    _load_built_in()
     if name not in _RECIPES:
         raise unknown_name("recipe", name, _RECIPES)
     return checked(_RECIPES[name](), where=f"recipe {name}")
@@ -61,7 +61,7 @@ def create_recipe(name: str) -> Recipe:
 
 def list_recipes() -> list[RecipeRow]:
     """All recipes, by name."""
-    _load_ours()
+    _load_built_in()
     return [
         RecipeRow(
             name=name,
@@ -73,7 +73,7 @@ def list_recipes() -> list[RecipeRow]:
 
 
 def recipe_text(name: str) -> str:
-    """Where a recipe comes from and why it is as it is: its module's and its own docstring."""
+    """A recipe's origin and design choices: the docstrings of its module and its function."""
     create_recipe(name)
     function = _RECIPES[name]
     module = sys.modules[function.__module__]
@@ -85,14 +85,14 @@ def import_modules(names: Sequence[str]) -> None:
     """Import a user's own modules, so that they can register recipes, sources and the like.
 
     Raises:
-        UserError: There is no such module, or it fails while it is imported.
+        UserError: There is no such module, or importing it fails.
     """
-    # Ours first: a recipe that takes a name of ours is then refused where it is registered.
-    _load_ours()
+    # Built-in recipes first, so that a user's recipe with the same name is rejected on registering.
+    _load_built_in()
     import_named(names)
 
 
-def _load_ours() -> None:
+def _load_built_in() -> None:
     for module in (
         "alexnet",
         "biggan128",

@@ -10,19 +10,19 @@ Expected on ImageNet after 120 epochs on eight cards: top-1 78.2 %, top-5 94.1 %
 
 Choices where the sources disagree:
 
-- Two configurations were published: 32 images a card with a highest learning rate of 0.1 (MTI,
-  whose log ends at 78.2 %) and 256 a card with 0.8 (ID0070). `resnext50-8p` is the first,
+- Two configurations were published: 32 images per card with a peak learning rate of 0.1 (MTI,
+  whose log ends at 78.2 %) and 256 per card with 0.8 (ID0070). `resnext50-8p` is the first,
   `resnext50-256bs-8p` the second.
-- `resnext50` is the one for one card: 256 images, so that the global batch, the learning rate
-  and the schedule are those of the published eight-card run. Where 256 do not fit,
+- `resnext50` is for one card: 256 images, so that the global batch, the learning rate and the
+  schedule are those of the published eight-card run. If 256 do not fit,
   `training.micro_batch_size` splits the batch (batch norm then sees the parts).
-- `resnext50-1p` is the published one-card run: 32 images, constant 0.1, 10,000 steps. It shows
-  speed; it is no way to an accuracy.
-- Warm-up is a cosine ramp, as coded, though the original's configuration file says linear; the end
-  rate is a fraction of the highest one, as coded.
-- Random crops cover 8 % to 100 % of the picture: the original's record parser overrides the 16 %
-  of its configuration file.
-- Weight decay spares batch norms only, by the original's name filter; the bias of the last layer
+- `resnext50-1p` is the published one-card run: 32 images, constant 0.1, 10,000 steps. It measures
+  speed and is not meant to reach an accuracy.
+- Warm-up is a cosine ramp, as coded, although the original's configuration file says linear; the
+  end rate is a fraction of the peak rate, as coded.
+- Random crops cover 8 % to 100 % of the image: the original's record parser overrides the 16 %
+  in its configuration file.
+- Weight decay excludes only batch norms, by the original's name filter; the bias of the last layer
   decays.
 """
 
@@ -51,7 +51,7 @@ class ResNeXt50Model(Network):
     matrix_product: bool = setting(
         True,
         "compute 1x1 convolutions as matrix products where that is faster (CPU, channels_last); "
-        "false where a mixlist treats Conv2D and MatMul differently",
+        "set to false if a mixlist treats Conv2D and MatMul differently",
     )
 
     def create(self, *, num_classes: int, image_size: int) -> nn.Module:
@@ -60,12 +60,12 @@ class ResNeXt50Model(Network):
         return ResNeXt50(num_classes=num_classes, matrix_product=self.matrix_product)
 
     def tf_names(self, network: nn.Module) -> TfNames:
-        """Those of the original's graph, under `fp32_vars/`."""
+        """The names in the original's graph, under `fp32_vars/`."""
         assert isinstance(network, ResNeXt50)
         return TfNames(variables=tf_variables(network), optimizers=(momentum_state(),))
 
     def decays(self, name: str, parameter: nn.Parameter) -> bool:
-        """All but batch norms."""
+        """Everything except batch norms."""
         return decays(name, parameter)
 
 

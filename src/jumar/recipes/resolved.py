@@ -1,6 +1,6 @@
-"""What a run found out from its data, kept in `resolved.json` so that later commands need no data.
+"""What a run learned from its data, kept in `resolved.json` so that later commands need no data.
 
-Names of classes, settings that the data decided, where the data was, and which items it had.
+Class names, settings determined by the data, where the data was, and which items it had.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,12 +22,11 @@ _PARTS = {"train": "data.path", "eval": "data.eval_path"}
 
 @dataclass(frozen=True, kw_only=True)
 class Resolved:
-    """What a run found out.
+    """What a run learned from its data.
 
     Attributes:
-        outputs: What the network's outputs mean, such as the names of the classes; empty where
-            nothing says so.
-        settings: Those that the data decided, as `recipe.json` would hold them.
+        outputs: What the network's outputs mean, such as the class names; empty if unknown.
+        settings: Settings determined by the data, as in `recipe.json`.
         places: Absolute paths of the data, by the fields that name them.
         samples: How many there are in an epoch of each part.
         fingerprints: Of each part, if its items have one; see `jumar.data.samples.Fingerprinted`.
@@ -41,7 +40,7 @@ class Resolved:
 
 
 def keep_resolved(run: RunDirectory, recipe: Recipe, task: Task) -> None:
-    """Write what a recipe's task found out into its run.
+    """Write what a recipe's task learned from its data to the run.
 
     Raises:
         UserError: The run cannot be written to.
@@ -64,7 +63,7 @@ def keep_resolved(run: RunDirectory, recipe: Recipe, task: Task) -> None:
 
 
 def read_resolved(run: RunDirectory) -> Resolved | None:
-    """What a run found out; None for a run of an earlier version.
+    """What a run learned from its data; None for a run of an earlier version.
 
     Raises:
         UserError: The file is damaged.
@@ -85,9 +84,9 @@ def read_resolved(run: RunDirectory) -> Resolved | None:
         )
     ):
         raise UserError(
-            "not as a run writes it",
+            "the content is malformed",
             where=str(run.resolved),
-            todo="Delete it: `jumar train --resume` writes it anew.",
+            todo="Delete it: `jumar train --resume` writes it again.",
         )
     return Resolved(
         outputs=tuple(outputs),
@@ -99,7 +98,7 @@ def read_resolved(run: RunDirectory) -> Resolved | None:
 
 
 def settled(recipe: Recipe, run: RunDirectory) -> Recipe:
-    """The recipe of a run with the settings that its data decided.
+    """A run's recipe with the settings determined by its data.
 
     Raises:
         UserError: `resolved.json` is damaged or belongs to another recipe.
@@ -111,20 +110,20 @@ def settled(recipe: Recipe, run: RunDirectory) -> Recipe:
 
 
 def with_data_in_place(recipe: Recipe, run: RunDirectory, notice: Callable[[str], None]) -> Recipe:
-    """The recipe of a run with its data where the run found it, if it is not at its path.
+    """A run's recipe with its data paths replaced, where missing, by where the run had the data.
 
-    A run with relative paths can so be used from any folder.
+    This way a run with relative paths can be used from any folder.
 
     Args:
-        recipe: Of the run.
-        run: Where the places are kept.
-        notice: Receives a line for each path that is replaced.
+        recipe: The run's recipe.
+        run: The run, which recorded where its data was.
+        notice: Called with a line for each path that is replaced.
     """
     known = read_resolved(run)
     for field, place in {} if known is None else known.places.items():
         text = _value(recipe, field)
         if text and not exists(expanded(text)) and exists(expanded(place)):
-            notice(f"{field}: '{text}' is not here; using {place}, where the run had it")
+            notice(f"{field}: '{text}' does not exist here; using {place}, where the run had it")
             recipe = override(recipe, [f"{field}={place}"])
     return recipe
 
@@ -193,7 +192,7 @@ def _value(recipe: Recipe, field: str) -> str:
 
 
 def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of `after` that differ from those of `before`, in the same nesting."""
+    """The values of `after` that differ from those of `before`, with the same nesting."""
     changes: dict[str, Any] = {}
     for name, value in after.items():
         earlier = before.get(name)

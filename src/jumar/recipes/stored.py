@@ -1,4 +1,4 @@
-"""The recipe that a run was made with, read back from what is recorded there."""
+"""The recipe that a run was created with, read back from the run."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,14 +19,14 @@ def stored_recipe(
 
     Args:
         run: The run.
-        imports: The modules to import first; those that the run recorded are imported only when
+        imports: The modules to import first; modules that the run recorded are imported only if
             they are among these, or were named earlier in this process.
-        as_recorded: A second stage names the run that it began with, and not the settings of it
-            that it keeps.
+        as_recorded: Whether a second stage refers to its first-stage run, instead of to the
+            settings of it that were kept.
 
     Raises:
-        UserError: There is no run, its recipe cannot be made again, or a module that it was made
-            with was not named.
+        UserError: There is no run, its recipe cannot be recreated, or a module that it needs was
+            not named.
     """
     name, modules, recipe = _recorded(run.read_recipe(), imports, where=str(run.recipe))
     return name, modules, recipe if as_recorded else with_kept_first_stage(recipe, run)
@@ -36,9 +36,9 @@ def open_first_stage(place: str, *, field: str) -> tuple[str, Recipe, RunDirecto
     """Name and recipe of a first stage, and its run.
 
     Args:
-        place: The run, or the file in which a second stage keeps its settings. Then there is no
-            run: the weights are in the checkpoints of the second stage.
-        field: Of the second stage's recipe, for messages.
+        place: The run, or the file in which a second stage keeps the first one's settings. In that
+            case there is no run: the weights are in the second stage's checkpoints.
+        field: The field of the second stage's recipe, for error messages.
 
     Raises:
         UserError: There is no such run.
@@ -50,7 +50,7 @@ def open_first_stage(place: str, *, field: str) -> tuple[str, Recipe, RunDirecto
     if not is_folder(path):
         raise missing(
             path,
-            "run directory, with which the second stage begins",
+            "run directory, which the second stage starts from",
             where=field,
             more=f"If it was moved: --set {field}=DIRECTORY, here and with --resume.",
         )

@@ -1,4 +1,4 @@
-"""A trained network as a recipe is handed it: with its weights, on a device."""
+"""A trained network with its weights on a device, as passed to a recipe."""
 
 from dataclasses import dataclass
 
@@ -15,10 +15,10 @@ class Trained:
     """A network with trained weights in evaluation mode, on its device.
 
     Attributes:
-        policy: In force; use the network inside `policy.forward()`, and close it in the end.
-        weights: `ema` or `model`: which of the two are in the network.
-        outputs: What the network's outputs mean, such as the names of the classes, where the run
-            knows it.
+        policy: Already installed; use the network inside `policy.forward()`, and close the policy
+            at the end.
+        weights: Which weights are in the network, `ema` or `model`.
+        outputs: What the network's outputs mean, such as the class names, if the run knows.
     """
 
     recipe: Recipe

@@ -1,30 +1,30 @@
-"""ViDeNN: blind denoising of pictures and of video, trained in two stages.
+"""ViDeNN: blind denoising of images and video, trained in two stages.
 
 Paper: M. Claus and J. van Gemert, "ViDeNN: Deep Blind Video Denoising",
 https://arxiv.org/abs/1904.10898. Original: clausmichele/ViDeNN in TensorFlow 1.15; the spatial
 network also as ViDeNN_ID1146 of Ascend's ModelZoo.
 
-Data: photographs for `videnn-spatial` (the originals took 70 % of the 4,744 pictures of the
-Waterloo Exploration Database), folders of frames for `videnn-temporal`; without `data.path` the
-handwritten digits that come with scikit-learn. Patches and noise are made while training goes on.
-Expected: the contest on Ascend reports 33.71 dB for the spatial network after 500 epochs with the
-loss scale (goal: 33.66 dB). No file says on which pictures; the figure fits CBSD68 at sigma 15.
+Data: photographs for `videnn-spatial` (the originals used 70 % of the 4,744 images of the Waterloo
+Exploration Database), folders of frames for `videnn-temporal`; without `data.path`, the handwritten
+digits that come with scikit-learn. Patches and noise are generated during training.
+Expected: the Ascend contest reports 33.71 dB for the spatial network after 500 epochs with the
+loss scale (goal: 33.66 dB). No file says on which images; the figure fits CBSD68 at sigma 15.
 
 Choices where the sources disagree:
 
 - Batch 32, as ID1146 and as the temporal network; upstream trains the spatial one with 64.
-- The learning rate stays at 0.001. Upstream makes a table that falls to a tenth from epoch 3 on,
-  and feeds its first entry in every step.
-- 480 patches a picture and epoch: upstream's published steps (25,056 of 64 an epoch, from 3,320
-  pictures). Each is drawn anew; see `jumar.data.denoising.patch_set` for what else differs there.
-- PSNR is the mean over whole pictures of the output, clipped but not rounded. Upstream truncates
-  to bytes while it trains, and neither clips nor rounds in `--phase test`.
-- `model.bgr` is on: the original reads pictures with OpenCV, so its weights expect blue first.
-  For a network that starts from nothing it changes nothing.
+- The learning rate stays at 0.001. Upstream builds a table that drops to a tenth from epoch 3 on,
+  but uses its first entry at every step.
+- 480 patches per image and epoch: upstream's published steps (25,056 of 64 per epoch, from 3,320
+  images). Each is drawn anew; see `jumar.data.denoising.patch_set` for other differences.
+- PSNR is the mean over whole images of the output, clipped but not rounded. Upstream truncates
+  to bytes during training, and neither clips nor rounds in `--phase test`.
+- `model.bgr` is on: the original reads images with OpenCV, so its weights expect blue first.
+  For a network trained from scratch it makes no difference.
 - The published `ckpt_awgn` (spatial) and `ckpt_videnn` (temporal) have a bias in the last
-  convolution that the published code has not, and drops; `model.output_bias=true` keeps it.
-- The temporal network sees what the spatial one gives, in floats; upstream writes it to PNG files
-  first. Its ten epochs end long before its learning rate falls at epoch 30.
+  convolution that the published code does not have and drops; `model.output_bias=true` keeps it.
+- The temporal network gets the spatial one's output in floats; upstream writes it to PNG files
+  first. Its ten epochs end long before its learning rate would drop at epoch 30.
 """
 
 from collections.abc import Callable, Iterator
@@ -62,24 +62,24 @@ class ViDeNNModel(DenoisingNetwork):
     """What both networks have in common."""
 
     depth: int = setting(20, "convolutions", minimum=3)
-    width: int = setting(64, "channels within; twice as many after the first one", minimum=1)
+    width: int = setting(64, "hidden channels; twice as many after the first layer", minimum=1)
     bgr: bool = setting(
-        True, "weights expect blue, green, red, as those of the original; pictures are RGB"
+        True, "weights expect blue, green, red, like the original's; images are RGB"
     )
     output_bias: bool = setting(False, "a bias in the last convolution")
     tile: int = setting(
         512,
-        "side of the tiles into which larger pictures are cut; the result is that of the whole",
+        "side of the tiles that larger images are cut into; does not change the result",
         unit="px",
         minimum=1,
     )
 
     def tiled(self, network: nn.Module, *, networks: int = 1) -> Denoiser:
-        """The network for pictures of any size, with the memory of a tile.
+        """Apply the network to images of any size in tiles, with the memory of one tile.
 
         Args:
-            network: In evaluation mode.
-            networks: How many of this depth it is in a row.
+            network: The network, in evaluation mode.
+            networks: How many networks of this depth it chains.
         """
         return partial(in_tiles, network, tile=self.tile, radius=networks * self.depth)
 
@@ -89,7 +89,7 @@ class SpatialModel(ViDeNNModel):
     """The network for single frames."""
 
     def create(self, *, channels: int) -> nn.Module:
-        """Noisy pictures in, clean ones out."""
+        """Build the network: noisy images in, clean ones out."""
         return SpatialCNN(
             channels=channels,
             bgr=self.bgr and channels == 3,
@@ -99,24 +99,24 @@ class SpatialModel(ViDeNNModel):
         )
 
     def denoiser(self, network: nn.Module) -> Denoiser:
-        """In tiles."""
+        """Denoise in tiles."""
         return self.tiled(network)
 
     def tf_names(self, network: nn.Module) -> TfNames:
-        """Those of upstream, and of ID1146."""
+        """The names in upstream's checkpoints, and in ID1146's."""
         return tf_names(cast("SpatialCNN", network))
 
 
 @dataclass(frozen=True, kw_only=True)
 class TemporalModel(ViDeNNModel):
-    """Both networks, of which the one for three frames is trained."""
+    """Both networks; only the one for three frames is trained."""
 
     spatial_output_bias: bool = setting(
         False, "a bias in the last convolution of the spatial network"
     )
 
     def create(self, *, channels: int) -> nn.Module:
-        """Three noisy frames in, the clean middle one out."""
+        """Build the network: three noisy frames in, the clean middle one out."""
         return self.create_both(channels=channels, margin=0)
 
     def create_both(self, *, channels: int, margin: int) -> ViDeNN:
@@ -139,11 +139,11 @@ class TemporalModel(ViDeNNModel):
         return ViDeNN(spatial, temporal, margin=margin)
 
     def denoiser(self, network: nn.Module) -> Denoiser:
-        """Triplets of whole frames, in tiles."""
+        """Denoise triplets of whole frames in tiles."""
         return self.tiled(network, networks=2)
 
     def tf_names(self, network: nn.Module) -> TfNames:
-        """Those of upstream's checkpoints with both networks."""
+        """The names in upstream's checkpoints with both networks."""
         both = cast("ViDeNN", network)
         return joint_tf_names(
             both.spatial, both.temporal, spatial_prefix="spatial.", temporal_prefix="temporal."
@@ -152,7 +152,7 @@ class TemporalModel(ViDeNNModel):
 
 @dataclass(frozen=True, kw_only=True)
 class TemporalRecipe(DenoisingRecipe):
-    """The second stage: the network for three frames, on what the finished spatial one gives."""
+    """The second stage: the network for three frames, on the trained spatial network's output."""
 
     first_stage_field: ClassVar[str] = "spatial_run"
 
@@ -160,7 +160,7 @@ class TemporalRecipe(DenoisingRecipe):
     data: ClipData = setting(ClipData(), "The clips and their noise.")
     spatial_run: str = setting(
         "",
-        "the finished run of the spatial network (its best checkpoint is used)",
+        "a finished run of the spatial network (its best checkpoint is used)",
         unit="path",
         changeable=True,
     )
@@ -183,11 +183,11 @@ class TemporalRecipe(DenoisingRecipe):
         )
 
     def build_model(self) -> nn.Module:
-        """Both networks, as a checkpoint of the second stage has them."""
+        """Both networks, as in a checkpoint of the second stage."""
         return self._both(margin=0)
 
     def denoise_frames(self, model: nn.Module, frames: Iterator[Tensor]) -> Iterator[Tensor]:
-        """Clean the frames of a clip, each with its neighbours; three are kept at a time.
+        """Denoise the frames of a clip, each with its neighbours; three are kept at a time.
 
         The first frame is its own predecessor, the last one its own successor, as in the original.
         """
@@ -227,30 +227,28 @@ class TemporalRecipe(DenoisingRecipe):
         name, recipe, run = open_first_stage(self.spatial_run, field="spatial_run")
         if not (isinstance(recipe, DenoisingRecipe) and isinstance(recipe.model, SpatialModel)):
             raise UserError(
-                f"the run is one of '{name}', not of ViDeNN's spatial network",
+                f"this is a run of '{name}', not of ViDeNN's spatial network",
                 where=f"spatial_run={self.spatial_run}",
                 todo="Give a run of videnn-spatial.",
             )
         if run is None:
-            return "as the run has it"
+            return "as stored in this run"
         scored = run.headline() is not None
         checkpoint = find_checkpoint(
             run.checkpoints, "best" if scored else "last", ("psnr", True) if scored else None
         )
         path = checkpoint.model_file(ema=checkpoint.has_ema)
-        todo = (
-            "Repeat the fields model.depth, model.width and data.channels of that run with --set."
-        )
+        todo = "Repeat that run's model.depth, model.width and data.channels with --set."
         load_exactly(spatial, load_weights(path), str(path), todo=todo)
         return str(path)
 
 
 @register("videnn-spatial")
 def videnn_spatial() -> DenoisingRecipe:
-    """ViDeNN's network for single pictures: sigma 0 to 50, batch 32, Adam 0.001, 50 epochs.
+    """ViDeNN's network for single images: sigma 0 to 50, batch 32, Adam 0.001, 50 epochs.
 
-    Without a loss scale; `videnn-spatial-loss-scale` has the contest's. For PSNR with and without
-    one: jumar sweep videnn-spatial-loss-scale --vary precision.loss_scale=none,exponential
+    Without a loss scale; `videnn-spatial-loss-scale` has the contest's. To compare PSNR with and
+    without one: jumar sweep videnn-spatial-loss-scale --vary precision.loss_scale=none,exponential
 
     Run: jumar train videnn-spatial --set data.path=PHOTOS --set data.eval_path=CBSD68
     """
@@ -290,10 +288,10 @@ def videnn_spatial_loss_scale() -> DenoisingRecipe:
 
 @register("videnn-temporal")
 def videnn_temporal() -> TemporalRecipe:
-    """ViDeNN's network for three frames, on a finished spatial one: batch 32, Adam 0.0001.
+    """ViDeNN's network for three frames, on a trained spatial one: batch 32, Adam 0.0001.
 
-    Noisy patches are 20 px larger on each side than clean ones, so that the spatial network cleans
-    them as it cleans whole frames.
+    Noisy patches are 20 px larger on each side than clean ones, so that the spatial network
+    denoises them as it does whole frames.
 
     Run: jumar train videnn-temporal --set spatial_run=RUN --set data.path=CLIPS
     """

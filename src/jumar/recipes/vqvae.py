@@ -1,27 +1,27 @@
-"""VQ-VAE: pictures as grids of codes, as trained with TensorFlow 1.15 on Ascend 910.
+"""VQ-VAE: images as grids of codes, as trained with TensorFlow 1.15 on Ascend 910.
 
 Paper: A. van den Oord, O. Vinyals, K. Kavukcuoglu, "Neural Discrete Representation Learning",
 https://arxiv.org/abs/1711.00937. Original: contrib/graph/vq-vae of Ascend's ModelZoo for
 TensorFlow, which is hiwonjoon/tf-vqvae.
 
-Data: pictures, with or without class folders: a folder, a zip or TFRecord shards. `vqvae-mnist`
-without `data.path` takes the handwritten digits that come with scikit-learn. Expected: the original
-publishes 4.65 bits per dimension on CIFAR-10 by a formula that takes pixels for probabilities, and
+Data: images, with or without class folders: a folder, a zip or TFRecord shards. `vqvae-mnist`
+without `data.path` uses the handwritten digits that come with scikit-learn. Expected: the original
+publishes 4.65 bits per dimension on CIFAR-10 by a formula that treats pixels as probabilities, and
 no error; what these recipes reach is in docs/results.md.
 
 Choices where the sources disagree:
 
-- The best checkpoint is the one with the smallest mean squared error on held-back pictures. The
-  original's "nll" is no likelihood of anything, and it says so itself.
-- K and D are the original's. Ten codes for CIFAR-10 are few, and its pictures poor; with
-  `model.codes=256` they are much better at the same size of network.
-- A code that is never the nearest is never trained, and of 256 codes most stay so. `model.pull`
-  draws them to where the features are; it is ours, and 0 as long as nobody sets it.
+- The best checkpoint is the one with the smallest mean squared error on held-out images. The
+  original's "nll" is not a likelihood, as it says itself.
+- K and D are the original's. Ten codes are few for CIFAR-10, and its images are poor; with
+  `model.codes=256` they are much better with a network of the same size.
+- A code that is never the nearest is never trained, and most of 256 codes remain unused.
+  `model.pull` draws them to where the features are; it is an addition of ours, and 0 by default.
 - MNIST: the original's script says K 5 and its text K 20; the numbers here are the text's. Its
-  duration of 60,000 steps is kept, though a tenth of it is enough for the digits here.
-- Pictures are squeezed to the size of the network, not cropped, and not mirrored, as in the
-  original. The ImageNet variant takes 128 px; any multiple of 4 will do (`data.image_size`).
-- The learning rate of the ImageNet variant decays smoothly by half every 25,000 steps.
+  duration of 60,000 steps is kept, although a tenth of it is enough for the digits here.
+- Images are squeezed to the network's input size, neither cropped nor mirrored, as in the
+  original. The ImageNet variant uses 128 px; any multiple of 4 works (`data.image_size`).
+- The learning rate of the ImageNet variant halves smoothly every 25,000 steps.
 """
 
 from collections.abc import Callable, Mapping
@@ -55,8 +55,8 @@ class VQVAEModel:
 
     variant: str = setting(
         "imagenet",
-        "encoder and decoder: mnist (grey pictures, shrunk by 8), cifar10 or imagenet (colour, "
-        "shrunk by 4, two or four residual blocks)",
+        "encoder and decoder: mnist (grey images, downsampled by 8), cifar10 or imagenet (colour, "
+        "downsampled by 4, two or four residual blocks)",
         choices=VARIANTS,
     )
     codes: int = setting(512, "vectors in the codebook (K)", minimum=2)
@@ -64,20 +64,20 @@ class VQVAEModel:
         128, "length of a vector and channels of the encoder's output (D)", minimum=4
     )
     beta: float = setting(
-        0.25, "weight of the commitment, which keeps features near their codes", minimum=0
+        0.25, "weight of the commitment loss, which keeps features near their codes", minimum=0
     )
     pull: float = setting(
         0.0,
-        "weight of a loss that draws codes which nothing uses to the features of the batch (of "
-        "each part of it on its own); 0 as in the original, 0.25 where codes_used stays low",
+        "weight of a loss that draws unused codes to the features of the batch (of each part of "
+        "it separately); 0 as in the original, try 0.25 if codes_used stays low",
         minimum=0,
     )
 
     def create(self) -> VQVAE:
-        """The network.
+        """Build the network.
 
         Raises:
-            UserError: The width is no multiple of 4.
+            UserError: The width is not a multiple of 4.
         """
         try:
             return VQVAE(variant=self.variant, codes=self.codes, width=self.width)
@@ -86,21 +86,21 @@ class VQVAEModel:
 
 
 def unit_preprocessing() -> ImagePreprocessing:
-    """Squeeze to the size of the network; pixels of 0 to 1."""
+    """Squeeze to the network's input size; pixels from 0 to 1."""
     return replace(plain_preprocessing(), mean=(0.0, 0.0, 0.0), std=(255.0, 255.0, 255.0))
 
 
 @dataclass(frozen=True, kw_only=True)
 class VQVAERecipe(Recipe):
-    """A VQ-VAE, its pictures and its optimizer."""
+    """A VQ-VAE, its images and its optimizer."""
 
     model: VQVAEModel = setting(VQVAEModel(), "The network.")
-    data: ImageData = setting(ImageData(), "The pictures.")
+    data: ImageData = setting(ImageData(), "The images.")
     optimizer: OptimizerSettings = setting(Momentum(), "The optimizer.")
     schedule: ScheduleSettings = setting(Cosine(), "The learning rate over the run.")
 
     def build_task(self, say: Callable[[str], None]) -> Task:
-        """Open the pictures and build the network; see `Recipe.build_task`."""
+        """Open the images and build the network; see `Recipe.build_task`."""
         train, evaluation = open_unlabelled_sets(self.data, seed=self.seed, say=say)
         return ReconstructionTask(
             self._network(),
@@ -116,30 +116,31 @@ class VQVAERecipe(Recipe):
         return self._network()
 
     def tf_names(self, model: nn.Module) -> TfNames:
-        """Those of the original's VQ-VAE checkpoints."""
+        """The names in the original's VQ-VAE checkpoints."""
         assert isinstance(model, VQVAE)
         return network.tf_names(model)
 
     def optimization(self) -> Mapping[str, Optimization]:
-        """The one objective's optimizer and schedule."""
+        """Optimizer and schedule of the only objective."""
         return {"reconstruction": Optimization(optimizer=self.optimizer, schedule=self.schedule)}
 
     def _network(self) -> VQVAE:
-        made = self.model.create()
-        check_image_size(made, self.data.image_size)
-        return made
+        vqvae = self.model.create()
+        check_image_size(vqvae, self.data.image_size)
+        return vqvae
 
 
-def check_image_size(made: VQVAE, image_size: int) -> None:
-    """That the decoder gives pictures of the size that the encoder was given.
+def check_image_size(vqvae: VQVAE, image_size: int) -> None:
+    """Check that the decoder's images have the size of the encoder's input.
 
     Raises:
-        UserError: The size is no multiple of what the encoder shrinks by.
+        UserError: The size is not a multiple of the encoder's downsampling factor.
     """
-    if image_size % made.shrinking:
-        near = max(1, image_size // made.shrinking) * made.shrinking
+    if image_size % vqvae.shrinking:
+        near = max(1, image_size // vqvae.shrinking) * vqvae.shrinking
         raise UserError(
-            f"the {made.variant} variant takes multiples of {made.shrinking} px, not {image_size}",
+            f"the {vqvae.variant} variant takes multiples of {vqvae.shrinking} px, "
+            f"not {image_size}",
             where="data.image_size",
             todo=f"For instance: data.image_size={near}",
         )
@@ -148,10 +149,10 @@ def check_image_size(made: VQVAE, image_size: int) -> None:
 def open_unlabelled_sets(
     data: ImageData, *, seed: int, say: Callable[[str], None]
 ) -> tuple[KeyedSet[LabelledPictures], KeyedSet[LabelledPictures] | None]:
-    """Training and evaluation pictures without classes; None where `eval_path` is `none`.
+    """Training and evaluation images without classes; the latter None if `eval_path` is `none`.
 
     Raises:
-        UserError: There are none, or both would be the same.
+        UserError: There are no images, or both sets would be the same.
     """
     pictures = partial(
         LabelledPictures,
@@ -204,7 +205,7 @@ def vqvae_cifar10() -> VQVAERecipe:
 def vqvae_mnist() -> VQVAERecipe:
     """The MNIST variant: K 20, D 64, 24 px, grey, batch 32, 60,000 steps.
 
-    Data: without `data.path` the 1797 digits of 8 x 8 px that come with scikit-learn, enlarged.
+    Data: without `data.path`, the 1797 digits of 8 x 8 px that come with scikit-learn, enlarged.
     Run: jumar train vqvae-mnist
     """
     small = vqvae_cifar10()

@@ -1,23 +1,23 @@
-"""The second stage of a VQ-VAE: a gated PixelCNN that learns which codes stand together.
+"""The second stage of a VQ-VAE: a gated PixelCNN that learns which codes occur together.
 
 Paper: A. van den Oord, O. Vinyals, K. Kavukcuoglu, "Neural Discrete Representation Learning",
 https://arxiv.org/abs/1711.00937, section 4.1; the network is that of "Conditional Image
 Generation with PixelCNN Decoders", https://arxiv.org/abs/1606.05328. Original: `train_prior` of
 contrib/graph/vq-vae in Ascend's ModelZoo for TensorFlow, which is hiwonjoon/tf-vqvae.
 
-Data: the pictures of the VQ-VAE run, or others of the same kind. Expected: no figure is published;
-log2 K bits a code is chance.
+Data: the images of the VQ-VAE run, or others of the same kind. Expected: no figure is published;
+log2 K bits per code is chance.
 
 Choices where the sources disagree:
 
-- Codes are found anew for each batch by the frozen VQ-VAE, in float32. The original writes the
+- The frozen VQ-VAE computes the codes of each batch, in float32. The original writes the
   codes of the whole training set into a file first; the numbers are the same.
 - The original runs 18 layers of 256 maps at 4e-4 for ImageNet, 12 of 64 at 1e-3 for CIFAR-10 and
   12 of 32 for MNIST. The first is the default; the others are `model.layers`, `model.maps` and
   `optimizer.learning_rate`.
-- Pictures have no classes unless `model.classes` says how many; the original always has some.
+- Images have no classes unless `model.classes` says how many; the original always has some.
 - The masks are the original's, blind spot included (see jumar/models/pixelcnn.py), so that its
-  checkpoints fit.
+  checkpoints can be loaded.
 """
 
 from collections.abc import Callable, Mapping
@@ -58,9 +58,7 @@ class PixelCNNModel:
 
     layers: int = setting(18, "layers of the vertical and the horizontal stack", minimum=1)
     maps: int = setting(256, "channels of each", minimum=1)
-    classes: int = setting(
-        0, "classes of the data on which a picture depends; 0: none are needed", minimum=0
-    )
+    classes: int = setting(0, "number of classes to condition on; 0: unconditional", minimum=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,9 +76,9 @@ class FirstStage:
 
 @dataclass(frozen=True, kw_only=True)
 class PriorData(LoaderSettings):
-    """Where the pictures are; how large they are is the VQ-VAE's affair."""
+    """Where the images are; the VQ-VAE determines their size."""
 
-    path: str = setting("", "as of the vqvae recipe; empty: the pictures of the VQ-VAE run")
+    path: str = setting("", "as in the vqvae recipe; empty: the images of the VQ-VAE run")
     eval_path: str = setting(
         "",
         "the same for evaluation; empty for the evaluation part of path, none to do without",
@@ -97,12 +95,12 @@ class VQVAEPriorRecipe(Recipe, DrawsPictures):
 
     model: PixelCNNModel = setting(PixelCNNModel(), "The prior.")
     vqvae: FirstStage = setting(FirstStage(), "The VQ-VAE.")
-    data: PriorData = setting(PriorData(), "The pictures.")
+    data: PriorData = setting(PriorData(), "The images.")
     optimizer: OptimizerSettings = setting(Momentum(), "The optimizer.")
     schedule: ScheduleSettings = setting(Cosine(), "The learning rate over the run.")
 
     def build_task(self, say: Callable[[str], None]) -> Task:
-        """Take the VQ-VAE from its run and open the pictures; see `Recipe.build_task`."""
+        """Load the VQ-VAE from its run and open the images; see `Recipe.build_task`."""
         run, first = self._first_stage()
         model = self._network(first)
         if run is not None:
@@ -123,10 +121,10 @@ class VQVAEPriorRecipe(Recipe, DrawsPictures):
         )
 
     def build_model(self) -> nn.Module:
-        """VQ-VAE and prior.
+        """Build the VQ-VAE and the prior.
 
-        The VQ-VAE has the weights of its run as long as there is a checkpoint: the original's
-        checkpoints of a prior hold nothing of it.
+        The VQ-VAE gets the weights of its run if that has a checkpoint: the original's checkpoints
+        of a prior do not contain them.
         """
         run, first = self._first_stage()
         model = self._network(first)
@@ -135,30 +133,30 @@ class VQVAEPriorRecipe(Recipe, DrawsPictures):
         return model
 
     def tf_names(self, model: nn.Module) -> TfNames:
-        """Those of both of the original's checkpoints."""
+        """The names in both of the original's checkpoints."""
         assert isinstance(model, CodePrior)
         return code_prior.tf_names(model)
 
     def optimization(self) -> Mapping[str, Optimization]:
-        """The one objective's optimizer and schedule."""
+        """Optimizer and schedule of the only objective."""
         return {"prior": Optimization(optimizer=self.optimizer, schedule=self.schedule)}
 
     def open_artist(self, trained: Trained, wish: DrawingWish) -> Artist:
-        """The prior; with classes, its pictures are of each class in turn.
+        """The prior; with classes, it draws images of each class in turn.
 
         Raises:
-            UserError: A truncation is wished, or the run of the VQ-VAE is gone.
+            UserError: A truncation is requested, or the run of the VQ-VAE is gone.
         """
         if wish.truncation is not None:
             raise UserError(
-                "pictures are drawn code by code, without latent numbers that could be truncated",
+                "images are generated code by code, without latent vectors that could be truncated",
                 where="--truncation",
-                todo="Leave it out; a generator such as biggan128 has a truncation.",
+                todo="Omit it; only a generator such as biggan128 has a truncation.",
             )
         return _CodeArtist(trained, wish.seed, self.image_size(), self.model.classes)
 
     def image_size(self) -> int:
-        """Side of the pictures in px, which is that of the VQ-VAE."""
+        """Side of the images in px, determined by the VQ-VAE."""
         return self._first_stage()[1].data.image_size
 
     def _network(self, first: VQVAERecipe) -> CodePrior:
@@ -172,22 +170,22 @@ class VQVAEPriorRecipe(Recipe, DrawsPictures):
         return CodePrior(first.model.create(), prior)
 
     def _pictures(self, first: VQVAERecipe) -> ImageData:
-        """The VQ-VAE's data settings with the places and batches of this stage."""
-        mine = self.data
+        """The VQ-VAE's data settings with this stage's paths and batch sizes."""
+        own = self.data
         return replace(
             first.data,
-            path=mine.path or first.data.path,
-            eval_path=mine.eval_path or ("" if mine.path else first.data.eval_path),
-            batch_size=mine.batch_size,
-            eval_batch_size=mine.eval_batch_size,
-            workers=mine.workers,
-            skip_corrupt=mine.skip_corrupt,
+            path=own.path or first.data.path,
+            eval_path=own.eval_path or ("" if own.path else first.data.eval_path),
+            batch_size=own.batch_size,
+            eval_batch_size=own.eval_batch_size,
+            workers=own.workers,
+            skip_corrupt=own.skip_corrupt,
         )
 
     def _first_stage(self) -> tuple[RunDirectory | None, VQVAERecipe]:
         if not self.vqvae.run:
             raise UserError(
-                "no VQ-VAE given whose codes are to be learned",
+                "no VQ-VAE given to learn the codes of",
                 where="vqvae.run",
                 todo="Train one, for instance with jumar train vqvae-mnist, and add "
                 "--set vqvae.run=RUN.",
@@ -195,15 +193,15 @@ class VQVAEPriorRecipe(Recipe, DrawsPictures):
         name, recipe, run = open_first_stage(self.vqvae.run, field="vqvae.run")
         if not isinstance(recipe, VQVAERecipe):
             raise UserError(
-                f"the run is of the recipe '{name}', which is not a VQ-VAE",
+                f"this is a run of the recipe '{name}', which is not a VQ-VAE",
                 where=f"vqvae.run={self.vqvae.run}",
-                todo="Name a run of vqvae, vqvae-cifar10 or vqvae-mnist.",
+                todo="Give a run of vqvae, vqvae-cifar10 or vqvae-mnist.",
             )
         return run, recipe
 
 
 class _CodeArtist(Artist):
-    """A prior that writes the codes of pictures, and the decoder that reads them."""
+    """A prior that generates the codes of images, and the decoder that turns them into images."""
 
     def __init__(self, trained: Trained, seed: int, image_size: int, classes: int) -> None:
         self._trained = trained

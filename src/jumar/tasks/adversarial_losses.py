@@ -1,4 +1,4 @@
-"""The losses of two networks that play against each other, as in taki0112's BigGAN.
+"""Adversarial losses for two competing networks, as in taki0112's BigGAN.
 
 Papers: gan, Goodfellow et al., arXiv 1406.2661; lsgan, Mao et al., arXiv 1611.04076; hinge, Lim
 and Ye, arXiv 1705.02894; wgan-gp, Gulrajani et al., arXiv 1704.00028; wgan-lp, Petzka et al.,
@@ -18,44 +18,44 @@ from jumar.models.differentiable_augmentation import CHANGES
 from jumar.settings import Component, setting
 
 DRAGAN_NOISE = 0.5
-"""Largest noise around a real picture, in standard deviations of the batch."""
+"""Largest noise around a real image, in standard deviations of the batch."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdversarialLoss(Component, ABC):
-    """How two networks play against each other.
+    """The losses of a generator and a discriminator.
 
-    The three losses take float32 logits of any shape, higher for more real, and give one number
-    for each.
+    The three losses take float32 logits of any shape, higher for more real, and return one number
+    per logit.
     """
 
     orthogonal: float = setting(
-        0.0, "factor of the orthogonal penalty of the generator's weights", minimum=0.0
+        0.0, "factor of the orthogonal penalty on the generator's weights", minimum=0.0
     )
     n_critic: int = setting(
-        2, "the generator is trained at the first of so many steps", unit="steps", minimum=1
+        2, "the generator is trained once in this many steps", unit="steps", minimum=1
     )
     truncation: float = setting(
         2.0, "largest number of a latent vector", unit="standard deviations", minimum=0.01
     )
     augmentation: tuple[str, ...] = setting(
         (),
-        "what is changed at random in all pictures that the discriminator sees, for small data: "
-        "color, translation, cutout; the original has none",
+        "random changes to all images that the discriminator sees, for small data sets: color, "
+        "translation, cutout; the original has none",
         choices=CHANGES,
     )
 
     @abstractmethod
     def real(self, logits: Tensor) -> Tensor:
-        """What the discriminator loses on real pictures."""
+        """The discriminator's loss on real images."""
 
     @abstractmethod
     def fake(self, logits: Tensor) -> Tensor:
-        """What the discriminator loses on generated pictures."""
+        """The discriminator's loss on generated images."""
 
     @abstractmethod
     def generated(self, logits: Tensor) -> Tensor:
-        """What the generator loses on its pictures."""
+        """The generator's loss on its images."""
 
 
 class _Logistic(AdversarialLoss):
@@ -99,7 +99,7 @@ class Hinge(AdversarialLoss, kind="hinge"):
 
 @dataclass(frozen=True, kw_only=True)
 class Gan(_Logistic, kind="gan"):
-    """Cross-entropy; the generator's is the form that does not saturate."""
+    """Cross-entropy; the generator uses the non-saturating form."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +121,7 @@ class LeastSquares(AdversarialLoss, kind="lsgan"):
 
 @dataclass(frozen=True, kw_only=True)
 class PenalizedLoss(AdversarialLoss):
-    """A loss with a penalty on the discriminator's slope between two sets of pictures."""
+    """A loss with a penalty on the discriminator's gradient between two sets of images."""
 
     penalty: float = setting(
         10.0, "factor of the gradient penalty (the original's lambda)", minimum=0.0
@@ -136,18 +136,18 @@ class PenalizedLoss(AdversarialLoss):
         alpha: Tensor,
         noise: Tensor,
     ) -> Tensor:
-        """How far the slope is from 1 at real + alpha * (other - real), summed over the pictures.
+        """How far the slope is from 1 at real + alpha * (other - real), summed over the images.
 
         Args:
-            discriminator: Evaluated once, in the mode in which it is.
+            discriminator: Evaluated once, in its current mode.
             real: [N, C, H, W].
-            fake: As `real`, without a gradient.
+            fake: Like `real`, without a gradient.
             alpha: [N, 1, 1, 1], uniform between 0 and 1.
-            noise: As `real`, uniform between 0 and 1; only dragan takes it.
+            noise: Like `real`, uniform between 0 and 1; only used by dragan.
         """
         between = (real + alpha * (self.other(real, fake, noise) - real)).detach()
         between.requires_grad_()
-        # The fused attention has no second derivative.
+        # Fused attention has no second derivative.
         with sdpa_kernel(SDPBackend.MATH):
             logits = discriminator(between)
         (slope,) = torch.autograd.grad(logits.sum(), between, create_graph=True)
@@ -155,23 +155,23 @@ class PenalizedLoss(AdversarialLoss):
         return self.penalty * self.excess(length).square().sum()
 
     def other(self, real: Tensor, fake: Tensor, noise: Tensor) -> Tensor:
-        """The pictures towards which the real ones are moved."""
+        """The images that the real ones are moved towards."""
         del real, noise
         return fake
 
     def excess(self, length: Tensor) -> Tensor:
-        """What is wrong with a slope of this length."""
+        """How far a slope of this length is from the allowed range."""
         return length - 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class WassersteinGradientPenalty(_Wasserstein, PenalizedLoss, kind="wgan-gp"):
-    """Slopes of 1 between real and generated pictures."""
+    """Penalizes slopes other than 1 between real and generated images."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WassersteinLipschitzPenalty(_Wasserstein, PenalizedLoss, kind="wgan-lp"):
-    """Only slopes above 1 count."""
+    """Penalizes only slopes above 1."""
 
     def excess(self, length: Tensor) -> Tensor:
         """See `PenalizedLoss.excess`."""
@@ -180,10 +180,10 @@ class WassersteinLipschitzPenalty(_Wasserstein, PenalizedLoss, kind="wgan-lp"):
 
 @dataclass(frozen=True, kw_only=True)
 class Dragan(_Logistic, PenalizedLoss, kind="dragan"):
-    """Slopes of 1 around real pictures.
+    """Penalizes slopes other than 1 around real images.
 
-    As in the original, noise has one strength for the whole batch, shifts a picture only to one
-    side, and is scaled a second time by alpha.
+    As in the original, noise has one strength for the whole batch, shifts an image in only one
+    direction, and is scaled a second time by alpha.
     """
 
     def other(self, real: Tensor, fake: Tensor, noise: Tensor) -> Tensor:
@@ -195,7 +195,7 @@ class Dragan(_Logistic, PenalizedLoss, kind="dragan"):
 def orthogonal_penalty(weights: Iterable[Tensor]) -> Tensor:
     """Half of ||W'W - 1||² over all weights; a scalar.
 
-    The original writes this regulariser for its generator, with a factor of 1e-4, and never adds
+    The original defines this regulariser for its generator, with a factor of 1e-4, but never adds
     it to a loss.
 
     Args:
@@ -204,8 +204,8 @@ def orthogonal_penalty(weights: Iterable[Tensor]) -> Tensor:
     total = torch.zeros(())
     for weight in weights:
         columns, rows = weight.shape
-        # ||W'W||² equals ||WW'||²; the smaller product is taken, since the columns of a wide
-        # generator's first layer are 24,576.
+        # ||W'W||² equals ||WW'||²; use the smaller product, since a wide generator's first layer
+        # has 24,576 columns.
         product = weight @ weight.t() if columns <= rows else weight.t() @ weight
         squares = product.square().sum() - 2 * weight.square().sum() + columns
         total = total.to(squares.device) + 0.5 * squares

@@ -1,4 +1,4 @@
-"""Image classification: one label a picture, smoothed cross-entropy, top-1 and top-5."""
+"""Image classification: one label per image, smoothed cross-entropy, top-1 and top-5."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -19,11 +19,11 @@ class ClassificationObjective(Objective):
 
     Args:
         network: Images `[N, 3, H, W]` in, logits `[N, classes]` out.
-        preprocessing: Turns the shipped bytes into normalised images on the device.
-        label_smoothing: Share of the probability that is spread over all classes.
+        preprocessing: Converts the bytes to normalised images on the device.
+        label_smoothing: Share of the probability spread over all classes.
         decays: Which parameters decay.
-        num_classes: Outputs of the network.
-        classes: Their names, where the data has them.
+        num_classes: Number of outputs of the network.
+        classes: The class names, if the data has them.
     """
 
     name = "classification"
@@ -43,7 +43,7 @@ class ClassificationObjective(Objective):
         self._decays = decays
 
     def decays(self, name: str, parameter: nn.Parameter) -> bool:
-        """As the network's original decays."""
+        """Decide as the network's original does."""
         return self._decays(name, parameter)
 
     def sums(self, batch: Batch) -> dict[str, torch.Tensor]:
@@ -63,17 +63,17 @@ class ClassificationObjective(Objective):
 
 
 class ClassificationTask(Task):
-    """A network that names pictures.
+    """An image classifier.
 
     Args:
         network: Images in, logits out.
         preprocessing: The device half of the image preprocessing.
-        train_data: Pictures to learn from.
-        eval_data: Pictures to score on.
+        train_data: Images to learn from.
+        eval_data: Images to score on.
         label_smoothing: See `ClassificationObjective`.
         decays: Which parameters decay.
-        num_classes: Outputs of the network.
-        classes: Their names, where the data has them.
+        num_classes: Number of outputs of the network.
+        classes: The class names, if the data has them.
     """
 
     name = "classification"
@@ -102,10 +102,10 @@ class ClassificationTask(Task):
         self.objectives = [self._objective]
 
     def evaluate_batch(self, batch: Batch) -> dict[str, torch.Tensor]:
-        """Hits among the first one and five classes, and the loss, summed over the samples.
+        """Top-1 and top-5 hits and the loss, summed over the samples.
 
-        A class counts as ranked above another with the same logit if it comes earlier, so that a
-        dead network with equal logits (AlexNet ends in a ReLU) does not count as right.
+        A class ranks above another with the same logit if it comes earlier, so that a dead network
+        with equal logits (AlexNet ends in a ReLU) does not count as correct.
         """
         labels = batch["label"]
         logits = self._objective.logits(batch)
@@ -117,6 +117,6 @@ class ClassificationTask(Task):
         return {"count": torch.ones_like(labels).sum(), **hits, "loss": loss}
 
     def summarize(self, sums: Mapping[str, torch.Tensor]) -> dict[str, float]:
-        """`top1` and `top5` in percent and the mean `loss`, with the training's label smoothing."""
+        """`top1` and `top5` in percent and the mean `loss`, with label smoothing as in training."""
         count, loss, top1, top5 = (sums[name].item() for name in ("count", "loss", "top1", "top5"))
         return {"top1": 100 * top1 / count, "top5": 100 * top5 / count, "loss": loss / count}

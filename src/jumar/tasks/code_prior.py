@@ -1,4 +1,4 @@
-"""Which codes stand beside each other: the second stage of a VQ-VAE."""
+"""Which codes occur together: the second stage of a VQ-VAE."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,11 +20,11 @@ _SEED = 0
 
 
 class PriorObjective(Objective):
-    """Cross-entropy of the codes of a picture, in nats.
+    """Cross-entropy of an image's codes, in nats.
 
     Args:
         model: Frozen VQ-VAE and prior.
-        preprocessing: Turns the shipped bytes into pictures of 0 to 1 on the device.
+        preprocessing: Converts the bytes to images from 0 to 1 on the device.
     """
 
     name = "prior"
@@ -36,11 +36,11 @@ class PriorObjective(Objective):
         self._preprocessing = preprocessing
 
     def sums(self, batch: Batch) -> dict[str, Tensor]:
-        """`loss`: summed over the positions of a picture and over the pictures."""
+        """`loss`: summed over the positions of each image and over the images."""
         return {"loss": self.surprise(batch).sum()}
 
     def surprise(self, batch: Batch) -> Tensor:
-        """Nats of each picture's codes, float32 [N]."""
+        """The cross-entropy of each image's codes in nats, float32 [N]."""
         images = network_pictures(
             self._model.vqvae, self._preprocessing, batch, training=self.training
         )
@@ -51,14 +51,14 @@ class PriorObjective(Objective):
 
 
 class CodePriorTask(Task):
-    """A prior over codes that is scored by how well it foresees those of unseen pictures.
+    """A prior over codes, scored by how well it predicts those of unseen images.
 
     Args:
         model: Frozen VQ-VAE and prior.
         preprocessing: The device half of the image preprocessing.
-        train_data: Pictures to learn from.
-        eval_data: Pictures to score on.
-        image_size: Side of the pictures in px.
+        train_data: Images to learn from.
+        eval_data: Images to score on.
+        image_size: Side of the images in px.
     """
 
     name = "code prior"
@@ -83,18 +83,18 @@ class CodePriorTask(Task):
         self.objectives = [self._objective]
 
     def evaluate_batch(self, batch: Batch) -> dict[str, Tensor]:
-        """Nats summed over the pictures."""
+        """Nats summed over the images."""
         surprise = self._objective.surprise(batch)
         return {"count": torch.ones_like(surprise).sum(), "nll": surprise.sum()}
 
     def summarize(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
-        """`nll` in nats a picture, and the same in `bits_per_code`; log2 K is chance."""
+        """`nll` in nats per image, and the same as `bits_per_code`; log2 K is chance."""
         nll = sums["nll"].item() / sums["count"].item()
         positions = (self._image_size // self._model.vqvae.shrinking) ** 2
         return {"nll": nll, "bits_per_code": nll / positions / math.log(2)}
 
     def illustrate(self) -> Sequence[Illustration]:
-        """Pictures drawn from the prior; with classes, their classes in turn."""
+        """Images drawn from the prior; with classes, of each class in turn."""
         classes = self._model.prior.classes
         labels = None
         if classes:
@@ -104,5 +104,5 @@ class CodePriorTask(Task):
             rows=_SHOWN, image_size=self._image_size, seed=_SEED, labels=labels
         )
         grid = picture_grid(visible(drawn), columns=_COLUMNS)
-        caption = f"{_SHOWN} pictures drawn from the prior, seed {_SEED}"
+        caption = f"{_SHOWN} images drawn from the prior, seed {_SEED}"
         return [Illustration(name="samples", caption=caption, image=grid)]

@@ -1,7 +1,7 @@
-"""Denoising: a network that takes noise away, and how close it comes to the clean picture.
+"""Denoising: a network that removes noise, and how close its output is to the clean image.
 
-Networks take and give pictures float [N, channels, height, width] on the scale 0 to 1. What is
-shipped as bytes is scaled on the device.
+Networks take and return float images [N, channels, height, width] from 0 to 1. Bytes are scaled on
+the device.
 """
 
 from abc import ABC, abstractmethod
@@ -19,8 +19,8 @@ from jumar.settings import Component, setting
 from jumar.tasks.task import Headline, Illustration, Objective, ScoreTable, Task
 
 Denoiser = Callable[[Tensor], Tensor]
-"""Whole noisy pictures [N, channels, height, width] on the scale 0 to 1 to clean ones. A network
-that cannot take a whole picture at once has one that cuts it up."""
+"""Maps whole noisy images [N, channels, height, width] from 0 to 1 to clean ones, in tiles or
+patches if the network cannot take a whole image at once."""
 Rounding = Literal["none", "nearest", "truncated"]
 Decays = Callable[[str, nn.Parameter], bool]
 
@@ -30,7 +30,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True, kw_only=True)
 class DenoisingLoss(Component, ABC):
-    """How far a network's output is from the clean patch."""
+    """The error of a network's output against the clean patch."""
 
     @abstractmethod
     def total(self, error: Tensor) -> Tensor:
@@ -62,12 +62,12 @@ class CentralSquaredError(DenoisingLoss, kind="mse_center"):
 
 
 class DenoisingObjective(Objective):
-    """How far the network's output is from the clean patch.
+    """The error of the network's output against the clean patch.
 
     Args:
-        network: Noisy pictures in, clean ones out.
-        loss: By which measure.
-        trained: The part of the network that learns; None for all of it.
+        network: Noisy images in, clean ones out.
+        loss: The measure of the error.
+        trained: The part of the network to train; None for all of it.
         decays: Which parameters decay.
     """
 
@@ -88,33 +88,33 @@ class DenoisingObjective(Objective):
         self._decays = decays
 
     def decays(self, name: str, parameter: nn.Parameter) -> bool:
-        """As the network's original decays."""
+        """Decide as the network's original does."""
         return self._decays(name, parameter)
 
     def sums(self, batch: Batch) -> dict[str, Tensor]:
         """The loss of a batch of `clean` and `noisy`."""
         output = self.network(unit_scale(batch["noisy"]))
-        # float32: in half precision the square of a difference of one level is nearly nothing.
+        # float32: in half precision the square of a difference of one level nearly underflows.
         return {"loss": self._loss.total(output.float() - unit_scale(batch["clean"]))}
 
 
 class DenoisingTask(Task):
-    """A network that takes noise away.
+    """An image denoiser.
 
-    Metrics are means over whole pictures: `psnr` in dB and `ssim` of the output, `noisy_psnr` of
-    the input. With several noise levels `psnr` is the mean over all of them, and a table has each
-    level. Pictures with a side below 11 pixels have no SSIM.
+    Metrics are means over whole images: `psnr` in dB and `ssim` of the output, `noisy_psnr` of
+    the input. With several noise levels `psnr` is the mean over all of them, and a table lists
+    each level. Images with a side below 11 pixels have no SSIM.
 
     Args:
-        network: Noisy pictures in, clean ones out.
+        network: Noisy images in, clean ones out.
         train_data: Batches of `clean` and `noisy`.
         eval_data: Batches of `clean`, `noisy` and `level`.
         level_names: What the noise levels of `eval_data` are called, such as `sigma 25`.
         loss: See `DenoisingObjective`.
-        clip: Whether the output is clipped to the range of a picture before it is scored.
-        rounding: How the output becomes whole levels of 255 before it is scored: `none` (ViDeNN's
+        clip: Whether the output is clipped to the range of an image before it is scored.
+        rounding: How the output is rounded to levels of 255 before it is scored: `none` (ViDeNN's
             `--phase test`), `nearest` (NLRN), or `truncated` (ViDeNN while it trains).
-        denoise: How whole pictures are cleaned in evaluation; None for the network itself.
+        denoise: How whole images are denoised in evaluation; None for the network itself.
         trained: See `DenoisingObjective`.
         decays: Which parameters decay.
     """
@@ -146,7 +146,7 @@ class DenoisingTask(Task):
         self._denoise: Denoiser = network if denoise is None else denoise
 
     def evaluate_batch(self, batch: Batch) -> dict[str, Tensor]:
-        """Sums over the pictures; `psnr`, `noisy_psnr`, `ssim` and their counts by noise level."""
+        """Sums over the images; `psnr`, `noisy_psnr`, `ssim` and their counts by noise level."""
         clean, noisy = unit_scale(batch["clean"]), unit_scale(batch["noisy"])
         cleaned = self._scored(self._denoise(noisy).float())
         level = batch["level"]
@@ -166,9 +166,9 @@ class DenoisingTask(Task):
         return sums
 
     def summarize(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
-        """`psnr`, `ssim` where there is one, and `noisy_psnr`; `psnr_1`, ... with several levels.
+        """`psnr`, `ssim` if there is one, and `noisy_psnr`; `psnr_1`, ... with several levels.
 
-        A picture that is cleaned perfectly has infinite PSNR, and so has the mean.
+        A perfectly denoised image has infinite PSNR, and so does the mean.
         """
         counts = sums["pictures"]
         metrics = {"psnr": (sums["psnr"].sum() / counts.sum()).item()}
@@ -182,7 +182,7 @@ class DenoisingTask(Task):
         return metrics
 
     def score_tables(self, sums: Mapping[str, Tensor]) -> Sequence[ScoreTable]:
-        """PSNR and SSIM for each noise level, where there are several."""
+        """PSNR and SSIM for each noise level, if there are several."""
         if len(self.level_names) < 2:
             return ()
         rows: list[list[str]] = []
@@ -203,7 +203,7 @@ class DenoisingTask(Task):
         return [ScoreTable(title="by noise level", header=header, rows=rows)]
 
     def illustrate(self) -> Sequence[Illustration]:
-        """The first pictures: clean, noisy and cleaned beside each other."""
+        """The first images: clean, noisy and denoised side by side."""
         if self.eval_data is None:
             return ()
         parameter = next(self.model.parameters())
@@ -245,7 +245,7 @@ class DenoisingTask(Task):
 
 
 def unit_scale(pictures: Tensor) -> Tensor:
-    """Pictures as float32 on the scale 0 to 1; bytes are divided by 255, floats are that already.
+    """Images as float32 from 0 to 1; bytes are divided by 255, floats already have that scale.
 
     Args:
         pictures: uint8 or floating.
@@ -254,15 +254,14 @@ def unit_scale(pictures: Tensor) -> Tensor:
 
 
 def picture_levels(pictures: Tensor) -> Tensor:
-    """Pictures on the scale 0 to 1 as uint8 of 0 to 255, clipped and rounded."""
+    """Images from 0 to 1 as uint8 from 0 to 255, clipped and rounded."""
     return (pictures.float().clamp(0, 1) * 255).round().to(torch.uint8)
 
 
 def central_window(values: Tensor, side: int) -> Tensor:
     """The middle `side` x `side` pixels of [N, channels, height, width]; 0 for all.
 
-    Where it cannot be in the middle exactly, it lies as in NLRN: it begins at
-    height // 2 - side // 2.
+    If it cannot be centred exactly, it is placed as in NLRN: it starts at height // 2 - side // 2.
     """
     if side == 0:
         return values
@@ -271,6 +270,6 @@ def central_window(values: Tensor, side: int) -> Tensor:
 
 
 def middle_frame(noisy: Tensor, channels: int) -> Tensor:
-    """The middle frame of frames that lie one after the other in the channels."""
+    """The middle one of frames stacked along the channels."""
     first = (noisy.shape[1] // channels // 2) * channels
     return noisy[:, first : first + channels]

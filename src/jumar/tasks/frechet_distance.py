@@ -1,14 +1,14 @@
-"""The Frechet Inception distance (FID), where the user has the weights of the network for it.
+"""The Frechet Inception distance (FID), for users who have the weights of its network.
 
 M. Heusel et al., "GANs Trained by a Two Time-Scale Update Rule Converge to a Local Nash
-Equilibrium" (2017): the distance of two normal distributions with the means and covariances of the
-features of real and generated pictures.
+Equilibrium" (2017): the distance between two normal distributions with the means and covariances of
+the features of real and generated images.
 
 Verified: the distance against scipy's matrix square root of the product of the covariances, which
 is how pytorch-fid computes it; `FidInception` against the same network in torch-fidelity (commit
-5e211a9) with random weights, where all 564 names and shapes and every bit of the features are the
-same. Not verified: the published weights themselves, and so no published FID; nobody could
-download them where this was written.
+5e211a9) with random weights: all 564 names and shapes and every bit of the features are the same.
+Not verified: the published weights themselves, and so no published FID; they could not be
+downloaded where this was written.
 """
 
 from collections.abc import Mapping
@@ -24,16 +24,16 @@ from jumar.models.inception import FidInception
 
 _LOGITS = 1008
 _WANTED = (
-    "Name pytorch-fid's pt_inception-2015-12-05-6726825d.pth, or the same weights as .safetensors."
+    "Give pytorch-fid's pt_inception-2015-12-05-6726825d.pth, or the same weights as .safetensors."
 )
 
 
 def open_inception(path: Path) -> FidInception:
-    """The network of FID with the weights of a file, in evaluation mode, on the CPU.
+    """The FID network with the weights of a file, in evaluation mode, on the CPU.
 
     Args:
-        path: pytorch-fid's file, or its tensors as `.safetensors`. The weights of the logits may
-            be in it and are not used.
+        path: pytorch-fid's file, or its tensors as `.safetensors`. Weights of the logits are
+            ignored.
 
     Raises:
         UserError: The file is missing, damaged, or not of this network. Nothing in it is executed.
@@ -43,60 +43,64 @@ def open_inception(path: Path) -> FidInception:
     if any(name.startswith("AuxLogits.") for name in weights) or (
         logits is not None and len(logits) != _LOGITS
     ):
-        # Same names and shapes up to the features, but other numbers than every published FID.
+        # Same names and shapes up to the features, but would not give the FID that others publish.
         raise UserError(
-            "holds torchvision's network for ImageNet, not that of FID",
+            "holds torchvision's ImageNet network, not the FID network",
             where=str(path),
             todo=_WANTED,
         )
     with torch.device("meta"):
-        # Random weights of 22 million parameters, only to be overwritten, take seconds.
+        # Initialising 22 million parameters, only to overwrite them, would take seconds.
         network = FidInception()
     expected = network.state_dict()
-    given = {name: value for name, value in weights.items() if not name.startswith("fc.")}
-    _check_fits(given, expected, path)
-    # Counters of batches are missing in older files, and evaluation does not read them.
-    counters = {name: torch.zeros((), dtype=torch.int64) for name in expected if name not in given}
-    floats = {name: v.float() if v.is_floating_point() else v for name, v in given.items()}
+    weights_by_name = {name: value for name, value in weights.items() if not name.startswith("fc.")}
+    _check_fits(weights_by_name, expected, path)
+    # Batch counters are missing in older files, and evaluation does not read them.
+    counters = {
+        name: torch.zeros((), dtype=torch.int64) for name in expected if name not in weights_by_name
+    }
+    floats = {
+        name: v.float() if v.is_floating_point() else v for name, v in weights_by_name.items()
+    }
     network.load_state_dict({**floats, **counters}, assign=True)
     return network.eval().requires_grad_(requires_grad=False)
 
 
 def frechet_distance(real: Tensor, fake: Tensor) -> float:
-    """|m1 - m2|^2 + tr(C1 + C2 - 2 (C1 C2)^(1/2)) of the means and covariances of two sets.
+    """|m1 - m2|^2 + tr(C1 + C2 - 2 (C1 C2)^(1/2)) for the means and covariances of two sets.
 
-    With centred rows A and B, divided by the root of their number less 1, the covariances are
-    A'A and B'B, and the trace of the root is the sum of the singular values of AB'. That needs no
-    root of a matrix that is singular for fewer pictures than features, where the usual way adds a
-    small diagonal and drops imaginary parts.
+    With centred rows A and B, divided by the square root of their number less 1, the covariances
+    are A'A and B'B, and the trace of the root is the sum of the singular values of AB'. This avoids
+    the root of a matrix that is singular for fewer images than features, where the usual method
+    adds a small diagonal and drops imaginary parts.
 
     Args:
-        real: Features [N, D], two rows or more.
-        fake: Features [M, D], two rows or more. Fewer rows give a larger distance: compare
-            numbers of equally large sets only.
+        real: Features [N, D], at least two rows.
+        fake: Features [M, D], at least two rows. Fewer rows give a larger distance: only compare
+            results for equally large sets.
 
     Returns:
-        The distance, computed in float64; NaN where a feature is not finite.
+        The distance, computed in float64; NaN if a feature is not finite.
 
     Raises:
-        ValueError: The sets have other shapes.
+        ValueError: The sets have different or invalid shapes.
     """
     if real.ndim != 2 or fake.ndim != 2 or real.shape[1] != fake.shape[1]:
         raise ValueError(f"features are [N, D], not {list(real.shape)} and {list(fake.shape)}")
     if min(len(real), len(fake)) < 2:
-        raise ValueError("a covariance needs two rows of features or more")
+        raise ValueError("a covariance needs at least two rows of features")
     (mean, rows), (other_mean, other_rows) = _centred(real), _centred(fake)
     if not (rows.isfinite().all() and other_rows.isfinite().all()):
         return float("nan")
     traces = rows.square().sum() + other_rows.square().sum()
     common = torch.linalg.svdvals(_short(rows) @ _short(other_rows).T).sum()
     distance = (mean - other_mean).square().sum() + traces - 2 * common
-    # Two equal sets come out some 1e-12 below or above 0.
+    # Two equal sets give some 1e-12 below or above 0.
     return max(float(distance), 0.0)
 
 
 def _centred(features: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean, and rows of which the products are the unbiased covariance."""
+    """The mean, and rows whose product with themselves is the unbiased covariance."""
     values = features.detach().to("cpu", torch.float64)
     mean = values.mean(dim=0)
     return mean, (values - mean) / (len(values) - 1) ** 0.5
@@ -113,38 +117,42 @@ def _read_weights(path: Path) -> dict[str, Tensor]:
     try:
         if path.suffix == ".safetensors":
             return load_file(path)
-        found: Any = torch.load(path, map_location="cpu", weights_only=True)
+        content: Any = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError as error:
         raise UserError(
             "there is no such file of Inception weights", where=str(path), todo=_WANTED
         ) from error
     except Exception as error:
-        # A damaged file makes the readers of zip, pickle and safetensors raise about anything.
+        # On a damaged file the readers of zip, pickle and safetensors raise all kinds of errors.
         reason = getattr(error, "strerror", None) or type(error).__name__
         raise UserError(
             f"cannot be read as weights ({reason})", where=str(path), todo=_WANTED
         ) from error
-    if not isinstance(found, Mapping):
+    if not isinstance(content, Mapping):
         raise UserError("holds no weights by name", where=str(path), todo=_WANTED)
-    named = cast("Mapping[Any, Any]", found)
+    named = cast("Mapping[Any, Any]", content)
     return {str(name): value for name, value in named.items() if isinstance(value, Tensor)}
 
 
-def _check_fits(given: Mapping[str, Tensor], expected: Mapping[str, Tensor], path: Path) -> None:
+def _check_fits(
+    weights_by_name: Mapping[str, Tensor], expected: Mapping[str, Tensor], path: Path
+) -> None:
     missing = [
-        name for name in expected if name not in given and not name.endswith("num_batches_tracked")
+        name
+        for name in expected
+        if name not in weights_by_name and not name.endswith("num_batches_tracked")
     ]
-    unknown = [name for name in given if name not in expected]
+    unknown = [name for name in weights_by_name if name not in expected]
     shapes = [
-        f"{name} is {list(given[name].shape)} instead of {list(value.shape)}"
+        f"{name} is {list(weights_by_name[name].shape)} instead of {list(value.shape)}"
         for name, value in expected.items()
-        if name in given and given[name].shape != value.shape
+        if name in weights_by_name and weights_by_name[name].shape != value.shape
     ]
     for what, names in (("lacks", missing), ("has the unknown", unknown), ("differs:", shapes)):
         if names:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
             raise UserError(
-                f"is not the network of FID: it {what} {names[0]}{more}",
+                f"is not the FID network: it {what} {names[0]}{more}",
                 where=str(path),
                 todo=_WANTED,
             )

@@ -1,4 +1,4 @@
-"""Pictures out of noise: a generator and a discriminator that learn from each other."""
+"""Generating images from noise: a generator and a discriminator that learn from each other."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from jumar.tasks.sampling import as_bytes, between, drawn, numbered_latents
 from jumar.tasks.task import Headline, Illustration, Objective, Task
 
 EVALUATION_SEED = 20181
-"""Of the generated pictures that are scored: the same in every evaluation."""
+"""Seed of the generated images that are scored, the same in every evaluation."""
 ILLUSTRATION_SEED = 20182
 _FEATURES = "features"
 _SHOWN = 36
@@ -32,12 +32,12 @@ _LINES, _STEPS = 4, 8
 
 @dataclass(frozen=True, kw_only=True)
 class Networks:
-    """Both players.
+    """Generator and discriminator.
 
     Attributes:
-        model: All of it, as checkpoints hold it.
-        generator: Latent vectors [N, latent] to images [N, 3, H, W] in -1..1.
-        discriminator: Images to logits [N, 1].
+        model: Both networks as one module, as checkpoints hold it.
+        generator: Maps latent vectors [N, latent] to images [N, 3, H, W] in -1..1.
+        discriminator: Maps images to logits [N, 1].
         latent: Length of the latent vectors.
         regularized: The generator's weights as matrices, for the orthogonal penalty.
     """
@@ -50,13 +50,13 @@ class Networks:
 
 
 class DiscriminatorObjective(Objective):
-    """Tell real pictures from generated ones.
+    """Tell real images from generated ones.
 
     The generator is evaluated in training mode and without gradients, so that its statistics and
-    spectral norms move, as in the original. The discriminator is evaluated on the real batch and
-    then on the generated one, batch norms seeing each alone; a spectral norm moves at each of the
-    evaluations. (The original evaluates both at once from one variable and in no defined order, so
-    that its norm moves once or twice.) A gradient penalty is a third evaluation.
+    spectral norms are updated, as in the original. The discriminator is evaluated on the real batch
+    and then on the generated one, and batch norms see them separately; spectral norms are updated
+    in each evaluation. (The original evaluates both at once from one variable and in no defined
+    order, so that its norm is updated once or twice.) A gradient penalty is a third evaluation.
     """
 
     name = "discriminator"
@@ -76,7 +76,7 @@ class DiscriminatorObjective(Objective):
         self._loss = loss
 
     def sums(self, batch: Batch) -> dict[str, Tensor]:
-        """`loss`, its halves `real` and `fake`, and the `penalty` where there is one."""
+        """`loss`, its halves `real` and `fake`, and the `penalty` if there is one."""
         real = self.real_changes(self._preprocessing.on_device(batch, training=self.training))
         with torch.no_grad():
             fake = self.fake_changes(self.generator(self.latent(len(real), real.device)))
@@ -96,9 +96,9 @@ class DiscriminatorObjective(Objective):
 
 
 class GeneratorObjective(Objective):
-    """Make pictures that the discriminator takes for real ones.
+    """Generate images that the discriminator takes for real ones.
 
-    The discriminator's weights get no gradient; its batch norms and spectral norms move.
+    The discriminator's weights get no gradient; its batch norms and spectral norms are updated.
     """
 
     name = "generator"
@@ -114,8 +114,8 @@ class GeneratorObjective(Objective):
         super().__init__()
         self.trained = networks.generator
         self.discriminator = networks.discriminator
-        # The second half of a row: the first are the numbers that the discriminator's pictures
-        # of the same step are made of, and the original draws new ones.
+        # Only the second half of a row is used: the first half holds the numbers behind the
+        # discriminator's images of the same step, and the original draws new ones.
         self.latent = KeyedNormal(2 * networks.latent, truncation=loss.truncation)
         self.changes = DifferentiableAugmentation(loss.augmentation)
         self._length = networks.latent
@@ -125,17 +125,17 @@ class GeneratorObjective(Objective):
         self._every_tower = every_tower
 
     def is_due(self, step: int) -> bool:
-        """At the first of every `n_critic` steps."""
+        """Whether the step is the first of `n_critic` steps."""
         return step % self._loss.n_critic == 0
 
     def sums(self, batch: Batch) -> dict[str, Tensor]:
-        """`loss`, and the `orthogonal` penalty where there is one."""
+        """`loss`, and the `orthogonal` penalty if there is one."""
         image = batch["image"]
         if self._every_tower:
             with torch.no_grad():
                 self.discriminator(self._preprocessing.on_device(batch, training=self.training))
         latent = self.latent(len(image), image.device)[:, self._length :]
-        # As constants the weights cost no backward pass of their own.
+        # As constants the weights need no backward pass.
         constants = {name: p.detach() for name, p in self.discriminator.named_parameters()}
         fake = self.changes(self.trained(latent))
         logits = torch.func.functional_call(self.discriminator, constants, fake)
@@ -143,27 +143,27 @@ class GeneratorObjective(Objective):
         if self._loss.orthogonal == 0:
             return {"loss": loss}
         penalty = self._loss.orthogonal * orthogonal_penalty(self._regularized())
-        # Of the weights, whatever the batch: each picture has its share.
+        # The penalty is on the weights and independent of the batch: each image gets a share.
         orthogonal = len(image) * penalty
         return {"loss": loss + orthogonal, "orthogonal": orthogonal}
 
 
 class GenerationTask(Task):
-    """Learn to make pictures like those of a set.
+    """Learn to generate images like those of a data set.
 
-    Scored by the sliced Wasserstein distance of as many generated pictures as there are real ones
-    to compare with, number by number from the same latent vectors in every evaluation.
+    Scored by the sliced Wasserstein distance between the real images and as many generated ones,
+    from the same latent vectors in every evaluation.
 
     Args:
-        networks: Both players.
+        networks: Generator and discriminator.
         preprocessing: The device half of the image preprocessing.
-        loss: How they play against each other.
-        every_tower: Evaluate the discriminator on real pictures in the generator's turn too, for
-            what that changes in its state.
-        image_size: Side of the pictures.
-        train_data: Pictures to learn from.
-        eval_data: Pictures to compare with; batches hold `index`.
-        inception: The network of the Frechet distance, where that is wanted too.
+        loss: The adversarial loss.
+        every_tower: Also evaluate the discriminator on real images in the generator's turn, for
+            the effect on its state.
+        image_size: Side of the images.
+        train_data: Images to learn from.
+        eval_data: Images to compare with; batches hold `index`.
+        inception: The network for the Frechet distance, if that is wanted too.
     """
 
     name = "generation"
@@ -202,32 +202,32 @@ class GenerationTask(Task):
         self.gathered = [f"{kind}_{name}" for kind in ("real", "fake") for name in measured]
 
     def evaluate_batch(self, batch: Batch) -> dict[str, Tensor]:
-        """Neighbourhoods of the real pictures and of as many generated ones, as rows.
+        """Neighbourhoods of the real images and of as many generated ones, as rows.
 
-        What is generated is rounded to bytes, as the real pictures are.
+        Generated images are rounded to bytes, as the real ones are.
         """
         real = self._preprocessing.on_device(batch, training=False)
         index = batch["index"]
         latents = self._latents[index.cpu()].to(real.device)
         fake = as_bytes(self._networks.generator(latents)).float() / 127.5 - 1
-        found = {"count": torch.ones_like(index).sum()}
+        results = {"count": torch.ones_like(index).sum()}
         for kind, images in (("real", real), ("fake", fake)):
             rows = laplacian_descriptors(
                 images, first_index=int(index[0]), per_image=self._per_image
             )
-            found |= {f"{kind}_{level}": value for level, value in rows.items()}
+            results |= {f"{kind}_{level}": value for level, value in rows.items()}
             if self._inception is not None:
                 network = self._inception.to(images.device)
-                found[f"{kind}_{_FEATURES}"] = inception_features(network, images)
-        return found
+                results[f"{kind}_{_FEATURES}"] = inception_features(network, images)
+        return results
 
     def summarize(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
-        """The mean distance `swd`, that of each level from fine to coarse, and `fid`."""
+        """The mean distance `swd`, the distance of each level from fine to coarse, and `fid`."""
         real, fake = (
             {level: sums[f"{kind}_{level}"] for level in self._levels} for kind in ("real", "fake")
         )
-        found = sliced_wasserstein(real, fake)
-        scores = {"swd": found.pop("swd"), **found}
+        distances = sliced_wasserstein(real, fake)
+        scores = {"swd": distances.pop("swd"), **distances}
         if self._inception is not None:
             features = (sums[f"{kind}_{_FEATURES}"] for kind in ("real", "fake"))
             scores["fid"] = frechet_distance(*features)
@@ -242,12 +242,12 @@ class GenerationTask(Task):
         return [
             Illustration(
                 name="samples",
-                caption=f"{_SHOWN} pictures, each from a latent vector that is always the same",
+                caption=f"{_SHOWN} images, each from a latent vector that is always the same",
                 image=picture_grid(pictures[:_SHOWN], columns=6),
             ),
             Illustration(
                 name="interpolation",
-                caption=f"{_LINES} lines between two latent vectors each, from left to right",
+                caption=f"{_LINES} lines, each between two latent vectors, from left to right",
                 image=picture_grid(pictures[_SHOWN:], columns=_STEPS),
             ),
         ]
@@ -267,5 +267,5 @@ class _KeyedUniform(Keyed):
 
 
 def _summed(values: Tensor) -> Tensor:
-    """The mean over each picture's numbers, summed over the pictures; a scalar."""
+    """The mean over each image's numbers, summed over the images; a scalar."""
     return values.flatten(1).mean(dim=1).sum()

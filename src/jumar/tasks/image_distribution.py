@@ -1,18 +1,18 @@
-"""How far a set of generated pictures is from a set of real ones, without a downloaded network.
+"""The distance between sets of generated and real images, without a downloaded network.
 
 The sliced Wasserstein distance of T. Karras et al., "Progressive Growing of GANs for Improved
 Quality, Stability, and Variation" (2018), section 5: small neighbourhoods at random places of
-every level of a Laplacian pyramid are compared as sets. The level of 16 px speaks of large shapes
-and colours, the finest level of noise and sharpness.
+every level of a Laplacian pyramid are compared as sets. The 16 px level reflects large shapes and
+colours, the finest level noise and sharpness.
 
-As in the original: filters and borders of the pyramid, 7 x 7 x 3 values a neighbourhood, mean and
-deviation of each channel taken from the set itself, 4 x 128 directions, x 1000. What differs:
+As in the original: filters and borders of the pyramid, 7 x 7 x 3 values per neighbourhood, mean and
+deviation of each channel taken from the set itself, 4 x 128 directions, x 1000. Differences:
 
-- Places and directions are a function of picture number and level, so that two evaluations of one
-  run differ by the pictures alone. Two equal sets have a distance of exactly 0.
-- Large sets take fewer neighbourhoods a picture, see `neighbourhoods_per_image`. The distance of
+- Places and directions are a function of image number and level, so that two evaluations of one
+  run differ only by the images. Two equal sets have a distance of exactly 0.
+- Large sets use fewer neighbourhoods per image, see `neighbourhoods_per_image`. The distance of
   two sets of one kind is not 0 but falls with the number of neighbourhoods, roughly with its root
-  (the paper's 16,384 pictures have 2 million): compare numbers of equally large sets only.
+  (the paper's 16,384 images have 2 million): only compare results for equally large sets.
 """
 
 from collections.abc import Mapping
@@ -25,12 +25,12 @@ from torch import Tensor
 from jumar.models.keyed_random import keyed_uniform, random_position
 
 SMALLEST_LEVEL = 16
-"""Pixels; the pyramid goes down to the last level that has at least so many."""
+"""Pixels; the pyramid goes down to the last level that has at least this many."""
 
 _SIDE = 7
 _PER_IMAGE = 128
 _MOST_ROWS = 2**17
-"""Neighbourhoods a level and set: 77 MB a level, so that 10,000 pictures of 128 px and as many
+"""Neighbourhoods per level and set: 77 MB per level, so that 10,000 images of 128 px and as many
 real ones stay below 700 MB."""
 _REPEATS = 4
 _DIRECTIONS = 128
@@ -38,9 +38,9 @@ _TAPS = (1 / 16, 4 / 16, 6 / 16, 4 / 16, 1 / 16)
 
 
 def neighbourhoods_per_image(images: int) -> int:
-    """How many neighbourhoods each picture of a set of that size gives at every level.
+    """How many neighbourhoods each image contributes at every level, given the size of the set.
 
-    The original's 128 for up to 1,024 pictures, then fewer: 13 for 10,000, 1 at least.
+    The original's 128 for up to 1,024 images, then fewer: 13 for 10,000, at least 1.
     """
     return max(1, min(_PER_IMAGE, _MOST_ROWS // max(images, 1)))
 
@@ -48,26 +48,26 @@ def neighbourhoods_per_image(images: int) -> int:
 def laplacian_descriptors(
     images: Tensor, *, first_index: int, per_image: int = _PER_IMAGE
 ) -> dict[str, Tensor]:
-    """Neighbourhoods of a batch of pictures from every level of their Laplacian pyramid.
+    """Neighbourhoods of a batch of images from every level of their Laplacian pyramid.
 
-    Computed in float32 whatever the precision mode: it measures and is not part of the network.
+    Computed in float32 whatever the precision mode: this is a metric, not part of the network.
 
     Args:
-        images: [N, 3, height, width] in -1..1, both sides of 16 px or more.
-        first_index: Number of the batch's first picture in the whole set; the places depend on
-            the picture's number alone, not on how the set is split into batches.
-        per_image: Neighbourhoods a picture and level, see `neighbourhoods_per_image`.
+        images: [N, 3, height, width] in -1..1, both sides at least 16 px.
+        first_index: Number of the batch's first image in the whole set; the places depend only on
+            the image's number, not on how the set is split into batches.
+        per_image: Neighbourhoods per image and level, see `neighbourhoods_per_image`.
 
     Returns:
         For each level, named by its shorter side in pixels from fine to coarse ("128", "64", ...):
-        float32 [N * per_image, 147] on the device of the pictures.
+        float32 [N * per_image, 147] on the device of the images.
 
     Raises:
-        ValueError: The pictures have no colours or are smaller than 16 px.
+        ValueError: The images are not in colour or are smaller than 16 px.
     """
     if images.ndim != 4 or images.shape[1] != 3 or min(images.shape[2:]) < SMALLEST_LEVEL:
         raise ValueError(
-            f"pictures are [N, 3, H, W] with sides of {SMALLEST_LEVEL} px or more, "
+            f"images must be [N, 3, H, W] with sides of at least {SMALLEST_LEVEL} px, "
             f"not {list(images.shape)}"
         )
     rows: dict[str, Tensor] = {}
@@ -87,11 +87,11 @@ def sliced_wasserstein(real: Mapping[str, Tensor], fake: Mapping[str, Tensor]) -
     """Sliced Wasserstein distance of two sets of descriptors, times 1000.
 
     Args:
-        real: Rows of every level, as `laplacian_descriptors` gives them, batches put together.
+        real: Rows of every level from `laplacian_descriptors`, with batches concatenated.
         fake: The same levels with as many rows.
 
     Returns:
-        "swd_128", "swd_64", ... in the order of the levels, and "swd", their mean.
+        "swd_128", "swd_64", ... in level order, and "swd", their mean.
 
     Raises:
         ValueError: The levels or their numbers of rows differ.
@@ -103,7 +103,7 @@ def sliced_wasserstein(real: Mapping[str, Tensor], fake: Mapping[str, Tensor]) -
         if rows.shape != fake[name].shape:
             raise ValueError(
                 f"level {name}: {list(rows.shape)} and {list(fake[name].shape)} values; "
-                "compare as many generated pictures as real ones"
+                "compare as many generated images as real ones"
             )
         distances[f"swd_{name}"] = 1000 * _distance(rows, fake[name], seed=number)
     distances["swd"] = sum(distances.values()) / len(distances)
@@ -111,7 +111,7 @@ def sliced_wasserstein(real: Mapping[str, Tensor], fake: Mapping[str, Tensor]) -
 
 
 def _distance(real: Tensor, fake: Tensor, *, seed: int) -> float:
-    """Mean over random directions of the Wasserstein distance of the projections."""
+    """The mean over random directions of the Wasserstein distance between the projections."""
     generator = torch.Generator().manual_seed(seed)
     left, right = _normalized(real), _normalized(fake)
     total = 0.0
@@ -120,30 +120,30 @@ def _distance(real: Tensor, fake: Tensor, *, seed: int) -> float:
             _DIRECTIONS, real.shape[1], generator=generator, dtype=torch.float64
         )
         directions = F.normalize(directions, dim=1).to(torch.float32)
-        # On a line, optimal transport pairs the values by their rank.
+        # In one dimension, optimal transport pairs the values by rank.
         apart = _sorted(directions @ left.T) - _sorted(directions @ right.T)
         total += float(np.abs(apart).mean(dtype=np.float64))
     return total / _REPEATS
 
 
 def _sorted(values: Tensor) -> "np.ndarray[tuple[int, ...], np.dtype[np.float32]]":
-    """The rows in ascending order, by numpy, which sorts float32 several times faster."""
+    """The rows in ascending order; numpy sorts float32 several times faster than torch."""
     sorted_values = values.numpy()
     sorted_values.sort(axis=1)
     return sorted_values
 
 
 def _normalized(rows: Tensor) -> Tensor:
-    """float32 [rows, 147] on the CPU with mean 0 and deviation 1 of each channel over the set."""
+    """float32 [rows, 147] on the CPU; each channel has mean 0 and deviation 1 over the set."""
     channels = rows.detach().to("cpu", torch.float32).unflatten(1, (3, -1))
     deviation, mean = torch.std_mean(channels, dim=(0, 2), correction=0, keepdim=True)
-    # A generator that has collapsed to one colour has no deviation; its distance is then that of
-    # a single point, not NaN.
+    # A generator that has collapsed to one colour has zero deviation; its distance is then that
+    # of a single point, not NaN.
     return ((channels - mean) / deviation.clamp_min(1e-8)).flatten(1)
 
 
 def _laplacian_pyramid(images: Tensor) -> list[Tensor]:
-    """Differences of the levels, from fine to coarse; the coarsest is the blurred picture."""
+    """Differences between levels, from fine to coarse; the coarsest is the blurred image."""
     levels = [images]
     while (min(levels[-1].shape[2:]) + 1) // 2 >= SMALLEST_LEVEL:
         fine = levels[-1]
@@ -158,7 +158,7 @@ def _laplacian_pyramid(images: Tensor) -> list[Tensor]:
 def _blurred(images: Tensor) -> Tensor:
     """The 5 x 5 binomial filter, mirrored at the borders without repeating the edge.
 
-    Sums of slices: a convolution would be computed in the precision mode of the run.
+    Written as sums of slices: a convolution would run in the run's precision mode.
     """
     for dim, border in ((2, (0, 0, 2, 2)), (3, (2, 2, 0, 0))):
         padded, size = F.pad(images, border, mode="reflect"), images.shape[dim]

@@ -1,4 +1,4 @@
-"""Keyword spotting: which word a clip of sound is, or silence, or none of the known words."""
+"""Keyword spotting: which word an audio clip holds, or silence, or an unknown word."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -11,10 +11,10 @@ from jumar.data.samples import Batch, SampleKey, SampleSet
 from jumar.tasks.task import Headline, Illustration, Objective, ScoreTable, Task
 
 _SHOWN = 16
-_A_ROW = 8
+_PER_ROW = 8
 _ENLARGED = 2
 _COLOURS = ((0.05, 0.03, 0.20), (0.45, 0.10, 0.45), (0.90, 0.35, 0.25), (1.00, 0.95, 0.60))
-"""From soft to loud, evenly spaced; lightness grows all the way, so it also reads in grey."""
+"""From quiet to loud, evenly spaced; lightness always increases, so it also works in grey."""
 
 
 class KeywordObjective(Objective):
@@ -22,8 +22,8 @@ class KeywordObjective(Objective):
 
     Args:
         network: Features `[N, frames, coefficients]` in, logits `[N, labels]` out.
-        front_end: Audio `[N, samples]` in, features out; it computes on the device.
-        label_smoothing: Share of the probability that is spread over all labels.
+        front_end: Audio `[N, samples]` in, features out; runs on the device.
+        label_smoothing: Share of the probability spread over all labels.
     """
 
     name = "keywords"
@@ -50,12 +50,12 @@ class KeywordObjective(Objective):
 
 
 class KeywordTask(Task):
-    """A network that names words.
+    """A keyword spotter.
 
     Args:
         network: Features in, logits out.
         front_end: Audio in, features out.
-        picture: Audio `[N, samples]` in, a picture of it `[N, frames, bands]` out; of any scale.
+        picture: Audio `[N, samples]` in, a spectrogram `[N, frames, bands]` of any scale out.
         labels: What the logits mean.
         train_data: Clips to learn from, with `audio` and `label`.
         eval_data: Clips to score on.
@@ -99,7 +99,7 @@ class KeywordTask(Task):
         }
 
     def summarize(self, sums: Mapping[str, torch.Tensor]) -> dict[str, float]:
-        """`accuracy` in percent and the mean `loss`, with the training's label smoothing."""
+        """`accuracy` in percent and the mean `loss`, with label smoothing as in training."""
         count = sums["count"].item()
         right = sums["confusion"].diagonal().sum().item()
         return {"accuracy": 100 * right / count, "loss": sums["loss"].item() / count}
@@ -116,7 +116,7 @@ class KeywordTask(Task):
         return [ScoreTable(title="confusion matrix (clips)", header=header, rows=rows)]
 
     def illustrate(self) -> Sequence[Illustration]:
-        """Some clips as pictures of time and pitch, with what they are and what was heard."""
+        """Spectrograms of some clips, with their true and their predicted words."""
         if self.eval_data is None or not len(self.eval_data):
             return ()
         step = max(1, len(self.eval_data) // _SHOWN)
@@ -125,31 +125,30 @@ class KeywordTask(Task):
         if not batch:
             return ()
         audio = batch["audio"].to(next(self.model.parameters()).device)
-        heard = self._objective.logits(audio).argmax(dim=1).tolist()
+        predicted = self._objective.logits(audio).argmax(dim=1).tolist()
         pictures = coloured(self._picture(audio))
         words = [
-            self.labels[true] if true == found else f"{self.labels[true]} / {self.labels[found]}"
-            for true, found in zip(batch["label"].tolist(), heard, strict=True)
+            self.labels[true] if true == guess else f"{self.labels[true]} / {self.labels[guess]}"
+            for true, guess in zip(batch["label"].tolist(), predicted, strict=True)
         ]
         rows = [
-            side_by_side(pictures[at : at + _A_ROW], words[at : at + _A_ROW])
-            for at in range(0, len(words), _A_ROW)
+            side_by_side(pictures[at : at + _PER_ROW], words[at : at + _PER_ROW])
+            for at in range(0, len(words), _PER_ROW)
         ]
         return [
             Illustration(
                 name="clips",
-                caption="Clips, time to the right and pitch upwards, each with its word; where "
-                "another was heard: the true word / the one heard.",
+                caption="Clips, time to the right and pitch upwards, each with its word; if the "
+                "prediction is wrong: the true word / the predicted one.",
                 image=_stacked(rows),
             )
         ]
 
 
 def coloured(features: torch.Tensor) -> list[torch.Tensor]:
-    """Pictures uint8 [3, height, width] of [N, frames, bands]: time rightwards, bands upwards.
+    """Render [N, frames, bands] as uint8 [3, height, width]: time rightwards, bands upwards.
 
-    Each runs through all colours from its lowest to its highest value; one of a single value is
-    dark.
+    Each image uses all colours from its lowest to its highest value; a constant one is dark.
     """
     values = features.float().cpu().transpose(1, 2).flip(1)
     low, high = values.amin((1, 2), keepdim=True), values.amax((1, 2), keepdim=True)
@@ -165,7 +164,7 @@ def coloured(features: torch.Tensor) -> list[torch.Tensor]:
 
 
 def _stacked(rows: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Pictures [height, width, 3] below one another on white."""
+    """Images [height, width, 3] stacked vertically on white."""
     width = max(row.shape[1] for row in rows)
     padded = [functional.pad(row, (0, 0, 0, width - row.shape[1]), value=255) for row in rows]
     return torch.cat(padded)

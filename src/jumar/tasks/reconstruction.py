@@ -1,4 +1,4 @@
-"""Pictures through a codebook and back: the first stage of a VQ-VAE."""
+"""Encoding images with a codebook and decoding them: the first stage of a VQ-VAE."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,11 +13,11 @@ from jumar.models.vqvae import VQVAE, unused_pull, vq_losses
 from jumar.tasks.task import Headline, Illustration, Objective, Task
 
 _HIGHEST_PSNR = 100.0
-"""Stands for a picture without any error, whose PSNR is infinite and would be that of the set."""
+"""Used for an image without any error, whose infinite PSNR would make the mean infinite."""
 _SHOWN = 16
 _COLUMNS = 8
 _SHOWN_SIDE = 64
-"""Smaller pictures are enlarged to about this many pixels a side, or nobody sees anything."""
+"""Smaller images are enlarged to about this many pixels per side to make them visible."""
 
 
 class ReconstructionObjective(Objective):
@@ -25,8 +25,8 @@ class ReconstructionObjective(Objective):
 
     Args:
         network: The VQ-VAE.
-        preprocessing: Turns the shipped bytes into pictures of 0 to 1 on the device.
-        beta: Weight of the commitment.
+        preprocessing: Converts the bytes to images from 0 to 1 on the device.
+        beta: Weight of the commitment loss.
         pull: Weight of the pull on unused codes, see `unused_pull`; 0 for none.
     """
 
@@ -43,33 +43,31 @@ class ReconstructionObjective(Objective):
         self._pull = pull
 
     def sums(self, batch: Batch) -> dict[str, Tensor]:
-        """`loss` and its terms before their weights: `recon`, `vq`, `commit` and, where it has a
-        weight, `pull`.
-        """
+        """`loss` and its unweighted terms: `recon`, `vq`, `commit`, and `pull` if it has a weight."""
         images = self.pictures(batch)
-        found = self._network(images)
-        terms = dict(vq_losses(images, found))
+        result = self._network(images)
+        terms = dict(vq_losses(images, result))
         loss = terms["recon"] + terms["vq"] + self._beta * terms["commit"]
         if self._pull:
-            terms["pull"] = unused_pull(found.features, self._network.codebook)
+            terms["pull"] = unused_pull(result.features, self._network.codebook)
             loss = loss + self._pull * terms["pull"]
-        # Means over pixels and features, of which every picture has as many.
+        # These are means over pixels and features, of which every image has the same number.
         return {name: len(images) * mean for name, mean in {"loss": loss, **terms}.items()}
 
     def pictures(self, batch: Batch) -> Tensor:
-        """The network's input, 0 to 1."""
+        """The network's input, from 0 to 1."""
         return network_pictures(self._network, self._preprocessing, batch, training=self.training)
 
 
 class ReconstructionTask(Task):
-    """A VQ-VAE that is scored by what is left of pictures it never saw.
+    """A VQ-VAE, scored by how well it reconstructs unseen images.
 
     Args:
         network: The VQ-VAE.
         preprocessing: The device half of the image preprocessing.
-        train_data: Pictures to learn from.
-        eval_data: Pictures to score on.
-        beta: Weight of the commitment.
+        train_data: Images to learn from.
+        eval_data: Images to score on.
+        beta: Weight of the commitment loss.
         pull: Weight of the pull on unused codes; 0 for none.
     """
 
@@ -94,21 +92,21 @@ class ReconstructionTask(Task):
         self.objectives = [self._objective]
 
     def evaluate_batch(self, batch: Batch) -> dict[str, Tensor]:
-        """Squared errors and PSNR summed over the pictures, and how often each code was taken."""
+        """Squared errors and PSNR summed over the images, and how often each code was used."""
         images = self._objective.pictures(batch)
-        found = self._network(images)
-        shown = found.reconstruction.float()
+        result = self._network(images)
+        shown = result.reconstruction.float()
         errors = (shown - images).square().mean(dim=(1, 2, 3))
         return {
             "count": torch.ones_like(errors).sum(),
             "mse": errors.sum(),
             "psnr": psnr(shown, images, peak=1.0).clamp(max=_HIGHEST_PSNR).sum(),
-            "codes": torch.bincount(found.codes.flatten(), minlength=len(self._network.codebook)),
+            "codes": torch.bincount(result.codes.flatten(), minlength=len(self._network.codebook)),
         }
 
     def summarize(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
-        """`mse` of pixels of 0 to 1, mean `psnr` in dB, and of the codebook its `perplexity` (as
-        many codes, equally frequent, would say as much) and the `codes_used` in percent.
+        """`mse` of pixels from 0 to 1, mean `psnr` in dB, the codebook's `perplexity` (the number
+        of equally frequent codes with the same entropy) and `codes_used` in percent.
         """
         count, codes = sums["count"].item(), sums["codes"]
         share = codes / codes.sum()
@@ -121,7 +119,7 @@ class ReconstructionTask(Task):
         }
 
     def illustrate(self) -> Sequence[Illustration]:
-        """Held-back pictures above their reconstructions."""
+        """Held-out images above their reconstructions."""
         if self.eval_data is None or len(self.eval_data) == 0:
             return ()
         device = self._network.codebook.device
@@ -130,31 +128,31 @@ class ReconstructionTask(Task):
         columns = min(_COLUMNS, len(images))
         images = images[: len(images) // columns * columns]
         shown = self._network(images).reconstruction
-        # A row of originals, the row of what became of them, the next row of originals.
+        # A row of originals, a row of their reconstructions, the next row of originals.
         pairs = torch.stack([part.unflatten(0, (-1, columns)) for part in (images, shown)], dim=1)
         grid = picture_grid(visible(pairs.flatten(0, 2)), columns=columns)
-        caption = "held-back pictures, each above what its codes give"
+        caption = "held-out images, each above its reconstruction"
         return [Illustration(name="reconstructions", caption=caption, image=grid)]
 
 
 def network_pictures(
     network: VQVAE, preprocessing: ImagePreprocessing, batch: Batch, *, training: bool
 ) -> Tensor:
-    """Pictures of 0 to 1 with as many channels as the network takes, from a shipped batch."""
+    """Images from 0 to 1 with the network's number of channels, from a batch."""
     images = preprocessing.on_device(batch, training)
     return images.mean(dim=1, keepdim=True) if network.channels == 1 else images
 
 
 def fixed_pictures(data: SampleSet, count: int, device: torch.device) -> Batch:
-    """At most `count` samples of a set, always the same and from all over it, on the device."""
-    # The first ones of a folder would all be of its first class.
+    """At most `count` fixed samples, spread evenly over a set, on the device."""
+    # The first samples of a folder would all be of its first class.
     count = min(count, len(data))
     keys = [SampleKey(0, number * len(data) // count) for number in range(count)]
     return {name: value.to(device) for name, value in data.fetch(keys).batch.items()}
 
 
 def visible(pictures: Tensor) -> Tensor:
-    """uint8 [N, channels, height', width'] of pictures of 0 to 1, small ones enlarged."""
+    """uint8 [N, channels, height', width'] from images from 0 to 1, enlarging small ones."""
     levels = (pictures.float().clamp(0, 1) * 255).round().to(torch.uint8)
     times = max(1, round(_SHOWN_SIDE / levels.shape[-1]))
     return levels.repeat_interleave(times, dim=-2).repeat_interleave(times, dim=-1).cpu()

@@ -1,4 +1,4 @@
-"""Pictures out of a generator: latent vectors by number, batches of bounded size, bytes."""
+"""Sampling images from a generator: latent vectors by number, bounded batches, bytes."""
 
 from collections.abc import Callable
 
@@ -8,26 +8,26 @@ from torch import Tensor
 from jumar.models.keyed_random import keyed_normal, random_position
 
 BATCH = 16
-"""Pictures made at once, where nothing else is asked for."""
+"""Images generated at once by default."""
 
 
 def numbered_latents(
     first: int, count: int, length: int, *, seed: int, truncation: float
 ) -> Tensor:
-    """Latent vectors of the pictures number `first` and after, under a seed.
+    """Latent vectors of the images from number `first` on, for a seed.
 
-    Each depends on its number and the seed alone. Numbers outside the truncation are drawn anew
-    rather than put at its edge, as the paper's truncation trick says.
+    Each depends only on its number and the seed. Numbers outside the truncation are drawn again
+    rather than clipped to its edge, as in the paper's truncation trick.
 
     Args:
-        first: Number of the first picture.
-        count: How many.
-        length: Numbers a vector.
+        first: Number of the first image.
+        count: How many vectors.
+        length: Length of a vector.
         seed: Any whole number.
         truncation: Largest magnitude of a number, in standard deviations.
 
     Returns:
-        float32 [count, length] on the CPU, equal for every device.
+        float32 [count, length] on the CPU, the same for every device.
     """
     position = random_position(seed, first)
     return keyed_normal(count, length, position, torch.device("cpu"), truncation=truncation)
@@ -39,7 +39,7 @@ def between(starts: Tensor, ends: Tensor, steps: int) -> Tensor:
     Args:
         starts: [N, length].
         ends: [N, length].
-        steps: Vectors a line, at least 2.
+        steps: Vectors per line, at least 2.
 
     Returns:
         [N * steps, length], line by line.
@@ -56,13 +56,13 @@ def drawn(
     device: torch.device,
     batch: int = BATCH,
 ) -> Tensor:
-    """The pictures of latent vectors, a batch at a time.
+    """Generate the images of latent vectors, a batch at a time.
 
     Args:
-        generator: In evaluation mode; vectors [N, length] to images in -1..1.
-        latents: [N, length], wherever they are.
-        device: That of the generator.
-        batch: Pictures made at once; what bounds the memory.
+        generator: In evaluation mode; maps vectors [N, length] to images in -1..1.
+        latents: [N, length], on any device.
+        device: The generator's device.
+        batch: Images generated at once, which bounds the memory.
 
     Returns:
         uint8 [N, 3, H, W] on the CPU.
@@ -72,5 +72,5 @@ def drawn(
 
 
 def as_bytes(images: Tensor) -> Tensor:
-    """uint8 of images in -1..1: the inverse of the normalisation, rounded."""
+    """Images in -1..1 as uint8: the inverse of the normalisation, rounded."""
     return ((images.float() + 1) * 127.5).round().clamp(0, 255).to(torch.uint8)

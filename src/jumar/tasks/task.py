@@ -1,6 +1,6 @@
 """What a task is: a model, its data, one or more objectives, and how it is scored.
 
-The trainer knows tasks only through the classes here. A GAN is a task with two objectives, each
+The trainer uses tasks only through the classes here. A GAN is a task with two objectives, each
 with its own trained parameters and (by the recipe) its own optimizer; a classifier has one.
 """
 
@@ -17,14 +17,14 @@ from jumar.data.samples import Batch, SampleSet
 class Objective(nn.Module, ABC):
     """A loss with the parameters that are trained on it.
 
-    It gives sums and what each is to be divided by, never means: micro-batches and ranks divide
-    by the weight of the whole batch, so that the result is the same however the batch is split,
-    also where parts have unequal weights (masked tokens, valid pixels). Being a module, it is
-    what DistributedDataParallel wraps.
+    It returns sums and what to divide each by, never means: micro-batches and ranks divide by the
+    weight of the whole batch, so that the result is the same however the batch is split, even if
+    parts have unequal weights (masked tokens, valid pixels). Since it is a module,
+    DistributedDataParallel can wrap it.
 
     Attributes:
-        minimized: The names of those sums that, each divided by its weight, add up to what is
-            minimised; the others are only logged.
+        minimized: The names of the sums that, each divided by its weight, add up to the minimised
+            loss; the others are only logged.
         name: The key of this objective's optimizer in the recipe, and the prefix in logs.
         trained: The module whose parameters this objective's optimizer updates.
     """
@@ -34,8 +34,9 @@ class Objective(nn.Module, ABC):
     minimized: Sequence[str] = ("loss",)
 
     def is_due(self, step: int) -> bool:
-        """Whether this objective is trained at the step (counted from 0); a GAN's generator is
-        due at every n_critic-th step.
+        """Whether this objective is trained at a step, counted from 0.
+
+        A GAN's generator is due at every n_critic-th step.
         """
         del step
         return True
@@ -50,9 +51,9 @@ class Objective(nn.Module, ABC):
         """The terms of the loss, summed over the batch and without regularisation; scalars."""
 
     def weights(self, batch: Batch) -> Mapping[str, torch.Tensor]:
-        """What the sums of a batch are to be divided by, by their names; scalars on the device.
+        """What to divide the sums of a batch by, by name; scalars on the device.
 
-        A sum that is not named is divided by the number of samples.
+        Sums not listed here are divided by the number of samples.
         """
         del batch
         return {}
@@ -73,11 +74,11 @@ class Headline:
 
 @dataclass(frozen=True, kw_only=True)
 class Illustration:
-    """A picture of what the model does, for people: a sample grid, a strip of before and after.
+    """An image that shows what the model does: a sample grid, a before-and-after strip.
 
     Attributes:
-        name: Its file name without ending: lower-case letters, digits and hyphens.
-        caption: One line that says what is seen, from left to right or top to bottom.
+        name: Its file name without suffix: lower-case letters, digits and hyphens.
+        caption: One line that describes it, from left to right or top to bottom.
         image: uint8 [height, width, 3] on the CPU.
     """
 
@@ -88,7 +89,7 @@ class Illustration:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreTable:
-    """A table that an evaluation gives besides its metrics, such as a confusion matrix."""
+    """A table that an evaluation produces besides its metrics, such as a confusion matrix."""
 
     title: str
     header: Sequence[str]
@@ -100,16 +101,16 @@ class Task(ABC):
 
     Attributes:
         name: For instance `classification`.
-        model: Everything with state; its `state_dict` is what a checkpoint's weights are.
-        objectives: In the order in which a step trains them.
+        model: Everything with state; its `state_dict` is stored as a checkpoint's weights.
+        objectives: The objectives in the order in which a step trains them.
         train_data: Samples to learn from.
         eval_data: Samples to score on, or None.
         headline: The metric by which checkpoints are ranked.
-        averaged: The part of the model whose weights the moving average covers, where there is
-            one; None for the whole model. A GAN averages its generator.
-        outputs: What the network's outputs mean, such as the names of the classes, where known.
-        gathered: Those of the results of `evaluate_batch` that are rows to be put one after the
-            other, because what is computed of them is no sum.
+        averaged: The part of the model covered by the moving average, if there is one; None for
+            the whole model. A GAN averages its generator.
+        outputs: What the network's outputs mean, such as the class names, if known.
+        gathered: The results of `evaluate_batch` that are rows to concatenate, because the metric
+            computed from them is not a sum.
     """
 
     name: str
@@ -124,32 +125,33 @@ class Task(ABC):
 
     @abstractmethod
     def evaluate_batch(self, batch: Batch) -> dict[str, torch.Tensor]:
-        """Sums over the samples of a batch (never means), on the device and of any shape, among
-        them the scalar `count`. Sums add up exactly over an uneven last batch and over ranks.
+        """Score a batch.
 
-        A result named in `gathered` is [rows, ...] instead: the rows of all batches and ranks are
-        put one after the other.
+        Returns sums over the samples (never means), on the device and of any shape, including the
+        scalar `count`. Sums add up exactly over an uneven last batch and over ranks. A result
+        listed in `gathered` is [rows, ...] instead: the rows of all batches and ranks are
+        concatenated.
         """
 
     @abstractmethod
     def summarize(self, sums: Mapping[str, torch.Tensor]) -> dict[str, float]:
-        """The metrics of the whole set, in the order in which they are shown.
+        """The metrics of the whole set, in display order.
 
         Args:
-            sums: What `evaluate_batch` gave, added up or put together, on the CPU; sums are
+            sums: The results of `evaluate_batch`, added up or concatenated, on the CPU; sums are
                 float64.
         """
 
     def score_tables(self, sums: Mapping[str, torch.Tensor]) -> Sequence[ScoreTable]:
-        """Tables that are shown beside the metrics; `sums` as in `summarize`."""
+        """Tables shown with the metrics; `sums` as in `summarize`."""
         del sums
         return ()
 
     def illustrate(self) -> Sequence[Illustration]:
-        """Pictures of what the model can do now.
+        """Images of what the model can currently do.
 
-        Called after an evaluation, with the scored weights in the model and the model in
-        evaluation mode, without gradients and in the run's precision. Always the same inputs, so
-        that the pictures of a run can be compared.
+        Called after an evaluation, with the scored weights in the model, in evaluation mode,
+        without gradients and in the run's precision. Use the same inputs every time, so that the
+        images of a run can be compared.
         """
         return ()

@@ -184,7 +184,7 @@ def test_a_sound_machine_has_no_findings(sound: Environment) -> None:
         (
             _versions(cuda_driver="550.54", cuda=None),
             "warning",
-            "an NVIDIA GPU, but torch 2.13.0+cpu is built without CUDA",
+            "an NVIDIA GPU, but torch 2.13.0+cpu was built without CUDA",
             "CUDA build",
         ),
         (_ascend(device_files=("/dev/davinci0",)), "error", "not there", "x"),

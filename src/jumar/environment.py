@@ -1,7 +1,7 @@
 """What this machine has for training, what is missing, and how to get it.
 
-The content of `jumar doctor` and of a run's environment.json. Nothing here fails: what cannot be
-found out is None.
+The content of `jumar doctor` and of a run's environment.json. Nothing here fails: whatever cannot
+be determined is None.
 """
 
 import importlib.metadata
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 OLDEST_TORCH = (2, 6)
 CACHE_VARIABLE = "JUMAR_CACHE"
-"""Names the folder in which things are kept that can be made again."""
+"""Names the folder for files that can be regenerated."""
 _ASCEND = Path("/usr/local/Ascend")
 _CANN_HOMES = ("ascend-toolkit/latest", "cann/latest", "latest", "cann", "nnae/latest")
 _PACKAGES = (
@@ -49,11 +49,11 @@ _PACKAGES = (
 
 @dataclass(frozen=True, kw_only=True)
 class Processor:
-    """The CPU as this process may use it.
+    """The CPU, as far as this process may use it.
 
     Attributes:
         cores: Cores of the machine.
-        usable_cores: Those left by the process's affinity and the container's quota.
+        usable_cores: Cores allowed by the process's affinity and the container's quota.
         intra_op_threads: Threads that torch uses within one operator.
         inter_op_threads: Threads that torch uses to run operators in parallel.
         accelerates_bf16: Whether it has instructions for bfloat16.
@@ -81,13 +81,13 @@ class Accelerator:
 
 @dataclass(frozen=True, kw_only=True)
 class Ascend:
-    """An Ascend installation, as far as there is one.
+    """An Ascend installation, or the parts of one that were found.
 
     Attributes:
-        device_files: Such as /dev/davinci0.
-        cann_home: Folder of CANN.
-        cann_script: The script that sets its variables.
-        cann_is_sourced: Whether that was run for this process.
+        device_files: Device files such as /dev/davinci0.
+        cann_home: CANN's folder.
+        cann_script: The script that sets CANN's variables.
+        cann_is_sourced: Whether the script was sourced for this process.
         fault: Why no NPU can be opened; None if one can.
         todo: What to do about it.
     """
@@ -102,7 +102,7 @@ class Ascend:
 
 @dataclass(frozen=True, kw_only=True)
 class Storage:
-    """Free space where something is written."""
+    """Free space at a place that is written to."""
 
     purpose: str
     place: str
@@ -125,8 +125,9 @@ class Environment:
 
     Attributes:
         system: Operating system and architecture.
-        versions: Of jumar, python, torch and whatever else computes (`cann`, `npu_driver`,
-            `cuda`, `cuda_driver`, the NPU's package by its own name); None if it is not there.
+        versions: Versions of jumar, python, torch and whatever else computes (`cann`,
+            `npu_driver`, `cuda`, `cuda_driver`, the NPU's package by its own name); None if
+            not installed.
     """
 
     system: str
@@ -143,7 +144,7 @@ class Finding:
     """One thing that is wrong, slow or missing.
 
     Attributes:
-        level: `error` stops a run, `warning` makes it slow or wrong, `note` leaves something out.
+        level: `error` stops a run, `warning` makes it slow or wrong, `note` disables something.
     """
 
     level: Literal["error", "warning", "note"]
@@ -152,7 +153,7 @@ class Finding:
 
 
 def inspect_environment() -> Environment:
-    """Inspect this machine. Takes about as long as loading torch_npu, where that is installed."""
+    """Inspect this machine; takes about as long as importing torch_npu, if it is installed."""
     home = _tried(_cann_home)
     return Environment(
         system=platform.platform(),
@@ -183,7 +184,7 @@ def inspect_environment() -> Environment:
 
 
 def check(environment: Environment) -> list[Finding]:
-    """Problems and gaps, the worst first, each with what to do."""
+    """Problems and gaps, worst first, each with what to do."""
     findings = [
         *_check_torch(environment),
         *_check_ascend(environment),
@@ -227,8 +228,8 @@ def cache_folder() -> Path:
 
 
 def _tried(probe: Callable[[], T]) -> T | None:
-    # A doctor that dies of the illness it should name is useless: whatever a probe raises, the
-    # rest is still reported.
+    # Whatever a probe raises, report the rest: a doctor that crashes on the problem it should
+    # diagnose is useless.
     try:
         return probe()
     except Exception:
@@ -323,7 +324,7 @@ def _check_torch(environment: Environment) -> Iterator[Finding]:
     if versions["cuda_driver"] and not versions["cuda"]:
         yield Finding(
             "warning",
-            f"there is an NVIDIA GPU, but torch {installed} is built without CUDA",
+            f"there is an NVIDIA GPU, but torch {installed} was built without CUDA",
             "Install a CUDA build of torch (https://pytorch.org/get-started/locally).",
         )
 

@@ -1,7 +1,7 @@
-"""Who watches a training: the profiler, recorders of memory, and whoever else wants to.
+"""Observers of a training run: the profiler, memory recorders, and any others.
 
-The loop tells its observers what it does and knows nothing of them. The protocol stands below the
-precision and the training rooms, so that either can have observers.
+The loop notifies its observers and knows nothing about them. The protocol is below the precision
+and the training rooms, so that either can have observers.
 """
 
 from collections.abc import Generator, Sequence
@@ -9,9 +9,9 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from typing import Final
 
 DATA: Final = "data"
-"""Waiting for a batch; `enumerate(DataLoader)`, which torch marks by itself, lies within it."""
+"""Waiting for a batch; contains `enumerate(DataLoader)`, which torch marks itself."""
 OBJECTIVE: Final = "objective"
-"""Everything that trains one objective; its name is the detail."""
+"""Everything that trains one objective; the detail is its name."""
 FORWARD: Final = "forward"
 BACKWARD: Final = "backward"
 OPTIMIZER: Final = "optimizer"
@@ -21,52 +21,52 @@ _NOTHING: Final[AbstractContextManager[object]] = nullcontext()
 
 
 class Observer:
-    """Watches a training; every hook does nothing unless a subclass overrides it.
+    """Observes a training run; every hook does nothing unless a subclass overrides it.
 
     Attributes:
-        span: Steps from the first one that are slower for being observed, and count for no
-            statement about speed.
+        span: Number of initial steps that are slower because they are observed, and are excluded
+            from throughput.
     """
 
     span: int = 0
 
     def check(self, steps_left: int | None) -> None:
-        """Before the first step, while nothing is written yet.
+        """Called before the first step, before anything is written.
 
         Args:
-            steps_left: None where a clock ends the run.
+            steps_left: The steps left; None if the run ends by the clock.
 
         Raises:
-            UserError: The run is too short for what is to be seen.
+            UserError: The run is too short for what is to be observed.
         """
 
     def begin(self) -> None:
-        """Before the first step; the place for hooks on modules."""
+        """Called before the first step; the place to add hooks to modules."""
 
     def end(self) -> None:
-        """After the last step, also where an error ended the training."""
+        """Called after the last step, even if an error ended the training."""
 
     def begin_step(self, step: int) -> None:
-        """Before the data of a step are asked for.
+        """Called before the data of a step are requested.
 
         Args:
             step: Counted from 0.
         """
 
     def end_step(self) -> None:
-        """After the update of the step."""
+        """Called after the step's update."""
 
     def phase(self, name: str, detail: str = "") -> AbstractContextManager[object] | None:
-        """Around a part of a step; None where it is not of interest.
+        """The context for a part of a step; None if the part is not of interest.
 
         Args:
             name: One of the constants of this module.
-            detail: What more tells it from others of its name.
+            detail: Distinguishes parts with the same name.
         """
 
 
 class Observers:
-    """The observers of one training, as its loop calls them; without any it costs nothing."""
+    """The observers of one run, as the loop calls them; costs nothing if there are none."""
 
     def __init__(self, observers: Sequence[Observer] = ()) -> None:
         self._observers = tuple(observers)
@@ -80,14 +80,14 @@ class Observers:
 
     @contextmanager
     def around(self) -> Generator[None]:
-        """Around the loop: whoever began is ended."""
+        """The context around the loop: every observer that began is ended."""
         with ExitStack() as stack:
             for observer in self._observers:
                 stack.callback(observer.end)
                 observer.begin()
-            # The loop rehearses a step before it begins, which is nobody's business.
+            # Only from here on: the step rehearsed before the loop is not to be observed.
             self._watching = self._observers
-            stack.callback(self._look_away)
+            stack.callback(self._stop_watching)
             yield
 
     def begin_step(self, step: int) -> None:
@@ -101,7 +101,7 @@ class Observers:
             observer.end_step()
 
     def phase(self, name: str, detail: str = "") -> AbstractContextManager[object]:
-        """Around a part of a step; one shared context that does nothing where nobody looks."""
+        """The context for a part of a step; a shared no-op if no observer is interested."""
         contexts = [
             context
             for observer in self._watching
@@ -114,5 +114,5 @@ class Observers:
             stack.enter_context(context)
         return stack
 
-    def _look_away(self) -> None:
+    def _stop_watching(self) -> None:
         self._watching = ()

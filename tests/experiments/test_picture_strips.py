@@ -64,8 +64,8 @@ def test_damaged_and_missing_pictures_are_told_and_the_next_ones_shown(tmp_path:
     (run / "pictures" / "step-00000020" / "captions.json").write_text("{")
     reader = read(run)
     assert alternatives(reader) == ["samples, step 20", "samples, step 60"]
-    assert "samples.png of step 80 cannot be read and is left out here." in reader.texts["li"]
-    assert "the captions of the pictures of step 20 cannot be read, left out." in reader.texts["p"]
+    assert "samples.png of step 80 cannot be read and is omitted here." in reader.texts["li"]
+    assert "the captions of the pictures of step 20 cannot be read, omitted." in reader.texts["p"]
 
 
 def test_a_run_of_which_every_picture_is_damaged_has_a_page(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_run_of_which_every_picture_is_damaged_has_a_page(tmp_path: Path) -> N
     (draw(run, 20, "samples") / "samples.png").write_bytes(b"")
     reader = read(run)
     assert reader.all("img") == []
-    assert "samples.png of step 20 cannot be read and is left out here." in reader.texts["li"]
+    assert "samples.png of step 20 cannot be read and is omitted here." in reader.texts["li"]
 
 
 def test_no_more_than_twelve_pictures_and_the_rest_is_told(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_tables_of_scores_are_shown_with_numbers_to_the_right(tmp_path: Path) ->
 def test_a_damaged_table_is_told_and_left_out(tmp_path: Path, damage: dict[str, Any]) -> None:
     reader = read(write_run(tmp_path / "run", score_tables=[confusion(3, **damage), "text"]))
     assert "Confusion matrix" not in reader.texts["h2"]
-    assert "a table of scores in results.json is damaged, left out." in reader.texts["p"]
+    assert "a score table in results.json is damaged, omitted." in reader.texts["p"]
 
 
 def test_of_a_thousand_classes_a_part_is_shown(tmp_path: Path) -> None:

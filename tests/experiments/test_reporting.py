@@ -158,9 +158,9 @@ def test_null_nan_and_damaged_lines_are_told_and_the_rest_is_drawn(tmp_path: Pat
     run = write_run(tmp_path / "run", lines=lines)
     notices: list[str] = []
     write_report(run, notices.append)
-    assert notices == [f"{run}: 1 damaged line in metrics.jsonl (line 6), left out"]
+    assert notices == [f"{run}: 1 damaged line in metrics.jsonl (line 6), omitted"]
     reader = read(run)
-    assert "1 damaged line in metrics.jsonl (line 6), left out." in reader.texts["p"]
+    assert "1 damaged line in metrics.jsonl (line 6), omitted." in reader.texts["p"]
     assert "run: not a finite number at 1.6" in reader.texts["title"]
     assert not any("nan" in path.get("d", "").lower() for path in reader.all("path"))
 

@@ -60,7 +60,7 @@ def test_where_the_other_repeats_have_no_result_repeats_are_not_recommended(runs
     runs.add(ORIGIN, seeds=[scored(96.0, 0.25), waiting, waiting])
     runs.add(FORCED, seeds=[scored(95.0, 0.25), waiting, waiting])
     told = " ".join(runs.table().explanations)
-    assert "One result of 3 seeds so far" in told
+    assert "One result from 3 seeds so far" in told
     assert "--repeats" not in told
 
 
@@ -71,7 +71,7 @@ def test_one_result_without_a_standard_error_says_how_many_runs_have_none(runs: 
     runs.add(ORIGIN, seeds=[measured, waiting, waiting])
     runs.add(FORCED, seeds=[measured, waiting, waiting])
     assert runs.table().rows[1].headline.reason == (
-        "one of the baseline's 3 runs has a result, which gives no tolerance"
+        "only one of the baseline's 3 runs has a result: no tolerance"
     )
 
 

@@ -107,7 +107,7 @@ def test_a_page_without_charts_and_tables_is_a_page() -> None:
 def test_a_page_of_somebody_else_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     path.write_text("<p>mine, not written by jumar</p>")
-    with pytest.raises(UserError, match="jumar has not written") as caught:
+    with pytest.raises(UserError, match="was not written by jumar") as caught:
         save_page(page(), path)
     assert caught.value.where == str(path)
     assert path.read_text() == "<p>mine, not written by jumar</p>"

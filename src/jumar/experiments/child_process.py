@@ -10,9 +10,9 @@ def run_child(command: Sequence[str]) -> int:
     """Run a command to its end and return its exit code, negative for a signal.
 
     `subprocess.run` kills the child a quarter of a second after Ctrl-C, in the middle of
-    writing its checkpoint. Here the child, which the terminal sends Ctrl-C as well, is waited for;
-    a SIGTERM, which reaches only this process, is passed on. Whoever signalled wants more than
-    this child to stop, so 128 and the signal is returned, however the child ended.
+    writing its checkpoint. This function waits for the child, which also gets Ctrl-C from the
+    terminal, and passes on a SIGTERM, which reaches only this process. The signal is meant for
+    more than this child, so 128 plus the signal is returned, however the child ended.
 
     Must be called in the main thread, where Python handles signals.
     """

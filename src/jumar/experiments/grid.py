@@ -10,9 +10,9 @@ from jumar.ground.errors import UserError
 
 _OPTION = "--vary"
 MOST_RUNS = 10_000
-"""In one sweep: nobody reads a table of more, and each run is a process of its own."""
+"""In one sweep: nobody reads a longer table, and each run is a separate process."""
 _LONGEST_NAME = 120
-"""File systems allow 255 bytes a name; files are written beside their place under longer ones."""
+"""File systems allow 255 bytes per name, and temporary files have longer names than this."""
 
 
 def parse_vary(vary: Sequence[str], *, where: str = _OPTION) -> list[list[str]]:
@@ -23,7 +23,7 @@ def parse_vary(vary: Sequence[str], *, where: str = _OPTION) -> list[list[str]]:
 
     Args:
         vary: `section.field=value,value,...`, one item per field.
-        where: The place that a message names for a mistake.
+        where: The option that error messages name.
 
     Returns:
         Assignments of each combination in the order of `vary`; one empty combination when
@@ -41,12 +41,12 @@ def parse_vary(vary: Sequence[str], *, where: str = _OPTION) -> list[list[str]]:
             raise UserError(
                 f"'{field}' is varied twice",
                 where=where,
-                todo=f"Give its values at once: {where} {field}={values[0]},...",
+                todo=f"Give all of its values at once: {where} {field}={values[0]},...",
             )
         seen.add(field)
         axes.append([f"{field}={value}" for value in values])
     count = math.prod(map(len, axes))
-    if count > MOST_RUNS:  # before they are made: a million combinations take gigabytes
+    if count > MOST_RUNS:  # before creating them: a million combinations take gigabytes
         raise UserError(
             f"{count} combinations are too many",
             where=where,
@@ -66,10 +66,10 @@ def value_of(assignment: str) -> str:
 
 
 def run_name(assignments: Sequence[str]) -> str:
-    """The name of a run's directory: its assignments, as far as file systems allow.
+    """The name of a run's directory: its assignments, within the limits of file systems.
 
-    The same assignments have the same name in every sweep. Where a character had to be replaced
-    or the name cut, a part of a digest keeps different assignments apart.
+    The same assignments have the same name in every sweep. If a character had to be replaced or
+    the name cut, part of a digest keeps different assignments apart.
     """
     if not assignments:
         return "run"
@@ -103,7 +103,7 @@ def _axis(item: str, where: str) -> tuple[str, list[str]]:
         raise UserError(
             f"'{field}' has the value '{repeated}' twice",
             where=where,
-            todo="Name each value once; --repeats N runs every combination with N seeds.",
+            todo="Give each value once; --repeats N runs every combination with N seeds.",
         )
     return field, values
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 @dataclass(frozen=True, kw_only=True)
 class RunPicture:
-    """A picture file of a run; whether it can be decoded is not known yet."""
+    """A picture file of a run, which may turn out not to be decodable."""
 
     name: str
     step: int
@@ -19,13 +19,13 @@ class RunPicture:
 
 
 def read_pictures(directory: Path, faults: list[str]) -> tuple[RunPicture, ...]:
-    """Every picture below a folder with one folder per step, in the order of steps and captions.
+    """Every picture in a folder with one folder per step, in the order of steps and captions.
 
-    Names come from existing files, so that captions cannot point elsewhere.
+    Names come from the files themselves, so that captions cannot point elsewhere.
 
     Args:
         directory: A run's `pictures`; it may be missing.
-        faults: Receives a line for each captions file that cannot be read.
+        faults: Collects a line for each captions file that cannot be read.
     """
     pictures: list[RunPicture] = []
     for step, folder in _step_folders(directory):
@@ -59,7 +59,7 @@ def _step_folders(directory: Path) -> list[tuple[int, Path]]:
 
 
 def _captions(path: Path, step: int, faults: list[str]) -> dict[str, str]:
-    """Captions by name; a kill between pictures and captions leaves none, which is not a fault."""
+    """Captions by name; missing ones are not a fault, since a kill can leave none."""
     try:
         data: Any = json.loads(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):

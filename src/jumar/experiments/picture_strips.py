@@ -8,7 +8,7 @@ from jumar.report.content import EmbeddedImage, Picture, PictureStrip
 from jumar.report.embedding import embedded_image
 
 MOST_PICTURES = 12
-"""A page with so many stays below 4 MB."""
+"""A page with this many stays below 4 MB."""
 
 
 @dataclass(kw_only=True)
@@ -75,7 +75,7 @@ def _first_readable(
         if image is not None:
             return picture, image
         notes.append(
-            f"{picture.path.name} of step {picture.step} cannot be read and is left out here."
+            f"{picture.path.name} of step {picture.step} cannot be read and is omitted here."
         )
     return None
 

@@ -1,4 +1,4 @@
-"""The page and the files of a sweep or of one run, made from the run directories."""
+"""The report page and table files of a sweep or a run, generated from the run directories."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -26,9 +26,9 @@ from jumar.report.page import save_page
 PAGE = "report.html"
 _FORMS = {"table.md": to_markdown, "table.csv": to_csv, "table.json": to_json}
 SWEEP_FILES = (*_FORMS, PAGE)
-"""What is rewritten in a sweep directory after each run."""
+"""The files rewritten in a sweep directory after each run."""
 _MOST_ROWS, _MOST_COLUMNS = 100, 50
-"""Rows shown of a table of scores: a thousand classes against each other fill 10 MB."""
+"""Rows and columns shown of a score table: a 1000-class confusion matrix takes 10 MB."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ def write_report(directory: Path, notice: Callable[[str], None] = lambda _: None
     if run.state == "not run":
         raise UserError(
             f"'{directory}' is neither a run directory nor a sweep directory",
-            todo="Name a directory that `jumar train` or `jumar sweep` wrote.",
+            todo="Give a directory that `jumar train` or `jumar sweep` wrote.",
         )
     return save_page(_page_of_run(run), directory / PAGE)
 
@@ -93,7 +93,7 @@ def save_sweep_report(
 def _notice_faults(runs: Iterable[Run], notice: Callable[[str], None]) -> None:
     for run in runs:
         for fault in run.faults:
-            notice(f"{run.directory}: {fault}, left out")
+            notice(f"{run.directory}: {fault}, omitted")
 
 
 def _page_of_sweep(plan: SweepPlan, combinations: Sequence[Combination], table: Table) -> Page:
@@ -158,7 +158,7 @@ def _shown(combinations: Sequence[Combination]) -> list[_Shown]:
 
 
 def _label(assignments: Sequence[str]) -> str:
-    """The varied values, with the last part of the field's name where there are several."""
+    """The varied values, with the last part of the field's name if there are several."""
     if len(assignments) == 1:
         return assignments[0].partition("=")[2]
     return ", ".join(item.rpartition(".")[2] for item in assignments) or "the run"
@@ -170,7 +170,7 @@ def _counted(runs: Sequence[Run]) -> str:
 
 
 def _facts(runs: Sequence[Run]) -> list[tuple[str, str]]:
-    """Facts about the runs, finished ones if any; differing values listed."""
+    """Facts about the runs (the finished ones, if any); differing values are listed."""
     finished = [run for run in runs if run.state == "finished"]
     results = [run.results for run in finished or runs]
     written = [result.written for result in results if result.written]
@@ -206,12 +206,12 @@ def _notices(shown: Sequence[_Shown]) -> list[str]:
     for entry in shown:
         result, notices = entry.run.results, list[str]()
         if entry.reason:
-            # Except for a failure and the end of a process, the reason already names the state.
+            # Unless the run failed or its process ended, the reason already names the state.
             has_own_reason = entry.reason == entry.run.reason and entry.run.state != "failed"
             notices.append(entry.reason if has_own_reason else f"{entry.run.state}: {entry.reason}")
         if note := precision_note(result):
             notices.append(note)
-        notices += [f"{fault}, left out" for fault in entry.run.faults]
+        notices += [f"{fault}, omitted" for fault in entry.run.faults]
         for text in notices:
             runs_of.setdefault(text, []).append(entry.label)
     if len(shown) == 1:
@@ -246,12 +246,12 @@ def _results_table(run: Run) -> PageTable:
         header=("what", "value"),
         rows=rows or [("no results yet", run.reason)],
         numeric=(1,),
-        notes=(f"Times leave out: {excludes}.",) if excludes else (),
+        notes=(f"Times exclude {excludes}.",) if excludes else (),
     )
 
 
 def _score_tables(run: Run) -> list[PageTable]:
-    """Tables such as a confusion matrix; columns of numbers are aligned to the right."""
+    """Tables such as a confusion matrix; columns of numbers are right-aligned."""
     tables: list[PageTable] = []
     for table in run.results.score_tables:
         rows = [row[:_MOST_COLUMNS] for row in table.rows[:_MOST_ROWS]]
@@ -315,10 +315,10 @@ def _training_curves(
     with_gaps: bool,
     by_epoch: bool,
 ) -> list[Curve]:
-    """One number of the training records over each run.
+    """One quantity of the training records over each run.
 
-    A loss that is missing was not finite, and its gap is shown. Any other number was not
-    measured: there is no speed before the first steps have warmed up.
+    A missing loss was not finite, and is shown as a gap. Any other missing value was not measured:
+    there is no speed during warm-up.
     """
     curves: list[Curve] = []
     for entry in shown:
@@ -334,10 +334,9 @@ def _training_curves(
 
 
 def _evaluation_curves(shown: Sequence[_Shown], name: str, *, by_epoch: bool) -> list[Curve]:
-    """The scores of each run; of a single run both kinds of weights, else one.
+    """The scores of each run; for a single run both kinds of weights, otherwise one.
 
-    Where the averaged weights were scored they are shown: the recipe asks for them because they
-    are the result.
+    If averaged weights were scored, they are the ones shown, since they are the recipe's result.
     """
     curves: list[Curve] = []
     for entry in shown:
@@ -365,7 +364,7 @@ def _x(epoch: float | None, step: int, *, by_epoch: bool) -> float:
 
 
 def _differences(shown: Sequence[_Shown]) -> PageTable:
-    """The fields in which the resolved recipes of the runs differ."""
+    """The fields in which the runs' resolved recipes differ."""
     started = [entry for entry in shown if entry.run.settings is not None]
     flat = [flattened(entry.run.settings or {}) for entry in started]
     fields = list(dict.fromkeys(name for settings in flat for name in settings))

@@ -1,7 +1,7 @@
 """Reading a run directory, even if it is unfinished, damaged or missing.
 
-A sweep must report on a run that was killed at any moment, so nothing here raises:
-what cannot be read is missing, and `faults` says so.
+A sweep must report on a run that was killed at any moment, so nothing here raises: whatever cannot
+be read is missing, and listed in `faults`.
 """
 
 import json
@@ -55,7 +55,7 @@ class Headline:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreTable:
-    """A table that the last evaluation gave, such as a confusion matrix."""
+    """A table from the last evaluation, such as a confusion matrix."""
 
     title: str
     header: tuple[str, ...]
@@ -118,7 +118,7 @@ class Run:
 
     @property
     def last_step(self) -> int | None:
-        """The last step that anything was recorded of."""
+        """The last step with any record."""
         steps = [self.results.steps] if self.results.steps is not None else []
         steps += [record.step for record in self.train[-1:]]
         steps += [record.step for record in self.evaluations[-1:]]
@@ -139,8 +139,8 @@ class Run:
 
 
 def failure_text(results: Results) -> str:
-    """The reason of a failure with its step and objective, each named once."""
-    reason = results.failure_reason.rstrip(". ") or "failed, and the results do not say why"
+    """The reason for a failure with its step and objective, each mentioned once."""
+    reason = results.failure_reason.rstrip(". ") or "failed, but the results do not say why"
     where: list[str] = []
     if results.failure_step is not None and f"step {results.failure_step}" not in reason:
         where.append(f"step {results.failure_step}")
@@ -150,10 +150,10 @@ def failure_text(results: Results) -> str:
 
 
 def precision_note(results: Results) -> str:
-    """The type in which a run was computed, if it is not its mode's own."""
+    """The type a run was computed in, if it differs from the mode's own."""
     computed, note = results.computed, results.precision_note.rstrip(". ")
     if results.precision_mode and note.startswith(f"{results.precision_mode} "):
-        # Without its name the note is the same for all modes that share the reason.
+        # Without the mode's name, the note is the same for all modes with the same reason.
         note = f"the mode{note.removeprefix(results.precision_mode)}"
     if not note and not results.substituted:
         return ""
@@ -266,15 +266,15 @@ def _headline(data: Mapping[str, Any], metrics: Mapping[str, float | None]) -> H
     return Headline(name="top1", unit="%", higher_is_better=True) if "top1" in metrics else None
 
 
-def _score_tables(given: Any, faults: list[str]) -> tuple[ScoreTable, ...]:
-    """The tables whose rows are as long as their header; any other is damaged."""
+def _score_tables(stored: Any, faults: list[str]) -> tuple[ScoreTable, ...]:
+    """The tables whose rows are as long as their header; any others are damaged."""
     tables: list[ScoreTable] = []
-    for data in cast("list[Any]", given) if isinstance(given, list) else []:
+    for data in cast("list[Any]", stored) if isinstance(stored, list) else []:
         table = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
         header, rows = _cells(table.get("header")), table.get("rows")
         cells = [_cells(row) for row in cast("list[Any]", rows)] if isinstance(rows, list) else []
         if not header or not cells or any(len(row) != len(header) for row in cells):
-            faults.append("a table of scores in results.json is damaged")
+            faults.append("a score table in results.json is damaged")
             continue
         title = _text(table.get("title")) or "Scores"
         tables.append(ScoreTable(title=title, header=header, rows=tuple(cells)))
@@ -286,10 +286,9 @@ def _cells(row: Any) -> tuple[str, ...]:
 
 
 def _metrics(path: Path, faults: list[str]) -> tuple[tuple[Train, ...], tuple[Evaluation, ...]]:
-    """The records in the order of steps; the later of two records of one step counts.
+    """The records in step order; of two records of the same step, the later one counts.
 
-    A run that was killed and resumed from an earlier checkpoint records the steps between
-    again.
+    A run that was killed and resumed from an earlier checkpoint records the steps in between again.
     """
     train: dict[int, Train] = {}
     evaluations: dict[tuple[int, str], Evaluation] = {}
@@ -320,7 +319,7 @@ def _metrics(path: Path, faults: list[str]) -> tuple[tuple[Train, ...], tuple[Ev
 
 
 def _scores(record: Mapping[str, Any]) -> dict[str, float | None]:
-    """Everything in an evaluation record that is a number, or null where it was not finite."""
+    """Every number in an evaluation record; null where it was not finite."""
     return {
         name: _number(value)
         for name, value in record.items()
@@ -330,7 +329,7 @@ def _scores(record: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def _records(path: Path, faults: list[str]) -> Iterator[dict[str, Any]]:
-    """The records of a JSON-lines file; half a last line, as a kill leaves it, is not a fault."""
+    """The records of a JSON-lines file; an incomplete last line, left by a kill, is not a fault."""
     damaged: list[int] = []
     try:
         with path.open("rb") as file:

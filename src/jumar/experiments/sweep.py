@@ -1,6 +1,6 @@
-"""Running a sweep: one run after the other, each in a process of its own.
+"""Running a sweep: one run after another, each in its own process.
 
-A process of its own, because the number of inter-op threads can be set only once a process, and
+Separate processes, because the number of inter-op threads can be set only once per process, and
 because a run that crashes or is killed for lack of memory must not take the others with it.
 """
 
@@ -39,9 +39,9 @@ class RunRequest:
 
     Attributes:
         recipe_name: The recipe.
-        assignments: `section.field=value` in their order, the last one winning.
-        directory: The run directory; if a run is already in it, it is resumed.
-        is_resumed: Whether a run is in the directory already.
+        assignments: `section.field=value` in order; the last one wins.
+        directory: The run directory; a run already in it is resumed.
+        is_resumed: Whether there is already a run in the directory.
     """
 
     recipe_name: str
@@ -55,11 +55,11 @@ class Sweep:
     """The state of a sweep.
 
     Attributes:
-        directory: With a run directory for each run.
+        directory: The sweep's directory, with a run directory for each run.
         plan: The request.
         table: The comparison, unfinished runs included.
-        files: The forms of the table and the page.
-        stopped_by: Number of the signal that stopped the sweep; 0 when it came to its end.
+        files: The table files and the page.
+        stopped_by: Number of the signal that stopped the sweep; 0 if it completed.
     """
 
     directory: Path
@@ -87,19 +87,19 @@ def run_sweep(
         recipe_name: The recipe of all runs.
         vary: `section.field=value,value,...`, one item per field.
         common_assignments: `section.field=value` for all runs.
-        baseline: Assignments of the combination the others are compared with; empty for the
-            first `must_keep_origin_dtype`, else the first.
+        baseline: Assignments of the combination the others are compared with; if empty, the
+            first with `must_keep_origin_dtype`, otherwise the first.
         directory: Where the runs, `sweep.json` and the tables go.
-        repeats: Seeds of each combination.
+        repeats: Number of seeds per combination.
         start: Runs one request to its end and returns the exit code of its process, negative
             or above 128 for a signal.
         resolve: The settings of the recipe with assignments, as JSON types; raises `UserError`
-            on an unknown field or a bad value.
-        say: Takes lines on the progress, and at the end the table and the paths.
+            for an unknown field or a bad value.
+        say: Prints progress lines, and at the end the table and the paths.
 
     Raises:
-        UserError: A mistake in the request, found before any run starts, or a run in the
-            directory that was made with other settings.
+        UserError: There is a mistake in the request, found before any run starts, or a run in the
+            directory was created with other settings.
     """
     base = resolve(list(common_assignments))
     plan = plan_sweep(
@@ -135,7 +135,7 @@ def _run_waiting(
             directory=directory / planned.name,
             is_resumed=is_file(directory / planned.name / "recipe.json"),
         )
-        # Without this, a sweep killed in this run would leave the end of an earlier try.
+        # Otherwise a sweep killed during this run would keep the exit code of an earlier attempt.
         save_plan(plan.with_exit_code(planned.name, None), directory)
         code, stopped_by = _started(start, request)
         plan = plan.with_exit_code(planned.name, code)
@@ -143,9 +143,9 @@ def _run_waiting(
         table, files = save_sweep_report(directory)
         run = read_run(directory / planned.name)
         if stopped_by:
-            # A run that is asked to stop in its last step still finishes.
+            # A run that is asked to stop during its last step still finishes.
             num_left = len(waiting) - number + (run.state != "finished")
-            say(_how_to_go_on(planned, num_left))
+            say(_stop_message(planned, num_left))
             break
         if run.state != "finished":
             say(f"{planned.name} is not available: {reason_of(run, exit_text(code))}")
@@ -173,8 +173,8 @@ class _Clock:
 def _started(start: Callable[[RunRequest], int], request: RunRequest) -> tuple[int, int]:
     """The exit code of a run, and the signal that asks the sweep to stop, or 0.
 
-    A run that ended on Ctrl-C or SIGTERM was interrupted by whoever wants the sweep to end: the
-    terminal sends Ctrl-C to both processes.
+    A run that ended on Ctrl-C or SIGTERM was interrupted by someone who wants the sweep to end:
+    the terminal sends Ctrl-C to both processes.
     """
     try:
         code = start(request)
@@ -193,32 +193,32 @@ def _seed_of(settings: Mapping[str, Any], repeats: int) -> int:
 
 
 def _refuse_foreign(directory: Path, plan: SweepPlan) -> None:
-    """Refuse a directory that is something else before writing to it.
+    """Reject a directory that is something else before writing to it.
 
-    The table is written anew from the plan: runs that only an earlier plan has would disappear
-    from it, and files with the table's names may belong to anybody if no run of the plan exists.
+    The table is rewritten from the plan: runs that only an earlier plan has would disappear from
+    it, and files with the table's names may belong to anyone if no run of the plan exists.
     """
     if exists(directory) and not is_folder(directory):
         raise UserError("is not a folder", where=str(directory), todo="Choose another with --to.")
     if exists(directory / "recipe.json"):
         raise UserError(
             f"'{directory}' is the directory of a single run",
-            todo="Name another directory for the sweep.",
+            todo="Give another directory for the sweep.",
         )
     if not exists(directory / FILE):
         foreign = [name for name in SWEEP_FILES if exists(directory / name)]
         if foreign and not any(exists(directory / run.name) for run in plan.runs):
             raise UserError(
-                f"'{foreign[0]}' is in it, which no sweep here has written",
+                f"it contains '{foreign[0]}', which was not written by a sweep here",
                 where=str(directory),
-                todo="Name another directory for the sweep, or move the file away.",
+                todo="Give another directory for the sweep, or move the file away.",
             )
         return
     earlier = read_plan(directory)
     if earlier.recipe != plan.recipe:
         raise UserError(
             f"'{directory}' holds a sweep of the recipe '{earlier.recipe}', not of '{plan.recipe}'",
-            todo="Name another directory for this sweep.",
+            todo="Give another directory for this sweep.",
         )
     planned = {run.name for run in plan.runs}
     lost = [run.name for run in earlier.runs if run.name not in planned]
@@ -226,11 +226,11 @@ def _refuse_foreign(directory: Path, plan: SweepPlan) -> None:
     if lost:
         more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
         raise UserError(
-            f"it holds a sweep with {len(lost)} runs that this one lacks and would drop from the "
-            f"table: {'; '.join(lost[:3])}{more}",
+            f"it holds a sweep with {len(lost)} runs that are missing in this one and would be "
+            f"dropped from the table: {'; '.join(lost[:3])}{more}",
             where=str(directory),
-            todo="Name another directory for this sweep, or add values to --vary and --repeats "
-            "without leaving any out.",
+            todo="Give another directory for this sweep, or add values to --vary and --repeats "
+            "without removing any.",
         )
 
 
@@ -250,10 +250,10 @@ def _waiting(
         if run.state == "finished":
             say(f"{planned.name} is finished, skipping it")
         elif run.state == "failed" and run.results.failure_step is not None:
-            # The step is a function of state, batch and number: it would fail there again.
+            # A step is determined by state, batch and step number: it would fail there again.
             say(
                 f"{planned.name} failed ({run.reason}) and is not run again; "
-                f"delete {run.directory} to try it again"
+                f"delete {run.directory} to try again"
             )
         else:
             waiting.append(planned)
@@ -261,9 +261,9 @@ def _waiting(
 
 
 def _refuse_equal(resolved: Mapping[PlannedRun, Mapping[str, Any]]) -> None:
-    """Refuse two names of one run, such as 0.1 and 1e-1, or a precision mode and its alias.
+    """Reject two names for the same run, such as 0.1 and 1e-1, or a precision mode and its alias.
 
-    They would be trained twice and appear in the table as two combinations that agree.
+    The run would be trained twice and appear in the table as two combinations that agree.
     """
     known: dict[str, PlannedRun] = {}
     for planned, settings in resolved.items():
@@ -273,9 +273,9 @@ def _refuse_equal(resolved: Mapping[PlannedRun, Mapping[str, Any]]) -> None:
         twin = known.setdefault(json.dumps(flat, sort_keys=True), planned)
         if twin is not planned:
             raise UserError(
-                f"'{twin.name}' and '{planned.name}' are the same settings under two names",
+                f"'{twin.name}' and '{planned.name}' are two names for the same settings",
                 where="--vary",
-                todo="Leave one of them out; --repeats N runs every combination with N seeds.",
+                todo="Omit one of them; --repeats N runs every combination with N seeds.",
             )
 
 
@@ -286,18 +286,18 @@ def _refuse_changed(run: Run, recipe_name: str, settings: Mapping[str, Any]) -> 
     # Tuples and lists are the same in JSON.
     after = flattened(json.loads(json.dumps(settings)))
     changed = [
-        f"{name} was {_shown(before, name)}, is now {_shown(after, name)}"
+        f"{name} was {_shown(before, name)} and is now {_shown(after, name)}"
         for name in sorted(before.keys() | after.keys())
         if _shown(before, name) != _shown(after, name)
     ]
     if run.recipe and run.recipe != recipe_name:
-        changed.insert(0, f"recipe was {run.recipe}, is now {recipe_name}")
+        changed.insert(0, f"recipe was {run.recipe} and is now {recipe_name}")
     if changed:
         more = f" and {len(changed) - 4} more" if len(changed) > 4 else ""
         raise UserError(
-            f"this run was made with other settings: {'; '.join(changed[:4])}{more}",
+            f"this run was created with other settings: {'; '.join(changed[:4])}{more}",
             where=str(run.directory),
-            todo="Name another directory for the sweep, or delete this run to make it again.",
+            todo="Give another directory for the sweep, or delete this run to repeat it.",
         )
 
 
@@ -314,7 +314,7 @@ def _with_earlier_ends(plan: SweepPlan, directory: Path) -> SweepPlan:
     return replace(plan, runs=tuple(runs))
 
 
-def _how_to_go_on(planned: PlannedRun, num_left: int) -> str:
+def _stop_message(planned: PlannedRun, num_left: int) -> str:
     if not num_left:
         return f"Stopped in {planned.name}, which was the last run and is finished."
     runs = "run is" if num_left == 1 else "runs are"

@@ -23,9 +23,9 @@ class PlannedRun:
     """One run of a sweep.
 
     Attributes:
-        name: Name of its directory in the sweep's.
-        varied: The assignments by which it differs from the other combinations.
-        assignments: All that are given to the run: common, varied, seed.
+        name: Name of its directory in the sweep's directory.
+        varied: The assignments that distinguish it from the other combinations.
+        assignments: All assignments passed to the run: common, varied, seed.
         exit_code: Exit code of its process, negative for a signal; None until it ends.
     """
 
@@ -37,7 +37,7 @@ class PlannedRun:
 
 @dataclass(frozen=True, kw_only=True)
 class SweepPlan:
-    """A whole sweep, as `sweep.json` holds it."""
+    """A whole sweep, as stored in `sweep.json`."""
 
     recipe: str
     vary: tuple[str, ...]
@@ -47,7 +47,7 @@ class SweepPlan:
     runs: tuple[PlannedRun, ...] = field(default=())
 
     def with_exit_code(self, name: str, exit_code: int | None) -> "SweepPlan":
-        """The same plan with how the process of a run ended."""
+        """The same plan with the exit code of a run's process."""
         runs = (replace(run, exit_code=exit_code) if run.name == name else run for run in self.runs)
         return replace(self, runs=tuple(runs))
 
@@ -61,14 +61,14 @@ def plan_sweep(
     repeats: int,
     first_seed: int,
 ) -> SweepPlan:
-    """Every run of a sweep in its order: all combinations with the first seed, then the next.
+    """Every run of a sweep in order: all combinations with the first seed, then with the next.
 
-    The first seed is the recipe's own and is not named, so that asking for repeats later
-    continues from the existing runs.
+    The first seed is the recipe's own and is not part of the name, so that adding repeats later
+    reuses the existing runs.
 
     Raises:
-        UserError: A mistake in `vary` or `baseline`, a field that is both varied and set, or
-            repeats of a sweep that varies the seed.
+        UserError: There is a mistake in `vary` or `baseline`, a field is both varied and set, or
+            the seed is both varied and repeated.
     """
     combinations = parse_vary(vary)
     _check(vary, common, repeats, len(combinations))
@@ -103,13 +103,13 @@ def read_plan(directory: Path) -> SweepPlan:
     """The plan in a sweep directory.
 
     Raises:
-        UserError: There is none, or it is damaged.
+        UserError: There is no plan, or it is damaged.
     """
     path = directory / FILE
     if not is_file(path):
         raise UserError(
             f"'{directory}' is not a sweep directory: it has no {FILE}",
-            todo="Name the directory that `jumar sweep` wrote.",
+            todo="Give the directory that `jumar sweep` wrote.",
         )
     data = read_json(path)
     try:
@@ -130,7 +130,7 @@ def read_plan(directory: Path) -> SweepPlan:
 
 
 def combinations_of(plan: SweepPlan, directory: Path) -> list[Combination]:
-    """The runs of a sweep as they are now, those of one combination together."""
+    """The current state of a sweep's runs, grouped by combination."""
     grouped: dict[tuple[str, ...], list[PlannedRun]] = {}
     for run in plan.runs:
         grouped.setdefault(run.varied, []).append(run)
@@ -145,14 +145,15 @@ def combinations_of(plan: SweepPlan, directory: Path) -> list[Combination]:
 
 
 def stopping_signal(exit_code: int) -> int:
-    """The signal that asked the process to stop, or 0 for any other end."""
+    """The signal that asked the process to stop, or 0 if it ended otherwise."""
     number = -exit_code if exit_code < 0 else exit_code - 128
     return next((int(known) for known in _STOPPING if number == known), 0)
 
 
 def exit_text(exit_code: int | None) -> str:
-    """The reason, from the end of its process, why a run left no results; empty when it was asked
-    to stop, since the run itself then says how far it came.
+    """Why a run left no results, from its process's exit code.
+
+    Empty if the process was asked to stop, since the run's own files then say how far it got.
     """
     if exit_code is None or stopping_signal(exit_code):
         return ""
@@ -165,7 +166,7 @@ def exit_text(exit_code: int | None) -> str:
         hint = ", often for lack of memory" if name == "SIGKILL" else ""
         return f"its process was ended by {name}{hint}"
     if exit_code == 2:
-        return "refused with exit code 2; its message says why"
+        return "rejected with exit code 2; its message says why"
     return f"its process ended with exit code {exit_code} and no results"
 
 
@@ -174,7 +175,7 @@ def _check(vary: Sequence[str], common: Sequence[str], repeats: int, combination
         raise UserError(f"cannot be {repeats}", where="--repeats", todo="Allowed: 1 or more.")
     if repeats * combinations > MOST_RUNS:
         raise UserError(
-            f"cannot be {repeats}: {combinations} combinations make {repeats * combinations} runs",
+            f"cannot be {repeats}: {combinations} combinations give {repeats * combinations} runs",
             where="--repeats",
             todo=f"At most {MOST_RUNS // combinations}, which is {MOST_RUNS} runs or fewer.",
         )

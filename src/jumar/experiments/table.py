@@ -1,7 +1,7 @@
-"""The table of a sweep: every combination against the baseline.
+"""The table of a sweep: every combination compared with the baseline.
 
-The form is that of the experiment table from which the project started: precision mode, loss
-and accuracy against the baseline, batch time. Pure functions of runs that were read.
+It has the form of the experiment table the project started from: precision mode, loss and accuracy
+compared with the baseline, batch time. Pure functions of the runs that were read.
 """
 
 import statistics
@@ -23,7 +23,7 @@ from jumar.ground.errors import UserError
 Relation = Literal["baseline", "equal", "below", "above", "not available"]
 
 ORIGIN_MODES = ("must_keep_origin_dtype", "origin")
-"""CANN's two names of the mode that changes no precision: the baseline unless another is named."""
+"""CANN's two names for the mode that changes no precision: the baseline unless one is given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,16 +33,16 @@ class Combination:
     assignments: tuple[str, ...]
     runs: tuple[Run, ...]
     ends: tuple[str, ...] = ()
-    """What the end of each run's process says; empty texts where it says nothing."""
+    """For each run, why its process ended without results; empty if unknown."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """One value against the baseline's; None for a missing value."""
+    """One value compared with the baseline's; None if missing."""
 
     value: float | None = None
     deviation: float | None = None
-    """Standard deviation over the seeds, where there are several."""
+    """Standard deviation over the seeds, if there are several."""
     relation: Relation = "not available"
     reason: str = ""
     """Why there is no relation."""
@@ -63,9 +63,9 @@ class Row:
     speed_up: float | None
     memory_peak_bytes: int | None
     computed: str
-    """The type in which it was computed."""
+    """The type it was computed in."""
     substituted: bool
-    """Whether that is another type than the mode asks for."""
+    """Whether that is not the type the mode asks for."""
     notes: tuple[str, ...]
 
 
@@ -89,10 +89,10 @@ def reason_of(run: Run, end: str) -> str:
     """Why a run has no final numbers.
 
     Args:
-        run: As it is now.
-        end: The reason from the end of its process, or an empty text.
+        run: The run in its current state.
+        end: The reason from its process's exit code, or an empty string.
     """
-    # The run's own account of its failure says more than the exit code of its process.
+    # The run's own reason for its failure says more than its process's exit code.
     return run.reason if run.state == "failed" or not end else end
 
 
@@ -100,9 +100,9 @@ def baseline_index(combinations: Sequence[Sequence[str]], wanted: Sequence[str] 
     """Which combination is the baseline.
 
     Args:
-        combinations: Assignments of each.
-        wanted: Assignments of the baseline, all or some; the first combination that has them is
-            it. Empty for the first with `must_keep_origin_dtype`, else the first of all.
+        combinations: The assignments of each combination.
+        wanted: All or some assignments of the baseline, which is the first combination that has
+            them. If empty, the first with `must_keep_origin_dtype`, otherwise the first of all.
 
     Raises:
         UserError: No combination has the wanted assignments.
@@ -115,7 +115,7 @@ def baseline_index(combinations: Sequence[Sequence[str]], wanted: Sequence[str] 
         raise UserError(
             f"no run of the sweep has {', '.join(wanted)}",
             where="--baseline",
-            todo=f"Known: --baseline {known}." if known else "Omit it: nothing is varied.",
+            todo=f"Available: --baseline {known}." if known else "Omit it: nothing is varied.",
         )
     for index, assignments in enumerate(combinations):
         if any(value_of(assignment) in ORIGIN_MODES for assignment in assignments):
@@ -126,7 +126,7 @@ def baseline_index(combinations: Sequence[Sequence[str]], wanted: Sequence[str] 
 def build_table(
     recipe: str, combinations: Sequence[Combination], wanted_baseline: Sequence[str] = ()
 ) -> Table:
-    """The table of the combinations, one or more.
+    """Build the table of one or more combinations.
 
     Raises:
         UserError: The wanted baseline is not among the combinations.
@@ -168,7 +168,7 @@ class _Finished:
 
     @property
     def num_samples(self) -> int | None:
-        """Number of evaluation samples for each accuracy, where all runs agree on it."""
+        """Number of evaluation samples behind each accuracy, if all runs agree on it."""
         counts = {run.results.eval_samples for run in self.runs}
         count = counts.pop() if len(counts) == 1 else None
         return count if count else None
@@ -185,25 +185,25 @@ class _Finished:
         return [value for value in values if value is not None]
 
     def median(self, name: str) -> float | None:
-        """The median over the runs that measured it, unfinished ones too: their steps are just
-        as valid.
+        """The median over the runs that measured it, including unfinished ones, whose steps are
+        just as valid.
         """
         runs = self.runs or self.combination.runs
         values = [v for run in runs if (v := getattr(run.results, name)) is not None]
         return statistics.median(values) if values else None
 
     def no_tolerance(self) -> str:
-        """Why one result has no tolerance."""
+        """Why there is no tolerance when the baseline has a single result."""
         if (planned := len(self.combination.runs)) == 1:
-            return "one seed of the baseline gives no tolerance: use --repeats"
-        return f"one of the baseline's {planned} runs has a result, which gives no tolerance"
+            return "a single baseline seed gives no tolerance: use --repeats"
+        return f"only one of the baseline's {planned} runs has a result: no tolerance"
 
     def reason(self) -> str:
-        """Why there is no number at all, from the first run that says so."""
+        """Why there are no numbers at all, from the first run with a reason."""
         return next((reason_of(run, end) for run, end in self.ended()), "")
 
     def ended(self) -> list[tuple[Run, str]]:
-        """The runs that did not finish, with how their process ended."""
+        """The unfinished runs, with how their process ended."""
         ends = self.combination.ends or ("",) * len(self.combination.runs)
         pairs = zip(self.combination.runs, ends, strict=True)
         return [(run, end) for run, end in pairs if run.state != "finished"]
@@ -278,7 +278,7 @@ def _compared(
 
 
 def _is_accuracy(headline: Headline | None) -> bool:
-    """Whether the headline is a share of right samples, which has a binomial standard error."""
+    """Whether the headline is a share of correct samples, with a binomial standard error."""
     return headline is not None and headline.unit == "%" and headline.higher_is_better
 
 
@@ -290,7 +290,7 @@ def _headline_tolerance(
     if len(before) > 1:
         tolerance = between_seeds(before, len(after))
         if _is_accuracy(headline) and samples:
-            # Seeds that agree to the last sample would make one sample a difference.
+            # If all seeds agree exactly, a single sample would otherwise count as a difference.
             return Tolerance(value=max(tolerance.value, 100 / samples))
         return tolerance
     if not _is_accuracy(headline) or not samples or samples != entry.num_samples:
@@ -313,7 +313,7 @@ def _loss_tolerance(
 
 
 def _speed_up(entry: _Finished, baseline: _Finished) -> float | None:
-    """Samples a second by the median batch time, against the baseline's."""
+    """Samples per second from the median batch time, relative to the baseline's."""
     before, after = baseline.median("step_ms_median"), entry.median("step_ms_median")
     if not before or not after:
         return None
@@ -348,7 +348,7 @@ def _notes(entry: _Finished, baseline: _Finished) -> list[str]:
 def _explanations(
     baseline: _Finished, headline: Headline | None, loss_name: str
 ) -> tuple[str, ...]:
-    """What equal means, and what the times cover."""
+    """What "equal" means, and what the times include."""
     sentences: list[str] = []
     losses, scores = baseline.losses(loss_name), baseline.headlines(headline)
     samples = baseline.num_samples
@@ -363,12 +363,13 @@ def _explanations(
             )
         sentences.append(
             f"Equal: the means over seeds differ by no more than the 95 % interval of such a "
-            f"difference, from the spread of the baseline over n = {count} seeds (Student's t "
+            f"difference, estimated from the spread of the baseline over n = {count} seeds "
+            f"(Student's t "
             f"{t_quantile(count - 1):.2f}; standard deviations: {', '.join(spreads)})."
         )
         if headline and samples and _is_accuracy(headline):
             sentences.append(
-                f"A difference of one of the {samples} evaluation samples is equal in any case."
+                f"A difference of one of the {samples} evaluation samples always counts as equal."
             )
     elif scores and samples and _is_accuracy(headline):
         name = headline.name if headline else ""
@@ -376,23 +377,23 @@ def _explanations(
         sentences.append(
             f"Equal {name}: within the 95 % interval of the difference of two accuracies, from "
             f"their binomial standard errors on n = {samples} evaluation samples (± {half:.2g} "
-            f"points at the baseline's)."
+            f"points at the baseline's accuracy)."
         )
         if losses:
             half = between_losses(losses[0], (scores[0], scores[0]), samples).value
             sentences.append(
                 f"Equal {loss_name}: within the same relative interval as the count of wrong "
-                f"samples (± {half:.2g} at the baseline's)."
+                f"samples (± {half:.2g} at the baseline's loss)."
             )
         planned = len(baseline.combination.runs)
-        known = "One seed each" if planned == 1 else f"One result of {planned} seeds so far"
-        more = "--repeats 3 measures it" if planned == 1 else "a second one measures it"
+        known = "One seed each" if planned == 1 else f"One result from {planned} seeds so far"
+        more = "--repeats 3 measures it" if planned == 1 else "a second one will show it"
         sentences.append(f"{known}: how much results change with the seed is not known; {more}.")
     sentences.append(
-        "Batch time: median of the steps. Speed-up: samples per second by the batch time, "
-        "against the baseline."
+        "Batch time: median of the steps. Speed-up: samples per second, from the batch time, "
+        "relative to the baseline."
     )
     excludes = {run.results.throughput_excludes for run in baseline.runs} - {""}
     if excludes:
-        sentences.append(f"Times leave out: {'; '.join(sorted(excludes))}.")
+        sentences.append(f"Times exclude {'; '.join(sorted(excludes))}.")
     return tuple(sentences)

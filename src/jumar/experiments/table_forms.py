@@ -26,12 +26,12 @@ _NARROWEST = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Cells:
-    """The table as people read it.
+    """The table in human-readable form.
 
     Attributes:
-        header: One text a column.
+        header: One text per column.
         rows: The texts of each row.
-        numeric: Indices of the columns aligned to the right.
+        numeric: Indices of the right-aligned columns.
         footnotes: What the marks [1], [2], ... in the rows stand for.
         explanations: What the columns mean.
     """
@@ -44,11 +44,11 @@ class Cells:
 
 
 def cells_of(table: Table, *, reasons_inline: bool) -> Cells:
-    """The texts of every cell.
+    """The text of every cell.
 
     Args:
-        table: What to show.
-        reasons_inline: Whether a missing relation says why in its cell, or only in its footnote.
+        table: The table to show.
+        reasons_inline: Whether a missing relation is explained in its cell or only in a footnote.
     """
     notes: dict[str, int] = {}
     rows = tuple(_row_cells(row, notes, reasons_inline) for row in table.rows)
@@ -74,7 +74,7 @@ def cells_of(table: Table, *, reasons_inline: bool) -> Cells:
 
 
 def to_text(table: Table) -> str:
-    """Plain text of at most 100 columns, cells broken over lines where they must be."""
+    """Plain text of at most 100 columns; cells are wrapped where necessary."""
     cells = cells_of(table, reasons_inline=False)
     widths = _fitted([cells.header, *cells.rows])
     lines = _text_lines(cells.header, widths, cells.numeric)
@@ -88,7 +88,7 @@ def to_text(table: Table) -> str:
 
 
 def to_markdown(table: Table) -> str:
-    """A GitHub table in the seed's form, with the footnotes below it."""
+    """A GitHub table in the form of the original experiment table, with footnotes below it."""
     cells = cells_of(table, reasons_inline=True)
     merged = [_with_relations(row, cells.numeric[:2]) for row in (cells.header, *cells.rows)]
     lines = ["| " + " | ".join(_markdown(cell) for cell in row) + " |" for row in merged]
@@ -103,7 +103,7 @@ def to_markdown(table: Table) -> str:
 def to_csv(table: Table) -> str:
     """One line per combination, with plain numbers and empty cells for missing values.
 
-    Relations are words, because a spreadsheet takes a cell that starts with `=` for a formula.
+    Relations are words, because a spreadsheet treats a cell that starts with `=` as a formula.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -144,7 +144,7 @@ def memory_text(size: int | None) -> str:
 
 
 def number_text(value: float, digits: int) -> str:
-    """A number with this many significant digits, trailing zeros kept: 97.20, not 97.2."""
+    """A number with this many significant digits, keeping trailing zeros: 97.20, not 97.2."""
     text = f"{value:#.{digits}g}"
     return text.rstrip(".") if "e" not in text else f"{value:.{digits - 1}e}"
 
@@ -167,7 +167,7 @@ def _short(loss_name: str) -> str:
 
 
 def _with_relations(row: Sequence[str], places: Sequence[int]) -> list[str]:
-    """The row with each relation and its number in one cell, as the seed's table has them."""
+    """The row with each relation and its number in one cell, as in the original table."""
     merged: list[str] = []
     for index, cell in enumerate(row):
         if index - 1 in places:
@@ -228,22 +228,22 @@ def _csv_values(row: Row) -> list[Any]:
 
 
 def _no_formula(value: Any) -> Any:
-    """A text that no spreadsheet executes: some take =, +, - and @ at the start as a formula."""
+    """A text that no spreadsheet executes: some treat a leading =, +, - or @ as a formula."""
     if not isinstance(value, str) or not value.startswith(("=", "+", "-", "@", "\t")):
         return "" if value is None else value
     return value if re.fullmatch(r"[+-]?[0-9.]+(e[+-]?[0-9]+)?", value) else f"'{value}"
 
 
 def _fitted(rows: Sequence[Sequence[str]]) -> list[int]:
-    """Column widths that fit the line: the widest column gives way first, and parts of a text
-    that belong together are broken only where nothing else is left to give.
+    """Column widths that fit the line: the widest column shrinks first, and parts of a text that
+    belong together are split only if nothing else can shrink.
     """
     columns = [[row[index] for row in rows] for index in range(len(rows[0]))]
     widths = [max(len(cell) for cell in column) for column in columns]
     whole = [max(len(part) for cell in column for part in _parts(cell)) for column in columns]
     excess = sum(widths) + len(_GAP) * (len(widths) - 1) - WIDTH
     for _ in range(max(0, excess)):
-        # Columns that can still be broken cleanly come before the others, then the widest.
+        # Columns that can still be wrapped cleanly come first, then the widest.
         order = [(width > least, width) for width, least in zip(widths, whole, strict=True)]
         widest = order.index(max(order))
         if widths[widest] <= _NARROWEST:
@@ -266,7 +266,7 @@ def _text_lines(row: Sequence[str], widths: Sequence[int], numeric: Sequence[int
 
 
 def _broken(text: str, width: int) -> list[str]:
-    """The text in lines, broken between its parts, and within one only where it is too long."""
+    """The text in lines, broken between its parts, or within one if it is too long."""
     lines = [""]
     for part in _parts(text):
         if len(lines[-1]) + len(part.rstrip()) > width and lines[-1]:
@@ -281,6 +281,6 @@ def _broken(text: str, width: int) -> list[str]:
 def _parts(text: str) -> list[str]:
     """The units that a line break must not split: words, and the parts of names between `_.=,/-`.
 
-    The point within a number is not a place for a break.
+    A decimal point is not a place to break.
     """
     return re.findall(r"(?:[^ _.=,/-]|\.(?=\d))*(?:[_=,/-]|\.(?!\d))? *", " ".join(text.split()))

@@ -1,7 +1,7 @@
 """The geometry of a chart: paths, ticks, key letters. The template turns it into SVG.
 
-Coordinates are in a view box that is as wide as a phone at normal text size, so that the texts
-stay readable where a browser shrinks the drawing, and are not huge where it enlarges it.
+Coordinates are in a view box as wide as a phone at normal text size, so that text stays readable
+when a browser shrinks the drawing, and is not huge when it enlarges it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,12 +17,12 @@ COLOURS, DASHES = 6, 4
 
 _LETTER_HEIGHT = 14.0
 _LARGEST = 1e30
-"""Beyond it a value is as good as infinite, and would leave the others on one flat line."""
+"""Larger values are as good as infinite, and would flatten all other values to one line."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mark:
-    """A place with a text that shows on hover: a dot, an invisible target, or a cross."""
+    """A position with text shown on hover: a dot, an invisible target, or a cross."""
 
     x: float
     y: float
@@ -39,7 +39,7 @@ class Line:
     dash: int
     is_repeat: bool
     dotted: bool
-    """Whether its points are shown as dots: measured one by one, or a single one."""
+    """Whether its points are shown as dots: measured individually, or only one."""
     path: str
     marks: Sequence[Mark]
     crosses: Sequence[Mark]
@@ -51,7 +51,7 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Tick:
-    """The place and the text of a tick."""
+    """The position and the text of a tick."""
 
     at: float
     text: str
@@ -82,17 +82,17 @@ def key_letters(group: int) -> str:
 
 
 def colour_and_dash(group: int) -> tuple[int, int]:
-    """Colour and dash pattern of a group; the first 24 groups have a pair each to themselves."""
+    """Colour and dash pattern of a group; unique for the first 24 groups."""
     return group % COLOURS, (group + group // (COLOURS * DASHES // 2)) % DASHES
 
 
 def draw(chart: Chart, *, points_per_curve: int, marks_per_curve: int) -> Drawing | None:
-    """The drawing of a chart, or None when it has no finite value at all.
+    """The drawing of a chart, or None if it has no finite value.
 
     Args:
-        chart: What to draw.
-        points_per_curve: Longer curves are thinned to this many points, keeping extremes.
-        marks_per_curve: How many points at most have a text on hover.
+        chart: The chart to draw.
+        points_per_curve: Longer curves are thinned to this many points, keeping the extremes.
+        marks_per_curve: The most points with hover text.
     """
     curves = _merged(
         [replace(curve, points=_drawable(curve.points)) for curve in chart.curves if curve.points]
@@ -101,7 +101,7 @@ def draw(chart: Chart, *, points_per_curve: int, marks_per_curve: int) -> Drawin
     if not values:
         return None
     y_axis = axis_for(values, may_be_logarithmic=True)
-    # From 0, so that all charts of a page have the same axis although evaluations start later.
+    # Start at 0, so that all charts of a page share an axis although evaluations start later.
     across = [0.0, *(point.x for curve, _ in curves for point in curve.points)]
     x_axis = axis_for(across, may_be_logarithmic=False)
     lines: list[Line] = []
@@ -162,7 +162,7 @@ class _Plot:
         return _across(self.x_axis, x), _down(self.y_axis, y)
 
     def path(self, points: Iterable[Point]) -> str:
-        """Moves and lines, lifted over values that are not finite."""
+        """SVG moves and lines, interrupted at values that are not finite."""
         parts: list[str] = []
         pen = "M"
         for point in points:
@@ -180,7 +180,7 @@ class _Plot:
         return Mark(x=round(across, 1), y=round(down, 1), text=text)
 
     def crosses(self, points: Sequence[Point], most: int) -> list[Mark]:
-        """Marks where values are not finite (on the upper edge) and where the curve ended early."""
+        """Crosses for non-finite values (at the upper edge) and where the curve ended early."""
         curve = self.curve
         gaps = [point.x for point in points if point.y is None]
         crosses = [
@@ -217,8 +217,8 @@ def _drawable(points: Sequence[Point]) -> list[Point]:
 def _merged(curves: Sequence[Curve]) -> list[tuple[Curve, str]]:
     """Curves with their key letters; curves that coincide become one with both letters.
 
-    Learning rates are the same in every run of most sweeps: drawn one over the other, they would
-    claim that only the last one exists.
+    Learning rates are the same in every run of most sweeps: drawn on top of each other, they would
+    look as if only the last one existed.
     """
     merged: dict[tuple[Point, ...], list[Curve]] = {}
     for curve in curves:
@@ -239,7 +239,7 @@ def _merged(curves: Sequence[Curve]) -> list[tuple[Curve, str]]:
 
 
 def _apart(lines: Sequence[Line]) -> list[Line]:
-    """The lines with their key letters moved up or down until none covers another."""
+    """The lines with their key letters moved up or down so that none overlap."""
     placed: list[tuple[float, float]] = []
     moved: dict[int, float] = {}
     order = sorted(
@@ -255,7 +255,7 @@ def _apart(lines: Sequence[Line]) -> list[Line]:
         moved[index] = y
     overflow = max([*moved.values(), 0.0]) - (HEIGHT - BOTTOM)
     if overflow > 0:
-        # Pushed below the axis: lift from the bottom, each just above the one under it.
+        # Some were pushed below the axis: lift from the bottom, each just above the one below it.
         limit: dict[int, float] = {}
         for index in reversed(order):
             x = lines[index].key_x

@@ -1,7 +1,6 @@
-"""A page's content as plain data, filled by whatever has something to report.
+"""A page's content as plain data, filled in by whatever has something to report.
 
-Nothing here knows of runs or sweeps, so that later readers (profiles, porting) can use the same
-page.
+Nothing here knows about runs or sweeps, so that other features can use the same page.
 """
 
 from collections.abc import Sequence
@@ -22,10 +21,10 @@ class Curve:
 
     Attributes:
         label: Its name in the legend.
-        group: Number of its colour, dash pattern and key letter; the repeats of one combination
-            share a group, and a group keeps its colour over all charts of a page.
-        points: In the order of x.
-        ended: Why the line ends before the others do; empty when it does not.
+        group: Selects its colour, dash pattern and key letter; the repeats of one combination
+            share a group, and a group has the same colour in all charts of a page.
+        points: Its points, in x order.
+        ended: Why the line ends before the others; empty if it does not.
     """
 
     label: str
@@ -40,9 +39,9 @@ class Chart:
 
     Attributes:
         title: The quantity drawn, with its unit.
-        x_label: What the horizontal axis counts.
-        curves: At least one, each with a point or more.
-        marked: Whether every point was measured on its own (an evaluation) and gets a dot.
+        x_label: The quantity on the horizontal axis.
+        curves: At least one, each with at least one point.
+        marked: Whether every point was measured individually (an evaluation) and gets a dot.
     """
 
     title: str
@@ -57,9 +56,9 @@ class PageTable:
 
     Attributes:
         title: Its heading.
-        header: One text a column.
+        header: One text per column.
         rows: Each as long as the header.
-        numeric: Indices of the columns that are aligned to the right.
+        numeric: Indices of the right-aligned columns.
         groups: Group of each row, whose key letter is shown before it; empty for none.
         notes: Lines below it.
     """
@@ -74,12 +73,12 @@ class PageTable:
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddedImage:
-    """A picture inside the page, as `report/embedding.py` makes it of a file.
+    """An image embedded in the page, as created by `report/embedding.py`.
 
     Attributes:
-        source: A `data:` address that holds the picture.
-        width: Pixels on the page, at most; a narrow screen shows it smaller.
-        height: Likewise.
+        source: A `data:` URL that contains the image.
+        width: Maximum width on the page in pixels; a narrow screen shows it smaller.
+        height: Maximum height.
         enlarged: Whether its pixels are shown as squares.
     """
 
@@ -91,12 +90,12 @@ class EmbeddedImage:
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """One of several pictures of the same thing.
+    """One of several images of the same thing.
 
     Attributes:
-        label: What distinguishes it from those beside it, such as the step.
+        label: What distinguishes it from its neighbours, such as the step.
         caption: What it shows, if the others have a different caption.
-        image: The picture.
+        image: The image.
     """
 
     label: str
@@ -106,12 +105,12 @@ class Picture:
 
 @dataclass(frozen=True, kw_only=True)
 class PictureStrip:
-    """Pictures of the same thing side by side.
+    """Images of the same thing side by side.
 
     Attributes:
         title: Its heading.
         caption: What all of them show.
-        pictures: At least one, in the order of reading.
+        pictures: At least one, in reading order.
     """
 
     title: str
@@ -125,13 +124,13 @@ class Page:
 
     Attributes:
         title: Its heading.
-        facts: Names with values: what, where, when.
-        notices: What readers must know before the numbers, such as failed runs.
+        facts: Names with values, such as device and versions.
+        notices: What readers must know before seeing the numbers, such as failed runs.
         tables: Shown above the charts.
         pictures: Shown between tables and charts.
         picture_notes: Lines below the pictures.
-        charts: In their order; those without a single finite value are left out.
-        details: Tables that are folded away at the end.
+        charts: In display order; those without a finite value are omitted.
+        details: Collapsed tables at the end.
     """
 
     title: str

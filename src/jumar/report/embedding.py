@@ -1,4 +1,4 @@
-"""Pictures embedded in a page, small enough for twelve of them to stay below 3 MB."""
+"""Images embedded in a page, small enough that twelve of them stay below 3 MB."""
 
 import base64
 import io
@@ -12,12 +12,13 @@ from jumar.report.content import EmbeddedImage
 MOST_BYTES = 180_000
 _MOST_WIDTH, _MOST_HEIGHT = 1200, 2400
 _SMALL_WIDTH = 256
-"""Pixels; a narrower picture is shown enlarged by a whole factor, as squares."""
+"""Pixels; narrower images are enlarged by a whole factor, with square pixels."""
 
 
 def embedded_image(path: Path) -> EmbeddedImage | None:
-    """The PNG file unchanged if it is small, else scaled down and as JPEG; None for a file that
-    is missing or damaged, or that would fill the memory.
+    """Embed a PNG file, unchanged if it is small, otherwise scaled down and as JPEG.
+
+    Returns None for a file that is missing or damaged, or that would exhaust memory.
     """
     try:
         with warnings.catch_warnings():
@@ -44,10 +45,10 @@ def embedded_image(path: Path) -> EmbeddedImage | None:
 
 
 def _as_jpeg(picture: Image.Image) -> bytes:
-    """The best quality, then the largest size, that fits; colours are kept at full size.
+    """Encode with the best quality, then the largest size, that fits; without chroma subsampling.
 
-    Noise needs more bytes than what a later step draws: the page shows both at one size, whatever
-    the number of pixels in the file.
+    Early, noisy images need more bytes than later ones: the page shows both at the same size,
+    whatever the number of pixels in the file.
     """
     while True:
         for quality in (92, 85, 75):

@@ -5,15 +5,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 LOGARITHMIC_FROM = 50.0
-"""Largest over smallest value from which a positive axis is logarithmic: below, the lower half
-of a linear axis still shows the differences."""
+"""Ratio of largest to smallest value from which a positive axis is logarithmic: below it, the lower
+half of a linear axis still shows the differences."""
 
 _LOG_MULTIPLES = (1.0, 2.0, 5.0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Axis:
-    """A range of values, how it is spread over a length, and its ticks inside the range."""
+    """A range of values, how it maps to a length, and the ticks inside the range."""
 
     low: float
     high: float
@@ -29,7 +29,7 @@ class Axis:
 
 
 def axis_for(values: Iterable[float], *, may_be_logarithmic: bool) -> Axis:
-    """The axis that holds all of the values, widened to round ends.
+    """The axis that covers all values, widened to round ends.
 
     Args:
         values: Finite numbers, at least one.
@@ -43,7 +43,7 @@ def axis_for(values: Iterable[float], *, may_be_logarithmic: bool) -> Axis:
 
 
 def tick_text(value: float) -> str:
-    """A tick or a value of a curve, in at most five digits."""
+    """A tick or a value of a curve, with at most five digits."""
     size = abs(value)
     if value == 0:
         return "0"
@@ -62,7 +62,7 @@ def _linear(low: float, high: float) -> Axis:
     step = _round_step((high - low) / 5)
     first, last = math.floor(low / step), math.ceil(high / step)
     ticks = [index * step for index in range(first, last + 1)]
-    # 3 * 0.1 is 0.30000000000000004: ticks are read by people.
+    # 3 * 0.1 is 0.30000000000000004, which people should not have to read.
     ticks = [float(f"{tick:.12g}") for tick in ticks]
     return Axis(low=ticks[0], high=ticks[-1], logarithmic=False, ticks=ticks)
 
@@ -81,7 +81,7 @@ def _logarithmic(low: float, high: float) -> Axis:
     candidates = [
         multiple * 10.0**power for power in range(first, last + 1, stride) for multiple in multiples
     ]
-    # A whole empty decade at an end would squeeze the curves: the ends follow the values.
+    # An empty decade at an end would squeeze the curves, so the ends follow the values.
     start, end = low / 1.15, high * 1.15
     ticks = [float(f"{tick:.12g}") for tick in candidates if start <= tick <= end]
     return Axis(low=start, high=end, logarithmic=True, ticks=ticks)

@@ -14,18 +14,18 @@ from jumar.report.chart import key_letters as key_letters_of
 from jumar.report.content import Page
 
 _SIGNATURE = b"Written by jumar."
-"""In the footer of every page; distinguishes our pages from somebody else's."""
+"""In the footer of every page; distinguishes our pages from other files."""
 POINTS_PER_CURVE = 400
 MARKS_PER_CURVE = 40
 _POINTS_PER_PAGE = 24_000
 _MARKS_PER_PAGE = 2_400
-"""A page of a hundred runs stays below 1 MB: about 13 bytes a point, 150 a mark."""
+"""A page of a hundred runs stays below 1 MB: about 13 bytes per point, 150 per mark."""
 
 
 def render(page: Page) -> str:
-    """The page as HTML, with its style inside and no address of anything outside.
+    """Render the page as HTML, with inline style and no external references.
 
-    Every text of the page is escaped by the template engine, whatever it holds.
+    The template engine escapes every text on the page.
     """
     curves = max(1, sum(len(chart.curves) for chart in page.charts))
     drawings = [
@@ -61,7 +61,7 @@ def save_page(page: Page, path: Path) -> Path:
     with suppress(OSError), path.open("rb") as file:
         if _SIGNATURE not in file.read():
             raise UserError(
-                "is a file that jumar has not written, and is not overwritten",
+                "was not written by jumar and is not overwritten",
                 where=str(path),
                 todo="Rename it, or move it away.",
             )

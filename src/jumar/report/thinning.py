@@ -1,4 +1,4 @@
-"""Thinning curves without changing their look."""
+"""Thinning curves without changing how they look."""
 
 from collections.abc import Sequence
 
@@ -6,18 +6,18 @@ from jumar.report.content import Point
 
 
 def thinned(points: Sequence[Point], most: int) -> list[Point]:
-    """At most `most` of the points, with the first, the last, and both extremes of every stretch.
+    """At most `most` points, including the first, the last, and both extremes of every stretch.
 
-    A mean over stretches would hide the spike that a reader looks for. Points without a value
-    stay as one gap a stretch.
+    Averaging over stretches would hide the spike that a reader looks for. Points without a value
+    remain as one gap per stretch.
 
     Args:
-        points: In the order of x.
+        points: The points, in x order.
         most: At least 8.
     """
     if len(points) <= most:
         return list(points)
-    # A stretch gives its minimum, its maximum and possibly a gap; the ends are kept besides.
+    # A stretch contributes its minimum, its maximum and possibly a gap; the ends are also kept.
     stretches = (most - 2) // 3
     inner = points[1:-1]
     kept = {0, len(points) - 1}
@@ -36,7 +36,7 @@ def thinned(points: Sequence[Point], most: int) -> list[Point]:
 
 
 def evenly(count: int, most: int) -> list[int]:
-    """At most `most` indices of `count`, evenly spread, with the first and the last."""
+    """At most `most` of `count` indices, evenly spread, including the first and the last."""
     if count <= most:
         return list(range(count))
     if most < 2:

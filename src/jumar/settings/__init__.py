@@ -1,9 +1,9 @@
-"""Settings: frozen dataclasses whose fields say what they mean.
+"""Settings: frozen dataclasses whose fields document themselves.
 
-A recipe is a tree of such dataclasses. This room is all that reads them by field: it lists every
-field with its meaning and unit, applies `section.field=value` from the command line, checks
-types, choices and ranges, and goes to JSON and back. Every failure names the field, the value,
-what is allowed, and the nearest name.
+A recipe is a tree of such dataclasses. Only this room accesses them by field: it lists every field
+with its meaning and unit, applies `section.field=value` from the command line, checks types,
+choices and ranges, and converts to JSON and back. Every error names the field, the value, what is
+allowed, and the nearest name.
 """
 
 from jumar.settings.changing import override

@@ -1,4 +1,4 @@
-"""Fields changed from the command line: `section.field=value`."""
+"""Changing fields from the command line: `section.field=value`."""
 
 import dataclasses
 import math
@@ -15,13 +15,13 @@ S = TypeVar("S")
 
 
 def override(settings: S, assignments: Sequence[str], *, where: str = "--set") -> S:
-    """Apply `section.field=value` assignments, the last one winning, and check the result.
+    """Apply `section.field=value` assignments in order and check the result.
 
-    `section=kind` and `section.kind=kind` choose another kind of a component, which keeps the
-    values of the fields that both kinds have.
+    `section=kind` and `section.kind=kind` choose another kind of a component; fields that both
+    kinds have keep their values.
 
     Raises:
-        UserError: An unknown field, a value of the wrong type, or one outside what is allowed.
+        UserError: A field is unknown, or a value has the wrong type or is not allowed.
     """
     for assignment in assignments:
         path, equals, text = assignment.partition("=")
@@ -59,12 +59,12 @@ def _assign(settings: S, keys: list[str], text: str, path: str, where: str) -> S
 
 
 def unknown_field(settings: Any, section: Sequence[str], key: str, *, where: str) -> UserError:
-    """The error for a field that a section does not have, with the nearest and all of its fields.
+    """The error for an unknown field of a section, with the nearest name and all of its fields.
 
     Args:
         settings: The section.
         section: The path to it.
-        key: The unknown field.
+        key: The unknown field's name.
         where: The option or file that names it.
     """
     wrong = ".".join([*section, key])

@@ -1,4 +1,4 @@
-"""Whether every choice, range and rule of a settings tree holds."""
+"""Checking every choice, range and rule of a settings tree."""
 
 import dataclasses
 import math
@@ -12,7 +12,7 @@ S = TypeVar("S")
 
 
 def checked(settings: S, *, where: str = "") -> S:
-    """The same settings, once every choice and range of the tree holds.
+    """The same settings, after checking every choice and range in the tree.
 
     A section with rules across its fields defines `check(self) -> None`, which raises
     `UserError`.
@@ -44,7 +44,7 @@ def _check(settings: Any, prefix: str, where: str) -> None:
             if not isinstance(number, (int, float)):
                 continue
             declared = (field.metadata.get("minimum"), field.metadata.get("maximum"))
-            # Declared limits are said as they stand; the general one only where it is passed.
+            # Report declared limits as declared; the general limit only if it is exceeded.
             for limits in (
                 declared,
                 _general_limits(number, *declared, field.metadata.get("unit", "")),
@@ -63,7 +63,7 @@ def _check(settings: Any, prefix: str, where: str) -> None:
 def _general_limits(
     number: float, low: float | None, high: float | None, unit: str
 ) -> tuple[float | None, float | None]:
-    """The limits of a field, with those of every whole number where it declares none."""
+    """The limits of a field, with the general limits of whole numbers where it declares none."""
     if not isinstance(number, int):
         return low, high
     largest = LARGEST_SIDE if unit == "px" else LARGEST_WHOLE

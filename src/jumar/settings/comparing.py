@@ -8,10 +8,10 @@ from jumar.settings.components import Component
 
 
 def fixed_differences(before: Any, after: Any, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """The fields that differ although they may not when a run is resumed.
+    """The fields that differ but must not when a run is resumed.
 
     Args:
-        before: Settings as they were stored.
+        before: The stored settings.
         after: Settings of the same recipe.
         prefix: The path of both within the recipe.
 

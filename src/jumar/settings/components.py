@@ -1,4 +1,4 @@
-"""Parts of a recipe of which there are several kinds, each with fields of its own."""
+"""Parts of a recipe that come in several kinds, each with its own fields."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
@@ -11,10 +11,10 @@ C = TypeVar("C", bound="Component")
 
 @dataclass(frozen=True, kw_only=True)
 class Component:
-    """An optimizer, a schedule, a loss: a part of which a recipe has one of several kinds.
+    """A part of a recipe that comes in several kinds: an optimizer, a schedule, a loss.
 
-    A direct subclass is a family. A subclass of the family with `kind="name"` is one of its
-    kinds, in this package or in a module of one's own, and is known from then on:
+    A direct subclass is a family. A subclass of the family with `kind="name"`, in this package or
+    in a user's own module, is one of its kinds, and is available from then on:
     `--set optimizer=name --set optimizer.its_field=0.8`. All are frozen dataclasses.
 
     Attributes:
@@ -42,11 +42,11 @@ class Component:
         cls.kinds[kind] = cls
 
     def of_kind(self: C, kind: str, *, path: str, where: str) -> C:
-        """Another kind of the family, with the values of those fields that both have.
+        """Another kind of the family, keeping the values of the fields that both kinds have.
 
         Args:
             kind: Its name.
-            path: Of the part in the recipe, for messages.
+            path: The path of the part in the recipe, for error messages.
             where: The option or file that asks for it.
 
         Raises:
@@ -62,11 +62,11 @@ class Component:
             )
         if kind == self.kind:
             return self
-        made = self.kinds[kind]
-        shared = set(field_names(made)) & set(field_names(self))
-        return made(**{name: getattr(self, name) for name in shared})
+        other = self.kinds[kind]
+        shared = set(field_names(other)) & set(field_names(self))
+        return other(**{name: getattr(self, name) for name in shared})
 
     @classmethod
     def kinds_with(cls, field: str) -> list[str]:
         """The kinds of the family that have a field of this name."""
-        return [kind for kind, made in cls.kinds.items() if field in field_names(made)]
+        return [kind for kind, other in cls.kinds.items() if field in field_names(other)]

@@ -1,4 +1,4 @@
-"""Every field of a settings tree, for people."""
+"""Listing every field of a settings tree, for people."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ class FieldRow:
 
 
 def describe(settings: Any, prefix: str = "") -> list[FieldRow]:
-    """Every leaf field of a settings tree, in the order of definition.
+    """Every leaf field of a settings tree, in definition order.
 
-    A part of which there are several kinds has a row for its kind, before its own fields.
+    A part that comes in several kinds has a row for its kind before its own fields.
     """
     rows: list[FieldRow] = []
     for field in dataclasses.fields(settings):

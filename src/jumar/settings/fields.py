@@ -8,11 +8,11 @@ from functools import cache
 from typing import Any, TypeVar
 
 LARGEST_WHOLE = 2**31 - 1
-"""For a field without a maximum: nothing here has more, and sizes overflow beyond."""
+"""For a field without a maximum: nothing here needs more, and larger sizes overflow."""
 LARGEST_SIDE = 2**16
-"""The same for a field in px, which is squared: a picture of that side has 13 GB."""
+"""The same for a field in px, which is squared: an image with this side takes 13 GB."""
 _LONGEST_NUMBER = 40
-"""Digits of a number that a message repeats."""
+"""The most digits of a number that a message repeats."""
 
 T = TypeVar("T")
 
@@ -30,15 +30,15 @@ def setting(
     """A dataclass field with its meaning, unit and allowed values.
 
     Args:
-        default: The value when nobody sets it; a frozen dataclass for a nested section.
+        default: The default value; a frozen dataclass for a nested section.
         meaning: One sentence, as `jumar recipes show` prints it.
         unit: For instance `px`, `epochs`, `samples per rank`.
-        choices: The allowed strings, of a tuple those of each item; empty for any.
+        choices: The allowed strings, for a tuple those of each item; empty to allow any.
         minimum: Smallest allowed number.
-        maximum: Largest allowed number; None for `LARGEST_WHOLE` or `LARGEST_SIDE` of whole
-            numbers, and for no limit of others, which must be finite.
+        maximum: Largest allowed number; if None, `LARGEST_WHOLE` or `LARGEST_SIDE` for whole
+            numbers, and no limit for others, which must be finite.
         changeable: Whether it may differ when a run is resumed, because no finished step
-            depends on it; of a section, whether every field of it may.
+            depends on it; for a section, whether all of its fields may.
     """
     metadata = {
         "meaning": meaning,
@@ -52,13 +52,13 @@ def setting(
 
 
 def field_names(settings: Any) -> list[str]:
-    """The names of the fields of a settings dataclass or of an instance of one."""
+    """The field names of a settings dataclass or an instance of one."""
     return [field.name for field in dataclasses.fields(settings)]
 
 
 @cache
 def types_of(cls: type) -> dict[str, Any]:
-    """The resolved types of the fields of a settings dataclass."""
+    """The resolved field types of a settings dataclass."""
     return typing.get_type_hints(cls)
 
 
@@ -70,7 +70,7 @@ def inner_type(kind: Any) -> Any:
 
 
 def type_name(kind: Any) -> str:
-    """A type as a person says it."""
+    """A type in words."""
     optional = inner_type(kind)
     if optional is not None:
         return f"{type_name(optional)} or none"
@@ -81,7 +81,7 @@ def type_name(kind: Any) -> str:
 
 
 def value_text(value: Any) -> str:
-    """A value as it is written after `--set field=`."""
+    """A value as written after `--set field=`."""
     if value is None:
         return "none"
     if isinstance(value, bool):
@@ -92,7 +92,7 @@ def value_text(value: Any) -> str:
 
 
 def range_text(low: float | None, high: float | None) -> str:
-    """A range of numbers as a person says it; empty without limits."""
+    """A range of numbers in words; empty without limits."""
     if low is not None and high is not None:
         return f"{_number(low)} to {_number(high)}"
     if low is not None:
@@ -101,7 +101,7 @@ def range_text(low: float | None, high: float | None) -> str:
 
 
 def shortened(text: str) -> str:
-    """A text as a message repeats it."""
+    """A text, shortened for a message."""
     return text if len(text) <= _LONGEST_NUMBER else f"{text[:_LONGEST_NUMBER]}..."
 
 

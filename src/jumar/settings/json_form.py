@@ -1,4 +1,4 @@
-"""A settings tree as JSON, and back."""
+"""Converting a settings tree to JSON and back."""
 
 import dataclasses
 import json
@@ -32,12 +32,12 @@ def to_json(settings: Any) -> dict[str, Any]:
 def from_json(like: S, data: Mapping[str, Any], *, where: str, path: str = "") -> S:
     """Settings of the same classes as `like` with the values of `data`.
 
-    Fields that `data` lacks keep their value in `like`, so a file written by an earlier version
-    still reads. Earlier versions also gave every kind of a component the fields of all kinds;
-    those of another kind, which had no effect, are left out.
+    Fields missing in `data` keep their value from `like`, so a file written by an earlier version
+    can still be read. Earlier versions also gave every kind of a component the fields of all kinds;
+    those of other kinds, which had no effect, are ignored.
 
     Raises:
-        UserError: An unknown field or a value of the wrong type.
+        UserError: A field is unknown, or a value has the wrong type.
     """
     if isinstance(like, Component):
         kind = data.get("kind", like.kind)
@@ -73,7 +73,7 @@ def _from_json_value(kind: Any, value: Any, path: str, where: str) -> Any:
     if kind is int and isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, str) and "\0" in value:
-        # A shell cannot give one, so nothing behind expects it; as a path it is a `ValueError`.
+        # A shell cannot pass one, so no code expects it; as a path it raises `ValueError`.
         raise UserError(f"'{path}' holds a null character", where=where)
     if kind in (bool, str) and isinstance(value, kind):
         return value

@@ -43,7 +43,7 @@ class ReconstructionObjective(Objective):
         self._pull = pull
 
     def sums(self, batch: Batch) -> dict[str, Tensor]:
-        """`loss` and its unweighted terms: `recon`, `vq`, `commit`, and `pull` if it has a weight."""
+        """`loss` and its unweighted terms: `recon`, `vq`, `commit` and, if weighted, `pull`."""
         images = self.pictures(batch)
         result = self._network(images)
         terms = dict(vq_losses(images, result))

@@ -194,7 +194,7 @@ def test_auto_says_which_npu_it_passed_over(
     monkeypatch.setattr(npu, "DEVICE_FILES", tmp_path)
     assert open_device("auto").note == ""
     (tmp_path / "davinci1").touch()
-    assert "davinci1 is there, but torch_npu is not installed" in open_device("auto").note
+    assert "davinci1 exists, but torch_npu is not installed" in open_device("auto").note
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_a_wish_to_stop_is_told_from_a_crash(number: int) -> None:
         (None, ""),
         (0, "exit code 0 and no results"),
         (1, "exit code 1"),
-        (2, "refused"),
+        (2, "rejected"),
         (-11, "SIGSEGV"),
         (139, "SIGSEGV"),
         (255, "exit code 255"),

@@ -78,7 +78,7 @@ def test_slashes_inside_a_name_are_no_comment() -> None:
 
 
 def test_a_key_that_is_there_twice_is_refused() -> None:
-    with pytest.raises(JsonError, match="the key 'a' is in it twice") as caught:
+    with pytest.raises(JsonError, match="the key 'a' appears twice") as caught:
         read_leaves('{\n"a": 1,\n"a": 2}')
     assert caught.value.line == 3
 

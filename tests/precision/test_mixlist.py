@@ -215,7 +215,7 @@ def test_findings_name_the_line(write: Any) -> None:
         ({"black-list": {"to-add": [["Add"]]}}, "not the name of an op"),
         ({"black-list": {"to-add": [{}]}}, "not the name of an op"),
         ('{"black-list": {"to-add": ["Add" // why\n]}}', "comments are not JSON"),
-        ('{"black-list": {}, "black-list": {}}', "is in it twice"),
+        ('{"black-list": {}, "black-list": {}}', "appears twice"),
         ('{"black-list": ', "not JSON"),
     ],
 )

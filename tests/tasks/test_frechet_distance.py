@@ -95,8 +95,8 @@ def test_weights_are_read_from_either_kind_of_file(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"fc.weight": torch.zeros(1000, 2048)}, "torchvision's network"),
-        ({"AuxLogits.fc.weight": torch.zeros(1)}, "torchvision's network"),
+        ({"fc.weight": torch.zeros(1000, 2048)}, "torchvision's ImageNet network"),
+        ({"AuxLogits.fc.weight": torch.zeros(1)}, "torchvision's ImageNet network"),
         ({"Mixed_8a.conv.weight": torch.zeros(1)}, r"unknown Mixed_8a\.conv\.weight"),
         ({"Mixed_7c.branch_pool.bn.bias": torch.zeros(3)}, r"is \[3\] instead of \[192\]"),
         ({"Mixed_7c.branch_pool.bn.bias": None}, r"lacks Mixed_7c\.branch_pool\.bn\.bias"),

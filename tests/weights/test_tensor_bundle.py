@@ -112,7 +112,9 @@ def test_a_checkpoint_without_its_data_lists_what_it_holds(shared: Path) -> None
     bundle = open_checkpoint(shared / "data" / "pretrained" / "videnn-names")
     assert len(bundle.names()) == 275
     assert bundle.entry("block1/conv2d/kernel").shape == (3, 3, 3, 128)
-    with pytest.raises(UserError, match="data-00000-of-00001: the data file is missing"):
+    with pytest.raises(
+        UserError, match=r"data-00000-of-00001: the data file that holds .* is missing"
+    ):
         bundle.read("block1/conv2d/kernel")
 
 
@@ -191,7 +193,7 @@ def test_an_unknown_variable_is_answered_with_the_nearest(model: Path) -> None:
 def test_a_data_file_that_is_cut_is_named(model: Path) -> None:
     data = model.with_name(f"{model.name}.data-00000-of-00001")
     data.write_bytes(data.read_bytes()[:10])
-    with pytest.raises(UserError, match=r"variable 'a/kernel'.*ends before it"):
+    with pytest.raises(UserError, match=r"variable 'a/kernel'.*data file is too short"):
         open_checkpoint(model).read("a/kernel")
 
 
@@ -236,9 +238,13 @@ SLICED = slice_key(b"v", (Extent(0, 2),))
     ("entries", "message"),
     [
         pytest.param([(b"v", entry(size=2**62))], "needs 8", id="an absurd size"),
-        pytest.param([(b"v", entry(offset=2**62))], "ends before it", id="an absurd offset"),
-        pytest.param([(b"v", entry(offset=-1))], "negative place", id="a negative offset"),
-        pytest.param([(b"v", entry(shape=(2**40,), size=2**42))], "ends before it", id="a shape"),
+        pytest.param(
+            [(b"v", entry(offset=2**62))], "data file is too short", id="an absurd offset"
+        ),
+        pytest.param([(b"v", entry(offset=-1))], "negative position", id="a negative offset"),
+        pytest.param(
+            [(b"v", entry(shape=(2**40,), size=2**42))], "data file is too short", id="a shape"
+        ),
         pytest.param([(b"v", entry(shape=(2**40, 2**40)))], "no memory", id="a larger shape"),
         pytest.param([(b"v", entry(shape=(-1,)))], "negative or unknown", id="a negative axis"),
         pytest.param([(b"v", entry(shape=(1,) * 99))], "axes", id="99 axes"),
@@ -273,7 +279,9 @@ SLICED = slice_key(b"v", (Extent(0, 2),))
             id="a part of another type",
         ),
         pytest.param(
-            [(b"v", entry(size=0) + part((0, 2), (0, 2)))], "has not its 1 axes", id="part's axes"
+            [(b"v", entry(size=0) + part((0, 2), (0, 2)))],
+            "does not have its 1 axes",
+            id="part's axes",
         ),
         pytest.param(
             [(b"v", entry(size=0) + part((-1, 2)))], "before the array", id="a part before"

@@ -21,7 +21,7 @@ from jumar.ground.text import counted
 
 @dataclass(frozen=True, kw_only=True)
 class Accelerator(Device):
-    """A device besides the processor, with its own memory and streams."""
+    """A device other than the CPU, with its own memory and streams."""
 
     @classmethod
     @abstractmethod
@@ -29,7 +29,7 @@ class Accelerator(Device):
         """The module of torch that drives this kind, with at least one device.
 
         Raises:
-            UserError: There is none; the message says what to install or check.
+            UserError: There is no such device; the message says what to install or check.
         """
 
     @classmethod
@@ -63,9 +63,9 @@ class Accelerator(Device):
         return int(backend.get_device_properties(self.index).total_memory)
 
     def copy_ahead(self, batches: Iterable[Mapping[str, Tensor]]) -> Iterator[Mapping[str, Tensor]]:
-        """The batches on the device, each copied while the step before it computes.
+        """The batches on the device, each copied while the previous step computes.
 
-        One batch is fetched and copied ahead, from pinned memory on a stream of its own.
+        One batch is prefetched and copied ahead, from pinned memory on a separate stream.
         """
         backend = self._backend()
         side = backend.Stream(self.torch)

@@ -18,8 +18,8 @@ class Names:
         kind: Its name here and in torch.
         others: Its names in other frameworks, in drivers and on vendors' pages.
         numbered: Whether a number after a colon chooses one of several.
-        counted: Names directly behind which digits count devices. In `ascend910b` they are the
-            chip.
+        counted: Names after which digits without a separator are a device number. In `ascend910b`
+            they are the chip.
     """
 
     kind: str

@@ -16,15 +16,15 @@ class Recorder(Protocol):
     """A profiler, of torch or of torch_npu."""
 
     def start(self) -> None:
-        """Record from here on."""
+        """Start recording."""
         ...
 
     def step(self) -> None:
-        """A step has ended."""
+        """Mark the end of a step."""
         ...
 
     def stop(self) -> None:
-        """Stop recording; an NPU's profiler writes its files now."""
+        """Stop recording; an NPU's profiler then writes its files."""
         ...
 
     def export_chrome_trace(self, path: str) -> Any:
@@ -38,7 +38,7 @@ class Recording:
 
     Attributes:
         folder: Where a profiler that writes files leaves them.
-        steps: How many are recorded.
+        steps: How many steps are recorded.
         warm_up: Steps before them; torch's profiler records these too.
         memory: Whether allocations are recorded.
         shapes: Whether the shapes of ops are recorded.
@@ -59,17 +59,17 @@ class Device(ABC):
         names: The names of its kind.
         dispatch_key: torch's dispatch key of kernels for this kind.
         autocast_key: The dispatch key of autocast.
-        native_lists: Whose op lists torch's own autocast has here, where it has any.
-        distributed_backend: The torch.distributed back end that moves this kind's tensors.
+        native_lists: Which op lists torch's own autocast uses here, if any.
+        distributed_backend: The torch.distributed backend for this kind's tensors.
         out_of_memory: A pattern of this kind's own out-of-memory errors.
         on_host: Whether it computes on the cores and in the memory of this process.
-        reads_at_once: Whether a result can be read without waiting for work that is under way.
-        computes_fp16: Whether computing in float16 is worthwhile; else bfloat16 stands in, or fp16
-            is emulated.
+        reads_at_once: Whether a result can be read without waiting for pending work.
+        computes_fp16: Whether computing in float16 is worthwhile; otherwise bfloat16 is used, or
+            fp16 is emulated.
         has_float64: Whether it computes in float64.
         profiler_activities: What torch's profiler records besides the host.
-        profiler_writes_files: Whether its profiler marks steps itself and leaves files instead of
-            giving events.
+        profiler_writes_files: Whether its profiler marks steps itself and writes files instead of
+            returning events.
         index: Number among the visible devices of its kind; 0 on a CPU.
         name: Name of the processor or accelerator, such as `Ascend910B3`.
         note: What `auto` skipped and why, for the first line of a run; usually empty.
@@ -102,7 +102,7 @@ class Device(ABC):
 
     @property
     def torch(self) -> "torch.device":
-        """The device as torch takes it."""
+        """The device as a `torch.device`."""
         return torch.device(str(self))
 
     @property
@@ -112,7 +112,7 @@ class Device(ABC):
 
     @property
     def group_device(self) -> "torch.device | None":
-        """The device that a process group is bound to; None if it takes the current one."""
+        """The device that a process group is bound to; None for the current one."""
         return None
 
     @classmethod
@@ -121,11 +121,11 @@ class Device(ABC):
         """Find and select the device of this number.
 
         Args:
-            index: None takes the one of this process's local rank.
+            index: The device number; None for this process's local rank.
             note: What `auto` skipped.
 
         Raises:
-            UserError: It is not there; the message says what to install or check.
+            UserError: It is not available; the message says what to install or check.
         """
 
     @classmethod
@@ -142,14 +142,14 @@ class Device(ABC):
             Text for the first line of a run, empty if there is nothing to say.
 
         Raises:
-            UserError: There is such a device, but what drives it is broken.
+            UserError: There is such a device, but its software is broken.
         """
 
     @classmethod
     def has_kernel(cls, name: str) -> bool:
         """Whether this kind has a kernel of its own for an aten operator.
 
-        torch lets `fused=True` pass on every accelerator; where the kernel is missing, torch_npu
+        torch accepts `fused=True` on every accelerator; if the kernel is missing, torch_npu
         runs it on the CPU, with a copy of every parameter each step.
         """
         return torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", cls.dispatch_key)
@@ -169,29 +169,27 @@ class Device(ABC):
 
     @abstractmethod
     def memory_total_bytes(self) -> int:
-        """Memory of the device; on a CPU the container's limit where there is one."""
+        """Memory of the device; on a CPU the container's limit, if there is one."""
 
     @abstractmethod
     def copy_ahead(self, batches: Iterable[Mapping[str, Tensor]]) -> Iterator[Mapping[str, Tensor]]:
-        """The batches on the device, on an accelerator each copied while the step before it
-        computes.
-        """
+        """The batches on the device; on an accelerator each is copied during the previous step."""
 
     def set_full_float32(self, full: bool) -> None:
-        """Whether float32 matmul and convolution compute in all 24 bits of the mantissa.
+        """Set whether float32 matmul and convolution compute with all 24 bits of the mantissa.
 
         Args:
             full: False allows TensorFloat-32 on CUDA and HF32 on an NPU (11 bits each). A CPU has
-                no shorter format and always computes in full.
+                no shorter format and always uses full precision.
         """
         torch.set_float32_matmul_precision("highest" if full or self.on_host else "high")
 
     def set_deterministic(self, deterministic: bool) -> None:
-        """Whether the same inputs give the same bits, at some cost in speed.
+        """Set whether the same inputs give the same bits, at some cost in speed.
 
-        An operator without such an algorithm then raises and names itself. To be called before
-        the first matmul and before torch.distributed starts: cuBLAS and HCCL read their variables
-        once.
+        An operator without a deterministic algorithm then raises an error that names it. Call this
+        before the first matmul and before torch.distributed starts: cuBLAS and HCCL read their
+        variables once.
         """
         torch.use_deterministic_algorithms(deterministic)
 

@@ -24,13 +24,13 @@ class Cpu(Device):
     out_of_memory: ClassVar = r"DefaultCPUAllocator: (?:can't allocate|not enough) memory"
     on_host: ClassVar = True
     reads_at_once: ClassVar = True
-    # CPUs without fp16 arithmetic emulate it in every kernel, those with it still in some, such as
-    # the backward of a convolution.
+    # CPUs without fp16 arithmetic emulate it in every kernel; those with it still do so in some,
+    # such as the backward pass of a convolution.
     computes_fp16: ClassVar = False
 
     @property
     def parallel_ids(self) -> None:
-        """None: DistributedDataParallel takes no numbers of CPUs."""
+        """None: DistributedDataParallel takes no device numbers for CPUs."""
         return
 
     @classmethod
@@ -43,7 +43,7 @@ class Cpu(Device):
 
     @classmethod
     def why_passed_over(cls) -> None:
-        """None: it is always there."""
+        """None: there is always a CPU."""
         return
 
     @classmethod

@@ -34,16 +34,16 @@ class Cuda(Accelerator):
 
     @classmethod
     def why_passed_over(cls) -> str | None:
-        """Where there is no GPU there is nothing to say."""
+        """Without a GPU there is nothing to report."""
         return None if torch.cuda.is_available() else ""
 
     @classmethod
     def load(cls) -> ModuleType:
-        """`torch.cuda`, where there is a GPU."""
+        """`torch.cuda`, if there is a GPU."""
         if torch.cuda.is_available() and torch.cuda.device_count() > 0:
             return torch.cuda
         if torch.version.cuda is None and torch.version.hip is None:
-            what = f"torch {torch.__version__} is built without CUDA"
+            what = f"torch {torch.__version__} was built without CUDA"
             todo = "Install a CUDA build of torch (https://pytorch.org/get-started/locally)"
         else:
             what = f"torch {torch.__version__} finds no CUDA device"
@@ -51,17 +51,17 @@ class Cuda(Accelerator):
             todo = (
                 f"Check CUDA_VISIBLE_DEVICES, which is '{hidden}'"
                 if hidden is not None
-                else "Check that `nvidia-smi` lists a GPU and that the container was given it"
+                else "Check that `nvidia-smi` lists a GPU and that the container has access to it"
             )
         raise UserError(what, where="--device", todo=f"{todo}, or write --device cpu.")
 
     def set_full_float32(self, full: bool) -> None:
-        """Whether matmul and cuDNN compute in full; else in TensorFloat-32."""
+        """Set whether matmul and cuDNN use full precision; otherwise TensorFloat-32."""
         super().set_full_float32(full)
         torch.backends.cudnn.allow_tf32 = not full
 
     def set_deterministic(self, deterministic: bool) -> None:
-        """Whether the same inputs give the same bits, in cuBLAS and cuDNN too."""
+        """Set whether the same inputs give the same bits, also in cuBLAS and cuDNN."""
         if deterministic:
             os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         super().set_deterministic(deterministic)

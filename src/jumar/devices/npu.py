@@ -1,7 +1,8 @@
 """Everything specific to Ascend NPUs. The only file that knows torch_npu.
 
-What only Ascend has is called on a variable `npu`, and its profiler on a variable `profiler`. A
-test reads those calls from this source and compares them with the names of the real package.
+Functions that only Ascend has are called on a variable `npu`, and its profiler on a variable
+`profiler`. A test reads those calls from this source and compares them with the names of the real
+package.
 """
 
 import importlib
@@ -48,12 +49,12 @@ class Npu(Accelerator):
 
     @classmethod
     def why_passed_over(cls) -> str | None:
-        """Where NPUs are visible and torch_npu is installed but broken, stop instead of letting
-        the job land on the CPU.
+        """If NPUs are visible and torch_npu is installed but broken, fail instead of silently
+        running on the CPU.
         """
         nodes = npu_nodes()
         if importlib.util.find_spec(NPU_PACKAGE) is None:
-            return f"{nodes[0]} is there, but torch_npu is not installed" if nodes else ""
+            return f"{nodes[0]} exists, but torch_npu is not installed" if nodes else ""
         fault = npu_fault()
         if fault is not None and nodes:
             raise fault
@@ -61,7 +62,7 @@ class Npu(Accelerator):
 
     @classmethod
     def load(cls) -> ModuleType:
-        """`torch.npu`, which torch_npu registers, where there is an NPU."""
+        """`torch.npu`, which torch_npu registers, if there is an NPU."""
         if importlib.util.find_spec(NPU_PACKAGE) is None:
             release = ".".join(torch.__version__.split(".")[:2])
             raise UserError(
@@ -86,8 +87,8 @@ class Npu(Accelerator):
         raise _no_npu_fault()
 
     def set_full_float32(self, full: bool) -> None:
-        """Whether matmul and convolution compute in full; else in HF32, which is on for
-        convolutions unless somebody turns it off.
+        """Set whether matmul and convolution use full precision; otherwise HF32, which is on for
+        convolutions by default.
         """
         super().set_full_float32(full)
         npu = self._backend()
@@ -95,7 +96,7 @@ class Npu(Accelerator):
         npu.conv.allow_hf32 = not full
 
     def set_deterministic(self, deterministic: bool) -> None:
-        """Whether the same inputs give the same bits, in collectives too."""
+        """Set whether the same inputs give the same bits, also in collectives."""
         if deterministic:
             os.environ.setdefault("HCCL_DETERMINISTIC", "true")
         super().set_deterministic(deterministic)
@@ -131,7 +132,7 @@ def npu_fault() -> UserError | None:
 
 
 def npu_nodes() -> list[str]:
-    """The device files of NPUs that this machine or container shows, such as /dev/davinci0."""
+    """The device files of NPUs visible in this machine or container, such as /dev/davinci0."""
     return sorted(str(path) for path in DEVICE_FILES.glob("davinci[0-9]*"))
 
 
@@ -146,7 +147,7 @@ def npu_package_version() -> str | None:
 def npu_pairing_fault(torch_version: str, npu_version: str) -> UserError | None:
     """The mismatch of this pair of torch and torch_npu; None if they are compatible.
 
-    torch_npu X.Y.Z is built against the C++ interface of torch X.Y and loads with no other.
+    torch_npu X.Y.Z is built against the C++ interface of torch X.Y and works with no other.
     """
     torch_release, npu_release = (
         re.match(r"(\d+)\.(\d+)", text) for text in (torch_version, npu_version)
@@ -190,7 +191,7 @@ def _no_npu_fault() -> UserError:
         )
     visible = os.environ.get("ASCEND_RT_VISIBLE_DEVICES")
     return UserError(
-        f"torch_npu finds no NPU, though {nodes[0]} is there",
+        f"torch_npu finds no NPU, although {nodes[0]} exists",
         where="--device",
         todo=f"Check ASCEND_RT_VISIBLE_DEVICES, which is '{visible}'."
         if visible is not None

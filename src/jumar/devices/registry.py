@@ -1,4 +1,4 @@
-"""The kinds of device that jumar knows, and the one that a run asks for."""
+"""The kinds of device that jumar supports, and opening the one that a run requests."""
 
 import re
 
@@ -38,7 +38,7 @@ def device_kind(name: str) -> type[Device]:
         name: torch's device type.
 
     Raises:
-        ValueError: It is not one of ours.
+        ValueError: It is not a supported kind.
     """
     if name not in _KINDS:
         raise ValueError(f"device type must be one of {', '.join(_KINDS)}, not '{name}'")
@@ -48,15 +48,15 @@ def device_kind(name: str) -> type[Device]:
 def open_device(request: str) -> Device:
     """Find and select the requested device; never another one.
 
-    `auto` takes an NPU, else a GPU, else the CPU. Where NPUs are visible and torch_npu is
-    installed but broken, it stops instead of letting the job land on the CPU.
+    `auto` takes an NPU, otherwise a GPU, otherwise the CPU. If NPUs are visible and torch_npu is
+    installed but broken, it fails instead of silently using the CPU.
 
     Args:
-        request: `auto`, `cpu`, `cuda`, `cuda:N`, `npu` or `npu:N`. Without a number, a process
-            of torchrun takes the one of its local rank.
+        request: `auto`, `cpu`, `cuda`, `cuda:N`, `npu` or `npu:N`. Without a number, a torchrun
+            process takes the device of its local rank.
 
     Raises:
-        UserError: The device is not there; the message says what to install or check.
+        UserError: The device is not available; the message says what to install or check.
     """
     name, index = parse_device(request, [kind.names for kind in _KINDS.values()])
     if name != AUTO:
@@ -67,11 +67,11 @@ def open_device(request: str) -> Device:
         if reason is None:
             return kind.open(None, note)
         note = note or reason
-    raise AssertionError("a CPU is always there")
+    raise AssertionError("there is always a CPU")
 
 
 def list_devices() -> list[Device]:
-    """Every accelerator that can be opened, then the CPU. Loads torch_npu where it is installed."""
+    """Every accelerator that can be opened, then the CPU. Imports torch_npu if installed."""
     return [device for kind in reversed(_KINDS.values()) for device in kind.visible()]
 
 

@@ -1,6 +1,6 @@
 """AlexNet as the Ascend ModelZoo trained it in TensorFlow 1.15.
 
-Original: Ascend/ModelZoo-TensorFlow, AlexNet_ID0072. Against torchvision's network of the same
+Original: Ascend/ModelZoo-TensorFlow, AlexNet_ID0072. Unlike torchvision's network of the same
 name: 96 filters in the first layer, dropout after the dense layers instead of before, no
 adaptive pooling, and a ReLU on the logits.
 """
@@ -23,7 +23,7 @@ from jumar.models.tf_layout import (
 Initialization = Literal["he_uniform", "xavier", "he_uniform_custom"]
 
 SMALLEST_IMAGE = 63
-"""Pixels a side below which the last pooling has no window left."""
+"""Smallest side in pixels for which the last pooling has a window."""
 
 FEATURE_CHANNELS = 256
 
@@ -41,7 +41,7 @@ class AlexNet(nn.Module):
 
     Args:
         num_classes: Length of the logits.
-        image_size: Pixels a side, at least 63; it decides the length of the first dense layer.
+        image_size: Pixels per side, at least 63; it decides the length of the first dense layer.
         dropout: Probability of dropping a feature after each hidden dense layer. The original
             keeps 0.65. The trainer must set the batch's position before each forward in
             training; see `jumar.models.keyed_dropout`.
@@ -66,7 +66,7 @@ class AlexNet(nn.Module):
         super().__init__()
         if image_size < SMALLEST_IMAGE:
             raise ValueError(
-                f"AlexNet needs images of {SMALLEST_IMAGE} px a side or more, not {image_size} px"
+                f"AlexNet needs images of at least {SMALLEST_IMAGE} px per side, not {image_size}"
             )
         if initialization not in _INITIALIZERS:
             known = ", ".join(_INITIALIZERS)
@@ -99,7 +99,7 @@ class AlexNet(nn.Module):
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         if images.shape[-2:] != (self.image_size, self.image_size):
             raise ValueError(
-                f"this AlexNet was built for images of {self.image_size} px a side, not "
+                f"this AlexNet was built for images of {self.image_size} px per side, not "
                 f"{tuple(images.shape[-2:])}; pass image_size"
             )
         x = self.pool(self.relu(self.conv1(images)))
@@ -120,7 +120,7 @@ def decays(name: str, parameter: nn.Parameter) -> bool:
 
 
 def tf_variables(model: AlexNet) -> list[TfVariable]:
-    """The 16 variables of the original in the order of its graph, with their places here."""
+    """The 16 variables of the original in graph order, with their names here."""
     flattened = DenseKernelAfterFlatten(
         height=model.feature_size, width=model.feature_size, channels=FEATURE_CHANNELS
     )
@@ -137,7 +137,7 @@ def tf_variables(model: AlexNet) -> list[TfVariable]:
 
 
 def _feature_size(image_size: int) -> int:
-    """Pixels a side of the feature map before the dense layers."""
+    """Pixels per side of the feature map before the dense layers."""
     size = (image_size + 4 - 11) // 4 + 1
     for _ in range(3):
         size = (size - 3) // 2 + 1

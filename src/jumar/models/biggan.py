@@ -1,4 +1,4 @@
-"""BigGAN for images of 128 x 128, as taki0112 wrote it in TensorFlow.
+"""BigGAN for 128 x 128 images, as written by taki0112 in TensorFlow.
 
 Paper: Brock, Donahue, Simonyan, "Large Scale GAN Training for High Fidelity Natural Image
 Synthesis", arXiv 1809.11096. Original: taki0112/BigGAN-Tensorflow, `BigGAN_128.py` and `ops.py`
@@ -7,8 +7,8 @@ instead of nearest neighbours, also in the skip; batch norm in the discriminator
 as well; weights from a truncated normal of 0.02; gains of the conditional batch norms without the
 "1 +".
 
-`torch.nn.BatchNorm2d` stands for `tf.layers.batch_normalization`, whose fused form averages the
-unbiased variance.
+`torch.nn.BatchNorm2d` replaces `tf.layers.batch_normalization`, whose fused form averages the
+unbiased variance, too.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ from jumar.models.spectral_norm import (
 
 IMAGE_SIZE = 128
 SMALLEST_WIDTH = 8
-"""Below, the attention of the discriminator would have no channel."""
+"""Below this, the discriminator's attention would have no channels."""
 INITIAL_STD = 0.02
 _PARTS = 6
 
@@ -39,14 +39,14 @@ class BigGan(nn.Module):
     Args:
         width: Channels at full resolution (`ch`), at least 8; the original has 96.
         latent: Length of the latent vector (`z_dim`): 128, or a multiple of 6.
-        gain_starts_at: First value of the gains of the conditional batch norms. The original's 0
-            lets a new generator begin as its chain of skips; 1 is the paper's.
+        gain_starts_at: Initial value of the gains of the conditional batch norms. With the
+            original's 0 a new generator starts as its chain of skips; 1 is the paper's.
         moves_in_evaluation: See `SpectralLayer`.
         fused_attention: See `SelfAttention`.
         discriminator_norms: See `Discriminator`.
 
     Raises:
-        ValueError: A width or length that the architecture cannot have.
+        ValueError: The architecture does not allow this width or length.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class Discriminator(nn.Module):
     Args:
         width: See `BigGan`.
         norms: Batch norms, which the original has and the paper does not. With them it sees each
-            batch without its mean brightness and contrast, and in training no picture alone.
+            batch without its mean brightness and contrast, and in training no image in isolation.
 
     Attributes:
         norms: The same.
@@ -162,7 +162,7 @@ class Discriminator(nn.Module):
 
 
 class UpBlock(nn.Module):
-    """Twice the size: two conditional batch norms and transposed convolutions, and a skip."""
+    """Doubles the size: two conditional batch norms and transposed convolutions, and a skip."""
 
     def __init__(self, inner: int, outer: int, condition: int) -> None:
         super().__init__()
@@ -179,13 +179,13 @@ class UpBlock(nn.Module):
 
 
 class DownBlock(nn.Module):
-    """Half the size: two batch norms, ReLUs and convolutions, and a skip.
+    """Halves the size: two batch norms, ReLUs and convolutions, and a skip.
 
     Args:
         inner: Channels of the input.
         outer: Channels of the output.
         norms: Whether there are batch norms.
-        of_images: The input is pictures: without a norm, a ReLU would take away its dark half.
+        of_images: The input is an image: without a norm, a ReLU would remove its dark half.
     """
 
     def __init__(self, inner: int, outer: int, *, norms: bool, of_images: bool) -> None:
@@ -224,18 +224,18 @@ class ResidualBlock(nn.Module):
 
 
 class SelfAttention(nn.Module):
-    """Each position looks at the 2 x 2 maxima of all positions; added by a gain that starts at 0.
+    """Each position attends to the 2 x 2 maxima of all positions; added with a gain starting at 0.
 
-    At full resolution the weights of the attention are 16 MiB a sample, more than everything else
-    of the network, and a step on a CPU waits for them most of its time. Fused, they are never
-    written. Fused kernels want keys as long as values, hence the zeros.
+    At full resolution the attention weights take 16 MiB per sample, more than the rest of the
+    network, and a step on a CPU spends most of its time waiting for them. Fused attention never
+    stores them. Fused kernels need keys as long as values, hence the zeros.
 
     Args:
         channels: Channels of the images, at least 8.
 
     Attributes:
-        fused: Whether to take torch's fused attention. Where its second derivative is needed, call
-            in `sdpa_kernel(SDPBackend.MATH)`, as the gradient penalties do.
+        fused: Whether to use torch's fused attention. If its second derivative is needed, call
+            within `sdpa_kernel(SDPBackend.MATH)`, as the gradient penalties do.
     """
 
     def __init__(self, channels: int) -> None:
@@ -269,7 +269,7 @@ def _norm(channels: int, normalized: bool) -> nn.Module:
 
 
 def _activated(norm: nn.Module, x: Tensor) -> Tensor:
-    """A ReLU after the norm; in place only on what the norm made, since a skip may need `x`."""
+    """A ReLU after the norm; in place only on the norm's output, since a skip may need `x`."""
     return F.relu(norm(x), inplace=not isinstance(norm, nn.Identity))
 
 
@@ -277,23 +277,23 @@ def latent_parts(latent: int) -> list[int]:
     """The sizes of the latent vector's parts: the start, then the conditions of the blocks.
 
     Raises:
-        ValueError: A length that cannot be cut.
+        ValueError: The length cannot be split.
     """
     if latent == 128:
         return [20, 20, 20, 20, 20, 28]
     if latent < _PARTS or latent % _PARTS:
         raise ValueError(
-            f"a latent vector of {latent} numbers cannot be cut into {_PARTS} parts; "
-            f"take 128 or a multiple of {_PARTS}"
+            f"a latent vector of {latent} numbers cannot be split into {_PARTS} parts; "
+            f"use 128 or a multiple of {_PARTS}"
         )
     return [latent // _PARTS] * _PARTS
 
 
 def check_width(width: int) -> None:
-    """Refuse a width that leaves the attention without channels.
+    """Reject a width that leaves the attention without channels.
 
     Raises:
-        ValueError: It does.
+        ValueError: The width is too small.
     """
     if width < SMALLEST_WIDTH:
         raise ValueError(f"a width of {width} channels is below {SMALLEST_WIDTH}")

@@ -24,7 +24,7 @@ _ATTENTION = {"f_conv": "keys", "g_conv": "queries", "h_conv": "values", "attn_c
 
 @dataclass(frozen=True)
 class Row(Layout):
-    """[1, n] and [n]: the vector of a spectral norm."""
+    """Between [1, n] and [n], for the vector of a spectral norm."""
 
     def to_torch(self, array: Array) -> Array:
         return array.reshape(-1)
@@ -43,12 +43,12 @@ def tf_names(model: BigGan) -> TfNames:
         variables=_discriminator(norms=model.discriminator.norms) + _generator(),
         averages="swapped",
         averaged=r"^generator/",
-        # The original makes the discriminator's optimizer first.
+        # The original creates the discriminator's optimizer first.
         optimizers=(
             adam_state(trains="^discriminator/"),
             adam_state(number=1, trains="^generator/"),
         ),
-        # Its loop counts the discriminator's updates from 1, in the names of the files alone.
+        # Its loop counts the discriminator's updates from 1, but only in file names.
         counting=TfCounting(first_number=1),
         ignored=(r".*/Adam(_\d+)?$", r"(.*/)?beta[12]_power(_\d+)?$"),
     )

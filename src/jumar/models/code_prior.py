@@ -11,9 +11,9 @@ from jumar.models.vqvae import VQVAE
 
 
 class CodePrior(nn.Module):
-    """Both networks, of which the prior alone is trained.
+    """Both networks; only the prior is trained.
 
-    The VQ-VAE's weights are part of the state, so that a checkpoint draws pictures on its own,
+    The VQ-VAE's weights are part of the state, so that a checkpoint can generate images on its own,
     whatever happens to the run they come from.
 
     Args:
@@ -27,19 +27,19 @@ class CodePrior(nn.Module):
         self.prior = prior
 
     def forward(self, codes: Tensor, labels: Tensor | None) -> Tensor:
-        """Logits [N, K, h, w] of each code given those before it.
+        """Logits [N, K, h, w] of each code, given the codes before it.
 
         Args:
             codes: int64 [N, h, w].
-            labels: int64 [N], where the prior has classes.
+            labels: int64 [N], if the prior has classes.
         """
         return self.prior(self.vqvae.vectors(codes), labels)
 
     @torch.no_grad()
     def codes(self, images: Tensor) -> Tensor:
-        """The codes int64 [N, h, w] of pictures of 0 to 1, found in float32."""
-        # In mixed precision features move by more than the distance of neighbouring codes, and
-        # the prior would learn codes other than those the VQ-VAE means.
+        """The codes int64 [N, h, w] of images from 0 to 1, computed in float32."""
+        # In mixed precision features shift by more than the distance between neighbouring codes,
+        # and the prior would learn the wrong codes.
         with torch.autocast(images.device.type, enabled=False):
             return self.vqvae.nearest(self.vqvae.encode(images.float()))
 
@@ -54,7 +54,7 @@ class CodePrior(nn.Module):
         labels: Tensor | None = None,
         temperature: float = 1.0,
     ) -> Tensor:
-        """Pictures [rows, channels, image_size, image_size] of 0 to 1; see `sample_codes`."""
+        """Images [rows, channels, image_size, image_size] from 0 to 1; see `sample_codes`."""
         side = image_size // self.vqvae.shrinking
         codes = sample_codes(
             self.prior,

@@ -1,8 +1,8 @@
-"""Sampling grids of codes from a PixelCNN, one position after the other.
+"""Sampling grids of codes from a PixelCNN, one position at a time.
 
-A position only needs what is in the window of each layer's kernels, so each layer
-computes that one position and keeps it for the next ones. All of a picture then costs about as
-much as one forward pass, and not one for each position.
+A position only needs the window of each layer's kernels, so each layer computes just that position
+and keeps it for the next ones. A whole image then costs about as much as one forward pass, instead
+of one per position.
 """
 
 import torch
@@ -26,21 +26,21 @@ def sample_codes(
     labels: Tensor | None = None,
     temperature: float = 1.0,
 ) -> Tensor:
-    """Draw pictures of codes, all pictures at once.
+    """Draw grids of codes for several images at once.
 
-    Picture number i of a seed is the same however many are drawn at once (but for the rounding of
+    Image number i of a seed is the same however many are drawn at once (except for the rounding of
     the device's kernels): its random numbers derive from the seed, its number and the position.
 
     Args:
-        model: On the device of the codebook.
+        model: The model, on the codebook's device.
         codebook: [K, D].
-        rows: Pictures.
+        rows: Number of images.
         height: Codes from top to bottom.
         width: Codes from left to right.
-        seed: Decides the pictures, together with `first_row`.
-        first_row: Number of the first picture.
+        seed: Determines the images, together with `first_row`.
+        first_row: Number of the first image.
         labels: int64 [rows], for a model with classes.
-        temperature: Divides the logits; below 1 for likelier pictures, above 0.
+        temperature: Divides the logits; above 0, and below 1 for more likely images.
 
     Returns:
         int64 [rows, height, width].
@@ -53,7 +53,7 @@ def sample_codes(
             logits = stepwise.logits(y, x).float() / temperature
             position = random_position((seed << 32) + y * width + x, first_row)
             uniform = keyed_uniform(rows, logits.shape[1], position, device)
-            # The largest of the logits plus Gumbel's noise is a draw from their softmax.
+            # The argmax of the logits plus Gumbel noise is a sample from their softmax.
             drawn = (logits - torch.log(-torch.log(uniform))).argmax(dim=1)
             codes[:, y, x] = drawn
             stepwise.take(y, x, F.embedding(drawn, codebook))
@@ -61,14 +61,14 @@ def sample_codes(
 
 
 class _Seen:
-    """The inputs of a gated layer so far, with the border that its kernel reaches into.
+    """The inputs of a gated layer so far, including the border that its kernel covers.
 
     Args:
         layer: The layer.
-        rows: Pictures.
+        rows: Number of images.
         height: Positions from top to bottom.
         width: Positions from left to right.
-        like: Gives type and device.
+        like: A tensor with the dtype and device to use.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class _Stepwise:
         horizontal.put(y, x, vectors)
 
     def logits(self, y: int, x: int) -> Tensor:
-        """Logits [rows, codes] of a position, once all before it were taken."""
+        """Logits [rows, codes] of a position, once all earlier ones have been drawn."""
         above = onward = self._layers[0][1].value(y, x)
         for number, (layer, vertical, horizontal) in enumerate(self._layers):
             if number:

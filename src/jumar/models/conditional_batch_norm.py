@@ -6,14 +6,14 @@ from torch import Tensor, nn
 
 EPSILON = 1e-5
 MOMENTUM = 0.1
-"""Share of the new in the running statistics; TensorFlow's decay is 1 minus this."""
+"""Share of the new value in the running statistics; TensorFlow's decay is 1 minus this."""
 
 
 class ConditionalBatchNorm2d(nn.Module):
     """y = normalised(x) * gain(z) + shift(z), with gain and shift one dense layer each.
 
     As in taki0112's BigGAN: no 1 is added to the gain, and the running variance averages the
-    biased variance, where torch's batch norms take the unbiased one.
+    biased variance, where torch's batch norms use the unbiased one.
 
     Args:
         channels: Channels of the images.
@@ -44,7 +44,7 @@ class ConditionalBatchNorm2d(nn.Module):
         mean, variance = torch.zeros_like(self.running_mean), torch.zeros_like(self.running_var)
         normalized = F.batch_norm(x, mean, variance, training=True, momentum=1.0, eps=EPSILON)
         count = x.numel() // x.shape[1]
-        # Statistics stay float32 where a precision mode computes everything else in 16 bits.
+        # Statistics stay float32 even if a precision mode computes everything else in 16 bits.
         with torch.no_grad(), torch.autocast(x.device.type, enabled=False):
             self.running_mean.lerp_(mean, MOMENTUM)
             # In place, because the product would have 16 bits in the modes that list it; on a copy,

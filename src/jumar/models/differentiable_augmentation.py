@@ -1,9 +1,9 @@
-"""Random changes of pictures that gradients pass through, for discriminators with little data.
+"""Differentiable random changes to images, for discriminators with little data.
 
 Paper: Zhao, Liu, Lin, Zhu, Han, "Differentiable Augmentation for Data-Efficient GAN Training",
-arXiv 2006.10738. A discriminator that sees real and generated pictures changed in the same ways
-cannot learn a small set by heart; the generator learns through the changes, so that it is not
-taught to draw them.
+arXiv 2006.10738. A discriminator that sees real and generated images changed in the same ways
+cannot memorise a small data set; gradients reach the generator through the changes, so that it does
+not learn to reproduce them.
 """
 
 from collections.abc import Sequence
@@ -15,36 +15,36 @@ from jumar.models.keyed_random import Keyed, keyed_uniform
 
 CHANGES = ("color", "translation", "cutout")
 LARGEST_SHIFT = 1 / 8
-"""Largest translation, as a share of the side."""
+"""Largest translation, as a share of the image's side."""
 HOLE = 1 / 2
-"""Side of what a cutout takes away, as a share of the side."""
+"""Side of a cutout, as a share of the image's side."""
 _NUMBERS = 7
 
 
 class DifferentiableAugmentation(Keyed):
-    """Images [N, C, H, W] around 0, changed one by one by numbers of their rows.
+    """Changes images [N, C, H, W] around 0 individually, with random numbers keyed by row.
 
     Args:
-        changes: Some of `CHANGES`; none leaves images as they are.
+        changes: Some of `CHANGES`; none leaves images unchanged.
 
     Raises:
-        ValueError: An unknown change.
+        ValueError: A change is unknown.
     """
 
     def __init__(self, changes: Sequence[str]) -> None:
         super().__init__()
         for name in changes:
             if name not in CHANGES:
-                raise ValueError(f"unknown change '{name}'; there are {', '.join(CHANGES)}")
+                raise ValueError(f"unknown change '{name}'; known: {', '.join(CHANGES)}")
         self.changes = frozenset(changes)
 
     def forward(self, images: Tensor) -> Tensor:
-        """The changed images, in the type of the given ones."""
+        """The changed images, in the dtype of the input."""
         if not self.changes:
             return images
         numbers = keyed_uniform(len(images), _NUMBERS, self.known_position(), images.device)
         brightness, saturation, contrast, *places = numbers.unbind(1)
-        # In 16 bits the shift's product would round what it only moves.
+        # In 16 bits the shift's product would round values that it should only move.
         with torch.autocast(images.device.type, enabled=False):
             if "color" in self.changes:
                 images = recolored(images, brightness - 0.5, 2 * saturation, contrast + 0.5)
@@ -57,13 +57,13 @@ class DifferentiableAugmentation(Keyed):
 
 
 def recolored(images: Tensor, brightness: Tensor, saturation: Tensor, contrast: Tensor) -> Tensor:
-    """Brighter by a term, then further from each pixel's grey, then from the picture's mean.
+    """Change the brightness, then the distance from each pixel's grey, then from the image's mean.
 
     Args:
         images: [N, C, H, W].
         brightness: [N], added.
         saturation: [N], factor of the distance from the mean of the channels.
-        contrast: [N], factor of the distance from the mean of the picture.
+        contrast: [N], factor of the distance from the mean of the image.
     """
     images = images + _by_picture(brightness, images)
     grey = images.mean(1, keepdim=True)
@@ -73,16 +73,16 @@ def recolored(images: Tensor, brightness: Tensor, saturation: Tensor, contrast: 
 
 
 def translated(images: Tensor, down: Tensor, right: Tensor) -> Tensor:
-    """Moved by whole pixels, with zeros where nothing came from.
+    """Shift by whole pixels, filling with zeros.
 
-    A product with a matrix of zeros and ones on each side: exact, and with a backward pass that is
-    two more products. An index would scatter there, which is slow on an NPU and adds in no fixed
-    order on CUDA.
+    A product with a matrix of zeros and ones on each side: exact, and the backward pass is two more
+    products. Indexing would scatter in the backward pass, which is slow on an NPU and adds in no
+    fixed order on CUDA.
 
     Args:
         images: [N, C, H, W].
-        down: [N], whole numbers; below 0 it is up.
-        right: [N], whole numbers; below 0 it is left.
+        down: [N], whole numbers; negative means up.
+        right: [N], whole numbers; negative means left.
     """
     rows = _shift_matrix(down, images.shape[2], images)
     columns = _shift_matrix(right, images.shape[3], images)
@@ -90,11 +90,11 @@ def translated(images: Tensor, down: Tensor, right: Tensor) -> Tensor:
 
 
 def cut_out(images: Tensor, top: Tensor, left: Tensor) -> Tensor:
-    """Zeros in a square of half the side around a place; near the border it is cut off.
+    """Zero a square of half the side around a position; it is clipped at the border.
 
     Args:
         images: [N, C, H, W].
-        top: [N], from 0 to below 1: where the middle of the hole is, from the top.
+        top: [N], from 0 to below 1: the position of the hole's centre, from the top.
         left: [N], the same from the left.
     """
     height, width = images.shape[2:]

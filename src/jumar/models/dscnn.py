@@ -2,8 +2,8 @@
 
 Paper: Zhang, Suda, Lai and Chandra, "Hello Edge: Keyword Spotting on Microcontrollers",
 arXiv 1711.07128. Original: ARM-software/ML-KWS-for-MCU, `create_ds_cnn_model` in models.py, also
-trained on Ascend as DS-CNN_ID1769 of the ModelZoo for TensorFlow. Nothing differs but the order
-of axes, and that any number of frames and coefficients goes in.
+trained on Ascend as DS-CNN_ID1769 of the ModelZoo for TensorFlow. The only differences are the
+order of axes, and that any number of frames and coefficients is accepted.
 """
 
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ TF_SCOPE = "DS-CNN"
 
 @dataclass(frozen=True, kw_only=True)
 class LayerSize:
-    """Channels out of a layer, and its window and step as (frames, coefficients)."""
+    """A layer's output channels, and its window and stride as (frames, coefficients)."""
 
     channels: int
     kernel: tuple[int, int]
@@ -59,7 +59,7 @@ def read_size(numbers: Sequence[int]) -> list[LayerSize]:
             steps in the direction of time and of frequency.
 
     Raises:
-        ValueError: The list has another length than its first number asks for, or a number is
+        ValueError: The list does not have the length its first number implies, or a number is
             not positive.
     """
     if not numbers or min(numbers) < 1 or len(numbers) != 1 + 5 * numbers[0]:
@@ -72,7 +72,7 @@ def read_size(numbers: Sequence[int]) -> list[LayerSize]:
 
 
 class BetaBatchNorm2d(nn.BatchNorm2d):
-    """Batch norm with an offset and no scale, as TF-slim makes it by default.
+    """Batch norm with an offset but no scale, as TF-slim creates it by default.
 
     The scale is a constant of ones instead of None, since cuDNN's and the NPU's kernels take
     offset and scale together.
@@ -125,7 +125,7 @@ class DSCNN(nn.Module):
         num_labels: Length of the logits.
         size: The original's `model_size_info`; one of `SIZES` or a list of the same form.
         matrix_product: Whether the 1x1 convolutions may be computed as matrix products on a CPU.
-            Pass False where an operator list treats convolutions and matrix products differently.
+            Pass False if an op list treats convolutions and matrix products differently.
 
     Raises:
         ValueError: The size is not such a list.
@@ -147,7 +147,7 @@ class DSCNN(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Glorot's uniform weights and biases of zero, as the original draws them."""
+        """Initialise as the original does: Glorot uniform weights and zero biases."""
         for module in self.modules():
             if isinstance(module, (nn.Conv2d, nn.Linear)):
                 nn.init.xavier_uniform_(module.weight)
@@ -161,7 +161,7 @@ class DSCNN(nn.Module):
 
 @dataclass(frozen=True)
 class DepthwiseKernel(Layout):
-    """[height, width, channels, 1] and [channels, 1, height, width]."""
+    """Between [height, width, channels, 1] and [channels, 1, height, width]."""
 
     def to_torch(self, array: Array) -> Array:
         return array.transpose(2, 3, 0, 1)
@@ -171,7 +171,7 @@ class DepthwiseKernel(Layout):
 
 
 def tf_variables(model: DSCNN) -> list[TfVariable]:
-    """The variables of the original in the order of its graph, with their places here."""
+    """The variables of the original in graph order, with their names here."""
     variables = _layer_variables(f"{TF_SCOPE}/conv_1", "first", "weights", ConvolutionKernel())
     for number, _ in enumerate(model.blocks):
         scope, name = f"{TF_SCOPE}/conv_ds_{number + 1}", f"blocks.{number}"
@@ -193,14 +193,14 @@ def tf_variables(model: DSCNN) -> list[TfVariable]:
 def tf_names(model: DSCNN) -> TfNames:
     """Names in checkpoints of the original, and in the frozen graphs that were published with it.
 
-    Those graphs were made from older code, with other scopes. Their constants of ones in place of
-    the batch norms' missing scale are ignored.
+    Those graphs were made from older code with other scopes. Their constant ones, which stand in
+    for the batch norms' missing scale, are ignored.
     """
     return TfNames(
         variables=tf_variables(model),
         averages="none",
         optimizers=(adam_state(scope="train"),),
-        # `create_train_op` counts, and the script's own `increment_global_step` does so again.
+        # `create_train_op` counts, and so does the script's own `increment_global_step`.
         counting=TfCounting(global_step=2),
         renamings=(
             (r"^MobileNet/(conv_ds_\d+)/depthwise_conv/(\w+)$", rf"{TF_SCOPE}/\1/dw_conv/\2"),

@@ -2,11 +2,11 @@
 
 C. Szegedy et al., "Rethinking the Inception Architecture for Computer Vision" (2015). The FID of
 the literature is measured with one particular network, TensorFlow's graph of 2015-12-05, whose
-weights pytorch-fid (M. Seitzer) brought to PyTorch as `pt_inception-2015-12-05-6726825d.pth`.
-Against torchvision's `inception_v3`, whose names the weights have, it differs:
+weights pytorch-fid (M. Seitzer) converted to PyTorch as `pt_inception-2015-12-05-6726825d.pth`.
+It differs from torchvision's `inception_v3`, whose names the weights have:
 
-- mean pools divide by the number of values inside the picture, not by nine;
-- the last block (`Mixed_7c`) pools by maximum where the paper, and the block before, take the mean;
+- mean pools divide by the number of values inside the image, not by nine;
+- the last block (`Mixed_7c`) uses max pooling where the paper and the previous block use the mean;
 - there are no auxiliary logits, and the 1,008 logits (`fc`) are not needed for the features.
 """
 
@@ -93,7 +93,7 @@ class InceptionBlock(nn.Module):
 
 
 class FidInception(nn.Module):
-    """[N, 3, 299, 299] in -1..1 to the 2,048 features [N, 2048] before the logits."""
+    """Maps [N, 3, 299, 299] in -1..1 to the 2,048 features [N, 2048] before the logits."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -121,16 +121,16 @@ class FidInception(nn.Module):
 
 
 def inception_features(network: nn.Module, images: Tensor) -> Tensor:
-    """The features of which FID compares mean and covariance.
+    """The features whose mean and covariance FID compares.
 
-    Resized to 299 x 299 as pytorch-fid does it: bilinear between pixel centres, without smoothing
-    when a picture shrinks. Computed in float32 whatever the precision mode, for a distance that
-    compares networks must not depend on it.
+    Images are resized to 299 x 299 as in pytorch-fid: bilinear between pixel centres, without
+    antialiasing. Computed in float32 whatever the precision mode, because a distance that compares
+    networks must not depend on it.
 
     Args:
         network: `FidInception` in evaluation mode.
-        images: [N, 3, height, width] in -1..1. FID is defined on pictures that were stored:
-            round to the 256 values of a byte for numbers to be compared with others.
+        images: [N, 3, height, width] in -1..1. FID is defined for stored images: round to the 256
+            values of a byte to get comparable numbers.
 
     Returns:
         float32 [N, 2048], without gradients.

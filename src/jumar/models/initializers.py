@@ -6,13 +6,13 @@ import torch
 from torch import nn
 
 _STD_OF_TRUNCATED_NORMAL = 0.87962566103423978
-"""Standard deviation of a unit normal cut at two standard deviations."""
+"""Standard deviation of a unit normal truncated at two standard deviations."""
 
 
 def variance_scaling_(weight: torch.Tensor) -> None:
     """Fill a weight as TensorFlow's `variance_scaling_initializer()` does by default.
 
-    A normal cut at two standard deviations whose variance after the cut is 1 / fan_in.
+    A normal truncated at two standard deviations, with variance 1 / fan_in after truncation.
 
     Args:
         weight: [out, in / groups, height, width] or [out, in], changed in place.

@@ -1,7 +1,7 @@
-"""Dropout whose mask depends on key, sample row and feature alone.
+"""Dropout whose mask is determined by key, sample row and feature.
 
-`nn.Dropout` draws from a generator with a state; see `jumar.models.keyed_random` for why that is
-not good enough.
+`nn.Dropout` draws from a stateful generator; see `jumar.models.keyed_random` for why that is not
+good enough.
 """
 
 import math
@@ -72,7 +72,7 @@ def keyed_mask(x: torch.Tensor, p: float, position: RandomPosition) -> torch.Ten
     """The mask of a batch: 0 where a feature is dropped, 1 / (1 - p) elsewhere.
 
     Args:
-        x: The batch [N, ...], which gives shape, type and device.
+        x: The batch [N, ...], for its shape, dtype and device.
         p: Probability of dropping, in [0, 1).
         position: The batch's position.
     """

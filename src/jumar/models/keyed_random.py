@@ -1,9 +1,9 @@
-"""Random numbers that depend on key, sample row and feature alone.
+"""Random numbers that are determined by key, sample row and feature.
 
-A generator with a state gives numbers that depend on how a batch was split over ranks and
+A stateful generator gives numbers that depend on how a batch was split over ranks and
 micro-batches, on the device, and on everything drawn before. Here each number is an integer hash.
-The trainer says before each forward in training which rows of which step it feeds; then a resumed
-run, two ranks, or a batch in pieces see exactly the same numbers.
+Before each forward pass in training, the trainer sets which rows of which step it passes in; then a
+resumed run, two ranks, or a batch in parts see exactly the same numbers.
 """
 
 import math
@@ -20,8 +20,8 @@ _BITS64 = 0xFFFFFFFFFFFFFFFF
 class RandomPosition:
     """The position of the current batch, as two int32 scalars.
 
-    They are on the CPU, from where an operation on any device takes a scalar without a copy.
-    Python numbers would make `torch.compile` compile each step anew, and buffers would be
+    They are on the CPU, since an operation on any device can take a CPU scalar without a copy.
+    Python numbers would make `torch.compile` recompile at each step, and buffers would be
     broadcast from rank 0 by DistributedDataParallel.
     """
 
@@ -37,23 +37,23 @@ class Keyed(nn.Module):
     position: RandomPosition | None = None
 
     def known_position(self) -> RandomPosition:
-        """The position, once it was set."""
+        """The position, which must have been set."""
         if self.position is None:
             # Any default would silently repeat the same numbers at every step.
             raise RuntimeError(
-                f"{type(self).__name__} does not know which rows it sees: call "
+                f"{type(self).__name__} does not know which rows it gets: call "
                 "set_random_position(model, key, first_row) before each forward in training"
             )
         return self.position
 
 
 class KeyedNormal(Keyed):
-    """Normally distributed numbers, for the latent vectors of a generator.
+    """Normally distributed numbers for a generator's latent vectors.
 
     Args:
-        features: Numbers a row.
-        truncation: Cut at this many standard deviations, as a truncated normal: the share outside
-            is spread over the inside, not piled up at the edges. Infinity for no cut.
+        features: Numbers per row.
+        truncation: Truncate at this many standard deviations: a truncated normal, not clipped to
+            the edges. Infinity for no truncation.
     """
 
     def __init__(self, features: int, *, truncation: float = math.inf) -> None:
@@ -68,11 +68,11 @@ class KeyedNormal(Keyed):
 
 
 def set_random_position(module: nn.Module, key: int, first_row: int) -> None:
-    """Say to every keyed layer of a module which rows of which step come next.
+    """Set for every keyed layer of a module which rows of which step come next.
 
     Args:
         module: The network; its layers get different numbers by their order in it.
-        key: What the numbers of a step derive from, for instance a hash of seed and step. Its
+        key: Determines the numbers of a step, for instance a hash of seed and step. Only its
             lowest 64 bits count.
         first_row: Row of the next batch's first sample in the whole batch of the step, counted
             over all ranks and micro-batches; below 2**31.
@@ -83,7 +83,7 @@ def set_random_position(module: nn.Module, key: int, first_row: int) -> None:
 
 
 def random_position(key: int, first_row: int = 0) -> RandomPosition:
-    """The position of a batch whose first sample is that row, under a key of 64 bits."""
+    """The position of a batch whose first sample is `first_row`, for a 64-bit key."""
     mixed = _mix64(key)
     return RandomPosition(start=_scalar(mixed + first_row), key=_scalar(mixed >> 32))
 
@@ -91,17 +91,17 @@ def random_position(key: int, first_row: int = 0) -> RandomPosition:
 def keyed_bits(
     rows: int, features: int, position: RandomPosition, device: torch.device
 ) -> torch.Tensor:
-    """int32 [rows, features], every bit of which is random.
+    """int32 [rows, features] with every bit random.
 
-    The same numbers on every device: only 32-bit integer operations that wrap around, and those
-    that torch_npu has (`>>` and no `bitwise_right_shift`).
+    The same numbers on every device: uses only wrapping 32-bit integer operations that torch_npu
+    has (`>>` but not `bitwise_right_shift`).
     """
     return _hashed(position.start, position.key, rows, features, device)
 
 
-# An operator of its own, which torch.compile leaves alone: in the C++ that inductor writes for
-# processors without vector units, a signed product that overflows is undefined, and g++ made other
-# masks of it than every other device.
+# A custom operator, which torch.compile does not touch: in the C++ that inductor generates for
+# processors without vector units, signed overflow is undefined, and g++ produced different masks
+# from every other device.
 @torch.library.custom_op("jumar::hashed", mutates_args=())
 def _hashed(
     start: torch.Tensor, key: torch.Tensor, rows: int, features: int, device: torch.device
@@ -180,10 +180,10 @@ def keyed_normal(
     *,
     truncation: float = math.inf,
 ) -> torch.Tensor:
-    """float32 [rows, features] of a unit normal, cut at `truncation` standard deviations.
+    """float32 [rows, features] from a unit normal, truncated at `truncation` standard deviations.
 
-    Made from uniform numbers by the inverse of the distribution function, so that one number
-    needs one hash and a cut one needs no second try. The last bits differ between devices.
+    Computed from uniform numbers by the inverse of the distribution function, so that each number
+    needs one hash, and truncation needs no second try. The last bits differ between devices.
     """
     share = math.erf(truncation / math.sqrt(2))
     centred = (2 * keyed_uniform(rows, features, position, device) - 1) * share
@@ -223,7 +223,7 @@ def _mix64(number: int) -> int:
 
 
 def _signed32(number: int) -> int:
-    """The signed number with the same lowest 32 bits."""
+    """The signed 32-bit number with the same lowest 32 bits."""
     low = number & _BITS32
     return low - 2**32 if low >= 2**31 else low
 

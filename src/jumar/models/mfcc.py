@@ -1,8 +1,8 @@
 """Mel-frequency cepstral coefficients as TensorFlow 1.15 computes them for speech commands.
 
 Original: the operations AudioSpectrogram (squared magnitude) and Mfcc of TensorFlow 1.15, as
-ARM-software/ML-KWS-for-MCU chains them. They compute on a CPU, clip by clip; here a batch of clips
-is computed on any device. No lifter, no normalisation, no mean subtraction.
+ARM-software/ML-KWS-for-MCU chains them. Those run on a CPU, clip by clip; here a batch of clips is
+computed on any device. No lifter, no normalisation, no mean subtraction.
 """
 
 import math
@@ -14,29 +14,29 @@ from numpy.typing import NDArray
 from torch import nn
 
 FILTER_FLOOR = 1e-12
-"""What the energy of a mel band is raised to before its logarithm, so that silence is finite."""
+"""Floor for the energy of a mel band before its logarithm, so that silence is finite."""
 
 _CLIPS_IN_CACHE = 10
-"""Clips that a CPU computes at once: a hundred together take half as long again."""
+"""Clips that a CPU computes at once: a hundred at once take half as long again."""
 
 
 class PowerSpectrogram(nn.Module):
     """Squared magnitudes of a windowed Fourier transform of real input.
 
-    A CPU computes a fast Fourier transform. Other devices multiply by matrices, since Ascend lacks
-    complex numbers in part, and what takes a CPU twice as long is little for them. A squared
-    magnitude does not change when time is shifted, so a frame is taken relative to its middle,
-    about which the periodic Hann window is symmetric. The sums of mirrored samples then meet only
-    the cosines and their differences only the sines: half the work of a transform matrix. The
-    window is folded into the matrices.
+    On a CPU this is a fast Fourier transform. Other devices multiply by matrices, since Ascend
+    supports complex numbers only in part, and the extra work is small for them. A squared magnitude
+    does not change when time is shifted, so frames are centred on the middle, about which the
+    periodic Hann window is symmetric. Sums of mirrored samples then need only the cosines and their
+    differences only the sines: half the work of a transform matrix. The window is folded into the
+    matrices.
 
     Takes audio [N, samples] and returns float32 [N, frames, bins], with
     frames = 1 + (samples - window_samples) // stride_samples.
 
     Args:
-        window_samples: Length of a frame. The transform has the next power of two as its length.
+        window_samples: Length of a frame. The length of the transform is the next power of two.
         stride_samples: Step from frame to frame.
-        bins: The bins that are wanted; all of them by default.
+        bins: The bins to compute; all of them by default.
         matrices: Whether to multiply by matrices on every device.
 
     Raises:
@@ -69,8 +69,7 @@ class PowerSpectrogram(nn.Module):
     def forward(self, audio: torch.Tensor) -> torch.Tensor:
         if audio.ndim != 2 or audio.shape[1] < self.window_samples:
             raise ValueError(
-                f"audio [N, {self.window_samples} samples or more] is needed, not "
-                f"{list(audio.shape)}"
+                f"audio must be [N, {self.window_samples} samples or more], not {list(audio.shape)}"
             )
         with _no_autocast(audio):
             frames = audio.float().unfold(1, self.window_samples, self.stride_samples)
@@ -94,10 +93,10 @@ class Mfcc(nn.Module):
     nothing to train and nothing in its `state_dict`.
 
     Args:
-        sample_rate: Samples a second.
+        sample_rate: Samples per second.
         window_samples: Length of a frame; 640 is 40 ms at 16 kHz.
         stride_samples: Step from frame to frame.
-        coefficients: Cepstral coefficients kept, the first of which follows the loudness.
+        coefficients: Cepstral coefficients to keep; the first one follows the loudness.
         bands: Mel bands.
         lowest: Lower edge of the first band in Hz.
         highest: Upper edge of the last band in Hz.
@@ -124,7 +123,7 @@ class Mfcc(nn.Module):
             raise ValueError(f"{bands} mel bands have no {coefficients} coefficients")
         if not 0 <= lowest < highest <= sample_rate / 2:
             raise ValueError(
-                f"no bands from {lowest} to {highest} Hz at {sample_rate} samples a second"
+                f"no bands from {lowest} to {highest} Hz at {sample_rate} samples per second"
             )
         self.sample_rate = sample_rate
         self.window_samples = window_samples
@@ -169,7 +168,7 @@ def transform_length(window_samples: int) -> int:
 def _no_autocast(audio: torch.Tensor) -> torch.autocast:
     """A region in which every precision mode computes in the dtype of its inputs.
 
-    bf16 would leave three digits of a power that spans ten decades before its logarithm.
+    bf16 would leave three digits of a power that spans ten decades before taking its logarithm.
     """
     return torch.autocast(audio.device.type, enabled=False)
 
@@ -179,18 +178,18 @@ def _table(values: NDArray[np.float64]) -> torch.Tensor:
 
 
 def _hann(window: int) -> NDArray[np.float64]:
-    """The periodic window: its first weight is zero, and no last one is."""
+    """The periodic window: its first weight is zero, but its last one is not."""
     return 0.5 - 0.5 * np.cos(2 * math.pi / window * np.arange(window))
 
 
 def _mirrored_tables(
     window: int, length: int, bins: range
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Windowed cosines and sines [window // 2, bins], by the distance from the frame's middle."""
+    """Windowed cosines and sines [window // 2, bins], by distance from the middle of the frame."""
     places = np.arange(window - window // 2, window)
     weights = _hann(window)[places]
     if window % 2 == 0:
-        # The sample in the middle is its own mirror image, and would count twice.
+        # The middle sample is its own mirror image and would count twice.
         weights[0] *= 0.5
     angles = 2 * math.pi / length * np.outer(places - window / 2, np.asarray(bins))
     return weights[:, None] * np.cos(angles), weights[:, None] * np.sin(angles)

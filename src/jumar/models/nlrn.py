@@ -1,9 +1,9 @@
-"""NLRN: a recurrent network for denoising whose states look at the whole patch.
+"""NLRN: a recurrent denoising network whose states attend to the whole patch.
 
 Paper: D. Liu et al., "Non-Local Recurrent Network for Image Restoration", arXiv 1806.02919.
 Original: Ding-Liu/NLRN in TensorFlow 1.15 (NLRN_ID1100 of Ascend's ModelZoo is the same). As in
-that code, and other than in the paper, correlations are not passed on from state to state, and a
-position attends to all positions of the patch instead of to a window around it.
+that code, and unlike in the paper, correlations are not passed on from state to state, and a
+position attends to all positions of the patch instead of a window around it.
 """
 
 from collections.abc import Generator, Sequence
@@ -30,8 +30,8 @@ BATCH_NORM_EPSILON = 1e-3
 BATCH_NORM_MOMENTUM = 0.01
 NORMS_PER_STEP = 3
 SIMILARITIES_IN_CACHE = 2**20
-"""On a CPU. The softmax of 4 MB and the product after it then find their operands in the cache,
-which makes the non-local part of 43x43 patches two times as fast, in training too."""
+"""On a CPU. The 4 MB softmax and the product after it then find their operands in the cache, which
+makes the non-local part of 43x43 patches twice as fast, also in training."""
 SIMILARITIES_IN_MEMORY = 2**27
 """On other devices: 512 MB in fp32, and few large operations."""
 
@@ -39,8 +39,8 @@ SIMILARITIES_IN_MEMORY = 2**27
 class StepNorm(nn.BatchNorm2d):
     """A batch norm whose forward can be repeated without counting the batch twice.
 
-    Activation checkpointing computes a step's forward again during the backward. With `repeated`
-    set, the batch is normalised as before, and the moving statistics stay.
+    Activation checkpointing repeats a step's forward pass during the backward pass. With `repeated`
+    set, the batch is normalised as before, and the moving statistics do not change.
     """
 
     repeated = False
@@ -50,7 +50,7 @@ class StepNorm(nn.BatchNorm2d):
             return super().forward(input)
         assert self.running_mean is not None
         assert self.running_var is not None
-        # Copies, not None: checkpointing insists on as many saved tensors as the first time.
+        # Copies, not None: checkpointing requires as many saved tensors as the first time.
         return functional.batch_norm(
             input,
             self.running_mean.clone(),
@@ -71,8 +71,8 @@ class NonLocal(nn.Module):
 
     Args:
         channels: Channels of input and output.
-        embedded: Length of the vectors that are compared.
-        similarities: Computed at a time; 0: what fits this kind of device.
+        embedded: Length of the compared vectors.
+        similarities: How many to compute at a time; 0: what suits this kind of device.
     """
 
     def __init__(self, channels: int, embedded: int, *, similarities: int = 0) -> None:
@@ -98,8 +98,8 @@ class NonLocal(nn.Module):
 
 
 def _means(theta: torch.Tensor, phi: torch.Tensor, g: torch.Tensor, rows: int) -> torch.Tensor:
-    """[pictures, positions, channels], a few rows of similarities at a time."""
-    # The softmax as an operator of its own, so that an op list can keep it in fp32.
+    """[images, positions, channels], a few rows of similarities at a time."""
+    # The softmax is a separate op, so that an op list can keep it in fp32.
     parts = [
         torch.matmul(torch.softmax(torch.matmul(part, phi), dim=-1), g)
         for part in theta.split(rows, dim=1)
@@ -119,7 +119,7 @@ class Recurrence(nn.Module):
     def forward(
         self, x: torch.Tensor, first: torch.Tensor, norms: Sequence[nn.Module]
     ) -> torch.Tensor:
-        """The next state, of a state, of the first features, and with the step's own norms."""
+        """The next state, from a state, the first features, and the step's own norms."""
         x = self.non_local(functional.relu_(norms[0](x)))
         x = self.conv_a(norms[1](x))
         x = self.conv_b(functional.relu_(norms[2](x)))
@@ -127,19 +127,18 @@ class Recurrence(nn.Module):
 
 
 class NLRN(nn.Module):
-    """Noisy grey pictures [N, 1, height, width] from 0 to 1 in, clean ones out; any size.
+    """Noisy grey images [N, 1, height, width] from 0 to 1 in, clean ones out; any size.
 
-    The cost grows with the square of the number of pixels: large pictures go through it in
-    patches.
+    The cost grows with the square of the number of pixels: large images are processed in patches.
 
     Args:
-        steps: Recurrences with shared weights and batch norms of their own; the original has 12.
+        steps: Recurrences with shared weights and separate batch norms; the original has 12.
         filters: Channels of the states; the original has 128.
         embedded: Length of the compared vectors; the original has 64.
-        recompute: Keep only the states of a training step and compute what is between them
-            again in the backward: the memory of one recurrence instead of all, for a third more
-            time. The numbers are the same. Compiled code decides that by itself.
-        similarities: Computed at a time; 0: what fits this kind of device.
+        recompute: Keep only the states of a training step and recompute everything between them in
+            the backward pass: the memory of one recurrence instead of all, for a third more time.
+            The numbers are the same. Compiled code decides this itself.
+        similarities: How many to compute at a time; 0: what suits this kind of device.
     """
 
     def __init__(
@@ -215,9 +214,9 @@ def tf_names(model: NLRN) -> TfNames:
 
 
 def tf_variables(model: NLRN) -> list[TfVariable]:
-    """The variables of the original in the order of its graph: 166 with 12 steps.
+    """The variables of the original in graph order: 166 with 12 steps.
 
-    The shared layers come where the first step made them, between its batch norms.
+    The shared layers come where the first step created them, between its batch norms.
     """
     variables = [
         *batch_norm_variables("batch_normalization", "norm_in"),
@@ -251,7 +250,7 @@ def _norm(channels: int) -> StepNorm:
 def _contexts(
     norms: Sequence[nn.Module],
 ) -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
-    """Contexts of the forward, and of its repetition in the backward."""
+    """Contexts for the forward pass, and for its repetition in the backward pass."""
     return nullcontext(), _repeating(norms)
 
 

@@ -9,12 +9,12 @@ What the original does that the paper does not:
 
 - The vertical stack sees the codes to the left in its own row too, so there is a blind spot.
 - The 1x1 convolutions of the first layer have the mask that hides the position itself, and so
-  give their bias alone: the first layer of the horizontal stack has no effect, and what is known
-  of the picture reaches the output through the vertical stack from the second layer on.
+  output only their bias: the first layer of the horizontal stack has no effect, and information
+  about the image reaches the output through the vertical stack from the second layer on.
 - The 1x1 convolutions end in a ReLU, also before the residual sum.
 
-Only the parts of the kernels that the masks leave are computed. The kernels are whole in the
-state, so that checkpoints of the original fit.
+Only the unmasked parts of the kernels are computed. The state holds whole kernels, so that
+checkpoints of the original can be loaded.
 """
 
 import torch
@@ -27,7 +27,7 @@ TF_SCOPE = "pixelcnn"
 
 
 class MaskedConv2d(nn.Module):
-    """A convolution that sees what comes before a position in reading order, and keeps the size.
+    """A size-preserving convolution that sees only what precedes a position in reading order.
 
     Args:
         in_channels: Channels of the input.
@@ -68,8 +68,8 @@ class MaskedConv2d(nn.Module):
 
 
 def bordered(x: Tensor, kernel: Tensor) -> Tensor:
-    """The input with zeros around it, so that a kernel whose last row is at the position
-    keeps the size.
+    """The input padded with zeros, so that a kernel whose last row is at the position preserves
+    the size.
 
     Args:
         x: [N, in, height, width].
@@ -135,7 +135,7 @@ class GatedConv2d(nn.Module):
     def gated(
         self, x: Tensor, kernel: Tensor, labels: Tensor | None, added: Tensor | None
     ) -> Tensor:
-        """As `forward`, of an input with its border and for each place of the kernel in it."""
+        """Like `forward`, for a padded input and each position of the kernel in it."""
         biases = torch.cat([self.value_bias, self.gate_bias], dim=-1)
         if labels is None:
             both = F.conv2d(x, kernel, biases)
@@ -181,14 +181,14 @@ class PixelCNNLayer(nn.Module):
 
 
 class PixelCNN(nn.Module):
-    """Logits of each code given those before it in reading order.
+    """Logits of each code, given those before it in reading order.
 
     Args:
         codes: Size of the codebook (K).
-        width: Length of a code's vector (D), which is what comes in.
+        width: Length of a code's vector (D), the input's channels.
         layers: Layers of both stacks.
-        maps: Channels of each.
-        classes: Classes on which the picture depends; 0 for none.
+        maps: Channels of each stack.
+        classes: Number of classes to condition on; 0 for none.
     """
 
     def __init__(
@@ -219,7 +219,7 @@ class PixelCNN(nn.Module):
 
 
 def tf_variables(model: PixelCNN) -> list[TfVariable]:
-    """The variables of the original in the order of its graph, with their places here."""
+    """The variables of the original in graph order, with their names here."""
     variables: list[TfVariable] = []
     for number in range(len(model.layers)):
         name = f"layers.{number}"

@@ -1,4 +1,4 @@
-"""Convolution over single pixels, as a matrix product where that is faster."""
+"""1x1 convolution, computed as a matrix product where that is faster."""
 
 import torch
 import torch.nn.functional as F
@@ -8,16 +8,16 @@ from torch import nn
 class PointwiseConv2d(nn.Conv2d):
     """A 1x1 convolution.
 
-    On a CPU and with channels_last the pixels already lie in memory as the rows of a matrix. A
-    training step over maps of 2x2 pixels is then two to four times as fast by a matrix product as
-    by a convolution, and over large maps as fast within some percent. The mathematics and the
-    weight are those of the convolution; an operator list sees `linear` instead of `conv2d`.
+    On a CPU with channels_last, the pixels are already the rows of a matrix in memory. A training
+    step over 2x2 maps is then two to four times as fast with a matrix product as with a
+    convolution, and about as fast over large maps. The mathematics and the weight are those of the
+    convolution; an op list sees `linear` instead of `conv2d`.
 
     Args:
         in_channels: Channels of the input.
         out_channels: Channels of the output.
         stride: Step in pixels; SAME padding of a 1x1 window adds nothing.
-        matrix_product: False to compute a convolution on every device.
+        matrix_product: False to use a convolution on every device.
         bias: Whether a bias is added.
     """
 
@@ -43,8 +43,8 @@ class PointwiseConv2d(nn.Conv2d):
         # strides; DistributedDataParallel copies gradients with other strides, and warns about
         # them.
         matrix = self.weight.permute(0, 2, 3, 1).flatten(1)
-        # As one matrix: for four dimensions that are not contiguous, torch makes a product for
-        # each picture with a copy of the weight each, seconds for maps of 1x1 pixels in bf16.
+        # As one matrix: for four non-contiguous dimensions, torch computes one product per image
+        # with a copy of the weight each, which takes seconds for 1x1 maps in bf16.
         pixels = input.permute(0, 2, 3, 1)
         product = F.linear(pixels.reshape(-1, pixels.shape[3]), matrix, self.bias)
         return product.unflatten(0, pixels.shape[:3]).permute(0, 3, 1, 2)

@@ -1,7 +1,7 @@
 """ResNeXt-50 as the Ascend ModelZoo trained it in TensorFlow 1.15.
 
 Architecture: Xie et al., "Aggregated Residual Transformations for Deep Neural Networks",
-arXiv 1611.05431, 32x4d. Original: Ascend/ModelZoo-TensorFlow, ResNext50_ID0070. Against
+arXiv 1611.05431, 32x4d. Original: Ascend/ModelZoo-TensorFlow, ResNext50_ID0070. Unlike
 torchvision's network of the same name: SAME padding (asymmetric on even sizes) in the strided
 3x3 convolutions and the max-pooling, batch norms with epsilon 1e-4, 1001 classes of which 0 is
 the background, and other initialisers.
@@ -90,7 +90,7 @@ class Bottleneck(nn.Module):
         return self.relu(self.expand(y) + shortcut)
 
     def convolutions(self) -> Iterator[tuple[str, ConvNorm]]:
-        """Name and module of each convolution, in the order in which the original made them."""
+        """Name and module of each convolution, in the original's creation order."""
         if self.shortcut is not None:
             yield "shortcut", self.shortcut
         yield "reduce", self.reduce
@@ -101,7 +101,7 @@ class Bottleneck(nn.Module):
 class ResNeXt50(nn.Module):
     """ResNeXt-50; 25,030,953 parameters with 1001 classes.
 
-    Takes images [N, 3, height, width], 32 px or more a side, and returns logits
+    Takes images [N, 3, height, width] with sides of at least 32 px, and returns logits
     [N, num_classes].
 
     Args:
@@ -109,8 +109,7 @@ class ResNeXt50(nn.Module):
         cardinality: Groups of the 3x3 convolutions.
         width: Channels of a group in the first stage; each stage doubles it.
         matrix_product: Whether the 1x1 convolutions may be computed as matrix products on a
-            CPU. Pass False where an operator list treats convolutions and matrix products
-            differently.
+            CPU. Pass False if an op list treats convolutions and matrix products differently.
     """
 
     def __init__(
@@ -148,7 +147,7 @@ class ResNeXt50(nn.Module):
     def reset_parameters(self) -> None:
         """Draw the weights as the original does.
 
-        Convolutions and the classifier have variance scaling. The grouped kernels were made
+        Convolutions and the classifier use variance scaling. The grouped kernels were created
         without an initialiser and so got TensorFlow's default, Glorot's. The last batch norm of
         each block starts at zero, so that the block starts as its shortcut.
         """
@@ -169,7 +168,7 @@ class ResNeXt50(nn.Module):
 
 
 def decays(name: str, parameter: nn.Parameter) -> bool:
-    """Whether weight decay applies to a parameter: to all but those of the batch norms.
+    """Whether weight decay applies to a parameter: to all except those of batch norms.
 
     The original's rule is "the name lacks BatchNorm", so the bias of the classifier decays.
 
@@ -182,9 +181,9 @@ def decays(name: str, parameter: nn.Parameter) -> bool:
 
 
 def tf_variables(model: ResNeXt50) -> list[TfVariable]:
-    """The 267 variables of the original in the order of its graph, with their places here.
+    """The 267 variables of the original in graph order, with their names here.
 
-    The original numbers convolutions and batch norms through the whole graph and makes the
+    The original numbers convolutions and batch norms throughout the graph and creates the
     shortcut of a block first.
     """
     convolutions, norms = 0, 0
@@ -218,7 +217,7 @@ def tf_variables(model: ResNeXt50) -> list[TfVariable]:
 
 
 def _blocks(model: ResNeXt50) -> Iterator[tuple[str, Bottleneck]]:
-    """Path and module of each block, in the order of the network."""
+    """Path and module of each block, in network order."""
     for stage, blocks in enumerate(model.stages):
         for index, block in enumerate(cast(nn.Sequential, blocks)):
             yield f"stages.{stage}.{index}", cast(Bottleneck, block)

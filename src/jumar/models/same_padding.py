@@ -1,7 +1,7 @@
 """Convolution and max-pooling with TensorFlow's SAME padding.
 
 SAME pads so that the output has ceil(size / stride) positions and puts the odd pixel after the
-image. With stride 2 and an even size this is (0, 1), which no `padding=` of torch expresses:
+image. With stride 2 and an even size this is (0, 1), which torch's `padding=` cannot express:
 `padding=1` moves every window by one pixel.
 """
 
@@ -30,8 +30,8 @@ class SameConv2d(nn.Conv2d):
         in_channels: Channels of the input.
         out_channels: Channels of the output.
         kernel: The window in pixels; two numbers are its height and width.
-        stride: Its step in pixels; two numbers are those downwards and to the right.
-        groups: Groups of channels that are convolved each by itself.
+        stride: Its step in pixels; two numbers are the vertical and the horizontal step.
+        groups: Groups of channels that are convolved separately.
         bias: Whether a bias is added.
     """
 
@@ -62,7 +62,7 @@ class SameConv2d(nn.Conv2d):
 class SameMaxPool2d(nn.Module):
     """Max-pooling over 3x3 windows with stride 2 and SAME padding, without a padded copy.
 
-    An even axis is padded by (0, 1): `ceil_mode` lets the last window hang over the edge. An
+    An even axis is padded by (0, 1): `ceil_mode` lets the last window extend over the edge. An
     odd axis is padded by (1, 1). Positions outside the image never win in either.
     """
 

@@ -1,4 +1,4 @@
-"""Layers whose weight is divided by its largest singular value, as taki0112's BigGAN does it.
+"""Layers whose weight is divided by its largest singular value, as in taki0112's BigGAN.
 
 Method: Miyato et al., "Spectral Normalization for Generative Adversarial Networks", arXiv
 1802.05957. The singular value is estimated by one power iteration at every evaluation, from a
@@ -21,12 +21,12 @@ _SMALLEST_SQUARE = 1e-12
 class SpectralLayer(nn.Module):
     """Base class of the layers here.
 
-    The vector moves on by one power iteration at every forward in training. In evaluation the
-    iteration is made as well, and forgotten, so that looking at a network does not change it;
-    with `moves_in_evaluation` it is kept there too, as in the original.
+    In training every forward pass advances the vector by one power iteration. In evaluation the
+    iteration is computed but discarded, so that evaluating a network does not change it; with
+    `moves_in_evaluation` it is kept there too, as in the original.
 
-    The vector is made from the weight alone, so ranks that hold equal weights hold equal vectors.
-    Where a batch is split, each part is an evaluation of its own.
+    The vector depends only on the weight, so ranks with equal weights have equal vectors. If a
+    batch is split, each part is a separate evaluation.
     """
 
     weight: Tensor
@@ -38,8 +38,8 @@ class SpectralLayer(nn.Module):
         self.register_buffer("u", torch.randn(self.weight.shape[0]))
 
     def normalized_weight(self) -> Tensor:
-        """The weight divided by the estimate; moves `u` on where that is due."""
-        # In 16 bits the iteration would lose most of what a step of training changes in u.
+        """The weight divided by the estimate; updates `u` if that is due."""
+        # In 16 bits the iteration would lose most of a training step's change to u.
         with torch.autocast(self.weight.device.type, enabled=False):
             left, right = power_iteration(self.weight, self.u)
             if self.training or self.moves_in_evaluation:
@@ -88,7 +88,7 @@ class SpectralLinear(nn.Linear, SpectralLayer):
 
 
 def as_matrix(weight: Tensor) -> Tensor:
-    """A weight as [first axis, all others], whose columns are in memory order.
+    """A weight as [first axis, all others], with columns in memory order.
 
     Singular values do not depend on the order of the columns, and a view costs nothing.
     """
@@ -102,7 +102,7 @@ def power_iteration(weight: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
     """One step towards the singular vectors of the largest singular value.
 
     Args:
-        weight: Any layer's, flattened after its first axis.
+        weight: A layer's weight, flattened after its first axis.
         u: The last estimate of the left vector, [first axis]; not changed.
 
     Returns:

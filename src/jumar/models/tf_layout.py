@@ -1,4 +1,4 @@
-"""Variables of a TensorFlow original, where they live here, and how their layout changes.
+"""Variables of a TensorFlow original, their names here, and how their layout changes.
 
 TensorFlow keeps convolution kernels as [height, width, in, out] and dense kernels as [in, out];
 torch keeps [out, in, height, width] and [out, in]. Every layout below has both directions, so
@@ -32,7 +32,7 @@ class Layout(ABC):
 
 @dataclass(frozen=True)
 class Unchanged(Layout):
-    """Biases and everything of a batch norm: one axis, the channels."""
+    """Biases and all batch-norm variables: one axis, the channels."""
 
     def to_torch(self, array: Array) -> Array:
         return array
@@ -43,7 +43,7 @@ class Unchanged(Layout):
 
 @dataclass(frozen=True)
 class ConvolutionKernel(Layout):
-    """[height, width, in, out] and [out, in, height, width], grouped kernels included."""
+    """Between [height, width, in, out] and [out, in, height, width], including grouped kernels."""
 
     def to_torch(self, array: Array) -> Array:
         return array.transpose(3, 2, 0, 1)
@@ -54,7 +54,7 @@ class ConvolutionKernel(Layout):
 
 @dataclass(frozen=True)
 class DenseKernel(Layout):
-    """[in, out] and [out, in]."""
+    """Between [in, out] and [out, in]."""
 
     def to_torch(self, array: Array) -> Array:
         return array.transpose(1, 0)
@@ -68,7 +68,7 @@ class DenseKernelAfterFlatten(Layout):
     """The first dense kernel after a feature map.
 
     TensorFlow flattens a map in the order (height, width, channels) and torch in the order
-    (channels, height, width), so the rows of the kernel move as well.
+    (channels, height, width), so the rows of the kernel are reordered as well.
     """
 
     height: int
@@ -99,7 +99,7 @@ class TfVariable:
     layout: Layout
 
     def to_torch(self, array: Array) -> torch.Tensor:
-        """The value for the `state_dict`, as a tensor of its own on the CPU."""
+        """The value for the `state_dict`, as a separate tensor on the CPU."""
         return torch.from_numpy(np.array(self.layout.to_torch(array), order="C"))
 
     def to_tensorflow(self, tensor: torch.Tensor) -> Array:
@@ -115,9 +115,9 @@ class TfOptimizer:
     """Where the original's checkpoints store an optimizer's state.
 
     Attributes:
-        kind: The optimizer, by the name that it has in a recipe.
-        slots: What is kept of each trained variable: from the name in an optimizer's state here
-            (`exp_avg`) to what TensorFlow appends to the variable's name (`/Adam`).
+        kind: The optimizer, by its name in recipes.
+        slots: What is kept for each trained variable: maps the name in an optimizer's state here
+            (`exp_avg`) to the suffix that TensorFlow appends to the variable's name (`/Adam`).
         powers: Names of two scalars, beta1 and beta2 to the power of one more than the number of
             updates; None if the rule needs none.
         trains: Regular expression (`re.search`) of the `tf_name`s that it trains; empty for all.
@@ -135,8 +135,8 @@ def adam_state(
     """The state of `tf.train.AdamOptimizer`.
 
     Args:
-        name: The optimizer's, if it was given one.
-        number: How many other Adams the graph made before.
+        name: The optimizer's name, if it was given one.
+        number: How many other Adam optimizers the graph created before.
         trains: See `TfOptimizer`.
         scope: The name scope in which the original calls `minimize`: the powers are in it, the
             slots are not.
@@ -161,7 +161,7 @@ class TfCounting:
     """How the original counts training steps, if not one by one from zero.
 
     Attributes:
-        global_step: What a step adds to the variable `global_step`.
+        global_step: How much a step adds to the variable `global_step`.
         first_number: The number that its saver would append to the file's name before the first
             step; some loops count from 1.
     """
@@ -175,21 +175,21 @@ class TfNames:
     """The names of a network's weights in the checkpoints of its TensorFlow original.
 
     Attributes:
-        variables: In the order of the original's graph; those not trained (statistics, the `u` of
-            a spectral normalisation) included.
+        variables: The variables in the original's graph order, including untrained ones
+            (statistics, the `u` of a spectral norm).
         averages: Where a checkpoint keeps the moving averages of the trained variables:
             `beside` under `<name>/ExponentialMovingAverage`; `swapped` under `<name>` itself,
             with the raw value under `<name>/ExponentialMovingAverage`, which is what
-            `ExponentialMovingAverage`'s swapping saver writes; `none` where there are none.
-        averaged: Regular expression (`re.search`) of the `tf_name`s that have an average, where
-            that is not every trained variable: of a GAN often the generator alone. Only the
-            export asks; an import sees what the file has.
+            `ExponentialMovingAverage`'s swapping saver writes; `none` if there are none.
+        averaged: Regular expression (`re.search`) of the `tf_name`s that have an average, if not
+            every trained variable has one: in a GAN often only the generator's do. Only used for
+            export; an import sees what the file has.
         renamings: Patterns of names in other files of the same network, as (regular expression,
             replacement) from the file's name to `tf_name`. On a name that is not one of
             `variables` they are applied one after another (`re.sub`) until it is.
-        ignored: Regular expressions (`re.search`) of names that do not belong to the network:
-            copies of the graph, counters of its own. Optimizer slots and the global step are
-            known to the import (`weights/matching.py`).
+        ignored: Regular expressions (`re.search`) of names that do not belong to the network, such
+            as copies of the graph or extra counters. The import already knows optimizer slots and
+            the global step (`weights/matching.py`).
         optimizers: The optimizer state in its checkpoints; empty if the original saves
             weights only.
         counting: How it counts steps.
@@ -216,7 +216,7 @@ class TfNames:
 
 
 def convolution_variables(tf_name: str, name: str, *, bias: bool) -> list[TfVariable]:
-    """The variables of a convolution made by `tf.layers.conv2d`."""
+    """The variables of a convolution created by `tf.layers.conv2d`."""
     variables = [
         TfVariable(tf_name=f"{tf_name}/kernel", name=f"{name}.weight", layout=ConvolutionKernel())
     ]
@@ -228,7 +228,7 @@ def convolution_variables(tf_name: str, name: str, *, bias: bool) -> list[TfVari
 
 
 def dense_variables(tf_name: str, name: str, *, layout: Layout | None = None) -> list[TfVariable]:
-    """The variables of a dense layer made by `tf.layers.dense`."""
+    """The variables of a dense layer created by `tf.layers.dense`."""
     return [
         TfVariable(
             tf_name=f"{tf_name}/kernel", name=f"{name}.weight", layout=layout or DenseKernel()

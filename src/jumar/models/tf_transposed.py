@@ -1,9 +1,9 @@
 """Transposed convolution with TensorFlow's SAME padding: `tf.nn.conv2d_transpose`.
 
-SAME makes N positions into N * stride. The full result is longer by kernel - stride, and the odd
-row of that is cut at the end. Torch's `padding` cuts equally on both sides and its
-`output_padding` adds at the end, so that for kernel 3 and stride 2 `padding=1, output_padding=1`
-has the right size and is off by one pixel.
+SAME turns N positions into N * stride. The full result is longer by kernel - stride, of which an
+odd row is cut at the end. Torch's `padding` cuts equally on both sides and its `output_padding`
+adds at the end, so that for kernel 3 and stride 2, `padding=1, output_padding=1` gives the right
+size but is off by one pixel.
 """
 
 import torch.nn.functional as F
@@ -16,7 +16,7 @@ def conv_transpose_same(input: Tensor, weight: Tensor, *, stride: int) -> Tensor
     Args:
         input: [N, in, height, width].
         weight: [in, out, kernel, kernel].
-        stride: Step of the window in pixels of the result, at most the kernel.
+        stride: Step of the window in output pixels, at most the kernel's size.
 
     Returns:
         [N, out, height * stride, width * stride]; a view where rows are cut off.

@@ -1,8 +1,8 @@
-"""Running a network over pictures larger than it takes at once, in pieces.
+"""Running a network in pieces over images that are too large to process at once.
 
-Two ways. `in_tiles` is for networks that see a bounded surrounding: the pieces overlap by as much
-as a pixel sees, what the cut spoils is thrown away, and the result is that of the whole picture.
-`in_patches` is for networks that were made for one size: overlapping patches, averaged.
+`in_tiles` is for networks with a bounded receptive field: tiles overlap by the receptive field, the
+parts affected by the cut are discarded, and the result is that for the whole image. `in_patches` is
+for networks made for one size: overlapping patches are averaged.
 """
 
 from collections.abc import Callable
@@ -14,17 +14,17 @@ Network = Callable[[torch.Tensor], torch.Tensor]
 
 
 def in_tiles(network: Network, pictures: torch.Tensor, *, tile: int, radius: int) -> torch.Tensor:
-    """The network's output for whole pictures, with the memory of a tile.
+    """The network's output for whole images, with the memory of one tile.
 
-    At the border of the picture a tile ends where the picture ends, so that the network's own
-    padding acts there as it does on the whole; at a cut inside, the outermost `radius` pixels
-    have seen padding instead of the picture and are dropped.
+    At the border of the image a tile ends where the image ends, so that the network's own padding
+    acts there as it does on the whole image; at an inner cut, the outermost `radius` pixels have
+    seen padding instead of the image and are dropped.
 
     Args:
         network: Convolutions with stride 1, in evaluation mode.
         pictures: [N, channels, height, width] of any size.
-        tile: Side of the square of each tile that is kept, in px.
-        radius: How far a pixel of the output sees to each side, in px.
+        tile: Side of the part of each tile that is kept, in px.
+        radius: How far the receptive field extends to each side, in px.
 
     Returns:
         [N, other channels, height, width], equal to the untiled result up to float rounding.
@@ -52,7 +52,7 @@ def in_patches(
 ) -> torch.Tensor:
     """The average of the network's outputs for overlapping patches.
 
-    As NLRN's original evaluates: patches every `stride` pixels from the top left, and the last
+    As in NLRN's original evaluation: patches every `stride` pixels from the top left, and the last
     row and column of patches flush with the border.
 
     Args:
@@ -60,8 +60,8 @@ def in_patches(
         pictures: [N, channels, height, width] of any size; smaller sides than `patch` give
             smaller patches.
         patch: Side of the patches in px.
-        stride: Distance of neighbouring patches in px.
-        batch: Patches that go through the network at a time.
+        stride: Distance between neighbouring patches in px.
+        batch: Patches to process at once.
 
     Returns:
         float32 of the shape of `pictures`.
@@ -97,5 +97,5 @@ def in_patches(
 
 
 def patch_starts(length: int, patch: int, stride: int) -> list[int]:
-    """Where the patches of one side begin: every `stride`, and one flush with the end."""
+    """Where patches start along one axis: every `stride`, and one flush with the end."""
     return [*range(0, length - patch, stride), length - patch]

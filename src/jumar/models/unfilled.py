@@ -11,7 +11,7 @@ _DRAWS: frozenset[Callable[..., object]] = frozenset(
     {
         Tensor.uniform_,
         Tensor.normal_,
-        # These look for a mode before they come to the two above.
+        # These check for a mode before they call the two above.
         nn.init.uniform_,
         nn.init.normal_,
         nn.init.kaiming_uniform_,
@@ -20,15 +20,15 @@ _DRAWS: frozenset[Callable[..., object]] = frozenset(
 _STEPS_AFTER: frozenset[Callable[..., object]] = frozenset(
     {Tensor.erfinv_, Tensor.mul_, Tensor.add_, Tensor.clamp_}
 )
-"""What older releases of torch make a truncated normal with; they cost as much as the draw."""
+"""Used by older torch releases to make a truncated normal; they cost as much as the draw."""
 
 
 class Unfilled(TorchFunctionMode):
     """A context in which parameters are 0 instead of random, to be loaded afterwards.
 
     The 200 million weights of a BigGAN take many seconds to draw, only to be overwritten by those
-    of a checkpoint. Buffers are made as ever, because masks and windows are computed and are in
-    no checkpoint.
+    of a checkpoint. Buffers are created as usual, because masks and windows are computed and not
+    stored in checkpoints.
 
         with Unfilled():
             model = recipe.build_model()
@@ -47,8 +47,8 @@ class Unfilled(TorchFunctionMode):
         if func in _DRAWS or func in _STEPS_AFTER:
             target = args[0] if args else kwargs.get("tensor")
             if isinstance(target, nn.Parameter):
-                # 0 rather than what the memory held: a truncated normal is drawn again as long as
-                # a value is outside its bounds.
+                # 0 rather than uninitialised memory: a truncated normal is redrawn as long as a
+                # value is outside its bounds.
                 with torch.no_grad():
                     return target.zero_() if func in _DRAWS else target
         return func(*args, **kwargs)

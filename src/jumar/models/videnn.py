@@ -1,12 +1,12 @@
-"""ViDeNN: a network for single frames, one for three frames that follows it, and both in a row.
+"""ViDeNN: a network for single frames, one for three frames that follows it, and both chained.
 
 Paper: M. Claus and J. van Gemert, "ViDeNN: Deep Blind Video Denoising", arXiv 1904.10898.
 Original: clausmichele/ViDeNN in TensorFlow 1.15 (the spatial network also as ViDeNN_ID1146 of
-Ascend's ModelZoo). Twenty 3x3 convolutions each, which predict what is to be taken away from the
-input. Values are those of 8 bits divided by 255.
+Ascend's ModelZoo). Each has twenty 3x3 convolutions that predict the noise to subtract from the
+input. Values are 8-bit levels divided by 255.
 
-The original reads pictures with OpenCV, so its weights expect blue, green, red; `bgr=True`
-reverses the channels on the way in and out, so that pictures here stay red, green, blue.
+The original reads images with OpenCV, so its weights expect blue, green, red; `bgr=True` reverses
+the channels on the way in and out, so that images here stay red, green, blue.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from jumar.models.tf_layout import (
 DEPTH = 20
 WIDTH = 64
 RECEPTIVE_RADIUS = DEPTH
-"""How far a pixel of the output sees to each side, in pixels: one for each 3x3 convolution."""
+"""How far the receptive field extends to each side, in pixels: one per 3x3 convolution."""
 BATCH_NORM_EPSILON = 1e-3
 BATCH_NORM_MOMENTUM = 0.01
 LEAKY_SLOPE = 0.2
@@ -41,11 +41,11 @@ class SpatialCNN(nn.Module):
 
     Args:
         channels: Channels of a frame: 3, or 1 if grey, which the original does not have.
-        bgr: The weights expect blue, green, red; see the module.
+        bgr: Whether the weights expect blue, green, red; see the module.
         output_bias: A bias in the last convolution. The original's code has none, but its
             published `ckpt_awgn` was trained with one.
         depth: Number of convolutions; the original has 20.
-        width: Channels within; the original has 64, twice as many after the first convolution.
+        width: Hidden channels; the original has 64, twice as many after the first convolution.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class SpatialCNN(nn.Module):
     ) -> None:
         super().__init__()
         if bgr and channels != 3:
-            raise ValueError("only colour pictures have channels to reverse")
+            raise ValueError("only colour images have channels to reverse")
         self.bgr = bgr
         self.head = nn.Conv2d(channels, 2 * width, 3, padding=1)
         self.body = nn.ModuleList(
@@ -77,8 +77,8 @@ class SpatialCNN(nn.Module):
         x = _turned(frames) if self.bgr else frames
         y = functional.relu_(self.head(x))
         for conv, norm in zip(self.body, self.norms, strict=True):
-            # In place: the backward of a ReLU needs its output only, and on a CPU a second copy
-            # of every feature map costs a tenth of the step.
+            # In place: the backward pass of a ReLU only needs its output, and on a CPU a second
+            # copy of every feature map costs a tenth of the step.
             y = functional.relu_(norm(conv(y)))
         y = x - self.tail(y)
         return _turned(y) if self.bgr else y
@@ -87,16 +87,16 @@ class SpatialCNN(nn.Module):
 class Temp3CNN(nn.Module):
     """The network for three frames: [N, 9, height, width] in, the middle one [N, 3, ...] out.
 
-    Channels are those of the previous, the present and the next frame, each cleaned by the
-    spatial network before. As `SpatialCNN`, with leaky ReLUs of slope 0.2 and without batch norms.
+    Channels are those of the previous, the current and the next frame, each already denoised by the
+    spatial network. Like `SpatialCNN`, with leaky ReLUs of slope 0.2 and without batch norms.
 
     Args:
         channels: Channels of a frame.
-        bgr: The weights expect blue, green, red; see the module.
+        bgr: Whether the weights expect blue, green, red; see the module.
         output_bias: A bias in the last convolution. The original's code has none, but its
             published `ckpt_videnn` was trained with one.
         depth: Number of convolutions; the original has 20.
-        width: Channels within; the original has 64, twice as many after the first convolution.
+        width: Hidden channels; the original has 64, twice as many after the first convolution.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Temp3CNN(nn.Module):
     ) -> None:
         super().__init__()
         if bgr and channels != 3:
-            raise ValueError("only colour pictures have channels to reverse")
+            raise ValueError("only colour images have channels to reverse")
         self.channels = channels
         self.bgr = bgr
         self.head = nn.Conv2d(3 * channels, 2 * width, 3, padding=1)
@@ -133,14 +133,14 @@ class Temp3CNN(nn.Module):
 class ViDeNN(nn.Module):
     """Both networks: three noisy frames [N, 9, height, width] in, the clean middle one out.
 
-    The spatial network is finished: it stays in evaluation mode and gets no gradients.
+    The spatial network is already trained: it stays in evaluation mode and gets no gradients.
 
     Args:
-        spatial: Cleans each frame.
-        temporal: Takes the three cleaned frames.
-        margin: In training, what the frames have more on each side than the output. It is cut off
-            between the two networks, so that the temporal one sees what it sees of whole frames
-            if it is the radius of the spatial one.
+        spatial: Denoises each frame.
+        temporal: Takes the three denoised frames.
+        margin: In training, by how much the frames exceed the output on each side. It is cut off
+            between the two networks; if it equals the radius of the spatial one, the temporal one
+            sees the same as for whole frames.
     """
 
     def __init__(self, spatial: SpatialCNN, temporal: Temp3CNN, *, margin: int = 0) -> None:
@@ -166,7 +166,7 @@ class ViDeNN(nn.Module):
 
 
 def reset_convolutions(module: nn.Module) -> None:
-    """Draw every convolution of a module as `tf.layers.conv2d` does: Glorot uniform, bias 0."""
+    """Initialise a module's convolutions as `tf.layers.conv2d` does: Glorot uniform, zero bias."""
     for layer in module.modules():
         if isinstance(layer, nn.Conv2d):
             nn.init.xavier_uniform_(layer.weight)
@@ -232,7 +232,7 @@ _NOT_OF_THE_NETWORK: Sequence[str] = (
 
 
 def tf_variables(model: SpatialCNN | Temp3CNN, *, prefix: str = "") -> list[TfVariable]:
-    """The variables of one of the two networks in the order of the original's graph.
+    """The variables of one of the two networks in the original's graph order.
 
     93 of the spatial network and 21 of the temporal one, both with the original's depth.
 

@@ -1,4 +1,4 @@
-"""VQ-VAE as the Ascend ModelZoo trained it in TensorFlow 1.15: pictures as grids of codes.
+"""VQ-VAE as the Ascend ModelZoo trained it in TensorFlow 1.15: images as grids of codes.
 
 Paper: A. van den Oord, O. Vinyals, K. Kavukcuoglu, "Neural Discrete Representation Learning",
 arXiv 1711.00937. Original: hiwonjoon/tf-vqvae, from which Ascend's contrib/graph/vq-vae comes
@@ -6,8 +6,8 @@ arXiv 1711.00937. Original: hiwonjoon/tf-vqvae, from which Ascend's contrib/grap
 without residual blocks, for CIFAR-10 and for ImageNet; only the last has a ReLU between the
 decoder's residual blocks and its first transposed convolution.
 
-What differs: the squared distance to a code is computed as such and not as the square of a norm,
-whose gradient is NaN where a picture hits a code exactly.
+Difference: the squared distance to a code is computed directly and not as the square of a norm,
+whose gradient is NaN if an image hits a code exactly.
 """
 
 from collections import OrderedDict
@@ -23,22 +23,22 @@ from jumar.models.tf_layout import ConvolutionKernel, TfNames, TfVariable, Uncha
 
 VARIANTS = ("mnist", "cifar10", "imagenet")
 TF_SCOPE = "train"
-"""What the original puts before the names of its graph when it writes a checkpoint."""
+"""The prefix that the original adds to its graph's names when it writes a checkpoint."""
 
 _INITIAL_STD = 0.02
 _MOST_DISTANCES = 2**24
-"""Distances held at once, 64 MiB. A picture of 512 px has 16,384 positions; with a batch of them
-and thousands of codes, all distances at once would not fit."""
+"""Distances held at once, 64 MiB. A 512 px image has 16,384 positions; with a batch of them and
+thousands of codes, all distances would not fit into memory at once."""
 
 
 class Quantized(NamedTuple):
-    """The result for a batch of pictures.
+    """The result for a batch of images.
 
     Attributes:
         reconstruction: [N, channels, height, width], 0 to 1.
         features: The encoder's output [N, D, h, w].
-        chosen: The nearest codes' vectors in its places, float32 [N, D, h, w].
-        codes: Their numbers, int64 [N, h, w].
+        chosen: The vectors of the nearest codes, float32 [N, D, h, w].
+        codes: The numbers of the nearest codes, int64 [N, h, w].
     """
 
     reconstruction: Tensor
@@ -62,22 +62,22 @@ class Residual(nn.Module):
 class VQVAE(nn.Module):
     """Encoder, codebook and decoder.
 
-    Takes pictures [N, channels, height, width] of 0 to 1 whose sides are multiples of `shrinking`.
+    Takes images [N, channels, height, width] from 0 to 1 whose sides are multiples of `shrinking`.
 
     Args:
-        variant: One of `VARIANTS`. `mnist` takes grey pictures and shrinks them by 8, the others
-            colour and by 4.
+        variant: One of `VARIANTS`. `mnist` takes grey images and downsamples them by 8, the others
+            take colour and downsample by 4.
         codes: Vectors in the codebook (K).
         width: Length of a code and channels of the encoder's output (D); a multiple of 4.
 
     Raises:
-        ValueError: An unknown variant or a width that it cannot divide.
+        ValueError: The variant is unknown, or the width is not a multiple of 4.
     """
 
     def __init__(self, *, variant: str, codes: int, width: int) -> None:
         super().__init__()
         if variant not in VARIANTS:
-            raise ValueError(f"the variant is one of {', '.join(VARIANTS)}, not {variant!r}")
+            raise ValueError(f"the variant must be one of {', '.join(VARIANTS)}, not {variant!r}")
         if width % 4:
             raise ValueError(f"the width of a code must be a multiple of 4, not {width}")
         self.variant = variant
@@ -89,8 +89,8 @@ class VQVAE(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the weights as the original does: deviation 0.02, cut at two of them except in
-        transposed convolutions; biases are zero.
+        """Draw the weights as the original does: standard deviation 0.02, truncated at two of them
+        except in transposed convolutions; biases are zero.
         """
         for module in self.modules():
             if isinstance(module, nn.ConvTranspose2d):
@@ -104,8 +104,8 @@ class VQVAE(nn.Module):
     def forward(self, images: Tensor) -> Quantized:
         """Encode, take the nearest codes, decode.
 
-        The gradient of the reconstruction passes the choice of codes as if it were not there:
-        it reaches the encoder and not the codebook.
+        The gradient of the reconstruction passes straight through the choice of codes: it reaches
+        the encoder but not the codebook.
         """
         features = self.encode(images)
         codes = self.nearest(features)
@@ -117,15 +117,15 @@ class VQVAE(nn.Module):
         return Quantized(self.decode(passed), features, chosen, codes)
 
     def encode(self, images: Tensor) -> Tensor:
-        """The vectors [N, D, h, w] that are to be replaced by codes."""
+        """The vectors [N, D, h, w] to be replaced by codes."""
         return self.encoder(images)
 
     def decode(self, vectors: Tensor) -> Tensor:
-        """Pictures [N, channels, height, width] of 0 to 1 from vectors [N, D, h, w]."""
+        """Images [N, channels, height, width] from 0 to 1, decoded from vectors [N, D, h, w]."""
         return torch.sigmoid(self.decoder(vectors))
 
     def nearest(self, features: Tensor) -> Tensor:
-        """The numbers of the nearest codes, int64 [N, h, w], found in float32."""
+        """The numbers of the nearest codes, int64 [N, h, w], computed in float32."""
         return nearest_codes(features, self.codebook)
 
     def vectors(self, codes: Tensor) -> Tensor:
@@ -134,14 +134,14 @@ class VQVAE(nn.Module):
 
 
 def nearest_codes(features: Tensor, codebook: Tensor) -> Tensor:
-    """For each position the number of the code at the smallest Euclidean distance.
+    """For each position, the number of the code with the smallest Euclidean distance.
 
     Args:
         features: [N, D, h, w] of any floating type.
         codebook: [K, D].
 
     Returns:
-        int64 [N, h, w]; of equally near codes one of them.
+        int64 [N, h, w]; any one of equally near codes.
     """
     indices = _nearest_rows(_positions(features), codebook)
     return indices.view(features.shape[0], *features.shape[2:])
@@ -165,9 +165,8 @@ def vq_losses(images: Tensor, quantized: Quantized) -> Mapping[str, Tensor]:
 def unused_pull(features: Tensor, codebook: Tensor) -> Tensor:
     """Mean squared distance of each code to the feature of the batch that is nearest to it.
 
-    Its gradient reaches the codebook only, and draws codes that no feature takes to where the
-    features are. The original has nothing of the kind: a code that is never the nearest is never
-    changed.
+    Its gradient reaches only the codebook, and draws codes that no feature uses to where the
+    features are. The original has nothing like it: a code that is never the nearest never changes.
 
     Args:
         features: [N, D, h, w].
@@ -179,7 +178,7 @@ def unused_pull(features: Tensor, codebook: Tensor) -> Tensor:
 
 
 def tf_variables(model: VQVAE) -> list[TfVariable]:
-    """The variables of the original in the order of its graph, with their places here."""
+    """The variables of the original in graph order, with their names here."""
     variables: list[TfVariable] = []
     for part, layers, scope in (
         ("encoder", model.encoder, "params/enc"),
@@ -196,7 +195,7 @@ def tf_variables(model: VQVAE) -> list[TfVariable]:
 
 
 def tf_names(model: VQVAE) -> TfNames:
-    """The names in the original's checkpoints: those of its graph after `train/`."""
+    """The names in the original's checkpoints: its graph's names, prefixed with `train/`."""
     return TfNames(
         variables=[
             TfVariable(tf_name=f"{TF_SCOPE}/{v.tf_name}", name=v.name, layout=v.layout)
@@ -215,20 +214,20 @@ def _positions(features: Tensor) -> Tensor:
 
 @torch.no_grad()
 def _nearest_rows(rows: Tensor, others: Tensor) -> Tensor:
-    """For each of the rows [R, D] the number of the nearest of the others [M, D], int64 [R]."""
+    """For each of the rows [R, D], the number of the nearest of the others [M, D], int64 [R]."""
     rows, others = rows.float(), others.float()
-    # In mixed precision the product would be computed in eight bits, and neighbouring codes
-    # would be taken for each other.
+    # In mixed precision the product would have only eight bits, and neighbouring codes would be
+    # confused with each other.
     with torch.autocast(rows.device.type, enabled=False):
         half = 0.5 * others.square().sum(dim=1)
         part = max(1, _MOST_DISTANCES // len(others))
-        # The square of the row itself is the same for all others. Without it nothing large is
-        # added to the small differences that decide.
+        # The row's own square is the same for all others. Omitting it avoids adding something large
+        # to the small differences that decide.
         return torch.cat([(half - some @ others.T).argmin(dim=1) for some in rows.split(part)])
 
 
 def _encoder_layers(variant: str, width: int) -> Iterator[tuple[str, nn.Module]]:
-    """Names, which are the original's, and layers; each convolution halves the picture."""
+    """Layers with the original's names; each convolution halves the image."""
     half, quarter = width // 2, width // 4
     widths = {
         "mnist": (1, quarter, half, width),
@@ -242,7 +241,7 @@ def _encoder_layers(variant: str, width: int) -> Iterator[tuple[str, nn.Module]]
 
 
 def _decoder_layers(variant: str, width: int) -> Iterator[tuple[str, nn.Module]]:
-    """As `_encoder_layers`; each transposed convolution doubles the picture."""
+    """Like `_encoder_layers`; each transposed convolution doubles the image."""
     half, quarter = width // 2, width // 4
     widths = {
         "mnist": (width, half, quarter, 1),
@@ -253,7 +252,7 @@ def _decoder_layers(variant: str, width: int) -> Iterator[tuple[str, nn.Module]]
     for number, (before, after) in enumerate(pairwise(widths), start=1):
         if number > 1 or variant == "imagenet":
             yield f"relu_{number}", nn.ReLU()
-        # From N to 2N pixels, TensorFlow's SAME takes one off either side.
+        # From N to 2N pixels, TensorFlow's SAME cuts one off each side.
         yield f"tconv2d_{number}", nn.ConvTranspose2d(before, after, 4, stride=2, padding=1)
 
 
@@ -267,7 +266,7 @@ def _truncated(weight: Tensor) -> None:
 
 
 def _convolution(tf_name: str, name: str) -> list[TfVariable]:
-    """A convolution or a transposed one: the same change of axes serves both."""
+    """A convolution or a transposed one: both use the same change of axes."""
     return [
         TfVariable(tf_name=f"{tf_name}/w", name=f"{name}.weight", layout=ConvolutionKernel()),
         TfVariable(tf_name=f"{tf_name}/b", name=f"{name}.bias", layout=Unchanged()),

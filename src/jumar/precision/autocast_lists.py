@@ -44,12 +44,12 @@ _lock = threading.RLock()
 
 
 class InstalledLists:
-    """The op lists that are in force on one device type, until `close`."""
+    """The op lists installed for one device type, until `close`."""
 
     def __init__(self, device_type: str, registered: Mapping[str, Treatment]) -> None:
         self.device_type = device_type
         self.registered = dict(registered)
-        """The ops whose kernel is ours; all others have torch's own."""
+        """The ops that have our kernel; all others have torch's own."""
         self._library: torch.library.Library | None = torch.library.Library("aten", "IMPL")
 
     @property
@@ -74,19 +74,18 @@ class InstalledLists:
 
 
 _in_force: list[InstalledLists] = []
-"""The lists in force: none or one, since registration is process-wide."""
+"""The installed lists: at most one, since registration is process-wide."""
 
 
 def install(device_type: str, treatments: Mapping[str, Treatment]) -> InstalledLists:
     """Apply treatments in every autocast region on a device type.
 
     Args:
-        device_type: `cpu`, `cuda` or `npu`; the device itself need not be there.
+        device_type: `cpu`, `cuda` or `npu`; the device itself need not exist.
         treatments: The treatment of each aten overload, from `oplist.treatments`.
 
     Returns:
-        The lists in force; `close` on them restores torch's own. Lists that were in force before
-        are closed.
+        The installed lists; `close` restores torch's own. Previously installed lists are closed.
     """
     with _lock:
         for earlier in tuple(_in_force):
@@ -111,7 +110,7 @@ def install(device_type: str, treatments: Mapping[str, Treatment]) -> InstalledL
 
 
 def installed() -> InstalledLists | None:
-    """The lists in force, or None."""
+    """The installed lists, or None."""
     return _in_force[0] if _in_force else None
 
 
@@ -248,9 +247,9 @@ def _only_floats(cast: Callable[..., Any], device_type: str) -> _Cast:
 
 
 class _RoundValue(torch.autograd.Function):
-    """Rounds to fp16 values held in fp32.
+    """Rounds to fp16, in fp32 storage.
 
-    The gradient passes as it is, because a cube op with an fp32 result gives an fp32 gradient.
+    The gradient passes unchanged, because a cube op with an fp32 result has an fp32 gradient.
     """
 
     @staticmethod
@@ -265,7 +264,7 @@ class _RoundValue(torch.autograd.Function):
 
 
 class _RoundGradient(torch.autograd.Function):
-    """Passes the value; rounds the gradient to fp16, the input of the cube op's backward."""
+    """Passes the value unchanged; rounds the gradient to fp16, as the cube op's backward does."""
 
     @staticmethod
     def forward(ctx: Any, tensor: torch.Tensor) -> torch.Tensor:

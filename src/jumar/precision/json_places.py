@@ -61,9 +61,9 @@ def _explained(text: str, error: json.JSONDecodeError) -> JsonError:
         rest = lines[number - 1][start:].lstrip(", \t")
         if rest.startswith(("//", "/*", "#")):
             return JsonError(
-                "comments are not JSON; CANN's reader refuses them too",
+                "comments are not JSON; CANN's reader rejects them too",
                 number,
-                "take the comment out",
+                "remove the comment",
             )
         if rest:
             break
@@ -71,7 +71,7 @@ def _explained(text: str, error: json.JSONDecodeError) -> JsonError:
 
 
 class _Walker:
-    """Walks over the tokens of a text that is known to be JSON."""
+    """Walks over the tokens of a text that is known to be valid JSON."""
 
     def __init__(self, text: str) -> None:
         self._tokens: list[tuple[str, int]] = []
@@ -112,7 +112,7 @@ class _Walker:
             token, line = self._take()
             key = json.loads(token)
             if key in keys:
-                raise JsonError(f"the key '{key}' is in it twice", line, "merge the two")
+                raise JsonError(f"the key '{key}' appears twice", line, "merge the two")
             keys.add(key)
             self._take()
             yield from self._value((*path, key))

@@ -58,15 +58,13 @@ class ExponentialLossScale(LossScaleSettings, kind="exponential"):
         1000, "consecutive finite steps before the scale grows", unit="steps", minimum=1
     )
     decr_every_n_nan_or_inf: int = setting(
-        2, "overflows, finite steps between them or not, before it shrinks", unit="steps", minimum=1
+        2, "overflows, consecutive or not, before the scale shrinks", unit="steps", minimum=1
     )
-    incr_ratio: float = setting(2.0, "what the scale is multiplied by to grow", minimum=1)
-    decr_ratio: float = setting(
-        0.8, "what the scale is multiplied by to shrink", minimum=0.0, maximum=1
-    )
+    incr_ratio: float = setting(2.0, "factor by which the scale grows", minimum=1)
+    decr_ratio: float = setting(0.8, "factor by which the scale shrinks", minimum=0.0, maximum=1)
 
     def check(self) -> None:
-        """Refuse a scale that could shrink to zero."""
+        """Reject a scale that could shrink to zero."""
         if self.decr_ratio == 0:
             raise UserError(
                 "'loss_scale.decr_ratio' cannot be 0: the first overflow would end all scaling",
@@ -83,16 +81,16 @@ class LossScale:
 
     Args:
         init_loss_scale: The scale.
-        device: Where the state lives.
+        device: The device that holds the state.
 
     Attributes:
-        is_fixed: Whether no overflow lowers it.
+        is_fixed: Whether overflows leave it unchanged.
         scale: float32 scalar.
         good: int32 scalar, consecutive finite steps; stays 0 for a fixed one.
         bad: int32 scalar, overflows since the last change of scale; stays 0 for a fixed one.
-        skipped: int64 scalar, all overflows so far, each a left-out update.
-        overflow_at_floor: bool scalar, set for good once a step overflowed with a scale of 1 or
-            less: no scale is left that could help.
+        skipped: int64 scalar, all overflows so far, each a skipped update.
+        overflow_at_floor: bool scalar, permanently set once a step overflowed with a scale of 1 or
+            less: no smaller scale could help.
     """
 
     is_fixed = True
@@ -106,7 +104,7 @@ class LossScale:
         self.overflow_at_floor = torch.zeros((), dtype=torch.bool, device=device)
 
     def update(self, found_bad: torch.Tensor) -> None:
-        """Count a step, and change the scale where the rule says so.
+        """Count a step, and change the scale if the rule says so.
 
         Args:
             found_bad: Scalar on the same device, not 0 when a gradient of the step is not finite
@@ -118,7 +116,7 @@ class LossScale:
         self.move(overflow)
 
     def move(self, overflow: torch.Tensor) -> None:
-        """Change the scale after a step; a fixed one stays.
+        """Change the scale after a step; a fixed one stays the same.
 
         Args:
             overflow: Bool scalar.
@@ -132,7 +130,7 @@ class LossScale:
         """Restore a state from `state_dict`.
 
         Raises:
-            KeyError: The state lacks a part.
+            KeyError: A part of the state is missing.
         """
         for name in _COUNTERS:
             getattr(self, name).copy_(state[name])

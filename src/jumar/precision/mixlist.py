@@ -4,9 +4,9 @@
 
 Names are CANN op types or aten operators. The rules for one name are those of CANN's graph
 engine: remove it from one list; add it to one list; or add it to one and remove it from one
-other. An addition alone decides; a removal without an addition makes the op gray. Other than
-CANN, which never looks at names, an unknown name is refused: one in seventeen of the
-published lists has an entry that does nothing.
+other. An addition alone decides; a removal without an addition makes the op gray. Unlike in
+CANN, which never checks names, an unknown name is rejected: one in seventeen published lists
+has an entry that does nothing.
 """
 
 import json
@@ -56,7 +56,7 @@ class Finding:
 
     severity: Literal["error", "warning"]
     line: int
-    """Line of the file, from 1; 0 where it concerns the whole file."""
+    """Line of the file, from 1; 0 if it concerns the whole file."""
     what: str
     todo: str = ""
 
@@ -82,7 +82,7 @@ def lint_mixlist(path: str | Path, mode: str) -> list[Finding]:
 
     Args:
         path: The JSON file, or the name of a shipped list.
-        mode: The precision mode with which it is to be used; a mode that ignores lists is an
+        mode: The precision mode it is to be used with; a mode that ignores lists is an
             error.
 
     Raises:
@@ -205,11 +205,11 @@ def _check_combination(entry: _Entry) -> list[Finding]:
         return [Finding(severity="error", line=entry.line, what=what, todo="keep one of them")]
 
     if len(entry.added) > 1:
-        return error(f"'{entry.name}' is added to more than one list: {_said(entry.added)}")
+        return error(f"'{entry.name}' is added to more than one list: {_listed(entry.added)}")
     if entry.added & entry.removed:
-        return error(f"'{entry.name}' is added to and removed from the {_said(entry.added)} list")
+        return error(f"'{entry.name}' is added to and removed from the {_listed(entry.added)} list")
     if len(entry.removed) > 1:
-        return error(f"'{entry.name}' is removed from more than one list: {_said(entry.removed)}")
+        return error(f"'{entry.name}' is removed from more than one list: {_listed(entry.removed)}")
     if entry.removed == {"gray"} and not entry.added:
         what = f"'{entry.name}' is removed from the gray list, but not added to another"
         todo = "add it to the white or the black list"
@@ -283,7 +283,7 @@ def _remove(entry: _Entry, wishes: dict[str, list[tuple[_Entry, ListName]]]) -> 
     for op in leaving:
         wishes.setdefault(op, []).append((entry, "gray"))
     if not leaving:
-        current = _said({default_list(op) for op in entry.ops})
+        current = _listed({default_list(op) for op in entry.ops})
         return [
             _warn(entry, f"'{entry.name}' is not on the {source} list but {current}: no effect")
         ]
@@ -405,7 +405,7 @@ def _folded(name: str) -> str:
     return name.replace("_", "").lower()
 
 
-def _said(names: Iterable[str]) -> str:
+def _listed(names: Iterable[str]) -> str:
     return " and ".join(sorted(names))
 
 

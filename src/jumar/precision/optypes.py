@@ -1,6 +1,6 @@
 """CANN op types and the corresponding torch operators.
 
-The table is `op_types.json`: one row a policy group, with the forward op types that share it,
+The table is `op_types.json`: one row per policy group, with the forward op types that share it,
 the op types that run inside autograd, and the aten overloads. Op types are those of the open
 CANN op libraries, of the PyTorch adapter and of published mixlists. It needs no torch, since
 profiles are compared by it.
@@ -50,7 +50,7 @@ class OpGroup:
 
     kind: Kind
     types: tuple[str, ...]
-    """Forward op types; the first one is shown where there is room for one."""
+    """Forward op types; the first one is shown if there is room for only one."""
     backward: tuple[str, ...] = ()
     """Op types that run inside autograd and follow the dtypes of the forward."""
     ops: tuple[str, ...] = ()

@@ -31,7 +31,7 @@ class PrecisionDescription:
     computed: str
     """`float32`, `float16`, `bfloat16`, `float16 emulated` or `float16 in, float32 out`."""
     substituted: bool
-    """Whether that is something else than the mode asks for."""
+    """Whether that is not what the mode asks for."""
     note: str
     """What the user should know about it, in one line; usually empty."""
 
@@ -49,9 +49,9 @@ class PrecisionPolicy:
         low_dtype: The dtype of the autocast region; None if there is no region.
         can_overflow: Whether values of fp16 range occur, so that gradients may become infinite
             although the loss is finite.
-        full_float32: Whether what is fp32 must compute in all 24 bits. False only for
-            force_fp32, which multiplies fp16 values: TF32 and HF32 hold them exactly. Pass it to
-            `Device.set_full_float32`, which knows the switches.
+        full_float32: Whether fp32 ops must compute with all 24 bits. False only for force_fp32,
+            which multiplies fp16 values: TF32 and HF32 represent them exactly. Pass it to
+            `Device.set_full_float32`, which sets the switches.
 
     Raises:
         UserError: The settings contradict each other, or the mixlist is invalid.
@@ -96,8 +96,7 @@ class PrecisionPolicy:
         """The region for the forward pass and the loss; a new one for each use.
 
         Raises:
-            RuntimeError: The op lists are not in force, so the region would compute by torch's
-                own lists.
+            RuntimeError: The op lists are not installed, so the region would use torch's own.
         """
         if self._installed is None or self._installed.closed:
             raise RuntimeError("install() this policy before its forward()")
@@ -106,14 +105,14 @@ class PrecisionPolicy:
         return torch.autocast(self._device_type, dtype=self.low_dtype)
 
     def scale(self, loss: Tensor) -> Tensor:
-        """The loss to call backward on: in fp32 and times the loss scale, where there is one."""
+        """The loss to call backward on: in fp32, multiplied by the loss scale if there is one."""
         return loss if self.loss_scale is None else loss.float() * self.loss_scale.scale
 
     def unscale_and_check(self, parameters: Iterable[Tensor]) -> Tensor:
         """Divide the gradients by the loss scale and check whether one of them is not finite.
 
         Args:
-            parameters: Those whose `grad` the backward filled; a grad of None is skipped.
+            parameters: Parameters after the backward pass; those without a gradient are skipped.
 
         Returns:
             A float32 scalar on the device, 0 or 1. Nothing waits for it.

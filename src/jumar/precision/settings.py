@@ -29,7 +29,7 @@ class PrecisionSettings:
     loss_scale: LossScaleSettings = setting(NoLossScale(), "How the loss scale changes.")
 
     def check(self) -> None:
-        """The rules across fields that `jumar.settings.checked` calls.
+        """Check the rules across fields; called by `jumar.settings.checked`.
 
         Raises:
             UserError: An unknown mode, or an op list with a mode that ignores it.
@@ -45,7 +45,7 @@ class PrecisionSettings:
 
 
 def pointless(settings: PrecisionSettings) -> tuple[str, ...]:
-    """What the settings ask for and this mode does not need; the run does it and says so."""
+    """Notes on settings that this mode does not need; the run applies them and says so."""
     mode = find_mode(settings.mode)
     notes: list[str] = []
     if not isinstance(settings.loss_scale, NoLossScale) and not mode.fp16:

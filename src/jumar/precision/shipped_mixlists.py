@@ -1,4 +1,4 @@
-"""The op lists that come with the package, named without a path: those that recipes carry.
+"""The op lists that come with the package and are named without a path: those of recipes.
 
 A list belongs to its recipe, whatever mode a user asks for; modes without op lists ignore it.
 """
@@ -14,7 +14,7 @@ def shipped_mixlists() -> list[str]:
 
 
 def find_mixlist(name: str | Path) -> Path:
-    """The op list of that name: a shipped one, or else the file of that path.
+    """The op list with that name: a shipped one, otherwise the file with that path.
 
     To use a file of the same name in the current directory, write `./` before it.
     """

@@ -1,9 +1,9 @@
 """How many updates TensorFlow's Adam has made, from the powers that it saves.
 
 `AdamOptimizer` multiplies `beta1_power` and `beta2_power` by their beta at every update, in
-float32, beginning with the betas themselves: after t updates they are beta^(t + 1) as that chain of
-products rounds it. Unlike `global_step`, which every script counts in its own way, they count
-updates. 0.9^t has underflowed after 828 updates, 0.999^t after 87,000.
+float32, starting with the betas themselves: after t updates they are beta^(t + 1), rounded as that
+chain of products is. Unlike `global_step`, which every script counts differently, they count
+updates. 0.9^t underflows after 828 updates, 0.999^t after 87,000.
 """
 
 from collections.abc import Sequence
@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 _SMALLEST = float(np.finfo(np.float32).tiny)
-"""Below, TensorFlow flushes to zero or a product by 0.999 rounds to what it was."""
+"""Below this, TensorFlow flushes to zero, or multiplying by 0.999 no longer changes the value."""
 _MOST_UPDATES = 1 << 20
-"""Nearer to 1 than 0.9999, a beta has powers for longer than a step needs them."""
+"""With a beta closer to 1 than 0.9999, powers last longer than needed."""
 
 
 def power_after(beta: float, updates: int) -> float:
-    """TensorFlow's power of a beta after this many updates; 0 where it has underflowed."""
+    """TensorFlow's power of a beta after this many updates; 0 if it has underflowed."""
     powers = _powers(beta)
     if updates < len(powers):
         return float(powers[updates])
@@ -35,7 +35,7 @@ def updates_made(powers: Sequence[float], betas: Sequence[float]) -> int | None:
         betas: The optimizer's betas.
 
     Returns:
-        None if every power has underflowed, or one belongs to another beta.
+        The number, or None if every power has underflowed or one belongs to another beta.
     """
     candidates: set[int] = set()
     for power, beta in zip(powers, betas, strict=True):
@@ -45,7 +45,7 @@ def updates_made(powers: Sequence[float], betas: Sequence[float]) -> int | None:
         if updates is None:
             return None
         candidates.add(updates)
-    # Powers computed instead of multiplied up differ in their last digits.
+    # Powers computed directly differ in their last digits from repeated products.
     return max(candidates) if candidates and max(candidates) - min(candidates) <= 1 else None
 
 
@@ -61,14 +61,14 @@ def _updates(power: float, beta: float) -> int | None:
     position = int(np.searchsorted(-powers, -power))
     near = [index for index in (position - 1, position) if 0 <= index < len(powers)]
     best = min(near, key=lambda index: abs(float(powers[index]) - power))
-    # Half a step in either direction belongs to a step.
+    # Anything within half a step counts as that step.
     away = abs(power / float(powers[best]) - 1.0)
     return best if away < (1.0 - beta) / 2.0 else None
 
 
 @lru_cache(maxsize=8)
 def _powers(beta: float) -> NDArray[np.float32]:
-    """The powers after 0, 1, 2, ... updates, as far as they have not underflowed."""
+    """The powers after 0, 1, 2, ... updates, until they underflow."""
     if not 0.0 < beta < 1.0:
         return np.empty(0, dtype=np.float32)
     length = min(_MOST_UPDATES, int(np.log(_SMALLEST) / np.log(beta)) + 2)

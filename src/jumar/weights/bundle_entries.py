@@ -45,8 +45,8 @@ class BundleEntry:
 
     Attributes:
         shard: Number of the data file.
-        offset: First byte there.
-        size: Bytes there; 0 for a variable that is stored in parts.
+        offset: First byte in the data file.
+        size: Number of bytes in the data file; 0 for a variable that is stored in parts.
         crc: Masked CRC-32C of those bytes.
         slices: The parts, for a variable that is stored in parts.
     """
@@ -105,9 +105,9 @@ def decode_entry(data: bytes) -> BundleEntry:
             slices.append(_decode_slice(data, begin, end))
     number, shard, offset, size = numbers.values()
     if offset + size >= _INT64:
-        raise ValueError("a negative place in its data file")
+        raise ValueError("a negative position in its data file")
     if any(len(part) != len(shape) for part in slices):
-        raise ValueError(f"a part of it has not its {len(shape)} axes")
+        raise ValueError(f"a part of it does not have its {len(shape)} axes")
     return BundleEntry(
         kind=element_type(number),
         shape=shape,
@@ -120,7 +120,7 @@ def decode_entry(data: bytes) -> BundleEntry:
 
 
 def encode_entry(entry: BundleEntry) -> bytes:
-    """The bytes of an entry that is stored in one piece; numbers that are 0 are left out."""
+    """The bytes of an entry that is stored in one piece; zeros are omitted."""
     axes = b"".join(delimited(2, _number(1, size)) for size in entry.shape)
     return b"".join(
         (
@@ -182,20 +182,20 @@ def _number(field: int, value: int) -> bytes:
 
 
 def _ordered_count(value: int) -> bytes:
-    """A number of 0 or more encoded so that bytes sort as numbers: its length, then its bytes."""
+    """A non-negative number encoded so that bytes sort like numbers: its length, then its bytes."""
     content = value.to_bytes((value.bit_length() + 7) // 8, "big")
     return bytes((len(content),)) + content
 
 
 def _ordered_text(text: bytes) -> bytes:
-    """Text encoded so that bytes sort as texts: escaped, and with an end that sorts first."""
+    """Text encoded so that bytes sort like text: escaped, with a terminator that sorts first."""
     return b"".join(_ESCAPES.get(byte) or bytes((byte,)) for byte in text) + b"\0\1"
 
 
 def _ordered_number(value: int) -> bytes:
-    """A signed number encoded so that bytes sort as numbers: n bytes hold 7n - 1 bits and the sign.
+    """A signed number encoded so that bytes sort like numbers: n bytes hold 7n - 1 bits and a sign.
 
-    The first bits say how many bytes there are: n ones and a zero for a number of 0 or more, the
+    The first bits say how many bytes there are: n ones and a zero for a non-negative number, the
     opposite for a negative one.
     """
     magnitude = ~value if value < 0 else value

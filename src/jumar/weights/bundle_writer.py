@@ -32,8 +32,8 @@ def write_bundle(prefix: Path, tensors: Mapping[str, Array]) -> None:
     """Write `PREFIX.index`, `PREFIX.data-00000-of-00001` and `checkpoint` beside them.
 
     Args:
-        prefix: Prefix of the files, for instance `exported/model.ckpt-120`. A
-            checkpoint of that name is replaced; `check_free` refuses that.
+        prefix: Prefix of the files, for instance `exported/model.ckpt-120`. A checkpoint with that
+            name is replaced; `check_free` guards against that.
         tensors: Values by TensorFlow's names; they are fetched one at a time. Strings are
             arrays of bytes objects.
 
@@ -69,7 +69,7 @@ def write_bundle(prefix: Path, tensors: Mapping[str, Array]) -> None:
         ):
             beside.append((_beside(path), path))
             _write_flushed(beside[-1][0], write)
-        # An existing index would for a moment name the data of another checkpoint.
+        # An existing index would briefly refer to the data of another checkpoint.
         index.unlink(missing_ok=True)
         for written, path in beside:
             written.replace(path)

@@ -38,7 +38,7 @@ def find_prefix(path: Path) -> Path:
     try:
         return _find(expanded(path))
     except OSError as error:
-        # A name that is too long, in the `checkpoint` file too, or a folder we may not enter.
+        # A name is too long, possibly in the `checkpoint` file, or a folder cannot be entered.
         raise unreadable(path, error) from error
 
 
@@ -66,7 +66,7 @@ def check_free(prefix: Path, *, ours: bool = False) -> None:
         raise UserError(
             f"a checkpoint already exists: {', '.join(parts)}",
             where=str(prefix),
-            todo="Nothing was written. Name a prefix in a new folder with --out, or remove these "
+            todo="Nothing was written. Give a prefix in a new folder with --out, or remove these "
             "files first.",
         )
 
@@ -110,7 +110,7 @@ def _find(path: Path) -> Path:
         if path.name == STATE:
             return _newest(path)
         raise _other_file(path)
-    more = "Name its folder, its .index file, or its prefix (before '.index')."
+    more = "Give its folder, its .index file, or its prefix (before '.index')."
     raise missing(path, "checkpoint", more=more)
 
 
@@ -132,10 +132,10 @@ def _in_folder(folder: Path) -> Path:
         raise UserError(
             f"there are {len(indexes)} checkpoints and no file `{STATE}` that names one",
             where=str(folder),
-            todo=f"Name one: {', '.join(path.name for path in indexes[:4])} ...",
+            todo=f"Give one: {', '.join(path.name for path in indexes[:4])} ...",
         )
     raise UserError(
-        "there is no TensorFlow checkpoint in it",
+        "contains no TensorFlow checkpoint",
         where=str(folder),
         todo="A checkpoint is NAME.index and NAME.data-00000-of-00001 ...",
     )
@@ -185,7 +185,7 @@ def _other_file(path: Path) -> UserError:
     return UserError(
         "is not a TensorFlow checkpoint",
         where=str(path),
-        todo="Name its folder, its .index file, or its prefix (before '.index').",
+        todo="Give its folder, its .index file, or its prefix (before '.index').",
     )
 
 

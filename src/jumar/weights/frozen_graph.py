@@ -30,9 +30,9 @@ from jumar.weights.tensor_types import (
 )
 
 LARGEST_MESSAGE = 2**31
-"""protobuf reads no longer message, so TensorFlow writes none."""
+"""protobuf reads no longer messages, so TensorFlow writes none."""
 _LARGEST_FILL = 2**28
-"""Bytes that a constant may have more than its file: a shape costs a hostile file nothing."""
+"""How many bytes a constant may have beyond its file: a hostile file can claim any shape."""
 _CONTENT = 4
 _LISTS = {
     kind: field
@@ -58,7 +58,7 @@ _FIXED_FIELDS = {5: "<f4", 6: "<f8", 9: "<c8", 12: "<c16"}
 
 @dataclass(frozen=True, kw_only=True)
 class _Place:
-    """Where a tensor's message is, and its shape and type."""
+    """The position of a tensor's message, and its shape and type."""
 
     entry: TensorEntry
     kind: ElementType
@@ -73,7 +73,7 @@ class FrozenConstants(Mapping[str, Array]):
 
     Args:
         data: The serialized GraphDef; stays in the attribute of that name.
-        where: The file's name in messages.
+        where: The file's name, for error messages.
 
     Raises:
         UserError: The bytes are not a frozen graph.
@@ -90,7 +90,7 @@ class FrozenConstants(Mapping[str, Array]):
             raise UserError(
                 f"is not a frozen TensorFlow graph: {error}",
                 where=where,
-                todo="Copy it again, or name the .pb that freeze_graph wrote.",
+                todo="Copy it again, or give the .pb that freeze_graph wrote.",
             ) from None
         if not self._places:
             raise UserError(
@@ -129,7 +129,7 @@ class FrozenConstants(Mapping[str, Array]):
         """Shape and element type of a constant.
 
         Raises:
-            UserError: There is no such name.
+            UserError: There is no constant with that name.
         """
         if name not in self._places:
             close = nearest(name, self._places)
@@ -188,7 +188,7 @@ def _nodes(data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def find_constant(data: bytes, begin: int, end: int) -> tuple[str, int, int] | None:
-    """Name and place of the tensor of a Const node; None for any other node."""
+    """Name and tensor position of a Const node; None for any other node."""
     name, op = "", b""
     attributes: list[tuple[int, int]] = []
     for field, wire, start, stop in fields(data, begin, end):
@@ -265,7 +265,7 @@ def _decode_values(data: bytes, place: _Place) -> Array:
     else:
         listed = _numbers(data, wanted, spans, place.kind)
     if not len(listed):
-        # As TensorFlow: fields that are zero or empty are left out.
+        # As in TensorFlow, fields that are zero or empty are omitted.
         listed = np.array([b"" if place.kind.is_string else 0], dtype=place.kind.stored)
         listed = listed[: place.entry.elements]
     return _spread(place.kind.values(listed), place.entry.shape)

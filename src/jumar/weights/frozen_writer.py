@@ -1,8 +1,8 @@
 """A frozen graph with other weights: the same bytes except for the values of some constants.
 
-A graph is more than weights: what is computed, its front end, its names of inputs and outputs. So
-none is created from scratch here; an existing one is copied node by node, and unknown parts stay in
-it byte for byte.
+A graph is more than weights: the computation, a front end, the names of inputs and outputs. So none
+is created from scratch here; an existing one is copied node by node, and unknown parts are kept
+byte for byte.
 """
 
 import os
@@ -36,7 +36,7 @@ def with_constants(graph: FrozenConstants, values: Mapping[str, Array]) -> Itera
         entry = graph.entry(name)
         if (entry.shape, entry.dtype) != (value.shape, str(value.dtype)) or value.dtype != "<f4":
             raise ValueError(
-                f"'{name}' is {entry.dtype} {shape_text(entry.shape)} and takes no "
+                f"'{name}' is {entry.dtype} {shape_text(entry.shape)} and cannot hold "
                 f"{value.dtype} {shape_text(value.shape)}"
             )
     data, before = graph.data, 0
@@ -62,7 +62,7 @@ def write_frozen(path: Path, graph: FrozenConstants, values: Mapping[str, Array]
             message.
     """
     if exists(path):
-        raise UserError(f"'{path}' already exists", where="--out", todo="Name a new file.")
+        raise UserError(f"'{path}' already exists", where="--out", todo="Give a new file name.")
     with written_beside(path, what="the graph cannot be written") as temporary:
         size = 0
         with temporary.open("wb") as file:
@@ -72,7 +72,7 @@ def write_frozen(path: Path, graph: FrozenConstants, values: Mapping[str, Array]
             os.fsync(file.fileno())
         if size >= LARGEST_MESSAGE:
             raise UserError(
-                f"would have {size:,} bytes, and TensorFlow reads no graph of 2 GB",
+                f"would have {size:,} bytes, but TensorFlow cannot read a graph of 2 GB",
                 where=str(path),
             )
 

@@ -1,8 +1,8 @@
 """The sorted table in which a checkpoint's index is kept: LevelDB's format, read and written.
 
-A table is blocks and a footer. A block is entries, whose keys leave out what they share with the
-key before, then the places where keys are whole; after it come a byte for the compression and
-the masked CRC-32C of both. One block, the index, names the other blocks. Facts: LevelDB,
+A table is blocks and a footer. A block is entries, whose keys omit the prefix they share with the
+previous key, then the positions where keys are complete; it is followed by a byte for the
+compression and the masked CRC-32C of both. One block, the index, lists the others. Facts: LevelDB,
 doc/table_format.md; TensorFlow, core/lib/io/table_builder.cc.
 """
 
@@ -17,14 +17,14 @@ _TRAILER_BYTES = 5
 _BLOCK_BYTES = 1 << 18
 _WHOLE_KEY_EVERY = 16
 _KEYS_PER_BYTE = 20
-"""How much longer all keys may be than the file. A writer that keeps every 16th key whole stays
+"""How much longer all keys may be than the file. A writer that stores every 16th key whole stays
 below 17; without a limit a file of a megabyte could spell out a terabyte of keys."""
 
 Entry = tuple[bytes, bytes]
 
 
 def read_table(data: bytes) -> Iterator[Entry]:
-    """Keys and values of a table, in their order, the checksum of every block verified.
+    """Keys and values of a table, in order, with the checksum of every block verified.
 
     Args:
         data: The whole file.
@@ -33,7 +33,7 @@ def read_table(data: bytes) -> Iterator[Entry]:
         ValueError: The bytes are not such a table, or damaged.
     """
     if len(data) < _FOOTER_BYTES or not data.endswith(MAGIC):
-        raise ValueError("it does not end like an index: truncated, or another kind of file")
+        raise ValueError("it does not end like an index: it is truncated, or another kind of file")
     footer = len(data) - _FOOTER_BYTES
     _, position = _handle(data, footer, len(data) - len(MAGIC))
     (begin, end), _ = _handle(data, position, len(data) - len(MAGIC))

@@ -1,6 +1,6 @@
 """Which variable in a file is which weight of a network.
 
-Each network has a description next to it, `TfNames`. Compared with a file it gives a `Matching`:
+Each network comes with a description, `TfNames`. Comparing that with a file gives a `Matching`:
 what fits, and leftovers on either side. Names and shapes alone decide, before any value
 is read.
 """
@@ -26,7 +26,7 @@ _NO_WEIGHTS = (
 )
 """What TensorFlow's and Ascend's training code keeps beside the weights."""
 _NOT_IN_TENSORFLOW = ".num_batches_tracked"
-"""Torch counts the batches of a batch norm and uses the count nowhere where a momentum is set."""
+"""Torch counts the batches of a batch norm, but does not use the count if a momentum is set."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,7 @@ class Matching:
 
     Attributes:
         matches: What matches, in the order of the original's graph.
-        wrong_shape: What matches by name only.
+        wrong_shape: What matches only by name.
         missing: Variables that the network needs and the file lacks.
         unnamed: Weights of the network that have no name in TensorFlow.
         leftover: Names in the file that neither belong to the network nor are known not to be
@@ -143,7 +143,7 @@ def unnamed_weights(names: TfNames, weights: Iterable[str]) -> list[str]:
 
 def tensorflow_shape(variable: TfVariable, shape: tuple[int, ...]) -> tuple[int, ...]:
     """The shape that a weight of the network has in TensorFlow."""
-    # A view of a single zero: the layout moves axes and no memory.
+    # A view of a single zero: the layout only moves axes and takes no memory.
     return variable.layout.to_tensorflow(np.broadcast_to(np.float32(0), shape)).shape
 
 

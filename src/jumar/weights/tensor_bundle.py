@@ -74,13 +74,13 @@ class TensorBundle:
         return TensorEntry(name=name, shape=variable.shape, dtype=variable.kind.name)
 
     def read(self, name: str) -> Array:
-        """The values of a variable, their checksum verified.
+        """The values of a variable, with their checksum verified.
 
-        Numbers are a read-only view of the file where its bytes are aligned, and else a copy;
+        Numbers are a read-only view of the file if its bytes are aligned, otherwise a copy;
         bfloat16 becomes float32; strings are an array of bytes objects.
 
         Raises:
-            UserError: There is no such name, its data file is missing, or it is damaged.
+            UserError: There is no such variable, its data file is missing, or it is damaged.
         """
         entry = self._variable(name)
         try:
@@ -98,7 +98,7 @@ class TensorBundle:
         """Check that the data files exist and are as long as the index requires; reads none.
 
         Raises:
-            UserError: One is missing or cut short.
+            UserError: One is missing or truncated.
         """
         ends: dict[int, tuple[int, str]] = {}
         for key, entry in (*self._variables.items(), *self._parts.items()):
@@ -114,7 +114,7 @@ class TensorBundle:
                 ) from None
             if held < end:
                 raise UserError(
-                    f"is cut short: it has {held:,} bytes, and '{name}' ends at byte {end:,}",
+                    f"is truncated: it has {held:,} bytes, but '{name}' ends at byte {end:,}",
                     where=str(self._shard_path(number)),
                     todo=_COPY_AGAIN,
                 )
@@ -183,7 +183,7 @@ class TensorBundle:
         data = self._shard(name, entry.shard)
         if entry.offset + entry.size > len(data):
             raise ValueError(
-                f"its data file ends before it: at byte {len(data)}, it ends at "
+                f"its data file is too short: {len(data)} bytes, but it ends at byte "
                 f"{entry.offset + entry.size}"
             )
         return data[entry.offset : entry.offset + entry.size]
@@ -201,7 +201,7 @@ class TensorBundle:
                 )
             except FileNotFoundError:
                 raise UserError(
-                    f"the data file is missing, which holds the variable '{name}'",
+                    f"the data file that holds the variable '{name}' is missing",
                     where=str(path),
                     todo=f"Copy all files that begin with {self.prefix.name}.",
                 ) from None
@@ -211,7 +211,7 @@ class TensorBundle:
 
 
 def open_checkpoint(path: Path) -> TensorBundle:
-    """Open the checkpoint that a path names; see `find_prefix` for the accepted paths.
+    """Open the checkpoint that a path refers to; see `find_prefix` for the accepted paths.
 
     Only the index is read. Data files are opened when a variable is read.
 

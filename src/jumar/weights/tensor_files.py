@@ -90,7 +90,7 @@ def open_tensors(path: Path) -> TensorFile:
     """The tensors of a file: safetensors, a frozen TensorFlow graph, a TensorFlow checkpoint.
 
     Args:
-        path: The ending decides the kind; anything else is opened as a checkpoint.
+        path: Its suffix decides the kind; anything else is opened as a checkpoint.
 
     Raises:
         UserError: There is no such file, it is damaged, or `torch.save` wrote it.
@@ -104,7 +104,7 @@ def open_tensors(path: Path) -> TensorFile:
 
 
 def open_tensorflow(path: Path) -> TensorFile:
-    """The variables or constants in a file of TensorFlow's.
+    """The variables or constants in a TensorFlow file.
 
     Raises:
         UserError: There is no such file, it is damaged, or another program wrote it.

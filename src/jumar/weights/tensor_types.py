@@ -20,7 +20,7 @@ BOOL = 10
 BFLOAT16 = 14
 HALF = 19
 MOST_AXES = 32
-"""numpy 1 has no arrays of more; TensorFlow's variables have 8 at most."""
+"""numpy 1 has no arrays with more axes; TensorFlow's variables have at most 8."""
 _INT64 = 2**63
 
 
@@ -45,7 +45,7 @@ class ElementType:
 
     @property
     def in_numpy(self) -> bool:
-        """Whether numpy has it; otherwise it is stored as integers or bits of another type."""
+        """Whether numpy supports it; otherwise it is stored as integers or bits of another type."""
         return self.number not in (STRING, BOOL, BFLOAT16) and not self.name.startswith("q")
 
     def values(self, stored: Array) -> Array:
@@ -59,7 +59,7 @@ class ElementType:
 
 @dataclass(frozen=True, kw_only=True)
 class TensorEntry:
-    """What is known of a tensor before any value is read."""
+    """What is known about a tensor before any value is read."""
 
     name: str
     shape: tuple[int, ...]
@@ -109,10 +109,10 @@ _ITEM_BYTES = {
 
 
 def element_type(number: int) -> ElementType:
-    """The element type of that number.
+    """The element type with that number.
 
     Raises:
-        ValueError: There is none, or it cannot be stored (a reference, a resource, a variant).
+        ValueError: It does not exist, or cannot be stored (a reference, a resource, a variant).
     """
     kind = ELEMENT_TYPES.get(number)
     if kind is None:

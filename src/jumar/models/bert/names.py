@@ -1,8 +1,8 @@
 """Names of the variables in google-research/bert, NEZHA and Ascend's copies of them.
 
-Our names are those of the `state_dict` that Hugging Face's BERT classes have, which other PyTorch
-code reads as it is. There is no network here: which variables there are (layers, heads, NEZHA's
-missing position table) is read from the names themselves, in either direction.
+Our names are those in the `state_dict` of Hugging Face's BERT classes, which other PyTorch code can
+load directly. There is no network here: which variables exist (layers, heads, NEZHA's missing
+position table) is inferred from the names themselves, in either direction.
 """
 
 import re
@@ -24,10 +24,10 @@ _PARTS_OF_A_LAYER = (
 
 
 def tf_names(file_names: Iterable[str]) -> TfNames:
-    """The variables of the BERT or NEZHA whose names these are, and where they go.
+    """The variables of the BERT or NEZHA network with these names, and what they map to.
 
-    What belongs together is expected together: a layer of which a bias is missing is a layer
-    with a missing bias, and not a layer without.
+    Related variables are expected together: a layer without its bias counts as a layer with a
+    missing bias, not as a layer without one.
 
     Args:
         file_names: Names in a TensorFlow file, or of a `state_dict` made from one.
@@ -58,7 +58,7 @@ def tf_names(file_names: Iterable[str]) -> TfNames:
 
 
 def _if_any(group: list[TfVariable], names: "set[str]") -> list[TfVariable]:
-    """The whole group where any of it is there."""
+    """The whole group if any of it exists."""
     return group if any({v.tf_name, v.name} & names for v in group) else []
 
 

@@ -135,7 +135,7 @@ def test_the_second_stage_says_what_it_needs(temporal_run: Path, tmp_path: Path)
     with pytest.raises(UserError, match="train videnn-spatial"):
         recipe.build_task(lambda _line: None)
     wrong = replace(recipe, spatial_run=str(temporal_run))
-    with pytest.raises(UserError, match="one of 'videnn-temporal', not of ViDeNN's spatial"):
+    with pytest.raises(UserError, match="run of 'videnn-temporal', not of ViDeNN's spatial"):
         wrong.build_task(lambda _line: None)
 
 

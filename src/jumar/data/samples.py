@@ -1,4 +1,4 @@
-"""What passes from a data set to the trainer: keys, batches, sources and faults."""
+"""The types passed between data sets and the trainer: keys, batches, sources and faults."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ Batch = Mapping[str, torch.Tensor]
 
 
 class SampleKey(NamedTuple):
-    """Which sample, and in which epoch: all that its augmentation depends on besides the seed."""
+    """A sample and its epoch: all that its augmentation depends on besides the seed."""
 
     epoch: int
     index: int  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -39,7 +39,7 @@ class Fault:
 
 @dataclass(frozen=True, kw_only=True)
 class Fetched:
-    """A batch and the faults met while it was made.
+    """A batch and the faults that occurred while it was prepared.
 
     Workers return faults instead of raising, because an exception that crosses a process
     boundary arrives as text with a traceback.
@@ -53,11 +53,11 @@ class SampleSet(Protocol):
     """Samples that the loader can fetch by key, in the main process or in a worker."""
 
     def __len__(self) -> int:
-        """Number of samples of an epoch."""
+        """Number of samples per epoch."""
         ...
 
     def fetch(self, keys: Sequence[SampleKey]) -> Fetched:
-        """The batch of these keys, in their order: the same for the same keys and seed."""
+        """The batch for these keys, in order; the same for the same keys and seed."""
         ...
 
 
@@ -102,7 +102,7 @@ class ImageSource(Protocol):
 
     @property
     def classes(self) -> Sequence[str]:
-        """Class names in label order; empty when the source does not know them (TFRecord)."""
+        """Class names in label order; empty if the source does not know them (TFRecord)."""
         ...
 
     def __len__(self) -> int: ...
@@ -120,7 +120,7 @@ class CorruptRecord(Exception):
         reason: What is wrong, or the error itself.
 
     Attributes:
-        fault: Both, in the form that a run counts and reports.
+        fault: Both, in the form that runs count and report.
     """
 
     def __init__(self, origin: str, reason: str | Exception) -> None:

@@ -171,7 +171,7 @@ def test_without_a_file_of_names_the_classes_are_not_known(tmp_path: Path) -> No
 
 def test_a_missing_shard_is_named() -> None:
     paths = [Path(f"/data/train-{number:05}-of-00004") for number in (0, 1, 3)]
-    with pytest.raises(UserError, match=r"3 of 4 shards are there.*'train-00002-of-00004'"):
+    with pytest.raises(UserError, match=r"3 of 4 shards exist.*'train-00002-of-00004'"):
         check_none_missing(paths)
     check_none_missing([*paths, Path("/data/train-00002-of-00004"), Path("/data/other")])
 
@@ -179,7 +179,7 @@ def test_a_missing_shard_is_named() -> None:
 def test_every_missing_shard_is_counted_and_the_first_five_are_named() -> None:
     with pytest.raises(UserError) as caught:
         check_none_missing([Path("a-00003-of-00009.gz")])
-    assert "1 of 9 shards are there; 'a-00000-of-00009.gz', " in str(caught.value)
+    assert "1 of 9 shards exist; 'a-00000-of-00009.gz', " in str(caught.value)
     assert "'a-00005-of-00009.gz' and 3 more are missing" in str(caught.value)
 
 

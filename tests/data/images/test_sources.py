@@ -278,7 +278,7 @@ def test_a_zip_that_holds_a_picture_twice_is_refused(tmp_path: Path) -> None:
         ({"a.txt": b"text"}, ".", "neither class folders nor TFRecord"),
         ({"cat/a.txt": b"text"}, ".", "1 of 1 class folders holds no image: 'cat'"),
         ({"part-1": b"text"}, "part-*", "not a TFRecord file"),
-        ({"train-00000-of-00002": b""}, ".", "1 of 2 shards are there"),
+        ({"train-00000-of-00002": b""}, ".", "1 of 2 shards exist"),
         ({"train/cat/a.jpg": b"-", "train.zip": b"-"}, ".", "both 'train' and 'train.zip'"),
         ({"a.zip": b"text"}, "a.zip", "not a zip, or damaged"),
     ],

@@ -268,7 +268,7 @@ def test_a_disk_that_is_too_small_is_said_before_writing(
 ) -> None:
     origin = str(write_files(tmp_path / "from", pets()))
     monkeypatch.setattr(tfrecord_writer, "_RECORD_OVERHEAD", 2**60)
-    with pytest.raises(UserError, match="GiB are needed and"):
+    with pytest.raises(UserError, match="GiB is needed, but only"):
         convert_to_tfrecords(origin, tmp_path / "to", shards=1)
     assert not (tmp_path / "to").exists()
 

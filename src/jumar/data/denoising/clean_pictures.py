@@ -1,4 +1,4 @@
-"""Clean pictures as pixels: read, decoded, made grey or smaller, and kept in memory."""
+"""Clean images as pixels: read, decoded, converted to grey or scaled, and cached."""
 
 from typing import Literal
 
@@ -17,17 +17,17 @@ Pixels = NDArray[np.uint8]
 
 
 class CleanPictures:
-    """The pictures of a source as uint8 [height, width, 3 or 1], at one or several scales.
+    """The images of a source as uint8 [height, width, 3 or 1], at one or several scales.
 
-    Sizes other than 1 are resampled with bicubic weights between pixel centres (as OpenCV's
-    `INTER_CUBIC` but for the form of the cubic, and without widening it), rounded to whole
-    levels. Grey is the luma of ITU-R BT.601, which leaves grey pictures as they are.
+    Scales other than 1 are resampled with bicubic weights between pixel centres (like OpenCV's
+    `INTER_CUBIC` except for the form of the cubic, and without widening it), rounded to whole
+    levels. Grey is the luma of ITU-R BT.601, which leaves grey images unchanged.
 
     Args:
-        pictures: Undecoded.
+        pictures: The undecoded images.
         channels: `colour` for RGB or `grey`.
         scales: Sizes relative to the stored one.
-        cache_bytes: Most bytes of decoded pixels to keep; 0 decodes every time.
+        cache_bytes: The most bytes of decoded pixels to cache; 0 decodes every time.
     """
 
     def __init__(
@@ -47,14 +47,14 @@ class CleanPictures:
         return len(self.pictures)
 
     def read(self, index: int, scale: int = 0) -> Pixels:
-        """The pixels of a picture, not to be changed.
+        """The pixels of an image, which must not be modified.
 
         Args:
-            index: The picture's index.
+            index: The image's index.
             scale: Position in `scales`.
 
         Raises:
-            CorruptRecord: It cannot be read or decoded.
+            CorruptRecord: The image cannot be read or decoded.
         """
         place = index * len(self.scales) + scale
         kept = self._cache.get(place)

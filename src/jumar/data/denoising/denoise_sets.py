@@ -18,7 +18,7 @@ from jumar.settings import setting
 
 @dataclass(frozen=True, kw_only=True)
 class DenoisingData(LoaderSettings):
-    """Where the clean pictures are, and how they become noisy batches."""
+    """Where the clean images are, and how they become noisy batches."""
 
     path: str = setting(
         "digits",
@@ -67,7 +67,7 @@ class DenoisingData(LoaderSettings):
     noise: NoiseSettings = setting(NoiseSettings(), "The noise of training samples.")
 
     def check(self) -> None:
-        """Refuse empty lists."""
+        """Reject empty lists."""
         for name in ("scales", "eval_levels"):
             if not getattr(self, name):
                 raise UserError("no number given", where=f"data.{name}")
@@ -76,18 +76,18 @@ class DenoisingData(LoaderSettings):
 def open_patches(
     data: DenoisingData, *, seed: int, notice: Callable[[str], None] = lambda _: None
 ) -> tuple[KeyedSet[Patches], KeyedSet[NoisyPictures] | None]:
-    """Patches to learn from and whole pictures to score on.
+    """Patches to learn from and whole images to score on.
 
     Args:
         data: Settings.
         seed: The run's seed.
-        notice: Receives notices for the user, such as files that were left out.
+        notice: Called with notices for the user, such as which files were skipped.
 
     Returns:
-        Both sets; None for the second where `eval_path` is `none`.
+        Both sets; the second is None if `eval_path` is `none`.
 
     Raises:
-        UserError: There are no pictures at the path, or both sets are the same.
+        UserError: There are no images at the path, or both sets are the same.
     """
     source = open_pictures(data.path, "train", notice=notice)
     patches = Patches(
@@ -108,7 +108,7 @@ def open_patches(
 
 
 def with_evaluation_noise(data: DenoisingData, pictures: Pictures) -> NoisyPictures:
-    """Whole pictures with the noise that the settings name for evaluation."""
+    """Whole images with the evaluation noise of the settings."""
     return NoisyPictures(
         CleanPictures(pictures, _channels(data)),
         kind=evaluation_kind(data),
@@ -119,7 +119,7 @@ def with_evaluation_noise(data: DenoisingData, pictures: Pictures) -> NoisyPictu
 
 
 def evaluation_kind(data: DenoisingData) -> Kind:
-    """The kind of noise in evaluation: that of training, gaussian for a mixture."""
+    """The kind of noise in evaluation: as in training, but gaussian for a mixture."""
     return "gaussian" if data.noise.kind == "mixed" else cast("Kind", data.noise.kind)
 
 

@@ -3,10 +3,10 @@
 A clip is a folder of frames (on the disk or in a zip), in the order of the numbers in their
 names. The frames of a triplet have noise of one strength, as ViDeNN's Temp3-CNN was trained.
 
-ViDeNN's scripts clean whole frames with the spatial network first, and write patches of those to
-a file. Here the noisy patches travel, so that the spatial network cleans them on the device; with
-`margin`, they are larger than the clean patch on each side, so that nothing of the spatial
-network's borders reaches the temporal one. Triplets begin at every frame, there at every third.
+ViDeNN's scripts first denoise whole frames with the spatial network and write patches of those to a
+file. Here batches hold the noisy patches, which the spatial network denoises on the device; with
+`margin`, they are larger than the clean patch on each side, so that the spatial network's borders
+do not reach the temporal one. Triplets start at every frame, in the scripts at every third.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ from jumar.settings import setting
 
 
 class Triplet(NamedTuple):
-    """Positions of three frames among the pictures."""
+    """Positions of three frames among the images."""
 
     before: int
     middle: int
@@ -55,7 +55,7 @@ class ClipData(DenoisingData):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TripletPatches:
-    """Patches of one place in three frames: `noisy` of all three, `clean` of the middle one.
+    """Patches of one position in three frames: `noisy` of all three, `clean` of the middle one.
 
     Attributes:
         frames: Decoded, at one scale.
@@ -64,7 +64,7 @@ class TripletPatches:
         patch_size: Side of a clean patch in pixels.
         margin: Extra pixels of noisy patches on each side.
         turns: Whether patches are rotated and flipped.
-        seed: Together with a key, decides everything that is drawn.
+        seed: Together with a key, determines all random choices.
     """
 
     frames: CleanPictures
@@ -88,7 +88,7 @@ class TripletPatches:
         return np.concatenate(read_frames(self.frames, self.triplets[item]), axis=2)
 
     def map(self, pixels: Pixels, _item: int, key: SampleKey) -> Arrays:
-        """A patch of them; see `SampleKind.map`."""
+        """A patch of the frames; see `SampleKind.map`."""
         random = sample_random(self.seed, key)
         cut = random_window(pixels, self.patch_size + 2 * self.margin, random)
         cut = np.ascontiguousarray(turned(cut, int(random.integers(TURNS))) if self.turns else cut)
@@ -102,11 +102,11 @@ class TripletPatches:
 
 def triplet_set(patches: TripletPatches, *, per_triplet: int) -> KeyedSet[TripletPatches]:
     """Patches as batches: `clean`, uint8 [N, channels, patch_size, patch_size], and `noisy`,
-    [N, 3 * channels, side, side] with the frames one after the other in the channels, where side
+    [N, 3 * channels, side, side] with the frames stacked along the channels, where side
     is patch_size + 2 * margin; uint8 or float32 as in `patch_set`.
 
     Args:
-        patches: How they are made.
+        patches: How they are produced.
         per_triplet: Patches of each triplet in an epoch.
     """
     channels = 3 if patches.frames.channels == "colour" else 1
@@ -209,10 +209,10 @@ def open_triplets(
     Args:
         data: Settings.
         seed: The run's seed.
-        notice: Receives notices for the user, such as files that were left out.
+        notice: Called with notices for the user, such as which files were skipped.
 
     Returns:
-        Both sets; None for the second where `eval_path` is `none`.
+        Both sets; the second is None if `eval_path` is `none`.
 
     Raises:
         UserError: There are no clips of three frames at the path, or both sets are the same.

@@ -1,29 +1,29 @@
-"""Noise of known strength, added to clean pictures on the host.
+"""Noise of known strength, added to clean images on the host.
 
 Kinds, each with one number for its strength, the level:
 
-- `gaussian`: a normal value of one standard deviation for every pixel and channel. The level is
-  the standard deviation on the scale 0 to 255.
-- `poisson`: photons are counted. The level is the mean number of photons in a white pixel, so
-  that fewer make more noise.
+- `gaussian`: normally distributed, independently for every pixel and channel. The level is the
+  standard deviation on the scale 0 to 255.
+- `poisson`: photon counts. The level is the mean number of photons in a white pixel, so fewer mean
+  more noise.
 - `camera`: the sensor model of ViDeNN (M. Claus and J. van Gemert, arXiv 1904.10898). The level
   is the analogue gain A; the digital gain is D. For a brightness s of 0 to 1 the standard
   deviation is sqrt(A D s / 7480 + D^2 (A 1.25e-4 + 1.11e-4)^2): photon noise with a full well of
-  7480 electrons, and what the sensor adds in the dark.
-- `mixed`: for each sample one of `gaussian` and `camera`, as the weights `ckpt_videnn` are
-  described (those of `ckpt_videnn-g` saw `gaussian` alone). The originals publish neither the
+  7480 electrons, and the sensor's dark noise.
+- `mixed`: for each sample one of `gaussian` and `camera`, as described for the weights
+  `ckpt_videnn` (`ckpt_videnn-g` was trained on `gaussian` alone). The originals publish neither the
   shares nor the gains of that mixture; here the shares are equal.
 
 Differences from the camera model in the original's `realistic_noise`, which its scripts do not
 call: there, the photon term is divided by s instead of multiplied, so that black pixels get
-infinite noise; and each picture is stretched to the full range afterwards, which would make clean
-and noisy picture differ in contrast.
+infinite noise; and each image is stretched to the full range afterwards, which would make clean
+and noisy images differ in contrast.
 
-A noisy picture is stored as
+A noisy image is stored as
 
-- `uint8`: clipped to 0..255 and truncated, as ViDeNN's training data (so it is half a level too
+- `uint8`: clipped to 0..255 and truncated, like ViDeNN's training data (so it is half a level too
   dark on average, which its network learns to undo);
-- `float`: float32 on the scale 0 to 1, neither clipped nor rounded, as NLRN's and DnCNN's.
+- `float`: float32 from 0 to 1, neither clipped nor rounded, like NLRN's and DnCNN's.
 """
 
 from dataclasses import dataclass
@@ -85,7 +85,7 @@ class NoiseSettings:
     )
 
     def check(self) -> None:
-        """Refuse anything that is not a range."""
+        """Reject anything that is not a range."""
         for name in ("sigma", "photons", "analog_gain", "digital_gain"):
             values: tuple[float, ...] = getattr(self, name)
             if len(values) not in (1, 2) or values[0] > values[-1]:
@@ -101,7 +101,7 @@ def draw_level(noise: NoiseSettings, random: np.random.Generator) -> Level:
 
     Args:
         noise: Settings.
-        random: The sample's randomness.
+        random: The sample's random generator.
     """
     kind = noise.kind
     if kind == "mixed":
@@ -117,13 +117,13 @@ def draw_level(noise: NoiseSettings, random: np.random.Generator) -> Level:
 def add_noise(
     clean: NDArray[np.uint8], level: Level, random: np.random.Generator, storage: Storage
 ) -> NDArray[np.uint8] | Floats:
-    """A noisy copy of a picture.
+    """A noisy copy of an image.
 
     Args:
         clean: Levels 0 to 255, any shape.
         level: Kind and strength.
-        random: Where the noise comes from; float32 values, about 15 ns each.
-        storage: `uint8` clipped and truncated, or `float` on the scale 0 to 1 as it is.
+        random: The random generator for the noise; float32 values take about 15 ns each.
+        storage: `uint8`, clipped and truncated, or `float` from 0 to 1, unchanged.
 
     Returns:
         The same shape, uint8 or float32.
@@ -141,10 +141,10 @@ def add_noise(
 
 
 def stored(values: Floats, storage: Storage) -> NDArray[np.uint8] | Floats:
-    """Noisy values on the scale 0 to 255 in the form in which a sample has them.
+    """Convert noisy values on the scale 0 to 255 to the form stored in a sample.
 
     Args:
-        values: Overwritten.
+        values: The values, which are overwritten.
         storage: See the module.
     """
     if storage == "uint8":
@@ -155,7 +155,7 @@ def stored(values: Floats, storage: Storage) -> NDArray[np.uint8] | Floats:
 
 
 def storage_of(noise: NoiseSettings) -> Storage:
-    """The settings' storage, which its choices limit to the two."""
+    """The settings' storage, limited to two values by its choices."""
     return cast("Storage", noise.storage)
 
 

@@ -1,15 +1,15 @@
-"""Whole pictures with reproducible noise, to score a denoiser on.
+"""Whole images with reproducible noise, to score a denoiser on.
 
-The noise of a picture does not depend on the run's seed, so scores of different runs compare.
-The seeding decides whose published numbers they compare with:
+The noise of an image does not depend on the run's seed, so scores of different runs are comparable.
+The seeding determines which published numbers they are comparable with:
 
-- `index`: from the position of the picture and of the noise level; for any kind of noise.
-- `file_hash`: from the SHA-256 of the file's name, as NLRN's evaluation does, so that a picture
-  has the same noise in whichever folder it is. Gaussian only.
-- `sequence`: one generator with seed 0 for all pictures in their order, restarted for each level.
-  Gaussian only. That is how DnCNN's 30.45 dB on Set12 was measured that the tests replay.
+- `index`: from the position of the image and of the noise level; for any kind of noise.
+- `file_hash`: from the SHA-256 of the file's name, as in NLRN's evaluation, so that an image has
+  the same noise whatever folder it is in. Gaussian only.
+- `sequence`: one generator with seed 0 for all images in order, restarted for each level. Gaussian
+  only. DnCNN's 30.45 dB on Set12, which the tests replay, was measured this way.
 
-The last two draw from NumPy's legacy generator, whose numbers are frozen for ever.
+The last two draw from NumPy's legacy generator, whose numbers never change.
 """
 
 import hashlib
@@ -35,17 +35,17 @@ _CAMERA_DIGITAL_GAIN = 2.0
 
 
 class NoisyPictures:
-    """Every picture at every noise level: sample `l * pictures + p` is picture p at level l.
+    """Every image at every noise level: sample `l * pictures + p` is image p at level l.
 
     Args:
-        pictures: Decoded, at one scale.
+        pictures: The decoded images, at one scale.
         kind: The kind of noise.
-        levels: Strengths; what the number means depends on the kind (`jumar.data.denoising.noise`).
-        storage: Form of the noisy picture.
+        levels: Strengths; their meaning depends on the kind (`jumar.data.denoising.noise`).
+        storage: Form of the noisy image.
         seeding: See the module.
 
     Raises:
-        UserError: There is no level, or it or the seeding does not go with the kind.
+        UserError: There is no level, or a level or the seeding does not match the kind.
     """
 
     def __init__(
@@ -87,16 +87,16 @@ class NoisyPictures:
         return self.pictures.pictures.fingerprint
 
     def open(self, item: int, _key: SampleKey) -> Pixels:
-        """The clean picture of a sample; see `SampleKind.open`."""
+        """The clean image of a sample; see `SampleKind.open`."""
         return self.pictures.read(item % len(self.pictures))
 
     def map(self, clean: Pixels, item: int, _key: SampleKey) -> Arrays:
-        """The picture without and with noise; see `SampleKind.map`."""
+        """The image without and with noise; see `SampleKind.map`."""
         place, index = divmod(item, len(self.pictures))
         return whole_sample(clean, self.noisy(clean, index, place), place)
 
     def noisy(self, clean: Pixels, index: int, place: int) -> Pixels | Floats:
-        """A picture with the noise that it always has.
+        """An image with its fixed noise.
 
         Args:
             clean: Its pixels.
@@ -116,10 +116,10 @@ class NoisyPictures:
         return stored(values.astype(np.float32), self.storage)
 
     def _state_before(self, index: int) -> np.random.RandomState:
-        """The one generator of all pictures, advanced to this one.
+        """The generator shared by all images, advanced to this one.
 
-        Its state depends on the sizes of the earlier pictures, so these are read once;
-        of one that cannot be read no number is drawn.
+        Its state depends on the sizes of the earlier images, so these are read once; nothing is
+        drawn for one that cannot be read.
         """
         random = np.random.RandomState(0)
         if self._states:
@@ -140,12 +140,12 @@ class NoisyPictures:
 
 
 def whole_sample(clean: Pixels, noisy: NDArray[Any], place: int) -> Arrays:
-    """What a denoiser is scored on: the pictures, and the position of the noise level."""
+    """An evaluation sample: the images, and the position of the noise level."""
     return {"clean": clean, "noisy": noisy, "level": np.asarray(place, dtype=np.int64)}
 
 
 def whole_pictures_set(kind: Kinds) -> KeyedSet[Kinds]:
-    """Whole pictures as batches: `clean`, uint8 [N, channels, height, width], `noisy` as in
+    """Whole images as batches: `clean`, uint8 [N, channels, height, width], `noisy` as in
     `patch_set`, and `level`, int64 [N], the position of the noise level.
     """
     return KeyedSet(kind=kind, collate=_collate_whole, training=False)
@@ -170,7 +170,7 @@ def name_seed(path: str) -> Any:
     """The seed that NLRN's evaluation gives a file: eight words of its name's SHA-256.
 
     Args:
-        path: With `/`; only the part after the last one counts.
+        path: The path, with `/`; only the part after the last one counts.
     """
     digest = hashlib.sha256(path.rpartition("/")[2].encode("utf-8", "surrogateescape")).digest()
     return np.frombuffer(digest, dtype="<u4")

@@ -1,14 +1,14 @@
-"""Training patches for denoising: cut, turned and made noisy while training goes on.
+"""Training patches for denoising: cut, rotated and made noisy during training.
 
-ViDeNN's scripts write all patches to a file first: a fixed grid of stride 100 over each picture
-at the scales 1 and 0.8, three copies, each turned in one of eight ways, one noise level a
-picture. Here each sample draws its own place, scale, turn and level, so no two epochs see the
-same patch and nothing is written. Further differences:
+ViDeNN's scripts first write all patches to a file: a fixed grid of stride 100 over each image at
+the scales 1 and 0.8, three copies, each in one of eight orientations, one noise level per image.
+Here each sample draws its own position, scale, orientation and level, so no two epochs see the same
+patch and nothing is written. Further differences:
 
-- Noise is added after the change of scale. There, noisy pictures were resized, so that patches of
-  scale 0.8 had smoother noise than any camera or evaluation gives.
-- Both sides shrink by the scale. There, height and width were exchanged in the resize.
-- A scale is drawn as often as its picture has area, which is what the grid amounted to.
+- Noise is added after scaling. The scripts resize noisy images, so that patches of scale 0.8 have
+  smoother noise than any camera or evaluation produces.
+- Both sides shrink by the scale. The scripts swap height and width in the resize.
+- A scale is drawn in proportion to the scaled image's area, which is what the grid amounts to.
 """
 
 from dataclasses import dataclass
@@ -30,16 +30,16 @@ TURNS = 8
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Patches:
-    """Square patches of pictures, `clean`, with their `noisy` versions.
+    """Square patches of images, `clean`, with their `noisy` versions.
 
-    Pictures smaller than a patch are mirrored at their edges.
+    Images smaller than a patch are mirrored at their edges.
 
     Attributes:
-        pictures: Decoded, at the scales from which patches are cut.
+        pictures: The decoded images, at the scales that patches are cut from.
         noise: Kind, strength and form of the noise.
         patch_size: Side of a patch in pixels.
         turns: Whether patches are rotated and flipped.
-        seed: Together with a key, decides everything that is drawn.
+        seed: Together with a key, determines all random choices.
     """
 
     pictures: CleanPictures
@@ -57,7 +57,7 @@ class Patches:
         return self.pictures.pictures.fingerprint
 
     def open(self, item: int, key: SampleKey) -> tuple[Pixels, np.random.Generator]:
-        """A picture at the drawn scale, and what else is to be drawn; see `SampleKind.open`."""
+        """An image at the drawn scale, and the generator for the rest; see `SampleKind.open`."""
         random = sample_random(self.seed, key)
         scale = int(np.searchsorted(self._shares, random.random()))
         return self.pictures.read(item, min(scale, len(self._shares) - 1)), random
@@ -68,7 +68,7 @@ class Patches:
         """A patch, without and with noise; see `SampleKind.map`."""
         pixels, random = opened
         cut = random_window(pixels, self.patch_size, random)
-        # The turn in memory order first: noise is then added to contiguous rows.
+        # Rotate in memory order first, so that noise is added to contiguous rows.
         clean = np.ascontiguousarray(
             turned(cut, int(random.integers(TURNS))) if self.turns else cut
         )
@@ -83,12 +83,12 @@ class Patches:
 
 def patch_set(patches: Patches, *, per_picture: int) -> KeyedSet[Patches]:
     """Patches as batches: `clean`, uint8 [N, channels, patch_size, patch_size] with levels 0 to
-    255, and `noisy`, the same shape: uint8 where the noise is stored so, else float32 on the scale
+    255, and `noisy`, the same shape: uint8 if the noise is stored that way, otherwise float32 from
     0 to 1 (see `jumar.data.denoising.noise`). Both are in channels_last memory.
 
     Args:
-        patches: How they are made.
-        per_picture: Patches of each picture in an epoch.
+        patches: How they are produced.
+        per_picture: Patches per image and epoch.
     """
     channels = 3 if patches.pictures.channels == "colour" else 1
     return KeyedSet(
@@ -112,9 +112,9 @@ def denoising_collate(what: str, sample_bytes: int = 0) -> Stacked:
 
 
 def random_window(pixels: Pixels, side: int, random: np.random.Generator) -> Pixels:
-    """A square of `side` pixels of a picture [height, width, channels].
+    """A square of `side` pixels from an image [height, width, channels].
 
-    What is missing of a smaller picture is mirrored at its edges.
+    A smaller image is extended by mirroring at its edges.
     """
     pixels = mirrored(pixels, side)
     top = int(random.integers(pixels.shape[0] - side + 1))
@@ -123,7 +123,7 @@ def random_window(pixels: Pixels, side: int, random: np.random.Generator) -> Pix
 
 
 def mirrored(pixels: Pixels, side: int) -> Pixels:
-    """A picture [height, width, channels] continued to at least `side` x `side` by mirroring."""
+    """An image [height, width, channels] extended to at least `side` x `side` by mirroring."""
     height, width = pixels.shape[:2]
     if min(height, width) >= side:
         return pixels
@@ -137,7 +137,7 @@ def turned(pixels: Pixels, turn: int) -> Pixels:
 
     Args:
         pixels: [side, side, channels].
-        turn: 0 to 7: half of it in quarter turns to the left, upside down where it is odd.
+        turn: 0 to 7: half of it is the number of left quarter turns; odd values also flip.
     """
     rotated = np.rot90(pixels, turn // 2)
     return rotated[::-1] if turn % 2 else rotated

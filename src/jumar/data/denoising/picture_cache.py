@@ -1,7 +1,8 @@
-"""Decoded pictures that stay in memory, shared by a process and the workers it forks.
+"""A cache of decoded images, shared by a process and the workers it forks.
 
 A patch of 50 x 50 pixels is cut and made noisy in a sixth of a millisecond; its photograph takes
-one to decode and ten to decode and resize. Without a cache a worker would do nothing else.
+one millisecond to decode and ten to decode and resize. Without a cache a worker would do nothing
+else.
 """
 
 import mmap
@@ -17,18 +18,18 @@ _START, _HEIGHT, _WIDTH, _CHANNELS = range(4)
 
 
 class PictureCache:
-    """A cache of pictures by number, first come, first kept.
+    """A cache of images by number, without eviction.
 
-    What does not fit any more is not kept: with patches drawn from all pictures alike, throwing
-    out an old picture for a new one would gain nothing. The memory is reserved when this is made
-    and used as it fills, so forked workers share one copy.
+    Images that no longer fit are not cached: since patches are drawn equally from all images,
+    evicting an old one for a new one would gain nothing. The memory is reserved on creation and
+    used as it fills, so forked workers share one copy.
 
-    A worker that is killed may hold the lock for ever. So nobody waits for it longer than a tenth
-    of a second; a process that does not get it decodes the picture, which only costs time.
+    A killed worker may hold the lock forever. So no process waits for it longer than a tenth of a
+    second; one that does not get it decodes the image, which only costs time.
 
     Args:
-        places: How many pictures there are.
-        limit: Most bytes of decoded pixels to keep; 0 keeps nothing.
+        places: Number of images.
+        limit: The most bytes of decoded pixels to cache; 0 caches nothing.
     """
 
     def __init__(self, places: int, limit: int) -> None:
@@ -39,7 +40,7 @@ class PictureCache:
     def _make(self) -> None:
         self._lock = multiprocessing.get_context("fork").Lock()
         self._pixels = np.frombuffer(mmap.mmap(-1, max(1, self._limit)), dtype=np.uint8)
-        # One row more, whose first number is the count of bytes in use.
+        # One extra row, whose first number is the count of bytes in use.
         table = mmap.mmap(-1, (self._places + 1) * 4 * 8)
         self._table = np.frombuffer(table, dtype=np.int64).reshape(-1, 4)
         self._seen: dict[int, NDArray[np.uint8]] = {}
@@ -53,7 +54,7 @@ class PictureCache:
         self._make()
 
     def get(self, place: int) -> NDArray[np.uint8] | None:
-        """The pixels [height, width, channels] of a picture, not to be changed, or None."""
+        """The pixels [height, width, channels] of an image, not to be modified, or None."""
         seen = self._seen.get(place)
         if seen is not None or not self._limit:
             return seen
@@ -72,7 +73,7 @@ class PictureCache:
         return kept
 
     def put(self, place: int, pixels: NDArray[np.uint8]) -> None:
-        """Keep a picture [height, width, channels] if there is room for it."""
+        """Cache an image [height, width, channels] if there is room for it."""
         used = self._table[self._places]
         if int(used[0]) + pixels.size > self._limit:
             return

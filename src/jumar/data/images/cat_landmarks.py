@@ -1,8 +1,8 @@
 """The Kaggle CAT data set: where in a photograph the cat's head is.
 
-Beside `00000001_000.jpg` lies `00000001_000.jpg.cat`: one line of whole numbers, first the number
-of points (9), then x and y of each: both eyes, mouth, three of the left and three of the right
-ear. Data: https://www.kaggle.com/crawford/cat-dataset.
+Next to `00000001_000.jpg` there is `00000001_000.jpg.cat`: one line of whole numbers, first the
+number of points (9), then x and y of each: both eyes, mouth, three of the left and three of the
+right ear. Data: https://www.kaggle.com/crawford/cat-dataset.
 """
 
 from collections.abc import Sequence
@@ -16,23 +16,23 @@ from jumar.ground.paths import is_folder
 
 SUFFIX = ".cat"
 HEAD_MARGIN = 1.3
-"""Side of the square around a head, in larger extents of its points: ears have tips and chins
-have none of the points."""
+"""Side of the square around a head, as a multiple of the larger extent of its points: ear tips and
+chin have none."""
 _LARGEST_FILE = 4096
 
 Box = tuple[float, float, float, float]
-"""Relative (ymin, xmin, ymax, xmax), as `Record.boxes` has them."""
+"""Relative (ymin, xmin, ymax, xmax), as in `Record.boxes`."""
 
 
 class CatHeads:
-    """Pictures with the square around the cat's head as their box: an `ImageSource`.
+    """Images with the square around the cat's head as their box: an `ImageSource`.
 
     Args:
-        pictures: From a folder.
-        folder: That folder; the landmarks lie next to the pictures.
+        pictures: The images of a folder.
+        folder: That folder; the landmarks are next to the images.
 
     Raises:
-        UserError: The pictures are not in a folder.
+        UserError: The images are not in a folder.
     """
 
     classes: Sequence[str] = ()
@@ -56,14 +56,14 @@ class CatHeads:
         return self._pictures.fingerprint
 
     def path(self, index: int) -> str:
-        """As `Pictures.path`."""
+        """See `Pictures.path`."""
         return self._pictures.path(index)
 
     def read(self, index: int) -> Record:
-        """One picture with one box.
+        """One image with one box.
 
         Raises:
-            CorruptRecord: The picture or its landmarks cannot be read.
+            CorruptRecord: The image or its landmarks cannot be read.
         """
         record = self._pictures.read(index)
         place = self._folder / f"{self._pictures.path(index)}{SUFFIX}"
@@ -89,8 +89,7 @@ def parse_landmarks(text: str) -> list[tuple[int, int]]:
     """The points (x, y) of a `.cat` file.
 
     Raises:
-        ValueError: It has words, a number of points that is not that of the coordinates, or fewer
-            than three points.
+        ValueError: It contains words, the wrong number of coordinates, or fewer than three points.
     """
     words = text.split()
     if not words or not all(word.lstrip("-").isdigit() for word in words):
@@ -102,7 +101,7 @@ def parse_landmarks(text: str) -> list[tuple[int, int]]:
 
 
 def head_box(points: Sequence[tuple[int, int]], width: int, height: int) -> Box:
-    """The square around the points, moved and cut so that it lies within the picture.
+    """The square around the points, moved and clipped to lie within the image.
 
     Args:
         points: (x, y) in pixels.

@@ -1,4 +1,4 @@
-"""Class folders: which files below a folder, on disk or in a zip, are images of which class."""
+"""Class folders: which files in a folder, on disk or in a zip, are images of which class."""
 
 import os
 from collections import Counter
@@ -28,7 +28,7 @@ class Tree(Protocol):
         ...
 
     def entries(self, folder: str) -> tuple[Sequence[str], Sequence[str]]:
-        """Names of the folders and of the files in a folder, hidden ones left out, sorted."""
+        """Sorted names of the folders and of the files in a folder, without hidden ones."""
         ...
 
 
@@ -40,12 +40,12 @@ class DiskTree:
         self.name = str(root)
 
     def entries(self, folder: str) -> tuple[Sequence[str], Sequence[str]]:
-        """Names of the folders and of the files in a folder, hidden ones left out, sorted.
+        """Sorted names of the folders and of the files in a folder, without hidden ones.
 
         Raises:
-            UserError: The folder cannot be read, or a link in it that may be one of a folder leads
-                nowhere: a class on a disk that is not mounted would vanish. A link with the ending
-                of a file is a file that cannot be read.
+            UserError: The folder cannot be read, or a link in it that may point to a folder is
+                broken: a class on a disk that is not mounted would vanish. A link with a file
+                suffix is a file that cannot be read.
         """
         folders: list[str] = []
         files: list[str] = []
@@ -73,8 +73,8 @@ class DiskTree:
 class PackedNames:
     """Many names in one block of bytes.
 
-    A million Python strings are a million objects, whose reference counts a forked worker
-    writes to, so that each worker soon holds its own copy of them all.
+    A million Python strings are a million objects, whose reference counts a forked worker writes
+    to, so each worker would soon hold its own copy of all of them.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -134,23 +134,23 @@ def is_image(name: str) -> bool:
 
 
 def ending_of(path: str) -> str:
-    """The ending of a file's name in lower case; `without ending` where it has none."""
+    """The suffix of a file's name in lower case; `without ending` if it has none."""
     return os.path.splitext(path)[1].lower() or "without ending"  # noqa: PTH122 - a million names
 
 
 def by_ending(counts: Counter[str]) -> str:
-    """`3 .txt, 1 .tif`: which files were left out, the most frequent ending first."""
+    """`3 .txt, 1 .tif`: the skipped files by suffix, most frequent first."""
     named = [f"{count} {ending}" for ending, count in counts.most_common(_NAMED_AT_MOST)]
     return ", ".join(named + (["..."] if len(counts) > _NAMED_AT_MOST else []))
 
 
 def join(folder: str, name: str) -> str:
-    """The path of an entry of a tree's folder."""
+    """The path of an entry in a folder of a tree."""
     return f"{folder}/{name}" if folder else name
 
 
 def list_classes(tree: Tree, root: str = "") -> ClassListing:
-    """Every image below the class folders of a folder; folders within a class are searched too.
+    """Every image in the class folders of a folder, including their sub-folders.
 
     Raises:
         UserError: There are no class folders, or some hold no image.
@@ -187,10 +187,10 @@ def list_classes(tree: Tree, root: str = "") -> ClassListing:
 
 
 def files_below(tree: Tree, folder: str) -> Iterator[str]:
-    """Paths of all files below a folder of a tree, its own before those of its sub-folders.
+    """Paths of all files in a folder of a tree, its own before those of its sub-folders.
 
     Raises:
-        UserError: Folders are nested without end.
+        UserError: Folders are nested endlessly.
     """
     waiting = [(folder, 0)]
     while waiting:

@@ -1,4 +1,4 @@
-"""Image source: the handwritten digits that come with scikit-learn, so that nothing is downloaded.
+"""Image source: the handwritten digits that come with scikit-learn, so nothing is downloaded.
 
 1797 grey images of 8 x 8 pixels from 13 writers. Source: E. Alpaydin, C. Kaynak, Optical
 Recognition of Handwritten Digits, UCI Machine Learning Repository, 1998 (its test part).
@@ -41,7 +41,7 @@ class DigitImages:
         return fingerprint(*self._encoded)
 
     def read(self, index: int) -> Record:
-        """One image, by its position in this part."""
+        """One image by its position in this part."""
         return Record(
             encoded=self._encoded[index],
             label=self._labels[index],
@@ -50,7 +50,7 @@ class DigitImages:
 
 
 def open_digits(split: Literal["train", "eval"]) -> DigitImages:
-    """The digits of one part; the same images at every call, evenly divided among the classes."""
+    """The digits of one part; the same images at every call, evenly divided among classes."""
     # Takes about a second and is only needed for these images.
     from sklearn.datasets import load_digits
 

@@ -1,4 +1,4 @@
-"""Labelled pictures as samples: source and preprocessing combined."""
+"""Labelled images as samples: source and preprocessing combined."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from jumar.settings import setting
 
 @dataclass(frozen=True, kw_only=True)
 class ImageData(LoaderSettings):
-    """Where the pictures are and how they become batches."""
+    """Where the images are and how they become batches."""
 
     path: str = setting(
         "digits", "A registered source, a folder or zip of class folders, or TFRecord shards."
@@ -55,18 +55,18 @@ class ImageData(LoaderSettings):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LabelledPictures:
-    """Pictures of one source, each with `label`, int64, and the result of the preprocessing.
+    """Images of one source, each with `label`, int64, and the result of the preprocessing.
 
     Attributes:
-        source: The undecoded pictures.
-        preprocessing: The host half is used here.
+        source: The undecoded images.
+        preprocessing: The preprocessing, of which the host half is used here.
         image_size: Side of the input.
         num_classes: Labels must be below it.
         label_offset: Added to the stored labels.
-        seed: Together with a key, decides a sample's augmentation.
+        seed: Together with a key, determines a sample's augmentation.
         training: Whether samples are augmented.
-        numbered: Whether a sample also holds `index`, its number: what is shown next to a picture
-            is then the same however the set is split into batches and whichever cannot be read.
+        numbered: Whether a sample also holds `index`, its number, so that whatever is paired with
+            an image is independent of batches and of unreadable samples.
     """
 
     source: ImageSource
@@ -87,11 +87,11 @@ class LabelledPictures:
         return fingerprint_of(self.source)
 
     def open(self, item: int, _key: SampleKey) -> Record:
-        """The undecoded picture; see `SampleKind.open`."""
+        """The undecoded image; see `SampleKind.open`."""
         return self.source.read(item)
 
     def map(self, record: Record, item: int, key: SampleKey) -> Arrays:
-        """The picture as it is sent to the network; see `SampleKind.map`."""
+        """The image as it is sent to the network; see `SampleKind.map`."""
         numbers: Arrays = {"label": np.asarray(self._label(record), dtype=np.int64)}
         if self.numbered:
             numbers["index"] = np.asarray(item, dtype=np.int64)
@@ -104,7 +104,7 @@ class LabelledPictures:
             raise CorruptRecord(record.origin, error) from error
 
     def outputs(self) -> list[str]:
-        """The names of all labels; empty where the source has none."""
+        """The names of all labels; empty if the source has none."""
         if not self.source.classes:
             return []
         named = dict(enumerate(self.source.classes, start=self.label_offset))
@@ -123,8 +123,8 @@ class LabelledPictures:
 
 
 def image_set(pictures: LabelledPictures) -> KeyedSet[LabelledPictures]:
-    """The pictures as batches: `image`, uint8 [N, 3, image_size, image_size] in channels_last
-    memory, `label`, int64 [N], and whatever else there is of each sample, [N, ...].
+    """The images as batches: `image`, uint8 [N, 3, image_size, image_size] in channels_last
+    memory, `label`, int64 [N], and any other arrays of the samples, [N, ...].
     """
     return KeyedSet(
         kind=pictures,
@@ -147,15 +147,15 @@ def open_image_sets(
 
     Args:
         data: Settings.
-        num_classes: Outputs of the model; 0 for as many as the data have.
+        num_classes: Outputs of the model; 0 for as many as the data has.
         seed: The run's seed.
-        notice: Receives notices for the user, such as files that were left out.
+        notice: Called with notices for the user, such as which files were skipped.
 
     Returns:
-        Both sets; None for the second where `eval_path` is `none`.
+        Both sets; the second is None if `eval_path` is `none`.
 
     Raises:
-        UserError: No data at the path, classes that do not fit the model or each other, or an
+        UserError: No data at the path, classes that do not match the model or each other, or an
             empty set.
     """
     source = open_source(data.path, "train", notice=notice)
@@ -179,7 +179,7 @@ def open_image_sets(
 
 
 def offset_for(source: ImageSource, label_offset: int) -> int:
-    """The label offset where the source's label 0 is a background class, else 0."""
+    """The label offset if the source's label 0 is a background class, otherwise 0."""
     if not isinstance(source, ImageShards):
         return 0
     return 0 if source.classes and source.classes[0] != BACKGROUND else label_offset

@@ -20,7 +20,7 @@ from jumar.ground.paths import unreadable
 
 LABELS_FILE = "labels.txt"
 BACKGROUND = "background"
-"""Name of class 0 where labels begin at 1, as in ImageNet's shards."""
+"""Name of class 0 if labels start at 1, as in ImageNet's shards."""
 SHARD_NAME = re.compile(
     r"^(?P<stem>.*?)-(?P<number>\d{5,9})-of-(?P<total>\d{5,9})(?P<suffix>\D.*)?$"
 )
@@ -29,7 +29,7 @@ _NUMBERED_LINE = re.compile(r"^(\d{1,9}):(.*)$")
 
 
 class ImageShards:
-    """The images of TFRecord shards, in the order of the shards, labels as they are stored.
+    """The images of TFRecord shards, in shard order, with labels as stored.
 
     Attributes:
         classes: Names by stored label, from `labels.txt` beside the shards; empty without it.
@@ -40,7 +40,7 @@ class ImageShards:
 
         Args:
             paths: The shards, plain, gzip or zlib.
-            notice: Receives notices of slow steps.
+            notice: Called with notices about slow steps.
 
         Raises:
             UserError: A shard is unreadable, damaged, or without a record.
@@ -78,7 +78,7 @@ class ImageShards:
         return record_of_example(payload, origin)
 
     def payload(self, index: int) -> tuple[bytes, str]:
-        """The bytes of one record, and where they are.
+        """The bytes of one record, and their position.
 
         Raises:
             CorruptRecord: The checksum is wrong.
@@ -90,7 +90,7 @@ class ImageShards:
 
 
 def read_class_names(path: Path) -> tuple[str, ...]:
-    """Class names by label, one a line, or as `label:name` lines; empty if there is no file.
+    """Class names by label, one per line, or as `label:name` lines; empty if there is no file.
 
     Raises:
         UserError: The file cannot be read, or its numbered lines skip a label.
@@ -121,7 +121,7 @@ def read_class_names(path: Path) -> tuple[str, ...]:
 
 
 def check_one_set(paths: Sequence[Path]) -> None:
-    """Check that shards of one name in one folder come from one conversion.
+    """Check that shards with one name in one folder come from the same conversion.
 
     Raises:
         UserError: For instance `train-00000-of-00004` and `train-00000-of-00008`, of which one
@@ -142,7 +142,7 @@ def check_one_set(paths: Sequence[Path]) -> None:
 
 
 def check_none_missing(paths: Sequence[Path]) -> None:
-    """Check that all the shards that a set's names announce exist.
+    """Check that all shards implied by the names of a set exist.
 
     Raises:
         UserError: Shards are missing; the message names them.
@@ -153,7 +153,7 @@ def check_none_missing(paths: Sequence[Path]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ShardGap:
-    """The shards that a set's names announce and that are missing from some paths.
+    """The shards implied by the names of a set that are missing from some paths.
 
     Attributes:
         folder: The set's folder.
@@ -175,7 +175,7 @@ class ShardGap:
 
     @property
     def error(self) -> UserError:
-        """Advice if they should be there."""
+        """Advice if they should exist."""
         return UserError(
             self.text,
             where=str(self.folder),
@@ -185,11 +185,11 @@ class ShardGap:
 
     @property
     def text(self) -> str:
-        """A sentence with how many there are, and which are missing."""
+        """A sentence that says how many exist and which are missing."""
         count = self.total - self.present
         verb = "is" if count == 1 else "are"
         return (
-            f"{self.present} of {self.total} shards are there; "
+            f"{self.present} of {self.total} shards exist; "
             f"{_first_few(self.names, count)} {verb} missing"
         )
 

@@ -14,20 +14,20 @@ from jumar.data.samples import CorruptRecord, Record
 from jumar.ground.errors import UserError
 
 MOST_EXPANSION = 200
-"""Unpacked bytes per packed byte above which a member is refused as a decompression bomb."""
+"""Unpacked bytes per packed byte above which a member is rejected as a decompression bomb."""
 ALWAYS_ALLOWED = 16 * 2**20
-"""Unpacked bytes up to which the expansion is not looked at: a blank bitmap shrinks a lot."""
+"""Unpacked bytes up to which the expansion is not checked: a blank bitmap shrinks a lot."""
 _ENCRYPTED = 1
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 _LOCAL_MAGIC = b"PK\x03\x04"
 
 
 class ZipTree:
-    """The folders and files of a zip, with where each member's data is.
+    """The folders and files of a zip, with the position of each member's data.
 
     Raises:
-        UserError: The file cannot be read, is not a zip, has encrypted members, or has two of one
-            name.
+        UserError: The file cannot be read, is not a zip, or has encrypted members or two members
+            with the same name.
     """
 
     def __init__(self, path: Path) -> None:
@@ -74,7 +74,7 @@ class ZipTree:
 class ImageZip:
     """Images in the class folders of a zip; the label of an image is the position of its class.
 
-    The members are read without `zipfile`, whose open file has one position: forked workers
+    The members are read without `zipfile`, whose open file has one file position: forked workers
     would share it and read each other's bytes.
 
     Attributes:
@@ -154,7 +154,7 @@ class ImageZip:
 
 
 def _bounded(size: int) -> int:
-    # A zip may state 64-bit sizes, of which the array holds 63; either is refused when read.
+    # A zip may state 64-bit sizes, of which the array holds 63 bits; either is rejected on reading.
     return min(size, LARGEST_IMAGE + 1)
 
 

@@ -1,4 +1,4 @@
-"""Pictures without classes as samples for a generator: framed, resized, as bytes."""
+"""Unlabelled images as samples for a generator: framed, resized, as bytes."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ FRAMES = ("squeeze", "square", "head")
 
 @dataclass(frozen=True, kw_only=True)
 class PictureData(LoaderSettings):
-    """Where the pictures are, which part of them is used, and how they become batches."""
+    """Where the images are, which part of them is used, and how they become batches."""
 
     path: str = setting(
         "digits", "A folder tree or zip of pictures, TFRecord shards, or a registered source."
@@ -67,7 +67,7 @@ class PictureData(LoaderSettings):
     )
 
     def preprocessing(self) -> "FramedPictures":
-        """From encoded pictures to values between -1 and 1, by these settings."""
+        """The preprocessing from encoded images to values between -1 and 1."""
         middle = (127.5, 127.5, 127.5)
         return FramedPictures(
             frame=self.frame, resize=self.resize, flip=self.flip, mean=middle, std=middle
@@ -76,10 +76,10 @@ class PictureData(LoaderSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class FramedPictures(ImagePreprocessing):
-    """A part of the picture, resized; the same in training and evaluation except for mirroring.
+    """A part of the image, resized; the same in training and evaluation except for mirroring.
 
-    Equal treatment matters: what is compared is how real and generated pictures are distributed.
-    Resized values are rounded to bytes, where the original keeps fractions.
+    Equal treatment matters because the distributions of real and generated images are compared.
+    Resized values are rounded to bytes, whereas the original keeps fractions.
     """
 
     frame: str = "squeeze"
@@ -92,7 +92,7 @@ class FramedPictures(ImagePreprocessing):
         return {"image": pixels}
 
     def eval_image(self, record: Record, image_size: int) -> Arrays:
-        """The same without the mirror."""
+        """The same without mirroring."""
         return {"image": self._framed(record, image_size)}
 
     def _framed(self, record: Record, image_size: int) -> NDArray[np.uint8]:
@@ -114,7 +114,7 @@ class FramedPictures(ImagePreprocessing):
 
 
 class Chosen:
-    """Some of the pictures of a source, in its order: an `ImageSource`."""
+    """Some of a source's images, in its order: an `ImageSource`."""
 
     classes: Sequence[str] = ()
 
@@ -131,14 +131,14 @@ class Chosen:
         return fingerprint(fingerprint_of(self._source).encode(), self._indices.tobytes())
 
     def read(self, index: int) -> Record:
-        """One picture; raises as the source does."""
+        """One image; raises like the source."""
         return self._source.read(int(self._indices[index]))
 
 
 def open_generator_sets(
     data: PictureData, *, seed: int, notice: Callable[[str], None] = lambda _: None
 ) -> tuple[KeyedSet[LabelledPictures], KeyedSet[LabelledPictures] | None]:
-    """The pictures to learn from and those to compare with, whose batches also hold `index`.
+    """The images to learn from and those to compare with, whose batches also hold `index`.
 
     Args:
         data: Settings.
@@ -146,10 +146,10 @@ def open_generator_sets(
         notice: Receives notices for the user, such as files that were left out.
 
     Returns:
-        Both sets; None for the second where `eval_path` is `none`.
+        Both sets; the second is None if `eval_path` is `none`.
 
     Raises:
-        UserError: There are no pictures at a path, or none that fits `data.match`.
+        UserError: There are no images at a path, or none that matches `data.match`.
     """
     source = _opened(data, data.path, notice)
     pictures = partial(

@@ -1,7 +1,7 @@
-"""Pictures without classes: anywhere below a folder, in a zip, or in TFRecord shards.
+"""Unlabelled images: anywhere in a folder tree, in a zip, or in TFRecord shards.
 
-`open_pictures` takes what `open_source` takes, except that no class folders are needed: a folder
-of photographs, a folder of clips with their frames, a zip of either. Parts are found as there:
+`open_pictures` takes what `open_source` takes, except that no class folders are needed: a folder of
+photographs, a folder of clips with their frames, a zip of either. Parts are found in the same way:
 folders or zips named `train` and `val` (or `validation`, `eval`, `test`).
 """
 
@@ -45,12 +45,11 @@ _DIGITS = re.compile("([0-9]+)")
 
 
 class Pictures:
-    """Pictures in a fixed order, every label 0.
+    """Images in a fixed order, every label 0.
 
     Args:
         source: The source they are read from.
-        paths: Their paths below the folder or zip, in the order of the source; None if they
-            have none.
+        paths: Their paths within the folder or zip, in source order; None if they have none.
 
     Attributes:
         classes: Empty.
@@ -71,21 +70,21 @@ class Pictures:
         return fingerprint_of(self._source)
 
     def path(self, index: int) -> str:
-        """The path below the folder or zip, with `/`; the index itself where there is none."""
+        """The path within the folder or zip, with `/`; the index itself if there is none."""
         return str(index) if self._paths is None else self._paths[index]
 
     def read(self, index: int) -> Record:
-        """One picture, label 0.
+        """One image, label 0.
 
         Raises:
-            CorruptRecord: As the source says.
+            CorruptRecord: As raised by the source.
         """
         record = self._source.read(index)
         return Record(encoded=record.encoded, label=0, origin=record.origin)
 
 
 class ShardPictures:
-    """The pictures of TFRecord shards, whether or not the records have labels."""
+    """The images of TFRecord shards, whether or not the records have labels."""
 
     classes: Sequence[str] = ()
 
@@ -101,7 +100,7 @@ class ShardPictures:
         return self._shards.fingerprint
 
     def read(self, index: int) -> Record:
-        """One picture, label 0.
+        """One image, label 0.
 
         Raises:
             CorruptRecord: The record is damaged or lacks an image.
@@ -110,23 +109,23 @@ class ShardPictures:
 
 
 def open_pictures(path: str, split: Split, *, notice: Notice = lambda _: None) -> Pictures:
-    """The pictures of one part of a data set, every label 0 and no classes.
+    """The images of one part of a data set, with every label 0 and no classes.
 
-    They are in the order of their paths, numbers in names by value: `2.png` is before `10.png`.
-    Hidden files are passed over; files that are not pictures are counted in a notice. A path
-    without parts gives the same pictures for both splits, as `open_source` does.
+    They are sorted by path, with numbers in names by value: `2.png` is before `10.png`. Hidden
+    files are skipped; files that are not images are counted in a notice. A path without parts gives
+    the same images for both splits, as in `open_source`.
 
     Args:
-        path: A folder, a zip, one picture, TFRecord shards with `image/encoded`, a glob of those,
+        path: A folder, a zip, one image, TFRecord shards with `image/encoded`, a glob of those,
             or a registered name; `~` is expanded.
-        split: The part that is wanted.
-        notice: Receives how many files were left out, or what must be unpacked first.
+        split: The part to open.
+        notice: Called with how many files were skipped, or what must be unpacked first.
 
     Returns:
-        A source that is pickled into workers as a block of names, not of pictures.
+        A source that is pickled into workers as a block of names, not of images.
 
     Raises:
-        UserError: Nothing is there, or no picture, or it is damaged.
+        UserError: The path does not exist, holds no images, or is damaged.
     """
     elsewhere = not path or "://" in path or is_registered(path)
     place = None if elsewhere else expanded(path)
@@ -142,14 +141,14 @@ def open_pictures(path: str, split: Split, *, notice: Notice = lambda _: None) -
 
 
 def open_all_pictures(path: Path, *, notice: Notice = lambda _: None) -> Pictures:
-    """All pictures of a folder or zip, whatever its folders are called, or one picture.
+    """All images of a folder or zip, whatever its folders are called, or a single image.
 
     Args:
-        path: A folder, a zip or a picture.
-        notice: Receives how many files were left out.
+        path: A folder, a zip or an image.
+        notice: Called with how many files were skipped.
 
     Raises:
-        UserError: Nothing is there, or no picture, or it cannot be read.
+        UserError: The path does not exist, holds no images, or cannot be read.
     """
     if is_folder(path):
         tree = DiskTree(path)
@@ -171,14 +170,14 @@ def open_all_pictures(path: Path, *, notice: Notice = lambda _: None) -> Picture
 def by_numbers(path: str) -> tuple[tuple[tuple[int, str], ...], ...]:
     """A key that sorts paths folder by folder, with the numbers in names by value.
 
-    Numbers are compared by length and then as text, so that a name of thousands of digits costs
-    nothing; equal numbers with different zeros in front fall back to the text.
+    Numbers are compared by length and then as text, so that a name with thousands of digits is
+    cheap; equal numbers with different leading zeros are compared as text.
     """
     return tuple(_name_key(name) for name in path.split("/"))
 
 
 def _name_key(name: str) -> tuple[tuple[int, str], ...]:
-    # Split at its numbers a name alternates between text and number, so like meets like.
+    # Split at its numbers, a name alternates between text and number, so like meets like.
     parts = _DIGITS.split(name)
     values = [part.lstrip("0") if place % 2 else part for place, part in enumerate(parts)]
     key = [(len(value) if place % 2 else 0, value) for place, value in enumerate(values)]
@@ -256,7 +255,7 @@ def _listing(paths: Iterable[str], ignored: Counter[str], root: str = "") -> Cla
 
 
 def _top_folder(tree: Tree) -> str:
-    """The innermost of folders that hold nothing but the next one, as archives wrap theirs."""
+    """The innermost of nested folders that hold only one folder each, as in many archives."""
     top = ""
     while True:
         folders, files = tree.entries(top)
@@ -264,7 +263,7 @@ def _top_folder(tree: Tree) -> str:
         if len(folders) != 1 or folders[0].lower() in parts or any(map(is_image, files)):
             return top
         top = join(top, folders[0])
-        if top.count("/") > 32:  # a link that points upwards; `files_below` says so
+        if top.count("/") > 32:  # a link that points to a parent; `files_below` reports it
             return ""
 
 

@@ -48,10 +48,10 @@ from jumar.ground.paths import exists, expanded, is_file, is_folder, missing
 from jumar.ground.text import counted
 
 Split = Literal["train", "eval"]
-"""The part of a data set: what is learned from, and what is scored on."""
+"""The part of a data set: for training or for evaluation."""
 SourceOpener = Callable[[Split], ImageSource]
 Notice = Callable[[str], None]
-"""Receives what a user should know and no program needs: files left out, files unpacked."""
+"""Called with what a user should know and no program needs: files skipped, files unpacked."""
 
 PART_NAMES: Mapping[Split, Sequence[str]] = {
     "train": ("train",),
@@ -73,7 +73,7 @@ class _Contents:
 
 
 def register_source(name: str, opener: SourceOpener) -> None:
-    """Make `data.path=name` open your own source.
+    """Register your own source, to be opened with `data.path=name`.
 
     Args:
         name: A word that is not a path.
@@ -99,16 +99,16 @@ def is_registered(name: str) -> bool:
 def open_source(path: str, split: Split, *, notice: Notice = lambda _: None) -> ImageSource:
     """The images of one part of a data set.
 
-    A path without parts gives the same images for both splits, because it may be what the user
-    named for just this one; `check_pair` finds out when training and evaluation share them.
+    A path without parts gives the same images for both splits, because the user may have given it
+    for just this one; `check_pair` detects when training and evaluation share them.
 
     Args:
-        path: What `data.path` or `data.eval_path` says; `~` is expanded.
-        split: The part that is wanted.
-        notice: Receives which files were left out or must be unpacked first.
+        path: The value of `data.path` or `data.eval_path`; `~` is expanded.
+        split: The part to open.
+        notice: Called with which files were skipped or must be unpacked first.
 
     Raises:
-        UserError: Nothing is there, or nothing suitable, or it is damaged.
+        UserError: The path does not exist, holds nothing suitable, or is damaged.
     """
     if path in _registered:
         return _registered[path](split)
@@ -164,7 +164,7 @@ def _few(names: Sequence[str]) -> str:
 
 
 def _ends(source: ImageSource) -> Sequence[str]:
-    """Where the first and the last image come from, however the path to them was written."""
+    """Where the first and the last image come from, however their path was written."""
     origins: list[str] = []
     for index in (0, len(source) - 1):
         try:
@@ -192,7 +192,7 @@ def _find(path: str, notice: Notice) -> _Contents:
         return _find_by_glob(str(place), notice)
     close = nearest(path, _registered)
     more = f"Give a folder, a zip, TFRecord shards, or one of: {_names()}."
-    if close:  # closer than whatever is in the working folder
+    if close:  # closer than anything in the current directory
         raise UserError(
             "there is no such file or folder",
             where=path,
@@ -263,7 +263,7 @@ def _find_in_folder(path: Path, notice: Notice) -> _Contents:
 
 
 def _open_part(path: Path, split: Split, notice: Notice) -> ImageSource:
-    """A part that is a folder or zip of its own; nested parts must be those of the same split."""
+    """A part that is a separate folder or zip; nested parts must belong to the same split."""
     contents = _find_in_folder(path, notice) if is_folder(path) else _find_in_file(path, notice)
     opener = contents.parts.get(split, contents.whole)
     if opener is None:
@@ -285,7 +285,7 @@ def _find_in_tree(tree: Tree, open_at: Callable[[str], ImageSource]) -> _Content
 
 
 def _top_folder(tree: Tree) -> str:
-    """The only folder of a tree where that is neither a part nor a class but wraps folders."""
+    """The only folder of a tree if it is neither a part nor a class but wraps folders."""
     folders, _ = tree.entries("")
     parts = {name for names in PART_NAMES.values() for name in names}
     if len(folders) != 1 or folders[0].lower() in parts:
@@ -364,7 +364,7 @@ def _find_shards(shards: Sequence[Path], notice: Notice) -> _Contents:
 
 
 def _open_chosen_shards(paths: Sequence[Path], pattern: str, notice: Notice) -> ImageSource:
-    """Shards that were named one by one or by a glob, which may leave some of a set out.
+    """Shards that were given individually or by a glob, which may omit some of a set.
 
     A missing shard that the glob would have matched is an error.
     """

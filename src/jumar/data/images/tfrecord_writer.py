@@ -91,18 +91,18 @@ def convert_to_tfrecords(
 
     Args:
         path: What `jumar.data.images.sources.open_source` takes.
-        destination: Folder of the shards; made when it is not there.
+        destination: Folder of the shards; created if it does not exist.
         shards: Number of training shards.
         eval_shards: Number of validation shards; None for shards as large as those of training.
         workers: Threads that read and write.
         label_offset: 1 for labels from 1 with 0 as background, as ImageNet's are; otherwise 0.
-        compression: Of whole shards.
-        progress: Receives images written and their total over all parts.
-        notice: Receives notices for the user.
+        compression: Compression of whole shards.
+        progress: Called with the images written and their total over all parts.
+        notice: Called with notices for the user.
 
     Raises:
-        UserError: The destination lies in the source, or as `write_tfrecords`, `open_source` and
-            `check_pair`.
+        UserError: The destination is inside the source; see also `write_tfrecords`, `open_source`
+            and `check_pair`.
     """
     _refuse_own_source(path, destination)
     splits: Sequence[Split] = splits_of(path) or ("train",)
@@ -136,20 +136,20 @@ def write_tfrecords(
 ) -> Summary:
     """Write an image source as `PREFIX-00000-of-0000N` shards and its classes as `labels.txt`.
 
-    The images are put into one fixed random order, so that every shard has images of every
-    class; which bytes are in which file depends on the source and `shards` alone. Shards are
-    written into a hidden folder in the destination and renamed when all are complete; after an
-    error or Ctrl-C that folder is gone, after a kill the next call clears it.
+    The images are put into one fixed random order, so that every shard has images of every class;
+    which bytes are in which file depends only on the source and `shards`. Shards are written into a
+    hidden folder in the destination and renamed when all are complete; after an error or Ctrl-C
+    that folder is removed, after a kill the next call clears it.
 
     Args:
         source: Read from several threads at once.
-        destination: Folder of the shards; made when it is not there.
+        destination: Folder of the shards; created if it does not exist.
         shards: Number of files.
-        split_prefix: Begin of the file names.
-        workers: Threads; one shard is written by one of them.
+        split_prefix: Prefix of the file names.
+        workers: Threads; each shard is written by one of them.
         label_offset: Added to the labels: 0 or 1. With 1, class 0 is named `background`.
         compression: `gzip` packs whole files and adds `.gz` to their names.
-        progress: Receives images written and their total.
+        progress: Called with the images written and their total.
 
     Raises:
         UserError: An image cannot be read, shards of this part exist already, their
@@ -181,12 +181,12 @@ def _write_parts(
 
 
 def _refuse_own_source(path: str, destination: Path) -> None:
-    """Refuse to write shards among the images they are made from: they would be read instead."""
+    """Reject writing shards among the images they are made from: they would be read instead."""
     if is_registered(path):
         return
     source, target = resolved(expanded(path)), resolved(expanded(destination))
     folder = source if is_folder(source) else source.parent
-    # Beside a zip shards are apart; beside the shards of a glob they would be a second set.
+    # Beside a zip, shards are separate; beside the shards of a glob they would be a second set.
     apart = source.suffix.lower() == ".zip" and is_file(source)
     if not apart and (target == folder or (is_folder(source) and folder in target.parents)):
         raise UserError(
@@ -267,7 +267,7 @@ class _Job:
         if self._manner.compression == "none":
             yield file
             return
-        # Neither name nor time go into the file: the same images must give the same bytes.
+        # Neither name nor time goes into the file: the same images must give the same bytes.
         with gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0) as packed:
             yield cast(BinaryIO, packed)
 
@@ -336,7 +336,7 @@ def _check_disk(parts: Sequence[_Part], destination: Path) -> None:
     free = shutil.disk_usage(destination).free
     if needed > free:
         raise UserError(
-            f"about {size_text(needed)} are needed and {size_text(free)} are free",
+            f"about {size_text(needed)} is needed, but only {size_text(free)} is free",
             where=str(destination),
             todo="Free some space, or choose a folder on another disk.",
         )
@@ -344,7 +344,7 @@ def _check_disk(parts: Sequence[_Part], destination: Path) -> None:
 
 @contextmanager
 def _workplace(destination: Path) -> Generator[Path, None, None]:
-    """An empty hidden folder in the destination that one process at a time has.
+    """An empty hidden folder in the destination, held by one process at a time.
 
     It is removed afterwards, with the destination if that was created for it and stayed empty.
     """

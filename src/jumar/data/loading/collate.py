@@ -1,4 +1,4 @@
-"""From samples to a batch: arrays of one shape stacked, those of different sizes padded."""
+"""Collating samples into a batch: arrays of one shape are stacked, others padded."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -24,8 +24,8 @@ class Collate(Protocol):
         """The batch; empty if there is no sample.
 
         Args:
-            samples: Made one by one; the arrays of one may change when the next is requested.
-            count: How many there are at most.
+            samples: Produced one by one; the arrays of one may change when the next is requested.
+            count: The most samples there can be.
 
         Raises:
             UserError: They do not match, or do not fit in memory.
@@ -35,12 +35,12 @@ class Collate(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Stacked:
-    """Arrays of one shape, one after the other, in memory allocated once for the whole batch.
+    """Stacks arrays of one shape in memory allocated once for the whole batch.
 
     Attributes:
-        what: The samples' name in messages, in the plural.
+        what: What messages call the samples, in the plural.
         fields: The settings to lower if they do not fit in memory.
-        sample_bytes: The least that a sample takes; checked before the first one is made.
+        sample_bytes: The least memory a sample takes; checked before the first one is produced.
         pictures: Names of arrays [height, width, channels], which become tensors
             [N, channels, height, width] in channels_last memory.
     """
@@ -92,11 +92,11 @@ class Stacked:
 class Padded(Stacked):
     """`Stacked`, with arrays whose size differs between samples: polygons, lists of tokens.
 
-    Each of these is filled up to the largest of the batch in every dimension, and a tensor of its
-    name with `_sizes` holds each sample's own shape; `unpadded` gives them back as a list.
+    Each of these is padded to the largest in the batch in every dimension, and a tensor of its
+    name with `_sizes` holds each sample's own shape; `unpadded` returns them as a list.
 
     Attributes:
-        fill: What each array of variable size is filled up with, by name.
+        fill: The padding value of each array of variable size, by name.
     """
 
     fill: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -135,7 +135,7 @@ class Padded(Stacked):
 
 
 def unpadded(batch: Batch, name: str) -> list[Tensor]:
-    """The arrays of variable size that `Padded` put into a batch, each in its own size."""
+    """The arrays of variable size that `Padded` put into a batch, each with its own size."""
     return [
         row[tuple(map(slice, sizes))]
         for row, sizes in zip(batch[name], batch[name + SIZES].tolist(), strict=True)

@@ -10,7 +10,7 @@ _SHOWN = 20
 
 
 class FaultTally:
-    """Counts the samples that could not be read, each once however many epochs meet it.
+    """Counts the samples that could not be read, each once however many epochs it occurs in.
 
     Args:
         allowed: How many are tolerated; 0 stops at the first one.
@@ -22,7 +22,7 @@ class FaultTally:
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """The faults so far, in the order in which they were met."""
+        """The faults so far, in the order they occurred."""
         return tuple(self._faults.values())
 
     def add(self, faults: Sequence[Fault]) -> None:

@@ -1,7 +1,7 @@
 """Samples of any kind by key: read, retried, skipped if unreadable, collated into batches.
 
-A kind of data defines how a sample is read (`open`) and processed (`map`). The rest is the
-same for all of them and is here.
+A kind of data defines how a sample is read (`open`) and processed (`map`). Everything else is the
+same for all kinds and is here.
 """
 
 import time
@@ -29,17 +29,17 @@ Opened = TypeVar("Opened")
 
 
 class SampleKind(Protocol[Opened]):
-    """A kind of data: its items (pictures, clips, documents) and the samples made of them."""
+    """A kind of data: its items (images, clips, documents) and the samples made from them."""
 
     def __len__(self) -> int:
         """Number of items."""
         ...
 
     def open(self, item: int, key: SampleKey, /) -> Opened:
-        """Read an item; on a transient error of the system it is called again.
+        """Read an item; called again after a transient system error.
 
         Args:
-            item: Its number: that of the key, or of the item that stands in for it.
+            item: Its number: that of the key, or of the item that replaces it.
             key: The requested sample.
 
         Raises:
@@ -71,15 +71,15 @@ Kind = TypeVar("Kind", bound=SampleKind[Any])
 class KeyedSet(Generic[Kind]):
     """The samples of one kind of data as batches: a `SampleSet`.
 
-    A sample that cannot be read is reported as a fault. In training the next readable item stands
-    in for it, so that the batch keeps its size; in evaluation it is left out.
+    A sample that cannot be read is reported as a fault. In training the next readable item replaces
+    it, so that the batch keeps its size; in evaluation it is skipped.
 
     Attributes:
-        kind: Reads and makes the samples.
-        collate: Makes a batch of them.
-        training: Whether other items stand in for unreadable ones.
+        kind: Reads and processes the samples.
+        collate: Collates them into a batch.
+        training: Whether other items replace unreadable ones.
         per_item: Samples of each item in an epoch; those of one item have consecutive indices.
-        what: The items' name in messages, in the plural.
+        what: What messages call the items, in the plural.
         todo: What to check if no item can be read.
     """
 

@@ -1,7 +1,7 @@
-"""From sample sets to a stream of batches, in the main process or through workers.
+"""Turning sample sets into a stream of batches, in the main process or through workers.
 
-A run has one loader from its first step to its last: it does not stop at the end of an epoch,
-and starting in the middle costs nothing, because the keys of a step follow from its number.
+A run has one loader from its first step to its last: it does not stop at the end of an epoch, and
+starting in the middle costs nothing, because a step's number determines its keys.
 
 Workers ignore SIGINT and SIGTERM, which a terminal or a scheduler sends to every process: the
 main process decides when to stop, and needs the workers until then.
@@ -30,9 +30,9 @@ from jumar.ground.errors import UserError
 from jumar.ground.machine import checked_count, usable_cores
 
 MOST_WORKERS = 16
-"""Per rank, when jumar chooses; more rarely help and each takes memory."""
+"""Per rank, when jumar chooses; more rarely help, and each takes memory."""
 _AHEAD = 2
-"""Batches that each worker makes ahead."""
+"""Batches that each worker prefetches."""
 
 
 class _Parcel(NamedTuple):
@@ -40,10 +40,9 @@ class _Parcel(NamedTuple):
 
     Attributes:
         content: The batch.
-        faults: Met while it was made.
-        error: An error for the user as (what, where, todo). It travels as a value, because an
-            exception that is raised in a worker arrives as another one, whose message is a
-            traceback.
+        faults: Faults that occurred while it was prepared.
+        error: An error for the user as (what, where, todo). It is passed as a value, because an
+            exception raised in a worker arrives as a different one, whose message is a traceback.
     """
 
     content: Batch | PackedBatch
@@ -58,10 +57,10 @@ def resolve_workers(requested: int, *, local_world: int, on_cpu: bool) -> int:
     """The number of worker processes of a rank.
 
     Args:
-        requested: What the settings say; -1 to choose.
+        requested: The number in the settings; -1 to choose.
         local_world: Ranks on this machine, which share its cores.
-        on_cpu: Whether the model computes on the same cores. Then one worker for each 16 cores
-            is enough, and none is better than taking the only core.
+        on_cpu: Whether the model computes on the same cores. Then one worker per 16 cores is
+            enough, and none is better than occupying the only core.
 
     Raises:
         UserError: More than this machine can handle.
@@ -89,17 +88,17 @@ def train_batches(
     workers: int = 0,
     tally: FaultTally,
 ) -> Iterator[Batch]:
-    """The batches of the steps first_step to last_step - 1 of one rank.
+    """The batches of one rank for steps first_step to last_step - 1.
 
     Args:
         samples: Training samples.
-        seed: Decides the order.
+        seed: Determines the order.
         first_step: First step, counted from 0 over the whole run.
         last_step: The step before which the stream ends.
         batch_per_rank: Samples in a batch.
         rank: This rank.
         world: Number of ranks.
-        workers: Processes; 0 makes the batches in this one.
+        workers: Processes; 0 prepares the batches in this one.
         tally: Counts unreadable samples; a batch with too many is never delivered.
 
     Raises:
@@ -126,7 +125,7 @@ def eval_batches(
 ) -> Iterator[Batch]:
     """One rank's share of the samples, in batches of at most `batch`; over all ranks each once.
 
-    The arguments are those of `train_batches`. A batch of which nothing can be read is left out.
+    The arguments are those of `train_batches`. A batch without any readable sample is skipped.
 
     Raises:
         UserError: Too many samples cannot be read, or a worker was killed.
@@ -136,7 +135,7 @@ def eval_batches(
 
 
 class _StepKeys:
-    """The keys of each step, made on demand: a permutation is long."""
+    """The keys of each step, generated on demand: a permutation is long."""
 
     def __init__(self, steps: range, keys_of: Callable[[int], list[SampleKey]]) -> None:
         self._steps = steps
@@ -171,7 +170,7 @@ class _Fetcher(Dataset[Any]):
         if worker is None:
             return batch
         if self._packer is None:
-            # One buffer for each batch ahead, one for the batch that the receiver is copying.
+            # One buffer per prefetched batch, one for the batch that the receiver is copying.
             self._packer = BatchPacker(worker.id, _AHEAD + 1)
         return self._packer.pack(batch)
 
@@ -188,7 +187,7 @@ def _batches(
         worker_init_fn=_start_worker,
         # Fork shares the index of a large source between workers; spawn would copy it to each.
         multiprocessing_context="fork" if workers and sys.platform == "linux" else None,
-        # Without a generator of its own the loader would draw its base seed from torch's global
+        # Without its own generator the loader would draw its base seed from torch's global
         # one, and the model's dropout would depend on how often loaders were started.
         generator=torch.Generator(),
     )
@@ -220,7 +219,7 @@ def _running(loader: DataLoader[Any]) -> Generator[_Running, None, None]:
     """A loader's iterator and its workers, which end with the block."""
     with _signals_held(), _garbage_kept_from_workers():
         parcels: Iterator[_Parcel] = iter(loader)
-    # Not multiprocessing.active_children(): it forgets a worker that has died already.
+    # Not multiprocessing.active_children(): it forgets a worker that has already died.
     processes: Sequence[BaseProcess] = tuple(getattr(parcels, "_workers", ()))
 
     def stop() -> None:
@@ -244,8 +243,8 @@ def _running(loader: DataLoader[Any]) -> Generator[_Running, None, None]:
 
 @contextmanager
 def _signals_held() -> Generator[None, None, None]:
-    """While workers start: no signal reaches them before they ignore it, and torch does not get
-    to raise its own error about a dead worker in whatever the main process is doing.
+    """Context for starting workers: no signal reaches them before they ignore it, and torch cannot
+    raise its own error about a dead worker at an arbitrary point of the main process.
     """
     stopping = {signal.SIGINT, signal.SIGTERM}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, stopping)
@@ -260,11 +259,10 @@ def _signals_held() -> Generator[None, None, None]:
 
 @contextmanager
 def _garbage_kept_from_workers() -> Generator[None, None, None]:
-    """While workers start: what they inherit stays out of their garbage collection.
+    """Context for starting workers: excludes what they inherit from garbage collection.
 
-    A worker that collected a decoder of the main process would wait for ever for the decoder's
-    threads, which a fork does not take along; and looking through what was inherited would copy
-    its pages.
+    A worker that collected a decoder of the main process would wait forever for the decoder's
+    threads, which do not survive a fork; and traversing inherited objects would copy their pages.
     """
     gc.freeze()
     try:
@@ -285,8 +283,8 @@ def _print_unless_the_receiver_left(
 ) -> None:
     """Handle an uncaught error in a worker's thread.
 
-    The main process fetches a batch's memory through a connection. Interrupted while it does, it
-    leaves, and the serving thread would print its own traceback about that.
+    The main process fetches a batch's memory through a connection. If it is interrupted meanwhile,
+    it exits, and the serving thread would print its own traceback about that.
     """
     if not isinstance(error, ConnectionError | EOFError):
         sys.__excepthook__(kind, error, trace)
@@ -301,7 +299,7 @@ def _await_the_dying(processes: Sequence[BaseProcess]) -> None:
 
 
 def _worker_death(processes: Sequence[BaseProcess]) -> UserError | None:
-    """Why a worker may have died; None if all live or left by themselves."""
+    """Why a worker may have died; None if all are alive or exited normally."""
     exit_codes = [process.exitcode for process in processes if process.exitcode not in (None, 0)]
     if not exit_codes:
         return None

@@ -7,7 +7,7 @@ from jumar.settings import setting
 
 @dataclass(frozen=True, kw_only=True)
 class LoaderSettings:
-    """Batches and the processes that make them; each kind of data adds settings of its own."""
+    """Batches and the processes that prepare them; each kind of data adds its own settings."""
 
     batch_size: int = setting(64, "Training batch of one rank.", unit="samples per rank", minimum=1)
     eval_batch_size: int = setting(
@@ -25,7 +25,7 @@ class LoaderSettings:
     )
     skip_corrupt: int = setting(
         0,
-        "Unreadable samples that are tolerated before the run stops.",
+        "Unreadable samples tolerated before the run stops.",
         unit="samples",
         minimum=0,
         changeable=True,

@@ -1,7 +1,7 @@
 """Which samples a step takes: deterministic in seed, step, rank and world size.
 
-Nothing here is stateful, so starting at any step costs the same, and the union of what the ranks
-take is what one rank with the whole batch would take, in the same order.
+Nothing here is stateful, so starting at any step costs the same, and together the ranks take what
+one rank with the whole batch would take, in the same order.
 """
 
 from collections.abc import Iterator
@@ -28,19 +28,19 @@ def epoch_order(seed: int, epoch: int, size: int) -> NDArray[np.int64]:
 
 
 def sample_random(seed: int, key: SampleKey) -> np.random.Generator:
-    """The randomness of one sample in one epoch; made in about 5 microseconds."""
+    """The random generator of one sample in one epoch; created in about 5 microseconds."""
     words = (_AUGMENTATION, seed, key.epoch, key.index)
     if max(words) > _LARGEST_WORD:
         return np.random.default_rng(words)
-    # The same generator, made in half the time: numpy takes a tuple apart number by number.
+    # The same generator, created in half the time: numpy converts a tuple number by number.
     return np.random.default_rng(np.array(words, dtype=np.uint32))
 
 
 def steps_per_epoch(size: int, global_batch: int) -> int:
-    """Whole batches in an epoch; an incomplete last one is left out in training.
+    """Whole batches per epoch; an incomplete last one is dropped in training.
 
     Raises:
-        UserError: Not even one batch.
+        UserError: There is not even one whole batch.
     """
     if size < global_batch:
         raise UserError(
@@ -57,10 +57,10 @@ def batch_keys(
     """The samples of one rank at one step, counted from 0 over the whole run.
 
     Args:
-        seed: Decides the order of every epoch.
+        seed: Determines the order of every epoch.
         step: Training step; the epoch follows from it.
-        size: Samples of the training set.
-        batch_per_rank: Samples a rank takes at a step.
+        size: Number of samples in the training set.
+        batch_per_rank: Samples per rank and step.
         rank: This rank; it takes rows rank * batch_per_rank onwards of the global batch.
         world: Number of ranks.
 

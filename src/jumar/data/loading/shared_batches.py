@@ -1,9 +1,9 @@
-"""Batches from worker processes through shared memory that is used again.
+"""Batches from worker processes through reused shared memory.
 
-Left alone, torch makes new shared memory for every tensor that a worker sends. The kernel clears
-and maps each page of it, three times over (worker, sender, receiver), which costs a fifth of the
-time that decoding takes. Here a worker writes its batches into a few buffers in turn, and the
-main process copies each batch out at once, into memory that it has already.
+By default torch allocates new shared memory for every tensor that a worker sends. The kernel clears
+and maps each page of it three times (worker, sender, receiver), which costs a fifth of the decoding
+time. Here a worker writes its batches into a few buffers in turn, and the main process copies each
+batch out immediately, into memory that it already has.
 """
 
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ class PackedBatch(NamedTuple):
 
     Attributes:
         buffer: Which buffer of which worker, (worker, turn).
-        memory: The buffer itself when it is new; afterwards the receiver knows it.
+        memory: The buffer itself if it is new; afterwards the receiver knows it.
         used: Bytes of it that hold the batch.
         places: The places of the tensors.
     """
@@ -55,8 +55,8 @@ class BatchPacker:
 
     Args:
         worker: Number of the worker.
-        buffers: How many are used in turn. The receiver copies a batch out before it asks for
-            the next one, so one more than the worker is ahead is enough.
+        buffers: How many are used in turn. The receiver copies a batch out before it requests the
+            next one, so one more than the number of prefetched batches is enough.
     """
 
     def __init__(self, worker: int, buffers: int) -> None:
@@ -65,7 +65,7 @@ class BatchPacker:
         self._turn = 0
 
     def pack(self, batch: Mapping[str, Tensor]) -> PackedBatch:
-        """Copy a batch into the next buffer, which is made larger when it does not fit.
+        """Copy a batch into the next buffer, which is enlarged if the batch does not fit.
 
         Raises:
             UserError: Shared memory is full.
@@ -90,7 +90,7 @@ class BatchUnpacker:
         self._known: dict[tuple[int, int], Tensor] = {}
 
     def unpack(self, packed: PackedBatch) -> dict[str, Tensor]:
-        """The batch in memory of its own; the worker may overwrite its buffer afterwards."""
+        """The batch in separate memory; the worker may overwrite its buffer afterwards."""
         if packed.memory is not None:
             self._known[packed.buffer] = packed.memory
         own = self._known[packed.buffer][: packed.used].clone()
@@ -115,7 +115,7 @@ def _places(batch: Mapping[str, Tensor]) -> tuple[tuple[_Place, ...], int]:
     for name, tensor in batch.items():
         start = -(-end // _ALIGNMENT) * _ALIGNMENT
         end = start + tensor.numel() * tensor.element_size()
-        # Strides as they are where the tensor is dense, in channels_last order for instance.
+        # Keep the strides if the tensor is dense, for instance in channels_last order.
         stride = torch.empty_like(tensor, device="meta").stride()
         places.append(_Place(name, tensor.dtype, tuple(tensor.shape), tuple(stride), start, end))
     return tuple(places), end

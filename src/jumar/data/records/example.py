@@ -55,16 +55,15 @@ Feature = BytesFeature | FloatFeature | IntegerFeature
 def decode_example(data: bytes, keys: Collection[bytes] | None = None) -> dict[str, Feature]:
     """The features of a serialized tf.Example.
 
-    Where a key comes twice, the last one holds; a feature that is not a list at all counts as
-    missing.
+    If a key occurs twice, the last one counts; a feature that is not a list counts as missing.
 
     Args:
         data: The message.
-        keys: The keys to decode, in UTF-8; None for all. The others are stepped over, which is
-            several times faster for a record of which three of fifteen features are needed.
+        keys: The keys to decode, in UTF-8; None for all. The others are skipped, which is several
+            times faster if three of a record's fifteen features are needed.
 
     Raises:
-        ValueError: The bytes are not such a message; says at which byte.
+        ValueError: The bytes are not such a message; the error names the byte.
     """
     features: dict[str, Feature] = {}
     for field, begin, end in _delimited_fields(data, 0, len(data)):
@@ -79,7 +78,7 @@ def encode_example(features: Mapping[str, Feature]) -> bytes:
     """A serialized tf.Example with the features in the order of the mapping, numbers packed.
 
     Raises:
-        ValueError: A number does not fit into float32 or int64; names the key.
+        ValueError: A number does not fit into float32 or int64; the error names the key.
     """
     entries: list[bytes] = []
     for key, feature in features.items():
@@ -110,9 +109,9 @@ def _decode_entry(
 
 
 def _split_entry(data: bytes, begin: int, end: int) -> tuple[bytes, Sequence[tuple[int, int]]]:
-    """The key of an entry of the map, and where the parts of its value are."""
+    """The key of an entry of the map, and the positions of its value's parts."""
     if end - begin > 1 and data[begin] == _KEY_TAG and data[begin + 1] < 128:
-        # Key and then value, as every writer has it: the loop below takes twice as long.
+        # Key, then value, as every writer does it: the general loop below takes twice as long.
         value = begin + 2 + data[begin + 1]
         sole = _sole_field(data, value, end)
         if sole is not None and sole[0] == 2:
@@ -177,7 +176,7 @@ def _integers(data: bytes, lists: list[tuple[int, int]]) -> tuple[int, ...]:
 def _number_spans(
     data: bytes, lists: list[tuple[int, int]], unpacked: int
 ) -> list[tuple[int, int]]:
-    """Where the numbers of some lists are: packed runs, and fields of the unpacked wire type."""
+    """The positions of a list's numbers: packed runs, and fields of the unpacked wire type."""
     spans: list[tuple[int, int]] = []
     for begin, end in lists:
         sole = _sole_field(data, begin, end)

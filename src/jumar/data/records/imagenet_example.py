@@ -42,7 +42,7 @@ def record_of_example(payload: bytes, origin: str) -> Record:
 
     Args:
         payload: The message.
-        origin: File and byte offset, for messages.
+        origin: File and byte offset, for error messages.
 
     Raises:
         CorruptRecord: It is not a tf.Example, or lacks an image, a label, or a side of a box.
@@ -60,11 +60,11 @@ def record_of_example(payload: bytes, origin: str) -> Record:
 
 
 def picture_of_example(payload: bytes, origin: str) -> Record:
-    """The image alone of a serialized tf.Example, label 0, whether or not it has a label.
+    """Only the image of a serialized tf.Example, with label 0, whether or not it has a label.
 
     Args:
         payload: The message.
-        origin: File and byte offset, for messages.
+        origin: File and byte offset, for error messages.
 
     Raises:
         CorruptRecord: It is not a tf.Example, or lacks an image.
@@ -82,7 +82,7 @@ def example_of_record(record: Record, label_offset: int, names: Sequence[str]) -
     Args:
         record: The image.
         label_offset: Added to its label.
-        names: Class names by the resulting label; empty when they are not known.
+        names: Class names by the resulting label; empty if not known.
 
     Raises:
         CorruptRecord: The header is not that of an image.
@@ -141,7 +141,7 @@ def _boxes(features: dict[str, Feature]) -> Sequence[tuple[float, float, float, 
     sides: list[tuple[float, ...]] = []
     for key in BOX_SIDES:
         feature = features.get(key, FloatFeature(()))
-        # A list without values may be stored as any type.
+        # An empty list may be stored as any type.
         if not isinstance(feature, FloatFeature) and feature.values:
             raise ValueError(f"'{key}' is not a list of floats")
         sides.append(feature.values if isinstance(feature, FloatFeature) else ())

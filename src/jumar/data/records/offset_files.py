@@ -8,14 +8,14 @@ from pathlib import Path
 from jumar.ground.text import size_text
 
 LARGEST_IMAGE = 256 * 2**20
-"""Bytes of one encoded image above which it is refused instead of read into memory."""
+"""Size in bytes above which an encoded image is rejected instead of read into memory."""
 
 MOST_OPEN = 256
-"""Open files of one source: 1024 ImageNet shards would meet the usual limit of 1024 a process."""
+"""Open files per source: 1024 ImageNet shards would hit the usual limit of 1024 per process."""
 
 
 def _open_without_waiting(path: str, flags: int) -> int:
-    # Opening a named pipe among the images would otherwise block the run for ever.
+    # Opening a named pipe among the images would otherwise block the run forever.
     return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
@@ -31,12 +31,12 @@ class _Descriptor:
 
 
 class OffsetFiles:
-    """Several files, opened when first read, that any thread or process may read at offsets.
+    """Several files, opened on first use, that any thread or process may read at offsets.
 
     A file object has one position, which forked workers share, so that two of them reading at
-    once get each other's bytes. `os.pread` has none. Nothing is open when the object is
-    pickled. No lock is held, because a fork while another thread holds one would leave it
-    locked in the child; the dictionary operations here are atomic each.
+    once would get each other's bytes. `os.pread` does not use it. No file is open when the object
+    is pickled. There is no lock, because a fork while another thread holds one would leave it
+    locked in the child; each dictionary operation here is atomic.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
@@ -65,7 +65,7 @@ class OffsetFiles:
         if opened is None:
             opened = _Descriptor(self._paths[which])
             for oldest in list(self._open)[: len(self._open) + 1 - MOST_OPEN]:
-                # Another thread may still read from it: it closes with its last reference.
+                # Another thread may still be reading from it: it closes with its last reference.
                 self._open.pop(oldest, None)
             self._open[which] = opened
         try:

@@ -30,7 +30,7 @@ _SMALL_RECORD = 4096
 
 
 class RecordFileError(UserError):
-    """The framing of a TFRecord file is damaged, so that what follows cannot be found.
+    """The framing of a TFRecord file is damaged, so that later records cannot be found.
 
     Attributes:
         good: Index of the records before the damage.
@@ -47,7 +47,7 @@ class RecordFileError(UserError):
 
 @dataclass(frozen=True, kw_only=True)
 class RecordIndex:
-    """Where the payloads of a plain TFRecord file are."""
+    """The positions of the payloads in a plain TFRecord file."""
 
     offsets: NDArray[np.int64]
     """First byte of each payload."""
@@ -64,7 +64,7 @@ def masked_crc(data: "bytes | NDArray[np.uint8]") -> int:
 
 
 def masked(crc: int) -> int:
-    """A CRC-32C as TensorFlow stores it: data that holds its own checksum is a weak spot."""
+    """A CRC-32C as TensorFlow stores it, masked because checksumming a checksum is weak."""
     return ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF
 
 
@@ -88,11 +88,11 @@ def index_records(path: Path, name: str = "") -> RecordIndex:
 
     Args:
         path: The uncompressed file.
-        name: Its name in messages; its path when empty.
+        name: Its name in error messages; its path if empty.
 
     Raises:
         RecordFileError: A header is damaged, or the file ends inside a record. TensorFlow's own
-            reader ends without a word where a header is cut.
+            reader silently stops at a truncated header.
         UserError: The file cannot be read.
     """
     name = name or str(path)
@@ -137,8 +137,8 @@ def _scan(descriptor: int, size: int, name: str) -> RecordIndex:
             )
         offsets.append(position + HEADER_BYTES)
         lengths.append(length)
-        # Reading ahead saves calls where many headers fit into a block and would read the whole
-        # file where none do.
+        # Reading ahead saves calls if many headers fit into a block, but would read the whole
+        # file if none do.
         ahead = _READ_AHEAD if length < _SMALL_RECORD else HEADER_BYTES
         position = end
     return _index(offsets, lengths)
@@ -158,7 +158,7 @@ def read_payload(files: OffsetFiles, which: int, offset: int, length: int, origi
         which: Index of the file.
         offset: First byte of the payload.
         length: Bytes of the payload.
-        origin: What a fault names.
+        origin: The origin that a fault names.
 
     Raises:
         CorruptRecord: The bytes cannot be read, are too many for an image, or do not have the

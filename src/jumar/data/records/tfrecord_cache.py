@@ -1,7 +1,7 @@
 """Compressed TFRecord files, unpacked once so that any record can be read.
 
-A gzip or zlib stream can only be read from its start. The first opening of such a file unpacks
-it into a cache folder; every later one, in this process or another, reads it there.
+A gzip or zlib stream can only be read from its start. Such a file is unpacked into a cache folder
+when first opened; later, this or any other process reads it from there.
 """
 
 import errno
@@ -25,24 +25,24 @@ from jumar.ground.paths import exists, open_to_read
 from jumar.ground.text import size_text
 
 MOST_EXPANSION = 100
-"""Unpacked bytes per packed byte above which a file is refused as a decompression bomb: encoded
-images hardly shrink, and DEFLATE reaches about 1000 on constant bytes."""
+"""Unpacked bytes per packed byte above which a file is rejected as a decompression bomb: encoded
+images hardly shrink, and DEFLATE reaches about 1000 for constant bytes."""
 ALWAYS_ALLOWED = 256 * 2**20
-"""Unpacked bytes up to which the expansion is not looked at."""
+"""Unpacked bytes up to which the expansion is not checked."""
 KEPT_FREE = 256 * 2**20
-"""Bytes that unpacking leaves free on the disk of the cache."""
+"""Bytes that unpacking leaves free on the cache's disk."""
 _CHUNK = 2**20
 _GZIP_MAGIC = b"\x1f\x8b"
 _AUTO_DETECT = zlib.MAX_WBITS | 32
 
 
 def is_record_file(path: Path) -> bool:
-    """Whether a file begins like TFRecord, plain or compressed; an empty file does."""
+    """Whether a file starts like a TFRecord, plain or compressed; an empty file does."""
     return _packing(path) != "unknown"
 
 
 def plain_files(paths: Sequence[Path], notice: Callable[[str], None]) -> list[Path]:
-    """For each TFRecord file a plain one with the same records: itself, or one in the cache.
+    """For each TFRecord file, a plain one with the same records: itself, or one in the cache.
 
     Args:
         paths: TFRecord files, plain, gzip or zlib.
@@ -69,7 +69,7 @@ def plain_files(paths: Sequence[Path], notice: Callable[[str], None]) -> list[Pa
         try:
             made = list(pool.map(partial(_unpacked, stop=stop), packed))
         except BaseException:
-            # The threads would otherwise finish all files before Ctrl-C or an error is heard.
+            # Otherwise the threads would finish all files before reacting to Ctrl-C or an error.
             stop.set()
             raise
     unpacked = dict(zip(packed, made, strict=True))
@@ -120,10 +120,10 @@ def _unpacked(path: Path, stop: Event) -> Path:
 
 @contextmanager
 def _sole_writer(entry: Path) -> Generator[BinaryIO | None, None, None]:
-    """A locked file to write beside the entry, or None when another process has made the entry.
+    """A locked file to write beside the entry, or None if another process has created the entry.
 
     All ranks of a job open the same data at once; without the lock each would unpack its own
-    copy. The lock goes with the process, so a killed one leaves nothing that must be cleared.
+    copy. The lock ends with the process, so a killed one leaves nothing to clean up.
     """
     partial = entry.with_suffix(".partial")
     while True:
@@ -136,7 +136,7 @@ def _sole_writer(entry: Path) -> Generator[BinaryIO | None, None, None]:
                 yield None
                 return
             if not is_sole:
-                # Whoever held the lock before failed and removed the file that is open here.
+                # The previous holder of the lock failed and removed the file that is open here.
                 continue
             try:
                 target.truncate(0)
@@ -188,7 +188,7 @@ def _unpack(path: Path, target: BinaryIO, stop: Event) -> None:
 
 
 def _inflate(path: Path) -> Iterator[bytes]:
-    """The unpacked bytes in pieces of at most a mebibyte; gzip members may follow each other."""
+    """The unpacked bytes in pieces of at most one MiB, across consecutive gzip members."""
     stream = zlib.decompressobj(_AUTO_DETECT)
     unpacked = 0
 
@@ -210,7 +210,7 @@ def _inflate(path: Path) -> Iterator[bytes]:
                     raise damaged("something else follows the compressed data")
                 stream = zlib.decompressobj(_AUTO_DETECT)
             try:
-                # Without input this gives what the last call held back for its limit.
+                # Without input this returns what the last call held back because of its limit.
                 piece = stream.decompress(waiting, _CHUNK)
             except zlib.error as error:
                 raise damaged(f"the compressed data is damaged: {error}") from error

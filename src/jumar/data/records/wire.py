@@ -1,7 +1,7 @@
 """Protobuf messages on the wire: the few rules by which their fields are found and written.
 
-Nothing is allocated by a length given in a message: every field is checked to end inside
-its message first. Facts: protobuf's encoding guide.
+No memory is allocated based on a length in a message before checking that the field ends inside
+its message. Facts: protobuf's encoding guide.
 """
 
 from collections.abc import Iterator
@@ -56,7 +56,7 @@ def varint(data: bytes, position: int, end: int) -> tuple[int, int]:
 
 
 def encode_varint(value: int) -> bytes:
-    """A number of 0 or more as a varint."""
+    """A non-negative number as a varint."""
     if value < 128:
         return bytes((value,))
     parts = bytearray()

@@ -1,7 +1,9 @@
 """`jumar data pretraining` and `jumar data vocab`."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
 
 from jumar.cli.counts import checked_workers
 from jumar.ground.paths import expanded
@@ -9,19 +11,22 @@ from jumar.ground.text import counted
 
 
 def pretraining(
-    *text: str,
+    text: str,
+    /,
+    *more: str,
     vocab: Path,
     to: Path,
+    order: Literal["streaming", "original"] = "streaming",
     max_seq_length: int = 128,
     max_predictions_per_seq: int = 20,
     masked_lm_prob: float = 0.15,
     short_seq_prob: float = 0.1,
     dupe_factor: int = 10,
     random_seed: int = 12345,
-    do_lower_case: bool | None = None,
+    do_lower_case: Annotated[bool | None, Parameter(negative="--no-do-lower-case")] = None,
     do_whole_word_mask: bool = False,
     segmenter: Literal["none", "spaces", "jieba"] = "none",
-    next_sentence: bool = True,
+    next_sentence: Annotated[bool, Parameter(negative="--no-next-sentence")] = True,
     longest_word: int | None = None,
     shards: int = 8,
     workers: int | None = None,
@@ -35,11 +40,17 @@ def pretraining(
     Parameters
     ----------
     text
-        Files, folders of files or globs, in UTF-8.
+        A file, a folder of files, or a glob, in UTF-8.
+    more
+        More of them.
     vocab
         The vocabulary: a vocab.txt, or the folder of a BERT tokenizer of Hugging Face.
     to
         Folder for the records; it must not exist.
+    order
+        streaming: in parallel, in little memory, and after Ctrl-C the same command goes on.
+        original: the very instances that google-research/bert's create_pretraining_data.py makes
+        of the same files and seed, in its order.
     max_seq_length
         Word pieces of an instance, with [CLS] and [SEP].
     max_predictions_per_seq
@@ -74,6 +85,7 @@ def pretraining(
     from jumar.data.text.original_writer import write_original
     from jumar.data.text.pretraining_files import PretrainingRequest, check_place, size
     from jumar.data.text.pretraining_options import PretrainingOptions
+    from jumar.data.text.streaming_writer import write_streaming
     from jumar.data.text.tokenizer import open_tokenizer
     from jumar.training.progress import Console
 
@@ -89,11 +101,15 @@ def pretraining(
         next_sentence=next_sentence,
         segmenter=segmenter,
     )
-    check_place(text, to)
-    with console.bar("instances", None) as bar:
-        written = write_original(
+    inputs = (text, *more)
+    check_place(inputs, to)
+    write, unit = (
+        (write_original, "instances") if order == "original" else (write_streaming, "bytes")
+    )
+    with console.bar(unit, None) as bar:
+        written = write(
             PretrainingRequest(
-                files=text_files(text),
+                files=text_files(inputs),
                 tokenizer=open_tokenizer(
                     vocab, lower_case=do_lower_case, longest_word=longest_word
                 ),

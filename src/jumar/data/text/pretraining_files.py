@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from jumar.data.text.documents import CHUNK_BYTES
 from jumar.data.text.pretraining_options import PretrainingOptions
 from jumar.data.text.tokenizer import Tokenizer
 from jumar.ground.errors import UserError
@@ -32,8 +33,8 @@ Notice = Callable[[str], None]
 _TODO_NO_SPACE = "Free some space, or choose a folder on another disk."
 
 
-def _ignore(*_: object) -> None:
-    pass
+def ignored(*_: object) -> None:
+    """What is made of progress and notices where nobody looks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +48,7 @@ class PretrainingRequest:
         destination: A folder that does not exist yet.
         shards: Number of TFRecord files.
         workers: Processes.
+        chunk_bytes: Text that is worked on at a time in streaming order.
         progress: Receives how far it is, and of how much.
         notice: Receives lines for the user.
     """
@@ -57,8 +59,9 @@ class PretrainingRequest:
     destination: Path
     shards: int = 8
     workers: int = 1
-    progress: Progress = field(default=_ignore, compare=False)
-    notice: Notice = field(default=_ignore, compare=False)
+    chunk_bytes: int = CHUNK_BYTES
+    progress: Progress = field(default=ignored, compare=False)
+    notice: Notice = field(default=ignored, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,6 +147,7 @@ def facts_of(request: PretrainingRequest, order: str) -> dict[str, Any]:
         "order": order,
         "options": asdict(request.options),
         "shards": request.shards,
+        "chunk_bytes": request.chunk_bytes,
         "vocabulary": {
             "pieces": len(vocabulary),
             "sha256": hashlib.sha256("\n".join(vocabulary.pieces).encode()).hexdigest(),

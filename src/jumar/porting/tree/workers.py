@@ -2,18 +2,14 @@
 
 import gc
 import multiprocessing
-import os
 import resource
 import signal
-import sys
-import threading
-import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.context import BaseContext
 
+from jumar.ground.processes import begin_worker, process_context
 from jumar.porting.edits import FileReport, Text
 
 Port = Callable[[str], FileReport]
@@ -22,8 +18,6 @@ LONGEST_SECONDS = 60
 """For one script; the largest real ones take a second."""
 MOST_MEMORY = 1_500_000_000
 """Bytes that a process may take for the syntax trees of a script."""
-
-_SECONDS_BETWEEN_LOOKS = 1.0
 
 _port: Port | None = None
 
@@ -53,7 +47,7 @@ def _until_broken(
 ) -> list[str]:
     """Work until nothing waits or a process dies; returns the scripts under way then."""
     before = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(processes, _context(), _start, (port,))
+    pool = ProcessPoolExecutor(processes, process_context(), _start, (port,))
     running: dict[Future[FileReport], str] = {}
     try:
         while waiting or running:
@@ -82,32 +76,17 @@ def _until_broken(
     return []
 
 
-def _context() -> BaseContext:
-    """Forks where that is safe: they begin with all modules loaded."""
-    forks = sys.platform == "linux" and threading.active_count() == 1
-    return multiprocessing.get_context("fork" if forks else "spawn")
-
-
 def _start(port: Port) -> None:
     global _port  # noqa: PLW0603 - a process of a pool has no other place for what it keeps
     _port = port
-    # Ctrl-C is for the process that started this one, which then ends it.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    begin_worker()
     signal.signal(signal.SIGALRM, _out_of_time)
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     most = resource.getrlimit(resource.RLIMIT_DATA)[1]
     if most == resource.RLIM_INFINITY or most > MOST_MEMORY:
         resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, most))
     # Syntax trees are many small objects that live until the script is done.
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)
-
-
-def _end_with(parent: int) -> None:
-    """End when the process that started this one was killed: its pipes would wait for ever."""
-    while os.getppid() == parent:
-        time.sleep(_SECONDS_BETWEEN_LOOKS)
-    os._exit(1)
 
 
 def _run(path: str) -> FileReport:

@@ -1,0 +1,373 @@
+"""Pre-training data of any size: chunk by chunk in several processes, sorted through the disk.
+
+1. Every chunk of the corpus becomes a file of finished records, each pass over it sorted by the
+   random keys of its instances.
+2. Every shard takes its range of keys out of all these files, sorted, a part at a time.
+
+What is in memory is a pass over a chunk or a part of a shard for each process. Files are renamed
+when they are whole, so a call that was interrupted goes on with those that are there.
+"""
+
+import json
+import multiprocessing
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jumar.data.records.offset_files import OffsetFiles
+from jumar.data.records.tfrecord import FOOTER_BYTES, HEADER_BYTES, frame
+from jumar.data.text.documents import Chunk, chunk_documents, chunks_of
+from jumar.data.text.instance_batch import payloads
+from jumar.data.text.original_writer import counted_pieces, sample_of
+from jumar.data.text.pretraining_files import (
+    Estimate,
+    PretrainingRequest,
+    WrittenPretraining,
+    check_found,
+    check_request,
+    discard,
+    facts_of,
+    finish,
+    ignored,
+    shard_names,
+    workplace,
+)
+from jumar.data.text.segmenting import open_segmenter
+from jumar.data.text.streaming_order import flattened, streaming_instances
+from jumar.ground.errors import UserError
+from jumar.ground.files import write_text, written_beside
+from jumar.ground.paths import exists, make_folder
+from jumar.ground.processes import begin_worker, process_context
+from jumar.ground.text import counted
+
+PLAN = "plan.json"
+PART_BYTES = 32 * 2**20
+"""Records of a shard that are sorted in memory at a time."""
+_ALL_KEYS = 2**64
+Job = TypeVar("Job")
+
+
+def write_streaming(request: PretrainingRequest) -> WrittenPretraining:
+    """Write the instances of any corpus in bounded memory; the same bytes for any `workers`.
+
+    After Ctrl-C, a kill or a full disk the same request goes on where it stopped; after an error in
+    the texts nothing is left.
+
+    Raises:
+        UserError: As `check_request`, `check_found`, `chunks_of` and `chunk_documents`; an
+            unfinished call had other options, or a process died.
+    """
+    check_request(request)
+    open_segmenter(request.options.segmenter)
+    facts = facts_of(request, "streaming") | {"versions": {"numpy": np.__version__}}
+    chunks = chunks_of(request.files, request.chunk_bytes)
+    with workplace(request.destination) as place:
+        resumed = _claim(place, facts, request)
+        try:
+            if not resumed:
+                _estimate(request)
+            plain = replace(request, progress=ignored, notice=ignored)
+            written = _run(_Work(plain, place, tuple(chunks)), request, resumed=resumed)
+            finish(place, request, facts, written)
+        except KeyboardInterrupt:
+            request.notice("stopped; the same command goes on from here")
+            raise
+        except BrokenProcessPool as error:
+            raise UserError(
+                "a process died, perhaps for lack of memory",
+                where=f"--workers {request.workers}",
+                todo="Run the same command with fewer processes: it goes on from here.",
+            ) from error
+        except UserError as error:
+            # A full disk leaves what can be gone on with; texts with an error must change first.
+            if not any(chunk_files(place)) or _is_about_texts(error, request):
+                discard(place)
+            raise
+    return written
+
+
+def chunk_files(place: Path) -> Iterator[Path]:
+    """The finished chunks of a workplace."""
+    return (place / "chunks").glob("*.json")
+
+
+def _is_about_texts(error: UserError, request: PretrainingRequest) -> bool:
+    return any(error.where.startswith(str(path)) for path in request.files)
+
+
+def _claim(place: Path, facts: dict[str, Any], request: PretrainingRequest) -> bool:
+    """Note what the workplace is for; whether an earlier call has begun the same."""
+    plan = place / PLAN
+    wanted = json.loads(json.dumps(facts))
+    if not exists(plan):
+        write_text(plan, json.dumps(facts, indent=1, ensure_ascii=False))
+        return False
+    begun = json.loads(plan.read_text(encoding="utf-8"))
+    if begun != wanted:
+        differing = [name for name in wanted if begun.get(name) != wanted[name]]
+        raise UserError(
+            f"an unfinished call had other {', '.join(differing) or 'options'}",
+            where=str(request.destination),
+            todo=f"Repeat that call to go on with it, or begin anew: rm -r {place}",
+        )
+    return True
+
+
+@dataclass(frozen=True)
+class ChunkFacts:
+    """What became of a chunk.
+
+    Attributes:
+        documents: Documents with text.
+        pieces: Their word pieces.
+        unknown: Those that are [UNK].
+        runs: Instances of each pass over the chunk.
+        bytes: Size of the records.
+    """
+
+    documents: int
+    pieces: int
+    unknown: int
+    runs: list[int]
+    bytes: int
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What all processes know."""
+
+    request: PretrainingRequest
+    place: Path
+    chunks: Sequence[Chunk]
+
+    def records_of(self, chunk: int) -> Path:
+        return self.place / "chunks" / f"{chunk:06}.records"
+
+    def facts_of(self, chunk: int) -> Path:
+        return self.place / "chunks" / f"{chunk:06}.json"
+
+    def index_of(self, chunk: int) -> Path:
+        """Keys and ends of the records, [2, instances]."""
+        return self.place / "chunks" / f"{chunk:06}.npy"
+
+    def shard(self, number: int) -> Path:
+        return self.place / "shards" / shard_names(self.request.shards)[number]
+
+
+def _run(work: _Work, request: PretrainingRequest, *, resumed: bool) -> WrittenPretraining:
+    for name in ("chunks", "shards"):
+        make_folder(work.place / name)
+        for half in (work.place / name).glob(".*"):
+            half.unlink()  # left by a process that was killed
+    sizes = [sum(span.end - span.begin for span in chunk) for chunk in work.chunks]
+    waiting = [number for number in range(len(sizes)) if not exists(work.facts_of(number))]
+    missing = [number for number in range(request.shards) if not exists(work.shard(number))]
+    if resumed:
+        request.notice(
+            f"going on: {len(sizes) - len(waiting)} of {counted(len(sizes), 'chunk')} and "
+            f"{request.shards - len(missing)} of {counted(request.shards, 'shard')} are there"
+        )
+    total = 2 * sum(sizes)
+    done = sum(sizes) - sum(sizes[number] for number in waiting)
+    for number in _each(_make_chunk, waiting, work):
+        done += sizes[number]
+        request.progress(done, total)
+    facts = [_read_facts(work.facts_of(number)) for number in range(len(sizes))]
+    pieces, unknown = sum(each.pieces for each in facts), sum(each.unknown for each in facts)
+    check_found(pieces, unknown, request)
+    done = total - total // 2 // request.shards * len(missing)
+    for _ in _each(_make_shard, missing, work):
+        done += total // 2 // request.shards
+        request.progress(done, total)
+    return WrittenPretraining(
+        documents=sum(each.documents for each in facts),
+        pieces=pieces,
+        unknown=unknown,
+        instances=sum(sum(each.runs) for each in facts),
+        bytes=sum(work.shard(number).stat().st_size for number in range(request.shards)),
+    )
+
+
+def _read_facts(path: Path) -> ChunkFacts:
+    return ChunkFacts(**json.loads(path.read_text(encoding="utf-8")))
+
+
+_work: _Work | None = None
+
+
+def _begin(work: _Work) -> None:
+    global _work  # noqa: PLW0603 - a process of a pool has no other place for what it keeps
+    _work = work
+    begin_worker()
+
+
+def _call(make: Callable[[_Work, int], int], number: int) -> int:
+    assert _work is not None
+    return make(_work, number)
+
+
+def _each(make: Callable[[_Work, int], int], numbers: Iterable[int], work: _Work) -> Iterator[int]:
+    """Make some chunks or shards in processes; yields each when it is done."""
+    if work.request.workers == 1:
+        yield from (make(work, number) for number in numbers)
+        return
+    before = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(work.request.workers, process_context(), _begin, (work,))
+    waiting, running = iter(numbers), set[Future[int]]()
+    try:
+        while True:
+            room = 2 * work.request.workers - len(running)
+            running |= {pool.submit(_call, make, number) for number in islice(waiting, room)}
+            if not running:
+                break
+            finished, running = wait(running, return_when=FIRST_COMPLETED)
+            yield from (future.result() for future in finished)
+        pool.shutdown()
+    except BaseException:
+        for process in set(multiprocessing.active_children()) - before:
+            process.terminate()
+        pool.shutdown(cancel_futures=True)
+        raise
+
+
+def _make_chunk(work: _Work, number: int) -> int:
+    """Write the records of a chunk with their index, and last what became of it."""
+    request = work.request
+    vocabulary, options = request.tokenizer.vocabulary, request.options
+    documents = chunk_documents(
+        request.tokenizer, work.chunks[number], open_segmenter(options.segmenter)
+    )
+    pieces, unknown = counted_pieces(documents, vocabulary.id_of("[UNK]"))
+    text = flattened(documents)
+    count = len(documents)
+    del documents
+    runs: list[int] = []
+    keys: list[NDArray[np.uint64]] = []
+    sizes: list[NDArray[np.uint64]] = []
+    with (
+        written_beside(work.records_of(number)) as temporary,
+        temporary.open("wb", buffering=2**20) as file,
+    ):
+        for duplicate in range(options.dupe_factor if count else 0):
+            records: list[bytes] = []
+            drawn: list[NDArray[np.uint64]] = []
+            for batch, some in streaming_instances(
+                text, vocabulary, options, chunk=number, duplicate=duplicate
+            ):
+                drawn.append(some)
+                for payload in payloads(batch):
+                    header, footer = frame(payload)
+                    records.append(header + payload + footer)
+            run = np.concatenate(drawn)
+            order = np.argsort(run, kind="stable")
+            file.writelines(records[place] for place in order.tolist())
+            runs.append(len(records))
+            keys.append(run[order])
+            sizes.append(np.fromiter(map(len, records), np.uint64, len(records))[order])
+    index = np.zeros((2, sum(runs)), dtype=np.uint64)
+    if runs:
+        index[0], index[1] = np.concatenate(keys), np.cumsum(np.concatenate(sizes))
+    with written_beside(work.index_of(number)) as temporary, temporary.open("wb") as file:
+        np.save(file, index)
+    size = int(index[1, -1]) if runs else 0
+    facts = ChunkFacts(count, pieces, unknown, runs, size)
+    write_text(work.facts_of(number), json.dumps(vars(facts)))
+    return number
+
+
+def _make_shard(work: _Work, number: int) -> int:
+    """Merge the records of a shard's range of keys out of all chunks, a part at a time."""
+    shards, chunks = work.request.shards, range(len(work.chunks))
+    facts = [_read_facts(work.facts_of(chunk)) for chunk in chunks]
+    # The pages that are looked at, of indexes as large as one for all records may be.
+    indexes = [
+        np.load(work.index_of(chunk), mmap_mode="r" if facts[chunk].runs else None)
+        for chunk in chunks
+    ]
+    files = OffsetFiles([work.records_of(chunk) for chunk in chunks])
+    parts = max(1, sum(each.bytes for each in facts) // shards // PART_BYTES)
+    with (
+        written_beside(work.shard(number)) as temporary,
+        temporary.open("wb", buffering=2**20) as out,
+    ):
+        for part in range(number * parts, (number + 1) * parts):
+            # The first keys of this part and of the next; the very last part has no end.
+            low, high = (-(-_ALL_KEYS * edge // (shards * parts)) for edge in (part, part + 1))
+            keys: list[NDArray[np.uint64]] = []
+            sizes: list[NDArray[np.uint64]] = []
+            blocks: list[bytes] = []
+            for chunk in chunks:
+                for first, last in _within(indexes[chunk][0], facts[chunk].runs, low, high):
+                    ends = indexes[chunk][1]
+                    begin = int(ends[first - 1]) if first else 0
+                    blocks.append(files.read(chunk, begin, int(ends[last - 1]) - begin))
+                    keys.append(np.array(indexes[chunk][0][first:last]))
+                    sizes.append(np.diff(ends[first:last], prepend=np.uint64(begin)))
+            if blocks:
+                out.writelines(
+                    _sorted(b"".join(blocks), np.concatenate(keys), np.concatenate(sizes))
+                )
+    return number
+
+
+def _within(
+    keys: NDArray[np.uint64], runs: Sequence[int], low: int, high: int
+) -> Iterator[tuple[int, int]]:
+    """Of each sorted run the first record in a range of keys, and the one after the last."""
+    begin = 0
+    for length in runs:
+        run = keys[begin : begin + length]
+        first = int(np.searchsorted(run, np.uint64(low)))
+        last = int(np.searchsorted(run, np.uint64(high))) if high < _ALL_KEYS else length
+        if first < last:
+            yield begin + first, begin + last
+        begin += length
+
+
+def _sorted(
+    block: bytes, keys: NDArray[np.uint64], sizes: NDArray[np.uint64]
+) -> Iterator[memoryview]:
+    """Records in the order of their keys; of equal ones, in the order of the corpus."""
+    ends = np.cumsum(sizes.astype(np.int64))
+    view = memoryview(block)
+    order = np.argsort(keys, kind="stable")
+    starts = (ends - sizes.astype(np.int64))[order].tolist()
+    for start, end in zip(starts, ends[order].tolist(), strict=True):
+        yield view[start:end]
+
+
+def _estimate(request: PretrainingRequest) -> None:
+    """Announce instances, space and time from a sample; refuse what does not fit."""
+    options, started = request.options, time.perf_counter()
+    sample = sample_of(request.files)
+    documents = chunk_documents(request.tokenizer, sample, open_segmenter(options.segmenter))
+    if not documents:
+        return
+    text = flattened(documents)
+    read = time.perf_counter()
+    sizes = [
+        len(payload) + HEADER_BYTES + FOOTER_BYTES
+        for batch, _ in streaming_instances(
+            text, request.tokenizer.vocabulary, options, chunk=0, duplicate=0
+        )
+        for payload in payloads(batch)
+    ]
+    made = time.perf_counter()
+    total = sum(path.stat().st_size for path in request.files)
+    share = total / sum(span.end - span.begin for span in sample)
+    repeated = share * options.dupe_factor
+    size = sum(sizes) * repeated
+    Estimate(
+        instances=len(sizes) * repeated,
+        output_bytes=size,
+        working_bytes=2 * size,
+        seconds=(share * (read - started) + repeated * (made - read)) / request.workers,
+    ).announce(request)

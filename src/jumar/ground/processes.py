@@ -1,0 +1,30 @@
+"""Processes that work for another one: how they are started, and when they end."""
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from multiprocessing.context import BaseContext
+
+_SECONDS_BETWEEN_LOOKS = 1.0
+
+
+def process_context() -> BaseContext:
+    """Forks where that is safe: they begin with all modules loaded."""
+    forks = sys.platform == "linux" and threading.active_count() == 1
+    return multiprocessing.get_context("fork" if forks else "spawn")
+
+
+def begin_worker() -> None:
+    """What a worker process does first: leave Ctrl-C to its parent, and end when that is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    """End when the process that started this one was killed: its pipes would wait for ever."""
+    while os.getppid() == parent:
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
+    os._exit(1)

@@ -54,7 +54,7 @@ def test_options_reach_the_records(folder: Path) -> None:
     for number, options in enumerate(
         [
             ("--random-seed", "1"),
-            ("--no-do-lower-case", "--longest-word", "2"),
+            ("--case", "cased", "--longest-word", "2"),
             ("--do-whole-word-mask",),
             ("--do-whole-word-mask", "--segmenter", "spaces"),
             ("--no-next-sentence",),

@@ -13,6 +13,7 @@ app = App(name="data", help="Prepare data sets.", group_parameters=OPTIONS)
 app.command(
     "jumar.cli.data_text:pretraining",
     help="Write masked pairs of segments, on which BERT and NEZHA are pre-trained, as TFRecord.",
+    usage="Usage: jumar data pretraining [OPTIONS] --vocab PATH --to PATH TEXT [MORE...]",
 )
 
 

@@ -9,6 +9,8 @@ from jumar.cli.counts import checked_workers
 from jumar.ground.paths import expanded
 from jumar.ground.text import counted
 
+_LOWER = {"auto": None, "lower": True, "cased": False}
+
 
 def pretraining(
     text: str,
@@ -23,7 +25,7 @@ def pretraining(
     short_seq_prob: float = 0.1,
     dupe_factor: int = 10,
     random_seed: int = 12345,
-    do_lower_case: Annotated[bool | None, Parameter(negative="--no-do-lower-case")] = None,
+    case: Literal["auto", "lower", "cased"] = "auto",
     do_whole_word_mask: bool = False,
     segmenter: Literal["none", "spaces", "jieba"] = "none",
     next_sentence: Annotated[bool, Parameter(negative="--no-next-sentence")] = True,
@@ -63,9 +65,9 @@ def pretraining(
         How often each document is used, each time with other masks.
     random_seed
         Decides all that is random.
-    do_lower_case
-        Whether text becomes lower case and loses accents; by default what a tokenizer's folder
-        says, and yes for a vocab.txt.
+    case
+        lower: text becomes lower case and loses its accents; cased: it stays as it is; auto: what
+        a tokenizer's folder says, and lower for a vocab.txt.
     do_whole_word_mask
         Mask all word pieces of a word or none.
     segmenter
@@ -110,9 +112,7 @@ def pretraining(
         written = write(
             PretrainingRequest(
                 files=text_files(inputs),
-                tokenizer=open_tokenizer(
-                    vocab, lower_case=do_lower_case, longest_word=longest_word
-                ),
+                tokenizer=open_tokenizer(vocab, lower_case=_LOWER[case], longest_word=longest_word),
                 options=options,
                 destination=to,
                 shards=shards,

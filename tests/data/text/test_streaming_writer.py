@@ -116,7 +116,7 @@ def test_an_interrupted_call_goes_on_and_ends_with_the_same_bytes(
     write_streaming(replace(request_, destination=tmp_path / "whole"))
 
     def stop(done: int, total: int) -> None:
-        if done >= share * total:
+        if done > share * total:
             raise KeyboardInterrupt
 
     notices: list[str] = []
@@ -135,15 +135,16 @@ def test_an_interrupted_call_goes_on_and_ends_with_the_same_bytes(
     )
     assert notices[-1].startswith("going on: ")
     assert not notices[-1].startswith("going on: 0 of")
-    assert progress[0][0] > progress[0][1] * share
+    assert max(done for done, _ in progress[:2]) >= progress[0][1] * share > -1
     assert all(done <= total for done, total in progress)
     assert shards_of(tmp_path / "out") == shards_of(tmp_path / "whole")
     assert left_in(tmp_path) == ["one.txt", "out", "two.txt", "whole"]
 
 
 def interrupted(request: PretrainingRequest) -> None:
-    def stop(_done: int, _total: int) -> None:
-        raise KeyboardInterrupt
+    def stop(done: int, _total: int) -> None:
+        if done:
+            raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         write_streaming(replace(request, progress=stop))

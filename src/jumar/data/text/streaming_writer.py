@@ -177,6 +177,7 @@ def _run(work: _Work, request: PretrainingRequest, *, resumed: bool) -> WrittenP
         )
     total = 2 * sum(sizes)
     done = sum(sizes) - sum(sizes[number] for number in waiting)
+    request.progress(done, total)
     for number in _each(_make_chunk, waiting, work):
         done += sizes[number]
         request.progress(done, total)
@@ -184,6 +185,7 @@ def _run(work: _Work, request: PretrainingRequest, *, resumed: bool) -> WrittenP
     pieces, unknown = sum(each.pieces for each in facts), sum(each.unknown for each in facts)
     check_found(pieces, unknown, request)
     done = total - total // 2 // request.shards * len(missing)
+    request.progress(done, total)
     for _ in _each(_make_shard, missing, work):
         done += total // 2 // request.shards
         request.progress(done, total)

@@ -1,0 +1,1 @@
+"""Scores of text tasks as their originals compute them: entities, labels, answers."""

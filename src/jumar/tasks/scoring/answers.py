@@ -1,0 +1,70 @@
+"""Exact match and F1 of answers as CMRC 2018 scores them, in both variants that are in use.
+
+Facts: the official script (ymcui/cmrc2018, cmrc2018_evaluate.py), and Ascend's copy of it
+(reading_evaluate.py of Bert-base_ID0060), whose range of Chinese characters begins at the digit 0
+by mistake: Latin letters and digits become words of their own there, and jieba cuts the rest. F1
+is that of the longest part that answer and prediction have in common without a gap.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from jumar.tasks.scoring.latin_words import latin_words
+from jumar.tasks.scoring.rates import Rates
+
+Variant = Literal["official", "ascend"]
+
+_REMOVED = frozenset("-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』")
+_SINGLE = {"official": re.compile(r"[\u4e00-\u9fa5]"), "ascend": re.compile(r"[0-\u9fa5u\x04e]")}
+_JIEBA = re.compile(r"[&#%.]+|\r\n|.", re.DOTALL)
+"""How jieba cuts what is left for it in Ascend's variant: neither letters, digits nor Chinese.
+Chinese characters after U+9FA5, of which its model makes words, are taken one by one."""
+
+
+def exact_match(answers: Sequence[str], prediction: str) -> bool:
+    """Whether a prediction is one of the answers, but for case and some punctuation."""
+    return _plain(prediction) in map(_plain, answers)
+
+
+def answer_f1(answers: Sequence[str], prediction: str, variant: Variant = "official") -> float:
+    """The best F1, 0 to 1, of a prediction and one of the answers."""
+    predicted = segments(prediction, variant)
+    best = 0.0
+    for answer in answers:
+        true = segments(answer, variant)
+        best = max(best, Rates.of(_common(true, predicted), len(predicted), len(true)).f1)
+    return best
+
+
+def segments(text: str, variant: Variant) -> list[str]:
+    """A text as words and single Chinese characters, without the punctuation that is removed."""
+    return list(_segments(_plain(text), variant))
+
+
+def _segments(text: str, variant: Variant) -> Iterator[str]:
+    single = _SINGLE[variant]
+    cut = latin_words if variant == "official" else _JIEBA.findall
+    begin = 0
+    for match in single.finditer(text):
+        yield from cut(text[begin : match.start()])
+        yield match[0]
+        begin = match.end()
+    yield from cut(text[begin:])
+
+
+def _plain(text: str) -> str:
+    return "".join(letter for letter in text.lower().strip() if letter not in _REMOVED)
+
+
+def _common(first: Sequence[str], second: Sequence[str]) -> int:
+    """The length of the longest part that both have in common."""
+    longest = 0
+    before = [0] * (len(second) + 1)
+    for word in first:
+        row = [0]
+        for place, other in enumerate(second):
+            row.append(before[place] + 1 if word == other else 0)
+        longest = max(longest, *row)
+        before = row
+    return longest

@@ -1,0 +1,91 @@
+"""Entities in tagged sentences, and precision, recall and F1 of whole entities.
+
+Facts: CoNLL's evaluation counts an entity as right if its type, beginning and end are; seqeval's
+default mode counts as it does. A tag is `O`, or one of B, I, M, E and S before a hyphen and a type;
+M is another name of I.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from jumar.tasks.scoring.rates import Rates
+
+OUTSIDE = "O"
+PREFIXES = ("B", "I", "M", "E", "S")
+
+Scheme = Literal["IOB2", "IOBES"]
+
+
+class Entity(NamedTuple):
+    """An entity and its first and last token."""
+
+    kind: str
+    first: int
+    last: int
+
+
+def entities(tags: Sequence[str]) -> list[Entity]:
+    """The entities of a sentence, also where tags do not follow their scheme.
+
+    An inner tag goes on with an entity of its type, and begins one where there is none.
+    """
+    spans: list[Entity] = []
+    before, kind_before = OUTSIDE, ""
+    for place, tag in enumerate(tags):
+        prefix, kind = split_tag(tag)
+        if prefix == OUTSIDE:
+            pass
+        elif before in ("B", "I") and prefix in ("I", "E") and kind == kind_before:
+            spans[-1] = spans[-1]._replace(last=place)
+        else:
+            spans.append(Entity(kind, place, place))
+        before, kind_before = prefix, kind
+    return spans
+
+
+def strict_entities(tags: Sequence[str], scheme: Scheme) -> list[Entity]:
+    """The entities that follow the scheme from beginning to end; all others are left out."""
+    spans: list[Entity] = []
+    tagged = [split_tag(tag) for tag in tags]
+    for span in entities(tags):
+        prefixes = "".join(prefix for prefix, _ in tagged[span.first : span.last + 1])
+        inner = prefixes[1:] if scheme == "IOB2" else prefixes[1:-1]
+        ends = prefixes[0] == "B" if scheme == "IOB2" else prefixes in ("S", f"B{inner}E")
+        if ends and not inner.strip("I"):
+            spans.append(span)
+    return spans
+
+
+def split_tag(tag: str) -> tuple[str, str]:
+    """The prefix of a tag, with I for M, and its type."""
+    prefix, _, kind = tag.partition("-")
+    return ("I" if prefix == "M" else prefix), kind
+
+
+@dataclass(kw_only=True)
+class EntityCounts:
+    """Entities by type: how many are right, predicted and in the data."""
+
+    right: Counter[str] = field(default_factory=Counter[str])
+    predicted: Counter[str] = field(default_factory=Counter[str])
+    true: Counter[str] = field(default_factory=Counter[str])
+
+    def add(self, truth: Iterable[Entity], prediction: Iterable[Entity]) -> None:
+        """Count the entities of one sentence."""
+        truth, prediction = set(truth), set(prediction)
+        self.true.update(entity.kind for entity in truth)
+        self.predicted.update(entity.kind for entity in prediction)
+        self.right.update(entity.kind for entity in truth & prediction)
+
+    def total(self) -> Rates:
+        """Of all entities together (micro average)."""
+        return Rates.of(self.right.total(), self.predicted.total(), self.true.total())
+
+    def by_type(self) -> Mapping[str, Rates]:
+        """Of each type that is in the data or was predicted."""
+        return {
+            kind: Rates.of(self.right[kind], self.predicted[kind], self.true[kind])
+            for kind in sorted(self.true | self.predicted)
+        }

@@ -1,0 +1,36 @@
+"""From logits to answers, as run_squad.py of google-research/bert and Ascend's copy do it."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jumar.data.text.basic_words import BasicWords
+
+
+def best_indexes(logits: NDArray[np.floating], count: int) -> list[int]:
+    """The places of the largest logits, the largest first; of equal ones the first."""
+    return np.argsort(-logits, kind="stable")[:count].tolist()
+
+
+def realigned(prediction: str, original: str, words: BasicWords) -> str:
+    """The part of an original text that a predicted text of joined words stands for.
+
+    What our own tokens cover is known by character, so nothing here needs this but comparisons
+    with predictions of the original scripts.
+
+    Args:
+        prediction: Words with blanks between them, lower case where `words` makes it so.
+        original: The characters from which the prediction was cut.
+        words: How the original was cut into words.
+
+    Returns:
+        The whole original where the prediction is not in it, or where characters were added or
+        removed on the way.
+    """
+    cut = " ".join(words(original))
+    begin = cut.find(prediction)
+    places = [place for place, letter in enumerate(original) if letter != " "]
+    cut_places = [place for place, letter in enumerate(cut) if letter != " "]
+    end = begin + len(prediction) - 1
+    if begin < 0 or len(places) != len(cut_places) or not {begin, end} <= set(cut_places):
+        return original
+    return original[places[cut_places.index(begin)] : places[cut_places.index(end)] + 1]

@@ -120,6 +120,11 @@ def test_predictions_find_their_characters_as_in_the_original(parity: Path) -> N
             assert realigned(case["prediction"], case["original"], words) == case[name]
 
 
+def test_a_text_that_lost_characters_is_not_realigned() -> None:
+    assert realigned("c", "a\u200bb c", BasicWords()) == "a\u200bb c"
+    assert realigned("c", "ab c", BasicWords()) == "c"
+
+
 def test_the_best_places_are_those_of_the_original(parity: Path) -> None:
     case = answers_file(parity)["best_indexes"]
     logits = np.array(case["logits"])

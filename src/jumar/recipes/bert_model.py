@@ -1,0 +1,140 @@
+"""The network of all recipes of BERT and NEZHA: its size, and the vocabulary that it reads.
+
+Sizes: `bert_base_config.json` of Bert-base_ID0060 and google-research/bert, and the NEZHA
+configurations of huawei-noah and Ascend's Nezha-large; the small ones are those of google-research
+(BERT miniatures), and the same with NEZHA's positions.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from jumar.data.text.tokenizer import Tokenizer, open_tokenizer
+from jumar.ground.errors import UserError
+from jumar.models.bert.network import BertSize
+from jumar.settings import setting
+
+_SHAPES = {
+    "large": (1024, 24, 16),
+    "base": (768, 12, 12),
+    "small": (512, 4, 8),
+    "mini": (256, 4, 4),
+    "tiny": (128, 2, 2),
+}
+"""Hidden size, layers and heads; a feed-forward layer is four times as wide."""
+_POSITIONS = {"bert": "absolute", "nezha": "relative"}
+SIZES = tuple(f"{family}-{shape}" for family in _POSITIONS for shape in _SHAPES)
+WORDS = "bert.embeddings.word_embeddings.weight"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BertModel:
+    """The network and its vocabulary."""
+
+    size: str = setting(
+        "bert-base",
+        "shape of the encoder; bert has trained positions, nezha relative ones",
+        choices=SIZES,
+    )
+    vocabulary: str = setting(
+        "", "vocab.txt with a word piece a line, or the folder of a BERT tokenizer", unit="path"
+    )
+    vocab_size: int = setting(
+        0, "rows of the table of word pieces; 0: as many as the vocabulary has", minimum=0
+    )
+    hidden_size: int = setting(0, "numbers a token; 0: those of the size", minimum=0)
+    num_layers: int = setting(0, "layers; 0: those of the size", minimum=0)
+    num_heads: int = setting(0, "attention heads of a layer; 0: those of the size", minimum=0)
+    intermediate_size: int = setting(
+        0, "numbers a token between a layer's dense layers; 0: four times hidden_size", minimum=0
+    )
+    max_positions: int = setting(512, "longest sequence of a bert", unit="tokens", minimum=2)
+    hidden_dropout: float = setting(
+        0.1, "probability of dropping a feature of a token", minimum=0, maximum=0.99
+    )
+    attention_dropout: float = setting(
+        0.1, "probability of dropping an attention weight", minimum=0, maximum=0.99
+    )
+    gelu: str = setting(
+        "tanh",
+        "form of the activation: tanh as in the originals, none for the error function, as in "
+        "Hugging Face's default",
+        choices=("tanh", "none"),
+    )
+    unpadded: bool = setting(
+        True, "compute nothing for padding outside of attention; the results are the same"
+    )
+
+
+def bert_size(model: BertModel) -> BertSize:
+    """The shape of the network that settings ask for.
+
+    Raises:
+        UserError: The vocabulary's size is not known, or the heads do not divide the hidden size.
+    """
+    if not model.vocab_size:
+        raise UserError(
+            "the number of word pieces is not known without a vocabulary",
+            where="model.vocab_size",
+            todo="Set model.vocabulary=vocab.txt, or model.vocab_size (Chinese BERT: 21128).",
+        )
+    family, shape = model.size.split("-")
+    hidden, layers, heads = _SHAPES[shape]
+    hidden, heads = model.hidden_size or hidden, model.num_heads or heads
+    if hidden % heads:
+        raise UserError(
+            f"{hidden} numbers a token cannot be split among {heads} heads",
+            where="model.num_heads",
+            todo="model.hidden_size must be a multiple of it.",
+        )
+    return BertSize(
+        vocab_size=model.vocab_size,
+        hidden_size=hidden,
+        num_layers=model.num_layers or layers,
+        num_heads=heads,
+        intermediate_size=model.intermediate_size or 4 * hidden,
+        max_positions=model.max_positions,
+        positions="relative" if _POSITIONS[family] == "relative" else "absolute",
+        gelu="none" if model.gelu == "none" else "tanh",
+        hidden_dropout=model.hidden_dropout,
+        attention_dropout=model.attention_dropout,
+    )
+
+
+def model_tokenizer(model: BertModel, *, lower_case: bool | None = None) -> Tokenizer:
+    """The tokenizer of the model's vocabulary; for `lower_case` see `open_tokenizer`.
+
+    Raises:
+        UserError: There is none, it cannot be read, or it has more pieces than the network.
+    """
+    if not model.vocabulary:
+        raise UserError(
+            "no vocabulary given",
+            where="model.vocabulary",
+            todo="Name the vocab.txt that the weights were trained with: "
+            "--set model.vocabulary=vocab.txt",
+        )
+    tokenizer = open_tokenizer(model.vocabulary, lower_case=lower_case)
+    pieces = len(tokenizer.vocabulary)
+    if model.vocab_size and pieces > model.vocab_size:
+        raise UserError(
+            f"the vocabulary has {pieces} word pieces, the network {model.vocab_size}",
+            where="model.vocabulary",
+            todo="Give the vocabulary that the network was trained with.",
+        )
+    return tokenizer
+
+
+def with_vocabulary(model: BertModel, tokenizer: Tokenizer) -> BertModel:
+    """The settings with the number of word pieces, where it is left to the vocabulary."""
+    return replace(model, vocab_size=model.vocab_size or len(tokenizer.vocabulary))
+
+
+def fitted_vocabulary(model: BertModel, shapes: Mapping[str, Sequence[int]]) -> BertModel:
+    """The settings with as many word pieces as weights from elsewhere have.
+
+    Args:
+        model: The settings; a number of word pieces that they name stays.
+        shapes: Of the weights, by our names or TensorFlow's.
+    """
+    table = shapes.get(WORDS) or shapes.get("bert/embeddings/word_embeddings")
+    return replace(model, vocab_size=table[0]) if table and not model.vocab_size else model

@@ -1,0 +1,109 @@
+"""The settings of BERT's network."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from jumar.data.text.vocabulary import SPECIAL
+from jumar.ground.errors import UserError
+from jumar.models.bert.network import Bert, BertSize
+from jumar.models.unfilled import Unfilled
+from jumar.recipes.bert_model import (
+    SIZES,
+    BertModel,
+    bert_size,
+    fitted_vocabulary,
+    model_tokenizer,
+    with_vocabulary,
+)
+
+
+@pytest.mark.parametrize(
+    ("size", "pieces", "millions"),
+    [
+        ("bert-base", 30522, 109.48),
+        ("nezha-base", 21128, 101.87),
+        ("bert-tiny", 30522, 4.39),
+        ("bert-mini", 30522, 11.17),
+        ("bert-small", 30522, 28.76),
+    ],
+)
+def test_the_sizes_are_those_of_the_published_networks(
+    size: str, pieces: int, millions: float
+) -> None:
+    with Unfilled(), torch.device("meta"):
+        network = Bert(bert_size(BertModel(size=size, vocab_size=pieces)))
+    numbers = sum(parameter.numel() for parameter in network.parameters())
+    assert numbers / 1e6 == pytest.approx(millions, abs=0.006)
+
+
+def test_the_large_ones_are_those_of_ascend() -> None:
+    assert bert_size(BertModel(size="nezha-large", vocab_size=21136)) == BertSize(
+        vocab_size=21136,
+        hidden_size=1024,
+        num_layers=24,
+        num_heads=16,
+        intermediate_size=4096,
+        positions="relative",
+    )
+    assert bert_size(BertModel(size="bert-large", vocab_size=2)).positions == "absolute"
+
+
+def test_a_size_can_be_changed_by_field() -> None:
+    model = BertModel(
+        size="bert-tiny",
+        vocab_size=9,
+        hidden_size=12,
+        num_layers=1,
+        num_heads=3,
+        max_positions=7,
+        gelu="none",
+        hidden_dropout=0.2,
+        attention_dropout=0.3,
+    )
+    assert bert_size(model) == BertSize(
+        vocab_size=9,
+        hidden_size=12,
+        num_layers=1,
+        num_heads=3,
+        intermediate_size=48,
+        max_positions=7,
+        gelu="none",
+        hidden_dropout=0.2,
+        attention_dropout=0.3,
+    )
+    assert bert_size(BertModel(vocab_size=9, intermediate_size=5)).intermediate_size == 5
+    with pytest.raises(UserError, match="cannot be split among 5 heads"):
+        bert_size(BertModel(vocab_size=9, num_heads=5))
+
+
+def test_the_vocabulary_decides_how_many_pieces_there_are(tmp_path: Path) -> None:
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join([*SPECIAL, "中"]), encoding="utf-8")
+    model = BertModel(vocabulary=str(path))
+    tokenizer = model_tokenizer(model)
+    assert with_vocabulary(model, tokenizer).vocab_size == 6
+    larger = BertModel(vocabulary=str(path), vocab_size=8)
+    assert with_vocabulary(larger, model_tokenizer(larger)).vocab_size == 8
+    with pytest.raises(UserError, match="has 6 word pieces, the network 5"):
+        model_tokenizer(BertModel(vocabulary=str(path), vocab_size=5))
+    with pytest.raises(UserError, match="no vocabulary given"):
+        model_tokenizer(BertModel())
+    with pytest.raises(UserError, match="not known without a vocabulary"):
+        bert_size(BertModel())
+
+
+def test_weights_from_elsewhere_say_how_many_pieces_there_are() -> None:
+    table = {"bert/embeddings/word_embeddings": (11, 4)}
+    assert fitted_vocabulary(BertModel(), table).vocab_size == 11
+    table = {"bert.embeddings.word_embeddings.weight": (12, 4)}
+    assert fitted_vocabulary(BertModel(), table).vocab_size == 12
+    assert fitted_vocabulary(BertModel(vocab_size=5), table).vocab_size == 5
+    assert fitted_vocabulary(BertModel(), {}).vocab_size == 0
+
+
+def test_every_size_has_heads_of_64_numbers() -> None:
+    for name in SIZES:
+        size = bert_size(BertModel(size=name, vocab_size=2))
+        assert size.hidden_size == 64 * size.num_heads

@@ -6,7 +6,7 @@ and the training rooms, so that either can have observers.
 
 from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from typing import Final
+from typing import Any, Final, Protocol
 
 DATA: Final = "data"
 """Waiting for a batch; contains `enumerate(DataLoader)`, which torch marks itself."""
@@ -20,6 +20,23 @@ COMMUNICATION: Final = "communication"
 _NOTHING: Final[AbstractContextManager[object]] = nullcontext()
 
 
+class Record(Protocol):
+    """A log line or an evaluation."""
+
+    @property
+    def step(self) -> int:
+        """Finished steps."""
+        ...
+
+    def line(self) -> str:
+        """The record for the console."""
+        ...
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as in `metrics.jsonl`, with its `kind`."""
+        ...
+
+
 class Observer:
     """Observes a training run; every hook does nothing unless a subclass overrides it.
 
@@ -29,6 +46,19 @@ class Observer:
     """
 
     span: int = 0
+
+    def open(self, first_step: int) -> None:
+        """Called once nothing prevents the first step, when the run's folder exists.
+
+        Args:
+            first_step: Steps finished before.
+        """
+
+    def record(self, record: Record) -> None:
+        """Called with each log line and each evaluation."""
+
+    def close(self) -> None:
+        """Called after the last record, even if an error ended the run or `open` failed."""
 
     def check(self, steps_left: int | None) -> None:
         """Called before the first step, before anything is written.
@@ -77,6 +107,20 @@ class Observers:
         """See `Observer.check`."""
         for observer in self._observers:
             observer.check(steps_left)
+
+    @contextmanager
+    def recording(self, first_step: int) -> Generator[None]:
+        """The context around a run, with its evaluations; see `Observer.open`."""
+        with ExitStack() as stack:
+            for observer in self._observers:
+                stack.callback(observer.close)
+                observer.open(first_step)
+            yield
+
+    def record(self, record: Record) -> None:
+        """See `Observer.record`."""
+        for observer in self._observers:
+            observer.record(record)
 
     @contextmanager
     def around(self) -> Generator[None]:

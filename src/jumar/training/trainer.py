@@ -24,7 +24,6 @@ from jumar.training.cadence import Cadence, Moments, check_lengths
 from jumar.training.checkpoint import Checkpoint, NotWrittenError
 from jumar.training.durations import parse_duration
 from jumar.training.evaluation import Interrupted, Scores, evaluate
-from jumar.training.events import EvaluationRecord, Events, create_events, train_record
 from jumar.training.guard import Guard, NonFiniteLoss
 from jumar.training.illustrations import keep_illustrations
 from jumar.training.keeping import Keeper
@@ -46,6 +45,8 @@ from jumar.training.skipped_updates import SkipWatch, ended
 from jumar.training.state import TrainState
 from jumar.training.step import Stepper
 from jumar.training.throughput import WARM_UP_STEPS, StepClock
+from jumar.training.trackers.chosen import create_trackers
+from jumar.training.trackers.records import EvaluationRecord, train_record
 
 _FAR = 1 << 60  # the last step of a run that ends by the clock
 _LOSS = "the loss is not finite and there is no loss scale to recover with"
@@ -89,7 +90,8 @@ class Trainer:
         self.task, self.plan, self.device, self.ranks = task, plan, device, ranks
         self.run, self.console, self.stop = run, console, stop
         self.policy, self._versions = policy, versions
-        self._observers = Observers(observers)
+        trackers = create_trackers(run, console) if ranks.is_first else []
+        self._observers = Observers([*observers, *trackers])
         self._asked_device = asked_device
         self.steps_per_epoch = count_steps_per_epoch(
             len(task.train_data), plan.batch_size * ranks.world
@@ -167,8 +169,8 @@ class Trainer:
                     # If killed from here on, a resumed run must not pass for the finished one.
                     self.run.results.unlink(missing_ok=True)
                     self.run.cut_metrics(self.state.step)
-                with self._events() as events:
-                    outcome = self._run(events, batches, first)
+                with self._observers.recording(self.state.step):
+                    outcome = self._run(batches, first)
         self.unreadable = self.ranks.texts([str(fault) for fault in self.tally.faults])
         if not dry_run:
             self._write_results(outcome)
@@ -221,13 +223,13 @@ class Trainer:
         ):
             self.console.line(line)
 
-    def _run(self, events: Events, batches: Iterator[Batch], first: Batch | None) -> Outcome:
+    def _run(self, batches: Iterator[Batch], first: Batch | None) -> Outcome:
         try:
             try:
-                self._catch_up(events)
-                stopped = self._loop(events, batches, first)
+                self._catch_up()
+                stopped = self._loop(batches, first)
                 if not stopped:
-                    self._finish(events)
+                    self._finish()
             except Interrupted:
                 stopped = self.stop.exit_code
             if stopped:
@@ -250,12 +252,12 @@ class Trainer:
             return Outcome(state="interrupted", step=step, exit_code=stopped, metrics=metrics)
         return ended(self.state, metrics)
 
-    def _catch_up(self, events: Events) -> None:
+    def _catch_up(self) -> None:
         """Run the evaluation that an interrupted run had yet to finish."""
         step = self.state.step
         is_missing = step not in self._keeper.scores and self._cadence.scores_at(step)
         if is_missing and self.task.eval_data is not None:
-            self._evaluate(events)
+            self._evaluate()
             self._save()
 
     def _saved_before(self, error: UserError) -> UserError:
@@ -273,7 +275,7 @@ class Trainer:
     def _resume_hint(self) -> str:
         return resume_hint(self.run, self._asked_device, self.ranks)
 
-    def _loop(self, events: Events, batches: Iterator[Batch], batch: Batch | None) -> int:
+    def _loop(self, batches: Iterator[Batch], batch: Batch | None) -> int:
         """Run steps until the end (returns 0) or a stop (returns the exit code)."""
         self._started, self._skips = time.monotonic(), SkipWatch(self.state)
         step = self.state.step
@@ -288,7 +290,7 @@ class Trainer:
                 if self.state.step == warm_up_ends:
                     self.device.synchronize()
                     self.clock.drop_window()
-                stopped = self._between_steps(events, bar, warmed_up=self.state.step > warm_up_ends)
+                stopped = self._between_steps(bar, warmed_up=self.state.step > warm_up_ends)
                 if stopped is not None:
                     return stopped
         self._agreement.finish()
@@ -307,7 +309,7 @@ class Trainer:
                 with self.clock.waiting_for_data(), observers.phase(DATA):
                     batch = next(batches, None)
 
-    def _between_steps(self, events: Events, bar: Bar, *, warmed_up: bool) -> int | None:
+    def _between_steps(self, bar: Bar, *, warmed_up: bool) -> int | None:
         """Do everything due after a step; returns the exit code if the run stops here."""
         self.state.elapsed_s = self._elapsed_before + time.monotonic() - self._started
         bar.show(self.state.step)
@@ -320,14 +322,14 @@ class Trainer:
         with self._observers.phase(COMMUNICATION):
             due = moments.agreed(self._agreement)
         if due.log:
-            self._log(events, warmed_up=warmed_up)
+            self._log(warmed_up=warmed_up)
         if due.evaluate or due.checkpoint:
             self.device.synchronize()  # outstanding work is training and not part of the pause
         with self.clock.paused():
             if due.checkpoint:
                 self._save()  # before evaluating, which may fail on an unreadable sample
             if due.evaluate and self.task.eval_data is not None:
-                improved = self._evaluate(events)
+                improved = self._evaluate()
                 if due.checkpoint or (improved and self.plan.checkpoints.keep_best):
                     self._save()
         if due.signal:
@@ -335,7 +337,7 @@ class Trainer:
             return 128 + due.signal
         return 0 if due.ends else None
 
-    def _log(self, events: Events, *, warmed_up: bool) -> None:
+    def _log(self, *, warmed_up: bool) -> None:
         """Read the sums of the window from the device and write a line."""
         window = self.state.take_window(self.ranks)
         self._guard.raise_if_blocked(self._reason)
@@ -343,11 +345,13 @@ class Trainer:
             return
         pace = self.clock.close_window() if warmed_up else None
         self._train_loss = sum(window.losses.values())
-        events.write(train_record(self.state, window, pace, steps_per_epoch=self.steps_per_epoch))
+        self._observers.record(
+            train_record(self.state, window, pace, steps_per_epoch=self.steps_per_epoch)
+        )
         for line in self._skips.warnings():
             self.console.line(line)
 
-    def _evaluate(self, events: Events) -> bool:
+    def _evaluate(self) -> bool:
         """Score the current weights; returns whether they are the best so far."""
         self.ranks.share_buffers(self.task.model)
         with self.state.scored_weights() as weights:
@@ -367,7 +371,7 @@ class Trainer:
         self._scores = scores
         keep_illustrations(self.run, self.state.step, scores.illustrations, self.console)
         improved = self._keeper.add_scores(self.state.step, scores.metrics)
-        events.write(
+        self._observers.record(
             EvaluationRecord(
                 step=self.state.step,
                 epoch=self.state.step / self.steps_per_epoch,
@@ -378,11 +382,11 @@ class Trainer:
         )
         return improved
 
-    def _finish(self, events: Events) -> None:
+    def _finish(self) -> None:
         """Make the last checkpoint and the last evaluation, unless already done."""
         self._save()
         if self.task.eval_data is not None and self.state.step not in self._keeper.scores:
-            self._evaluate(events)
+            self._evaluate()
             self._save()
 
     def _save(self) -> None:
@@ -407,11 +411,6 @@ class Trainer:
             first_step=self.state.step,
             last_step=last_step,
         )
-
-    def _events(self) -> Events:
-        if not self.ranks.is_first:
-            return Events([])
-        return create_events(self.run, self.console, first_step=self.state.step)
 
     def _write_results(self, outcome: Outcome) -> None:
         if not self.ranks.is_first:

@@ -12,15 +12,12 @@ from pathlib import Path
 import pytest
 
 from jumar.ground.errors import UserError
-from jumar.training.events import (
-    TRAIN_HEADER,
-    EvaluationRecord,
-    JsonLinesWriter,
-    TrainRecord,
-    create_events,
-)
+from jumar.observer import Observers
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory
+from jumar.training.trackers.chosen import create_trackers
+from jumar.training.trackers.json_lines import JsonLinesTracker
+from jumar.training.trackers.records import TRAIN_HEADER, EvaluationRecord, TrainRecord
 
 RECORD = TrainRecord(
     step=120,
@@ -88,9 +85,10 @@ def written(run: RunDirectory) -> list[dict[str, object]]:
 
 def test_metrics_jsonl_holds_one_record_a_line_with_all_its_numbers(tmp_path: Path) -> None:
     run, stream = RunDirectory(tmp_path), io.StringIO()
-    with create_events(run, Console(stream=stream), first_step=0) as events:
+    events = Observers(create_trackers(run, Console(stream=stream)))
+    with events.recording(0):
         for record in (RECORD, TWO, SCORES):
-            events.write(record)
+            events.record(record)
             # At once, so that a killed run has lost nothing.
             assert run.metrics.read_text().endswith("}\n")
     one, two, scores = written(run)
@@ -120,8 +118,9 @@ def test_metrics_jsonl_holds_one_record_a_line_with_all_its_numbers(tmp_path: Pa
 
 
 def test_a_loss_that_is_no_number_is_null_in_the_file(tmp_path: Path) -> None:
-    writer = JsonLinesWriter(RunDirectory(tmp_path))
-    writer.write(replace(RECORD, losses={"classification": math.nan}))
+    writer = JsonLinesTracker(RunDirectory(tmp_path))
+    writer.open(0)
+    writer.record(replace(RECORD, losses={"classification": math.nan}))
     writer.close()
     assert written(RunDirectory(tmp_path))[0]["loss"] is None
 
@@ -129,8 +128,9 @@ def test_a_loss_that_is_no_number_is_null_in_the_file(tmp_path: Path) -> None:
 def test_a_run_that_goes_on_appends(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
     for first_step in (0, 120):
-        with create_events(run, Console(stream=io.StringIO()), first_step=first_step) as events:
-            events.write(RECORD)
+        events = Observers(create_trackers(run, Console(stream=io.StringIO())))
+        with events.recording(first_step):
+            events.record(RECORD)
     assert len(written(run)) == 2
 
 
@@ -139,15 +139,16 @@ def test_a_full_disk_is_an_error_for_the_user_and_the_others_are_still_closed(
 ) -> None:
     run = RunDirectory(tmp_path)
     run.metrics.symlink_to("/dev/full")
-    events = create_events(run, Console(stream=io.StringIO()), first_step=0)
-    with pytest.raises(UserError, match="No space left on device") as found, events:
-        events.write(RECORD)
+    events = Observers(create_trackers(run, Console(stream=io.StringIO())))
+    with pytest.raises(UserError, match="No space left on device") as found, events.recording(0):
+        events.record(RECORD)
     assert found.value.where == str(tmp_path)
 
 
 def test_a_run_directory_that_cannot_be_written_is_an_error_for_the_user(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="cannot be written"):
-        create_events(RunDirectory(tmp_path / "none"), Console(silent=True), first_step=0)
+    events = Observers(create_trackers(RunDirectory(tmp_path / "none"), Console(silent=True)))
+    with pytest.raises(UserError, match="cannot be written"), events.recording(0):
+        pass
 
 
 def test_a_tensorboard_that_cannot_be_loaded_does_not_stop_the_run(
@@ -160,8 +161,9 @@ def test_a_tensorboard_that_cannot_be_loaded_does_not_stop_the_run(
     for name in ("compat", "compat.proto", "compat.proto.event_pb2"):
         monkeypatch.setitem(sys.modules, f"tensorboard.{name}", None)
     stream = io.StringIO()
-    with create_events(RunDirectory(tmp_path), Console(stream=stream), first_step=0) as events:
-        events.write(RECORD)
+    events = Observers(create_trackers(RunDirectory(tmp_path), Console(stream=stream)))
+    with events.recording(0):
+        events.record(RECORD)
     assert "no TensorBoard events, because tensorboard cannot be loaded" in stream.getvalue()
     assert len(written(RunDirectory(tmp_path))) == 1
 
@@ -183,10 +185,11 @@ def test_tensorboard_gets_every_number_and_hides_what_is_written_again(tmp_path:
     pytest.importorskip("tensorboard", reason="needs tensorboard: pip install 'jumar[tensorboard]'")
     run = RunDirectory(tmp_path)
     for first_step, steps in ((0, (1, 2, 3)), (2, (3, 4))):
-        with create_events(run, Console(stream=io.StringIO()), first_step=first_step) as events:
+        events = Observers(create_trackers(run, Console(stream=io.StringIO())))
+        with events.recording(first_step):
             for step in steps:
-                events.write(replace(TWO, step=step, fps=float(10 * first_step + step)))
-            events.write(replace(SCORES, step=steps[-1]))
+                events.record(replace(TWO, step=step, fps=float(10 * first_step + step)))
+            events.record(replace(SCORES, step=steps[-1]))
     found = scalars(run)
     assert found["train/fps"] == [(1, 1.0), (2, 2.0), (3, 23.0), (4, 24.0)]
     assert found["train/losses/g"][0] == (1, 2.0)

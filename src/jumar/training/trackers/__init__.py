@@ -1,0 +1,1 @@
+"""Where the records of a run go: an `Observer` a file, and the choice of them."""

@@ -1,0 +1,139 @@
+"""What a run reports: log lines of the training, and scores."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jumar.training.state import TrainState, Window
+from jumar.training.throughput import Pace
+
+TRAIN_HEADER = "Step   Epoch   Speed   Loss   FinLoss   LR"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainRecord:
+    """One training log line.
+
+    Attributes:
+        step: Finished steps.
+        epoch: Finished epochs, fractional.
+        fps: Samples per second over all ranks since the last line; None during warm-up.
+        losses: Mean loss of each objective since the last line.
+        total_losses: The same plus the regularisation of the current weights.
+        terms: Further terms of the objectives, by `objective/term`.
+        learning_rates: Of each objective at the last step.
+        step_ms: Mean time of a step.
+        data_ms: The part of it spent waiting for data.
+        loss_scale: The current scale; None if the loss is not scaled.
+        skipped_steps: Updates skipped so far because of an overflow.
+    """
+
+    step: int
+    epoch: float
+    fps: float | None
+    losses: Mapping[str, float]
+    total_losses: Mapping[str, float]
+    terms: Mapping[str, float]
+    learning_rates: Mapping[str, float]
+    step_ms: float | None
+    data_ms: float | None
+    loss_scale: float | None
+    skipped_steps: int
+    elapsed_s: float
+
+    def line(self) -> str:
+        """The line, with the columns of the original logs."""
+        fps = "     -" if self.fps is None else f"{self.fps:6.1f}"
+        parts = [f"step: {self.step:6d}  epoch: {self.epoch:6.2f}  FPS: {fps}"]
+        for name, loss in self.losses.items():
+            label = "" if len(self.losses) == 1 else f"{name} "
+            parts.append(
+                f"{label}loss: {loss:.3f}  total_loss: {self.total_losses[name]:.3f}  "
+                f"lr:{self.learning_rates[name]:.7f}"
+            )
+        if self.step_ms is not None and self.data_ms is not None:
+            parts.append(f"batch_time: {self.step_ms:.1f} ms  data: {self.data_ms:.1f} ms")
+        if self.loss_scale is not None:
+            parts.append(f"loss_scale: {self.loss_scale:g}  skipped: {self.skipped_steps}")
+        return "  ".join(parts)
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as written to `metrics.jsonl`."""
+        many = len(self.losses) > 1
+        record: dict[str, Any] = {
+            "kind": "train",
+            "step": self.step,
+            "epoch": round(self.epoch, 6),
+            "fps": self.fps,
+            "loss": sum(self.losses.values()),
+            "total_loss": sum(self.total_losses.values()),
+            "learning_rate": next(iter(self.learning_rates.values())),
+            "step_ms": self.step_ms,
+            "data_ms": self.data_ms,
+            "skipped": self.skipped_steps,
+            "elapsed_s": round(self.elapsed_s, 3),
+        }
+        if self.loss_scale is not None:
+            record["loss_scale"] = self.loss_scale
+        if many:
+            record["losses"] = dict(self.losses)
+            record["learning_rates"] = dict(self.learning_rates)
+        if self.terms:
+            record["terms"] = dict(self.terms)
+        return record
+
+
+def train_record(
+    state: TrainState, window: Window, pace: Pace | None, *, steps_per_epoch: int
+) -> TrainRecord:
+    """The log line of a window; waits for the device.
+
+    Args:
+        state: The state after the last step of the window.
+        window: Its means.
+        pace: Its speed; None during warm-up.
+        steps_per_epoch: To compute the epoch.
+    """
+    scale = state.policy.loss_scale
+    return TrainRecord(
+        step=state.step,
+        epoch=state.step / steps_per_epoch,
+        fps=None if pace is None else pace.samples_per_second,
+        losses=window.losses,
+        total_losses=window.total_losses,
+        terms=window.terms,
+        learning_rates=window.learning_rates,
+        step_ms=None if pace is None else pace.step_ms,
+        data_ms=None if pace is None else pace.data_ms,
+        loss_scale=None if scale is None else scale.scale.item(),
+        skipped_steps=state.skipped_steps,
+        elapsed_s=state.elapsed_s,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationRecord:
+    """The scores at one step."""
+
+    step: int
+    epoch: float
+    metrics: Mapping[str, float]
+    weights: str
+    seconds: float
+
+    def line(self) -> str:
+        """The line for the console."""
+        scores = "  ".join(f"{name}: {value:.3f}" for name, value in self.metrics.items())
+        averaged = "  (averaged weights)" if self.weights == "ema" else ""
+        return f"evaluation at step {self.step}, epoch {self.epoch:.2f}: {scores}{averaged}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as written to `metrics.jsonl`."""
+        return {
+            "kind": "evaluation",
+            "step": self.step,
+            "epoch": round(self.epoch, 6),
+            **self.metrics,
+            "weights": self.weights,
+            "seconds": round(self.seconds, 3),
+        }

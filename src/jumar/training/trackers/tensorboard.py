@@ -1,0 +1,95 @@
+"""Records as TensorBoard events."""
+
+import importlib
+import importlib.util
+import os
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO, cast
+
+from jumar.observer import Record
+from jumar.training.progress import Console
+from jumar.training.run_directory import RunDirectory
+from jumar.training.trackers.tracker import Tracker
+
+
+def is_installed() -> bool:
+    """Whether there is a tensorboard to write with."""
+    return importlib.util.find_spec("tensorboard") is not None
+
+
+class TensorBoardTracker(Tracker):
+    """Writes every number of a record as a scalar.
+
+    Uses tensorboard's own record writer, because `torch.utils.tensorboard` writes in a thread that
+    dies with a traceback on a full disk. A tensorboard that cannot be loaded is reported, and
+    nothing is written.
+
+    Args:
+        run: Where its folder `tensorboard` is created.
+        console: Receives the line if tensorboard cannot be loaded.
+    """
+
+    def __init__(self, run: RunDirectory, console: Console) -> None:
+        super().__init__(str(run))
+        self._folder = run.tensorboard
+        self._console = console
+        self._file: BinaryIO | None = None
+        self._event: Any = None
+        self._summary: Any = None
+        self._records: Any = None
+
+    def start(self, first_step: int) -> None:
+        """Open a new file of events."""
+        proto = "tensorboard.compat.proto"
+        try:
+            self._event = importlib.import_module(f"{proto}.event_pb2")
+            self._summary = importlib.import_module(f"{proto}.summary_pb2")
+            records = importlib.import_module("tensorboard.summary.writer.record_writer")
+        except ImportError as error:
+            reason = f"tensorboard cannot be loaded: {error}"
+            self._console.line(f"no TensorBoard events, because {reason}")
+            return
+        self._folder.mkdir(exist_ok=True)
+        now, host = int(time.time()), socket.gethostname()
+        name = f"events.out.tfevents.{now:010d}.{host}.{os.getpid()}"
+        self._file = (self._folder / name).open("ab")
+        self._records = records.RecordWriter(self._file)
+        self._append(file_version="brain.Event:2")
+        start = self._event.SessionLog(status=self._event.SessionLog.START)
+        # Hides what an interrupted run wrote after the checkpoint; it will be written again.
+        self._append(session_log=start, step=first_step + 1)
+
+    def write(self, record: Record) -> None:
+        """Write every number of the record as a scalar."""
+        if self._records is None:
+            return
+        data = record.to_json()
+        kind = data.pop("kind")
+        values = [
+            self._summary.Summary.Value(tag=f"{kind}/{name}", simple_value=value)
+            for name, value in _numbers(data)
+            if name != "step"
+        ]
+        self._append(summary=self._summary.Summary(value=values), step=record.step)
+
+    def finish(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+
+    def _append(self, **content: Any) -> None:
+        assert self._file is not None
+        event = self._event.Event(wall_time=time.time(), **content)
+        self._records.write(event.SerializeToString())
+        self._file.flush()
+
+
+def _numbers(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
+    """The numbers of a record, those of its parts as `part/name`."""
+    for name, value in data.items():
+        if isinstance(value, Mapping):
+            yield from _numbers(cast("Mapping[str, Any]", value), f"{prefix}{name}/")
+        elif isinstance(value, (int, float)):
+            yield f"{prefix}{name}", value

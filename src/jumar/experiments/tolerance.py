@@ -63,7 +63,7 @@ def between_accuracies(baseline: float, other: float, num_samples: int) -> Toler
 
 
 def between_losses(baseline: float, accuracies: tuple[float, float], num_samples: int) -> Tolerance:
-    """The tolerance of a mean loss, derived from the accuracy's relative error of the error count.
+    """The tolerance of a mean loss, derived from the relative error of the error count.
 
     A classifier's mean loss comes mostly from the samples it gets wrong. If each of those costs the
     same and the others nothing, the loss is proportional to the error count and has its relative

@@ -93,7 +93,7 @@ NO_LOW_KERNEL = _names("""
     linalg_tensorinv linalg_tensorsolve lu_solve orgqr ormqr pinverse qr slogdet svd
     triangular_solve histc
 """)
-"""Ops that the CPU, and mostly CUDA, have in fp32 and above only: fp32 in every mode."""
+"""Ops that the CPU, and mostly CUDA, only support in fp32 and above: fp32 in every mode."""
 
 _RNN = _names("lstm.input gru.input rnn_tanh.input rnn_relu.input")
 _WHITE = _CUDA_LOW | _CPU_LOW | _RNN
@@ -104,7 +104,7 @@ _NATIVE = {
     "cpu": (_CPU_LOW, _CPU_FP32 | NO_LOW_KERNEL, _CPU_WIDEST),
     "cuda": (_CUDA_LOW, _CUDA_FP32, _CUDA_WIDEST),
 }
-"""Torch's own lists, which on CUDA refuse `binary_cross_entropy` and so have it in none."""
+"""Torch's own lists, which on CUDA reject `binary_cross_entropy`, so that it is in none of them."""
 
 
 @cache
@@ -198,7 +198,7 @@ def op_table(form: Form, lists: Mapping[str, ListName]) -> list[dict[str, str]]:
 
     Args:
         form: The form of the mode; `origin` gives no rows, since it has no op lists.
-        lists: As for `treatments`.
+        lists: See `treatments`.
     """
     if form == "origin":
         return []

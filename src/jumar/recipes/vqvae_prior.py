@@ -84,7 +84,9 @@ class PriorData(LoaderSettings):
         "the same for evaluation; empty for the evaluation part of path, none to do without",
         changeable=True,
     )
-    batch_size: int = setting(16, "Training batch of one rank.", unit="samples per rank", minimum=1)
+    batch_size: int = setting(
+        16, "Training batch size per rank.", unit="samples per rank", minimum=1
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

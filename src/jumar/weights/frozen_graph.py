@@ -53,7 +53,7 @@ _LISTS = {
 }
 """Element type to the field of TensorProto that lists its numbers."""
 _FIXED_FIELDS = {5: "<f4", 6: "<f8", 9: "<c8", 12: "<c16"}
-"""Those lists whose numbers have a fixed size, with the type of a number."""
+"""The lists whose numbers have a fixed size, with the type of a number."""
 
 
 @dataclass(frozen=True, kw_only=True)

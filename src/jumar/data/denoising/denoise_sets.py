@@ -22,26 +22,26 @@ class DenoisingData(LoaderSettings):
 
     path: str = setting(
         "digits",
-        "Clean pictures: a folder or zip with pictures anywhere in it, TFRecord shards, or a "
+        "Clean images: a folder or zip with images anywhere in it, TFRecord shards, or a "
         "registered source.",
     )
     eval_path: str = setting(
         "",
-        "The same for evaluation; empty for the evaluation part of path, none for no evaluation.",
+        "The same for evaluation; empty for the evaluation part of path, none to skip evaluation.",
         changeable=True,
     )
     channels: str = setting(
-        "colour", "Pictures are used in colour or in grey.", choices=("colour", "grey")
+        "colour", "Use images in colour or in grey.", choices=("colour", "grey")
     )
     patch_size: int = setting(50, "Side of a training patch.", unit="px", minimum=1)
-    patches_per_image: int = setting(64, "Patches of each picture in an epoch.", minimum=1)
+    patches_per_image: int = setting(64, "Patches per image and epoch.", minimum=1)
     scales: tuple[float, ...] = setting(
-        (1.0,), "Sizes of the pictures from which patches are cut.", minimum=0.01, maximum=1
+        (1.0,), "Scales of the images that patches are cut from.", minimum=0.01, maximum=1
     )
-    turns: bool = setting(True, "Rotate and flip patches in the eight possible ways.")
+    turns: bool = setting(True, "Rotate and flip patches in all eight ways.")
     eval_batch_size: int = setting(
         1,
-        "Evaluation batch of one rank; above 1 only where all pictures have one size.",
+        "Evaluation batch size per rank; above 1 only if all images have the same size.",
         unit="pictures",
         minimum=1,
         changeable=True,
@@ -54,13 +54,13 @@ class DenoisingData(LoaderSettings):
     )
     eval_seeding: str = setting(
         "index",
-        "What seeds the noise in evaluation: a picture's position, its file's name as NLRN's "
-        "scores have it, or one sequence for all.",
+        "What seeds the noise in evaluation: an image's position, its file name as for NLRN's "
+        "scores, or one sequence for all.",
         choices=("index", "file_hash", "sequence"),
     )
     cache_mib: int = setting(
         1024,
-        "Decoded pictures kept in memory that all workers of a rank share.",
+        "Cache of decoded images in memory, shared by all workers of a rank.",
         unit="MiB",
         minimum=0,
     )

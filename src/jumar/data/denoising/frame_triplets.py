@@ -43,7 +43,7 @@ class ClipData(DenoisingData):
     """Where the clips are, and how their frames become noisy triplets."""
 
     margin: int = setting(
-        0, "How much larger noisy patches are than clean ones on each side.", unit="px", minimum=0
+        0, "Extra border of noisy patches around clean ones.", unit="px", minimum=0
     )
     holdout_frames: int = setting(
         12,
@@ -122,7 +122,7 @@ def triplet_set(patches: TripletPatches, *, per_triplet: int) -> KeyedSet[Triple
 
 
 class NoisyTriplets:
-    """Every frame with its neighbours at every noise level, as `NoisyPictures`, except that
+    """Every frame with its neighbours at every noise level, like `NoisyPictures`, except that
     `noisy` has three frames in its channels.
 
     A frame has the same noise in each of the three triplets that it belongs to.

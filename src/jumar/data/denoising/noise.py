@@ -57,7 +57,7 @@ class NoiseSettings:
 
     kind: str = setting(
         "gaussian",
-        "what noise is added; mixed is gaussian or camera, each for half of the samples",
+        "kind of noise; mixed is gaussian or camera, each for half of the samples",
         choices=("gaussian", "poisson", "camera", "mixed"),
     )
     sigma: tuple[float, ...] = setting(
@@ -80,7 +80,7 @@ class NoiseSettings:
     )
     storage: str = setting(
         "uint8",
-        "uint8: clipped to 0..255 and truncated, as ViDeNN; float: neither, as NLRN",
+        "uint8: clipped to 0..255 and truncated, as in ViDeNN; float: neither, as in NLRN",
         choices=("uint8", "float"),
     )
 

@@ -105,8 +105,8 @@ def head_box(points: Sequence[tuple[int, int]], width: int, height: int) -> Box:
 
     Args:
         points: (x, y) in pixels.
-        width: Width of the picture in pixels.
-        height: Height of the picture in pixels.
+        width: Width of the image in pixels.
+        height: Height of the image in pixels.
     """
     columns, rows = [x for x, _ in points], [y for _, y in points]
     extent = max(max(columns) - min(columns), max(rows) - min(rows), 1)

@@ -36,12 +36,12 @@ class ImageData(LoaderSettings):
     )
     eval_path: str = setting(
         "",
-        "The same for evaluation; empty for the evaluation part of path, none for no evaluation.",
+        "The same for evaluation; empty for the evaluation part of path, none to skip evaluation.",
         changeable=True,
     )
     image_size: int = setting(224, "Side of the network's input.", unit="px", minimum=1)
     batch_size: int = setting(
-        128, "Training batch of one rank.", unit="samples per rank", minimum=1
+        128, "Training batch size per rank.", unit="samples per rank", minimum=1
     )
     label_offset: int = setting(
         0,

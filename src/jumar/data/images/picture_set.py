@@ -29,27 +29,27 @@ class PictureData(LoaderSettings):
     """Where the images are, which part of them is used, and how they become batches."""
 
     path: str = setting(
-        "digits", "A folder tree or zip of pictures, TFRecord shards, or a registered source."
+        "digits", "A folder tree or zip of images, TFRecord shards, or a registered source."
     )
     eval_path: str = setting(
         "",
-        "Real pictures to compare generated ones with; empty for the training pictures, the usual "
+        "Real images to compare generated ones with; empty for the training images, the usual "
         "choice; none to skip it.",
         changeable=True,
     )
     match: str = setting(
-        "", "Only pictures whose path fits this pattern, such as *cat/*; empty for all."
+        "", "Only images whose path matches this pattern, such as *cat/*; empty for all."
     )
     eval_samples: int = setting(
         0,
-        "Compare with this many pictures only, the first ones; 0 for all.",
+        "Compare only with the first so many images; 0 for all.",
         unit="samples",
         minimum=0,
     )
-    image_size: int = setting(128, "Side of the pictures.", unit="px", minimum=1)
+    image_size: int = setting(128, "Side of the images.", unit="px", minimum=1)
     frame: str = setting(
         "squeeze",
-        "squeeze shows the whole picture whatever its shape (the original), square its central "
+        "squeeze keeps the whole image whatever its shape (the original), square its central "
         "square, head the cat's head by the landmarks of the Kaggle CAT set.",
         choices=FRAMES,
     )
@@ -58,10 +58,10 @@ class PictureData(LoaderSettings):
         "legacy is the original's bilinear, without averaging; antialias averages.",
         choices=("legacy", "antialias"),
     )
-    flip: bool = setting(False, "Mirror half of the training pictures; the original does not.")
+    flip: bool = setting(False, "Mirror half of the training images; the original does not.")
     inception_weights: str = setting(
         "",
-        "Weights of the network of the Frechet distance (FID), which is then scored too; empty "
+        "Weights of the network for the Frechet distance (FID), which is then also reported; empty "
         "for none.",
         unit="path",
     )

@@ -9,17 +9,19 @@ from jumar.settings import setting
 class LoaderSettings:
     """Batches and the processes that prepare them; each kind of data adds its own settings."""
 
-    batch_size: int = setting(64, "Training batch of one rank.", unit="samples per rank", minimum=1)
+    batch_size: int = setting(
+        64, "Training batch size per rank.", unit="samples per rank", minimum=1
+    )
     eval_batch_size: int = setting(
         0,
-        "Evaluation batch of one rank; 0: as in training.",
+        "Evaluation batch size per rank; 0: as in training.",
         unit="samples",
         minimum=0,
         changeable=True,
     )
     workers: int = setting(
         -1,
-        "Processes that prepare batches; 0 for none, -1 to choose by cores.",
+        "Processes that prepare batches; 0 for none, -1 to choose by the number of cores.",
         minimum=-1,
         changeable=True,
     )

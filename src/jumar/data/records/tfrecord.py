@@ -131,8 +131,8 @@ def _scan(descriptor: int, size: int, name: str) -> RecordIndex:
         end = position + HEADER_BYTES + length + FOOTER_BYTES
         if end > size:
             raise damaged(
-                f"the file ends inside a record: {end - position} bytes announced, "
-                f"{size - position} there",
+                f"the file ends inside a record: {end - position} bytes expected, "
+                f"{size - position} present",
                 position,
             )
         offsets.append(position + HEADER_BYTES)

@@ -35,7 +35,7 @@ def test_a_narrow_terminal_gets_lines_that_break_between_words(
     narrow = jumar("recipes", "show", "alexnet", cwd=tmp_path).stdout
     assert max(map(len, narrow.splitlines())) <= 80 < max(map(len, whole.splitlines()))
     assert narrow.split() == whole.split()
-    assert "\n    Training batch of one rank. [samples per rank] (1 or more)\n" in narrow
+    assert "\n    Training batch size per rank. [samples per rank] (1 or more)\n" in narrow
 
 
 def test_a_wide_terminal_keeps_a_meaning_in_its_column(

@@ -18,14 +18,14 @@ _NOISE_DEVIATION = 0.25
 def changed_clip(
     clip: Clip | None, noises: Sequence[Clip], data: KeywordData, random: np.random.Generator
 ) -> Samples:
-    """A clip as training hears it: moved in time, with background noise, clipped to -1..1.
+    """A clip as used in training: shifted in time, with background noise, clipped to -1..1.
 
     Args:
-        clip: int16 [samples]; None for silence, which is background noise alone.
+        clip: int16 [samples]; None for silence, which is only background noise.
         noises: The background noises.
         data: Settings.
-        random: The randomness of this sample in this epoch; the draws are the same whatever the
-            settings are.
+        random: The random generator of this sample in this epoch; the draws do not depend on the
+            settings.
     """
     length = data.clip_samples
     row = np.empty(length, dtype=np.float32)
@@ -56,7 +56,7 @@ def changed_clip(
 
 
 def _under_speech(speech: Samples, noise: Samples, share: float, ratios: Sequence[float]) -> float:
-    """The factor on noise for a ratio between the lowest and the highest of the settings."""
+    """The noise factor for a ratio drawn between the lowest and the highest in the settings."""
     low, high = ratios
     power = float(np.dot(noise, noise))
     if not power:
@@ -66,7 +66,7 @@ def _under_speech(speech: Samples, noise: Samples, share: float, ratios: Sequenc
 
 
 def _at_speed(clip: Clip, speed: float) -> Samples:
-    """A clip played faster or slower, and so higher or lower, about its middle."""
+    """A clip sped up or slowed down around its middle, which also changes its pitch."""
     places = np.arange(len(clip))
     middle = len(clip) / 2
     return np.interp((places - middle) * speed + middle, places, clip, left=0, right=0).astype(

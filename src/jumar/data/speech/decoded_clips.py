@@ -13,24 +13,24 @@ Clip = NDArray[np.int16]
 
 
 def fit_clip(samples: Samples, length: int) -> Samples:
-    """The first `length` samples, padded with zeros where there are fewer."""
+    """The first `length` samples, padded with zeros if there are fewer."""
     if len(samples) >= length:
         return samples[:length]
     return np.pad(samples, (0, length - len(samples)))
 
 
 class DecodedClips:
-    """Clips as int16 [samples], decoded when first wanted and kept for all processes.
+    """Clips as int16 [samples], decoded on first use and cached for all processes.
 
-    The memory is anonymous and shared, so that workers forked later fill it for each other. A
-    clip counts as kept when its checksum is there and fits: another process may be writing it at
-    this very moment, and processors differ in the order in which they show what was written.
+    The memory is anonymous and shared, so that workers forked later fill it for each other. A clip
+    counts as cached when its checksum is present and matches: another process may be writing it at
+    the same time, and processors differ in the order in which writes become visible.
 
     Args:
         speech: The undecoded clips.
-        rate: Samples a second that are wanted.
+        rate: Sampling rate to convert to, per second.
         samples: Length of a clip.
-        keep_bytes: How much memory may be taken; the first clips are kept.
+        keep_bytes: How much memory may be used; the first clips are cached.
     """
 
     def __init__(self, speech: Speech, *, rate: int, samples: int, keep_bytes: int) -> None:
@@ -52,7 +52,7 @@ class DecodedClips:
         self._map()
 
     def __getitem__(self, index: int) -> Clip:
-        """A clip, not to be changed. Raises `CorruptRecord` if it cannot be read."""
+        """A clip, not to be modified. Raises `CorruptRecord` if it cannot be read."""
         if index >= self._kept:
             return self._decode(index)
         row, known = self._clips[index], int(self._sums[index])
@@ -70,5 +70,5 @@ class DecodedClips:
 
 
 def _checksum(clip: Clip) -> int:
-    """Never 0, which is what fresh memory holds."""
+    """A checksum that is never 0, which is what fresh memory holds."""
     return google_crc32c.value(clip) | 1 << 32

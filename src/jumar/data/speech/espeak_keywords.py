@@ -1,10 +1,10 @@
-"""A set of spoken words made with the speech synthesizer eSpeak NG, so that nothing is downloaded.
+"""A set of spoken words made with the speech synthesizer eSpeak NG, so nothing is downloaded.
 
 Each clip is one word by one voice (an accent and a variant) at one speed and one pitch; the same
 arguments give the same samples every time. Parts are divided by variant, never by clip: the
 numbered variants (f1 to f5, m1 to m8) are for training and the named ones for evaluation, so that
-evaluation hears voices that training never heard. Robots, whispers, demons and the Klatt voices
-are left out.
+evaluation uses voices that do not occur in training. Robots, whispers, demons and the Klatt voices
+are excluded.
 
 Loudness, shifts and noise are left to training, which varies them in each epoch.
 """
@@ -66,12 +66,12 @@ class KeywordsRequest:
     """The request for a set of clips.
 
     Attributes:
-        folder: Where; a part `train` and a part `val` are made in it.
+        folder: The folder, in which the parts `train` and `val` are created.
         words: The wanted words.
-        clips: Clips for training, those of unknown words included.
+        clips: Clips for training, including those of unknown words.
         eval_clips: Clips for evaluation.
-        seed: Which voices, speeds and pitches are drawn.
-        workers: Processes of the synthesizer at a time.
+        seed: Determines which voices, speeds and pitches are drawn.
+        workers: Synthesizer processes to run at a time.
     """
 
     folder: Path
@@ -125,11 +125,11 @@ class WrittenPart:
 def write_espeak_keywords(
     request: KeywordsRequest, *, progress: Callable[[int, int], None] | None = None
 ) -> list[WrittenPart]:
-    """Speak the clips that are not there yet; a call that was interrupted is simply made again.
+    """Synthesize the missing clips; an interrupted call can simply be repeated.
 
     Args:
-        request: What, and where.
-        progress: Receives how many clips are done, and of how many.
+        request: What to synthesize, and where.
+        progress: Called with the number of finished clips and the total.
 
     Raises:
         UserError: eSpeak NG is missing or fails, the folder holds something else, or not
@@ -324,7 +324,7 @@ def _spoken(program: str, utterance: Utterance) -> Samples:
 
 
 def placed(samples: Samples) -> Samples | None:
-    """The audible part of a recording, in the middle of a second of silence.
+    """The audible part of a recording, centred in one second of silence.
 
     Returns:
         float32 [16000]; None if nothing is audible, or more than a second.

@@ -17,7 +17,7 @@ class KeywordData(LoaderSettings):
     path: str = setting("", "A folder or zip with a folder of WAV files for each word.")
     eval_path: str = setting(
         "",
-        "The same for evaluation; empty for a part of path, none for no evaluation. A set "
+        "The same for evaluation; empty for a part of path, none to skip evaluation. A set "
         "without parts is used whole.",
         changeable=True,
     )
@@ -34,44 +34,57 @@ class KeywordData(LoaderSettings):
         10.0, "Clips of unknown words.", unit="% of the wanted clips", minimum=0
     )
     sample_rate: int = setting(
-        16_000, "Clips of another rate are resampled.", unit="Hz", minimum=1_000, maximum=96_000
+        16_000,
+        "Clips with a different rate are resampled.",
+        unit="Hz",
+        minimum=1_000,
+        maximum=96_000,
     )
     clip_ms: int = setting(
         1_000, "Longer clips are cut, shorter ones padded.", unit="ms", minimum=10, maximum=60_000
     )
     time_shift_ms: float = setting(
-        100.0, "Clips are moved by up to this, to either side.", unit="ms", minimum=0
+        100.0, "Clips are shifted by up to this much in either direction.", unit="ms", minimum=0
     )
     background_frequency: float = setting(
         0.8, "Share of the clips with background noise.", minimum=0, maximum=1
     )
     background_volume: float = setting(
-        0.1, "Loudest background noise, of its full volume.", minimum=0, maximum=1
+        0.1,
+        "Highest volume of background noise, as a share of its full volume.",
+        minimum=0,
+        maximum=1,
     )
     background_snr_db: tuple[float, ...] = setting(
         (),
         "Lowest and highest ratio of speech to background noise, instead of the volume, which "
-        "then serves for silence alone; empty for the original's.",
+        "then only applies to silence; empty for the original's behaviour.",
         unit="dB",
     )
     gain_db: float = setting(
-        0.0, "Clips are made louder or softer by up to this; 0: not.", unit="dB", minimum=0
+        0.0,
+        "Clips are made louder or softer by up to this much; 0: not at all.",
+        unit="dB",
+        minimum=0,
     )
     speed: float = setting(
-        0.0, "Clips are played faster or slower by up to this share; 0: not.", minimum=0, maximum=1
+        0.0,
+        "Clips are sped up or slowed down by up to this share; 0: not at all.",
+        minimum=0,
+        maximum=1,
     )
     batch_size: int = setting(
-        100, "Training batch of one rank.", unit="samples per rank", minimum=1
+        100, "Training batch size per rank.", unit="samples per rank", minimum=1
     )
     cache_mb: int = setting(
         2_000,
-        "Decoded clips of training, and as many of evaluation, kept by all workers together.",
+        "Cache of decoded training clips, and as much for evaluation, shared by all workers.",
         unit="MB",
         minimum=0,
     )
 
     def check(self) -> None:
-        """Rules across the fields.
+        """Check the rules across fields.
 
         Raises:
             UserError: No words, a word twice or in upper case, or a wrong pair of ratios.
@@ -87,7 +100,7 @@ class KeywordData(LoaderSettings):
             raise UserError(
                 f"{SILENCE} and {UNKNOWN} are reserved labels",
                 where="data.words",
-                todo="Name the keywords only.",
+                todo="Give only the keywords.",
             )
         ratios = self.background_snr_db
         if ratios and (len(ratios) != 2 or ratios[0] > ratios[1]):

@@ -1,13 +1,13 @@
-"""Spoken words as samples: clips, silence and unknown words, changed as the original changes them.
+"""Spoken words as samples: clips, silence and unknown words, augmented as in the original.
 
 Original: `AudioProcessor` in ARM-software/ML-KWS-for-MCU (input_data.py), which is TensorFlow's
-speech-commands example. What differs:
+speech-commands example. Differences:
 
 - The original draws each training sample with replacement. Here an epoch has every clip of a
   wanted word once, and the unknown words are drawn again for each epoch; the original draws them
   once for the whole run.
 - Without a folder of background noise the original trains without noise, and its silence is
-  zeros; here white and pink noise are made in its place.
+  zeros; here white and pink noise are generated instead.
 
 In evaluation nothing is changed, and silence is zeros, as in the original.
 """
@@ -42,8 +42,8 @@ class SpokenWords:
     Args:
         speech: The clips of the part.
         data: Settings.
-        seed: Together with a key, decides what is drawn.
-        training: Whether clips are changed and unknown words drawn again for each epoch.
+        seed: Together with a key, determines all random choices.
+        training: Whether clips are augmented and unknown words redrawn for each epoch.
         noises: Background noises, each longer than a clip; for training.
     """
 
@@ -75,7 +75,7 @@ class SpokenWords:
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """Samples of wanted words, of silence and of unknown words in an epoch."""
+        """Numbers of samples of wanted words, silence and unknown words per epoch."""
         return len(self._wanted), self._silences, self._unknowns
 
     def __len__(self) -> int:
@@ -92,7 +92,7 @@ class SpokenWords:
         return (0, None) if which is None else (int(self._labels[which]), self.clips[which])
 
     def map(self, opened: tuple[int, Clip | None], item: int, key: SampleKey) -> Arrays:
-        """The sample as a network hears it; see `SampleKind.map`."""
+        """The sample as sent to the network; see `SampleKind.map`."""
         label, clip = opened
         if self.training:
             random = sample_random(self.seed, SampleKey(key.epoch, item))

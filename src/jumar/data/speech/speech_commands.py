@@ -1,10 +1,10 @@
-"""Spoken words in the layout of Speech Commands: one folder of WAV files a word.
+"""Spoken words in the layout of Speech Commands: one folder of WAV files per word.
 
 Data set: Warden, "Speech Commands: A Dataset for Limited-Vocabulary Speech Recognition",
 arXiv 1804.03209. The split by speaker is that of `which_set` in its example code, which
 ARM-software/ML-KWS-for-MCU uses unchanged (input_data.py).
 
-A path may be
+A path can be
 - a folder or a zip of such word folders, divided by the lists `validation_list.txt` and
   `testing_list.txt` where they are in it, else by speaker;
 - a folder or zip with the parts `train` and `val` (or `validation`, `eval`) or `test` (or
@@ -68,7 +68,7 @@ class Speech:
         words: Names of the word folders in lower case, sorted.
         word_of: For each clip the position of its word in `words`, int32 [clips].
         noises: How many files of background noise follow the clips.
-        divided_by: What made the parts: `folders`, `lists`, `speakers`, or `nothing`.
+        divided_by: How the parts were made: by `folders`, `lists`, `speakers`, or `nothing`.
     """
 
     source: ImageSource
@@ -95,7 +95,7 @@ class _Place:
 
 
 def which_part(filename: str, *, validation: float = 10.0, testing: float = 10.0) -> Part:
-    """The part of a clip by its speaker, as the original's `which_set`.
+    """The part of a clip by its speaker, as in the original's `which_set`.
 
     Args:
         filename: Name of the file; what precedes `_nohash_` in it names the speaker.
@@ -117,12 +117,12 @@ def open_speech(path: str, part: Part, *, whole: bool = False, notice: Notice) -
 
     Args:
         path: A folder or zip, see the module; `~` is expanded.
-        part: Which one.
-        whole: Take an undivided set as it is instead of dividing it by speaker.
-        notice: Receives which files were left out.
+        part: The part to open.
+        whole: Use an undivided set as it is instead of dividing it by speaker.
+        notice: Called with which files were skipped.
 
     Raises:
-        UserError: Nothing is there, there is no such part in it, or the part has no clips.
+        UserError: The path does not exist, has no such part, or the part has no clips.
     """
     top = _top(path)
     parts = _part_places(top)
@@ -295,7 +295,7 @@ def _reader(tree: DiskTree | ZipTree, paths: Sequence[str]) -> ImageSource:
 
 
 class _Joined:
-    """Two sources, one after the other."""
+    """Two sources, concatenated."""
 
     classes: Sequence[str] = ()
 

@@ -40,7 +40,7 @@ class Wave:
 
     Attributes:
         samples: float32 [n]; whole-number formats are scaled to -1..1.
-        rate: Samples a second.
+        rate: Samples per second.
     """
 
     samples: Samples
@@ -68,10 +68,10 @@ def read_wav(encoded: bytes, origin: str) -> Wave:
 
     Args:
         encoded: The whole file.
-        origin: Its name in messages.
+        origin: Its name in error messages.
 
     Raises:
-        CorruptRecord: It is not a WAV file, is damaged, cut off, or has another encoding.
+        CorruptRecord: It is not a WAV file, is damaged, truncated, or has another encoding.
     """
     try:
         form, data = _chunks(encoded)
@@ -88,7 +88,7 @@ def write_wav(samples: NDArray[np.int16], rate: int) -> bytes:
 
     Args:
         samples: int16 [n].
-        rate: Samples a second.
+        rate: Samples per second.
     """
     data = samples.astype("<i2").tobytes()
     form = _FIXED_FORMAT.pack(_PCM, 1, rate, 2 * rate, 2, 16)
@@ -115,7 +115,7 @@ def resample(wave: Wave, rate: int) -> Samples:
 
 
 def to_int16(samples: Samples) -> NDArray[np.int16]:
-    """Samples of -1..1 as int16, rounded; what is louder is clipped."""
+    """Samples in -1..1 as int16, rounded; louder ones are clipped."""
     return np.clip(np.rint(samples * 32768.0), -32768, 32767).astype(np.int16)
 
 

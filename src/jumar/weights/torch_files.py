@@ -11,7 +11,7 @@ def check_no_torch_file(path: Path) -> None:
     """Check that a file was not written by `torch.save`.
 
     Raises:
-        UserError: It was written by it; the message says how to convert it to safetensors.
+        UserError: `torch.save` wrote it; the message says how to convert it to safetensors.
     """
     try:
         if not is_file(path) or not zipfile.is_zipfile(path):

@@ -187,7 +187,7 @@ def test_every_missing_shard_is_counted_and_the_first_five_are_named() -> None:
     ("names", "reason"),
     [
         (["train-00000-of-00001", "train-00007-of-00001"], "shard 7 of 1"),
-        (["train-00000-of-00001", "train-000000-of-00001"], "shard 0 is there twice"),
+        (["train-00000-of-00001", "train-000000-of-00001"], "shard 0 exists twice"),
     ],
 )
 def test_a_shard_that_no_set_can_have_is_an_error(names: list[str], reason: str) -> None:

@@ -241,7 +241,7 @@ def test_what_lies_beside_shards_is_said(tmp_path: Path) -> None:
     write_files(tmp_path, {"cat/a.jpg": picture(), "readme.md": b"-"})
     said: list[str] = []
     open_source(str(tmp_path), "train", notice=said.append)
-    assert said == [f"{tmp_path}: shards are in it, so cat beside them are left out"]
+    assert said == [f"{tmp_path}: contains shards, so cat beside them is ignored"]
 
 
 def test_a_glob_that_leaves_shards_out_says_so_and_one_that_misses_a_shard_is_refused(
@@ -261,7 +261,7 @@ def test_a_glob_that_leaves_shards_out_says_so_and_one_that_misses_a_shard_is_re
 
 def test_a_zip_that_holds_a_picture_twice_is_refused(tmp_path: Path) -> None:
     write_zip(tmp_path / "pets.zip", {"cat/a.jpg": picture(), "cat\\a.jpg": picture("L")})
-    with pytest.raises(UserError, match=r"'cat/a\.jpg' is in it twice"):
+    with pytest.raises(UserError, match=r"'cat/a\.jpg' occurs twice"):
         open_source(str(tmp_path / "pets.zip"), "train")
 
 

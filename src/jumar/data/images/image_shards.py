@@ -213,7 +213,7 @@ def shard_gaps(paths: Sequence[Path]) -> list[ShardGap]:
                 )
             if number in sets[key]:
                 raise UserError(
-                    f"shard {number} is there twice: '{sets[key][number].name}' and '{path.name}'",
+                    f"shard {number} exists twice: '{sets[key][number].name}' and '{path.name}'",
                     where=str(path.parent),
                     todo="Remove the one that was left over.",
                 )

@@ -54,7 +54,7 @@ class ZipTree:
                 self._files["/".join(folders)].append(parts[-1])
                 if self.members.setdefault("/".join(parts), info) is not info:
                     raise UserError(
-                        f"'{'/'.join(parts)}' is in it twice",
+                        f"'{'/'.join(parts)}' occurs twice",
                         where=self.name,
                         todo="Unpack the zip, see which one is meant, and zip the folder again.",
                     )
@@ -67,7 +67,7 @@ class ZipTree:
                 self._folders["/".join(parts[:depth])].add(part)
 
     def entries(self, folder: str) -> tuple[Sequence[str], Sequence[str]]:
-        """Names of the folders and of the files in a folder, hidden ones left out, sorted."""
+        """Sorted names of the folders and of the files in a folder, without hidden ones."""
         return sorted(self._folders[folder]), sorted(set(self._files[folder]))
 
 

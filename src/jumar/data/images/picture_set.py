@@ -143,7 +143,7 @@ def open_generator_sets(
     Args:
         data: Settings.
         seed: The run's seed.
-        notice: Receives notices for the user, such as files that were left out.
+        notice: Called with notices for the user, such as which files were skipped.
 
     Returns:
         Both sets; the second is None if `eval_path` is `none`.

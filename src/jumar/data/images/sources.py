@@ -239,7 +239,7 @@ def _find_in_folder(path: Path, notice: Notice) -> _Contents:
     if shards := [path / name for name in files if is_shard_name(name)]:
         left_out = [*folders] + [name for name in files if is_image(name) or name.endswith(".zip")]
         if left_out:
-            notice(f"{path}: shards are in it, so {_few(left_out)} beside them are left out")
+            notice(f"{path}: contains shards, so {_few(left_out)} beside them is ignored")
         return _find_shards(shards, notice)
     zips = {Path(name).stem.lower(): path / name for name in files if name.lower().endswith(".zip")}
     parts: dict[Split, Callable[[], ImageSource]] = {}

@@ -28,8 +28,8 @@ _FIXED_FORMAT = struct.Struct("<HHIIHH")
 _SUBFORMAT = 24
 """Where the extensible header has its coding: the first two bytes of a GUID."""
 _UNFILLED_FROM = 0x7FFFF000
-"""Lengths from here on were never filled in: who writes to a pipe cannot go back to do it.
-eSpeak NG leaves this very number, others all ones."""
+"""Lengths from here on were never filled in: a program that writes to a pipe cannot go back.
+eSpeak NG leaves exactly this number, others all ones."""
 _MOST_CHANNELS = 64
 _RATES = range(1_000, 768_001)
 

@@ -125,3 +125,27 @@ def test_after_ctrl_c_the_same_command_goes_on(folder: Path) -> None:
     here(*arguments, "--to", "whole", cwd=folder)
     assert contents(folder / "out") == contents(folder / "whole")
     assert not (folder / ".out.unfinished").exists()
+
+
+def test_a_vocabulary_is_made_and_its_own_texts_are_cut_with_it(folder: Path) -> None:
+    done = here("data", "vocab", "texts", "--to", "new.txt", "--size", "80", cwd=folder)
+    assert "from 2 files: new.txt" in done.out
+    lines = (folder / "new.txt").read_text(encoding="utf-8").split("\n")
+    assert lines[:5] == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    assert "0.00% of them [UNK]" in pretraining(folder, "--vocab", "new.txt").out
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        (("texts", "--to", "vocab.txt"), "vocab.txt: already exists"),
+        (("none", "--to", "new.txt"), "none: there is no such text file"),
+        (("texts", "--to", "new.txt", "--size", "3"), "--size: 3"),
+        (("texts", "--to", "new.txt", "--min-frequency", "0"), "--min-frequency: 0"),
+    ],
+)
+def test_no_vocabulary_is_written_where_none_can_be(
+    folder: Path, options: tuple[str, ...], what: str
+) -> None:
+    assert what in here("data", "vocab", *options, cwd=folder, code=2).message
+    assert not (folder / "new.txt").exists()

@@ -15,6 +15,11 @@ app.command(
     help="Write masked pairs of segments, on which BERT and NEZHA are pre-trained, as TFRecord.",
     usage="Usage: jumar data pretraining [OPTIONS] --vocab PATH --to PATH TEXT [MORE...]",
 )
+app.command(
+    "jumar.cli.data_text:vocab",
+    help="Make a vocabulary of word pieces from texts, as a vocab.txt of BERT's form.",
+    usage="Usage: jumar data vocab [OPTIONS] --to PATH TEXT [MORE...]",
+)
 
 
 @app.command

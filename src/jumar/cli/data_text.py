@@ -6,7 +6,9 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from jumar.cli.counts import checked_workers
-from jumar.ground.paths import expanded
+from jumar.ground.errors import UserError
+from jumar.ground.files import write_text
+from jumar.ground.paths import exists, expanded
 from jumar.ground.text import counted
 
 _LOWER = {"auto": None, "lower": True, "cased": False}
@@ -127,4 +129,54 @@ def pretraining(
         f"{counted(written.instances, 'instance')} in {counted(shards, 'shard')}, "
         f"{size(written.bytes)}: {to}"
     )
+    return 0
+
+
+def vocab(
+    text: str,
+    /,
+    *more: str,
+    to: Path,
+    size: int = 21_128,
+    case: Literal["lower", "cased"] = "lower",
+    min_frequency: int = 2,
+) -> int:
+    """Make a vocabulary of word pieces from texts, as a vocab.txt of BERT's form.
+
+    The same texts and options always give the same vocabulary.
+
+    Parameters
+    ----------
+    text
+        A file, a folder of files, or a glob, in UTF-8.
+    more
+        More of them.
+    to
+        The file to write; it must not exist.
+    size
+        Number of word pieces at most, with the special ones; 21128 is that of Chinese BERT.
+    case
+        lower: text becomes lower case and loses its accents; cased: it stays as it is.
+    min_frequency
+        How often two pieces must stand side by side to become one.
+    """
+    from jumar.data.text.basic_words import BasicWords
+    from jumar.data.text.documents import text_files
+    from jumar.data.text.vocabulary_training import train_vocabulary
+    from jumar.training.progress import Console
+
+    console, to, lower = Console(), expanded(to), case == "lower"
+    if exists(to):
+        raise UserError("already exists", where=str(to), todo="Remove it, or choose another name.")
+    files = text_files((text, *more))
+    with console.bar("bytes", None) as bar:
+        pieces = train_vocabulary(
+            files,
+            size=size,
+            words=BasicWords(lower, lower),
+            min_frequency=min_frequency,
+            progress=bar.show_of,
+        )
+    write_text(to, "".join(f"{piece}\n" for piece in pieces))
+    console.line(f"{counted(len(pieces), 'word piece')} from {counted(len(files), 'file')}: {to}")
     return 0

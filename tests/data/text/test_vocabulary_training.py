@@ -34,14 +34,14 @@ def test_the_same_texts_give_the_same_vocabulary(
     shared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = [shared / "data" / "nlp-zh" / "pretrain" / "zhwiki-simplified.txt"]
-    pieces = train_vocabulary(files, size=5000, words=LOWER)
+    pieces = train_vocabulary(files, size=4000, words=LOWER)
     monkeypatch.setenv("TOKENIZERS_PARALLELISM", "false")
-    assert train_vocabulary(files, size=5000, words=LOWER) == pieces
-    assert len(pieces) == 5000
+    assert train_vocabulary(files, size=4000, words=LOWER) == pieces
+    assert len(pieces) == 4000
     tokenizer = Tokenizer(Vocabulary(pieces))
     ids = tokenizer.ids(files[0].read_text(encoding="utf-8"))
-    # Half of the pieces may be characters, and some are rarer than the first 2497.
-    assert ids.count(pieces.index("[UNK]")) / len(ids) < 0.01
+    # Half of the pieces may be characters, and some are rarer than the first 1997.
+    assert ids.count(pieces.index("[UNK]")) / len(ids) < 0.05
 
 
 def test_case_decides_what_words_are(tmp_path: Path) -> None:

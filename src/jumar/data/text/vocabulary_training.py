@@ -92,7 +92,7 @@ def _letters(word: str) -> list[str]:
 
 def _repeated(words_of: Counter[str], letters: frozenset[str]) -> Iterator[str]:
     """Each word as often as it was met; none of a rare character, which no piece will hold."""
-    for word in sorted(words_of):
+    for word in words_of:
         if letters.issuperset(_letters(word)):
             for done in range(0, words_of[word], _AT_ONCE):
                 yield f"{word} " * min(_AT_ONCE, words_of[word] - done)

@@ -6,12 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jumar.data.images.image_shards import (
-    ImageShards,
-    check_none_missing,
-    check_one_set,
-    read_class_names,
-)
+from jumar.data.images.image_shards import ImageShards, read_class_names
 from jumar.data.records.example import (
     BytesFeature,
     Feature,
@@ -19,6 +14,7 @@ from jumar.data.records.example import (
     IntegerFeature,
     encode_example,
 )
+from jumar.data.records.record_shards import check_none_missing, check_one_set
 from jumar.data.samples import CorruptRecord
 from jumar.ground.errors import UserError
 from tests.data.records.test_tfrecord import framed

@@ -33,14 +33,15 @@ from jumar.data.images.class_folders import (
 )
 from jumar.data.images.digits import open_digits
 from jumar.data.images.image_folder import ImageFolder
-from jumar.data.images.image_shards import (
+from jumar.data.images.image_shards import ImageShards
+from jumar.data.images.image_zip import ImageZip, ZipTree
+from jumar.data.records.record_shards import (
+    RECORD_SUFFIXES,
     SHARD_NAME,
-    ImageShards,
     check_none_missing,
     check_one_set,
     shard_gaps,
 )
-from jumar.data.images.image_zip import ImageZip, ZipTree
 from jumar.data.records.tfrecord_cache import is_record_file
 from jumar.data.samples import CorruptRecord, ImageSource
 from jumar.ground.errors import UserError, nearest
@@ -58,7 +59,6 @@ PART_NAMES: Mapping[Split, Sequence[str]] = {
     "eval": ("val", "validation", "eval", "test"),
 }
 """Names of a part's folder, zip or shards in any case; the first that exists is used."""
-RECORD_SUFFIXES = (".tfrecord", ".tfrecords", ".tfrec")
 
 _WORD = re.compile(r"[a-z]+")
 _registered: dict[str, SourceOpener] = {"digits": open_digits}

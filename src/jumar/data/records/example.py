@@ -166,6 +166,9 @@ def _floats(data: bytes, lists: list[tuple[int, int]]) -> tuple[float, ...]:
 def _integers(data: bytes, lists: list[tuple[int, int]]) -> tuple[int, ...]:
     values: list[int] = []
     for start, stop in _number_spans(data, lists, VARINT):
+        if data[start:stop].isascii():  # numbers below 128, such as masks: a byte each
+            values.extend(data[start:stop])
+            continue
         while start < stop:
             value, start = varint(data, start, stop)
             value %= _UINT64

@@ -196,7 +196,7 @@ def test_missing_shards_and_places_without_records_are_errors(folder: Path, tmp_
     for number in (0, 2):
         name = f"pretraining-{number:05}-of-00003.tfrecord"
         (tmp_path / name).write_bytes((folder / name).read_bytes())
-    with pytest.raises(UserError, match=r"2 of 3 shards are there; .*00001-of-00003"):
+    with pytest.raises(UserError, match=r"2 of 3 shards exist; .*00001-of-00003"):
         open_pretraining_set(str(tmp_path), VOCABULARY)
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match="no TFRecord files"):

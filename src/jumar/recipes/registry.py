@@ -95,6 +95,7 @@ def import_modules(names: Sequence[str]) -> None:
 def _load_built_in() -> None:
     for module in (
         "alexnet",
+        "bert",
         "biggan128",
         "ds_cnn",
         "nlrn",

@@ -3,18 +3,20 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from jumar.ground.paths import reason as system_reason
 
+if TYPE_CHECKING:
+    import torch  # which takes seconds, and whoever writes data needs none
+
 Arrays = dict[str, NDArray[np.generic]]
 """One sample by name. A picture is [height, width, channels]; a number is an array of shape []."""
 
-Batch = Mapping[str, torch.Tensor]
+Batch = Mapping[str, "torch.Tensor"]
 """Tensors by name; the first dimension of each is the sample, so a batch splits by slicing."""
 
 

@@ -10,6 +10,7 @@ from array import array
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import google_crc32c
@@ -70,9 +71,13 @@ def masked(crc: int) -> int:
 
 def frame(payload: bytes) -> tuple[bytes, bytes]:
     """The bytes before and after a payload in a TFRecord file."""
-    length = len(payload).to_bytes(8, "little")
-    header = length + masked_crc(length).to_bytes(4, "little")
-    return header, masked_crc(payload).to_bytes(4, "little")
+    return _header(len(payload)), masked_crc(payload).to_bytes(4, "little")
+
+
+@lru_cache(maxsize=4096)
+def _header(payload_length: int) -> bytes:
+    length = payload_length.to_bytes(8, "little")
+    return length + masked_crc(length).to_bytes(4, "little")
 
 
 def header_length(header: bytes) -> int | None:

@@ -100,7 +100,12 @@ def payloads(batch: InstanceBatch) -> Iterator[bytes]:
 
 def _varints(numbers: Numbers) -> Iterator[bytes]:
     """The bytes of each row: numbers of 0 to 2**21 - 1 as varints."""
-    flat = numbers.reshape(-1)
+    flat, width = numbers.reshape(-1), numbers.shape[1]
+    if flat.max(initial=0) <= 0x7F:
+        encoded = flat.astype(np.uint8).tobytes()
+        for begin in range(0, len(encoded), width):
+            yield encoded[begin : begin + width]
+        return
     sizes = 1 + (flat > 0x7F).astype(np.int64) + (flat > 0x3FFF)
     ends = np.cumsum(sizes)
     starts = ends - sizes
@@ -112,7 +117,7 @@ def _varints(numbers: Numbers) -> Iterator[bytes]:
     content[starts[longest] + 2] = flat[longest] >> 14
     encoded = content.tobytes()
     begin = 0
-    for end in ends[numbers.shape[1] - 1 :: numbers.shape[1]].tolist():
+    for end in ends[width - 1 :: width].tolist():
         yield encoded[begin:end]
         begin = end
 

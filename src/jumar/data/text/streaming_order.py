@@ -22,8 +22,8 @@ from jumar.data.text.vocabulary import Vocabulary
 
 _STREAM = 3
 """First word of the entropy, apart from those of `data/loading/sampler.py`."""
-_AT_ONCE = 2048
-"""Instances whose arrays are in the processor's cache together."""
+_AT_ONCE = 1024
+"""Instances that are drawn together; another number would give other instances."""
 _OTHER_DOCUMENT_TRIES = 10
 _LAST = np.uint32(2**32 - 1)
 

@@ -111,6 +111,8 @@ def theirs(text: Path, arguments: argparse.Namespace) -> Rate:
         command += [f"--output_file={out}", f"--vocab_file={arguments.vocab.resolve()}"]
         command += [f"--dupe_factor={arguments.dupe_factor}", "--random_seed=12345"]
         took = timed(command, Path(folder), PYTHONPATH="", TF_CPP_MIN_LOG_LEVEL="3")
+        if took.status:
+            raise SystemExit(f"{' '.join(command)} ends with status {took.status}")
         return Rate(records(out), took)
 
 

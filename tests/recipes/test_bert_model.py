@@ -84,6 +84,7 @@ def test_the_vocabulary_decides_how_many_pieces_there_are(tmp_path: Path) -> Non
     model = BertModel(vocabulary=str(path))
     tokenizer = model_tokenizer(model)
     assert with_vocabulary(model, tokenizer).vocab_size == 6
+    assert model_tokenizer(BertModel(vocabulary=str(path), vocab_size=6)).ids("中") == [5]
     larger = BertModel(vocabulary=str(path), vocab_size=8)
     assert with_vocabulary(larger, model_tokenizer(larger)).vocab_size == 8
     with pytest.raises(UserError, match="has 6 word pieces, the network 5"):

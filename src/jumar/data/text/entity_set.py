@@ -1,0 +1,191 @@
+"""Sentences with a tag for each token as samples."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from jumar.data.loading.keyed_set import KeyedSet
+from jumar.data.samples import Arrays, SampleKey, fingerprint
+from jumar.data.text.entity_files import SUFFIXES, TaggedSentence, read_tagged
+from jumar.data.text.labelled_parts import LabelledData, part_file, unknown_label
+from jumar.data.text.numbered_lines import Skipping, line_of
+from jumar.data.text.sentence_set import text_collate
+from jumar.data.text.sequences import Frame, PieceRows, frame_of
+from jumar.data.text.tokenizer import Tokenizer
+from jumar.ground.errors import UserError
+from jumar.ground.text import counted
+from jumar.settings import setting
+
+UNSCORED = -1
+"""The label of pieces that neither the loss nor the scores count: [CLS], [SEP], [PAD], and all but
+the first piece of a token."""
+
+_NEARLY = 0.9
+"""Weibo's Chinese file has 1 % of Latin letters with a digit behind them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntityData(LabelledData):
+    """Where tagged sentences are."""
+
+    max_seq_length: int = setting(
+        256, "tokens of a sample with [CLS] and [SEP]; longer ones are cut", minimum=4, maximum=2048
+    )
+    new_texts: str = setting(
+        "auto",
+        "how `jumar predict` cuts a text before it is tagged: into characters or words; auto: as "
+        "the training data is",
+        choices=("auto", "characters", "words"),
+    )
+
+
+class TaggedSentences:
+    """Tagged sentences, cut to the length of a sample.
+
+    Args:
+        sentences: Tokens and tags.
+        numbers: The number of each tag.
+        tokenizer: Cuts tokens into pieces.
+        frame: The length, and what is put around them.
+    """
+
+    def __init__(
+        self,
+        sentences: Sequence[TaggedSentence],
+        numbers: dict[str, int],
+        *,
+        tokenizer: Tokenizer,
+        frame: Frame,
+    ) -> None:
+        self.frame = frame
+        self.truncated = self.lost = 0
+        room = frame.length - 2
+        pieces: list[list[int]] = []
+        labels: list[list[int]] = []
+        for sentence in sentences:
+            row: list[int] = []
+            label: list[int] = []
+            for token, tag in zip(sentence.tokens, sentence.tags, strict=True):
+                ids = pieces_of(token, tokenizer)
+                row += ids
+                label += [numbers[tag], *[UNSCORED] * (len(ids) - 1)]
+            self.truncated += len(row) > room
+            self.lost += sum(each != UNSCORED for each in label[room:])
+            pieces.append(row[:room])
+            labels.append(label[:room])
+        self.pieces, self.labels = PieceRows(pieces), PieceRows(labels)
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+    @property
+    def fingerprint(self) -> str:
+        """Of pieces and tags; see `Fingerprinted`."""
+        return fingerprint(self.pieces.content(), self.labels.content())
+
+    def open(self, item: int, key: SampleKey) -> int:
+        """Nothing needs to be read; see `SampleKind.open`."""
+        del key
+        return item
+
+    def map(self, opened: int, item: int, key: SampleKey) -> Arrays:
+        """`input_ids`, `segment_ids`, `input_mask` and `label`; see `SampleKind.map`."""
+        del item, key
+        labels = self.labels[opened]
+        label = np.full(self.frame.length, UNSCORED, dtype=np.int64)
+        label[1 : len(labels) + 1] = labels
+        return {**self.frame.arrays(self.pieces[opened]), "label": label}
+
+
+def pieces_of(token: str, tokenizer: Tokenizer) -> list[int]:
+    """The pieces of a token; one for an unknown word where nothing of it is left."""
+    return tokenizer.ids(token) or [tokenizer.vocabulary.id_of(tokenizer.rules.unknown)]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EntitySets:
+    """The parts of a data set.
+
+    Attributes:
+        labels: The tags, in the order of the network's outputs.
+        by_character: Whether nearly every token of the training data is one character.
+    """
+
+    train: KeyedSet[TaggedSentences]
+    evaluation: KeyedSet[TaggedSentences] | None
+    labels: tuple[str, ...]
+    by_character: bool
+
+
+def open_entity_sets(
+    data: EntityData, tokenizer: Tokenizer, notice: Callable[[str], None] = lambda _: None
+) -> EntitySets:
+    """The training and the evaluation set of the settings.
+
+    Raises:
+        UserError: The files cannot be read, or evaluation has tags that training lacks.
+    """
+    path = part_file(data, "train", SUFFIXES)
+    assert path is not None
+    read = _read(path, data, notice)
+    labels = data.labels or tuple(sorted({tag for sentence in read for tag in sentence.tags}))
+    opening = _Opening(data, tokenizer, labels, notice)
+    train = opening.made(path, read, "training")
+    eval_path = part_file(data, "eval", SUFFIXES)
+    evaluation = None
+    if eval_path is not None:
+        scored = opening.made(eval_path, _read(eval_path, data, notice), "evaluation")
+        evaluation = entity_set(scored, training=False)
+    return EntitySets(
+        train=entity_set(train, training=True),
+        evaluation=evaluation,
+        labels=labels,
+        by_character=_is_by_character(read),
+    )
+
+
+def entity_set(sentences: TaggedSentences, *, training: bool) -> KeyedSet[TaggedSentences]:
+    """Tagged sentences as batches of int64 [N, max_seq_length]: `input_ids`, `segment_ids`,
+    `input_mask`, and `label`, which is `UNSCORED` where nothing counts.
+    """
+    return KeyedSet(kind=sentences, collate=text_collate(sentences.frame), training=training)
+
+
+def _read(path: Path, data: EntityData, notice: Callable[[str], None]) -> list[TaggedSentence]:
+    sentences = list(read_tagged(path, Skipping(data.skip_corrupt, notice)))
+    if not sentences:
+        raise UserError("no sentence can be used", where=str(path))
+    return sentences
+
+
+def _is_by_character(sentences: Sequence[TaggedSentence]) -> bool:
+    tokens = [token for sentence in sentences for token in sentence.tokens]
+    return sum(len(token) == 1 for token in tokens) > _NEARLY * len(tokens)
+
+
+@dataclass(frozen=True)
+class _Opening:
+    data: EntityData
+    tokenizer: Tokenizer
+    labels: tuple[str, ...]
+    notice: Callable[[str], None]
+
+    def made(self, path: Path, sentences: Sequence[TaggedSentence], part: str) -> TaggedSentences:
+        """The samples of a part."""
+        numbers = {label: number for number, label in enumerate(self.labels)}
+        for sentence in sentences:
+            for place, tag in enumerate(sentence.tags):
+                if tag not in numbers:
+                    raise unknown_label(tag, self.labels, line_of(path, sentence.line + place))
+        frame = frame_of(self.tokenizer.vocabulary, self.data.max_seq_length)
+        made = TaggedSentences(sentences, numbers, tokenizer=self.tokenizer, frame=frame)
+        tokens = sum(len(sentence.tokens) for sentence in sentences)
+        cut = f", {made.truncated} cut to {frame.length} tokens"
+        lost = f", which loses {counted(made.lost, 'tag')}" if made.truncated else ""
+        self.notice(
+            f"{part}: {counted(len(made), 'sentence')}, {counted(tokens, 'token')}, "
+            f"{counted(len(self.labels), 'tag')}{cut}{lost}"
+        )
+        return made

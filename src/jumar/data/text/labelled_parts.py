@@ -1,0 +1,115 @@
+"""Where the parts of a labelled text data set are: one file for training, one for evaluation."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from jumar.data.loading.loader_settings import LoaderSettings
+from jumar.ground.errors import UserError, nearest
+from jumar.ground.paths import expanded, is_file, is_folder, missing, resolved
+from jumar.settings import setting
+
+Part = Literal["train", "eval"]
+
+_BEGINNINGS = {"train": ("train",), "eval": ("dev", "val")}
+NO_EVALUATION = "none"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextData(LoaderSettings):
+    """Where labelled texts are, and how they become word pieces."""
+
+    path: str = setting("", "a file, or a folder with train.* and dev.* or val.*", unit="path")
+    eval_path: str = setting(
+        "",
+        "the file to score on; empty for dev.* or val.* of the folder, none for no evaluation",
+        unit="path",
+        changeable=True,
+    )
+    do_lower_case: bool = setting(True, "make texts lower case and remove accents")
+    max_seq_length: int = setting(
+        128, "tokens of a sample with [CLS] and [SEP]; longer ones are cut", minimum=4, maximum=2048
+    )
+    batch_size: int = setting(32, "Training batch of one rank.", unit="samples per rank", minimum=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelledData(TextData):
+    """Texts whose labels are names from a list."""
+
+    labels: tuple[str, ...] = setting(
+        (), "names of the labels, in the order of the outputs; empty: those of the data, sorted"
+    )
+
+    def check(self) -> None:
+        """Reject a label that is listed twice.
+
+        Raises:
+            UserError: There is one.
+        """
+        if len(set(self.labels)) < len(self.labels):
+            raise UserError(f"'{','.join(self.labels)}' names a label twice", where="data.labels")
+
+
+def part_file(data: TextData, part: Part, suffixes: Sequence[str]) -> Path | None:
+    """The file of a part; None for an evaluation that is not wanted.
+
+    Raises:
+        UserError: There is none, there are several, or evaluation would use the training file.
+    """
+    field = "data.path" if part == "train" else "data.eval_path"
+    if part == "eval" and data.eval_path == NO_EVALUATION:
+        return None
+    text = data.path if part == "train" or not data.eval_path else data.eval_path
+    if not text:
+        raise UserError(
+            "no data given", where=field, todo="A file or folder, for instance data.path=train.tsv"
+        )
+    path = expanded(text)
+    if is_folder(path):
+        return _in_folder(path, part, suffixes, field)
+    if not is_file(path):
+        raise missing(path, where=field)
+    if part == "eval" and (not data.eval_path or resolved(path) == resolved(expanded(data.path))):
+        raise UserError(
+            "no file to score on, but the training file",
+            where="data.eval_path",
+            todo="Name another file, or none for no evaluation: data.eval_path=none",
+        )
+    return path
+
+
+def _in_folder(folder: Path, part: Part, suffixes: Sequence[str], field: str) -> Path:
+    candidates = sorted(
+        path
+        for path in folder.iterdir()
+        if path.name.startswith(_BEGINNINGS[part]) and path.suffix in suffixes and is_file(path)
+    )
+    wanted = " or ".join(f"{name}*" for name in _BEGINNINGS[part])
+    if not candidates:
+        raise UserError(
+            f"there is no file {wanted} of {', '.join(suffixes)}",
+            where=str(folder),
+            todo=f"Name the file: {field}=..."
+            + (", or none for no evaluation" if part == "eval" else ""),
+        )
+    if len(candidates) > 1:
+        names = ", ".join(path.name for path in candidates)
+        raise UserError(
+            f"several files could be meant: {names}",
+            where=str(folder),
+            todo=f"Name it: {field}=...",
+        )
+    return candidates[0]
+
+
+def unknown_label(label: str, known: Sequence[str], where: str) -> UserError:
+    """The error for a label that is not in the list."""
+    close = nearest(label, known)
+    hint = f"Did you mean '{close}'? " if close else ""
+    return UserError(
+        f"the label '{label}' is not in the list",
+        where=where,
+        todo=f"{hint}Known: {', '.join(known)}. For another list: data.labels=...",
+    )

@@ -1,0 +1,144 @@
+"""Questions about passages with their answers, from JSON as SQuAD 1.1 and CMRC 2018 have it.
+
+What CMRC's files need: `answer_start` is wrong for 2 % of the answers, so an answer is looked up in
+its passage where the text at its place is another one.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from jumar.data.text.numbered_lines import Skipping, decoded_file, excerpt, line_of
+from jumar.ground.errors import UserError
+
+SUFFIXES = (".json",)
+T = TypeVar("T")
+
+
+class Answer(NamedTuple):
+    """An answer and where it begins in its passage; -1 where it is not in it."""
+
+    text: str
+    begin: int
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question about a passage.
+
+    Attributes:
+        passage: The number of the passage.
+        where: File and question, for messages.
+    """
+
+    number: str
+    text: str
+    passage: int
+    answers: Sequence[Answer]
+    where: str
+
+
+@dataclass
+class Reading:
+    """The content of a file.
+
+    Attributes:
+        moved: Answers that were not where `answer_start` said.
+        absent: Answers that are not in their passage.
+    """
+
+    passages: list[str] = field(default_factory=list[str])
+    questions: list[Question] = field(default_factory=list[Question])
+    moved: int = 0
+    absent: int = 0
+
+
+def read_questions(path: Path, skipping: Skipping | None = None) -> Reading:
+    """The passages and questions of a file.
+
+    Args:
+        path: The file.
+        skipping: For training: a question without an answer that is in its passage is a fault.
+            None where answers are not needed.
+
+    Raises:
+        UserError: The file cannot be read, is not of this form, has no questions, or more faults
+            than are tolerated.
+    """
+    try:
+        content = json.loads(decoded_file(path))
+    except json.JSONDecodeError as error:
+        raise UserError(f"is not JSON: {error.msg}", where=line_of(path, error.lineno)) from error
+    reading = Reading()
+    for passage, questions in _paragraphs(content, str(path)):
+        reading.passages.append(passage)
+        for place, entry in enumerate(questions, start=1):
+            where = f"{path}, question {place} of passage {len(reading.passages)}"
+            _add(reading, _of_type(entry, dict, "a question", where), where, skipping)
+    if not reading.questions:
+        raise UserError("there are no questions that can be used", where=str(path))
+    return reading
+
+
+def _paragraphs(content: Any, where: str) -> Iterator[tuple[str, list[Any]]]:
+    articles = _value(_of_type(content, dict, "the file", where), "data", list, where)
+    for number, article in enumerate(articles, start=1):
+        place = f"{where}, article {number}"
+        article = _of_type(article, dict, "an article", place)
+        for paragraph in _value(article, "paragraphs", list, place):
+            paragraph = _of_type(paragraph, dict, "a paragraph", place)
+            yield _value(paragraph, "context", str, place), _value(paragraph, "qas", list, place)
+
+
+def _add(reading: Reading, entry: dict[str, Any], where: str, skipping: Skipping | None) -> None:
+    number = str(entry.get("id", len(reading.questions)))
+    where = f"{where} ('{excerpt(number)}')"
+    text = _value(entry, "question", str, where)
+    passage = reading.passages[-1]
+    answers: list[Answer] = []
+    for each in entry.get("answers") or []:
+        each = _of_type(each, dict, "an answer", where)
+        wanted = _value(each, "text", str, where)
+        given = each.get("answer_start", -1)
+        begin = _begin(passage, wanted, given if isinstance(given, int) else -1)
+        reading.moved += begin not in (given, -1)
+        reading.absent += begin < 0
+        answers.append(Answer(wanted, begin))
+    if skipping is not None and all(answer.begin < 0 for answer in answers):
+        what = f"the answer '{excerpt(answers[0].text)}' is not in its passage" if answers else ""
+        todo = "Training needs an answer that is a part of the passage."
+        skipping.fault(UserError(what or "has no answer", where=where, todo=todo))
+        return
+    question = Question(number, text, len(reading.passages) - 1, answers, where)
+    reading.questions.append(question)
+
+
+def _begin(passage: str, text: str, given: int) -> int:
+    """Where a text is in a passage, next to the given place; -1 where it is not."""
+    if not text.strip():
+        return -1
+    if given >= 0 and passage.startswith(text, given):
+        return given
+    before = passage.rfind(text, 0, max(given, 0) + len(text))
+    after = passage.find(text, max(given, 0))
+    places = [place for place in (before, after) if place >= 0]
+    return min(places, key=lambda place: abs(place - given), default=-1)
+
+
+def _value(entry: dict[str, Any], name: str, kind: type[T], where: str) -> T:
+    if name not in entry:
+        raise UserError(
+            f"has no '{name}'",
+            where=where,
+            todo="The form is SQuAD's: data, paragraphs, context, qas, question, answers.",
+        )
+    return _of_type(entry[name], kind, f"'{name}'", where)
+
+
+def _of_type(value: Any, kind: type[T], name: str, where: str) -> T:
+    if not isinstance(value, kind):
+        what = f"{name} is of type {type(value).__name__}, not {kind.__name__}"
+        raise UserError(what, where=where)
+    return value

@@ -1,0 +1,276 @@
+"""Questions about passages as samples: a window of the passage each, as in run_squad.py.
+
+A passage that is longer than a sample becomes several windows, each moved by `doc_stride` pieces.
+Answers are known by their characters, so no piece of text needs to be matched with another again.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jumar.data.loading.keyed_set import KeyedSet
+from jumar.data.samples import Arrays, SampleKey, fingerprint
+from jumar.data.text.labelled_parts import TextData, part_file
+from jumar.data.text.numbered_lines import Skipping
+from jumar.data.text.reading_files import SUFFIXES, Answer, Reading, read_questions
+from jumar.data.text.sentence_set import text_collate
+from jumar.data.text.sequences import Frame, PieceRows, frame_of
+from jumar.data.text.tokenizer import Tokenizer
+from jumar.ground.errors import UserError
+from jumar.ground.text import counted
+from jumar.settings import setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingData(TextData):
+    """Where questions about passages are, and how passages become windows."""
+
+    do_lower_case: bool = setting(False, "make texts lower case and remove accents")
+    max_seq_length: int = setting(
+        384, "tokens of a window with the question, [CLS] and two [SEP]", minimum=8, maximum=2048
+    )
+    doc_stride: int = setting(
+        120, "from one window of a passage to the next", unit="tokens", minimum=1
+    )
+    max_query_length: int = setting(
+        64, "longer questions are cut", unit="tokens", minimum=1, maximum=2048
+    )
+    max_answer_length: int = setting(
+        30, "longest predicted answer", unit="tokens", minimum=1, changeable=True
+    )
+    n_best: int = setting(
+        20,
+        "places of which an answer is made, and answers that `predict` gives",
+        minimum=1,
+        changeable=True,
+    )
+
+    def check(self) -> None:
+        """Reject questions that leave no room for the passage.
+
+        Raises:
+            UserError: They do.
+        """
+        if self.max_query_length + 4 > self.max_seq_length:
+            raise UserError(
+                f"a question of {self.max_query_length} tokens leaves no room for its passage in "
+                f"{self.max_seq_length}",
+                where="data.max_query_length",
+            )
+
+
+class Span(NamedTuple):
+    """The first and the last piece of an answer in a passage."""
+
+    first: int
+    last: int
+
+
+class Passage(NamedTuple):
+    """A passage as pieces, and the characters that each covers."""
+
+    ids: NDArray[np.int32]
+    begins: NDArray[np.int32]
+    ends: NDArray[np.int32]
+
+    def span(self, begin: int, end: int) -> Span | None:
+        """The pieces that cover some characters; None where no piece does."""
+        first = int(np.searchsorted(self.ends, begin, side="right"))
+        last = int(np.searchsorted(self.begins, end, side="left")) - 1
+        return Span(first, last) if first <= last else None
+
+
+class Window(NamedTuple):
+    """A part of a passage, with the question it is read for.
+
+    Attributes:
+        question: Number of the question.
+        begin: First piece of the passage.
+        length: Pieces of it.
+    """
+
+    question: int
+    begin: int
+    length: int
+
+
+class ReadingWindows:
+    """Windows of passages with a question each.
+
+    Args:
+        reading: The passages and questions.
+        tokenizer: Cuts them into pieces.
+        data: Settings.
+    """
+
+    def __init__(self, reading: Reading, *, tokenizer: Tokenizer, data: ReadingData) -> None:
+        self.reading, self.data = reading, data
+        self.frame: Frame = frame_of(tokenizer.vocabulary, data.max_seq_length)
+        self.passages = [_passage(text, tokenizer) for text in reading.passages]
+        questions = [tokenizer.ids(question.text) for question in reading.questions]
+        self.truncated = sum(len(row) > data.max_query_length for row in questions)
+        self.questions = PieceRows([row[: data.max_query_length] for row in questions])
+        self.windows: list[Window] = []
+        self.spans: list[Span | None] = []
+        for number, question in enumerate(reading.questions):
+            passage = self.passages[question.passage]
+            room = data.max_seq_length - len(self.questions[number]) - 3
+            spans = windows_of(len(passage.ids), room, data.doc_stride)
+            self.windows += [Window(number, begin, length) for begin, length in spans]
+            self.spans.append(_answer_span(passage, question.answers))
+
+    def __len__(self) -> int:
+        return len(self.windows)
+
+    @property
+    def fingerprint(self) -> str:
+        """Of pieces, windows and answers; see `Fingerprinted`."""
+        spans = np.array([span or Span(-1, -1) for span in self.spans], dtype=np.int64)
+        windows = np.array(self.windows, dtype=np.int64)
+        passages = [passage.ids.tobytes() for passage in self.passages]
+        parts = (self.questions.content(), windows.tobytes(), spans.tobytes())
+        return fingerprint(*parts, *passages)
+
+    def offset(self, window: Window) -> int:
+        """The position of the passage's first piece in a sample."""
+        return len(self.questions[window.question]) + 2
+
+    def open(self, item: int, key: SampleKey) -> int:
+        """Nothing needs to be read; see `SampleKind.open`."""
+        del key
+        return item
+
+    def map(self, opened: int, item: int, key: SampleKey) -> Arrays:
+        """See `reading_set` and `SampleKind.map`."""
+        del item, key
+        window = self.windows[opened]
+        question = self.reading.questions[window.question]
+        end = window.begin + window.length
+        ids = self.passages[question.passage].ids[window.begin : end]
+        arrays = self.frame.arrays(self.questions[window.question], ids)
+        offset = self.offset(window)
+        allowed = np.zeros(self.frame.length, dtype=np.int64)
+        # [CLS] stands for an answer that is not in this window.
+        allowed[0] = 1
+        allowed[offset : offset + window.length] = 1
+        first = last = 0
+        span = self.spans[window.question]
+        if span is not None and window.begin <= span.first and span.last < end:
+            first, last = (place - window.begin + offset for place in span)
+        return {
+            **arrays,
+            "span_mask": allowed,
+            "start": np.asarray(first, dtype=np.int64),
+            "end": np.asarray(last, dtype=np.int64),
+            "window": np.asarray(opened, dtype=np.int64),
+        }
+
+    def has_most_context(self, number: int) -> NDArray[np.bool_]:
+        """Which pieces of a window have more of the passage around them than in any other one.
+
+        Where windows overlap, only one of them may begin an answer at a piece.
+        """
+        window = self.windows[number]
+        passage = self.reading.questions[window.question].passage
+        room = self.data.max_seq_length - len(self.questions[window.question]) - 3
+        pieces = len(self.passages[passage].ids)
+        best = _best_windows(pieces, room, self.data.doc_stride)
+        chosen = best[window.begin : window.begin + window.length]
+        return chosen == window.begin
+
+
+def windows_of(pieces: int, room: int, stride: int) -> list[tuple[int, int]]:
+    """First piece and length of each window of a passage, as in run_squad.py."""
+    spans: list[tuple[int, int]] = []
+    begin = 0
+    while True:
+        length = min(pieces - begin, room)
+        spans.append((begin, length))
+        if begin + length >= pieces:
+            return spans
+        begin += min(length, stride)
+
+
+@lru_cache(maxsize=1024)
+def _best_windows(pieces: int, room: int, stride: int) -> NDArray[np.int64]:
+    """For each piece the first piece of the window in which it has the most context."""
+    place = np.arange(pieces)
+    best = np.zeros(pieces, dtype=np.int64)
+    most = np.full(pieces, -np.inf)
+    for begin, length in windows_of(pieces, room, stride):
+        context = np.minimum(place - begin, begin + length - 1 - place) + 0.01 * length
+        inside = (place >= begin) & (place < begin + length) & (context > most)
+        most[inside], best[inside] = context[inside], begin
+    return best
+
+
+def _passage(text: str, tokenizer: Tokenizer) -> Passage:
+    tokens = tokenizer.tokens(text)
+    columns = np.array([token[1:] for token in tokens], dtype=np.int32).reshape(-1, 3)
+    ids, begins, ends = columns.T.copy()
+    return Passage(ids, begins, ends)
+
+
+def _answer_span(passage: Passage, answers: Sequence[Answer]) -> Span | None:
+    """The pieces of the first answer that is in the passage."""
+    for text, begin in answers:
+        if begin >= 0 and (span := passage.span(begin, begin + len(text))):
+            return span
+    return None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReadingSets:
+    """The parts of a data set."""
+
+    train: KeyedSet[ReadingWindows]
+    evaluation: KeyedSet[ReadingWindows] | None
+
+
+def open_reading_sets(
+    data: ReadingData, tokenizer: Tokenizer, notice: Callable[[str], None] = lambda _: None
+) -> ReadingSets:
+    """The training and the evaluation set of the settings.
+
+    Raises:
+        UserError: A file cannot be read, or an answer is not in its passage.
+    """
+
+    def opened(path: Path, part: str) -> ReadingWindows:
+        skipping = Skipping(data.skip_corrupt, notice) if part == "training" else None
+        reading = read_questions(path, skipping)
+        windows = ReadingWindows(reading, tokenizer=tokenizer, data=data)
+        notice(
+            f"{part}: {counted(len(reading.questions), 'question')} about "
+            f"{counted(len(reading.passages), 'passage')} in {counted(len(windows), 'window')}, "
+            f"{counted(windows.truncated, 'question')} cut to {data.max_query_length} tokens"
+        )
+        if reading.moved or reading.absent:
+            notice(
+                f"  {counted(reading.moved, 'answer')} looked up, since answer_start is wrong; "
+                f"{reading.absent} not in their passage"
+            )
+        return windows
+
+    path = part_file(data, "train", SUFFIXES)
+    assert path is not None
+    train = reading_set(opened(path, "training"), training=True)
+    eval_path = part_file(data, "eval", SUFFIXES)
+    if eval_path is None:
+        return ReadingSets(train=train, evaluation=None)
+    scored = reading_set(opened(eval_path, "evaluation"), training=False)
+    return ReadingSets(train=train, evaluation=scored)
+
+
+def reading_set(windows: ReadingWindows, *, training: bool) -> KeyedSet[ReadingWindows]:
+    """Windows as batches of int64: `input_ids`, `segment_ids`, `input_mask` and `span_mask`
+    [N, max_seq_length], of which the last one is 1 where an answer may be; `start` and `end` [N],
+    the answer's first and last position, 0 where it is not in the window; and the number of the
+    `window` [N].
+    """
+    return KeyedSet(kind=windows, collate=text_collate(windows.frame), training=training)

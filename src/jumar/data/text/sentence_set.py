@@ -1,0 +1,172 @@
+"""Sentences and pairs with a label as samples."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from jumar.data.loading.collate import Stacked
+from jumar.data.loading.keyed_set import KeyedSet
+from jumar.data.samples import Arrays, SampleKey, fingerprint
+from jumar.data.text.labelled_parts import part_file, unknown_label
+from jumar.data.text.numbered_lines import Skipping
+from jumar.data.text.sentence_files import SUFFIXES, Sentence, SentenceData, read_sentences
+from jumar.data.text.sequences import Frame, PieceRows, cut_pair, frame_of
+from jumar.data.text.tokenizer import Tokenizer
+from jumar.ground.errors import UserError
+from jumar.ground.text import counted
+
+
+class Sentences:
+    """Sentences or pairs, cut to the length of a sample.
+
+    Args:
+        sentences: The texts, all with a second one or none.
+        labels: The number of each one's label.
+        tokenizer: Cuts them into pieces.
+        frame: The length, and what is put around them.
+    """
+
+    def __init__(
+        self,
+        sentences: Sequence[Sentence],
+        labels: Sequence[int],
+        *,
+        tokenizer: Tokenizer,
+        frame: Frame,
+    ) -> None:
+        self.frame = frame
+        self.labels = np.array(labels, dtype=np.int64)
+        first = [tokenizer.ids(sentence.first) for sentence in sentences]
+        self.second: PieceRows | None = None
+        pairs = bool(sentences) and sentences[0].second is not None
+        second = [tokenizer.ids(sentence.second or "") for sentence in sentences]
+        room = frame.length - (3 if pairs else 2)
+        self.truncated = 0
+        for row, other in zip(first, second, strict=True):
+            self.truncated += len(row) + len(other) > room
+            kept, others = cut_pair(len(row), len(other), room)
+            del row[kept:], other[others:]
+        self.first = PieceRows(first)
+        if pairs:
+            self.second = PieceRows(second)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def fingerprint(self) -> str:
+        """Of pieces and labels; see `Fingerprinted`."""
+        second = self.second.content() if self.second is not None else b""
+        return fingerprint(self.first.content(), second, self.labels.tobytes())
+
+    def open(self, item: int, key: SampleKey) -> int:
+        """Nothing needs to be read; see `SampleKind.open`."""
+        del key
+        return item
+
+    def map(self, opened: int, item: int, key: SampleKey) -> Arrays:
+        """`input_ids`, `segment_ids`, `input_mask` and `label`; see `SampleKind.map`."""
+        del item, key
+        second = None if self.second is None else self.second[opened]
+        label = np.asarray(self.labels[opened])
+        return {**self.frame.arrays(self.first[opened], second), "label": label}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SentenceSets:
+    """The parts of a data set, and what its labels are called."""
+
+    train: KeyedSet[Sentences]
+    evaluation: KeyedSet[Sentences] | None
+    labels: tuple[str, ...]
+
+
+def open_sentence_sets(
+    data: SentenceData, tokenizer: Tokenizer, notice: Callable[[str], None] = lambda _: None
+) -> SentenceSets:
+    """The training and the evaluation set of the settings.
+
+    Raises:
+        UserError: The files cannot be read, or one has other labels or columns than the other.
+    """
+    opening = _Opening(data, tokenizer, notice)
+    path = part_file(data, "train", SUFFIXES)
+    assert path is not None
+    read = opening.read(path)
+    labels = data.labels or tuple(sorted({sentence.label for sentence in read}))
+    if len(labels) == 1:
+        raise UserError(
+            f"all rows have the label '{labels[0]}'",
+            where=str(path),
+            todo="With fewer than two labels there is nothing to tell apart.",
+        )
+    train = opening.made(read, labels, "training")
+    eval_path = part_file(data, "eval", SUFFIXES)
+    evaluation = None
+    if eval_path is not None:
+        scored = opening.read(eval_path)
+        if (read[0].second is None) != (scored[0].second is None):
+            raise UserError(
+                "one of both files has pairs and the other single sentences",
+                where=f"{path} and {eval_path}",
+                todo="To ignore the second text: data.text_b=none",
+            )
+        evaluation = sentence_set(opening.made(scored, labels, "evaluation"), training=False)
+    return SentenceSets(
+        train=sentence_set(train, training=True), evaluation=evaluation, labels=labels
+    )
+
+
+@dataclass(frozen=True)
+class _Opening:
+    data: SentenceData
+    tokenizer: Tokenizer
+    notice: Callable[[str], None]
+
+    def read(self, path: Path) -> list[Sentence]:
+        """The sentences of a file, of which at least one is needed."""
+        skipping = Skipping(self.data.skip_corrupt, self.notice)
+        sentences: list[Sentence] = []
+        known = self.data.labels
+        for sentence in read_sentences(path, self.data, skipping):
+            if known and sentence.label not in known:
+                skipping.fault(unknown_label(sentence.label, known, sentence.where))
+            else:
+                sentences.append(sentence)
+        if not sentences:
+            raise UserError("no row can be used", where=str(path))
+        return sentences
+
+    def made(self, sentences: Sequence[Sentence], labels: Sequence[str], part: str) -> Sentences:
+        """The samples of a part."""
+        numbers = {label: number for number, label in enumerate(labels)}
+        for sentence in sentences:
+            if sentence.label not in numbers:
+                raise unknown_label(sentence.label, labels, sentence.where)
+        frame = frame_of(self.tokenizer.vocabulary, self.data.max_seq_length)
+        chosen = [numbers[sentence.label] for sentence in sentences]
+        made = Sentences(sentences, chosen, tokenizer=self.tokenizer, frame=frame)
+        kind = "sentence" if made.second is None else "pair"
+        self.notice(
+            f"{part}: {counted(len(made), kind)} of {counted(len(labels), 'label')}, "
+            f"{made.truncated} cut to {frame.length} tokens"
+        )
+        return made
+
+
+def sentence_set(sentences: Sentences, *, training: bool) -> KeyedSet[Sentences]:
+    """Sentences as batches of int64: `input_ids`, `segment_ids` and `input_mask`
+    [N, max_seq_length], and `label` [N].
+    """
+    return KeyedSet(kind=sentences, collate=text_collate(sentences.frame), training=training)
+
+
+def text_collate(frame: Frame) -> Stacked:
+    """Samples of one length, stacked."""
+    return Stacked(
+        what="samples",
+        fields="data.batch_size or data.max_seq_length",
+        sample_bytes=3 * 8 * frame.length,
+    )

@@ -1,0 +1,99 @@
+"""Word pieces as the network takes them: [CLS] first [SEP] second [SEP], filled up."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jumar.data.samples import Arrays
+from jumar.data.text.vocabulary import Vocabulary
+
+Ids = Sequence[int] | NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What is put around the pieces of a text.
+
+    Attributes:
+        first: The id of [CLS].
+        end: The id of [SEP].
+        fill: The id of [PAD].
+        length: Tokens of a sample.
+    """
+
+    first: int
+    end: int
+    fill: int
+    length: int
+
+    def arrays(self, first: Ids, second: Ids | None = None) -> Arrays:
+        """`input_ids`, `segment_ids` and `input_mask`, int64 [length].
+
+        Args:
+            first: Pieces of the first text; together with the second one they must fit.
+            second: Pieces of the second text, None where there is only one.
+        """
+        ids = np.full(self.length, self.fill, dtype=np.int64)
+        segments = np.zeros(self.length, dtype=np.int64)
+        mask = np.zeros(self.length, dtype=np.int64)
+        end = len(first) + 2
+        ids[0], ids[1 : end - 1], ids[end - 1] = self.first, first, self.end
+        if second is not None:
+            begin, end = end, end + len(second) + 1
+            ids[begin : end - 1], ids[end - 1] = second, self.end
+            segments[begin:end] = 1
+        mask[:end] = 1
+        return {"input_ids": ids, "segment_ids": segments, "input_mask": mask}
+
+
+def frame_of(vocabulary: Vocabulary, length: int) -> Frame:
+    """The frame with the special pieces of a vocabulary."""
+    first, end, fill = (vocabulary.id_of(piece) for piece in ("[CLS]", "[SEP]", "[PAD]"))
+    return Frame(first, end, fill, length)
+
+
+def cut_pair(first: int, second: int, room: int) -> tuple[int, int]:
+    """How many pieces of each text stay: the longer one loses its last ones, as in the originals.
+
+    Args:
+        first: Pieces of the first text.
+        second: Pieces of the second text.
+        room: Pieces that fit.
+    """
+    shorter = min(first, second)
+    if first + second <= room:
+        return first, second
+    if 2 * shorter <= room:
+        return (first, room - first) if first == shorter else (room - second, second)
+    # Of two texts of equal length the second one loses a piece.
+    return room - room // 2, room // 2
+
+
+class PieceRows:
+    """Pieces of many texts, in one array.
+
+    Args:
+        rows: The pieces of each.
+    """
+
+    def __init__(self, rows: Iterable[Ids]) -> None:
+        arrays = [np.asarray(row, dtype=np.int32) for row in rows]
+        ends = np.cumsum([len(array) for array in arrays], dtype=np.int64)
+        self.ends = np.concatenate([np.zeros(1, dtype=np.int64), ends])
+        self.pieces = np.concatenate(arrays) if arrays else np.zeros(0, dtype=np.int32)
+
+    def __len__(self) -> int:
+        return len(self.ends) - 1
+
+    def __getitem__(self, index: int) -> NDArray[np.int32]:
+        return self.pieces[self.ends[index] : self.ends[index + 1]]
+
+    def lengths(self) -> NDArray[np.int64]:
+        """Pieces of each text."""
+        return np.diff(self.ends)
+
+    def content(self) -> bytes:
+        """What identifies the rows, for a fingerprint."""
+        return self.ends.tobytes() + self.pieces.tobytes()

@@ -1,0 +1,46 @@
+"""Text files line by line, and what a run tolerates of them."""
+
+from pathlib import Path
+
+import pytest
+
+from jumar.data.text.numbered_lines import Skipping, excerpt, numbered_lines
+from jumar.ground.errors import UserError
+
+
+def test_lines_are_numbered_whatever_ends_them(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_bytes(b"\xef\xbb\xbfone\r\n\ntwo \x85three")
+    with pytest.raises(UserError, match="line 3: is not UTF-8 text"):
+        list(numbered_lines(path))
+    path.write_bytes("\ufeffone\r\n\ntwo \x85three".encode())
+    assert list(numbered_lines(path)) == [(1, "one"), (2, ""), (3, "two \x85three")]
+
+
+@pytest.mark.parametrize("content", [b"", b" \n\n"])
+def test_an_empty_file_is_an_error(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "text"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match="the file is empty"):
+        list(numbered_lines(path))
+    with pytest.raises(UserError, match="no such file"):
+        list(numbered_lines(tmp_path / "none"))
+
+
+def test_as_many_samples_are_skipped_as_are_allowed() -> None:
+    lines: list[str] = []
+    skipping = Skipping(2, lines.append)
+    for number in (1, 2):
+        skipping.fault(UserError(f"bad {number}", where=f"line {number}"))
+    assert lines == ["skipped: line 1: bad 1", "skipped: line 2: bad 2"]
+    with pytest.raises(UserError, match=r"line 3: bad 3 \(2 samples before it skipped\)") as raised:
+        skipping.fault(UserError("bad 3", where="line 3", todo="Mend it."))
+    assert raised.value.todo == "Mend it. To skip N such samples: data.skip_corrupt=N"
+    with pytest.raises(UserError) as raised:
+        Skipping(0, lines.append).fault(UserError("bad", where="line 1"))
+    assert raised.value.what == "bad"
+
+
+def test_an_excerpt_is_short_and_safe() -> None:
+    assert excerpt("a\x1bb") == "a\\x1bb"
+    assert excerpt("x" * 50) == "x" * 39 + "…"

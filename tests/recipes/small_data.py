@@ -1,10 +1,13 @@
 """Handmade data of every kind that a recipe learns from, as small as it may be."""
 
+import json
 import wave
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
+
+from tests.data.text.vocabularies import write_vocabulary
 
 
 def write_pictures(folder: Path, *, side: int = 64, train: int = 6, val: int = 2) -> None:
@@ -41,3 +44,30 @@ def write_words(folder: Path, words: tuple[str, ...], *, speakers: int = 12) -> 
             with wave.open(str(folder / word / f"{speaker:08x}_nohash_0.wav"), "wb") as file:
                 file.setparams((1, 2, 16000, 16000, "NONE", ""))
                 file.writeframes((6000 * tone).astype("<i2").tobytes())
+
+
+def write_texts(folder: Path) -> None:
+    """Opinions, tagged sentences and questions in folders of their own, and `vocab.txt`."""
+    random = np.random.default_rng(4)
+    write_vocabulary(folder / "vocab.txt")
+    for part, count in (("train", 8), ("dev", 6)):
+        for name in ("sentences", "tags", "questions"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        lines = ["label\ttext_a"]
+        tagged: list[str] = []
+        paragraphs: list[dict[str, object]] = []
+        for number in range(count):
+            words = [str(word) for word in random.choice(list("abcdefg"), 6)]
+            place = int(random.integers(5))
+            lines.append(f"{number % 2}\t{' '.join(words)} {'xy'[number % 2]}")
+            tags = ["O"] * len(words)
+            tags[place : place + 2] = "B-X", "I-X"
+            tagged += [*(f"{word} {tag}" for word, tag in zip(words, tags, strict=True)), ""]
+            context = " ".join(words)
+            answer = {"text": context[2 * place : 2 * place + 3], "answer_start": 2 * place}
+            question = {"id": f"{part} {number}", "question": "z", "answers": [answer]}
+            paragraphs.append({"context": context, "qas": [question]})
+        (folder / "sentences" / f"{part}.tsv").write_text("\n".join(lines))
+        (folder / "tags" / f"{part}.txt").write_text("\n".join(tagged))
+        content = json.dumps({"data": [{"paragraphs": paragraphs}]})
+        (folder / "questions" / f"{part}.json").write_text(content)

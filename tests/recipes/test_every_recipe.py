@@ -15,7 +15,8 @@ from safetensors.torch import load_file
 from jumar.recipes.registry import create_recipe, list_recipes
 from jumar.settings import override
 from tests.cli.in_process import here
-from tests.recipes.small_data import write_frames, write_pictures, write_words
+from tests.data.text.vocabularies import PIECES
+from tests.recipes.small_data import write_frames, write_pictures, write_texts, write_words
 
 WORDS = ("yes", "no", "stop")
 
@@ -24,7 +25,8 @@ class Case(NamedTuple):
     """A recipe made small.
 
     Attributes:
-        data: `pictures`, `frames`, `words`, or the embedded `digits`.
+        data: `pictures`, `frames`, `words`, `sentences`, `tags`, `questions`, or the embedded
+            `digits`.
         needs: A recipe whose finished run it builds on, and the field that names the run.
     """
 
@@ -36,6 +38,8 @@ class Case(NamedTuple):
 _DENOISING = "model.depth=4 model.width=4 data.patch_size=16 data.patches_per_image=4"
 _NLRN = "model.steps=2 model.filters=8 model.embedded=4 data.patch_size=16 data.patches_per_image=4"
 _NLRN += " model.patch=16 model.stride=12"
+_BERT = f"model.size=bert-tiny model.vocabulary=vocab.txt model.vocab_size={len(PIECES)}"
+_BERT += " data.max_seq_length=12"
 _PRIOR = "model.layers=2 model.maps=8"
 CASES = {
     "alexnet": Case("data.image_size=63 model.num_classes=10", data="digits"),
@@ -45,6 +49,9 @@ CASES = {
     "resnext50-1p": Case("data.image_size=32", data="digits"),
     "resnext50-8p": Case("data.image_size=32", data="digits"),
     "resnext50-256bs-8p": Case("data.image_size=32", data="digits"),
+    "bert-classify": Case(f"{_BERT} data.labels=0,1", data="sentences"),
+    "bert-ner": Case(f"{_BERT} data.labels=O,B-X,I-X", data="tags"),
+    "bert-reading": Case(f"{_BERT} data.max_query_length=2 data.doc_stride=2", data="questions"),
     "biggan128": Case("model.width=8"),
     "biggan128-cats": Case("model.width=8"),
     "ds-cnn-s": Case(f"data.words={','.join(WORDS)}", data="words"),
@@ -74,6 +81,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_pictures(folder / "pictures")
     write_frames(folder / "frames")
     write_words(folder / "words", (*WORDS, "cat"))
+    write_texts(folder)
     return folder
 
 

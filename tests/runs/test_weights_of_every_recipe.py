@@ -19,9 +19,13 @@ from jumar.weights.bundle_writer import write_bundle
 from tests.tensorflow115 import run_tensorflow, tensorflow_python
 
 VQVAE_RUN = "vqvae.run"
+_BERT = ("model.size=nezha-tiny", "model.vocab_size=30")
 CASES = {
     "alexnet-demo": ("model.num_classes=3",),
     "resnext50": ("model.num_classes=3",),
+    "bert-classify": (*_BERT, "data.labels=a,b,c"),
+    "bert-ner": (*_BERT, "data.labels=O,B-X"),
+    "bert-reading": ("model.size=bert-tiny", "model.vocab_size=30"),
     "biggan128": ("model.width=8",),
     "ds-cnn-s": (),
     "ds-cnn-m": (),

@@ -96,6 +96,7 @@ def _load_built_in() -> None:
     for module in (
         "alexnet",
         "bert",
+        "bert_tasks",
         "biggan128",
         "ds_cnn",
         "nlrn",

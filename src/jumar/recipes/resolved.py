@@ -18,6 +18,8 @@ from jumar.training.run_directory import RunDirectory, read_json, write_json
 
 _PARTS = {"train": "data.path", "eval": "data.eval_path"}
 """The parts of the data, and the fields that name their paths."""
+_PLACES = (*_PARTS.values(), "model.vocabulary")
+"""The fields whose paths a run keeps absolute, so that it can be used from any folder."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +47,7 @@ def keep_resolved(run: RunDirectory, recipe: Recipe, task: Task) -> None:
     Raises:
         UserError: The run cannot be written to.
     """
-    places = {field: _value(recipe, field) for field in _PARTS.values()}
+    places = {field: _value(recipe, field) for field in _PLACES}
     content = {
         "outputs": list(task.outputs),
         "settings": _changes(to_json(recipe), to_json(recipe.settled(task))),

@@ -8,6 +8,7 @@ from torch.nn import functional
 
 from jumar.data.pixels.picture_grid import side_by_side
 from jumar.data.samples import Batch, SampleKey, SampleSet
+from jumar.tasks.confusion import accuracy, confusion_of, confusion_table
 from jumar.tasks.task import Headline, Illustration, Objective, ScoreTable, Task
 
 _SHOWN = 16
@@ -88,10 +89,7 @@ class KeywordTask(Task):
         """The loss and the confusion matrix [true, predicted], summed over the clips."""
         labels = batch["label"]
         logits = self._objective.logits(batch["audio"])
-        count = len(self.labels)
-        cells = labels * count + logits.argmax(dim=1)
-        # A sum of one-hot rows, since a histogram of integers is not deterministic everywhere.
-        confusion = functional.one_hot(cells, count * count).sum(dim=0).view(count, count)
+        confusion = confusion_of(labels, logits.argmax(dim=1), len(self.labels))
         return {
             "count": torch.ones_like(labels).sum(),
             "confusion": confusion,
@@ -100,20 +98,12 @@ class KeywordTask(Task):
 
     def summarize(self, sums: Mapping[str, torch.Tensor]) -> dict[str, float]:
         """`accuracy` in percent and the mean `loss`, with label smoothing as in training."""
-        count = sums["count"].item()
-        right = sums["confusion"].diagonal().sum().item()
-        return {"accuracy": 100 * right / count, "loss": sums["loss"].item() / count}
+        loss = sums["loss"].item() / sums["count"].item()
+        return {"accuracy": accuracy(sums["confusion"]), "loss": loss}
 
     def score_tables(self, sums: Mapping[str, torch.Tensor]) -> Sequence[ScoreTable]:
         """The confusion matrix: a row for each true label, a column for each predicted one."""
-        confusion = sums["confusion"]
-        rows: list[list[str]] = []
-        for label, row in zip(self.labels, confusion, strict=True):
-            total, right = row.sum().item(), row[len(rows)].item()
-            share = f"{100 * right / total:.1f}" if total else "-"
-            rows.append([label, *(f"{cell.item():.0f}" for cell in row), share])
-        header = ["true \\ predicted", *self.labels, "right %"]
-        return [ScoreTable(title="confusion matrix (clips)", header=header, rows=rows)]
+        return [confusion_table(sums["confusion"], self.labels, "clips")]
 
     def illustrate(self) -> Sequence[Illustration]:
         """Spectrograms of some clips, with their true and their predicted words."""

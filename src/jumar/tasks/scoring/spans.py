@@ -1,5 +1,7 @@
 """From logits to answers, as run_squad.py of google-research/bert and Ascend's copy do it."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,6 +11,45 @@ from jumar.data.text.basic_words import BasicWords
 def best_indexes(logits: NDArray[np.floating], count: int) -> list[int]:
     """The places of the largest logits, the largest first; of equal ones the first."""
     return np.argsort(-logits, kind="stable")[:count].tolist()
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A possible answer: its first and last position in a sample, and the sum of their logits."""
+
+    first: int
+    last: int
+    score: float
+
+
+def best_spans(
+    start: NDArray[np.floating],
+    end: NDArray[np.floating],
+    *,
+    may_begin: NDArray[np.bool_],
+    may_end: NDArray[np.bool_],
+    n_best: int,
+    longest: int,
+) -> list[Guess]:
+    """Answers made of the best places, the best first; of equally good ones the first found.
+
+    Args:
+        start: Logits of the places where an answer may begin.
+        end: Logits of those where it may end.
+        may_begin: The places that are taken as a beginning.
+        may_end: The places that are taken as an end.
+        n_best: Places of each kind that are looked at.
+        longest: Tokens of an answer at most.
+    """
+    ends = [place for place in best_indexes(end, n_best) if may_end[place]]
+    guesses = [
+        Guess(first, last, float(start[first] + end[last]))
+        for first in best_indexes(start, n_best)
+        if may_begin[first]
+        for last in ends
+        if first <= last < first + longest
+    ]
+    return sorted(guesses, key=lambda guess: -guess.score)
 
 
 def realigned(prediction: str, original: str, words: BasicWords) -> str:

@@ -1,0 +1,272 @@
+"""BERT and NEZHA fine-tuned: labels of sentences, entities in them, answers in passages.
+
+Papers: J. Devlin et al., https://arxiv.org/abs/1810.04805; J. Wei et al., NEZHA,
+https://arxiv.org/abs/1909.00204. Originals: run_classifier.py, run_ner.py and run_reading.py of
+Ascend's Bert-base_ID0060, which come from google-research/bert and CMRC's baseline.
+
+Data: see docs/text-tasks.md. Weights to start from: a run or a .safetensors file, for instance
+`jumar weights import bert CHECKPOINT --to bert.safetensors`, as `transfer.start_from`; the network
+must have their size, and `model.vocabulary` is the file that they were trained with.
+Expected of BERT-base Chinese (ymcui/Chinese-BERT-wwm, best of dev): XNLI 77.8 %, LCQMC 89.4 %,
+ChnSentiCorp 94.7 %, CMRC 2018 EM 65.5 and F1 84.5.
+
+Choices where the originals have a trap, or disagree with others:
+
+- The labels are sorted and kept; the original numbers them in the order of a Python set.
+- The loss of entities is the mean over tagged tokens; the original sums it over all tokens of a
+  batch, padding included, and has classes of its own for [CLS], [SEP] and pieces after the first.
+- Entities are scored whole (`f1`); the original's score of single tokens is `token_f1`.
+- CMRC is scored as by the official script (`f1`, `em`); the original's copy, which takes Latin
+  letters and digits for Chinese characters, is `f1_ascend`.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, TypeVar
+
+from torch import nn
+
+from jumar.data.text.entity_set import EntityData, open_entity_sets
+from jumar.data.text.labelled_parts import LabelledData, TextData
+from jumar.data.text.reading_set import ReadingData, open_reading_sets
+from jumar.data.text.sentence_files import SentenceData
+from jumar.data.text.sentence_set import open_sentence_sets
+from jumar.data.text.tokenizer import Tokenizer
+from jumar.ground.errors import UserError
+from jumar.models.bert.heads import BertForClassification, BertForSpans, BertForTagging
+from jumar.models.bert.names import tf_names
+from jumar.models.tf_layout import TfNames
+from jumar.recipes.bert_model import (
+    BertModel,
+    bert_size,
+    fitted_vocabulary,
+    model_tokenizer,
+    with_vocabulary,
+)
+from jumar.recipes.recipe import Recipe
+from jumar.recipes.registry import register
+from jumar.settings import setting
+from jumar.tasks.reading import ReadingTask
+from jumar.tasks.sentences import SentenceTask
+from jumar.tasks.tagging import TaggingTask
+from jumar.tasks.task import Task
+from jumar.training.optimizers import AdamW, OptimizerSettings
+from jumar.training.schedules import Polynomial, ScheduleSettings
+from jumar.training.settings import Optimization, TrainingSettings
+
+R = TypeVar("R", bound="BertTaskRecipe")
+L = TypeVar("L", bound=LabelledData)
+
+_HEADS = ("classifier.weight", "output_weights")
+
+
+def fine_tuning(duration: str) -> TrainingSettings:
+    """The originals' training: gradients clipped together."""
+    return TrainingSettings(duration=duration, clip="global_norm", clip_limit=1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BertTaskRecipe(Recipe):
+    """BERT or NEZHA with a head, its data and the originals' optimizer."""
+
+    objective: ClassVar[str]
+
+    model: BertModel = setting(BertModel(), "The network and its vocabulary.")
+    data: TextData = setting(TextData(), "The texts.")
+    training: TrainingSettings = setting(fine_tuning("3ep"), "Length and shape of the run.")
+    optimizer: OptimizerSettings = setting(
+        AdamW(learning_rate=1e-5, weight_decay=0.01, epsilon=1e-6, bias_correction="none"),
+        "The optimizer.",
+    )
+    schedule: ScheduleSettings = setting(
+        Polynomial(warmup="10%", warmup_from_zero=True, decay_from="start"),
+        "The learning rate over the run.",
+    )
+
+    def tokenizer(self) -> Tokenizer:
+        """What cuts texts into the network's pieces; see `model_tokenizer`."""
+        return model_tokenizer(self.model, lower_case=self.data.do_lower_case)
+
+    @abstractmethod
+    def build_task(self, say: Callable[[str], None]) -> Task:
+        """Open the texts and build the network; see `Recipe.build_task`."""
+
+    def settled(self, task: Task) -> "BertTaskRecipe":
+        """With the number of word pieces of the network, and what the data decided."""
+        table = task.model.state_dict()["bert.embeddings.word_embeddings.weight"]
+        return replace(self, model=replace(self.model, vocab_size=len(table)))
+
+    def fitted_to(self, shapes: Mapping[str, Sequence[int]]) -> "BertTaskRecipe":
+        """With as many word pieces as the weights have."""
+        return replace(self, model=fitted_vocabulary(self.model, shapes))
+
+    def tf_names(self, model: nn.Module) -> TfNames:
+        """Those of the originals."""
+        return tf_names(model.state_dict())
+
+    def optimization(self) -> Mapping[str, Optimization]:
+        """The one objective's optimizer and schedule."""
+        return {self.objective: Optimization(optimizer=self.optimizer, schedule=self.schedule)}
+
+    def _positioned(self) -> BertModel:
+        """The model's settings, of which the longest sample must be no more than the table."""
+        absolute = self.model.size.startswith("bert")
+        if absolute and self.data.max_seq_length > self.model.max_positions:
+            raise UserError(
+                f"samples of {self.data.max_seq_length} tokens are longer than the "
+                f"{self.model.max_positions} positions of the network",
+                where="data.max_seq_length",
+                todo=f"At most {self.model.max_positions}, or a nezha, whose positions have no "
+                "end.",
+            )
+        return self.model
+
+
+def _labelled(data: L, shapes: Mapping[str, Sequence[int]]) -> L:
+    """With numbers as labels, as many as weights have, where the settings name none."""
+    head = next((shapes[name] for name in _HEADS if name in shapes), None)
+    if data.labels or head is None:
+        return data
+    return replace(data, labels=tuple(str(number) for number in range(head[0])))
+
+
+def _num_labels(data: LabelledData) -> int:
+    if not data.labels:
+        raise UserError(
+            "the labels are not known without the data",
+            where="data.labels",
+            todo="Name them in the order of the outputs: --set data.labels=negative,positive",
+        )
+    return len(data.labels)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassifyRecipe(BertTaskRecipe):
+    """A network that labels sentences or pairs."""
+
+    objective: ClassVar[str] = "sentences"
+
+    data: SentenceData = setting(SentenceData(), "The sentences.")
+
+    def build_task(self, say: Callable[[str], None]) -> SentenceTask:
+        """See `Recipe.build_task`."""
+        tokenizer = self.tokenizer()
+        size = bert_size(with_vocabulary(self._positioned(), tokenizer))
+        sets = open_sentence_sets(self.data, tokenizer, say)
+        network = BertForClassification(size, len(sets.labels), unpadded=self.model.unpadded)
+        return SentenceTask(
+            network, labels=sets.labels, train_data=sets.train, eval_data=sets.evaluation
+        )
+
+    def build_model(self) -> BertForClassification:
+        """The network; its labels must be set or be known to the run."""
+        labels = _num_labels(self.data)
+        size = bert_size(self._positioned())
+        return BertForClassification(size, labels, unpadded=self.model.unpadded)
+
+    def settled(self, task: Task) -> "ClassifyRecipe":
+        """With the labels too."""
+        settled = super().settled(task)
+        return replace(self, model=settled.model, data=replace(self.data, labels=task.outputs))
+
+    def fitted_to(self, shapes: Mapping[str, Sequence[int]]) -> "ClassifyRecipe":
+        """With as many labels as the weights have too."""
+        model = super().fitted_to(shapes).model
+        return replace(self, model=model, data=_labelled(self.data, shapes))
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntityRecipe(BertTaskRecipe):
+    """A network that tags tokens."""
+
+    objective: ClassVar[str] = "tagging"
+
+    data: EntityData = setting(EntityData(), "The tagged sentences.")
+    training: TrainingSettings = setting(fine_tuning("5ep"), "Length and shape of the run.")
+
+    def build_task(self, say: Callable[[str], None]) -> TaggingTask:
+        """See `Recipe.build_task`."""
+        tokenizer = self.tokenizer()
+        size = bert_size(with_vocabulary(self._positioned(), tokenizer))
+        sets = open_entity_sets(self.data, tokenizer, say)
+        network = BertForTagging(size, len(sets.labels), unpadded=self.model.unpadded)
+        return TaggingTask(
+            network,
+            labels=sets.labels,
+            train_data=sets.train,
+            eval_data=sets.evaluation,
+            by_character=sets.by_character,
+        )
+
+    def build_model(self) -> BertForTagging:
+        """The network; its tags must be set or be known to the run."""
+        labels = _num_labels(self.data)
+        size = bert_size(self._positioned())
+        return BertForTagging(size, labels, unpadded=self.model.unpadded)
+
+    def settled(self, task: Task) -> "EntityRecipe":
+        """With the tags, and how new texts are cut, too."""
+        assert isinstance(task, TaggingTask)
+        new_texts = self.data.new_texts
+        if new_texts == "auto":
+            new_texts = "characters" if task.by_character else "words"
+        data = replace(self.data, labels=task.outputs, new_texts=new_texts)
+        return replace(self, model=super().settled(task).model, data=data)
+
+    def fitted_to(self, shapes: Mapping[str, Sequence[int]]) -> "EntityRecipe":
+        """With as many tags as the weights have too."""
+        model = super().fitted_to(shapes).model
+        return replace(self, model=model, data=_labelled(self.data, shapes))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingRecipe(BertTaskRecipe):
+    """A network that finds answers in passages."""
+
+    objective: ClassVar[str] = "reading"
+
+    data: ReadingData = setting(ReadingData(), "The passages and questions.")
+    training: TrainingSettings = setting(fine_tuning("2ep"), "Length and shape of the run.")
+
+    def build_task(self, say: Callable[[str], None]) -> ReadingTask:
+        """See `Recipe.build_task`."""
+        tokenizer = self.tokenizer()
+        size = bert_size(with_vocabulary(self._positioned(), tokenizer))
+        sets = open_reading_sets(self.data, tokenizer, say)
+        network = BertForSpans(size, unpadded=self.model.unpadded)
+        return ReadingTask(network, train_data=sets.train, eval_data=sets.evaluation)
+
+    def build_model(self) -> BertForSpans:
+        """The network."""
+        return BertForSpans(bert_size(self._positioned()), unpadded=self.model.unpadded)
+
+
+@register("bert-classify")
+def bert_classify() -> ClassifyRecipe:
+    """Sentences or pairs: 128 tokens, batch 32, AdamW 1e-5 with 10 % warm-up, 3 epochs.
+
+    Run: jumar train bert-classify --set data.path=FOLDER --set model.vocabulary=vocab.txt
+    --set transfer.start_from=bert.safetensors
+    """
+    return ClassifyRecipe()
+
+
+@register("bert-ner")
+def bert_ner() -> EntityRecipe:
+    """Entities: 256 tokens, batch 32, AdamW 1e-5 with 10 % warm-up, 5 epochs.
+
+    Run: jumar train bert-ner --set data.path=FOLDER --set model.vocabulary=vocab.txt
+    --set transfer.start_from=bert.safetensors
+    """
+    return EntityRecipe()
+
+
+@register("bert-reading")
+def bert_reading() -> ReadingRecipe:
+    """Answers in passages: windows of 384 tokens by 120, batch 32, AdamW 1e-5, 2 epochs.
+
+    Run: jumar train bert-reading --set data.path=FOLDER --set model.vocabulary=vocab.txt
+    --set transfer.start_from=bert.safetensors
+    """
+    return ReadingRecipe()

@@ -1,0 +1,37 @@
+"""Confusion matrices: how often each label was taken for which."""
+
+from collections.abc import Sequence
+
+from torch import Tensor
+from torch.nn import functional
+
+from jumar.tasks.task import ScoreTable
+
+
+def confusion_of(labels: Tensor, predicted: Tensor, count: int) -> Tensor:
+    """The matrix int64 [true, predicted] of labels 0 to `count` - 1; both int64 [N]."""
+    cells = labels * count + predicted
+    # A sum of one-hot rows, since a histogram of integers is not deterministic everywhere.
+    return functional.one_hot(cells, count * count).sum(dim=0).view(count, count)
+
+
+def accuracy(confusion: Tensor) -> float:
+    """The share of right labels in percent."""
+    return 100 * confusion.diagonal().sum().item() / max(confusion.sum().item(), 1)
+
+
+def confusion_table(confusion: Tensor, labels: Sequence[str], what: str) -> ScoreTable:
+    """A row for each true label, a column for each predicted one.
+
+    Args:
+        confusion: [true, predicted].
+        labels: Their names.
+        what: What is counted, in the plural.
+    """
+    rows: list[list[str]] = []
+    for label, row in zip(labels, confusion, strict=True):
+        total, right = row.sum().item(), row[len(rows)].item()
+        share = f"{100 * right / total:.1f}" if total else "-"
+        rows.append([label, *(f"{cell.item():.0f}" for cell in row), share])
+    header = ["true \\ predicted", *labels, "right %"]
+    return ScoreTable(title=f"confusion matrix ({what})", header=header, rows=rows)

@@ -1,0 +1,186 @@
+"""Answers in passages: where in a passage the answer to a question begins and ends.
+
+Original: run_reading.py of Ascend's Bert-base_ID0060, which is CMRC's baseline. A window that does
+not hold the answer learns to point at [CLS], and outside of [CLS] and the passage all logits are
+10,000 lower. The answer to a question is the best of all its windows.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from jumar.data.loading.keyed_set import KeyedSet
+from jumar.data.samples import Batch
+from jumar.data.text.reading_set import ReadingWindows
+from jumar.models.bert.decay import decays
+from jumar.models.bert.heads import BertForSpans
+from jumar.tasks.scoring.answers import answer_f1, exact_match
+from jumar.tasks.scoring.spans import best_spans
+from jumar.tasks.task import Headline, Objective, Task
+
+_LOWERED = 10_000.0
+
+
+class ReadingObjective(Objective):
+    """The mean of the cross-entropies of an answer's start and end."""
+
+    name = "reading"
+
+    def __init__(self, network: BertForSpans) -> None:
+        super().__init__()
+        self.trained = self.network = network
+
+    def decays(self, name: str, parameter: nn.Parameter) -> bool:
+        """All but biases and norms."""
+        del parameter
+        return decays(name)
+
+    def logits(self, batch: Batch) -> Tensor:
+        """Logits float32 [N, length, 2] of start and end; length is the longest sample's."""
+        logits = self.network(batch["input_ids"], batch["segment_ids"], batch["input_mask"]).float()
+        allowed = batch["span_mask"][:, : logits.shape[1], None].to(logits.dtype)
+        return logits + (allowed - 1) * _LOWERED
+
+    def sums(self, batch: Batch) -> dict[str, Tensor]:
+        """The loss of a batch; see `reading_set`."""
+        return {"loss": span_loss(self.logits(batch), batch)}
+
+
+def span_loss(logits: Tensor, batch: Batch) -> Tensor:
+    """The mean of both cross-entropies, summed over the samples."""
+    start, end = (
+        functional.cross_entropy(logits[:, :, which], batch[name], reduction="sum")
+        for which, name in enumerate(("start", "end"))
+    )
+    return (start + end) / 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extracted:
+    """An answer and where it is.
+
+    Attributes:
+        begin: First character in the passage.
+        end: The character after its last.
+        score: Sum of the logits of start and end.
+    """
+
+    text: str
+    begin: int
+    end: int
+    score: float
+
+
+class ReadingTask(Task):
+    """A network that finds answers.
+
+    Args:
+        network: Pieces in, logits of start and end out.
+        train_data: Windows to learn from.
+        eval_data: Windows to score on.
+    """
+
+    name = "reading"
+    headline = Headline(name="f1", unit="%", higher_is_better=True)
+    gathered = ("answers",)
+
+    def __init__(
+        self,
+        network: BertForSpans,
+        *,
+        train_data: KeyedSet[ReadingWindows],
+        eval_data: KeyedSet[ReadingWindows] | None,
+    ) -> None:
+        self.model = network
+        self.train_data, self.eval_data = train_data, eval_data
+        self._scored = None if eval_data is None else eval_data.kind
+        self._objective = ReadingObjective(network)
+        self.objectives = [self._objective]
+
+    def evaluate_batch(self, batch: Batch) -> dict[str, Tensor]:
+        """The loss, and the best answer of each window that has one as rows: question, first and
+        last character, score.
+        """
+        assert self._scored is not None
+        logits = self._objective.logits(batch)
+        rows: list[list[float]] = []
+        for number, window in zip(batch["window"].tolist(), logits.cpu().numpy(), strict=True):
+            question = self._scored.windows[number].question
+            for answer in window_answers(self._scored, number, window)[:1]:
+                rows.append([question, answer.begin, answer.end, answer.score])
+        return {
+            "count": torch.tensor(len(logits), device=logits.device),
+            "answers": torch.tensor(rows, dtype=torch.float64).view(-1, 4),
+            "loss": span_loss(logits, batch),
+        }
+
+    def summarize(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
+        """`f1` and exact match (`em`) of CMRC's official script, `f1_ascend` of Ascend's copy, all
+        in percent of all questions; and the mean `loss` of a window.
+        """
+        assert self._scored is not None
+        reading = self._scored.reading
+        best: dict[int, tuple[float, str]] = {}
+        for question, begin, end, score in sums["answers"].tolist():
+            asked = reading.questions[int(question)]
+            text = reading.passages[asked.passage][int(begin) : int(end)]
+            if int(question) not in best or score > best[int(question)][0]:
+                best[int(question)] = score, text
+        totals = dict.fromkeys(("f1", "em", "f1_ascend"), 0.0)
+        for question, (_, text) in best.items():
+            answers = [answer.text for answer in reading.questions[question].answers]
+            totals["f1"] += answer_f1(answers, text)
+            totals["em"] += exact_match(answers, text)
+            totals["f1_ascend"] += answer_f1(answers, text, "ascend")
+        shares = {name: 100 * total / len(reading.questions) for name, total in totals.items()}
+        return {**shares, "loss": sums["loss"].item() / sums["count"].item()}
+
+
+def window_answers(
+    windows: ReadingWindows, number: int, logits: np.ndarray[tuple[int, ...], np.dtype[np.float32]]
+) -> list[Extracted]:
+    """The answers of a window, the best first.
+
+    Args:
+        windows: All of them.
+        number: Which one.
+        logits: [length, 2] of its start and end.
+    """
+    window = windows.windows[number]
+    asked = windows.reading.questions[window.question]
+    passage, text = windows.passages[asked.passage], windows.reading.passages[asked.passage]
+    offset = windows.offset(window)
+    inside = np.zeros(len(logits), dtype=bool)
+    inside[offset : offset + window.length] = True
+    may_begin = inside.copy()
+    may_begin[inside] = windows.has_most_context(number)
+    guesses = best_spans(
+        logits[:, 0],
+        logits[:, 1],
+        may_begin=may_begin,
+        may_end=inside,
+        n_best=windows.data.n_best,
+        longest=windows.data.max_answer_length,
+    )
+    answers: list[Extracted] = []
+    for guess in guesses:
+        first, last = (place - offset + window.begin for place in (guess.first, guess.last))
+        begin, end = int(passage.begins[first]), int(passage.ends[last])
+        answers.append(Extracted(text=text[begin:end], begin=begin, end=end, score=guess.score))
+    return answers
+
+
+def best_answers(answers: Sequence[Extracted], count: int) -> list[tuple[Extracted, float]]:
+    """The best answers of all windows of a question, each text once, with their probabilities
+    among them.
+    """
+    chosen: dict[str, Extracted] = {}
+    for answer in sorted(answers, key=lambda each: -each.score):
+        if len(chosen) < count:
+            chosen.setdefault(answer.text, answer)
+    scores = torch.tensor([answer.score for answer in chosen.values()], dtype=torch.float64)
+    return list(zip(chosen.values(), scores.softmax(dim=0).tolist(), strict=True))

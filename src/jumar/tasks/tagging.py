@@ -1,0 +1,146 @@
+"""Entities in sentences: a tag for each token.
+
+The loss is the mean over the tokens that have a tag. Ascend's run_ner.py sums it over all tokens of
+a batch, padding included, so its gradients are about 4,000 times as large; Adam divides by their
+size, so both learn alike but for the clipping, which is in effect all the time there.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from jumar.data.samples import Batch, SampleSet
+from jumar.data.text.entity_set import UNSCORED
+from jumar.models.bert.decay import decays
+from jumar.models.bert.heads import BertForTagging
+from jumar.tasks.confusion import confusion_of
+from jumar.tasks.scoring.entities import OUTSIDE, Entity, EntityCounts, entities, split_tag
+from jumar.tasks.scoring.label_rates import label_rates
+from jumar.tasks.task import Headline, Objective, ScoreTable, Task
+
+
+class TaggingObjective(Objective):
+    """Softmax cross-entropy of the tagged tokens."""
+
+    name = "tagging"
+
+    def __init__(self, network: BertForTagging) -> None:
+        super().__init__()
+        self.trained = self.network = network
+
+    def decays(self, name: str, parameter: nn.Parameter) -> bool:
+        """All but biases and norms."""
+        del parameter
+        return decays(name)
+
+    def logits(self, batch: Batch) -> Tensor:
+        """Logits float32 [N, length, tags]; length is the longest sample's."""
+        return self.network(batch["input_ids"], batch["segment_ids"], batch["input_mask"]).float()
+
+    def sums(self, batch: Batch) -> dict[str, Tensor]:
+        """The loss of a batch, summed over its tagged tokens; see `entity_set`."""
+        return {"loss": tag_loss(self.logits(batch), batch["label"])}
+
+    def weights(self, batch: Batch) -> Mapping[str, Tensor]:
+        """The number of tagged tokens."""
+        return {"loss": (batch["label"] != UNSCORED).sum()}
+
+
+def tag_loss(logits: Tensor, labels: Tensor) -> Tensor:
+    """Cross-entropy of logits [N, length, tags] and labels [N, length or more], summed."""
+    labels = labels[:, : logits.shape[1]].flatten()
+    return functional.cross_entropy(
+        logits.flatten(0, 1), labels, ignore_index=UNSCORED, reduction="sum"
+    )
+
+
+class TaggingTask(Task):
+    """A network that tags tokens.
+
+    Args:
+        network: Pieces in, logits out.
+        labels: The tags that the logits mean.
+        train_data: Sentences to learn from.
+        eval_data: Sentences to score on.
+        by_character: Whether the tokens of the training data are characters.
+    """
+
+    name = "tagging"
+    headline = Headline(name="f1", unit="%", higher_is_better=True)
+
+    def __init__(
+        self,
+        network: BertForTagging,
+        *,
+        labels: Sequence[str],
+        train_data: SampleSet,
+        eval_data: SampleSet | None,
+        by_character: bool = True,
+    ) -> None:
+        self.model = network
+        self.by_character = by_character
+        self.outputs = tuple(labels)
+        self.kinds = sorted({split_tag(label)[1] for label in labels} - {""})
+        self.train_data, self.eval_data = train_data, eval_data
+        self._objective = TaggingObjective(network)
+        self.objectives = [self._objective]
+
+    def evaluate_batch(self, batch: Batch) -> dict[str, Tensor]:
+        """The loss, entities [type; right, predicted, true] and the confusion matrix of the tags
+        [true, predicted], summed over the samples.
+        """
+        logits = self._objective.logits(batch)
+        labels = batch["label"][:, : logits.shape[1]]
+        scored = labels != UNSCORED
+        predicted = logits.argmax(dim=2)
+        counts = EntityCounts()
+        rows = zip(labels.cpu(), predicted.cpu(), scored.cpu(), strict=True)
+        for truth, prediction, mask in rows:
+            counts.add(self._entities(truth[mask]), self._entities(prediction[mask]))
+        by_kind = [
+            [each[kind] for each in (counts.right, counts.predicted, counts.true)]
+            for kind in self.kinds
+        ]
+        return {
+            "count": torch.tensor(len(labels), device=logits.device),
+            "tokens": scored.sum(),
+            "entities": torch.tensor(by_kind, device=logits.device).view(-1, 3),
+            "confusion": confusion_of(labels[scored], predicted[scored], len(self.outputs)),
+            "loss": tag_loss(logits, labels),
+        }
+
+    def summarize(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
+        """`f1`, `precision` and `recall` of whole entities and `token_f1` of single tags but `O`,
+        all in percent, and the mean `loss` of a token.
+        """
+        total = self._counts(sums).total()
+        inside = [place for place, label in enumerate(self.outputs) if label != OUTSIDE]
+        tokens = label_rates(sums["confusion"].numpy(), inside)
+        return {
+            "f1": 100 * total.f1,
+            "precision": 100 * total.precision,
+            "recall": 100 * total.recall,
+            "token_f1": 100 * tokens.f1,
+            "loss": sums["loss"].item() / max(sums["tokens"].item(), 1),
+        }
+
+    def score_tables(self, sums: Mapping[str, Tensor]) -> Sequence[ScoreTable]:
+        """Precision, recall and F1 of each type."""
+        counts = self._counts(sums)
+        rows = [
+            [kind, *(f"{100 * rate:.2f}" for rate in rates), f"{counts.true[kind]}"]
+            for kind, rates in counts.by_type().items()
+        ]
+        header = ["type", "precision %", "recall %", "f1 %", "entities"]
+        return [ScoreTable(title="entities", header=header, rows=rows)]
+
+    def _entities(self, numbers: Tensor) -> list[Entity]:
+        return entities([str(self.outputs[number]) for number in numbers.tolist()])
+
+    def _counts(self, sums: Mapping[str, Tensor]) -> EntityCounts:
+        counts = EntityCounts()
+        for kind, row in zip(self.kinds, sums["entities"].tolist(), strict=True):
+            counts.right[kind], counts.predicted[kind], counts.true[kind] = map(round, row)
+        return counts

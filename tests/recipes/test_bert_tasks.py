@@ -1,0 +1,130 @@
+"""The recipes of fine-tuned BERT: the originals' settings, and what a run keeps of its data."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from jumar.ground.errors import UserError
+from jumar.models.bert.heads import BertForPretraining
+from jumar.models.bert.network import BertSize
+from jumar.recipes.bert_tasks import BertTaskRecipe, ClassifyRecipe, EntityRecipe
+from jumar.recipes.registry import create_recipe
+from jumar.settings import override
+from jumar.training.optimizers import AdamW
+from jumar.training.schedules import learning_rate
+from tests.cli.in_process import here
+from tests.data.text.vocabularies import PIECES
+from tests.recipes.small_data import write_texts
+
+NAMES = ("bert-classify", "bert-ner", "bert-reading")
+
+
+def recipe(name: str, *changes: str) -> BertTaskRecipe:
+    made = create_recipe(name)
+    assert isinstance(made, BertTaskRecipe)
+    return override(made, changes)
+
+
+@pytest.mark.parametrize(
+    ("name", "length", "duration", "lower"),
+    [
+        ("bert-classify", 128, "3ep", True),
+        ("bert-ner", 256, "5ep", True),
+        ("bert-reading", 384, "2ep", False),
+    ],
+)
+def test_the_defaults_are_those_of_the_originals(
+    name: str, length: int, duration: str, lower: bool
+) -> None:
+    made = recipe(name)
+    assert (made.data.max_seq_length, made.training.duration) == (length, duration)
+    assert (made.data.batch_size, made.data.do_lower_case) == (32, lower)
+    assert made.optimizer == AdamW(
+        learning_rate=1e-5, weight_decay=0.01, epsilon=1e-6, bias_correction="none"
+    )
+    assert (made.training.clip, made.training.clip_limit) == ("global_norm", 1.0)
+    rates = [
+        learning_rate(made.schedule, 1.0, step, steps_per_epoch=50, total_steps=100)
+        for step in (0, 5, 10, 55, 99)
+    ]
+    assert rates == pytest.approx([0.0, 0.5, 0.9, 0.45, 0.01])
+
+
+def test_a_run_keeps_labels_and_sizes_of_its_data(tmp_path: Path) -> None:
+    write_texts(tmp_path)
+    fields = [f"model.vocabulary={tmp_path / 'vocab.txt'}", "model.size=bert-tiny"]
+    fields += ["data.max_seq_length=12"]
+    made = recipe("bert-classify", *fields, f"data.path={tmp_path / 'sentences'}")
+    settled = made.settled(made.build_task(lambda _: None))
+    assert isinstance(settled, ClassifyRecipe)
+    assert settled.data.labels == ("0", "1")
+    assert settled.model.vocab_size == len(PIECES)
+    assert settled.build_model().classifier.weight.shape == (2, 128)
+    tags = recipe("bert-ner", *fields, f"data.path={tmp_path / 'tags'}")
+    settled = tags.settled(tags.build_task(lambda _: None))
+    assert isinstance(settled, EntityRecipe)
+    assert settled.data.labels == ("B-X", "I-X", "O")
+    assert settled.data.new_texts == "characters"
+
+
+def test_weights_from_elsewhere_say_how_many_labels_there_are() -> None:
+    shapes = {
+        "bert.embeddings.word_embeddings.weight": (30, 128),
+        "classifier.weight": (3, 128),
+    }
+    made = recipe("bert-classify", "model.size=bert-tiny").fitted_to(shapes)
+    assert isinstance(made, ClassifyRecipe)
+    assert made.data.labels == ("0", "1", "2")
+    assert made.model.vocab_size == 30
+    named = recipe("bert-ner", "data.labels=O,B-X").fitted_to({"output_weights": (11, 8)})
+    assert isinstance(named, EntityRecipe)
+    assert named.data.labels == ("O", "B-X")
+
+
+def test_what_is_missing_is_named() -> None:
+    with pytest.raises(UserError, match="the labels are not known without the data"):
+        recipe("bert-classify", "model.vocab_size=30").build_model()
+    with pytest.raises(UserError, match="no vocabulary given"):
+        recipe("bert-ner").build_task(lambda _: None)
+    long = recipe("bert-reading", "data.max_seq_length=600", "model.vocab_size=30")
+    with pytest.raises(UserError, match="longer than the 512 positions"):
+        long.build_model()
+    nezha = replace(long, model=replace(long.model, size="nezha-tiny"))
+    assert nezha.build_model().bert.embeddings.position_embeddings is None
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_fine_tuning_starts_from_pretrained_weights(name: str, tmp_path: Path) -> None:
+    write_texts(tmp_path)
+    size = BertSize(
+        vocab_size=len(PIECES), hidden_size=128, num_layers=2, num_heads=2, intermediate_size=512
+    )
+    torch.manual_seed(5)
+    pretrained = BertForPretraining(size)
+    save_file(pretrained.state_dict(), tmp_path / "bert.safetensors")
+    folder = {"bert-classify": "sentences", "bert-ner": "tags", "bert-reading": "questions"}[name]
+    settings = [
+        "model.size=bert-tiny",
+        "model.vocabulary=vocab.txt",
+        f"data.path={folder}",
+        "data.max_seq_length=12",
+        *(["data.max_query_length=2"] if folder == "questions" else []),
+        "data.batch_size=4",
+        "data.workers=0",
+        "optimizer.learning_rate=0",
+        "training.duration=2it",
+        "transfer.start_from=bert.safetensors",
+    ]
+    fields = [text for setting in settings for text in ("--set", setting)]
+    run = tmp_path / "run"
+    done = here("train", name, "--device", "cpu", "--run-dir", run, *fields, cwd=tmp_path)
+    assert "39 loaded" in done.out
+    assert "only in the file (7): cls.predictions.bias" in done.out
+    head = "qa_outputs" if folder == "questions" else "classifier"
+    assert f"initialised (2): {head}.weight, {head}.bias" in done.out
+    known = json.loads((run / "resolved.json").read_text())
+    assert known["places"]["model.vocabulary"] == str(tmp_path / "vocab.txt")

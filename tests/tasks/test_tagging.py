@@ -1,0 +1,94 @@
+"""Entities: loss over tagged tokens, scores of whole entities."""
+
+from collections.abc import Sequence
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from jumar.data.text.entity_set import UNSCORED
+from jumar.tasks.tagging import TaggingTask
+from tests.tasks.means import means
+
+LABELS = ("B-ORG", "B-PER", "I-ORG", "I-PER", "O")
+
+
+class Said(nn.Module):
+    """A network that gives each piece the tag of its number, with a margin."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.margin = nn.Parameter(torch.tensor(2.0))
+
+    def forward(
+        self, input_ids: torch.Tensor, segment_ids: torch.Tensor, mask: torch.Tensor
+    ) -> torch.Tensor:
+        del segment_ids
+        length = int(mask.sum(dim=1).max())
+        hot = functional.one_hot(input_ids[:, :length] % len(LABELS), len(LABELS))
+        return self.margin * hot.float() * mask[:, :length, None]
+
+
+def task_for() -> TaggingTask:
+    return TaggingTask(Said(), labels=LABELS, train_data=None, eval_data=None)  # type: ignore[arg-type]
+
+
+def batch(
+    *sentences: tuple[Sequence[str], Sequence[str]], length: int = 9
+) -> dict[str, torch.Tensor]:
+    """Sentences of true and predicted tags; `-` is a piece that is not scored."""
+    shape = (len(sentences), length)
+    made = {name: torch.zeros(shape, dtype=torch.int64) for name in ("input_ids", "segment_ids")}
+    made |= {"input_mask": torch.zeros(shape, dtype=torch.int64)}
+    made |= {"label": torch.full(shape, UNSCORED)}
+    for row, (truth, said) in enumerate(sentences):
+        made["input_mask"][row, : len(truth) + 2] = 1
+        for place, (true, tag) in enumerate(zip(truth, said, strict=True), start=1):
+            made["input_ids"][row, place] = LABELS.index(tag)
+            if true != "-":
+                made["label"][row, place] = LABELS.index(true)
+    return made
+
+
+FIRST = (
+    ["B-PER", "I-PER", "-", "O", "B-ORG"],
+    ["B-PER", "I-PER", "B-ORG", "O", "B-PER"],
+)
+SECOND = (["O", "B-ORG", "I-ORG"], ["B-PER", "B-ORG", "O"])
+
+
+def test_the_loss_is_the_mean_of_the_tagged_tokens() -> None:
+    task = task_for()
+    made = batch(FIRST, SECOND)
+    logits = task.model(made["input_ids"], made["segment_ids"], made["input_mask"])
+    scored = made["label"][:, : logits.shape[1]]
+    expected = functional.cross_entropy(
+        logits[scored != UNSCORED], scored[scored != UNSCORED]
+    ).item()
+    assert means(task.objectives[0], made)["loss"].item() == pytest.approx(expected)
+    wider = batch(FIRST, SECOND, length=20)
+    assert means(task.objectives[0], wider)["loss"].item() == pytest.approx(expected)
+
+
+def test_whole_entities_are_scored_over_batches_of_any_size() -> None:
+    task = task_for()
+    parts = [task.evaluate_batch(batch(each)) for each in (FIRST, SECOND)]
+    sums = {name: parts[0][name].double() + parts[1][name].double() for name in parts[0]}
+    together = {
+        name: value.double() for name, value in task.evaluate_batch(batch(FIRST, SECOND)).items()
+    }
+    scores = task.summarize(sums)
+    assert scores == pytest.approx(task.summarize(together))
+    # True: PER, ORG, ORG. Predicted: PER, PER, PER, ORG, of which one PER is right.
+    assert scores["precision"] == pytest.approx(100 / 4)
+    assert scores["recall"] == pytest.approx(100 / 3)
+    # Tokens: 5 true ones inside, 5 predicted, 3 right.
+    assert scores["token_f1"] == pytest.approx(100 * 3 / 5)
+    rows = {row[0]: row[1:] for row in task.score_tables(sums)[0].rows}
+    assert rows == {
+        "ORG": ["0.00", "0.00", "0.00", "2"],
+        "PER": ["33.33", "100.00", "50.00", "1"],
+    }
+    assert sums["count"].item() == 2
+    assert sums["tokens"].item() == 7

@@ -138,7 +138,7 @@ def test_what_does_not_fit_into_memory_is_refused_before_the_first_step(tmp_path
     trainer = trainer_for(point_task(), small_plan(), tmp_path)
     needed = checkpoint_bytes(trainer.state, trainer.plan)
     check_memory(trainer.state, trainer.device, needed)
-    with pytest.raises(UserError, match="need 1048576") as refused:
+    with pytest.raises(UserError, match="need 1,048,576") as refused:
         check_memory(trainer.state, trainer.device, 1 << 50)
     assert refused.value.where == "model"
     trainer.state.step = 1  # resumed: its slots are in memory already

@@ -26,8 +26,8 @@ from jumar.runs.context import apply_settings
 from jumar.runs.weights_export import ExportRequest, export_weights
 from jumar.runs.weights_import import ImportRequest, import_weights
 from jumar.training.checkpoint import write_checkpoint
+from jumar.training.checkpoint_retention import find_checkpoint
 from jumar.training.guard import Guard
-from jumar.training.kept_checkpoints import find_checkpoint
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.run_directory import RunDirectory
 from jumar.training.state import TrainState

@@ -24,7 +24,7 @@ from jumar.models.tf_layout import adam_state
 from jumar.recipes.registry import create_recipe
 from jumar.runs.weights_exchange import network_of
 from jumar.settings import override
-from jumar.training.kept_checkpoints import find_checkpoint
+from jumar.training.checkpoint_retention import find_checkpoint
 from jumar.weights.tensor_bundle import TensorBundle, open_checkpoint
 from tests.cli.in_process import here
 from tests.recipes.small_data import write_pictures, write_words

@@ -11,7 +11,7 @@ from jumar.precision.settings import PrecisionSettings
 from jumar.recipes.ds_cnn import KeywordRecipe
 from jumar.recipes.registry import create_recipe
 from jumar.settings import override
-from jumar.training.kept_checkpoints import list_checkpoints
+from jumar.training.checkpoint_retention import list_checkpoints
 from jumar.training.schedules import learning_rate
 from tests.data.tones import divided
 from tests.training.small_tasks import trainer_for

@@ -16,7 +16,7 @@ from jumar.runs.open_trained import TrainedRequest, open_trained
 from jumar.runs.train import TrainRequest, train_recipe
 from jumar.settings import override, to_json
 from jumar.training.checkpoint import load_weights
-from jumar.training.kept_checkpoints import list_checkpoints
+from jumar.training.checkpoint_retention import list_checkpoints
 from jumar.training.run_directory import RunDirectory
 from tests.recipes.small_data import write_frames, write_pictures
 

@@ -20,7 +20,7 @@ from jumar.settings import override, to_json
 from jumar.tasks.code_prior import CodePriorTask
 from jumar.training.checkpoint import RECORD
 from jumar.training.checkpoint_files import sealed
-from jumar.training.kept_checkpoints import list_checkpoints
+from jumar.training.checkpoint_retention import list_checkpoints
 from jumar.training.run_directory import read_json, write_json
 from jumar.training.schedules import learning_rate
 from jumar.training.trainer import Trainer

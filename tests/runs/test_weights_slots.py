@@ -15,8 +15,8 @@ from jumar.runs.weights_exchange import network_of
 from jumar.runs.weights_export import place_slots, place_weights
 from jumar.settings import override
 from jumar.training.checkpoint import load_state
+from jumar.training.checkpoint_retention import find_checkpoint
 from jumar.training.checkpoint_state import SavedState
-from jumar.training.kept_checkpoints import find_checkpoint
 from jumar.training.optimizers import create_optimizer
 from jumar.training.optimizers.slots import (
     load_slots,

@@ -19,11 +19,11 @@ from jumar.training.checkpoint import (
 )
 from jumar.training.checkpoint_files import FileMark
 from jumar.training.checkpoint_parts import PartedTensors, Slice, whole_name, write_part
+from jumar.training.checkpoint_retention import list_checkpoints, newest_checkpoint
 from jumar.training.checkpoint_state import SavedState
-from jumar.training.kept_checkpoints import list_checkpoints, newest_checkpoint
 from jumar.training.optimizers import Adam, AdamW, Lamb, OptimizerSettings
 from tests.training.small_tasks import point_task, small_plan, trainer_for
-from tests.training.test_kept_checkpoints import DAMAGES, Damage, write
+from tests.training.test_checkpoint_retention import DAMAGES, Damage, write
 from tests.training.test_trainer import everything, same
 
 SLOTS = {

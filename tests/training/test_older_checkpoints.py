@@ -26,14 +26,14 @@ from jumar.training.checkpoint import (
     load_weights,
     read_checkpoint,
 )
-from jumar.training.kept_checkpoints import list_checkpoints, newest_checkpoint
+from jumar.training.checkpoint_retention import list_checkpoints, newest_checkpoint
 from jumar.training.older_checkpoints import OLDER_STATE
 from jumar.training.optimizers import Adam, AdamW, Momentum, OptimizerSettings
 from jumar.training.optimizers.slots import stored_slots
 from jumar.training.settings import CheckpointSettings, TrainingSettings
 from jumar.training.trainer import Trainer
 from tests.training.small_tasks import GanTask, MaskedTask, small_plan, trainer_for
-from tests.training.test_kept_checkpoints import Damage, empty, flip, halve, remove
+from tests.training.test_checkpoint_retention import Damage, empty, flip, halve, remove
 from tests.training.test_trainer import everything, same
 
 WRITTEN = Path(__file__).parent / "older_checkpoints"

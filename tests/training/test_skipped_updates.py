@@ -8,7 +8,7 @@ import torch
 
 from jumar.precision.loss_scale import LossScaleSettings
 from jumar.precision.settings import PrecisionSettings
-from jumar.training.kept_checkpoints import list_checkpoints
+from jumar.training.checkpoint_retention import list_checkpoints
 from jumar.training.settings import Plan, TrainingSettings
 from jumar.training.skipped_updates import NoUpdateError, SkipWatch
 from jumar.training.trainer import Trainer

@@ -10,7 +10,7 @@ from PIL import Image
 from jumar.precision.loss_scale import ExponentialLossScale
 from jumar.precision.settings import PrecisionSettings
 from jumar.training.checkpoint import load_state, load_weights
-from jumar.training.kept_checkpoints import list_checkpoints
+from jumar.training.checkpoint_retention import list_checkpoints
 from jumar.training.optimizers import Adam
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.schedules import Constant

@@ -10,7 +10,7 @@ from pathlib import Path
 from jumar.ground.paths import expanded, is_file, is_folder, resolved
 from jumar.recipes.recipe import Recipe
 from jumar.settings import override
-from jumar.training.kept_checkpoints import list_checkpoints
+from jumar.training.checkpoint_retention import list_checkpoints
 from jumar.training.run_directory import RunDirectory, read_json, write_json
 
 

@@ -50,7 +50,7 @@ from jumar.settings import setting
 from jumar.tasks.denoising import Denoiser, DenoisingTask, Rounding
 from jumar.tasks.task import Task
 from jumar.training.checkpoint import load_weights
-from jumar.training.kept_checkpoints import find_checkpoint
+from jumar.training.checkpoint_retention import find_checkpoint
 from jumar.training.optimizers import Adam
 from jumar.training.schedules import Constant, Piecewise
 from jumar.training.settings import CheckpointSettings, TrainingSettings

@@ -44,7 +44,7 @@ from jumar.settings import setting
 from jumar.tasks.code_prior import CodePriorTask
 from jumar.tasks.task import Task
 from jumar.training.checkpoint import load_weights
-from jumar.training.kept_checkpoints import find_checkpoint, list_checkpoints
+from jumar.training.checkpoint_retention import find_checkpoint, list_checkpoints
 from jumar.training.optimizers import Adam, Momentum, OptimizerSettings
 from jumar.training.run_directory import RunDirectory
 from jumar.training.schedules import Cosine, Exponential, ScheduleSettings

@@ -15,8 +15,8 @@ from jumar.runs.context import ChosenRun, RunContext, open_context, print_unread
 from jumar.settings import override
 from jumar.tasks.task import Task
 from jumar.training.checkpoint import Checkpoint, note_metrics
+from jumar.training.checkpoint_retention import find_checkpoint, intact_checkpoints
 from jumar.training.evaluation import Interrupted, Scores, evaluate, score_table, table_text
-from jumar.training.kept_checkpoints import find_checkpoint, intact_checkpoints
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory

@@ -14,7 +14,7 @@ from jumar.recipes.trained import Trained
 from jumar.runs.context import apply_settings
 from jumar.settings import override
 from jumar.training.checkpoint import load_weights
-from jumar.training.kept_checkpoints import find_checkpoint
+from jumar.training.checkpoint_retention import find_checkpoint
 from jumar.training.run_directory import RunDirectory
 from jumar.training.state import load_exactly
 

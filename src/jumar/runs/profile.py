@@ -15,7 +15,7 @@ from jumar.runs.context import ChosenRun, RunContext, open_context
 from jumar.settings import override
 from jumar.tasks.task import Task
 from jumar.training.checkpoint import Checkpoint
-from jumar.training.kept_checkpoints import newest_checkpoint, say_damaged
+from jumar.training.checkpoint_retention import newest_checkpoint, say_damaged
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.profiling.capture import (
     Capture,

@@ -21,7 +21,7 @@ from jumar.recipes.stored import stored_recipe
 from jumar.runs.context import ChosenRun, RunContext, open_context, print_unreadable
 from jumar.runs.profile import create_capture
 from jumar.settings import fixed_differences, override, value_text
-from jumar.training.kept_checkpoints import newest_checkpoint, remove_leftovers, set_aside_newer
+from jumar.training.checkpoint_retention import newest_checkpoint, remove_leftovers, set_aside_newer
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.profiling.capture import CaptureSettings
 from jumar.training.progress import Console

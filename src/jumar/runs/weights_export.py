@@ -23,8 +23,8 @@ from jumar.training.checkpoint import (
     load_state,
     load_weights,
 )
+from jumar.training.checkpoint_retention import find_checkpoint
 from jumar.training.checkpoint_state import SavedState
-from jumar.training.kept_checkpoints import find_checkpoint
 from jumar.training.optimizers.slots import stored_powers, stored_slots
 from jumar.training.run_directory import RunDirectory
 from jumar.weights.bundle_writer import write_bundle

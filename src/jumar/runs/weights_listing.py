@@ -8,7 +8,7 @@ from jumar.ground.errors import UserError
 from jumar.ground.paths import exists, is_file, is_folder, missing, unreadable
 from jumar.ground.text import counted, plain_text
 from jumar.training.checkpoint import MODEL, check_weights_file
-from jumar.training.kept_checkpoints import find_checkpoint
+from jumar.training.checkpoint_retention import find_checkpoint
 from jumar.training.run_directory import RunDirectory
 from jumar.weights.tensor_bundle import TensorBundle
 from jumar.weights.tensor_files import TensorFile, open_tensors

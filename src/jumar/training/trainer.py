@@ -26,7 +26,7 @@ from jumar.training.durations import parse_duration
 from jumar.training.evaluation import Interrupted, Scores, evaluate
 from jumar.training.guard import Guard, NonFiniteLoss
 from jumar.training.illustrations import keep_illustrations
-from jumar.training.keeping import Keeper
+from jumar.training.keeper import Keeper
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.progress import Bar, Console
 from jumar.training.rehearsal import (

@@ -18,7 +18,7 @@ from jumar.training.checkpoint import (
     load_weights,
     read_checkpoint,
 )
-from jumar.training.kept_checkpoints import find_checkpoint
+from jumar.training.checkpoint_retention import find_checkpoint
 from jumar.training.run_directory import RunDirectory
 from jumar.training.settings import TransferSettings
 from jumar.weights.checkpoint_paths import is_checkpoint

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from jumar.training.checkpoint import load_weights
-from jumar.training.kept_checkpoints import list_checkpoints
+from jumar.training.checkpoint_retention import list_checkpoints
 from tests.cli.command_line import SMALL, environment, jumar
 
 CHECKOUT = Path(__file__).resolve().parents[3]

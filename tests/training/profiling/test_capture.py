@@ -15,7 +15,7 @@ from jumar.ground.errors import UserError
 from jumar.precision.policy import PrecisionPolicy
 from jumar.profiling.profile import Profile
 from jumar.tasks.task import Task
-from jumar.training.kept_checkpoints import list_checkpoints
+from jumar.training.checkpoint_retention import list_checkpoints
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.profiling.capture import Capture, CapturePlan, CaptureSettings, Recorded
 from jumar.training.profiling.files import Kept, write_profile

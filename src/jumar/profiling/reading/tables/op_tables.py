@@ -11,7 +11,7 @@ from jumar.profiling.profile import COMMUNICATION, OPS_SCHEMA, Kind, Missing
 from jumar.profiling.reading.exact import DIGITS, clean
 from jumar.profiling.reading.files import headers
 from jumar.profiling.reading.part import Part
-from jumar.profiling.reading.tables.columns import each_once, integers, times
+from jumar.profiling.reading.tables.column_values import each_once, integers, times
 from jumar.profiling.reading.tables.csv_text import CsvText, scanned
 
 _TIMES: Final = ("start_ns", "duration_ns", "wait_ns", "launch_ns")

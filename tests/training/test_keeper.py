@@ -7,8 +7,8 @@ import pytest
 
 from jumar.ground.errors import UserError
 from jumar.tasks.task import Headline
-from jumar.training.keeping import Keeper
-from jumar.training.kept_checkpoints import list_checkpoints
+from jumar.training.checkpoint_retention import list_checkpoints
+from jumar.training.keeper import Keeper
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.run_directory import RunDirectory
 from jumar.training.settings import CheckpointSettings, TrainingSettings

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jumar.profiling.reading.exact import DIGITS, nanoseconds
-from jumar.profiling.reading.tables.columns import each_once, integers, times
+from jumar.profiling.reading.tables.column_values import each_once, integers, times
 
 DECIMALS = st.from_regex(r"\A-?[0-9]{1,17}(\.[0-9]{0,9})?\Z")
 SPOILED = st.sampled_from(

@@ -6,7 +6,7 @@ from jumar.ground.errors import UserError
 from jumar.ground.text import counted
 from jumar.tasks.task import Headline
 from jumar.training.checkpoint import Checkpoint, note_metrics, write_checkpoint
-from jumar.training.kept_checkpoints import best_checkpoint, drop_checkpoints, list_checkpoints
+from jumar.training.checkpoint_retention import best_checkpoint, drop_checkpoints, list_checkpoints
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.run_directory import RunDirectory
 from jumar.training.settings import Plan

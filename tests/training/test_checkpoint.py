@@ -8,7 +8,7 @@ import torch
 
 from jumar.ground.errors import UserError
 from jumar.training import checkpoint as checkpoints
-from jumar.training import kept_checkpoints
+from jumar.training import checkpoint_retention
 from jumar.training.checkpoint_state import SavedState
 
 
@@ -28,7 +28,7 @@ def write(directory: Path, step: int, value: float = 0.0, **more: object) -> che
 
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     written = write(tmp_path, 7, 2.0)
-    assert [c.step for c in kept_checkpoints.list_checkpoints(tmp_path)] == [7]
+    assert [c.step for c in checkpoint_retention.list_checkpoints(tmp_path)] == [7]
     assert torch.equal(
         checkpoints.load_weights(written.model_file(ema=True))["w"], torch.full((3,), 2.0)
     )
@@ -117,13 +117,13 @@ def test_every_checkpoint_is_whole_after_kill_9_at_any_moment(tmp_path: Path, de
     time.sleep(delay)
     child.kill()
     child.wait()
-    found = kept_checkpoints.list_checkpoints(tmp_path)
+    found = checkpoint_retention.list_checkpoints(tmp_path)
     assert len(found) >= 3
-    assert kept_checkpoints.intact_checkpoints(tmp_path, pytest.fail) == found
+    assert checkpoint_retention.intact_checkpoints(tmp_path, pytest.fail) == found
     for each in found:
         for name in (checkpoints.MODEL, checkpoints.EMA):
             assert float(checkpoints.load_weights(each.path / name)["w"][-1]) == each.step
         state = checkpoints.load_state(each)
         assert state.values["step"] == float(state.slots["w"][-1]) == each.step
-    kept_checkpoints.remove_leftovers(tmp_path)
+    checkpoint_retention.remove_leftovers(tmp_path)
     assert all(path.name.startswith("step-") for path in tmp_path.iterdir())

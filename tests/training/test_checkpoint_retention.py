@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from jumar.ground.errors import UserError
-from jumar.training import kept_checkpoints
+from jumar.training import checkpoint_retention
 from jumar.training.checkpoint import (
     EMA,
     FORMAT,
@@ -78,23 +78,25 @@ Damage = Callable[[Path], None]
 def test_retention_keeps_the_newest_and_the_best(tmp_path: Path) -> None:
     for step, score in ((1, 10.0), (2, 90.0), (3, 50.0), (4, 60.0)):
         note_metrics(write(tmp_path, step), {"top1": score})
-    kept_checkpoints.drop_checkpoints(tmp_path, keep=2, keep_best=True, headline=("top1", True))
-    assert [c.step for c in kept_checkpoints.list_checkpoints(tmp_path)] == [2, 3, 4]
-    assert kept_checkpoints.find_checkpoint(tmp_path, "best", ("top1", True)).step == 2
-    kept_checkpoints.drop_checkpoints(tmp_path, keep=1, keep_best=False, headline=("top1", True))
-    assert [c.step for c in kept_checkpoints.list_checkpoints(tmp_path)] == [4]
+    checkpoint_retention.drop_checkpoints(tmp_path, keep=2, keep_best=True, headline=("top1", True))
+    assert [c.step for c in checkpoint_retention.list_checkpoints(tmp_path)] == [2, 3, 4]
+    assert checkpoint_retention.find_checkpoint(tmp_path, "best", ("top1", True)).step == 2
+    checkpoint_retention.drop_checkpoints(
+        tmp_path, keep=1, keep_best=False, headline=("top1", True)
+    )
+    assert [c.step for c in checkpoint_retention.list_checkpoints(tmp_path)] == [4]
 
 
 def test_a_score_that_is_no_number_is_never_the_best(tmp_path: Path) -> None:
     note_metrics(write(tmp_path, 1), {"loss": 2.0})
     note_metrics(write(tmp_path, 2), {"loss": float("nan")})
-    assert kept_checkpoints.find_checkpoint(tmp_path, "best", ("loss", False)).step == 1
+    assert checkpoint_retention.find_checkpoint(tmp_path, "best", ("loss", False)).step == 1
 
 
 def test_a_missing_step_is_named_with_those_that_are_there(tmp_path: Path) -> None:
     write(tmp_path, 5)
     with pytest.raises(UserError, match="5, last, best"):
-        kept_checkpoints.find_checkpoint(tmp_path, "6")
+        checkpoint_retention.find_checkpoint(tmp_path, "6")
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -107,16 +109,16 @@ def test_whatever_happened_to_a_file_the_newest_intact_checkpoint_is_taken(
     file = tmp_path / "step-00000003" / name
     damage(file)
     told: list[str] = []
-    newest = kept_checkpoints.newest_checkpoint(tmp_path, told.append)
+    newest = checkpoint_retention.newest_checkpoint(tmp_path, told.append)
     assert newest is not None
     assert newest.step == 2
     assert [str(file) in line for line in told] == [True]
     if name not in TO_GO_ON:
-        assert kept_checkpoints.find_checkpoint(tmp_path, "last", say=told.append).step == 2
-        intact = kept_checkpoints.intact_checkpoints(tmp_path, told.append)
+        assert checkpoint_retention.find_checkpoint(tmp_path, "last", say=told.append).step == 2
+        intact = checkpoint_retention.intact_checkpoints(tmp_path, told.append)
         assert [checkpoint.step for checkpoint in intact] == [1, 2]
         with pytest.raises(UserError) as found:
-            kept_checkpoints.find_checkpoint(tmp_path, "3")
+            checkpoint_retention.find_checkpoint(tmp_path, "3")
         assert found.value.where == str(file)
 
 
@@ -128,12 +130,12 @@ def test_an_old_damaged_checkpoint_is_not_even_named(
     for step in (1, 2):
         write(tmp_path, step)
     damage(tmp_path / "step-00000001" / name)
-    newest = kept_checkpoints.newest_checkpoint(tmp_path, pytest.fail)
+    newest = checkpoint_retention.newest_checkpoint(tmp_path, pytest.fail)
     assert newest is not None
     assert newest.step == 2
     write(tmp_path, 3)
-    kept_checkpoints.drop_checkpoints(tmp_path, keep=1, keep_best=True, headline=("top1", True))
-    assert kept_checkpoints.find_checkpoint(tmp_path, "last", say=pytest.fail).step == 3
+    checkpoint_retention.drop_checkpoints(tmp_path, keep=1, keep_best=True, headline=("top1", True))
+    assert checkpoint_retention.find_checkpoint(tmp_path, "last", say=pytest.fail).step == 3
 
 
 @pytest.mark.parametrize("name", TO_GO_ON)
@@ -143,7 +145,7 @@ def test_weights_are_used_whatever_became_of_the_state_for_going_on(
     write(tmp_path, 1, scored=50.0)
     flip(tmp_path / "step-00000001" / name)
     for which in ("last", "best", "1"):
-        found = kept_checkpoints.find_checkpoint(tmp_path, which, ("top1", True), pytest.fail)
+        found = checkpoint_retention.find_checkpoint(tmp_path, which, ("top1", True), pytest.fail)
         assert found.step == 1
     with pytest.raises(UserError, match="CRC-32C") as error:
         load_state(found)
@@ -157,7 +159,7 @@ def test_the_best_intact_checkpoint_is_taken_and_a_better_damaged_one_named(
         write(tmp_path, step, scored=score)
     flip(tmp_path / "step-00000002" / EMA)
     told: list[str] = []
-    best = kept_checkpoints.find_checkpoint(tmp_path, "best", ("top1", True), told.append)
+    best = checkpoint_retention.find_checkpoint(tmp_path, "best", ("top1", True), told.append)
     assert best.step == 3
     assert ["step-00000002" in line for line in told] == [True]
 
@@ -167,9 +169,9 @@ def test_where_all_are_damaged_the_error_names_each(tmp_path: Path) -> None:
         write(tmp_path, step)
         flip(tmp_path / f"step-0000000{step}" / name)
     for choose in (
-        lambda: kept_checkpoints.newest_checkpoint(tmp_path, str),
-        lambda: kept_checkpoints.intact_checkpoints(tmp_path, str),
-        lambda: kept_checkpoints.find_checkpoint(tmp_path, "last", say=str),
+        lambda: checkpoint_retention.newest_checkpoint(tmp_path, str),
+        lambda: checkpoint_retention.intact_checkpoints(tmp_path, str),
+        lambda: checkpoint_retention.find_checkpoint(tmp_path, "last", say=str),
     ):
         with pytest.raises(UserError, match="no checkpoint in") as found:
             choose()
@@ -178,7 +180,7 @@ def test_where_all_are_damaged_the_error_names_each(tmp_path: Path) -> None:
 
 
 def test_without_a_checkpoint_there_is_none_to_go_on_from(tmp_path: Path) -> None:
-    assert kept_checkpoints.newest_checkpoint(tmp_path / "none", pytest.fail) is None
+    assert checkpoint_retention.newest_checkpoint(tmp_path / "none", pytest.fail) is None
 
 
 def test_noting_scores_keeps_the_hashes(tmp_path: Path) -> None:
@@ -187,7 +189,8 @@ def test_noting_scores_keeps_the_hashes(tmp_path: Path) -> None:
     assert noted.marks == written.marks
     assert set(noted.marks) == {MODEL, EMA, OPTIMIZER, STATE}
     assert (
-        kept_checkpoints.intact_checkpoints(tmp_path, pytest.fail)[0].metrics["loss"] == 0.1 + 0.2
+        checkpoint_retention.intact_checkpoints(tmp_path, pytest.fail)[0].metrics["loss"]
+        == 0.1 + 0.2
     )
 
 
@@ -196,11 +199,11 @@ def test_what_is_newer_than_the_checkpoint_gone_on_from_counts_no_more(tmp_path:
         write(tmp_path, step)
     for attempt in range(2):
         flip(tmp_path / "step-00000003" / MODEL)
-        newest = kept_checkpoints.newest_checkpoint(tmp_path, str)
+        newest = checkpoint_retention.newest_checkpoint(tmp_path, str)
         assert newest is not None
-        (place,) = kept_checkpoints.set_aside_newer(tmp_path, newest)
+        (place,) = checkpoint_retention.set_aside_newer(tmp_path, newest)
         assert (place / MODEL).is_file()
-        assert [c.step for c in kept_checkpoints.list_checkpoints(tmp_path)] == [1, 2]
+        assert [c.step for c in checkpoint_retention.list_checkpoints(tmp_path)] == [1, 2]
         write(tmp_path, 3)
         assert len(list(tmp_path.glob("damaged-step-00000003*"))) == attempt + 1
 
@@ -219,7 +222,7 @@ def test_a_checkpoint_of_a_later_version_is_refused_and_not_set_aside(tmp_path: 
     file = write(tmp_path, 2).path / RECORD
     write_json(file, sealed(read_json(file) | {"format": FORMAT + 1}))
     with pytest.raises(UserError, match="has format 3") as refused:
-        kept_checkpoints.newest_checkpoint(tmp_path, pytest.fail)
+        checkpoint_retention.newest_checkpoint(tmp_path, pytest.fail)
     assert refused.value.where == str(file)
 
 
@@ -227,7 +230,7 @@ def test_without_its_record_a_directory_is_no_checkpoint(tmp_path: Path) -> None
     write(tmp_path, 1)
     (write(tmp_path, 2).path / RECORD).unlink()
     told: list[str] = []
-    newest = kept_checkpoints.newest_checkpoint(tmp_path, told.append)
+    newest = checkpoint_retention.newest_checkpoint(tmp_path, told.append)
     assert newest is not None
     assert newest.step == 1
     assert "checkpoint.json" in told[0]

@@ -175,6 +175,8 @@ def workplace(destination: Path) -> Generator[Path]:
         except BlockingIOError as error:
             raise UserError("another process is writing it", where=str(destination)) from error
         yield place
+    except BrokenPipeError:
+        raise  # whoever read our lines is gone
     except OSError as error:
         raise unwritable(destination, error) from error
     finally:
@@ -202,7 +204,7 @@ def finish(
 
 
 def discard(place: Path) -> None:
-    """Remove a workplace, and the folders above that were made for it and are empty."""
+    """Remove a workplace."""
     with suppress(OSError):
         shutil.rmtree(place)
 

@@ -31,7 +31,7 @@ def open_segmenter(name: SegmenterName) -> Segmenter | None:
     if name == "none":
         return None
     if name == "spaces":
-        return _runs
+        return _whole
     try:
         jieba: Any = import_module("jieba")
     except ModuleNotFoundError as error:
@@ -63,13 +63,6 @@ def marked_lines(tokenizer: Tokenizer, segmenter: Segmenter, text: str) -> Itera
         yield ids
 
 
-def _runs(line: str) -> list[str]:
-    """The line cut before each run of characters that are not blanks."""
-    words: list[str] = []
-    for character in line:
-        starts = words and words[-1][-1].isspace() and not character.isspace()
-        if starts or not words:
-            words.append(character)
-        else:
-            words[-1] += character
-    return words
+def _whole(line: str) -> list[str]:
+    """The line as one word, which blanks and other characters than Chinese ones interrupt."""
+    return [line]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jumar.ground.errors import UserError
-from jumar.ground.files import write_bytes, write_text, written_beside
+from jumar.ground.files import folder_beside, write_bytes, write_text, written_beside
 
 
 def test_a_text_replaces_the_one_before_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
@@ -41,6 +41,33 @@ def test_folders_made_for_a_file_that_fails_are_gone_again(tmp_path: Path) -> No
     with pytest.raises(RuntimeError), written_beside(path):
         raise RuntimeError
     assert list(tmp_path.rglob("*")) == [tmp_path / "kept"]
+
+
+def test_a_folder_that_fails_keeps_the_one_before_and_leaves_nothing_beside_it(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "new" / "run"
+    with pytest.raises(RuntimeError), folder_beside(path) as beside:
+        (beside / "inner").mkdir(mode=0o500)
+        raise RuntimeError
+    assert not list(tmp_path.iterdir())
+    with folder_beside(path) as beside:
+        write_text(beside / "a.txt", "first")
+    with pytest.raises(RuntimeError), folder_beside(path, replacing=True):
+        raise RuntimeError
+    assert [each.name for each in path.parent.iterdir()] == ["run"]
+    assert (path / "a.txt").read_text() == "first"
+
+
+def test_a_folder_replaces_a_full_one_only_where_that_is_wanted(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    for text in ("first", "second"):
+        with folder_beside(path, replacing=True) as beside:
+            write_text(beside / f"{text}.txt", text)
+    assert [each.name for each in tmp_path.rglob("*")] == ["run", "second.txt"]
+    with pytest.raises(UserError, match="cannot be written"), folder_beside(path) as beside:
+        write_text(beside / "third.txt", "third")
+    assert [each.name for each in tmp_path.rglob("*")] == ["run", "second.txt"]
 
 
 def test_a_disk_that_takes_no_more_is_an_error_and_keeps_the_file_before(tmp_path: Path) -> None:

@@ -23,6 +23,8 @@ _BERT = ("model.size=nezha-tiny", "model.vocab_size=30")
 CASES = {
     "alexnet-demo": ("model.num_classes=3",),
     "resnext50": ("model.num_classes=3",),
+    "bert-base": ("model.size=bert-tiny", "model.vocab_size=30"),
+    "nezha-base": _BERT,
     "bert-classify": (*_BERT, "data.labels=a,b,c"),
     "bert-ner": (*_BERT, "data.labels=O,B-X"),
     "bert-reading": ("model.size=bert-tiny", "model.vocab_size=30"),
@@ -45,6 +47,9 @@ VARIANTS = {
     "resnext50-1p": "resnext50",
     "resnext50-8p": "resnext50",
     "resnext50-256bs-8p": "resnext50",
+    "bert-large": "bert-base",
+    "bert-tiny": "bert-base",
+    "nezha-large": "nezha-base",
     "biggan128-cats": "biggan128",
     "videnn-spatial-loss-scale": "videnn-spatial",
     "nlrn-small": "nlrn",

@@ -1,6 +1,7 @@
 """Files written whole or not at all: to a temporary file, then renamed."""
 
 import os
+import shutil
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,16 +29,68 @@ def written_beside(
     Raises:
         UserError: The system refuses: no permission, no space, or something is in the way.
     """
-    temporary = path.with_name(f".{path.name[:_LONGEST]}.{os.getpid()}")
-    created: list[Path] = []
-    try:
-        created = [folder for folder in path.parents if not exists(folder)]
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with _beside(path, what, more) as temporary:
         yield temporary
         temporary.replace(path)
+
+
+@contextmanager
+def folder_beside(
+    path: Path, *, what: str = "cannot be written", more: str = "", replacing: bool = False
+) -> Generator[Path]:
+    """As `written_beside`, for a folder: a new one, which takes its place when the block ends.
+
+    Args:
+        path: The folder; its parent folders are created.
+        what: What an error says failed.
+        more: More advice, as a sentence.
+        replacing: Whether it may replace a folder that is not empty.
+
+    Raises:
+        UserError: The system refuses: no permission, no space, or something is in the way.
+    """
+    with _beside(path, what, more) as temporary:
+        remove_folder(temporary)
+        temporary.mkdir()
+        yield temporary
+        old = path.with_name(f".{path.name[:_LONGEST]}.old")
+        if replacing and exists(path):
+            remove_folder(old)
+            path.replace(old)
+        try:
+            temporary.replace(path)
+        except OSError:
+            if replacing:
+                with suppress(OSError):
+                    old.replace(path)
+            raise
+        if replacing:
+            remove_folder(old)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder of ours with all that is in it, as far as the system allows it."""
+    for inner, folders, _ in os.walk(folder):
+        for name in folders:
+            place = Path(inner, name)
+            # A folder without write permission keeps its content.
+            if not place.is_symlink():
+                with suppress(OSError):
+                    place.chmod(0o700)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _beside(path: Path, what: str, more: str) -> Generator[Path]:
+    temporary = path.with_name(f".{path.name[:_LONGEST]}.{os.getpid()}")
+    created = [folder for folder in path.parents if not exists(folder)]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
     except BaseException as error:
         with suppress(OSError):
             temporary.unlink()
+        remove_folder(temporary)
         for folder in created:
             with suppress(OSError):
                 folder.rmdir()

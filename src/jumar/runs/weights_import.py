@@ -4,8 +4,6 @@ Names are matched and shapes compared before any value is read, and nothing is w
 does not match, unless a partial import was requested.
 """
 
-import os
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -15,7 +13,7 @@ from safetensors.torch import save
 
 from jumar.environment import inspect_environment
 from jumar.ground.errors import UserError
-from jumar.ground.files import write_bytes
+from jumar.ground.files import folder_beside, write_bytes
 from jumar.ground.paths import exists, unwritable
 from jumar.recipes.first_stage import keep_first_stage
 from jumar.recipes.recipe import Recipe
@@ -226,31 +224,27 @@ def _write_run(
             "the recipe keeps no averages: `jumar evaluate` scores the weights as trained, or the "
             "averages with --set training.ema_decay=0.999"
         )
-    beside = RunDirectory(request.to.with_name(f".{request.to.name}.{os.getpid()}"))
+    what, more = "the run cannot be written", "Nothing was left behind."
     try:
-        beside.path.parent.mkdir(parents=True, exist_ok=True)
-        write_checkpoint(
-            beside.checkpoints,
-            step=step,
-            epoch=0.0,
-            model=plain,
-            ema=averages,
-            state=state,
-            batch={},
-        )
-        write_json(beside.environment, asdict(inspect_environment()))
-        stored = {
-            "recipe": request.recipe,
-            "imports": list(request.imports),
-            "settings": to_json(recipe),
-        }
-        write_json(beside.recipe, stored)
-        keep_first_stage(recipe, beside)
-        beside.path.replace(request.to)
-    except (OSError, NotWrittenError) as error:
-        raise unwritable(
-            request.to, error, what="the run cannot be written", more="Nothing was left behind."
-        ) from error
-    finally:
-        shutil.rmtree(beside.path, ignore_errors=True)
+        with folder_beside(request.to, what=what, more=more) as folder:
+            beside = RunDirectory(folder)
+            write_checkpoint(
+                beside.checkpoints,
+                step=step,
+                epoch=0.0,
+                model=plain,
+                ema=averages,
+                state=state,
+                batch={},
+            )
+            write_json(beside.environment, asdict(inspect_environment()))
+            stored = {
+                "recipe": request.recipe,
+                "imports": list(request.imports),
+                "settings": to_json(recipe),
+            }
+            write_json(beside.recipe, stored)
+            keep_first_stage(recipe, beside)
+    except NotWrittenError as error:
+        raise unwritable(request.to, error, what=what, more=more) from error
     return [*lines, f"written: {request.to} (a run at step {step})"]

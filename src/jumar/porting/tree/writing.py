@@ -3,14 +3,12 @@
 import os
 import shutil
 import stat
-import tempfile
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from jumar.ground.errors import UserError
-from jumar.ground.files import written_beside
+from jumar.ground.files import folder_beside, written_beside
 from jumar.ground.paths import exists, is_file, is_folder, unwritable
 from jumar.porting.edits import FileReport, TreeReport
 from jumar.porting.script.project import Project
@@ -56,7 +54,7 @@ def write_tree(
     _check_place(tree.place, out)
     if is_file(tree.place) and out.suffix == tree.root.suffix:
         return _write_script(ported, tree, entries[0], out, added)
-    with _beside(out) as place:
+    with folder_beside(out) as place:
         taken: dict[str, Entry] = {}
         _make_folders(place, entries)
         for entry in entries:
@@ -139,50 +137,6 @@ def _check_place(root: Path, out: Path) -> None:
         raise UserError(
             "is not empty", where=str(out), todo="Give a new folder, or remove this one."
         )
-
-
-@contextmanager
-def _beside(out: Path) -> Generator[Path]:
-    """A new folder beside a place, renamed to that place on success, removed otherwise."""
-    created = _make_parents(out.parent)
-    hidden: Path | None = None
-    try:
-        hidden = Path(tempfile.mkdtemp(prefix=f".{out.name[:100]}.", dir=out.parent))
-        yield hidden
-        hidden.replace(out)
-    except BaseException as error:
-        if hidden is not None:
-            _remove(hidden)
-        for folder in reversed(created):
-            with suppress(OSError):
-                folder.rmdir()
-        if isinstance(error, OSError):
-            raise _unwritable(out, error) from error
-        raise
-
-
-def _make_parents(folder: Path) -> list[Path]:
-    created: list[Path] = []
-    missing = [each for each in (folder, *folder.parents) if not exists(each)]
-    try:
-        for each in reversed(missing):
-            each.mkdir()
-            created.append(each)
-    except OSError as error:
-        for each in reversed(created):
-            each.rmdir()
-        raise _unwritable(folder, error) from error
-    return created
-
-
-def _remove(folder: Path) -> None:
-    for inner, folders, _ in os.walk(folder):
-        for name in folders:
-            place = Path(inner, name)
-            # A folder without write permission keeps its content.
-            if not place.is_symlink():
-                place.chmod(0o700)
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _make_folders(place: Path, entries: tuple[Entry, ...]) -> None:

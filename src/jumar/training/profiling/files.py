@@ -1,10 +1,7 @@
 """The output of a capture: the folder `profile` of a run."""
 
-import contextlib
 import gzip
 import json
-import os
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -15,7 +12,7 @@ import polars as pl
 
 import jumar.profiling
 from jumar.devices.contract import Device
-from jumar.ground.errors import UserError
+from jumar.ground.files import folder_beside
 from jumar.ground.paths import unwritable
 from jumar.ground.text import counted
 from jumar.observer import DATA
@@ -29,6 +26,9 @@ from jumar.training.profiling.memory import base_of, memory_tables
 from jumar.training.profiling.rates import cpu_rates
 from jumar.training.profiling.work import work_of
 from jumar.training.run_directory import write_json
+
+_WHAT = "the profile cannot be written"
+_MORE = "A profile takes about 1 MB per step, and 20 times that while it is being written."
 
 FOLDER: Final = "profile"
 """Name of the folder within a run."""
@@ -104,37 +104,30 @@ def write_profile(
         UserError: The files cannot be written.
     """
     final = profile_folder(run, ranks)
-    beside = final.with_name(f".{final.name}.{os.getpid()}")
     try:
-        shutil.rmtree(beside, ignore_errors=True)
-        beside.mkdir(parents=True)
-        events, around = _events(recorded, run, beside, device, ranks)
-        note_modules(events)
-        _write_trace(beside / TRACE, events, around)
-        if device.on_host:
-            write_json(beside / CHIP, {"chips": [cpu_rates()]})
-        raw = raw_folder(run, ranks) if device.profiler_writes_files else None
-        kept = _tables(recorded, beside, events, base_of(around), final=final, raw=raw)
-        record = {
-            "device": {"kind": device.kind, **asdict(device)},
-            "rank": ranks.rank,
-            "world": ranks.world,
-            "capture": {
-                **asdict(settings),
-                "first_step": recorded.first_step,
-                "step_ms": list(recorded.step_ms),
-                "plain_step_ms": list(recorded.plain_step_ms),
-            },
-            **environment,
-        }
-        write_json(beside / ENVIRONMENT, record)
-        _replace(beside, final)
-    except UserError:
-        shutil.rmtree(beside, ignore_errors=True)
-        raise
-    except (OSError, RuntimeError, ValueError, pl.exceptions.PolarsError) as error:
-        shutil.rmtree(beside, ignore_errors=True)
-        raise _unwritable(error, final) from error
+        with folder_beside(final, what=_WHAT, more=_MORE, replacing=True) as beside:
+            events, around = _events(recorded, run, beside, device, ranks)
+            note_modules(events)
+            _write_trace(beside / TRACE, events, around)
+            if device.on_host:
+                write_json(beside / CHIP, {"chips": [cpu_rates()]})
+            raw = raw_folder(run, ranks) if device.profiler_writes_files else None
+            kept = _tables(recorded, beside, events, base_of(around), final=final, raw=raw)
+            record = {
+                "device": {"kind": device.kind, **asdict(device)},
+                "rank": ranks.rank,
+                "world": ranks.world,
+                "capture": {
+                    **asdict(settings),
+                    "first_step": recorded.first_step,
+                    "step_ms": list(recorded.step_ms),
+                    "plain_step_ms": list(recorded.plain_step_ms),
+                },
+                **environment,
+            }
+            write_json(beside / ENVIRONMENT, record)
+    except (RuntimeError, ValueError, pl.exceptions.PolarsError) as error:
+        raise unwritable(final, error, what=_WHAT, more=_MORE) from error
     return kept
 
 
@@ -238,27 +231,3 @@ def _with_layers(profile: Profile, events: Sequence[Event]) -> Profile:
     # The table and the trace round their times independently.
     joined = ops.join_asof(known, on="start_ns", strategy="nearest", tolerance=2).sort("place")
     return replace(profile, ops=joined.select(profile.ops.columns))
-
-
-def _replace(beside: Path, final: Path) -> None:
-    """Put the new folder in place of an old one."""
-    old = final.with_name(f".{final.name}.old")
-    shutil.rmtree(old, ignore_errors=True)
-    if final.exists():
-        final.replace(old)
-    try:
-        beside.replace(final)
-    except OSError:
-        with contextlib.suppress(OSError):
-            old.replace(final)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def _unwritable(error: Exception, folder: Path) -> UserError:
-    return unwritable(
-        folder,
-        error,
-        what="the profile cannot be written",
-        more="A profile takes about 1 MB per step, and 20 times that while it is being written.",
-    )

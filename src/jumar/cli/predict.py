@@ -3,7 +3,9 @@
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
 
 from jumar.cli.options import CheckpointOption, DeviceOption, ImportOption, JsonFlag, SetOption
 from jumar.ground.errors import EXIT_CODE
@@ -11,6 +13,7 @@ from jumar.ground.text import print_plain
 
 if TYPE_CHECKING:
     from jumar.runs.predict import PredictRequest
+    from jumar.runs.predict_text import TextRequest, TextResult
 
 
 def predict(
@@ -24,12 +27,16 @@ def predict(
     device: DeviceOption = "auto",
     skip_corrupt: int = 0,
     import_: ImportOption = (),
+    text: Annotated[tuple[str, ...], Parameter(metavar="TEXT")] = (),
+    pair: Annotated[str | None, Parameter(metavar="TEXT")] = None,
 ) -> int:
-    """Classify audio clips by word, or images by class.
+    """Classify audio clips by word, images by class or texts by label; find entities and answers.
 
     Clips may have any length and sample rate: those shorter than the training clips are padded with
     silence at the end; over a longer one a window is moved, and the window with the most probable
     word is printed. For images the class number is printed, since a run does not store class names.
+    Of texts, runs of `bert-classify` print labels, of `bert-ner` entities with their characters, of
+    `bert-reading` answers to questions.
 
     Parameters
     ----------
@@ -37,11 +44,12 @@ def predict(
         The run directory.
     files
         WAV files for a keyword spotting run, images for an image classification run; or folders,
-        of which all such files are used.
+        of which all such files are used. For labels and entities a text file with a text a line,
+        for labels also TSV or JSON lines with named columns; for answers JSON in SQuAD's form.
     checkpoint
         last, best, or the number of steps of a checkpoint.
     top
-        Number of guesses to print for each file.
+        Number of guesses to print for each file or text.
     json_
         Print one JSON object instead: `results` with the probabilities of all labels, and
         `errors` with the files that cannot be read; exit code 2 if there are more of these than
@@ -54,19 +62,31 @@ def predict(
         Skip up to this many unreadable files.
     import_
         Import a module of your own first; those that the run was made with must be named again.
+    text
+        A text instead of a file.
+    pair
+        The second text of a pair, or the question about the text.
     """
     from jumar.ground.errors import UserError
     from jumar.runs.open_trained import TrainedRequest
     from jumar.runs.predict import PredictRequest
     from jumar.runs.predict import predict as predict_files
+    from jumar.runs.predict_text import TextRequest, reads_text
 
-    if not files:
+    if not files and not text:
         raise UserError("no file given", todo=f"For instance: jumar predict {run} clip.wav")
     if top < 1:
         raise UserError(f"cannot print {top} guesses", where="--top", todo="1 or more.")
     trained = TrainedRequest(
         run_dir=run, which=checkpoint, assignments=set_, imports=import_, device=device
     )
+    if reads_text(run, import_):
+        wanted = TextRequest(
+            trained=trained, files=files, texts=text, pair=pair, skip_corrupt=skip_corrupt
+        )
+        return _print_texts(wanted, top=top, as_json=json_)
+    if text:
+        raise UserError("the run's network takes no texts", where="--text", todo="Name files.")
     request = PredictRequest(files=files, trained=trained, skip_corrupt=skip_corrupt)
     if json_:
         return _print_json(request)
@@ -92,14 +112,77 @@ def _print_json(request: "PredictRequest") -> int:
             results.append({**row, "probabilities": probabilities})
         else:
             errors.append({"file": str(answer.path), "error": answer.error.what})
+    return _finish_json(results, errors, request.skip_corrupt)
+
+
+def _finish_json(
+    results: list[dict[str, Any]], errors: list[dict[str, str]], skip_corrupt: int
+) -> int:
     print(json.dumps({"results": results, "errors": errors}, indent=1, ensure_ascii=False))
-    if len(errors) > request.skip_corrupt:
+    if len(errors) > skip_corrupt:
         _say(
             f"jumar: {len(errors)} of {len(results) + len(errors)} files cannot be read; 'errors' "
             "of the output names them\n  To leave out up to N such files: --skip-corrupt N"
         )
         return EXIT_CODE
     return 0
+
+
+def _print_texts(request: "TextRequest", *, top: int, as_json: bool) -> int:
+    """All results as lines or as one JSON object."""
+    from jumar.runs.predict import Unreadable
+    from jumar.runs.predict_text import text_results
+
+    results: list[dict[str, Any]] = []
+    errors: list[dict[str, str]] = []
+    for result in text_results(request, _say):
+        if not isinstance(result, Unreadable):
+            if as_json:
+                results.append(_row(result))
+            else:
+                print_plain("\n".join(_lines(result, top)))
+            continue
+        if not as_json and len(errors) >= request.skip_corrupt:
+            raise result.error
+        errors.append({"file": str(result.path), "error": str(result.error)})
+        if not as_json:
+            _say(f"skipped: {result.error}")
+    return _finish_json(results, errors, request.skip_corrupt) if as_json else 0
+
+
+def _row(result: "TextResult") -> dict[str, Any]:
+    """A result as JSON: probabilities by label, entities and answers as objects."""
+    row = dict(vars(result))
+    for name in ("entities", "answers"):
+        if name in row:
+            row[name] = [each._asdict() for each in row[name]]
+    if "guesses" in row:
+        row["probabilities"] = {each.label: each.probability for each in row.pop("guesses")}
+    return row
+
+
+def _lines(result: "TextResult", top: int) -> list[str]:
+    """A result for people: the text, and below it what was found in it."""
+    from jumar.runs.predict_text import LabelledText, TaggedText
+
+    if isinstance(result, LabelledText):
+        guesses = "   ".join(
+            f"{guess.label} {100 * guess.probability:.1f} %" for guess in result.guesses[:top]
+        )
+        pair = "" if result.pair is None else f" | {result.pair}"
+        return [f"{guesses}   {result.text}{pair}"]
+    if isinstance(result, TaggedText):
+        rows = [
+            f"  {each.begin:>4} {each.end:>4}  {each.kind}  {each.text}  "
+            f"{100 * each.probability:.1f} %"
+            for each in result.entities
+        ]
+        return [result.text, *(rows or ["  no entities"])]
+    rows = [
+        f"  {each.begin:>4} {each.end:>4}  {100 * each.probability:5.1f} %  {each.text}"
+        for each in result.answers[:top]
+    ]
+    return [result.question, *(rows or ["  no answer"])]
 
 
 def _say(line: str) -> None:

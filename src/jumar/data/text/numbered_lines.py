@@ -54,10 +54,13 @@ class Skipping:
     Args:
         allowed: How many may be left out.
         say: Receives a line about each.
+        option: What allows N of them.
     """
 
-    def __init__(self, allowed: int, say: Callable[[str], None]) -> None:
-        self._allowed, self._say = allowed, say
+    def __init__(
+        self, allowed: int, say: Callable[[str], None], option: str = "data.skip_corrupt=N"
+    ) -> None:
+        self._allowed, self._say, self._option = allowed, say, option
         self.count = 0
 
     def fault(self, error: UserError) -> None:
@@ -73,7 +76,7 @@ class Skipping:
                 error.what + (before if self._allowed else ""),
                 where=error.where,
                 todo=" ".join(
-                    filter(None, (error.todo, "To skip N such samples: data.skip_corrupt=N"))
+                    filter(None, (error.todo, f"To skip N such samples: {self._option}"))
                 ),
             )
         self._say(f"skipped: {error.where}: {error.what}")

@@ -1,0 +1,332 @@
+"""A fine-tuned BERT's predictions for new texts: labels, entities, answers."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from jumar.data.samples import Arrays, SampleKey
+from jumar.data.text.entity_set import pieces_of
+from jumar.data.text.numbered_lines import Skipping, line_of, numbered_lines
+from jumar.data.text.reading_files import Question, Reading, read_questions
+from jumar.data.text.reading_set import ReadingWindows
+from jumar.data.text.sentence_files import Sentence, read_sentences
+from jumar.data.text.sentence_set import Sentences
+from jumar.data.text.sequences import frame_of
+from jumar.data.text.tokenizer import Tokenizer
+from jumar.ground.errors import UserError
+from jumar.recipes.bert_tasks import BertTaskRecipe, ClassifyRecipe, EntityRecipe, ReadingRecipe
+from jumar.recipes.resolved import with_data_in_place
+from jumar.recipes.stored import stored_recipe
+from jumar.recipes.trained import Trained
+from jumar.runs.open_trained import TrainedRequest, open_trained
+from jumar.runs.predict import Guess, Unreadable
+from jumar.tasks.reading import best_answers, window_answers
+from jumar.tasks.scoring.entities import entities
+from jumar.training.run_directory import RunDirectory
+
+R = TypeVar("R", bound=BertTaskRecipe)
+
+_AT_ONCE = 32
+_PLAIN = ".txt"
+_SKIP_OPTION = "--skip-corrupt N"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextRequest:
+    """The texts, and which weights of which run.
+
+    Attributes:
+        trained: The run.
+        files: Files of texts.
+        texts: Texts themselves.
+        pair: The second text of each of `texts`, or the question about them.
+        skip_corrupt: Unreadable files or rows to tolerate.
+    """
+
+    trained: TrainedRequest
+    files: Sequence[Path] = ()
+    texts: Sequence[str] = ()
+    pair: str | None = None
+    skip_corrupt: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelledText:
+    """A text or a pair, and all labels, the most probable first."""
+
+    where: str
+    text: str
+    pair: str | None
+    guesses: Sequence[Guess]
+
+
+class EntityInText(NamedTuple):
+    """An entity: its characters, and the probability of its least probable tag."""
+
+    kind: str
+    text: str
+    begin: int
+    end: int
+    probability: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaggedText:
+    """A text and its entities."""
+
+    where: str
+    text: str
+    entities: Sequence[EntityInText]
+
+
+class AnswerInText(NamedTuple):
+    """An answer: its characters in the passage, and its probability among those listed."""
+
+    text: str
+    begin: int
+    end: int
+    probability: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnsweredQuestion:
+    """A question and its answers, the most probable first; none where nothing was found."""
+
+    where: str
+    number: str
+    question: str
+    answers: Sequence[AnswerInText]
+
+
+TextResult = LabelledText | TaggedText | AnsweredQuestion
+
+
+def reads_text(run: Path, imports: tuple[str, ...] = ()) -> bool:
+    """Whether a run's network takes texts.
+
+    Raises:
+        UserError: There is no such run.
+    """
+    return isinstance(stored_recipe(RunDirectory(run), imports)[2], BertTaskRecipe)
+
+
+def text_results(
+    request: TextRequest, say: Callable[[str], None] = lambda _: None
+) -> Iterator[TextResult | Unreadable]:
+    """The predictions for each text, or why there are none for a file.
+
+    Texts that are longer than the training's samples are cut, as there; entities are looked for in
+    all of a text, and answers in all of a passage.
+
+    Args:
+        request: Which texts and which run.
+        say: Prints a line about texts that were cut, and rows that were skipped.
+
+    Raises:
+        UserError: There is no such run, or a text without the question about it.
+    """
+    trained = open_trained(request.trained)
+    try:
+        run = RunDirectory(request.trained.run_dir)
+        recipe = with_data_in_place(trained.recipe, run, lambda line: _say_vocabulary(line, say))
+        assert isinstance(recipe, BertTaskRecipe)
+        predictor = _predictor(recipe, trained, say)
+        if request.texts:
+            yield from predictor.texts(request.texts, request.pair)
+        for path in request.files:
+            try:
+                yield from predictor.file(path, Skipping(request.skip_corrupt, say, _SKIP_OPTION))
+            except UserError as error:
+                yield Unreadable(path=path, error=error)
+    finally:
+        trained.policy.close()
+
+
+def _say_vocabulary(line: str, say: Callable[[str], None]) -> None:
+    """Repeat the notice about the vocabulary's place; the data's is of no interest here."""
+    if line.startswith("model.vocabulary"):
+        say(line)
+
+
+class _Predictor(Generic[R]):
+    """What all three have in common: the network and its tokenizer."""
+
+    def __init__(self, recipe: R, trained: Trained, say: Callable[[str], None]) -> None:
+        self.recipe, self.trained, self.say = recipe, trained, say
+        self.tokenizer: Tokenizer = recipe.tokenizer()
+        self.frame = frame_of(self.tokenizer.vocabulary, recipe.data.max_seq_length)
+
+    def texts(self, texts: Sequence[str], pair: str | None) -> Iterator[TextResult]:
+        """The results for texts of the command line."""
+        raise NotImplementedError
+
+    def file(self, path: Path, skipping: Skipping) -> Iterator[TextResult]:
+        """The results for a file."""
+        raise NotImplementedError
+
+    def logits(
+        self, samples: Sequence[Mapping[str, NDArray[np.generic]]]
+    ) -> Iterator[torch.Tensor]:
+        """The logits of each sample, float32 on the CPU."""
+        names = ("input_ids", "segment_ids", "input_mask")
+        with torch.inference_mode():
+            for first in range(0, len(samples), _AT_ONCE):
+                part = samples[first : first + _AT_ONCE]
+                batch = (
+                    torch.from_numpy(np.stack([each[name] for each in part])) for name in names
+                )
+                with self.trained.policy.forward():
+                    logits = self.trained.model(
+                        *(each.to(self.trained.device.torch) for each in batch)
+                    )
+                yield from logits.float().cpu()
+
+
+class _Labelling(_Predictor[ClassifyRecipe]):
+    def texts(self, texts: Sequence[str], pair: str | None) -> Iterator[TextResult]:
+        yield from self._results([Sentence(text, pair, "", "--text") for text in texts])
+
+    def file(self, path: Path, skipping: Skipping) -> Iterator[TextResult]:
+        if path.suffix == _PLAIN:
+            sentences: list[Sentence] = []
+            for number, line in numbered_lines(path):
+                if line.strip():
+                    first, tab, second = line.partition("\t")
+                    where = line_of(path, number)
+                    sentences.append(Sentence(first, second if tab else None, "", where))
+        else:
+            sentences = list(read_sentences(path, self.recipe.data, skipping, labelled=False))
+        for pairs in (False, True):
+            # A sample with a second text is another one than a sample whose second text is empty.
+            chosen = [each for each in sentences if (each.second is not None) == pairs]
+            yield from self._results(chosen)
+
+    def _results(self, sentences: Sequence[Sentence]) -> Iterator[TextResult]:
+        samples = Sentences(
+            sentences, [0] * len(sentences), tokenizer=self.tokenizer, frame=self.frame
+        )
+        if samples.truncated:
+            self.say(f"{samples.truncated} of {len(samples)} cut to {self.frame.length} tokens")
+        arrays: list[Arrays] = [
+            samples.map(item, item, SampleKey(0, item)) for item in range(len(samples))
+        ]
+        for sentence, logits in zip(sentences, self.logits(arrays), strict=True):
+            values, places = logits.softmax(dim=0).sort(descending=True, stable=True)
+            yield LabelledText(
+                where=sentence.where,
+                text=sentence.first,
+                pair=sentence.second,
+                guesses=[
+                    Guess(label=self.recipe.data.labels[place], probability=value)
+                    for value, place in zip(values.tolist(), places.tolist(), strict=True)
+                ],
+            )
+
+
+class _Tagging(_Predictor[EntityRecipe]):
+    def texts(self, texts: Sequence[str], pair: str | None) -> Iterator[TextResult]:
+        if pair is not None:
+            raise UserError("entities are looked for in one text", where="--pair", todo="Omit it.")
+        for text in texts:
+            yield self._result("--text", text)
+
+    def file(self, path: Path, skipping: Skipping) -> Iterator[TextResult]:
+        del skipping
+        for number, line in numbered_lines(path):
+            if line.strip():
+                yield self._result(line_of(path, number), line)
+
+    def _result(self, where: str, text: str) -> TaggedText:
+        spans = self._tokens(text)
+        tags: list[str] = []
+        probabilities: list[float] = []
+        rows, firsts = self._rows([text[begin:end] for begin, end in spans])
+        samples = [self.frame.arrays(row) for row in rows]
+        for places, logits in zip(firsts, self.logits(samples), strict=True):
+            values, numbers = logits[places].softmax(dim=1).max(dim=1)
+            tags += [self.recipe.data.labels[number] for number in numbers.tolist()]
+            probabilities += values.tolist()
+        listed: list[EntityInText] = []
+        for kind, first, last in entities(tags):
+            begin, end = spans[first][0], spans[last][1]
+            least = min(probabilities[first : last + 1])
+            listed.append(EntityInText(kind, text[begin:end], begin, end, least))
+        return TaggedText(where=where, text=text, entities=listed)
+
+    def _tokens(self, text: str) -> list[tuple[int, int]]:
+        """The characters of each token, as the training data has them."""
+        if self.recipe.data.new_texts == "words":
+            words = self.tokenizer.rules.words.placed(text)
+            return [(word.places[0], word.places[-1] + 1) for word in words]
+        return [(place, place + 1) for place, letter in enumerate(text) if not letter.isspace()]
+
+    def _rows(self, tokens: Sequence[str]) -> tuple[list[list[int]], list[list[int]]]:
+        """Pieces of as many samples as a text needs, and the position of each token's first."""
+        room = self.frame.length - 2
+        rows: list[list[int]] = []
+        firsts: list[list[int]] = []
+        for token in tokens:
+            pieces = pieces_of(token, self.tokenizer)[:room]
+            if not rows or len(rows[-1]) + len(pieces) > room:
+                rows.append([])
+                firsts.append([])
+            firsts[-1].append(len(rows[-1]) + 1)
+            rows[-1] += pieces
+        return rows, firsts
+
+
+class _Answering(_Predictor[ReadingRecipe]):
+    def texts(self, texts: Sequence[str], pair: str | None) -> Iterator[TextResult]:
+        if pair is None:
+            raise UserError(
+                "no question about the text",
+                where="--text",
+                todo="For instance: --text PASSAGE --pair QUESTION",
+            )
+        questions = [
+            Question(str(number), pair, number, (), "--text") for number in range(len(texts))
+        ]
+        yield from self._results(Reading(list(texts), questions))
+
+    def file(self, path: Path, skipping: Skipping) -> Iterator[TextResult]:
+        del skipping
+        yield from self._results(read_questions(path))
+
+    def _results(self, reading: Reading) -> Iterator[TextResult]:
+        windows = ReadingWindows(reading, tokenizer=self.tokenizer, data=self.recipe.data)
+        for number, group in groupby(
+            range(len(windows)), key=lambda place: windows.windows[place].question
+        ):
+            question, own = reading.questions[number], list(group)
+            samples = [windows.map(place, place, SampleKey(0, place)) for place in own]
+            answers = [
+                answer
+                for place, logits in zip(own, self.logits(samples), strict=True)
+                for answer in window_answers(windows, place, logits.numpy())
+            ]
+            yield AnsweredQuestion(
+                where=question.where,
+                number=question.number,
+                question=question.text,
+                answers=[
+                    AnswerInText(answer.text, answer.begin, answer.end, probability)
+                    for answer, probability in best_answers(answers, self.recipe.data.n_best)
+                ],
+            )
+
+
+def _predictor(
+    recipe: BertTaskRecipe, trained: Trained, say: Callable[[str], None]
+) -> _Predictor[Any]:
+    if isinstance(recipe, ClassifyRecipe):
+        return _Labelling(recipe, trained, say)
+    if isinstance(recipe, EntityRecipe):
+        return _Tagging(recipe, trained, say)
+    assert isinstance(recipe, ReadingRecipe)
+    return _Answering(recipe, trained, say)

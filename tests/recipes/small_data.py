@@ -60,8 +60,8 @@ def write_texts(folder: Path) -> None:
             words = [str(word) for word in random.choice(list("abcdefg"), 6)]
             place = int(random.integers(5))
             lines.append(f"{number % 2}\t{' '.join(words)} {'xy'[number % 2]}")
-            tags = ["O"] * len(words)
-            tags[place : place + 2] = "B-X", "I-X"
+            words[2 * number % 5 : 2 * number % 5 + 2] = "a", "b"
+            tags = [{"a": "B-X", "b": "I-X"}.get(word, "O") for word in words]
             tagged += [*(f"{word} {tag}" for word, tag in zip(words, tags, strict=True)), ""]
             context = " ".join(words)
             answer = {"text": context[2 * place : 2 * place + 3], "answer_start": 2 * place}

@@ -117,7 +117,7 @@ class PretrainingRecipe(Recipe):
         return replace(self, model=replace(self.model, vocab_size=pieces))
 
     def fitted_to(self, shapes: Mapping[str, Sequence[int]]) -> "PretrainingRecipe":
-        """With as many word pieces as weights from elsewhere have."""
+        """With the vocabulary size of the given weights."""
         return replace(self, model=fitted_vocabulary(self.model, shapes))
 
     def tf_names(self, model: nn.Module) -> TfNames:

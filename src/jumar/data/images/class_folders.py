@@ -129,7 +129,7 @@ def is_hidden(name: str) -> bool:
 
 
 def is_image(name: str) -> bool:
-    """Whether a file counts as an image, by its suffix in any case."""
+    """Whether a file counts as an image, by its suffix in upper or lower case."""
     return name.lower().endswith(IMAGE_SUFFIXES)
 
 

@@ -38,7 +38,7 @@ _MOST_PIXELS = 89_000_000
 
 
 def is_video(name: str) -> bool:
-    """Whether a file counts as a video, by its suffix in any case."""
+    """Whether a file counts as a video, by its suffix in upper or lower case."""
     return name.lower().endswith(VIDEO_SUFFIXES)
 
 

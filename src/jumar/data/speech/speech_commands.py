@@ -52,7 +52,7 @@ PARTS: Mapping[Part, Sequence[str]] = {
     "validation": ("val", "validation", "eval"),
     "testing": ("test", "testing"),
 }
-"""Names of the folder or zip of a part, in any case; the first that exists is used."""
+"""Names of the folder or zip of a part, in upper or lower case; the first that exists is used."""
 LISTS: Mapping[Part, str] = {"validation": "validation_list.txt", "testing": "testing_list.txt"}
 
 _LARGEST_BUCKET = 2**27 - 1

@@ -88,7 +88,7 @@ def streaming_instances(
 def _pairs(
     text: FlatDocuments, options: PretrainingOptions, draws: random.Random
 ) -> Iterator[tuple[int, int, int, int, int]]:
-    """Begin and end of both segments, and whether the second is from elsewhere."""
+    """Start and end of both segments, and whether the second is from elsewhere."""
     sentences, most = text.sentences, options.most_pieces
     uniform = draws.random
     documents = len(text.documents) - 1
@@ -122,7 +122,7 @@ def _pairs(
 def _segments(
     text: FlatDocuments, options: PretrainingOptions, draws: random.Random
 ) -> Iterator[tuple[int, int, int, int, int]]:
-    """Begin and end of single segments, in the same form."""
+    """Start and end of single segments, in the same form."""
     sentences, most = text.sentences, options.most_pieces
     for at, last in zip(text.documents, text.documents[1:], strict=False):
         target = _drawn_length(options, most, draws)

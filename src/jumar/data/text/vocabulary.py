@@ -10,7 +10,7 @@ from jumar.ground.paths import open_to_read, unreadable
 from jumar.ground.text import plain_text
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-"""The pieces that stand for something else than text."""
+"""The pieces that stand for something other than text."""
 CONTINUES = "##"
 """Begins a piece that continues a word."""
 

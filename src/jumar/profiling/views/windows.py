@@ -68,7 +68,7 @@ def computing_union(profile: Profile) -> pl.DataFrame:
 
 
 def step_windows(profile: Profile) -> pl.DataFrame:
-    """Begin and end of each step of each rank (`WINDOWS`), in order.
+    """Start and end of each step of each rank (`WINDOWS`), in order.
 
     The device's own time counts where ops know their step, since the device runs behind the host;
     else what the producer gives; else everything is one step, 0.

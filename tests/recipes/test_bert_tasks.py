@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from jumar.ground.errors import UserError
 from jumar.models.bert.heads import BertForPretraining
@@ -97,15 +97,30 @@ def test_what_is_missing_is_named() -> None:
     assert nezha.build_model().bert.embeddings.position_embeddings is None
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_fine_tuning_starts_from_pretrained_weights(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [*((name, "file") for name in NAMES), ("bert-classify", "folder")],
+)
+def test_fine_tuning_starts_from_pretrained_weights(name: str, form: str, tmp_path: Path) -> None:
     write_texts(tmp_path)
     size = BertSize(
         vocab_size=len(PIECES), hidden_size=128, num_layers=2, num_heads=2, intermediate_size=512
     )
     torch.manual_seed(5)
     pretrained = BertForPretraining(size)
-    save_file(pretrained.state_dict(), tmp_path / "bert.safetensors")
+    start_from = "bert.safetensors"
+    if form == "folder":
+        start_from = "bert"
+        (tmp_path / "bert").mkdir()
+        (tmp_path / "bert" / "config.json").write_text("{}")
+        old = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
+        tensors = {
+            next((key.replace(new, name) for new, name in old.items() if new in key), key): value
+            for key, value in pretrained.state_dict().items()
+        }
+        save_file(tensors, tmp_path / "bert" / "model.safetensors")
+    else:
+        save_file(pretrained.state_dict(), tmp_path / start_from)
     folder = {"bert-classify": "sentences", "bert-ner": "tags", "bert-reading": "questions"}[name]
     settings = [
         "model.size=bert-tiny",
@@ -117,7 +132,7 @@ def test_fine_tuning_starts_from_pretrained_weights(name: str, tmp_path: Path) -
         "data.workers=0",
         "optimizer.learning_rate=0",
         "training.duration=2it",
-        "transfer.start_from=bert.safetensors",
+        f"transfer.start_from={start_from}",
     ]
     fields = [text for setting in settings for text in ("--set", setting)]
     run = tmp_path / "run"
@@ -126,5 +141,8 @@ def test_fine_tuning_starts_from_pretrained_weights(name: str, tmp_path: Path) -
     assert "only in the file (7): cls.predictions.bias" in done.out
     head = "qa_outputs" if folder == "questions" else "classifier"
     assert f"initialised (2): {head}.weight, {head}.bias" in done.out
+    stored = load_file(run / "checkpoints" / "step-00000002" / "model.safetensors")
+    for key, value in pretrained.bert.state_dict().items():
+        assert torch.equal(stored[f"bert.{key}"], value), key
     known = json.loads((run / "resolved.json").read_text())
     assert known["places"]["model.vocabulary"] == str(tmp_path / "vocab.txt")

@@ -91,7 +91,10 @@ class TransferSettings:
     """Weights to start from instead of random initialisation."""
 
     start_from: str = setting(
-        "", "a run, a checkpoint of one, or a .safetensors file; empty: initialise", unit="path"
+        "",
+        "a run, a checkpoint of one, a .safetensors file, or a Hugging Face folder with one; "
+        "empty: initialise",
+        unit="path",
     )
     restore_exclude: tuple[str, ...] = setting(
         (), "names, name prefixes or patterns of weights not to load"

@@ -24,6 +24,9 @@ from jumar.training.settings import TransferSettings
 from jumar.weights.checkpoint_paths import is_checkpoint
 from jumar.weights.torch_files import check_no_torch_file
 
+_HUGGING_FACE = "config.json"
+"""Is beside the weights in a folder of Hugging Face's, and in none of ours."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Transferred:
@@ -62,7 +65,7 @@ def transfer_weights(model: nn.Module, settings: TransferSettings) -> Transferre
             matches nothing.
     """
     source, path = weights_path(settings)
-    tensors = load_weights(path)
+    tensors = {_renamed(name): tensor for name, tensor in load_weights(path).items()}
     unused = [
         pattern
         for pattern in settings.restore_exclude
@@ -114,7 +117,9 @@ def load_matching(
 
 
 def weights_path(settings: TransferSettings) -> tuple[str, Path]:
-    """The weights file that `transfer.start_from` points to directly, or in a checkpoint or run."""
+    """The weights file that `transfer.start_from` points to, or that is in the checkpoint, run or
+    Hugging Face folder there.
+    """
     path = expanded(settings.start_from)
     is_ours = any(is_file(path / name) for name in (MODEL, RECORD))
     if not (is_ours or RunDirectory(path).exists) and (is_checkpoint(path) or path.suffix == ".pb"):
@@ -124,6 +129,8 @@ def weights_path(settings: TransferSettings) -> tuple[str, Path]:
             todo="Import them first: jumar weights import RECIPE FILE --to NAME.safetensors",
         )
     check_no_torch_file(path)
+    if is_file(path / _HUGGING_FACE) and is_file(path / MODEL) and not is_file(path / RECORD):
+        path, is_ours = path / MODEL, False
     if is_file(path):
         check_weights_file(path)
         return str(path), path
@@ -140,6 +147,14 @@ def weights_path(settings: TransferSettings) -> tuple[str, Path]:
 def matches(name: str, pattern: str) -> bool:
     """Whether a name equals a pattern, is nested under it, or matches it with `*` and `?`."""
     return name == pattern or name.startswith(f"{pattern}.") or fnmatchcase(name, pattern)
+
+
+def _renamed(name: str) -> str:
+    """A weight's name today; Hugging Face's oldest files of BERT have TensorFlow's for norms."""
+    for old, new in (("LayerNorm.gamma", "weight"), ("LayerNorm.beta", "bias")):
+        if name.endswith(old):
+            return f"{name.rpartition('.')[0]}.{new}"
+    return name
 
 
 def _shape(tensor: torch.Tensor) -> str:

@@ -1,4 +1,4 @@
-"""jumar: bring deep-learning models up onto Huawei Ascend NPUs."""
+"""jumar: bring up deep-learning models on Huawei Ascend NPUs."""
 
 import os
 

@@ -20,6 +20,7 @@ def test_a_text_replaces_the_one_before_and_leaves_nothing_beside_it(tmp_path: P
 
 
 def stopped_after(path: Path, text: str) -> None:
+    path.parent.mkdir(exist_ok=True)
     path.write_text(text)
     raise KeyboardInterrupt
 
@@ -48,8 +49,7 @@ def test_a_folder_that_fails_keeps_the_one_before_and_leaves_nothing_beside_it(
 ) -> None:
     path = tmp_path / "new" / "run"
     with pytest.raises(KeyboardInterrupt), folder_beside(path) as beside:
-        (beside / "inner").mkdir(mode=0o500)
-        stopped_after(beside / "half.txt", "half")
+        stopped_after(beside / "inner" / "half.txt", "half")
     assert not list(tmp_path.iterdir())
     with folder_beside(path) as beside:
         write_text(beside / "a.txt", "first")

@@ -20,7 +20,7 @@ from jumar.recipes.own_modules import keep_runs_from_being_imported
 
 app = App(
     name="jumar",
-    help="Bring deep-learning models up onto Ascend NPUs; the same commands on CPU, CUDA and NPU.",
+    help="Bring up deep-learning models on Ascend NPUs; same commands on CPU, CUDA and NPU.",
     version=__version__,
     default_parameter=EVERY_OPTION,
     group_parameters=OPTIONS,

@@ -110,7 +110,7 @@ def expanded(path: Path | str) -> Path:
         return Path(path).expanduser()
     except RuntimeError as error:
         raise UserError(
-            "there is no user of that name whose home directory it could be",
+            "no home directory is known for that user",
             where=str(path),
             todo=f"For a name that begins with ~, write ./{path}",
         ) from error

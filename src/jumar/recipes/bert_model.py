@@ -130,7 +130,7 @@ def with_vocabulary(model: BertModel, tokenizer: Tokenizer) -> BertModel:
 
 
 def fitted_vocabulary(model: BertModel, shapes: Mapping[str, Sequence[int]]) -> BertModel:
-    """The settings with as many word pieces as weights from elsewhere have.
+    """The settings, with the vocabulary size of the given weights.
 
     Args:
         model: The settings; a number of word pieces that they name stays.

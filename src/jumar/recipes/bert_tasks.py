@@ -117,8 +117,8 @@ class BertTaskRecipe(Recipe):
                 f"samples of {self.data.max_seq_length} tokens are longer than the "
                 f"{self.model.max_positions} positions of the network",
                 where="data.max_seq_length",
-                todo=f"At most {self.model.max_positions}, or a nezha, whose positions have no "
-                "end.",
+                todo=f"Use at most {self.model.max_positions}, or a nezha model, whose positions "
+                "are not limited.",
             )
         return self.model
 

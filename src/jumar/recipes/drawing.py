@@ -27,7 +27,7 @@ class DrawingWish:
 
 
 class Artist(ABC):
-    """A trained network that generates images by number.
+    """A trained network that generates images, each identified by its number.
 
     Attributes:
         manner: What else determines the images, for the printed summary, such as `truncation 2`;

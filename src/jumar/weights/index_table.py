@@ -78,7 +78,7 @@ def build_table(entries: Iterable[Entry]) -> bytes:
 
 
 def _handle(data: bytes, position: int, end: int) -> tuple[tuple[int, int], int]:
-    """Begin and end of a block, and the position after the handle."""
+    """Start and end of a block, and the position after the handle."""
     begin, position = varint(data, position, end)
     size, position = varint(data, position, end)
     return (begin, begin + size), position

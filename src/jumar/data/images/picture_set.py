@@ -42,7 +42,7 @@ class PictureData(LoaderSettings):
     )
     eval_samples: int = setting(
         0,
-        "Compare only with the first so many images; 0 for all.",
+        "Compare with only this many images, the first ones; 0 for all.",
         unit="samples",
         minimum=0,
     )

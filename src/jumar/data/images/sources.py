@@ -58,7 +58,7 @@ PART_NAMES: Mapping[Split, Sequence[str]] = {
     "train": ("train",),
     "eval": ("val", "validation", "eval", "test"),
 }
-"""Names of a part's folder, zip or shards in any case; the first that exists is used."""
+"""Names of a part's folder, zip or shards, in upper or lower case; the first found is used."""
 
 _WORD = re.compile(r"[a-z]+")
 _registered: dict[str, SourceOpener] = {"digits": open_digits}
@@ -151,7 +151,7 @@ def check_pair(train: ImageSource, evaluation: ImageSource) -> None:
             where="data.path and data.eval_path",
             todo="Labels are positions in the sorted class names, so both need the same classes.",
         )
-    if len(train) == len(evaluation) and len(train) and _ends(train) == _ends(evaluation):
+    if len(train) == len(evaluation) and len(train) and _end_paths(train) == _end_paths(evaluation):
         raise UserError(
             "evaluation would use the training images themselves",
             where="data.eval_path",
@@ -163,7 +163,7 @@ def _few(names: Sequence[str]) -> str:
     return (", ".join(names[:3]) + (", ..." if len(names) > 3 else "")) or "none"
 
 
-def _ends(source: ImageSource) -> Sequence[str]:
+def _end_paths(source: ImageSource) -> Sequence[str]:
     """Where the first and the last image come from, however their path was written."""
     origins: list[str] = []
     for index in (0, len(source) - 1):

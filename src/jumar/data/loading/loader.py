@@ -291,7 +291,7 @@ def _print_unless_the_receiver_left(
 
 
 def _await_the_dying(processes: Sequence[BaseProcess]) -> None:
-    """A broken connection reveals a death sooner than the exit status does."""
+    """Wait until dead workers have an exit status: their connections break before that."""
     gone = wait([process.sentinel for process in processes], timeout=1) if processes else []
     for process in processes:
         if process.sentinel in gone:

@@ -88,7 +88,7 @@ class ImagePreprocessing:
         choices=("center", "box", "whole"),
     )
     eval_fraction: float = setting(
-        0.875, "Part of each side that center and box keep.", minimum=0.01, maximum=1.0
+        0.875, "Fraction of each side that center and box keep.", minimum=0.01, maximum=1.0
     )
     mean: tuple[float, ...] = setting(
         (123.675, 116.28, 103.53), "Subtracted from red, green, blue.", unit="levels of 0 to 255"

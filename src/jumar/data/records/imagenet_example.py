@@ -124,7 +124,7 @@ def _header(record: Record) -> tuple[int, int, str, int, str]:
 def _image(features: dict[str, Feature]) -> bytes:
     feature = features.get(ENCODED)
     if not isinstance(feature, BytesFeature) or len(feature.values) != 1:
-        raise ValueError(f"'{ENCODED}' is not one byte string")
+        raise ValueError(f"'{ENCODED}' is not a single byte string")
     if not feature.values[0]:
         raise ValueError(f"'{ENCODED}' is empty")
     return feature.values[0]

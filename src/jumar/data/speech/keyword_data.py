@@ -105,7 +105,7 @@ class KeywordData(LoaderSettings):
         ratios = self.background_snr_db
         if ratios and (len(ratios) != 2 or ratios[0] > ratios[1]):
             raise UserError(
-                f"{ratios} are not a lowest and a highest ratio", where="data.background_snr_db"
+                f"must be a lower and a higher ratio, not {ratios}", where="data.background_snr_db"
             )
 
     @property

@@ -91,7 +91,7 @@ class PieceRows:
         return self.pieces[self.ends[index] : self.ends[index + 1]]
 
     def lengths(self) -> NDArray[np.int64]:
-        """Pieces of each text."""
+        """The number of pieces in each text."""
         return np.diff(self.ends)
 
     def content(self) -> bytes:

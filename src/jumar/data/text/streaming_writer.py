@@ -104,7 +104,7 @@ def _is_about_texts(error: UserError, request: PretrainingRequest) -> bool:
 
 
 def _claim(place: Path, facts: dict[str, Any], request: PretrainingRequest) -> bool:
-    """Note what the workplace is for; whether an earlier call has begun the same."""
+    """Record what the workplace is for; return whether an earlier call began the same work."""
     plan = place / PLAN
     wanted = json.loads(json.dumps(facts))
     if not exists(plan):

@@ -138,7 +138,7 @@ def open_tokenizer(
     path = expanded(path)
     if is_file(path):
         vocabulary = read_vocabulary(path)
-        facts = _Facts()
+        facts = _TokenizerConfig()
     elif is_folder(path):
         vocabulary, facts = _read_folder(path)
     else:
@@ -155,7 +155,7 @@ def open_tokenizer(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Facts:
+class _TokenizerConfig:
     """What a Hugging Face folder says; `accents` is None where they follow the case."""
 
     lower_case: bool = True
@@ -164,7 +164,7 @@ class _Facts:
     longest: int = LONGEST_WORD
 
 
-def _read_folder(folder: Path) -> tuple[Vocabulary, _Facts]:
+def _read_folder(folder: Path) -> tuple[Vocabulary, _TokenizerConfig]:
     """`tokenizer.json` where there is one; else `vocab.txt` and `tokenizer_config.json`."""
     whole = folder / "tokenizer.json"
     if is_file(whole):
@@ -178,14 +178,14 @@ def _read_folder(folder: Path) -> tuple[Vocabulary, _Facts]:
         )
     vocabulary = read_vocabulary(vocabulary_file)
     config = _json(config_file) if is_file(config_file) else {}
-    return vocabulary, _Facts(
+    return vocabulary, _TokenizerConfig(
         lower_case=_choice(config, "do_lower_case", True, config_file) is True,
         accents=_choice(config, "strip_accents", None, config_file),
         chinese=_choice(config, "tokenize_chinese_chars", True, config_file) is True,
     )
 
 
-def _read_tokenizer_json(path: Path) -> tuple[Vocabulary, _Facts]:
+def _read_tokenizer_json(path: Path) -> tuple[Vocabulary, _TokenizerConfig]:
     content = _json(path)
     model, normalizer = _part(content, "model", path), _part(content, "normalizer", path)
     kinds = (model.get("type", "WordPiece"), normalizer.get("type"))
@@ -206,7 +206,7 @@ def _read_tokenizer_json(path: Path) -> tuple[Vocabulary, _Facts]:
         )
     pieces = sorted(ids, key=lambda piece: ids[piece])
     longest = model.get("max_input_chars_per_word", LONGEST_WORD)
-    return Vocabulary(pieces, str(path)), _Facts(
+    return Vocabulary(pieces, str(path)), _TokenizerConfig(
         lower_case=_choice(normalizer, "lowercase", True, path) is True,
         accents=_choice(normalizer, "strip_accents", None, path),
         chinese=_choice(normalizer, "handle_chinese_chars", True, path) is True,

@@ -113,8 +113,8 @@ COMBINATIONS = (
         needs=(Condition(key="profiling_options"),),
         severity="look",
         reason=Text(
-            en="profiling_mode without profiling_options: old releases of the adapter stop, "
-            "new ones write below the working folder",
+            en="profiling_mode without profiling_options: old releases of the adapter fail, "
+            "new ones write to the working folder",
             zh="profiling_mode 未配 profiling_options：旧版适配器会报错退出，新版写入当前目录",
         ),
         todo=Text(

@@ -87,7 +87,7 @@ def check_run_config(values: Mapping[str, OptionValue]) -> list[OptionProblem]:
             problems.append(_unknown_parameter(name))
         elif name in NPU_OPTIONS:
             option = NPU_OPTIONS[name]
-            # Giving the default of a deprecated one changes nothing when it is dropped.
+            # Dropping a deprecated option that is set to its default changes nothing.
             if option.status != "current" and given.value != RUN_CONFIG_PARAMETERS[name]:
                 problems.append(_outdated(option))
             problems += _wrong_value(option, given.value)

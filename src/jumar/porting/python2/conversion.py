@@ -89,7 +89,7 @@ class _Lines:
         return self._starts[min(place.line, len(self._starts)) - 1] + place.column - 1
 
 
-class Moves:
+class PositionMap:
     """How far changes move the rest of the text; one line may become two."""
 
     def __init__(self, old: str, new: str, changes: Sequence[Change]) -> None:
@@ -134,7 +134,7 @@ class Converted:
     text: str
     edits: tuple[Edit, ...]
     findings: tuple[Finding, ...]
-    moves: Moves = field(repr=False, compare=False)
+    moves: PositionMap = field(repr=False, compare=False)
 
     def place_before(self, place: Place) -> Place:
         """The place in the Python 2 source of a place in the converted text."""
@@ -158,7 +158,7 @@ def to_python3(text: str) -> Converted | None:
         new = _applied(text, changes)
         tree = _tree(new)
         if tree is not None:
-            moves = Moves(text, new, changes)
+            moves = PositionMap(text, new, changes)
             return Converted(
                 text=new,
                 edits=tuple(
@@ -178,7 +178,7 @@ def _tree(text: str) -> ast.Module | None:
         return None
 
 
-def _edit(text: str, rewrite: Rewrite, rewrites: Sequence[Rewrite], moves: Moves) -> Edit:
+def _edit(text: str, rewrite: Rewrite, rewrites: Sequence[Rewrite], moves: PositionMap) -> Edit:
     before = text[rewrite.start : rewrite.end]
     inside = [
         Change(start=change.start - rewrite.start, end=change.end - rewrite.start, text=change.text)

@@ -103,7 +103,7 @@ def _paired(left: Sequence[str], right: Sequence[str]) -> Iterator[tuple[int | N
         together = _likest(left, right)
     i = j = 0
     for i_pair, j_pair in [*together, (len(left), len(right))]:
-        # A line like nothing on the other side goes next to what replaced it.
+        # A line unlike any on the other side goes next to what replaced it.
         yield from zip_longest(range(i, i_pair), range(j, j_pair))
         if i_pair < len(left):
             yield i_pair, j_pair

@@ -1,4 +1,4 @@
-"""Reports on the disk: the format by the suffix, and no half-written file."""
+"""Save reports to disk: the suffix decides the format, and no file is left half written."""
 
 from pathlib import Path
 

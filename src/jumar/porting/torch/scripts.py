@@ -145,13 +145,13 @@ def outermost(module: Module, node: ast.expr) -> bool:
     return not (isinstance(parent, ast.Attribute) and parent.value is node)
 
 
-def is_written(module: Module, node: ast.expr) -> bool:
+def is_imported_name(module: Module, node: ast.expr) -> bool:
     """Whether an expression names something of a library itself, not by a variable of its own.
 
     After `was = cudnn.allow_tf32`, the name `was` means the same, and must not be replaced.
     """
     if isinstance(node, ast.Attribute):
-        return is_written(module, node.value)
+        return is_imported_name(module, node.value)
     if not isinstance(node, ast.Name):
         return False
     _, bindings = module.scopes.lookup(node)

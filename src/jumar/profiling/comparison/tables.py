@@ -90,7 +90,7 @@ _PEOPLE: Final = {
 
 
 def _a_step(table: pl.DataFrame, steps: int) -> pl.DataFrame:
-    """Sums over all compared steps as those of one, in milliseconds."""
+    """Sums over all compared steps, averaged to one step; times in milliseconds."""
     return table.with_columns(
         pl.col("^.*_count$") / steps, (pl.col("^.*_ns$") / steps / 1e6).round(3)
     ).rename(_PEOPLE, strict=False)

@@ -12,7 +12,7 @@ from jumar.profiling.views.windows import steady, step_windows
 from jumar.profiling.words import words
 
 MOST_BOXES: Final = 110_000
-"""Boxes of all levels together, without those of the one step in detail."""
+"""The most boxes on all levels together, not counting those of the step shown in detail."""
 MOST_IN_DETAIL: Final = 40_000
 """Boxes of that step; of a step with more ops, its beginning is there."""
 MOST_LANES: Final = 24

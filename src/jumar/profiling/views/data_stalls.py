@@ -63,7 +63,7 @@ def _loader(profile: Profile, windows: pl.DataFrame) -> list[dict[str, object]]:
         return []
     loading = union(spans(calls))
     inside = as_spans(windows, start="begin_ns")
-    # On a CPU the ops of the loader are ops of the table; the call itself is the waiting.
+    # On a CPU the op table also has the loader's own ops, so the whole call counts as waiting.
     free = inside if profile.kind == "cpu" else free_time(profile, inside)
     waits = intersection(loading, free)
     rows: list[dict[str, object]] = []

@@ -143,7 +143,7 @@ def _of_record_files(call: ast.Call, view: View) -> bool:
     return reads and any(word in words for word in ("file", "path", "shard"))
 
 
-def _methods(view: View, name: str) -> Iterator[ast.Call]:
+def _method_calls(view: View, name: str) -> Iterator[ast.Call]:
     for node in view.module.scopes.nodes:
         if (
             isinstance(node, ast.Call)
@@ -157,9 +157,9 @@ def _shards(view: View) -> bool:
     """Whether the script divides a data set, or its files, among ranks already."""
     return any(
         isinstance(call.func, ast.Attribute) and view.kinds.of(call.func.value) == "Dataset"
-        for call in _methods(view, "shard")
+        for call in _method_calls(view, "shard")
     )
 
 
 def _repeats(view: View) -> bool:
-    return any(True for _ in _methods(view, "repeat")) or "repeat" in view.module.text
+    return any(True for _ in _method_calls(view, "repeat")) or "repeat" in view.module.text

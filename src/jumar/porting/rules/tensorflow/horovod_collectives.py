@@ -17,8 +17,8 @@ from jumar.porting.rules.tensorflow.horovod_names import (
 from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, rank_size, several_ranks
 
 _REASON = Text(
-    en="HCCL's operation; with one rank the value itself, since HCCL's operations would otherwise "
-    "be in a single rank's graph too",
+    en="HCCL's operation replaces Horovod's; a single rank keeps the value itself, so that its "
+    "graph has no HCCL operations",
     zh="改用 HCCL 算子；单 rank 时直接取原值，否则单 rank 的图中也会有 HCCL 算子",
 )
 _UNREAD = Text(

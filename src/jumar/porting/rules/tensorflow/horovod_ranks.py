@@ -1,4 +1,4 @@
-"""Horovod's ranks become those of the environment; its start and the pinning of a GPU go."""
+"""Replace Horovod's ranks with the environment's; remove its init and the pinning of a GPU."""
 
 import ast
 from collections.abc import Iterator

@@ -77,7 +77,7 @@ def sites(view: View, done: frozenset[str]) -> Iterator[Site]:
     """
     seen: set[tuple[Scope | ast.ClassDef, str]] = set()
     for node in view.module.scopes.nodes:
-        if not isinstance(node, ast.Call) or not is_made(node, view):
+        if not isinstance(node, ast.Call) or not makes_optimizer(node, view):
             continue
         if _within_optimizer(node, view) or _is_inner(node, view):
             continue
@@ -97,7 +97,7 @@ def sites(view: View, done: frozenset[str]) -> Iterator[Site]:
             yield from _of_name(home, name, view, done)
 
 
-def is_made(call: ast.Call, view: View) -> bool:
+def makes_optimizer(call: ast.Call, view: View) -> bool:
     """Whether a call makes an optimizer of TensorFlow, or one around another."""
     name = view.module.name_of(call.func) or ""
     if name.startswith("tree:"):
@@ -115,7 +115,9 @@ def optimizers(view: View) -> list[ast.Call]:
     return [
         node
         for node in view.module.scopes.nodes
-        if isinstance(node, ast.Call) and is_made(node, view) and not _within_optimizer(node, view)
+        if isinstance(node, ast.Call)
+        and makes_optimizer(node, view)
+        and not _within_optimizer(node, view)
     ]
 
 
@@ -231,7 +233,7 @@ def _of_attribute(
             continue
         parent = view.module.parent(node)
         if isinstance(parent, ast.Assign) and node in parent.targets:
-            calls += [call for call in _made_in(parent.value) if is_made(call, view)]
+            calls += [call for call in _made_in(parent.value) if makes_optimizer(call, view)]
         elif isinstance(parent, ast.Attribute):
             members.add(parent.attr)
             applies = applies or parent.attr == "apply_gradients"
@@ -253,7 +255,7 @@ def _of_name(home: Scope, name: str, view: View, done: frozenset[str]) -> Iterat
         for binding in home.bindings[name]
         if binding.value is not None
         for call in _made_in(binding.value)
-        if is_made(call, view)
+        if makes_optimizer(call, view)
     ]
     if any(_is_done(call, view, done) for call in values):
         return

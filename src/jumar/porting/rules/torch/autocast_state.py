@@ -8,7 +8,7 @@ from jumar.porting.rewriting.changes import Change, Replacement
 from jumar.porting.rewriting.editing import open_parenthesis
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.torch.scripts import IMPORT, is_written, token
+from jumar.porting.torch.scripts import IMPORT, is_imported_name, token
 
 _WHY = Text(
     en="without a device these functions ask about CUDA's autocast",
@@ -35,7 +35,7 @@ def autocast_state(call: ast.Call, view: View) -> Iterator[Change]:
     name, count = _CALLS.get(view.module.name_of(call.func) or "", ("", -1))
     if not name or len(call.args) != count or call.keywords:
         return
-    if not isinstance(call.func, ast.Attribute) or not is_written(view.module, call.func):
+    if not isinstance(call.func, ast.Attribute) or not is_imported_name(view.module, call.func):
         return
     rename = token(view.module, call.func, call.func.attr, name)
     if rename is None:

@@ -4,7 +4,7 @@ import ast
 
 from jumar.porting.rewriting.editing import keyword, literal
 from jumar.porting.rewriting.view import View
-from jumar.porting.torch.scripts import concerns_torch, is_guarded, is_written, outermost
+from jumar.porting.torch.scripts import concerns_torch, is_guarded, is_imported_name, outermost
 
 _COMPLEX = (
     "torch.complex64",
@@ -43,10 +43,10 @@ def is_no_new_name(node: ast.Name | ast.Attribute, _: View) -> bool:
 
 def is_written_out(node: ast.expr, view: View) -> bool:
     """Whether a node names something of PyTorch itself, not by a variable of the script."""
-    return is_written(view.module, node)
+    return is_imported_name(view.module, node)
 
 
-def goes_on_without(node: ast.AST, view: View) -> bool:
+def continues_without_import(node: ast.AST, view: View) -> bool:
     """Whether a script continues without an import that fails."""
     return is_guarded(view, node)
 

@@ -20,7 +20,7 @@ _MISSING_ADVICE = Text(
     zh="删除该导入及其用法，或用 torch.npu.is_available() 加以保护",
 )
 _SPLIT_ADVICE = Text(
-    en="import these names from torch_npu.npu; there are comments between them here",
+    en="import these names from torch_npu.npu; left as is because of the comments between them",
     zh="从 torch_npu.npu 导入这些名称；此处名称之间有注释，未自动改动",
 )
 _AMP_MODULES = ("autocast_mode", "grad_scaler", "common")

@@ -8,7 +8,7 @@ from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import delete, literal
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.torch.scripts import is_written
+from jumar.porting.torch.scripts import is_imported_name
 
 _ROOT = "torch.backends.cudnn."
 _TUNING = frozenset({"benchmark", "enabled", "fastest", "benchmark_limit"})
@@ -49,7 +49,7 @@ def cudnn_settings(node: ast.Assign | ast.Call, view: View) -> Iterator[Change]:
         if name.startswith(_ROOT):
             yield view.notice(node, reason=_FLAGS, todo=_FLAGS_ADVICE)
         return
-    written = [target for target in node.targets if is_written(view.module, target)]
+    written = [target for target in node.targets if is_imported_name(view.module, target)]
     names = [view.module.name_of(target) or "" for target in written]
     settings = [name[len(_ROOT) :] for name in names if name.startswith(_ROOT)]
     if not settings:

@@ -6,7 +6,7 @@ from jumar.porting.edits import Text
 from jumar.porting.rewriting.reporting import Case, report
 from jumar.porting.rules.torch.conditions import (
     casts_to_double,
-    goes_on_without,
+    continues_without_import,
     is_complex,
     is_cuda_error_text,
     is_no_new_name,
@@ -62,7 +62,7 @@ report(
                 zh="改用 torch.nn.parallel.DistributedDataParallel 与 torch.nn.SyncBatchNorm",
             ),
             severity="blocking",
-            look_if=goes_on_without,
+            look_if=continues_without_import,
         ),
         Case(
             imports=("apex.optimizers",),
@@ -75,7 +75,7 @@ report(
                 zh="改用 torch_npu.optim.NpuFusedAdam 等，或昇腾适配版 apex 的 apex.optimizers",
             ),
             severity="blocking",
-            look_if=goes_on_without,
+            look_if=continues_without_import,
         ),
         Case(
             imports=("apex.normalization",),
@@ -85,14 +85,14 @@ report(
                 zh="改用 torch.nn.LayerNorm 或 torch_npu.npu_rms_norm",
             ),
             severity="blocking",
-            look_if=goes_on_without,
+            look_if=continues_without_import,
         ),
         Case(
             imports=("apex.*",),
             reason=Text(en="this part of apex is a CUDA extension", zh="apex 的该部分是 CUDA 扩展"),
             todo=Text(en="use PyTorch's own", zh="改用 PyTorch 自带实现"),
             severity="blocking",
-            look_if=goes_on_without,
+            look_if=continues_without_import,
         ),
         Case(
             imports=("apex",),

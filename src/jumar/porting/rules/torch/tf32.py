@@ -8,7 +8,7 @@ from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import replace
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.torch.scripts import IMPORT, is_written, outermost
+from jumar.porting.torch.scripts import IMPORT, is_imported_name, outermost
 
 _SWITCHES = {
     "torch.backends.cuda.matmul.allow_tf32": "torch_npu.npu.matmul.allow_hf32",
@@ -46,7 +46,7 @@ _NONE_ADVICE = Text(
 def tf32(node: ast.Attribute | ast.Name, view: View) -> Iterator[Change]:
     """Replace the switch; report settings of CUDA's products and attention."""
     name = view.module.name_of(node)
-    if name is None or not name.startswith("torch.") or not is_written(view.module, node):
+    if name is None or not name.startswith("torch.") or not is_imported_name(view.module, node):
         return
     if name in _SWITCHES:
         yield view.rewrite(

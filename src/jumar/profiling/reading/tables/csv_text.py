@@ -44,7 +44,7 @@ class CsvText:
                 frame = _lazy(self._lines.path, kinds, dict.fromkeys(reals, "N/A"))
                 return frame.select(names).collect(engine="streaming").get_columns()
             except pl.exceptions.ComputeError:
-                # Something else than a number or N/A is in a column of numbers.
+                # A column of numbers holds something other than a number or N/A.
                 kinds = {name: kind for name, kind in kinds.items() if name not in reals}
                 frame = _lazy(self._lines.path, kinds).select(names)
                 columns = frame.collect(engine="streaming").get_columns()

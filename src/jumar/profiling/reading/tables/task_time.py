@@ -1,4 +1,4 @@
-"""`task_time` of msprof: what ran on the device, if no op_summary says more."""
+"""`task_time` of msprof: what ran on the device; used if there is no fuller op_summary."""
 
 from pathlib import Path
 from typing import Final

@@ -23,7 +23,7 @@ _MOST_KNOWN: Final = 10_000
 _CHUNK: Final = 1 << 18
 _LAST: Final = 60
 _MOST_JOINED: Final = 1000
-"""Lines of one quoted field; beyond it a quote is a stray one."""
+"""The most lines that a quoted field may span; beyond that, its quote is a stray one."""
 _FIELD: Final = re.compile(r'("[^"]*(?:""[^"]*)*"(?!")[^,]*|[^,"][^,]*|)(?:,|\Z)', re.DOTALL)
 
 

@@ -182,7 +182,7 @@ def _family() -> pl.Expr:
 
 
 def _types(texts: Texts, kernels: pl.DataFrame) -> pl.DataFrame:
-    """The type of each kernel by its own name and that of its op, once a pair."""
+    """The type of each kernel, from its own name and its op's; found once for each such pair."""
     pairs = kernels.select("name", "op").unique()
     collective = pl.col("kernel").str.contains("^nccl")
     kind = pl.coalesce(pl.col("parent").str.strip_prefix("aten::"), _family())

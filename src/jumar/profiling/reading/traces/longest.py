@@ -38,7 +38,7 @@ def longest_calls(frames: Iterable[pl.DataFrame], shown: str) -> tuple[pl.DataFr
     host = pl.concat(kept)
     if bound < 0:
         return host, []
-    what = f"calls on the host of {bound / 1000:.3f} us and less: there are too many to keep"
+    what = f"calls on the host that took {bound / 1000:.3f} us or less: there are too many to keep"
     return host, [Missing(file=shown, what=what, needed_for=("short calls on the host",))]
 
 

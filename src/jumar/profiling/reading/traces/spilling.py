@@ -169,7 +169,7 @@ class Table:
             raise UserError(
                 f"the columns of a long trace do not fit there: {error.strerror or error}",
                 where=tempfile.gettempdir(),
-                todo="Free a twentieth of the size of the unpacked trace, or name another folder: "
+                todo="Free up a twentieth of the unpacked trace's size, or name another folder: "
                 "TMPDIR=/path jumar profile ...",
             ) from None
         offset, self._end = self._end, self._end + len(content)

@@ -59,6 +59,12 @@ def test_a_line_has_the_columns_of_the_original_logs() -> None:
     )
 
 
+def test_a_line_names_the_parts_of_a_loss_but_no_other_term() -> None:
+    terms = {"p/masked_lm_loss": 6.25, "p/next_sentence_loss": 0.5, "p/margin": 3.0}
+    line = replace(RECORD, terms=terms).line()
+    assert "lr:0.0125000  masked_lm_loss: 6.250  next_sentence_loss: 0.500  batch_time" in line
+
+
 def test_a_line_in_the_warm_up_has_no_speed() -> None:
     line = replace(RECORD, fps=None, step_ms=None, data_ms=None).line()
     assert "FPS:      -" in line

@@ -51,6 +51,11 @@ class TrainRecord:
                 f"{label}loss: {loss:.3f}  total_loss: {self.total_losses[name]:.3f}  "
                 f"lr:{self.learning_rates[name]:.7f}"
             )
+        parts += [
+            f"{name.rpartition('/')[2]}: {value:.3f}"
+            for name, value in self.terms.items()
+            if name.endswith("_loss")  # the parts of a loss that is a sum, such as BERT's
+        ]
         if self.step_ms is not None and self.data_ms is not None:
             parts.append(f"batch_time: {self.step_ms:.1f} ms  data: {self.data_ms:.1f} ms")
         if self.loss_scale is not None:

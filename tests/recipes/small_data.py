@@ -47,9 +47,16 @@ def write_words(folder: Path, words: tuple[str, ...], *, speakers: int = 12) -> 
 
 
 def write_texts(folder: Path) -> None:
-    """Opinions, tagged sentences and questions in folders of their own, and `vocab.txt`."""
+    """Opinions, tagged sentences and questions in folders of their own, `documents.txt`, and
+    `vocab.txt`.
+    """
     random = np.random.default_rng(4)
     write_vocabulary(folder / "vocab.txt")
+    documents = [
+        "\n".join(" ".join(map(str, random.choice(list("abcdefg"), 5))) for _ in range(4))
+        for _ in range(3)
+    ]
+    (folder / "documents.txt").write_text("\n\n".join(documents))
     for part, count in (("train", 8), ("dev", 6)):
         for name in ("sentences", "tags", "questions"):
             (folder / name).mkdir(parents=True, exist_ok=True)

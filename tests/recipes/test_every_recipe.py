@@ -25,8 +25,8 @@ class Case(NamedTuple):
     """A recipe made small.
 
     Attributes:
-        data: `pictures`, `frames`, `words`, `sentences`, `tags`, `questions`, or the embedded
-            `digits`.
+        data: `pictures`, `frames`, `words`, `sentences`, `tags`, `questions`, `instances`, or the
+            embedded `digits`.
         needs: A recipe whose finished run it builds on, and the field that names the run.
     """
 
@@ -40,6 +40,8 @@ _NLRN = "model.steps=2 model.filters=8 model.embedded=4 data.patch_size=16 data.
 _NLRN += " model.patch=16 model.stride=12"
 _BERT = f"model.size=bert-tiny model.vocabulary=vocab.txt model.vocab_size={len(PIECES)}"
 _BERT += " data.max_seq_length=12"
+_PRETRAINING = f"model.vocabulary=vocab.txt model.vocab_size={len(PIECES)} model.hidden_size=16"
+_PRETRAINING += " model.num_layers=1 model.num_heads=2 data.eval_path=instances"
 _PRIOR = "model.layers=2 model.maps=8"
 CASES = {
     "alexnet": Case("data.image_size=63 model.num_classes=10", data="digits"),
@@ -49,6 +51,11 @@ CASES = {
     "resnext50-1p": Case("data.image_size=32", data="digits"),
     "resnext50-8p": Case("data.image_size=32", data="digits"),
     "resnext50-256bs-8p": Case("data.image_size=32", data="digits"),
+    "bert-base": Case(_PRETRAINING, data="instances"),
+    "bert-large": Case(_PRETRAINING, data="instances"),
+    "bert-tiny": Case(_PRETRAINING, data="instances"),
+    "nezha-base": Case(_PRETRAINING, data="instances"),
+    "nezha-large": Case(_PRETRAINING, data="instances"),
     "bert-classify": Case(f"{_BERT} data.labels=0,1", data="sentences"),
     "bert-ner": Case(f"{_BERT} data.labels=O,B-X,I-X", data="tags"),
     "bert-reading": Case(f"{_BERT} data.max_query_length=2 data.doc_stride=2", data="questions"),
@@ -68,7 +75,15 @@ CASES = {
     "vqvae-prior": Case(_PRIOR, needs=("vqvae-cifar10", "vqvae.run")),
 }
 VARIANTS = ("alexnet", "alexnet-8p", "resnext50-1p", "resnext50-8p", "resnext50-256bs-8p")
-VARIANTS += ("biggan128-cats", "ds-cnn-m", "ds-cnn-l", "nlrn-small", "vqvae")
+VARIANTS += (
+    "bert-large",
+    "bert-tiny",
+    "biggan128-cats",
+    "ds-cnn-m",
+    "ds-cnn-l",
+    "nlrn-small",
+    "vqvae",
+)
 """They differ from another recipe in numbers only."""
 LEADING = [name for name in CASES if name not in VARIANTS]
 MODES = ("must_keep_origin_dtype", "allow_mix_precision", "allow_fp32_to_fp16", "force_fp16")
@@ -82,6 +97,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_frames(folder / "frames")
     write_words(folder / "words", (*WORDS, "cat"))
     write_texts(folder)
+    made = ("--to", "instances", "--max-seq-length", "12", "--max-predictions-per-seq", "3")
+    sources = ("documents.txt", "--vocab", "vocab.txt", "--workers", "1", "--shards", "1")
+    here("data", "pretraining", *sources, *made, cwd=folder)
     return folder
 
 

@@ -13,7 +13,18 @@ from jumar.models.keyed_random import Keyed, RandomPosition, keyed_bits, keyed_t
 _BITS32 = 0xFFFFFFFF
 
 
-class KeyedDropout(Keyed):
+class _Dropout(Keyed):
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        if not 0 <= p < 1:
+            raise ValueError(f"the probability of dropping must be in [0, 1), not {p}")
+        self.p = p
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}"
+
+
+class KeyedDropout(_Dropout):
     """Dropout with a mask from `set_random_position`; the identity in evaluation.
 
     Features are kept with probability 1 - p and divided by it. Works on [N, ...]; the first
@@ -23,33 +34,18 @@ class KeyedDropout(Keyed):
         p: Probability of dropping a feature, at least 0 and below 1.
     """
 
-    def __init__(self, p: float) -> None:
-        super().__init__()
-        if not 0 <= p < 1:
-            raise ValueError(f"the probability of dropping must be in [0, 1), not {p}")
-        self.p = p
-
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if not self.training or self.p == 0:
             return x
         return x * keyed_mask(x, self.p, self.known_position())
 
-    def extra_repr(self) -> str:
-        return f"p={self.p}"
 
-
-class KeyedTokenDropout(Keyed):
+class KeyedTokenDropout(_Dropout):
     """Dropout of tokens [tokens, features], whose mask does not depend on how they are padded.
 
     Args:
         p: Probability of dropping a feature, at least 0 and below 1.
     """
-
-    def __init__(self, p: float) -> None:
-        super().__init__()
-        if not 0 <= p < 1:
-            raise ValueError(f"the probability of dropping must be in [0, 1), not {p}")
-        self.p = p
 
     def forward(self, x: torch.Tensor, samples: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
         """Drop features.
@@ -63,9 +59,6 @@ class KeyedTokenDropout(Keyed):
             return x
         bits = keyed_token_bits(samples, places, x.shape[1], self.known_position())
         return x * _mask(bits, self.p, x.dtype)
-
-    def extra_repr(self) -> str:
-        return f"p={self.p}"
 
 
 def keyed_mask(x: torch.Tensor, p: float, position: RandomPosition) -> torch.Tensor:

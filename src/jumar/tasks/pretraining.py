@@ -7,18 +7,18 @@ divided by their weights and the sentences' by their number.
 from collections.abc import Mapping
 
 import torch
-from torch import nn
 from torch.nn import functional
 
 from jumar.data.samples import Batch, SampleSet
 from jumar.models.bert.heads import BertForPretraining
-from jumar.tasks.task import Headline, Objective, Task
+from jumar.tasks.encoder_objective import EncoderObjective
+from jumar.tasks.task import Headline, Task
 
 WORDS = "masked_lm"
 SENTENCES = "next_sentence"
 
 
-class PretrainingObjective(Objective):
+class PretrainingObjective(EncoderObjective[BertForPretraining]):
     """Cross-entropy of masked words, and of whether the second segment follows the first.
 
     Args:
@@ -27,15 +27,6 @@ class PretrainingObjective(Objective):
 
     name = "pretraining"
     minimized = (f"{WORDS}_loss", f"{SENTENCES}_loss")
-
-    def __init__(self, network: BertForPretraining) -> None:
-        super().__init__()
-        self.trained = self.network = network
-
-    def decays(self, name: str, parameter: nn.Parameter) -> bool:
-        """All but biases and layer norms, as in the originals."""
-        del parameter
-        return decays(name)
 
     def sums(self, batch: Batch) -> dict[str, torch.Tensor]:
         """Both losses of a batch with the features of `create_pretraining_data`."""
@@ -64,11 +55,6 @@ class PretrainingObjective(Objective):
             f"{SENTENCES}_right": (logits.argmax(1) == labels).sum(),
             "count": torch.ones_like(labels).sum(),
         }
-
-
-def decays(name: str) -> bool:
-    """Whether the originals decay a weight, by its name: not biases and layer norms."""
-    return "LayerNorm" not in name and not name.endswith("bias")
 
 
 class PretrainingTask(Task):

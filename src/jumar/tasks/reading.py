@@ -10,34 +10,25 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from jumar.data.loading.keyed_set import KeyedSet
 from jumar.data.samples import Batch
 from jumar.data.text.reading_set import ReadingWindows
-from jumar.models.bert.decay import decays
 from jumar.models.bert.heads import BertForSpans
+from jumar.tasks.encoder_objective import EncoderObjective
 from jumar.tasks.scoring.answers import answer_f1, exact_match
 from jumar.tasks.scoring.spans import best_spans
-from jumar.tasks.task import Headline, Objective, Task
+from jumar.tasks.task import Headline, Task
 
 _LOWERED = 10_000.0
 
 
-class ReadingObjective(Objective):
+class ReadingObjective(EncoderObjective[BertForSpans]):
     """The mean of the cross-entropies of an answer's start and end."""
 
     name = "reading"
-
-    def __init__(self, network: BertForSpans) -> None:
-        super().__init__()
-        self.trained = self.network = network
-
-    def decays(self, name: str, parameter: nn.Parameter) -> bool:
-        """All but biases and norms."""
-        del parameter
-        return decays(name)
 
     def logits(self, batch: Batch) -> Tensor:
         """Logits float32 [N, length, 2] of start and end; length is the longest sample's."""

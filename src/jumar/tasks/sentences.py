@@ -2,29 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from jumar.data.samples import Batch, SampleSet
-from jumar.models.bert.decay import decays
 from jumar.models.bert.heads import BertForClassification
 from jumar.tasks.confusion import accuracy, confusion_of, confusion_table
-from jumar.tasks.task import Headline, Objective, ScoreTable, Task
+from jumar.tasks.encoder_objective import EncoderObjective
+from jumar.tasks.task import Headline, ScoreTable, Task
 
 
-class SentenceObjective(Objective):
+class SentenceObjective(EncoderObjective[BertForClassification]):
     """Softmax cross-entropy of the network's logits."""
 
     name = "sentences"
-
-    def __init__(self, network: BertForClassification) -> None:
-        super().__init__()
-        self.trained = self.network = network
-
-    def decays(self, name: str, parameter: nn.Parameter) -> bool:
-        """All but biases and norms."""
-        del parameter
-        return decays(name)
 
     def logits(self, batch: Batch) -> Tensor:
         """Logits float32 [N, labels]."""

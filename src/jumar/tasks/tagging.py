@@ -8,32 +8,23 @@ size, so both learn alike but for the clipping, which is in effect all the time 
 from collections.abc import Mapping, Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from jumar.data.samples import Batch, SampleSet
 from jumar.data.text.entity_set import UNSCORED
-from jumar.models.bert.decay import decays
 from jumar.models.bert.heads import BertForTagging
 from jumar.tasks.confusion import confusion_of
+from jumar.tasks.encoder_objective import EncoderObjective
 from jumar.tasks.scoring.entities import OUTSIDE, Entity, EntityCounts, entities, split_tag
 from jumar.tasks.scoring.label_rates import label_rates
-from jumar.tasks.task import Headline, Objective, ScoreTable, Task
+from jumar.tasks.task import Headline, ScoreTable, Task
 
 
-class TaggingObjective(Objective):
+class TaggingObjective(EncoderObjective[BertForTagging]):
     """Softmax cross-entropy of the tagged tokens."""
 
     name = "tagging"
-
-    def __init__(self, network: BertForTagging) -> None:
-        super().__init__()
-        self.trained = self.network = network
-
-    def decays(self, name: str, parameter: nn.Parameter) -> bool:
-        """All but biases and norms."""
-        del parameter
-        return decays(name)
 
     def logits(self, batch: Batch) -> Tensor:
         """Logits float32 [N, length, tags]; length is the longest sample's."""

@@ -32,6 +32,7 @@ from jumar.data.text.pretraining_files import (
 from jumar.data.text.segmenting import CONTINUES_WORD, open_segmenter
 from jumar.ground.errors import UserError
 from jumar.ground.machine import memory_bytes
+from jumar.ground.text import size_text
 
 _AT_ONCE = 1024
 _SAMPLE_BYTES = 2**18
@@ -181,8 +182,8 @@ def _estimate(request: PretrainingRequest) -> int:
     needed, free = pieces * share * _BYTES_A_PIECE, memory_bytes()[0]
     if needed > free:
         raise UserError(
-            f"the documents take about {needed / 2**30:.1f} GiB in the original's order, and "
-            f"{free / 2**30:.1f} GiB of memory are free",
+            f"the documents take about {size_text(needed)} in the original's order, and "
+            f"{size_text(free)} of memory is free",
             where="--order original",
             todo="--order streaming takes the same little memory for any text.",
         )

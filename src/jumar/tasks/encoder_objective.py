@@ -1,0 +1,26 @@
+"""What the objectives of all networks on BERT's encoder share."""
+
+from typing import Generic, TypeVar
+
+from torch import nn
+
+from jumar.tasks.task import Objective
+
+Network = TypeVar("Network", bound=nn.Module)
+
+
+class EncoderObjective(Objective, Generic[Network]):
+    """An objective that trains a whole network, and decays what the originals decay.
+
+    Args:
+        network: The encoder with its head.
+    """
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self.trained = self.network = network
+
+    def decays(self, name: str, parameter: nn.Parameter) -> bool:
+        """All but biases and layer norms, by name, as in the originals' optimizers."""
+        del parameter
+        return "LayerNorm" not in name and not name.endswith("bias")

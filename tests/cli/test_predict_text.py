@@ -148,7 +148,8 @@ def test_unreadable_files_and_rows_can_be_skipped(place: Path, tmp_path: Path) -
 def test_the_vocabulary_is_where_the_run_had_it_or_named(place: Path, tmp_path: Path) -> None:
     arguments = ("predict", place / "bert-classify", "--text", "a", "--device", "cpu")
     done = here(*arguments, cwd=tmp_path)
-    assert f"model.vocabulary: 'vocab.txt' does not exist here; using {place / 'vocab.txt'}" in done.err
+    used = f"using {place / 'vocab.txt'}"
+    assert f"model.vocabulary: 'vocab.txt' does not exist here; {used}" in done.err
     assert "data.path" not in done.err
     (place / "vocab.txt").rename(tmp_path / "other.txt")
     try:

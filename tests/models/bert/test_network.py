@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
+from jumar.models.bert import relative
 from jumar.models.bert.heads import (
     CHUNK,
     BertForClassification,
@@ -84,6 +85,19 @@ def test_a_batch_in_pieces_is_dropped_like_the_whole(positions: Positions) -> No
     torch.testing.assert_close(torch.cat(pieces), whole, rtol=1e-4, atol=1e-5)
     set_random_position(model, 10, 40)
     assert not torch.allclose(outputs(model, inputs), whole, atol=1e-2)
+
+
+@pytest.mark.parametrize("dense_up_to", [0, 1000])
+def test_a_length_first_met_in_an_evaluation_can_be_trained_on(
+    dense_up_to: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relative, "DENSE_UP_TO", dense_up_to)
+    relative.relative_positions.cache_clear()
+    model = Bert(small("relative"))
+    with torch.inference_mode():
+        model(**batch())
+    outputs(model, batch()).sum().backward()
+    relative.relative_positions.cache_clear()
 
 
 def test_attention_in_training_equals_evaluation_when_nothing_is_dropped() -> None:

@@ -46,6 +46,9 @@ class RelativePositions:
         device: Where they are to be.
     """
 
+    # Kept for later batches: the first one of a length may come from an evaluation, and what
+    # inference mode creates cannot take part in a backward pass.
+    @torch.inference_mode(False)
     def __init__(self, length: int, head_size: int, device: torch.device) -> None:
         places = torch.arange(length, device=device)
         distance = (places[None, :] - places[:, None]).clamp(-MAX_DISTANCE, MAX_DISTANCE)

@@ -5,7 +5,17 @@ from importlib.util import find_spec
 from jumar.ground.errors import UserError
 
 TRAIN_MODULES = frozenset(
-    {"torch", "safetensors", "PIL", "simplejpeg", "google_crc32c", "sklearn", "scipy", "tokenizers"}
+    {
+        "torch",
+        "safetensors",
+        "PIL",
+        "simplejpeg",
+        "google_crc32c",
+        "sklearn",
+        "scipy",
+        "tokenizers",
+        "nltk",
+    }
 )
 """The modules of the extra `train`, whose packages pyproject.toml lists."""
 

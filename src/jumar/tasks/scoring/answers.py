@@ -7,10 +7,10 @@ is that of the longest part that answer and prediction have in common without a 
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import Literal
 
-from jumar.tasks.scoring.latin_words import latin_words
 from jumar.tasks.scoring.rates import Rates
 
 Variant = Literal["official", "ascend"]
@@ -20,6 +20,15 @@ _SINGLE = {"official": re.compile(r"[\u4e00-\u9fa5]"), "ascend": re.compile(r"[0
 _JIEBA = re.compile(r"[&#%.]+|\r\n|.", re.DOTALL)
 """How jieba cuts what is left for it in Ascend's variant: neither letters, digits nor Chinese.
 Chinese characters after U+9FA5, of which its model makes words, are taken one by one."""
+
+
+@cache
+def _latin_words() -> Callable[[str], list[str]]:
+    """The words of Latin text as nltk cuts them, which the official script calls."""
+    # Takes a second, and only questions about passages need it.
+    from nltk.tokenize.destructive import NLTKWordTokenizer
+
+    return NLTKWordTokenizer().tokenize
 
 
 def exact_match(answers: Sequence[str], prediction: str) -> bool:
@@ -44,7 +53,7 @@ def segments(text: str, variant: Variant) -> list[str]:
 
 def _segments(text: str, variant: Variant) -> Iterator[str]:
     single = _SINGLE[variant]
-    cut = latin_words if variant == "official" else _JIEBA.findall
+    cut = _latin_words() if variant == "official" else _JIEBA.findall
     begin = 0
     for match in single.finditer(text):
         yield from cut(text[begin : match.start()])

@@ -11,7 +11,8 @@ process's CPU time, so that a busy machine disturbs the ratios little.
 - step: pre-training, full instances of 128 word pieces with 20 masked ones, against transformers'
   BertForPreTraining in the same loop (autocast, fused AdamW, scaled-dot-product attention), in
   float32 and bfloat16.
-- nezha: NEZHA against BERT of the same size at lengths 128 and 512, in float32.
+- nezha: NEZHA against BERT of the same size at lengths 128 and 512, in float32, with its distances
+  in either of the two exact forms.
 - padding: classification of real texts in batches, without padding against padding to the longest
   of the batch.
 """
@@ -27,6 +28,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from jumar.data.text.tokenizer import open_tokenizer
+from jumar.models.bert import relative
 from jumar.models.bert.heads import BertForClassification, BertForPretraining
 from jumar.models.bert.network import BertSize, Positions
 from jumar.models.keyed_random import set_random_position
@@ -95,6 +97,18 @@ def our_step(
     return step
 
 
+def in_form(dense_up_to: int, layers: int, batch: dict[str, Tensor]) -> Callable[[], None]:
+    """A step of NEZHA with its distances in one of the two forms of `models/bert/relative.py`."""
+    step = our_step(layers, batch, None, "relative")
+
+    def run() -> None:
+        relative.DENSE_UP_TO = dense_up_to
+        relative.relative_positions.cache_clear()
+        step()
+
+    return run
+
+
 def peer_step(
     layers: int, batch: dict[str, Tensor], dtype: torch.dtype | None
 ) -> Callable[[], None]:
@@ -141,7 +155,8 @@ def compare_nezha(options: argparse.Namespace) -> None:
         batch = instances(samples, length)
         variants = {
             "BERT": our_step(options.layers, batch, None, "absolute"),
-            "NEZHA": our_step(options.layers, batch, None, "relative"),
+            "NEZHA, dense": in_form(1 << 30, options.layers, batch),
+            "NEZHA, buckets": in_form(0, options.layers, batch),
         }
         title = f"pre-training step, {options.layers} layers, {samples} x {length}, float32"
         report(title, take_turns(variants, options.rounds), "BERT")

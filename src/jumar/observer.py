@@ -130,7 +130,11 @@ class Observers:
                 stack.callback(observer.end)
                 observer.begin()
             # Only from here on: the step rehearsed before the loop is not to be observed.
-            self._watching = self._observers
+            self._watching = tuple(
+                observer
+                for observer in self._observers
+                if type(observer).phase is not Observer.phase
+            )
             stack.callback(self._stop_watching)
             yield
 

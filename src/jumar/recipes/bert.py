@@ -55,7 +55,11 @@ class PretrainingData(LoaderSettings):
     path: str = setting(
         "", "A folder of `jumar data pretraining`, or TFRecord files: a folder, glob or file."
     )
-    eval_path: str = setting("none", "The same for evaluation; `none`: no evaluation.", unit="path")
+    eval_path: str = setting(
+        "none",
+        "The same for evaluation; empty: the training instances, `none`: no evaluation.",
+        unit="path",
+    )
     mask_anew: bool = setting(
         False, "Draw new masks in every epoch instead of taking those that were written."
     )

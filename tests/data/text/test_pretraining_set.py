@@ -177,6 +177,8 @@ def write_records(path: Path, *records: dict[str, Feature]) -> Path:
         ({"masked_lm_weights": IntegerFeature((1,))}, "no 'masked_lm_weights'"),
         ({"next_sentence_labels": IntegerFeature(())}, "no 'next_sentence_labels'"),
         ({"input_mask": FloatFeature((1.0,) * 5)}, "no 'input_mask'"),
+        ({"input_mask": IntegerFeature((1, 1, 0, 1, 1))}, "padding before a word piece"),
+        ({"input_mask": IntegerFeature((0, 1, 1, 1, 1))}, "padding before a word piece"),
     ],
 )
 def test_a_record_of_something_else_is_a_fault_and_at_the_front_an_error(

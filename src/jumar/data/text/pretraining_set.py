@@ -102,6 +102,8 @@ class PretrainingInstances:
             lengths = {len(sample[name]) for name in names}
             if len(lengths) > 1 or not min(lengths):
                 raise CorruptRecord(origin, f"{', '.join(names)} have different lengths")
+        if np.any(np.diff(sample["input_mask"]) > 0) or not sample["input_mask"][0]:
+            raise CorruptRecord(origin, "input_mask has padding before a word piece")
         length, pieces = len(sample["input_ids"]), len(self.vocabulary)
         for name, limit in (
             ("input_ids", pieces),

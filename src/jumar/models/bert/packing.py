@@ -88,7 +88,8 @@ def packing_of(mask: Tensor, *, unpadded: bool = True) -> Packing:
     """
     present = mask != 0
     lengths = present.sum(dim=1)
-    longest, shortest = (int(length) for length in lengths.aminmax()[::-1])
+    # Read at once: each value read from a device waits for it.
+    shortest, longest = torch.stack(lengths.aminmax()).tolist()
     present = present[:, :longest]
     is_full = longest == shortest
     if is_full or not unpadded:

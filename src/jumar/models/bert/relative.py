@@ -22,8 +22,8 @@ from torch import Tensor
 
 MAX_DISTANCE = 64
 DENSE_UP_TO = 256
-"""Longest sequence for which the dense form is the faster one on a CPU (measured by
-benchmarks/bert_step.py)."""
+"""Longest sequence for which the dense form is taken. On a CPU it is the faster one at 128 and the
+slower one at 512 (`benchmarks/bert_step.py --only nezha`); lengths between were not measured."""
 
 
 def relative_table(head_size: int, device: torch.device) -> Tensor:

@@ -52,11 +52,14 @@ def test_sums_and_weights_of_parts_add_up_to_those_of_the_batch() -> None:
     assert total == pytest.approx(6, abs=1e-3)
 
 
-def test_a_batch_without_a_masked_word_has_finite_losses() -> None:
-    objective = PretrainingObjective(_network())
+def test_a_batch_without_a_masked_word_has_no_loss_and_no_gradients() -> None:
+    network = _network()
+    objective = PretrainingObjective(network)
     batch = {name: value[3:] for name, value in _batch().items()}
     loss = objective.sums(batch)["masked_lm_loss"] / objective.weights(batch)["masked_lm_loss"]
     assert loss.item() == 0
+    loss.backward()
+    assert not any(p.grad.any() for p in network.parameters() if p.grad is not None)
 
 
 def test_biases_and_norms_do_not_decay() -> None:

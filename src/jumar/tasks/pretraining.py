@@ -40,11 +40,13 @@ class PretrainingObjective(EncoderObjective[BertForPretraining]):
 
     def scored(self, batch: Batch) -> dict[str, torch.Tensor]:
         """Sums of losses, of right answers and of what they are to be divided by."""
-        encoded = self.network.bert(batch["input_ids"], batch["segment_ids"], batch["input_mask"])
-        losses, right = self.network.word_losses(
-            encoded, batch["masked_lm_positions"].long(), batch["masked_lm_ids"].long()
-        )
         weights = batch["masked_lm_weights"].flatten()
+        # Before the encoder, whose result a device would have to wait for.
+        masked = weights.nonzero().squeeze(1)
+        weights, ids = weights[masked], batch["masked_lm_ids"].flatten()[masked].long()
+        encoded = self.network.bert(batch["input_ids"], batch["segment_ids"], batch["input_mask"])
+        places = encoded.packing.at(batch["masked_lm_positions"].long())[masked]
+        losses, right = self.network.word_losses(encoded, places, ids)
         logits = self.network.sentence_logits(encoded).float()
         labels = batch["next_sentence_labels"].flatten().long()
         return {

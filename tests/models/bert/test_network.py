@@ -151,26 +151,28 @@ def test_the_share_of_dropped_features_is_the_probability() -> None:
     assert kept.mean().item() == pytest.approx(1, abs=0.006)
 
 
-def test_logits_in_chunks_have_the_gradients_of_one_piece() -> None:
+@pytest.mark.parametrize("words", [CHUNK // 2, 2 * CHUNK, 5 * CHUNK - 1])
+def test_logits_in_chunks_have_the_gradients_of_one_piece(words: int) -> None:
     torch.manual_seed(1)
     model = BertForPretraining(small())
     inputs = batch()
-    positions = torch.zeros(4, CHUNK // 2, dtype=torch.int64)
-    ids = torch.randint(0, 50, positions.shape)
-    losses, right = model.word_losses(model.bert(**inputs), positions, ids)
+    encoded = model.bert(**inputs)
+    places = torch.randint(0, len(encoded.tokens), (words,))
+    ids = torch.randint(0, 50, places.shape)
+    losses, right = model.word_losses(encoded, places, ids)
     losses.sum().backward()
     table = model.bert.embeddings.word_embeddings.weight
     assert table.grad is not None
     chunked = table.grad.clone()
     model.zero_grad()
     encoded = model.bert(**inputs)
-    words = encoded.tokens.index_select(0, encoded.packing.at(positions))
-    logits = model.word_logits(model.cls.predictions.transform(words))
-    whole = nn.functional.cross_entropy(logits, ids.flatten(), reduction="none")
+    transformed = model.cls.predictions.transform(encoded.tokens.index_select(0, places))
+    logits = model.word_logits(transformed)
+    whole = nn.functional.cross_entropy(logits, ids, reduction="none")
     whole.sum().backward()
     torch.testing.assert_close(losses, whole)
     torch.testing.assert_close(chunked, table.grad, rtol=1e-4, atol=1e-3)
-    assert torch.equal(right, logits.argmax(1) == ids.flatten())
+    assert torch.equal(right, logits.argmax(1) == ids)
 
 
 @pytest.mark.parametrize("positions", ["absolute", "relative"])

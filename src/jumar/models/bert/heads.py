@@ -11,8 +11,12 @@ from torch.utils.checkpoint import checkpoint
 from jumar.models.bert.network import Bert, BertSize, Encoded, LayerNorm, initialize
 from jumar.models.keyed_dropout import KeyedTokenDropout
 
-CHUNK = 1024
-"""Masked words whose logits are in memory at once: 1024 x 21,128 float32 are 87 MB."""
+CHUNK = 256
+"""Masked words whose logits are computed at once: 256 x 21,128 float32 are 22 MB. Above 32 MB glibc
+asks Linux for fresh pages each time, which took a fifth of the step of a small network."""
+_KEPT = 1024
+"""Masked words whose logits are kept for the backward pass; those of more are computed twice, as
+they would be the largest tensors of the step."""
 
 
 class Transform(nn.Module):
@@ -56,27 +60,24 @@ class BertForPretraining(nn.Module):
         self.cls = PretrainingHead(size)
         initialize(self, size.initializer_range)
 
-    def word_losses(
-        self, encoded: Encoded, positions: Tensor, ids: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def word_losses(self, encoded: Encoded, places: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
         """Cross-entropy of masked words.
 
         Args:
             encoded: The batch.
-            positions: int64 [samples, n], where the words are.
-            ids: int64 [samples, n], what they were.
+            places: int64 [words], where the words are among the packed tokens.
+            ids: int64 [words], what they were.
 
         Returns:
-            The losses, float32 [samples * n], and whether the largest logit is that of the word,
-            bool [samples * n].
+            The losses, float32 [words], and whether the largest logit is that of the word,
+            bool [words].
         """
-        words = encoded.tokens.index_select(0, encoded.packing.at(positions))
-        words = self.cls.predictions.transform(words)
+        words = self.cls.predictions.transform(encoded.tokens.index_select(0, places))
         losses: list[Tensor] = []
         right: list[Tensor] = []
-        for part, wanted in zip(words.split(CHUNK), ids.flatten().split(CHUNK), strict=True):
-            if torch.is_grad_enabled() and len(words) > CHUNK:
-                # Logits of all words at once would be the largest tensor of the step by far.
+        again = torch.is_grad_enabled() and len(words) > _KEPT
+        for part, wanted in zip(words.split(CHUNK), ids.split(CHUNK), strict=True):
+            if again:
                 loss, is_right = checkpoint(self._chunk, part, wanted, use_reentrant=False)
             else:
                 loss, is_right = self._chunk(part, wanted)

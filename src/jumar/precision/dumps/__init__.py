@@ -1,0 +1,1 @@
+"""What the ops of a training step took and gave: recorded, read and written."""

@@ -87,10 +87,11 @@ def pretraining(
     """
     from jumar.data.text.documents import text_files
     from jumar.data.text.original_writer import write_original
-    from jumar.data.text.pretraining_files import PretrainingRequest, check_place, size
+    from jumar.data.text.pretraining_files import PretrainingRequest, check_place
     from jumar.data.text.pretraining_options import PretrainingOptions
     from jumar.data.text.streaming_writer import write_streaming
     from jumar.data.text.tokenizer import open_tokenizer
+    from jumar.ground.text import size_text
     from jumar.training.progress import Console
 
     console, to = Console(), expanded(to)
@@ -127,7 +128,7 @@ def pretraining(
         f"{counted(written.documents, 'document')} of {counted(written.pieces, 'word piece')}, "
         f"{written.unknown / written.pieces:.2%} of them [UNK]: "
         f"{counted(written.instances, 'instance')} in {counted(shards, 'shard')}, "
-        f"{size(written.bytes)}: {to}"
+        f"{size_text(written.bytes)}: {to}"
     )
     return 0
 

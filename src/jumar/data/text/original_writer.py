@@ -5,7 +5,6 @@ Documents are in memory, as ids; instances wait on the disk for their order.
 
 import os
 import shutil
-import time
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -14,11 +13,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from jumar.data.records.tfrecord import frame
-from jumar.data.text.documents import Chunk, Document, Span, chunk_documents, read_documents
+from jumar.data.text.documents import Document, read_documents
+from jumar.data.text.estimate import announced
 from jumar.data.text.instance_batch import batch_of, payloads
 from jumar.data.text.original_order import Draws, Instance, original_instances
 from jumar.data.text.pretraining_files import (
-    Estimate,
     PretrainingRequest,
     WrittenPretraining,
     check_found,
@@ -35,7 +34,6 @@ from jumar.ground.machine import memory_bytes
 from jumar.ground.text import size_text
 
 _AT_ONCE = 1024
-_SAMPLE_BYTES = 2**18
 _BYTES_A_PIECE = 9
 """A reference of 8 bytes; the numbers themselves are those of the vocabulary's words."""
 
@@ -57,12 +55,19 @@ def write_original(request: PretrainingRequest) -> WrittenPretraining:
             todo="Choose --order streaming.",
         )
     check_request(request)
-    expected = _estimate(request)
+    vocabulary, once = request.tokenizer.vocabulary, replace(request.options, dupe_factor=1)
+    expected = announced(
+        request,
+        lambda documents: payloads(
+            batch_of(list(original_instances(documents, vocabulary, once, Draws(0))), once)
+        ),
+    )
+    _check_memory(expected.pieces)
     facts = facts_of(request, "original")
     with workplace(request.destination) as place:
         try:
             _clear(place)
-            written = _write(request, place, expected)
+            written = _write(request, place, int(expected.instances))
             finish(place, request, facts, written)
         finally:
             discard(place)
@@ -142,44 +147,8 @@ def _write_shard(
     return written
 
 
-def sample_of(files: Sequence[Path]) -> Chunk:
-    """The beginning of the texts, for an estimate."""
-    spans: list[Span] = []
-    room = _SAMPLE_BYTES
-    for path in files:
-        if room <= 0:
-            break
-        with path.open("rb") as file:
-            lines = b"".join(file.readlines(room))
-        if lines:
-            spans.append(Span(path, 0, len(lines)))
-        room -= len(lines)
-    return spans
-
-
-def _estimate(request: PretrainingRequest) -> int:
-    """Announce instances, space and time, and refuse what does not fit; returns the instances."""
-    options, vocabulary = request.options, request.tokenizer.vocabulary
-    sample, started = sample_of(request.files), time.perf_counter()
-    documents = chunk_documents(request.tokenizer, sample, open_segmenter(options.segmenter))
-    if not documents:
-        return 0
-    pieces, _ = counted_pieces(documents, 0)
-    read = time.perf_counter()
-    once = original_instances(documents, vocabulary, replace(options, dupe_factor=1), Draws(0))
-    sizes = [len(payload) for payload in payloads(batch_of(list(once), options))]
-    made = time.perf_counter()
-    total = sum(path.stat().st_size for path in request.files)
-    share = total / sum(span.end - span.begin for span in sample)
-    repeated = share * options.dupe_factor
-    size = sum(sizes) * repeated
-    Estimate(
-        instances=len(sizes) * repeated,
-        output_bytes=size,
-        working_bytes=2 * size,
-        seconds=share * (read - started) + repeated * (made - read),
-    ).announce(request)
-    needed, free = pieces * share * _BYTES_A_PIECE, memory_bytes()[0]
+def _check_memory(pieces: float) -> None:
+    needed, free = pieces * _BYTES_A_PIECE, memory_bytes()[0]
     if needed > free:
         raise UserError(
             f"the documents take about {size_text(needed)} in the original's order, and "
@@ -187,4 +156,3 @@ def _estimate(request: PretrainingRequest) -> int:
             where="--order original",
             todo="--order streaming takes the same little memory for any text.",
         )
-    return int(len(sizes) * repeated)

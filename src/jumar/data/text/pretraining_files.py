@@ -1,4 +1,4 @@
-"""What both orders of pre-training data have in common: the request, the folder, the estimate."""
+"""What both orders of pre-training data have in common: the request and the folder."""
 
 import fcntl
 import hashlib
@@ -30,7 +30,6 @@ MOST_SHARDS = 99999
 MOST_PIECES = 1 << 21
 Progress = Callable[[int, int], None]
 Notice = Callable[[str], None]
-_TODO_NO_SPACE = "Free some space, or choose a folder on another disk."
 
 
 def ignored(*_: object) -> None:
@@ -228,61 +227,3 @@ def check_found(pieces: int, unknown: int, request: PretrainingRequest) -> None:
             where=where,
             todo=f"Does {request.tokenizer.vocabulary.where} belong to this language?",
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Estimate:
-    """What is to be expected, from a sample of the texts.
-
-    Attributes:
-        instances: How many.
-        output_bytes: Size of the shards.
-        working_bytes: Space that is needed until all is done, with the shards.
-        seconds: How long.
-    """
-
-    instances: float
-    output_bytes: float
-    working_bytes: float
-    seconds: float
-
-    def announce(self, request: PretrainingRequest) -> None:
-        """Tell the user, and refuse what does not fit on the disk.
-
-        Raises:
-            UserError: Too little space is free.
-        """
-        request.notice(
-            f"about {rounded(self.instances)} instances, {size(self.output_bytes)} "
-            f"({size(self.working_bytes)} while it works), {duration(self.seconds)}"
-        )
-        free = shutil.disk_usage(_existing(request.destination.absolute())).free
-        if self.working_bytes > free:
-            raise UserError(
-                f"about {size(self.working_bytes)} are needed and {size(free)} are free",
-                where=str(request.destination),
-                todo=_TODO_NO_SPACE,
-            )
-
-
-def _existing(path: Path) -> Path:
-    return next(parent for parent in path.parents if exists(parent))
-
-
-def rounded(number: float) -> str:
-    """A number with two digits that count: an estimate has no more."""
-    digits = len(str(int(number))) - 2
-    return f"{round(number, -digits) if digits > 0 else int(number):,.0f}"
-
-
-def size(number: float) -> str:
-    """Bytes for people."""
-    unit, name = (1e9, "GB") if number >= 1e9 else (1e6, "MB")
-    return f"{number / unit:.3g} {name}"
-
-
-def duration(seconds: float) -> str:
-    """Seconds for people."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -10,11 +10,11 @@ when they are whole, so a call that was interrupted goes on with those that are 
 
 import json
 import multiprocessing
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,12 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jumar.data.records.offset_files import OffsetFiles
-from jumar.data.records.tfrecord import FOOTER_BYTES, HEADER_BYTES, frame
-from jumar.data.text.documents import Chunk, chunk_documents, chunks_of
+from jumar.data.records.tfrecord import frame
+from jumar.data.text.documents import Chunk, Document, chunk_documents, chunks_of
+from jumar.data.text.estimate import announced
 from jumar.data.text.instance_batch import payloads
-from jumar.data.text.original_writer import counted_pieces, sample_of
+from jumar.data.text.original_writer import counted_pieces
 from jumar.data.text.pretraining_files import (
-    Estimate,
     PretrainingRequest,
     WrittenPretraining,
     check_found,
@@ -73,7 +73,7 @@ def write_streaming(request: PretrainingRequest) -> WrittenPretraining:
         resumed = _claim(place, facts, request)
         try:
             if not resumed:
-                _estimate(request)
+                announced(request, partial(_records, request), processes=request.workers)
             plain = replace(request, progress=ignored, notice=ignored)
             written = _run(_Work(plain, place, tuple(chunks)), request, resumed=resumed)
             finish(place, request, facts, written)
@@ -346,30 +346,9 @@ def _sorted(
         yield view[start:end]
 
 
-def _estimate(request: PretrainingRequest) -> None:
-    """Announce instances, space and time from a sample; refuse what does not fit."""
-    options, started = request.options, time.perf_counter()
-    sample = sample_of(request.files)
-    documents = chunk_documents(request.tokenizer, sample, open_segmenter(options.segmenter))
-    if not documents:
-        return
-    text = flattened(documents)
-    read = time.perf_counter()
-    sizes = [
-        len(payload) + HEADER_BYTES + FOOTER_BYTES
-        for batch, _ in streaming_instances(
-            text, request.tokenizer.vocabulary, options, chunk=0, duplicate=0
-        )
-        for payload in payloads(batch)
-    ]
-    made = time.perf_counter()
-    total = sum(path.stat().st_size for path in request.files)
-    share = total / sum(span.end - span.begin for span in sample)
-    repeated = share * options.dupe_factor
-    size = sum(sizes) * repeated
-    Estimate(
-        instances=len(sizes) * repeated,
-        output_bytes=size,
-        working_bytes=2 * size,
-        seconds=(share * (read - started) + repeated * (made - read)) / request.workers,
-    ).announce(request)
+def _records(request: PretrainingRequest, documents: list[Document]) -> Iterator[bytes]:
+    """The records of some documents, each used once."""
+    for batch, _ in streaming_instances(
+        flattened(documents), request.tokenizer.vocabulary, request.options, chunk=0, duplicate=0
+    ):
+        yield from payloads(batch)

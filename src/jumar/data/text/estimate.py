@@ -1,0 +1,104 @@
+"""How many instances a text gives, and what space and time they take, from a sample of it."""
+
+import shutil
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jumar.data.records.tfrecord import FOOTER_BYTES, HEADER_BYTES
+from jumar.data.text.documents import Chunk, Document, Span, chunk_documents
+from jumar.data.text.pretraining_files import PretrainingRequest
+from jumar.data.text.segmenting import open_segmenter
+from jumar.ground.errors import UserError
+from jumar.ground.paths import exists
+from jumar.ground.text import size_text, time_text
+
+_SAMPLE_BYTES = 2**18
+_SAMPLE_FILES = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """What is to be expected of the texts.
+
+    Attributes:
+        instances: How many.
+        pieces: Word pieces of all texts.
+    """
+
+    instances: float
+    pieces: float
+
+
+def announced(
+    request: PretrainingRequest,
+    records: Callable[[list[Document]], Iterable[bytes]],
+    *,
+    processes: int = 1,
+) -> Estimate:
+    """Print how many instances to expect, and what they take.
+
+    Args:
+        request: The request.
+        records: The records of some documents, each used once.
+        processes: How many share the work.
+
+    Raises:
+        UserError: Too little space is free.
+    """
+    started = time.perf_counter()
+    sample = sample_of(request.files)
+    segmenter = open_segmenter(request.options.segmenter)
+    documents = chunk_documents(request.tokenizer, sample, segmenter)
+    if not documents:
+        return Estimate(instances=0, pieces=0)
+    read = time.perf_counter()
+    sizes = [len(record) + HEADER_BYTES + FOOTER_BYTES for record in records(documents)]
+    made = time.perf_counter()
+    total = sum(path.stat().st_size for path in request.files)
+    share = total / sum(span.end - span.begin for span in sample)
+    repeated = share * request.options.dupe_factor
+    expected = Estimate(
+        instances=len(sizes) * repeated,
+        pieces=share * sum(len(sentence) for document in documents for sentence in document),
+    )
+    output_bytes = sum(sizes) * repeated
+    seconds = (share * (read - started) + repeated * (made - read)) / processes
+    request.notice(
+        f"about {_rounded(expected.instances)} instances, {size_text(output_bytes)} "
+        f"({size_text(2 * output_bytes)} while it works), {time_text(seconds)}"
+    )
+    _check_space(2 * output_bytes, request.destination)
+    return expected
+
+
+def sample_of(files: Sequence[Path]) -> Chunk:
+    """The beginnings of up to 16 files, the larger the longer; files may differ in kind of text."""
+    chosen = files[:: -(-len(files) // _SAMPLE_FILES)]
+    sizes = [path.stat().st_size for path in chosen]
+    spans: list[Span] = []
+    for path, size in zip(chosen, sizes, strict=True):
+        room = _SAMPLE_BYTES * size // max(sum(sizes), 1)
+        with path.open("rb") as file:
+            lines = b"".join(file.readlines(max(room, 1)))
+        if lines:
+            spans.append(Span(path, 0, len(lines)))
+    return spans
+
+
+def _check_space(needed: float, destination: Path) -> None:
+    parent = next(parent for parent in destination.absolute().parents if exists(parent))
+    free = shutil.disk_usage(parent).free
+    if needed > free:
+        raise UserError(
+            f"about {size_text(needed)} are needed and {size_text(free)} are free",
+            where=str(destination),
+            todo="Free some space, or choose a folder on another disk.",
+        )
+
+
+def _rounded(number: float) -> str:
+    """A number with two digits that count: an estimate has no more."""
+    digits = len(str(int(number))) - 2
+    return f"{round(number, -digits) if digits > 0 else int(number):,.0f}"

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from tests.cli.in_process import here
+from tests.cli.small_text_runs import FINE_TUNED, fine_tune
 from tests.recipes.small_data import write_texts
-
-FOLDERS = {"bert-classify": "sentences", "bert-ner": "tags", "bert-reading": "questions"}
 
 
 @pytest.fixture(scope="module")
@@ -17,23 +16,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with texts, and a run of each recipe named as it."""
     folder = tmp_path_factory.mktemp("texts")
     write_texts(folder)
-    for name, data in FOLDERS.items():
-        settings = [
-            "model.size=bert-tiny",
-            "model.vocabulary=vocab.txt",
-            f"data.path={data}",
-            "data.max_seq_length=12",
-            *(["data.max_query_length=2", "data.doc_stride=2"] if data == "questions" else []),
-            "data.batch_size=8",
-            "data.workers=0",
-            "model.hidden_dropout=0",
-            "model.attention_dropout=0",
-            "optimizer.learning_rate=0.0005",
-            "training.duration=60it",
-            "training.evaluate_every=",
-        ]
-        fields = [text for setting in settings for text in ("--set", setting)]
-        here("train", name, "--device", "cpu", "--run-dir", name, *fields, cwd=folder)
+    for name in FINE_TUNED:
+        fine_tune(folder, name)
     return folder
 
 

@@ -12,6 +12,7 @@ from jumar.ground.errors import EXIT_CODE
 from jumar.ground.text import print_plain
 
 if TYPE_CHECKING:
+    from jumar.runs.open_trained import TrainedRequest
     from jumar.runs.predict import PredictRequest
     from jumar.runs.predict_text import TextRequest, TextResult
 
@@ -29,6 +30,7 @@ def predict(
     import_: ImportOption = (),
     text: Annotated[tuple[str, ...], Parameter(metavar="TEXT")] = (),
     pair: Annotated[str | None, Parameter(metavar="TEXT")] = None,
+    features: Annotated[str | None, Parameter(metavar="LAYERS", allow_leading_hyphen=True)] = None,
 ) -> int:
     """Classify audio clips by word, images by class or texts by label; find entities and answers.
 
@@ -66,6 +68,10 @@ def predict(
         A text instead of a file.
     pair
         The second text of a pair, or the question about the text.
+    features
+        Instead of predictions print the vectors of each word piece in these layers of a BERT or
+        NEZHA, as JSON lines in the form of the original's extract_features.py: -1 for the last
+        layer, -1,-2 for two. Runs of pre-training have them too.
     """
     from jumar.ground.errors import UserError
     from jumar.runs.open_trained import TrainedRequest
@@ -80,6 +86,8 @@ def predict(
     trained = TrainedRequest(
         run_dir=run, which=checkpoint, assignments=set_, imports=import_, device=device
     )
+    if features is not None:
+        return _print_features(trained, features, files, text, pair)
     if reads_text(run, import_):
         wanted = TextRequest(
             trained=trained, files=files, texts=text, pair=pair, skip_corrupt=skip_corrupt
@@ -125,6 +133,28 @@ def _finish_json(
             "of the output names them\n  To leave out up to N such files: --skip-corrupt N"
         )
         return EXIT_CODE
+    return 0
+
+
+def _print_features(
+    trained: "TrainedRequest",
+    layers: str,
+    files: tuple[Path, ...],
+    texts: tuple[str, ...],
+    pair: str | None,
+) -> int:
+    from jumar.ground.errors import UserError
+    from jumar.runs.text_features import FeatureRequest, text_features
+
+    try:
+        numbers = [int(number) for number in layers.split(",")]
+    except ValueError as error:
+        raise UserError(
+            f"'{layers}' is not a list of layers", where="--features", todo="For instance: -1,-2"
+        ) from error
+    request = FeatureRequest(trained=trained, layers=numbers, files=files, texts=texts, pair=pair)
+    for line in text_features(request, _say):
+        print(line)
     return 0
 
 

@@ -1,6 +1,7 @@
 """`jumar weights show`, `jumar weights import` and `jumar weights export`."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,7 +13,7 @@ from jumar.ground.text import print_plain
 
 app = App(
     name="weights",
-    help="Show weights; import them from TensorFlow and export them to it.",
+    help="Show weights; import them from TensorFlow; export them to it or to Hugging Face.",
     group_parameters=OPTIONS,
 )
 
@@ -104,7 +105,7 @@ def export(
     run: Path,
     /,
     *,
-    to: Literal["tf1", "frozen"],
+    to: Literal["tf1", "frozen", "huggingface"],
     like: Path | None = None,
     out: Path | None = None,
     checkpoint: CheckpointOption = "last",
@@ -112,7 +113,7 @@ def export(
     set_: SetOption = (),
     import_: ImportOption = (),
 ) -> int:
-    """Write the weights of a run as a checkpoint or a frozen graph for TensorFlow 1.15.
+    """Write the weights of a run for TensorFlow 1.15 or Hugging Face.
 
     Parameters
     ----------
@@ -120,12 +121,15 @@ def export(
         The run directory; or a .safetensors file, with --recipe and --out.
     to
         tf1: a TensorFlow checkpoint in format V2, with the original model's variable names; frozen:
-        a copy of the frozen graph that --like names, with these weights in its constants.
+        a copy of the frozen graph that --like names, with these weights in its constants;
+        huggingface: a folder for `from_pretrained` with weights, configuration, tokenizer, labels
+        and answer settings of a run of BERT or NEZHA.
     like
         A frozen .pb graph of the same network, as the original's scripts write it.
     out
         Prefix of the files, by default `tf1/model.ckpt-STEP` in the run; for a frozen graph the
-        file, by default `tf1/frozen-STEP.pb`.
+        file, by default `tf1/frozen-STEP.pb`; for Hugging Face the folder, by default
+        `huggingface-STEP`.
     checkpoint
         last, best, or the number of steps of a checkpoint.
     recipe
@@ -135,6 +139,8 @@ def export(
     import_
         First import a module of your own that registers recipes or networks.
     """
+    if to == "huggingface":
+        return _to_huggingface(run, out, checkpoint, recipe, set_, import_, like)
     from jumar.runs.weights_export import ExportRequest, export_weights
 
     if (to == "frozen") != (like is not None):
@@ -154,4 +160,27 @@ def export(
         imports=import_,
     )
     print_plain("\n".join(export_weights(request)))
+    return 0
+
+
+def _to_huggingface(
+    run: Path,
+    out: Path | None,
+    checkpoint: str,
+    recipe: str | None,
+    assignments: tuple[str, ...],
+    imports: tuple[str, ...],
+    like: Path | None,
+) -> int:
+    from jumar.runs.open_trained import TrainedRequest
+    from jumar.runs.weights_huggingface import HuggingFaceRequest, export_huggingface
+
+    for option, value in (("--recipe", recipe), ("--like", like)):
+        if value is not None:
+            raise UserError("is not for --to huggingface", where=option, todo="Omit it.")
+    trained = TrainedRequest(
+        run_dir=run, which=checkpoint, assignments=assignments, imports=imports, device="cpu"
+    )
+    request = HuggingFaceRequest(trained=trained, out=out)
+    print_plain("\n".join(export_huggingface(request, lambda line: print_plain(line, sys.stderr))))
     return 0

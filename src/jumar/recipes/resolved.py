@@ -3,7 +3,7 @@
 Class names, settings determined by the data, where the data was, and which items it had.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -111,7 +111,12 @@ def settled(recipe: Recipe, run: RunDirectory) -> Recipe:
     return from_json(recipe, known.settings, where=str(run.resolved))
 
 
-def with_data_in_place(recipe: Recipe, run: RunDirectory, notice: Callable[[str], None]) -> Recipe:
+def with_data_in_place(
+    recipe: Recipe,
+    run: RunDirectory,
+    notice: Callable[[str], None],
+    assignments: Sequence[str] = (),
+) -> Recipe:
     """A run's recipe with its data paths replaced, where missing, by where the run had the data.
 
     This way a run with relative paths can be used from any folder.
@@ -120,11 +125,13 @@ def with_data_in_place(recipe: Recipe, run: RunDirectory, notice: Callable[[str]
         recipe: The run's recipe.
         run: The run, which recorded where its data was.
         notice: Called with a line for each path that is replaced.
+        assignments: Fields that the user set now; a path among them stays, even if it is missing.
     """
+    given = {assignment.partition("=")[0].strip() for assignment in assignments}
     known = read_resolved(run)
     for field, place in {} if known is None else known.places.items():
         text = _value(recipe, field)
-        if text and not exists(expanded(text)) and exists(expanded(place)):
+        if text and field not in given and not exists(expanded(text)) and exists(expanded(place)):
             notice(f"{field}: '{text}' does not exist here; using {place}, where the run had it")
             recipe = override(recipe, [f"{field}={place}"])
     return recipe

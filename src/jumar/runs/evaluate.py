@@ -87,7 +87,9 @@ def _chosen(request: EvaluateRequest, ranks: Ranks) -> ChosenRun:
     run = RunDirectory(request.run_dir)
     name, imports, recipe = stored_recipe(run, request.imports)
     notice = Console(silent=not ranks.is_first).line
-    recipe = with_data_in_place(override(recipe, request.assignments), run, notice)
+    recipe = with_data_in_place(
+        override(recipe, request.assignments), run, notice, request.assignments
+    )
     if request.skip_corrupt is not None:
         recipe = override(recipe, [f"data.skip_corrupt={request.skip_corrupt}"])
     return ChosenRun(run=run, recipe=recipe, name=name, imports=imports, is_stored=True)

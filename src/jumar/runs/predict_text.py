@@ -15,7 +15,7 @@ from jumar.data.text.entity_set import pieces_of
 from jumar.data.text.numbered_lines import Skipping, line_of, numbered_lines
 from jumar.data.text.reading_files import Question, Reading, read_questions
 from jumar.data.text.reading_set import ReadingWindows
-from jumar.data.text.sentence_files import Sentence, read_sentences
+from jumar.data.text.sentence_files import PLAIN, Sentence, read_plain, read_sentences
 from jumar.data.text.sentence_set import Sentences
 from jumar.data.text.sequences import frame_of
 from jumar.data.text.tokenizer import Tokenizer
@@ -33,7 +33,7 @@ from jumar.training.run_directory import RunDirectory
 R = TypeVar("R", bound=BertTaskRecipe)
 
 _AT_ONCE = 32
-_PLAIN = ".txt"
+
 _SKIP_OPTION = "--skip-corrupt N"
 
 
@@ -134,7 +134,12 @@ def text_results(
     trained = open_trained(request.trained)
     try:
         run = RunDirectory(request.trained.run_dir)
-        recipe = with_data_in_place(trained.recipe, run, lambda line: _say_vocabulary(line, say))
+        recipe = with_data_in_place(
+            trained.recipe,
+            run,
+            lambda line: _say_vocabulary(line, say),
+            request.trained.assignments,
+        )
         assert isinstance(recipe, BertTaskRecipe)
         predictor = _predictor(recipe, trained, say)
         if request.texts:
@@ -193,13 +198,8 @@ class _Labelling(_Predictor[ClassifyRecipe]):
         yield from self._results([Sentence(text, pair, "", "--text") for text in texts])
 
     def file(self, path: Path, skipping: Skipping) -> Iterator[TextResult]:
-        if path.suffix == _PLAIN:
-            sentences: list[Sentence] = []
-            for number, line in numbered_lines(path):
-                if line.strip():
-                    first, tab, second = line.partition("\t")
-                    where = line_of(path, number)
-                    sentences.append(Sentence(first, second if tab else None, "", where))
+        if path.suffix == PLAIN:
+            sentences = read_plain(path)
         else:
             sentences = list(read_sentences(path, self.recipe.data, skipping, labelled=False))
         for pairs in (False, True):

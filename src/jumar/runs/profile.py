@@ -131,7 +131,9 @@ def _chosen(request: ProfileRequest, ranks: Ranks) -> _Chosen:
         run = source if request.run_dir is None else RunDirectory(request.run_dir)
         return _Chosen(
             run=run,
-            recipe=with_data_in_place(override(stored, request.assignments), source, notice),
+            recipe=with_data_in_place(
+                override(stored, request.assignments), source, notice, request.assignments
+            ),
             is_stored=True,
             name=name,
             imports=imports,

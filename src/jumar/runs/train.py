@@ -92,7 +92,8 @@ def _resolve(request: TrainRequest, ranks: Ranks) -> ChosenRun:
             stored if request.recipe is None else create_recipe(name), request.assignments
         )
         _refuse_changes(stored, requested, run)
-        requested = with_data_in_place(requested, run, Console(silent=not ranks.is_first).line)
+        notice = Console(silent=not ranks.is_first).line
+        requested = with_data_in_place(requested, run, notice, request.assignments)
         return ChosenRun(run=run, recipe=requested, name=name, imports=imports, is_stored=True)
     if request.recipe is None:
         raise UserError("no recipe given", todo="`jumar recipes list` lists the recipes.")

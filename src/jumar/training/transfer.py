@@ -150,7 +150,13 @@ def matches(name: str, pattern: str) -> bool:
 
 
 def _renamed(name: str) -> str:
-    """A weight's name today; Hugging Face's oldest files of BERT have TensorFlow's for norms."""
+    """A weight's name in our networks.
+
+    Hugging Face's oldest files of BERT have TensorFlow's names of norms, and its files of NEZHA
+    begin with that name.
+    """
+    if name.startswith("nezha."):
+        name = f"bert.{name.removeprefix('nezha.')}"
     for old, new in (("LayerNorm.gamma", "weight"), ("LayerNorm.beta", "bias")):
         if name.endswith(old):
             return f"{name.rpartition('.')[0]}.{new}"

@@ -18,6 +18,8 @@ from jumar.settings import setting
 
 SUFFIXES = (".tsv", ".txt", ".jsonl", ".json")
 _JSON = (".jsonl", ".json")
+PLAIN = ".txt"
+"""Ends the name of a file of new texts that has no columns."""
 _FIRST = ("text_a", "sentence1", "premise", "sentence", "text", "review", "question1", "query")
 _SECOND = ("text_b", "sentence2", "hypothesis", "hypo", "question2")
 _LABEL = ("label", "gold_label")
@@ -97,6 +99,20 @@ def read_sentences(
             )
     if empty:
         raise UserError("there are no rows after the header", where=str(path))
+
+
+def read_plain(path: Path) -> list[Sentence]:
+    """The texts of a file with a text a line, without labels; a tab separates those of a pair.
+
+    Raises:
+        UserError: The file cannot be read.
+    """
+    sentences: list[Sentence] = []
+    for number, line in numbered_lines(path):
+        if line.strip():
+            first, tab, second = line.partition("\t")
+            sentences.append(Sentence(first, second if tab else None, "", line_of(path, number)))
+    return sentences
 
 
 def _tsv_rows(

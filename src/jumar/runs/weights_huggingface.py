@@ -1,0 +1,235 @@
+"""Export a run of BERT or NEZHA as a Hugging Face folder: `jumar weights export --to huggingface`.
+
+Facts: transformers' BertConfig and NezhaConfig (the latter up to release 4), and the files of their
+tokenizers.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import save
+from tokenizers import Tokenizer as FastTokenizer
+from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
+from torch import Tensor, nn
+
+from jumar.data.text.tokenizer import Tokenizer
+from jumar.data.text.vocabulary import CONTINUES, SPECIAL
+from jumar.ground.errors import UserError
+from jumar.ground.files import folder_beside, write_bytes, write_text
+from jumar.ground.paths import exists
+from jumar.ground.text import counted
+from jumar.models.bert.network import Bert, BertSize
+from jumar.models.bert.relative import MAX_DISTANCE
+from jumar.recipes.bert import PretrainingRecipe
+from jumar.recipes.bert_model import model_tokenizer
+from jumar.recipes.bert_tasks import BertTaskRecipe, ClassifyRecipe, EntityRecipe, ReadingRecipe
+from jumar.recipes.resolved import with_data_in_place
+from jumar.runs.open_trained import TrainedRequest, open_trained
+from jumar.training.run_directory import RunDirectory
+
+_HEADS: Mapping[type, str] = {
+    PretrainingRecipe: "ForPreTraining",
+    ClassifyRecipe: "ForSequenceClassification",
+    EntityRecipe: "ForTokenClassification",
+    ReadingRecipe: "ForQuestionAnswering",
+}
+_WITHOUT_POOLER = (EntityRecipe, ReadingRecipe)
+"""Hugging Face's classes for these have none, and warn of weights that they do not know."""
+_ROLES = ("pad", "unk", "cls", "sep", "mask")
+_GELU = {"tanh": "gelu_new", "none": "gelu"}
+_LONGEST_WITHOUT_LIMIT = 512
+"""Tokens of a sample where neither positions nor the run's data limit them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HuggingFaceRequest:
+    """Which weights of which run, and the folder for them.
+
+    Attributes:
+        trained: The run.
+        out: The folder; None for `huggingface-STEP` in the run.
+    """
+
+    trained: TrainedRequest
+    out: Path | None = None
+
+
+def export_huggingface(
+    request: HuggingFaceRequest, say: Callable[[str], None] = lambda _: None
+) -> list[str]:
+    """Write weights, configuration and tokenizer, as `from_pretrained` loads them.
+
+    Args:
+        request: The run and the folder.
+        say: Prints a line about a vocabulary that moved.
+
+    Returns:
+        What was done, line by line.
+
+    Raises:
+        UserError: There is no such run or checkpoint, its network is not BERT or NEZHA, the
+            vocabulary is missing, or the folder exists or cannot be written.
+    """
+    trained = open_trained(request.trained)
+    trained.policy.close()
+    run = RunDirectory(request.trained.run_dir)
+    recipe = with_data_in_place(trained.recipe, run, say, request.trained.assignments)
+    if not isinstance(recipe, PretrainingRecipe | BertTaskRecipe):
+        raise UserError(
+            f"'{run}' holds a run of '{trained.name}', which Hugging Face has no class for",
+            where="--to huggingface",
+            todo="Runs of BERT and NEZHA can be exported.",
+        )
+    out = request.out or run.path / f"huggingface-{trained.checkpoint.step}"
+    if exists(out):
+        raise UserError("already exists", where=str(out), todo="Choose another folder with --out.")
+    tokenizer = (
+        recipe.tokenizer() if isinstance(recipe, BertTaskRecipe) else model_tokenizer(recipe.model)
+    )
+    size = _size_of(trained.model)
+    config = configuration(recipe, size, tokenizer)
+    weights = _named(trained.model.state_dict(), recipe, config["model_type"])
+    with folder_beside(out) as beside:
+        # Not `save_file`, which creates files with owner-only permissions, whatever the umask is.
+        write_bytes(beside / "model.safetensors", save(weights, metadata={"format": "pt"}))
+        write_text(beside / "config.json", _json(config))
+        write_text(beside / "vocab.txt", "\n".join(tokenizer.vocabulary.pieces) + "\n")
+        write_text(beside / "tokenizer.json", fast_tokenizer(tokenizer).to_str(pretty=True) + "\n")
+        longest = _longest_sample(recipe, size)
+        write_text(beside / "tokenizer_config.json", _json(_tokenizer_config(tokenizer, longest)))
+    lines = [
+        f"{counted(len(weights), 'weight')} of {trained.name}, step {trained.checkpoint.step}, "
+        f"for {config['architectures'][0]}"
+    ]
+    if trained.weights == "ema":
+        lines.append("  the averages of the weights, as `jumar predict` uses them")
+    if size.positions == "relative":
+        lines.append("  transformers has NEZHA up to release 4; release 5 no longer does")
+    return [*lines, f"written: {out}"]
+
+
+def configuration(
+    recipe: PretrainingRecipe | BertTaskRecipe, size: BertSize, tokenizer: Tokenizer
+) -> dict[str, Any]:
+    """The content of `config.json`.
+
+    Args:
+        recipe: What the network was trained for.
+        size: Its shape.
+        tokenizer: Its tokenizer.
+    """
+    relative = size.positions == "relative"
+    family = "Nezha" if relative else "Bert"
+    config: dict[str, Any] = {
+        "architectures": [family + _HEADS[type(recipe)]],
+        "model_type": family.lower(),
+        "vocab_size": size.vocab_size,
+        "hidden_size": size.hidden_size,
+        "num_hidden_layers": size.num_layers,
+        "num_attention_heads": size.num_heads,
+        "intermediate_size": size.intermediate_size,
+        "max_position_embeddings": size.max_positions,
+        "type_vocab_size": size.type_vocab_size,
+        "hidden_act": _GELU[size.gelu],
+        "hidden_dropout_prob": size.hidden_dropout,
+        "attention_probs_dropout_prob": size.attention_dropout,
+        "initializer_range": size.initializer_range,
+        "layer_norm_eps": 1e-12,
+        "pad_token_id": tokenizer.vocabulary.id_of("[PAD]"),
+        "dtype": "float32",
+        "torch_dtype": "float32",
+    }
+    if relative:
+        config |= {"max_relative_position": MAX_DISTANCE, "classifier_dropout": size.hidden_dropout}
+    if isinstance(recipe, ClassifyRecipe | EntityRecipe):
+        labels = recipe.data.labels
+        config["id2label"] = {str(number): label for number, label in enumerate(labels)}
+        config["label2id"] = {label: number for number, label in enumerate(labels)}
+    if isinstance(recipe, ReadingRecipe):
+        data = recipe.data
+        overlap = max(0, data.max_seq_length - data.max_query_length - 3 - data.doc_stride)
+        # The pipeline's stride is what two windows share, ours how far apart they begin.
+        config["task_specific_params"] = {
+            "question-answering": {
+                "max_seq_len": data.max_seq_length,
+                "max_question_len": data.max_query_length,
+                "doc_stride": overlap,
+                "max_answer_len": data.max_answer_length,
+                "top_k": data.n_best,
+            }
+        }
+    return config
+
+
+def fast_tokenizer(tokenizer: Tokenizer) -> FastTokenizer:
+    """The same tokenizer as Hugging Face's `tokenizers` has it.
+
+    Words are cut by the library's rules, which differ from the original's in rare characters: see
+    `data/text/tokenizer.py`.
+    """
+    vocabulary, rules = tokenizer.vocabulary, tokenizer.rules
+    fast = FastTokenizer(
+        models.WordPiece(
+            vocab=vocabulary.ids,
+            unk_token=rules.unknown,
+            max_input_chars_per_word=rules.longest_word,
+            continuing_subword_prefix=CONTINUES,
+        )
+    )
+    fast.normalizer = normalizers.BertNormalizer(
+        clean_text=True,
+        handle_chinese_chars=rules.words.split_chinese,
+        strip_accents=rules.words.strip_accents,
+        lowercase=rules.words.lower_case,
+    )
+    fast.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    fast.post_processor = processors.BertProcessing(
+        ("[SEP]", vocabulary.id_of("[SEP]")), ("[CLS]", vocabulary.id_of("[CLS]"))
+    )
+    fast.decoder = decoders.WordPiece(prefix=CONTINUES)
+    fast.add_special_tokens(list(SPECIAL))
+    return fast
+
+
+def _tokenizer_config(tokenizer: Tokenizer, longest: int) -> dict[str, Any]:
+    words = tokenizer.rules.words
+    return {
+        "tokenizer_class": "BertTokenizer",
+        "do_lower_case": words.lower_case,
+        "strip_accents": words.strip_accents,
+        "tokenize_chinese_chars": words.split_chinese,
+        "model_max_length": longest,
+        **{f"{role}_token": piece for role, piece in zip(_ROLES, SPECIAL, strict=True)},
+    }
+
+
+def _longest_sample(recipe: PretrainingRecipe | BertTaskRecipe, size: BertSize) -> int:
+    if isinstance(recipe, BertTaskRecipe):
+        return recipe.data.max_seq_length
+    return size.max_positions if size.positions == "absolute" else _LONGEST_WITHOUT_LIMIT
+
+
+def _named(
+    weights: Mapping[str, Tensor], recipe: PretrainingRecipe | BertTaskRecipe, model_type: str
+) -> dict[str, Tensor]:
+    """The weights as Hugging Face names them: its NEZHA calls the encoder `nezha`."""
+    kept = {
+        name: tensor.contiguous()
+        for name, tensor in weights.items()
+        if not (isinstance(recipe, _WITHOUT_POOLER) and name.startswith("bert.pooler."))
+    }
+    return {
+        f"{model_type}.{name.removeprefix('bert.')}" if name.startswith("bert.") else name: tensor
+        for name, tensor in kept.items()
+    }
+
+
+def _size_of(model: nn.Module) -> BertSize:
+    return next(module.size for module in model.modules() if isinstance(module, Bert))
+
+
+def _json(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"

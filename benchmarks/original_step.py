@@ -16,6 +16,7 @@ The Python with TensorFlow 1.15 is a 3.7 with
     nlrn             https://github.com/Ding-Liu/NLRN
     ds-cnn-s         https://github.com/ARM-software/ML-KWS-for-MCU
     vqvae-cifar10    https://github.com/hiwonjoon/tf-vqvae
+    bert-base        https://github.com/google-research/bert
 """
 
 import argparse
@@ -40,7 +41,7 @@ class Case:
 
     Attributes:
         steps: Steps of jumar that are one step of the TensorFlow side.
-        width: Channels (features, filters) of the network; 0 where it is fixed.
+        width: Channels (features, filters, of BERT layers) of the network; 0 where it is fixed.
         width_setting: The recipe's field for it.
     """
 
@@ -68,6 +69,9 @@ CASES = {
         settings=("model.recompute=false",),
     ),
     "ds-cnn-s": Case(recipe="ds-cnn-s", kind="clips", batch=100),
+    "bert-base": Case(
+        recipe="bert-base", kind="instances", batch=16, width=12, width_setting="model.num_layers"
+    ),
     "vqvae-cifar10": Case(
         recipe="vqvae-cifar10",
         kind="pictures",

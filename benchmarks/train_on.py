@@ -21,6 +21,7 @@ import numpy as np
 import torch
 
 from jumar.devices.registry import open_device
+from jumar.observer import Observers
 from jumar.recipes.stored import stored_recipe
 from jumar.runs.context import apply_settings
 from jumar.runs.weights_export import ExportRequest, export_weights
@@ -54,7 +55,15 @@ def trained_on(run: RunDirectory, pixels: dict[str, np.ndarray]) -> list[float]:
     state = TrainState(task, plan, device, ranks, policy)
     state.restore(find_checkpoint(run.checkpoints, "last"))
     guard = Guard([one.name for one in task.objectives], device.torch, ranks)
-    stepper = Stepper(state, plan, ranks, guard, steps_per_epoch=1000, total_steps=1_000_000)
+    stepper = Stepper(
+        state,
+        plan,
+        ranks,
+        guard,
+        steps_per_epoch=1000,
+        total_steps=1_000_000,
+        observers=Observers(),
+    )
     # The original reads blue, green, red; pictures here are red, green, blue.
     batch = {
         key: torch.from_numpy(np.ascontiguousarray(value[..., ::-1].transpose(0, 3, 1, 2)))

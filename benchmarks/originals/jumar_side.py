@@ -16,8 +16,14 @@ import numpy as np
 import torch
 from PIL import Image
 
+from jumar.data.records.tfrecord import frame
 from jumar.data.samples import SampleKey
+from jumar.data.text.instance_batch import batch_of, payloads
+from jumar.data.text.original_order import Instance
+from jumar.data.text.pretraining_options import PretrainingOptions
+from jumar.data.text.vocabulary import SPECIAL
 from jumar.devices.registry import open_device
+from jumar.observer import Observers
 from jumar.recipes.registry import create_recipe
 from jumar.runs.context import apply_settings
 from jumar.settings import override
@@ -26,6 +32,7 @@ from jumar.training.parallel.ranks import Ranks
 from jumar.training.state import TrainState
 from jumar.training.step import Stepper
 
+PIECES = 21_128
 WORDS = ("yes", "no", "up", "down", "left", "right", "on", "off", "stop", "go")
 
 
@@ -52,16 +59,44 @@ def write_clips(folder: Path) -> None:
                 file.writeframes(samples.tobytes())
 
 
+def write_instances(folder: Path) -> None:
+    """Full pre-training instances of 128 word pieces, and a vocabulary."""
+    folder.mkdir()
+    random = np.random.default_rng(1)
+    options = PretrainingOptions(max_seq_length=128, max_predictions_per_seq=20)
+    instances = [
+        Instance(
+            ids=random.integers(1000, PIECES, 128).tolist(),
+            first=62,
+            is_random_next=number % 2 == 0,
+            positions=sorted((random.permutation(126)[:20] + 1).tolist()),
+            labels=random.integers(1000, PIECES, 20).tolist(),
+        )
+        for number in range(64)
+    ]
+    with (folder / "all.tfrecord").open("wb") as file:
+        for record in payloads(batch_of(instances, options)):
+            header, footer = frame(record)
+            file.write(header + record + footer)
+    pieces = [*SPECIAL, *(f"w{number}" for number in range(PIECES - len(SPECIAL)))]
+    (folder / "vocab.txt").write_text("\n".join(pieces))
+
+
+WRITERS = {"pictures": write_pictures, "clips": write_clips, "instances": write_instances}
+
+
 def main() -> None:
     """Serve steps until the input ends."""
     name, kind, threads, *assignments = sys.argv[1:]
     with tempfile.TemporaryDirectory() as place:
         data = Path(place) / "data"
-        (write_clips if kind == "clips" else write_pictures)(data)
+        WRITERS[kind](data)
+        vocabulary = [f"model.vocabulary={data / 'vocab.txt'}"] if kind == "instances" else []
         recipe = override(
             create_recipe(name),
             [
-                f"data.path={data}",
+                f"data.path={data / '*.tfrecord' if kind == 'instances' else data}",
+                *vocabulary,
                 "data.workers=0",
                 f"threads.intra_op={threads}",
                 "training.duration=1000000it",
@@ -75,7 +110,15 @@ def main() -> None:
         ranks = Ranks()
         state = TrainState(task, plan, device, ranks, policy)
         guard = Guard([objective.name for objective in task.objectives], device.torch, ranks)
-        stepper = Stepper(state, plan, ranks, guard, steps_per_epoch=1000, total_steps=1_000_000)
+        stepper = Stepper(
+            state,
+            plan,
+            ranks,
+            guard,
+            steps_per_epoch=1000,
+            total_steps=1_000_000,
+            observers=Observers(),
+        )
         size = len(task.train_data)
         keys = [SampleKey(0, index % size) for index in range(plan.batch_size)]
         batch = task.train_data.fetch(keys).batch

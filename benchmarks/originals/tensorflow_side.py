@@ -158,7 +158,47 @@ def vqvae_cifar10(batch, width):
     return step
 
 
+def bert_base(batch, width):
+    """A pre-training step on full instances of 128 word pieces; the width is the layers."""
+    modeling = importlib.import_module("modeling")
+    pretraining = importlib.import_module("run_pretraining")
+    random = np.random.RandomState(1)
+    shape, predictions = (batch, 128), (batch, 20)
+    positions = [np.sort(random.permutation(126)[:20] + 1) for _ in range(batch)]
+    features = {
+        "input_ids": random.randint(1000, 21128, shape),
+        "input_mask": np.ones(shape),
+        "segment_ids": np.repeat([[0] * 64 + [1] * 64], batch, axis=0),
+        "masked_lm_positions": np.stack(positions),
+        "masked_lm_ids": random.randint(1000, 21128, predictions),
+        "masked_lm_weights": np.ones(predictions),
+        "next_sentence_labels": random.randint(0, 2, (batch, 1)),
+    }
+    kinds = {"masked_lm_weights": np.float32}
+    constants = {
+        name: tf.constant(value.astype(kinds.get(name, np.int32)))
+        for name, value in features.items()
+    }
+    config = modeling.BertConfig(vocab_size=21128, num_hidden_layers=width)
+    model_fn = pretraining.model_fn_builder(
+        config,
+        init_checkpoint=None,
+        learning_rate=1e-4,
+        num_train_steps=500000,
+        num_warmup_steps=10000,
+        use_tpu=False,
+        use_one_hot_embeddings=False,
+    )
+    spec = model_fn(constants, None, tf.estimator.ModeKeys.TRAIN, {})
+
+    def step(session):
+        session.run([spec.train_op, spec.loss])
+
+    return step
+
+
 NETWORKS = {
+    "bert-base": bert_base,
     "biggan128": biggan128,
     "videnn-spatial": videnn_spatial,
     "nlrn": nlrn,

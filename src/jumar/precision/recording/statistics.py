@@ -1,0 +1,242 @@
+"""Statistics of tensors, in as few passes over their elements as torch allows.
+
+On the host a result can be read at once, so later passes depend on earlier ones: a tensor whose
+largest magnitude is below float16's largest number is not searched for larger ones. Elsewhere
+nothing is read before `Meter.read`, which waits for the device once.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+import torch
+from torch import Tensor
+
+from jumar.precision.dumps.dump import Statistics
+
+LARGEST: Final = 65504.0
+NORMAL: Final = 2.0**-14
+SUBNORMAL: Final = 2.0**-24
+_BLOCK: Final = 1 << 18
+"""Elements at a time: a block stays in the cache for all passes, and a sum of so many ones is exact
+in float32."""
+_LEAST_SQUARES: Final = 1e-30
+"""Below it squares may have underflowed in float32."""
+_EXACT: Final = (torch.float32, torch.float64)
+
+
+class Meter:
+    """Measures tensors on their device.
+
+    Args:
+        counts: Whether elements are counted too, which doubles the passes: zeros, NaN, infinities
+            and those out of float16's range. NaN and infinities are kept out of the other numbers
+            in either case.
+    """
+
+    def __init__(self, *, counts: bool) -> None:
+        self._counts = counts
+        self._rows: list[Statistics | _Pending] = []
+        self._scratch: dict[torch.dtype, Tensor] = {}
+
+    def measure(self, tensor: Tensor) -> int:
+        """Measure a tensor as it is now; returns the number of its row."""
+        if tensor.is_complex():
+            tensor = torch.view_as_real(tensor)
+        if tensor.numel() == 0:
+            self._rows.append(Statistics(count=0))
+        elif tensor.device.type == "cpu":
+            self._rows.append(self._on_host(tensor))
+        else:
+            self._rows.append(_Pending(tensor, self._counts))
+        return len(self._rows) - 1
+
+    def read(self) -> list[Statistics]:
+        """The statistics of every row; the only place that waits for a device."""
+        pending = [row for row in self._rows if isinstance(row, _Pending)]
+        numbers = _read_together(pending)
+        return [
+            row.statistics(*next(numbers)) if isinstance(row, _Pending) else row
+            for row in self._rows
+        ]
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        self._rows.clear()
+
+    def _on_host(self, tensor: Tensor) -> Statistics:
+        flat = _flat(tensor)
+        total = _Total()
+        for block in flat.split(_BLOCK) if flat.numel() > _BLOCK else (flat,):
+            numbers = self._exact(block)
+            low, high = torch.aminmax(numbers)
+            least, most = low.item(), high.item()
+            if math.isfinite(least) and math.isfinite(most):
+                self._add(numbers, least, most, total)
+                continue
+            finite = numbers[torch.isfinite(numbers)]
+            missing = numbers.numel() - finite.numel()
+            nan = int(torch.count_nonzero(torch.isnan(numbers)))
+            total.nan += nan
+            total.inf += missing - nan
+            if finite.numel():
+                low, high = torch.aminmax(finite)
+                self._add(finite, low.item(), high.item(), total)
+        return total.statistics(tensor.numel(), counts=self._counts)
+
+    def _exact(self, block: Tensor) -> Tensor:
+        """The same numbers in a dtype that torch computes fast and without further rounding."""
+        if block.dtype in _EXACT:
+            return block
+        if not block.is_floating_point():
+            return block.double()
+        return self._room(torch.float32, 1, block.numel()).copy_(block)
+
+    def _room(self, dtype: torch.dtype, number: int, size: int) -> Tensor:
+        """Memory that every block uses again."""
+        if dtype not in self._scratch:
+            self._scratch[dtype] = torch.empty(2, _BLOCK, dtype=dtype)
+        return self._scratch[dtype][number, :size]
+
+    def _add(self, numbers: Tensor, least: float, most: float, total: "_Total") -> None:
+        total.min, total.max = min(total.min, least), max(total.max, most)
+        largest = max(-least, most)
+        added, squares = numbers.sum().item(), torch.dot(numbers, numbers).item()
+        if not math.isfinite(added):
+            added = numbers.sum(dtype=torch.float64).item()
+        if largest and not _LEAST_SQUARES < squares < math.inf:
+            doubled = numbers.double().div_(largest)
+            squares = torch.dot(doubled, doubled).item() * largest * largest
+        total.sum += added
+        total.squares += squares
+        if self._counts:
+            self._count(numbers, largest, total)
+
+    def _count(self, numbers: Tensor, largest: float, total: "_Total") -> None:
+        """Count by sums of ones: torch sums float32 much faster than it counts truth values."""
+        size = numbers.numel()
+        magnitudes = torch.abs(numbers, out=self._room(numbers.dtype, 0, size))
+        ones = self._room(numbers.dtype, 1, size)
+        if largest > LARGEST:
+            total.above += int(torch.gt(magnitudes, LARGEST, out=ones).sum().item())
+        small = int(torch.lt(magnitudes, NORMAL, out=ones).sum().item())
+        if small == 0:
+            return
+        zeros = int(torch.eq(magnitudes, 0, out=ones).sum().item())
+        total.zeros += zeros
+        total.below_normal += small - zeros
+        if small > zeros:
+            total.below_subnormal += (
+                int(torch.lt(magnitudes, SUBNORMAL, out=ones).sum().item()) - zeros
+            )
+
+
+class _Total:
+    """The numbers of the blocks so far."""
+
+    def __init__(self) -> None:
+        self.min, self.max = math.inf, -math.inf
+        self.sum = self.squares = 0.0
+        self.nan = self.inf = self.zeros = self.above = 0
+        self.below_normal = self.below_subnormal = 0
+
+    def statistics(self, count: int, *, counts: bool) -> Statistics:
+        finite = count - self.nan - self.inf
+        if not finite:
+            return Statistics(
+                count=count,
+                nan=self.nan,
+                inf=self.inf,
+                **dict.fromkeys(_COUNTED, 0) if counts else {},
+            )
+        return Statistics(
+            count=count,
+            min=self.min,
+            max=self.max,
+            mean=self.sum / finite,
+            l2=math.sqrt(self.squares),
+            nan=self.nan,
+            inf=self.inf,
+            zeros=self.zeros if counts else None,
+            above_fp16=self.above if counts else None,
+            below_normal=self.below_normal if counts else None,
+            below_subnormal=self.below_subnormal if counts else None,
+        )
+
+
+_COUNTED: Final = ("zeros", "above_fp16", "below_normal", "below_subnormal")
+
+
+class _Pending:
+    """Numbers of a tensor that still are on its device.
+
+    Sums are those of the elements divided by the largest magnitude, so that neither they nor the
+    squares leave the range.
+    """
+
+    def __init__(self, tensor: Tensor, counts: bool) -> None:
+        self.count = tensor.numel()
+        numbers = tensor if tensor.dtype in _EXACT else tensor.float()
+        finite = torch.isfinite(numbers)
+        clean = torch.where(finite, numbers, 0)
+        least = torch.where(finite, numbers, math.inf).amin()
+        most = torch.where(finite, numbers, -math.inf).amax()
+        self.largest = torch.maximum(-least, most).clamp_min(torch.finfo(clean.dtype).tiny)
+        scaled = clean / self.largest
+        self.floats = [least, most, self.largest, scaled.sum(), torch.linalg.vector_norm(scaled)]
+        self.counts = [finite.sum(), torch.isnan(numbers).sum()]
+        if counts:
+            sizes = clean.abs()
+            self.counts += [
+                (numbers == 0).sum(),
+                (sizes > LARGEST).sum(),
+                (finite & (sizes < NORMAL)).sum(),
+                (finite & (sizes < SUBNORMAL)).sum(),
+            ]
+
+    def statistics(self, floats: list[float], counts: list[int]) -> Statistics:
+        """The statistics, given the numbers that were read."""
+        least, most, largest, total, norm = floats
+        finite, nan, *rest = counts
+        row = _Total()
+        row.nan, row.inf = nan, self.count - finite - nan
+        if finite:
+            row.min, row.max = least, most
+            row.sum, row.squares = total * largest, (norm * largest) ** 2
+        if rest:
+            row.zeros, row.above, normal, subnormal = rest
+            row.below_normal, row.below_subnormal = normal - row.zeros, subnormal - row.zeros
+        return row.statistics(self.count, counts=bool(rest))
+
+
+def _read_together(pending: list[_Pending]) -> Iterator[tuple[list[float], list[int]]]:
+    """Floats and counts of all rows, with one copy to the host a device and dtype."""
+    read: dict[int, float] = {}
+    groups: dict[tuple[torch.device, torch.dtype], list[Tensor]] = {}
+    for row in pending:
+        for tensor in (*row.floats, *row.counts):
+            groups.setdefault((tensor.device, tensor.dtype), []).append(tensor)
+    for tensors in groups.values():
+        read |= zip(map(id, tensors), torch.stack(tensors).tolist(), strict=True)
+    for row in pending:
+        yield [read[id(each)] for each in row.floats], [int(read[id(each)]) for each in row.counts]
+
+
+def _flat(tensor: Tensor) -> Tensor:
+    """The elements in any order: a view wherever they lie densely."""
+    if tensor.is_contiguous():
+        return tensor.view(-1)
+    if is_dense(tensor):
+        return tensor.as_strided((tensor.numel(),), (1,))
+    return tensor.reshape(-1)
+
+
+def is_dense(tensor: Tensor) -> bool:
+    """Whether the elements lie side by side, each once, in whatever order of axes."""
+    expected = 1
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size != 1:
+            if stride != expected:
+                return False
+            expected *= size
+    return True

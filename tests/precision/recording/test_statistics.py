@@ -1,0 +1,111 @@
+"""Statistics of tensors of every kind against the plain definitions in float64."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from jumar.precision.dumps.dump import Statistics
+from jumar.precision.recording.statistics import Meter, _Pending, _read_together
+
+GENERATOR = torch.Generator().manual_seed(1)
+
+
+def plain(tensor: Tensor) -> Statistics:
+    numbers = tensor.double().flatten()
+    finite = numbers[numbers.isfinite()]
+    sizes = finite.abs()
+    few = finite.numel() == 0
+    return Statistics(
+        count=numbers.numel(),
+        min=None if few else finite.min().item(),
+        max=None if few else finite.max().item(),
+        mean=None if few else finite.mean().item(),
+        l2=None if few else finite.norm().item(),
+        nan=int(numbers.isnan().sum()),
+        inf=int(numbers.isinf().sum()),
+        zeros=int((numbers == 0).sum()),
+        above_fp16=int((sizes > 65504).sum()),
+        below_normal=int(((sizes < 2**-14) & (sizes > 0)).sum()),
+        below_subnormal=int(((sizes < 2**-24) & (sizes > 0)).sum()),
+    )
+
+
+def numbers_of(statistics: Statistics) -> list[float]:
+    values = [getattr(statistics, name) for name in Statistics.__slots__]
+    return [math.nan if value is None else value for value in values]
+
+
+def assert_equal(measured: Statistics, tensor: Tensor) -> None:
+    expected = numbers_of(plain(tensor))
+    assert numbers_of(measured) == pytest.approx(expected, rel=1e-5, abs=1e-45, nan_ok=True)
+
+
+def spread(*shape: int) -> Tensor:
+    """Numbers of all magnitudes that float32 holds, and zeros."""
+    exponents = torch.rand(*shape, generator=GENERATOR) * 200 - 100
+    signs = torch.randn(*shape, generator=GENERATOR).sign()
+    return torch.where(exponents < -95, 0.0, signs * torch.exp2(exponents))
+
+
+def with_holes(tensor: Tensor) -> Tensor:
+    tensor = tensor.clone()
+    tensor.view(-1)[::7] = math.nan
+    tensor.view(-1)[3::11] = math.inf
+    tensor.view(-1)[5] = -math.inf
+    return tensor
+
+
+TENSORS = {
+    "all magnitudes": spread(3, 500),
+    "several blocks": spread(700_000),
+    "float16": torch.randn(40, 50, generator=GENERATOR).half(),
+    "bfloat16 over several blocks": spread(300_000).bfloat16(),
+    "float64": torch.randn(40, 50, generator=GENERATOR).double() * 1e100,
+    "squares that underflow": torch.randn(999, generator=GENERATOR) * 1e-30,
+    "squares that overflow": torch.randn(999, generator=GENERATOR) * 1e30,
+    "a sum that overflows": torch.full((999,), 3e38),
+    "whole numbers": torch.arange(70_000),
+    "truth values": torch.tensor([True, False, True]),
+    "a transposed one": spread(20, 30).t(),
+    "a slice": spread(20, 30)[3:9, ::2],
+    "an expanded one": spread(20, 1).expand(20, 5),
+    "a scalar": torch.tensor(2.5),
+    "zeros": torch.zeros(12),
+    "holes": with_holes(spread(30, 40)),
+    "nothing finite": torch.tensor([math.nan, math.inf]),
+}
+
+
+@pytest.mark.parametrize("name", TENSORS)
+def test_statistics_are_those_of_the_definitions(name: str) -> None:
+    meter = Meter(counts=True)
+    assert meter.measure(TENSORS[name]) == 0
+    (measured,) = meter.read()
+    assert_equal(measured, TENSORS[name])
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, each in TENSORS.items() if each.is_floating_point()]
+)
+def test_without_reading_in_between_they_are_the_same(name: str) -> None:
+    row = _Pending(TENSORS[name], counts=True)
+    (numbers,) = _read_together([row])
+    measured = row.statistics(*numbers)
+    assert_equal(measured, TENSORS[name])
+
+
+def test_without_counts_there_are_the_four_numbers_alone() -> None:
+    meter = Meter(counts=False)
+    meter.measure(with_holes(spread(30, 40)))
+    (measured,) = meter.read()
+    assert measured.l2 is not None
+    assert (measured.zeros, measured.above_fp16, measured.below_normal) == (None, None, None)
+    assert measured.nan
+
+
+def test_nothing_is_measured_of_an_empty_tensor() -> None:
+    meter = Meter(counts=True)
+    meter.measure(torch.empty(0, 3))
+    assert meter.read() == [Statistics(count=0)]

@@ -1,0 +1,152 @@
+"""The calls of a step while it is recorded, and which of them are wanted."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import cache
+from typing import Any, Final
+
+import torch
+
+from jumar.ground.errors import UserError, nearest
+from jumar.precision.dumps.dump import Call, Kind, Phase, Statistics
+from jumar.precision.optypes import op_groups, types_of
+from jumar.precision.recording.contents import Seen
+
+_PLAIN: Final = (bool, int, float, str, torch.dtype, torch.device, torch.layout, type(None))
+
+
+@dataclass(slots=True)
+class Entry:
+    """A call whose values are still being gathered; see `Call`."""
+
+    kind: Kind
+    op: str
+    layer: str
+    phase: Phase
+    number: int
+    cann: str = ""
+    values: list[Seen] = field(default_factory=list)
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    def call(self, rows: list[Statistics]) -> Call:
+        """The call, given the statistics of every row."""
+        return Call(
+            kind=self.kind,
+            op=self.op,
+            layer=self.layer,
+            number=self.number,
+            phase=self.phase,
+            values=tuple(value.value(rows) for value in self.values),
+            arguments={name: _text(each) for name, each in self.arguments.items()},
+            cann=self.cann,
+        )
+
+
+class Calls:
+    """The calls of a step, in the order of execution.
+
+    Args:
+        ops: Globs of the ops that are wanted; none for all.
+        layers: Globs of the layers that are wanted; none for all.
+
+    Attributes:
+        entries: What was recorded.
+    """
+
+    def __init__(self, ops: Sequence[str] = (), layers: Sequence[str] = ()) -> None:
+        self._ops, self._layers = tuple(ops), tuple(layers)
+        self._numbers: Counter[tuple[str, str, str, str]] = Counter()
+        self._met_ops: set[str] = set()
+        self._met_layers: set[str] = set()
+        self.entries: list[Entry] = []
+
+    def clear(self) -> None:
+        """Forget the step before."""
+        self.entries.clear()
+        self._numbers.clear()
+
+    def entry(
+        self, kind: Kind, op: str, layer: str, phase: Phase, *, names: Sequence[str] = ()
+    ) -> Entry | None:
+        """Add a call; None if it is not wanted.
+
+        Args:
+            kind: What is called.
+            op: See `Call.op`.
+            layer: See `Call.layer`.
+            phase: The part of the step.
+            names: Other names of an op that a glob may mean: its CANN type first.
+        """
+        if self._layers:
+            self._met_layers.add(layer)
+            if not _matches((layer,), self._layers):
+                return None
+        if self._ops and kind == "op":
+            self._met_ops.update((op, *names))
+            if not _matches((op, *names), self._ops):
+                return None
+        key = (kind, op, layer, phase)
+        entry = Entry(kind, op, layer, phase, self._numbers[key], names[0] if names else "")
+        self._numbers[key] += 1
+        self.entries.append(entry)
+        return entry
+
+    def check_globs(self) -> None:
+        """Check that every glob matched something in the step.
+
+        Raises:
+            UserError: One matched nothing.
+        """
+        for option, globs, met in (
+            ("--ops", self._ops, self._met_ops),
+            ("--layers", self._layers, self._met_layers),
+        ):
+            for glob in globs:
+                if not any(fnmatchcase(name, glob) for name in met):
+                    close = nearest(glob, met)
+                    hint = f"Did you mean '{close}'? " if close else ""
+                    some = ", ".join(sorted(filter(None, met))[:20])
+                    raise UserError(
+                        f"'{glob}' matches none of the step",
+                        where=option,
+                        todo=f"{hint}The step has {some}{', ...' if len(met) > 20 else ''}.",
+                    )
+
+
+def _matches(names: Sequence[str], globs: Sequence[str]) -> bool:
+    return any(fnmatchcase(name, glob) for name in names for glob in globs)
+
+
+def _text(argument: object) -> str:
+    """An argument that is not a tensor, without addresses in memory."""
+    if isinstance(argument, (list, tuple)):
+        return f"[{', '.join(map(_text, _items(argument)))}]"
+    return str(argument) if isinstance(argument, _PLAIN) else type(argument).__name__
+
+
+def _items(argument: Any) -> Iterator[object]:
+    return iter(argument)
+
+
+@cache
+def cann_type(op: str) -> str:
+    """The CANN op type that does what an aten overload does; empty if it is unknown.
+
+    Args:
+        op: As in op lists: `addmm`, `softmax.int`, `relu_`, `_softmax_backward_data`.
+    """
+    packet, _, overload = op.partition(".")
+    for name in (op, packet, packet.rstrip("_"), f"{packet}.{overload}".replace("_.", ".")):
+        types = types_of(name)
+        if types:
+            return types[0]
+    stem, backward, _ = packet.partition("_backward")
+    if not backward:
+        return ""
+    stems = {stem, stem.lstrip("_"), f"{stem}_forward", stem.removesuffix("_dense")}
+    for group in op_groups():
+        if group.backward and stems & {each.partition(".")[0] for each in group.ops}:
+            return group.backward[0]
+    return ""

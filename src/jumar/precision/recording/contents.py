@@ -1,0 +1,201 @@
+"""What tensors hold, measured once however many ops take them.
+
+Most inputs of an op are outputs of an earlier one. Statistics are kept by storage, place in it and
+version counter, and dropped as soon as an op writes into the storage. A storage is known by its
+address, which a weak reference keeps from being used again.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from jumar.precision.dumps.dump import Role, Statistics, Value
+from jumar.precision.recording.statistics import Meter, is_dense
+
+_KEYS: Final = (
+    *("Python", "PythonTLSSnapshot", "ADInplaceOrView"),
+    *(f"{kind}{device}" for kind in ("Autograd", "Autocast") for device in ("CPU", "CUDA")),
+    *("AutogradPrivateUse1", "AutocastPrivateUse1", "AutogradOther"),
+)
+
+
+def _without_autograd() -> Any:
+    """Dispatch keys that measuring passes by: autograd, autocast and the recorder itself."""
+    keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, _KEYS[0]))
+    for name in _KEYS[1:]:
+        keys = keys | torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, name))
+    return keys
+
+
+_PASSED_BY: Final = _without_autograd()
+
+
+def unrecorded() -> Any:
+    """The context in which ops are neither recorded nor differentiated nor cast."""
+    return torch._C._ExcludeDispatchKeyGuard(_PASSED_BY)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A tensor of a call, whose numbers may still be on the device.
+
+    Attributes:
+        row: The number of its statistics; None if it has none.
+        tensor: What its copy is known by; None if there is none.
+    """
+
+    role: Role
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    row: int | None
+    tensor: str | None
+
+    def value(self, rows: list[Statistics]) -> Value:
+        """The value, given the statistics of every row."""
+        return Value(
+            role=self.role,
+            name=self.name,
+            dtype=self.dtype,
+            shape=self.shape,
+            statistics=None if self.row is None else rows[self.row],
+            tensor=self.tensor,
+        )
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is known of a storage.
+
+    Attributes:
+        reference: Keeps its address from being used again.
+        is_blank: Whether nothing has been written to it.
+    """
+
+    reference: StorageWeakRef
+    is_blank: bool = False
+    rows: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    copies: dict[tuple[Any, ...], str] = field(default_factory=dict)
+
+
+class Contents:
+    """Measures the tensors of a step and, if asked to, copies them to the host.
+
+    Args:
+        meter: What measures.
+        keeps_tensors: Whether tensors are copied.
+        sample: How many elements of a larger tensor are copied, evenly spaced; 0 for all.
+        room: Bytes that may be copied; what exceeds them is added up but not copied.
+
+    Attributes:
+        tensors: The copies by name.
+        size: Bytes of all copies, including those that found no room.
+    """
+
+    def __init__(self, meter: Meter, *, keeps_tensors: bool, sample: int, room: float) -> None:
+        self._meter = meter
+        self._keeps_tensors, self._sample, self._room = keeps_tensors, sample, room
+        self._known: dict[int, _Known] = {}
+        self.tensors: dict[str, Tensor] = {}
+        self.size = 0
+
+    def see(self, role: Role, name: str, tensor: Tensor, *, is_written: bool = False) -> Seen:
+        """Measure a tensor as it is now, unless that has been done.
+
+        Args:
+            role: What it is to the call.
+            name: Which one.
+            tensor: The tensor.
+            is_written: Whether the call has written to it; autograd raises its version afterwards.
+        """
+        row: int | None = None
+        copy: str | None = None
+        if _is_plain(tensor):
+            known = self._of(tensor)
+            if not known.is_blank:
+                version = _version(tensor) + is_written
+                row = self._row(tensor, known, version)
+                copy = self._copy(tensor, known, version) if self._keeps_tensors else None
+        return Seen(role, name, _dtype_name(tensor.dtype), tuple(tensor.shape), row, copy)
+
+    def changed(self, tensor: Tensor) -> None:
+        """Forget what was measured of a tensor, because an op has written into it."""
+        if _is_plain(tensor):
+            self._known.pop(tensor.untyped_storage()._cdata, None)
+
+    def blank(self, tensor: Tensor) -> None:
+        """Note that a tensor holds whatever was in its memory before."""
+        if _is_plain(tensor):
+            self._of(tensor).is_blank = True
+
+    def forget(self) -> None:
+        """Forget what was measured of every tensor, because something else may have changed it."""
+        self._known.clear()
+
+    def _of(self, tensor: Tensor) -> _Known:
+        storage = tensor.untyped_storage()
+        known = self._known.get(storage._cdata)
+        if known is None:
+            known = self._known[storage._cdata] = _Known(StorageWeakRef(storage))
+        return known
+
+    def _row(self, tensor: Tensor, known: _Known, version: int) -> int:
+        dense = tensor.is_contiguous() or is_dense(tensor)
+        layout = (tensor.numel(),) if dense else (tensor.shape, tensor.stride())
+        key = (tensor.storage_offset(), tensor.dtype, version, *layout)
+        row = known.rows.get(key)
+        if row is None:
+            with unrecorded():
+                row = known.rows[key] = self._meter.measure(tensor)
+        return row
+
+    def _copy(self, tensor: Tensor, known: _Known, version: int) -> str | None:
+        key = (tensor.storage_offset(), tensor.dtype, version, tensor.shape, tensor.stride())
+        name = known.copies.get(key)
+        if name is not None or tensor.is_complex():
+            return name
+        is_sampled = 0 < self._sample < tensor.numel()
+        elements = self._sample if is_sampled else tensor.numel()
+        self.size += elements * tensor.element_size()
+        if self.size > self._room:
+            return None
+        name = known.copies[key] = f"{len(self.tensors):06d}"
+        with unrecorded():
+            self.tensors[name] = _copied(tensor, elements if is_sampled else 0)
+        return name
+
+
+def _copied(tensor: Tensor, sample: int) -> Tensor:
+    if sample:
+        places = torch.arange(sample, device=tensor.device) * tensor.numel() // sample
+        tensor = tensor.reshape(-1)[places]
+    return tensor.to("cpu", memory_format=torch.contiguous_format, copy=True)
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    """Whether its elements lie in a storage: not sparse, quantized, nested or without content."""
+    return (
+        tensor.layout == torch.strided
+        and not tensor.is_quantized
+        and not tensor.is_nested
+        and tensor.device.type != "meta"
+        and type(tensor) in (Tensor, torch.nn.Parameter)
+    )
+
+
+def _version(tensor: Tensor) -> int:
+    """Changes with every write that autograd knows of; tensors of inference mode have none."""
+    return -1 if tensor.is_inference() else tensor._version
+
+
+_DTYPE_NAMES: dict[torch.dtype, str] = {}
+
+
+def _dtype_name(dtype: torch.dtype) -> str:
+    name = _DTYPE_NAMES.get(dtype)
+    if name is None:
+        name = _DTYPE_NAMES[dtype] = str(dtype).removeprefix("torch.")
+    return name

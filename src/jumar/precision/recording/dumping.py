@@ -1,0 +1,137 @@
+"""Dumps steps of anybody's training loop: a context around it."""
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+from torch.utils.hooks import RemovableHandle
+
+from jumar.ground.errors import UserError
+from jumar.ground.text import counted
+from jumar.precision.recording.recorder import COMPILED, RecordSettings, StepRecorder
+from jumar.precision.recording.updates import on_update
+
+
+class Dumping:
+    """The context in which the steps of a training loop are dumped.
+
+    A step ends where `step` is called, or, if it never is, with each step of the optimizer.
+
+    Args:
+        folder: Where dumps go, a folder a step and rank.
+        steps: Which steps, counted from 0.
+        settings: What is recorded of them.
+        model: Its modules are named by their path in it; None to name them by their path in the
+            outermost module that is called.
+        optimizer: The optimizer whose step ends a step; None for any.
+        say: Prints a line for every dump.
+    """
+
+    def __init__(
+        self,
+        folder: Path | str,
+        *,
+        steps: Iterable[int],
+        settings: RecordSettings,
+        model: nn.Module | None = None,
+        optimizer: Optimizer | None = None,
+        say: Callable[[str], None] | None = None,
+    ) -> None:
+        self._missing = set(steps)
+        negative = [step for step in self._missing if step < 0]
+        if negative or not self._missing:
+            raise UserError(
+                f"there is no step {negative[0]}" if negative else "no step is to be dumped",
+                where="steps",
+                todo="Steps are counted from 0.",
+            )
+        self._recorder = StepRecorder(
+            folder,
+            settings,
+            rank=_rank(),
+            modules=None if model is None else dict(model.named_modules()),
+        )
+        self._optimizer = optimizer
+        self._say = say or _say
+        self._index = 0
+        self._is_explicit = False
+        self._handle: RemovableHandle | None = None
+
+    def __enter__(self) -> "Dumping":
+        self._recorder.open()
+        # After the recorder's own hooks, so that a step ends with what these record.
+        self._handle = on_update(self._updated)
+        self._begin()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._handle is not None:
+            self._handle.remove()
+        try:
+            if kind is None and self._recorder.is_recording and not self._recorder.is_empty:
+                self._end()
+        finally:
+            self._recorder.close()
+        if kind is None and self._missing:
+            raise UserError(
+                f"the training ended before step {min(self._missing)}: it had "
+                f"{counted(self._index, 'step')}",
+                where="steps",
+                todo="Steps are counted from 0 and end with the optimizer's step, or where the "
+                "script calls step().",
+            )
+
+    def step(self) -> None:
+        """End the current step; to be called at the end of each iteration, if at all."""
+        if not self._is_explicit:
+            self._is_explicit = True
+            if self._index:
+                # Optimizers ended steps so far; from now on this does, and the first one is over.
+                self._recorder.stop()
+                self._index = 1
+                self._begin()
+                return
+        self._end()
+        self._begin()
+
+    def _updated(self, optimizer: Optimizer) -> None:
+        if not self._is_explicit and (self._optimizer is None or optimizer is self._optimizer):
+            self._end()
+            self._begin()
+
+    def _begin(self) -> None:
+        if self._index in self._missing:
+            self._recorder.begin(self._index)
+
+    def _end(self) -> None:
+        if self._recorder.is_recording:
+            place = self._recorder.end()
+            self._missing.discard(self._index)
+            self._say(f"jumar: step {self._index} is dumped: {place}")
+            if self._recorder.is_compiled:
+                self._say(f"jumar: {COMPILED}")
+        self._index += 1
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+def _rank() -> int:
+    """The rank of this process, whoever started it."""
+    distributed: Any = torch.distributed
+    if distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank()
+    rank = os.environ.get("RANK", "0")
+    return int(rank) if rank.isdecimal() else 0

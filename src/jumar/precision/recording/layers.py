@@ -1,0 +1,120 @@
+"""Which layer runs: forward by hooks around the modules, backward by sequence number.
+
+Autograd gives the node of an op the current sequence number before the op runs, so the op's layer
+is that of the node with the number before. What runs within a node of the backward pass belongs to
+the layer of the op that created it; the sum of gradients of a tensor with several users, which no
+node computes, to the layer that came before; and adding up a parameter's gradient to the layer that
+holds the parameter.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import torch
+from torch import nn
+
+from jumar.precision.dumps.dump import Phase
+
+_C: Any = torch._C  # its stubs lack what is used here
+_WRAPPERS: Final = ("DistributedDataParallel", "DataParallel", "OptimizedModule")
+_INNER: Final = ("module", "_orig_mod")
+
+
+class Layers:
+    """The path of every module, and the one that is running.
+
+    Args:
+        modules: The modules by path; None to name them by their path in the outermost module that
+            is called.
+
+    Attributes:
+        stack: The paths of the modules that are running, the innermost last.
+        is_compiled: Whether a compiled module was called.
+    """
+
+    def __init__(self, modules: Mapping[str, nn.Module] | None = None) -> None:
+        self._discovers = modules is None
+        self._paths: dict[int, str] = {}
+        self._parameters: dict[int, tuple[str, str]] = {}
+        self._roots: list[nn.Module] = []
+        self._nodes: dict[int, str] = {}
+        self._backward = ""
+        self._has_differentiated = False
+        self.stack: list[str] = []
+        self.is_compiled = False
+        for path, module in (modules or {}).items():
+            self._add(path, module)
+
+    def begin(self) -> None:
+        """Forget the step before."""
+        self.stack.clear()
+        self._nodes.clear()
+        self._backward = ""
+        self._has_differentiated = False
+
+    def path_of(self, module: nn.Module) -> str | None:
+        """The path of a module that begins to run; None if it is not among those asked for."""
+        if not self.stack and self._discovers and id(module) not in self._paths:
+            self._discover(module)
+        return self._paths.get(id(module))
+
+    def enter(self, path: str) -> None:
+        """A module begins to run."""
+        self.stack.append(path)
+        if _C._current_graph_task_id() == -1:
+            self._has_differentiated = False
+
+    def parameter_of(self, parameter: torch.Tensor) -> tuple[str, str] | None:
+        """The path of a parameter's layer, and its full name; None if no known module holds it."""
+        return self._parameters.get(id(parameter))
+
+    def now(self) -> tuple[Phase, str]:
+        """The part of the step and the layer to which the op that runs now belongs."""
+        if _C._current_graph_task_id() == -1:
+            layer = self.stack[-1] if self.stack else ""
+            self._nodes.setdefault(_C._autograd._get_sequence_nr() - 1, layer)
+            return "update" if self._has_differentiated else "forward", layer
+        self._has_differentiated = True
+        if self.stack:  # activations computed anew
+            self._nodes.setdefault(_C._autograd._get_sequence_nr() - 1, self.stack[-1])
+            return "backward", self.stack[-1]
+        node = _C._current_autograd_node()
+        if node is not None:
+            variable = getattr(node, "variable", None)
+            owner = None if variable is None else self._parameters.get(id(variable))
+            if owner is not None:
+                return "backward", owner[0]
+            self._backward = self._nodes.get(node._sequence_nr(), self._backward)
+        return "backward", self._backward
+
+    def known(self) -> list[str]:
+        """The paths of all modules."""
+        return list(dict.fromkeys(self._paths.values()))
+
+    def _discover(self, root: nn.Module) -> None:
+        """Name the modules in one that is called by no other."""
+        own = {path: module for path, module in _named(root) if id(module) not in self._paths}
+        first = not self._roots
+        clashes = set(own) & set(self._paths.values())
+        self._roots.append(root)
+        for path, module in own.items():
+            prefix = "" if first or path not in clashes else type(root).__name__
+            self._add(".".join(filter(None, (prefix, path))), module)
+        if type(root).__name__ == "OptimizedModule":
+            self.is_compiled = True
+
+    def _add(self, path: str, module: nn.Module) -> None:
+        self._paths[id(module)] = path
+        for name, parameter in module.named_parameters(recurse=False):
+            full = f"{path}.{name}" if path else name
+            self._parameters.setdefault(id(parameter), (path, full))
+
+
+def _named(root: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+    """Every module by its path, as if nothing were wrapped."""
+    wraps = type(root).__name__ in _WRAPPERS
+    for path, module in root.named_modules(remove_duplicate=True):
+        parts = [part for part in path.split(".") if part != "_orig_mod"]
+        while wraps and parts and parts[0] in _INNER:
+            del parts[0]
+        yield ".".join(parts), module

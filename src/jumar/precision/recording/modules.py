@@ -1,0 +1,150 @@
+"""Records every module of a step: what its forward takes and gives, and their gradients.
+
+Gradients come from hooks on the tensors themselves. A backward hook of a module would put a node of
+its own into the graph, which changes the order in which gradients are added up and so their bits.
+The price is that the gradient of an input that has other users too is that of all of them.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from functools import partial
+from typing import Any
+
+from torch import Tensor, nn
+from torch.nn.modules.module import (
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+)
+from torch.utils.hooks import RemovableHandle
+
+from jumar.precision.dumps.dump import Role
+from jumar.precision.recording.calls import Calls, Entry
+from jumar.precision.recording.contents import Contents, Seen
+from jumar.precision.recording.layers import Layers
+
+
+@dataclass(eq=False, slots=True)
+class _Running:
+    """A call of a module.
+
+    Attributes:
+        path: The module's path; None if it is not recorded.
+        taken: What was seen of its inputs.
+        backward: The call's backward, once a gradient has come.
+    """
+
+    path: str | None
+    op: str
+    taken: list[Seen]
+    backward: Entry | None = None
+
+
+class ModuleRecorder:
+    """Records modules from `install` to `remove`.
+
+    Args:
+        calls: What is recorded goes here.
+        contents: Measures tensors.
+        layers: Names modules, and is told which one runs.
+    """
+
+    def __init__(self, calls: Calls, contents: Contents, layers: Layers) -> None:
+        self._calls, self._contents, self._layers = calls, contents, layers
+        self._handles: list[RemovableHandle] = []
+        self._running: list[_Running] = []
+        self._awaited: dict[tuple[int, int], list[tuple[_Running, Role, str]]] = {}
+
+    def install(self) -> None:
+        """Hook into all modules."""
+        self._handles = [
+            register_module_forward_pre_hook(self._before),
+            register_module_forward_hook(self._after, with_kwargs=True, always_call=True),
+        ]
+
+    def remove(self) -> None:
+        """Remove the hooks of modules; those of tensors stay, without effect."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+        self._running.clear()
+        self._awaited = {}
+
+    def _before(self, module: nn.Module, arguments: tuple[Any, ...]) -> None:
+        path = self._layers.path_of(module)
+        running = _Running(path, type(module).__name__, [])
+        self._running.append(running)
+        if path is None:
+            return
+        self._layers.enter(path)
+        for name, tensor in tensors_in(arguments):
+            running.taken.append(self._contents.see("input", name, tensor))
+            self._await(running, "output", name, tensor)
+
+    def _after(
+        self, module: nn.Module, arguments: Any, keywords: Mapping[str, Any], result: Any
+    ) -> None:
+        del module, arguments
+        if not self._running:  # a forward that began before the step
+            return
+        running = self._running.pop()
+        if running.path is None:
+            return
+        self._layers.stack.pop()
+        entry = self._calls.entry("module", running.op, running.path, "forward")
+        if entry is None:
+            return
+        entry.values += running.taken
+        see = self._contents.see
+        entry.values += [see("input", name, tensor) for name, tensor in tensors_in(keywords)]
+        for name, tensor in tensors_in(result):
+            entry.values.append(see("output", name, tensor))
+            self._await(running, "input", name, tensor)
+
+    def _await(self, running: _Running, role: Role, name: str, tensor: Tensor) -> None:
+        """Record the gradient of a tensor when it comes: once, however many modules it passes."""
+        node = tensor.grad_fn
+        if node is None:
+            return
+        key = (node._sequence_nr(), tensor.output_nr)  # pyright: ignore[reportAttributeAccessIssue]
+        if key not in self._awaited:
+            self._awaited[key] = []
+            tensor.register_hook(partial(self._gradient, self._awaited, key))
+        self._awaited[key].append((running, role, name))
+
+    def _gradient(
+        self,
+        awaited: Mapping[tuple[int, int], Sequence[tuple[_Running, Role, str]]],
+        key: tuple[int, int],
+        gradient: Tensor,
+    ) -> None:
+        if awaited is not self._awaited:  # the step is over
+            return
+        # Of the modules that a tensor leaves at once, the outermost comes first in the backward.
+        for running, role, name in reversed(awaited[key]):
+            if running.backward is None:
+                assert running.path is not None
+                running.backward = self._calls.entry("module", running.op, running.path, "backward")
+            if running.backward is not None:
+                seen = self._contents.see(role, name, gradient)
+                place = len(running.backward.values) if role == "output" else 0
+                running.backward.values.insert(place, seen)
+
+
+def tensors_in(value: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
+    """The tensors in what a module takes or gives, each with its place in it."""
+    if isinstance(value, Tensor):
+        yield name or "0", value
+        return
+    inside = _inside(value)
+    for place, each in inside or ():
+        yield from tensors_in(each, f"{name}.{place}" if name else str(place))
+
+
+def _inside(value: Any) -> Iterator[tuple[object, Any]] | None:
+    if isinstance(value, (list, tuple)):
+        return iter(enumerate(value))
+    if isinstance(value, Mapping):
+        return iter(value.items())
+    if is_dataclass(value) and not isinstance(value, type):
+        return iter((field.name, getattr(value, field.name)) for field in fields(value))
+    return None

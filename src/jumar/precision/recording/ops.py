@@ -1,0 +1,195 @@
+"""Records every aten op of a step, forward and backward, below autograd and autocast.
+
+Left out are views and other ops that move no number (`view`, `t`, `expand`, `detach`, `alias`):
+their outputs hold what their inputs do. Neither are ops that leave memory as it is (`empty`); a
+tensor of theirs has no statistics before something is written to it. What an optimizer computes in
+its step is recorded as parameters, not as ops.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from jumar.precision.recording.calls import Calls, Entry, cann_type
+from jumar.precision.recording.contents import Contents
+from jumar.precision.recording.layers import Layers
+
+_MOVES_NOTHING: Final = frozenset({"_unsafe_view", "lift_fresh", "lift", "_reshape_copy"})
+_SILENT: Final = {
+    name: {3: "running_mean", 4: "running_var"}
+    for name in ("native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm")
+}
+"""Arguments that an op writes to although its schema does not say so."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _About:
+    """What the schema of an op says.
+
+    Attributes:
+        name: With namespace and overload.
+        names: Its CANN type, then how op lists name it.
+        arguments: Names of its arguments.
+        written: Arguments that it writes to, by position.
+        is_recorded: Whether it computes something.
+        is_blank: Whether its outputs are memory as it was.
+    """
+
+    name: str
+    names: tuple[str, ...]
+    arguments: tuple[str, ...]
+    written: Mapping[int, str]
+    is_recorded: bool
+    is_blank: bool
+
+
+class OpRecorder(TorchDispatchMode):
+    """Records ops while it is entered.
+
+    Args:
+        calls: What is recorded goes here.
+        contents: Measures tensors.
+        layers: Knows which layer runs.
+
+    Attributes:
+        is_paused: Whether ops pass unrecorded.
+    """
+
+    supports_higher_order_operators = True
+
+    def __init__(self, calls: Calls, contents: Contents, layers: Layers) -> None:
+        super().__init__()
+        self._calls, self._contents, self._layers = calls, contents, layers
+        self._known: dict[Any, _About] = {}
+        self.is_paused = False
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Run an op; record what it takes and gives."""
+        del types
+        options = kwargs or {}
+        if self.is_paused or not isinstance(func, torch._ops.OpOverload):
+            return func(*args, **options)
+        about = self._known.get(func)
+        if about is None:
+            about = self._known[func] = _about(func)
+        phase, layer = self._layers.now()
+        entry = (
+            self._calls.entry("op", about.name, layer, phase, names=about.names)
+            if about.is_recorded
+            else None
+        )
+        if entry is not None:
+            self._take(entry, about, args, options)
+        result = func(*args, **options)
+        written = _written(about, args, options)
+        for _, tensor in written:
+            self._contents.changed(tensor)
+        if entry is not None:
+            self._give(entry, result, written)
+        elif about.is_blank:
+            for _, tensor in _tensors(result):
+                self._contents.blank(tensor)
+        return result
+
+    def _take(
+        self, entry: Entry, about: _About, args: Sequence[Any], options: Mapping[str, Any]
+    ) -> None:
+        see, plain = self._contents.see, dict[str, Any]()
+        for place, value in enumerate(args):
+            if isinstance(value, Tensor):
+                entry.values.append(see("input", str(place), value))
+            elif not _add_list(entry, see, str(place), value):
+                plain[about.arguments[place]] = value
+        for name, value in options.items():
+            if isinstance(value, Tensor):
+                entry.values.append(see("input", name, value))
+            elif value is not None and not _add_list(entry, see, name, value):
+                plain[name] = value
+        entry.arguments = plain
+
+    def _give(self, entry: Entry, result: Any, written: Sequence[tuple[str, Tensor]]) -> None:
+        see = self._contents.see
+        given = list(_tensors(result))
+        changed = {id(tensor) for _, tensor in written}
+        entry.values += [
+            see("output", name, tensor, is_written=id(tensor) in changed) for name, tensor in given
+        ]
+        returned = {id(tensor) for _, tensor in given}
+        entry.values += [
+            see("output", name, tensor, is_written=True)
+            for name, tensor in written
+            if id(tensor) not in returned
+        ]
+
+
+def _add_list(entry: Entry, see: Callable[..., Any], name: str, value: Any) -> bool:
+    """Record a list of tensors; returns False if it is something else."""
+    if not isinstance(value, (list, tuple)) or not any(isinstance(e, Tensor) for e in value):
+        return False
+    entry.values += [
+        see("input", f"{name}.{place}", each)
+        for place, each in enumerate(value)
+        if isinstance(each, Tensor)
+    ]
+    return True
+
+
+def _tensors(result: Any) -> Iterator[tuple[str, Tensor]]:
+    """The tensors that an op returned."""
+    if isinstance(result, Tensor):
+        yield "0", result
+    elif isinstance(result, (list, tuple)):
+        for place, each in enumerate(result):
+            for name, tensor in _tensors(each):
+                yield f"{place}.{name}" if isinstance(each, (list, tuple)) else str(place), tensor
+
+
+def _written(
+    about: _About, args: Sequence[Any], options: Mapping[str, Any]
+) -> list[tuple[str, Tensor]]:
+    """The tensors that an op has written to."""
+    if not about.written:
+        return []
+    found: list[tuple[str, Tensor]] = []
+    for place, name in about.written.items():
+        value = args[place] if place < len(args) else options.get(name)
+        if isinstance(value, Tensor):
+            found.append((name, value))
+        elif isinstance(value, (list, tuple)):
+            found += [(f"{name}.{number}", each) for number, each in enumerate(value)]
+    return found
+
+
+def _about(func: Any) -> _About:
+    schema: Any = func._schema
+    packet = schema.name.partition("::")[2]
+    written = {
+        place: argument.name
+        for place, argument in enumerate(schema.arguments)
+        if argument.alias_info is not None and argument.alias_info.is_write
+    } | _SILENT.get(packet, {})
+    gives = [each for each in schema.returns if "Tensor" in str(each.type)]
+    is_view = bool(gives) and all(
+        each.alias_info is not None and not each.alias_info.is_write for each in gives
+    )
+    is_blank = packet.startswith(("empty", "new_empty"))
+    op = packet if not schema.overload_name else f"{packet}.{schema.overload_name}"
+    moves_nothing = is_view or is_blank or packet in _MOVES_NOTHING
+    return _About(
+        name=str(func),
+        names=(cann_type(op), op, packet),
+        arguments=tuple(argument.name for argument in schema.arguments),
+        written=written,
+        is_recorded=(bool(gives) or bool(written)) and not moves_nothing,
+        is_blank=is_blank,
+    )

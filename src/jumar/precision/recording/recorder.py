@@ -1,0 +1,246 @@
+"""Records a training step and writes its dump."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, get_args
+
+import torch
+from torch import nn
+from torch.utils._python_dispatch import _get_current_dispatch_mode
+
+from jumar.ground.errors import UserError, unknown_name
+from jumar.ground.paths import expanded, is_folder, make_folder, unwritable
+from jumar.ground.text import counted, size_text
+from jumar.precision.dumps.dump import Dump
+from jumar.precision.dumps.ours import SAMPLE, TOOL, find_dumps, write_dump
+from jumar.precision.recording.calls import Calls
+from jumar.precision.recording.contents import Contents
+from jumar.precision.recording.layers import Layers
+from jumar.precision.recording.modules import ModuleRecorder
+from jumar.precision.recording.ops import OpRecorder
+from jumar.precision.recording.statistics import Meter
+from jumar.precision.recording.updates import UpdateRecorder
+
+Level = Literal["modules", "statistics", "tensors"]
+COMPILED: Final = "torch.compile is off while a step is dumped: modules run op by op"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordSettings:
+    """What is recorded of a step.
+
+    Attributes:
+        level: `modules`: statistics of modules; `statistics`: of every op too; `tensors`: the
+            tensors as well.
+        counts: Whether zeros, NaN, infinities and elements out of float16's range are counted.
+        parameters: Whether parameters, gradients, the optimizer's state and updates are recorded.
+        ops: Globs of ops, by aten name or CANN type; none for all.
+        layers: Globs of layers' paths; none for all.
+        max_gib: Largest size of a step's tensors.
+        sample: How many elements of a larger tensor are kept, evenly spaced; 0 for all.
+    """
+
+    level: Level = "statistics"
+    counts: bool = True
+    parameters: bool = True
+    ops: Sequence[str] = ()
+    layers: Sequence[str] = ()
+    max_gib: float = 10.0
+    sample: int = 0
+
+    def check(self) -> None:
+        """Check the settings.
+
+        Raises:
+            UserError: One is not allowed.
+        """
+        if self.level not in get_args(Level):
+            raise unknown_name("level", self.level, get_args(Level), where="--level")
+        if self.max_gib <= 0:
+            raise UserError(f"{self.max_gib:g} GiB hold nothing", where="--max-gib")
+        if self.sample < 0:
+            raise UserError(f"{self.sample} elements", where="--sample", todo="0 or more")
+        if self.ops and self.level == "modules":
+            raise UserError(
+                "the level 'modules' records no ops",
+                where="--ops",
+                todo="Leave one of both away, or choose --level statistics.",
+            )
+
+
+class StepRecorder:
+    """Records steps, one at a time, into a folder.
+
+    Args:
+        folder: The folder of all steps and ranks.
+        settings: What is recorded.
+        rank: This process's rank.
+        modules: The modules by path; None to name them by their path in the outermost module
+            called.
+        facts: What the dump says besides.
+
+    Raises:
+        UserError: The settings are not allowed, the folder cannot be written to, or it holds a
+            dump of this rank.
+    """
+
+    def __init__(
+        self,
+        folder: Path | str,
+        settings: RecordSettings,
+        *,
+        rank: int = 0,
+        modules: Mapping[str, nn.Module] | None = None,
+        facts: Mapping[str, str] | None = None,
+    ) -> None:
+        settings.check()
+        self._folder = expanded(folder)
+        _check_folder(self._folder, rank)
+        self._settings, self._rank, self._facts = settings, rank, dict(facts or {})
+        self._meter = Meter(counts=settings.counts)
+        self._calls = Calls(settings.ops, settings.layers)
+        self._layers = Layers(modules)
+        self._contents = Contents(
+            self._meter,
+            keeps_tensors=settings.level == "tensors",
+            sample=settings.sample,
+            room=settings.max_gib * 2**30,
+        )
+        self._ops = OpRecorder(self._calls, self._contents, self._layers)
+        self._modules = ModuleRecorder(self._calls, self._contents, self._layers)
+        self._updates = UpdateRecorder(
+            *(self._calls, self._contents, self._layers, self._ops),
+            is_wanted=settings.parameters,
+        )
+        self._stance: Any = None
+        self._step: int | None = None
+        self._is_entered = False
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether a step has begun."""
+        return self._step is not None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of the step has been recorded."""
+        return not self._calls.entries
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether a compiled module was called, which ran op by op."""
+        return self._layers.is_compiled
+
+    def open(self) -> None:
+        """Prepare for the first step."""
+        self._updates.install()
+
+    def close(self) -> None:
+        """Leave everything as it was before `open`."""
+        self.stop()
+        self._updates.remove()
+
+    def begin(self, step: int) -> None:
+        """Begin to record a step."""
+        self._step = step
+        self._forget()
+        self._layers.begin()
+        self._modules.install()
+        self._updates.begin()
+        if "torch._dynamo" in sys.modules:
+            self._stance = torch.compiler.set_stance("force_eager")
+            self._stance.__enter__()
+        self._ops.is_paused = False
+        if self._settings.level != "modules" and not self._is_entered:
+            self._ops.__enter__()
+            self._is_entered = True
+
+    def stop(self) -> None:
+        """Stop recording; what was recorded is dropped."""
+        self._step = None
+        self._modules.remove()
+        self._updates.stop()
+        if self._stance is not None:
+            self._stance.__exit__(None, None, None)
+            self._stance = None
+        self._ops.is_paused = True
+        # A mode that the script entered meanwhile must be left first; until then ours does nothing.
+        if self._is_entered and _get_current_dispatch_mode() is self._ops:
+            self._ops.__exit__(None, None, None)
+            self._is_entered = False
+        self._forget()
+
+    def end(self) -> Path:
+        """Write the dump of the step.
+
+        Returns:
+            Where it lies.
+
+        Raises:
+            UserError: Nothing matched, there is more than may be written, or the system refuses.
+        """
+        try:
+            self._calls.check_globs()
+            self._check_size()
+            rows = self._meter.read()
+            dump = Dump(
+                where=self._folder,
+                tool=TOOL,
+                framework="pytorch",
+                step=self._step,
+                rank=self._rank,
+                facts=self._facts | self._own_facts(),
+                calls=[entry.call(rows) for entry in self._calls.entries],
+                notices=list(self._notices()),
+            )
+            return write_dump(self._folder, dump, self._contents.tensors)
+        finally:
+            self.stop()
+
+    def _check_size(self) -> None:
+        size, most = self._contents.size, self._settings.max_gib * 2**30
+        if size > most:
+            raise UserError(
+                f"the tensors of step {self._step} take {size_text(size)}; at most "
+                f"{size_text(most)} may be written, so nothing was",
+                where="--max-gib",
+                todo="Allow more, choose --ops or --layers, or keep --sample N elements of each.",
+            )
+
+    def _own_facts(self) -> dict[str, str]:
+        sample = {SAMPLE: str(self._settings.sample)} if self._settings.sample else {}
+        return {"torch": torch.__version__, "level": self._settings.level, **sample}
+
+    def _notices(self) -> Sequence[str]:
+        notices = [COMPILED] if self._layers.is_compiled else []
+        if self._settings.parameters and not self._updates.num_updates:
+            notices.append("No optimizer made an update in this step.")
+        return notices
+
+    def _forget(self) -> None:
+        self._calls.clear()
+        self._meter.clear()
+        self._contents.forget()
+        self._contents.tensors, self._contents.size = {}, 0
+
+
+def _check_folder(folder: Path, rank: int) -> None:
+    """Check that dumps can be written to a folder, and that none of this rank is there.
+
+    Raises:
+        UserError: They cannot, or there is one.
+    """
+    if is_folder(folder):
+        own = [place for place in find_dumps(folder) if place.rank == rank]
+        if own:
+            raise UserError(
+                f"it holds {counted(len(own), 'dump')} already, such as of step {own[0].step}",
+                where=str(folder),
+                todo="Choose another folder, or delete that one.",
+            )
+    make_folder(folder)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise unwritable(folder, PermissionError(13, "Permission denied"))

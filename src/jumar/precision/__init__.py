@@ -28,7 +28,7 @@ def dump(
     """Dump steps of a training loop, as a context around it: `with jumar.precision.dump("x"):`.
 
     A step ends where `step()` of the returned object is called, or, if it never is, with each step
-    of the optimizer.
+    of the optimizer; of several, with that of the first.
 
     Args:
         folder: Where dumps go, a folder a step and rank.

@@ -4,14 +4,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import cache
 from typing import Any, Final
 
 import torch
 
 from jumar.ground.errors import UserError, nearest
 from jumar.precision.dumps.dump import Call, Kind, Phase, Statistics
-from jumar.precision.optypes import op_groups, types_of
 from jumar.precision.recording.contents import Seen
 
 _PLAIN: Final = (bool, int, float, str, torch.dtype, torch.device, torch.layout, type(None))
@@ -128,25 +126,3 @@ def _text(argument: object) -> str:
 
 def _items(argument: Any) -> Iterator[object]:
     return iter(argument)
-
-
-@cache
-def cann_type(op: str) -> str:
-    """The CANN op type that does what an aten overload does; empty if it is unknown.
-
-    Args:
-        op: As in op lists: `addmm`, `softmax.int`, `relu_`, `_softmax_backward_data`.
-    """
-    packet, _, overload = op.partition(".")
-    for name in (op, packet, packet.rstrip("_"), f"{packet}.{overload}".replace("_.", ".")):
-        types = types_of(name)
-        if types:
-            return types[0]
-    stem, backward, _ = packet.partition("_backward")
-    if not backward:
-        return ""
-    stems = {stem, stem.lstrip("_"), f"{stem}_forward", stem.removesuffix("_dense")}
-    for group in op_groups():
-        if group.backward and stems & {each.partition(".")[0] for each in group.ops}:
-            return group.backward[0]
-    return ""

@@ -88,7 +88,8 @@ class Contents:
         meter: What measures.
         keeps_tensors: Whether tensors are copied.
         sample: How many elements of a larger tensor are copied, evenly spaced; 0 for all.
-        room: Bytes that may be copied; what exceeds them is added up but not copied.
+        room: Bytes that may be copied; what exceeds them is added up but not
+            copied, so that the whole size is known.
 
     Attributes:
         tensors: The copies by name.
@@ -160,11 +161,10 @@ class Contents:
         is_sampled = 0 < self._sample < tensor.numel()
         elements = self._sample if is_sampled else tensor.numel()
         self.size += elements * tensor.element_size()
-        if self.size > self._room:
-            return None
         name = known.copies[key] = f"{len(self.tensors):06d}"
-        with unrecorded():
-            self.tensors[name] = _copied(tensor, elements if is_sampled else 0)
+        if self.size <= self._room:
+            with unrecorded():
+                self.tensors[name] = _copied(tensor, elements if is_sampled else 0)
         return name
 
 

@@ -21,7 +21,8 @@ from jumar.precision.recording.updates import on_update
 class Dumping:
     """The context in which the steps of a training loop are dumped.
 
-    A step ends where `step` is called, or, if it never is, with each step of the optimizer.
+    A step ends where `step` is called, or, if it never is, with each step of the optimizer; of
+    several, with that of the first.
 
     Args:
         folder: Where dumps go, a folder a step and rank.
@@ -29,7 +30,7 @@ class Dumping:
         settings: What is recorded of them.
         model: Its modules are named by their path in it; None to name them by their path in the
             outermost module that is called.
-        optimizer: The optimizer whose step ends a step; None for any.
+        optimizer: The optimizer whose step ends a step; None for the first one that makes one.
         say: Prints a line for every dump.
     """
 
@@ -44,6 +45,7 @@ class Dumping:
         say: Callable[[str], None] | None = None,
     ) -> None:
         self._missing = set(steps)
+        self._has_first = 0 in self._missing
         negative = [step for step in self._missing if step < 0]
         if negative or not self._missing:
             raise UserError(
@@ -61,6 +63,7 @@ class Dumping:
         self._say = say or _say
         self._index = 0
         self._is_explicit = False
+        self._has_others = False
         self._handle: RemovableHandle | None = None
 
     def __enter__(self) -> "Dumping":
@@ -93,22 +96,40 @@ class Dumping:
             )
 
     def step(self) -> None:
-        """End the current step; to be called at the end of each iteration, if at all."""
+        """End the current step; to be called at the end of each iteration, if at all.
+
+        Raises:
+            UserError: The dump cannot be written, or the first step was written too early.
+        """
         if not self._is_explicit:
             self._is_explicit = True
             if self._index:
-                # Optimizers ended steps so far; from now on this does, and the first one is over.
-                self._recorder.stop()
-                self._index = 1
-                self._begin()
+                # An optimizer ended steps so far; from now on this does, and the first one is over.
+                self._restart()
                 return
         self._end()
         self._begin()
 
+    def _restart(self) -> None:
+        if self._has_others and self._has_first:
+            raise UserError(
+                "step 0 was written when the first of several optimizers made its step",
+                where="optimizer",
+                todo="Name the one that ends a step: dump(..., optimizer=...).",
+            )
+        self._recorder.stop()
+        self._index = 1
+        self._begin()
+
     def _updated(self, optimizer: Optimizer) -> None:
-        if not self._is_explicit and (self._optimizer is None or optimizer is self._optimizer):
+        if self._is_explicit:
+            return
+        self._optimizer = self._optimizer or optimizer
+        if optimizer is self._optimizer:
             self._end()
             self._begin()
+        else:
+            self._has_others = True
 
     def _begin(self) -> None:
         if self._index in self._missing:

@@ -7,7 +7,7 @@ node computes, to the layer that came before; and adding up a parameter's gradie
 holds the parameter.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import torch
@@ -17,7 +17,6 @@ from jumar.precision.dumps.dump import Phase
 
 _C: Any = torch._C  # its stubs lack what is used here
 _WRAPPERS: Final = ("DistributedDataParallel", "DataParallel", "OptimizedModule")
-_INNER: Final = ("module", "_orig_mod")
 
 
 class Layers:
@@ -54,7 +53,12 @@ class Layers:
 
     def path_of(self, module: nn.Module) -> str | None:
         """The path of a module that begins to run; None if it is not among those asked for."""
+        name = type(module).__name__
+        if name == "OptimizedModule":
+            self.is_compiled = True
         if not self.stack and self._discovers and id(module) not in self._paths:
+            if name in _WRAPPERS:  # the module inside is the outermost one
+                return None
             self._discover(module)
         return self._paths.get(id(module))
 
@@ -87,34 +91,21 @@ class Layers:
             self._backward = self._nodes.get(node._sequence_nr(), self._backward)
         return "backward", self._backward
 
-    def known(self) -> list[str]:
-        """The paths of all modules."""
-        return list(dict.fromkeys(self._paths.values()))
-
     def _discover(self, root: nn.Module) -> None:
         """Name the modules in one that is called by no other."""
-        own = {path: module for path, module in _named(root) if id(module) not in self._paths}
-        first = not self._roots
+        own = {
+            ".".join(part for part in path.split(".") if part != "_orig_mod"): module
+            for path, module in root.named_modules()
+            if id(module) not in self._paths and type(module).__name__ not in _WRAPPERS
+        }
         clashes = set(own) & set(self._paths.values())
         self._roots.append(root)
         for path, module in own.items():
-            prefix = "" if first or path not in clashes else type(root).__name__
+            prefix = type(root).__name__ if path in clashes else ""
             self._add(".".join(filter(None, (prefix, path))), module)
-        if type(root).__name__ == "OptimizedModule":
-            self.is_compiled = True
 
     def _add(self, path: str, module: nn.Module) -> None:
         self._paths[id(module)] = path
         for name, parameter in module.named_parameters(recurse=False):
             full = f"{path}.{name}" if path else name
             self._parameters.setdefault(id(parameter), (path, full))
-
-
-def _named(root: nn.Module) -> Iterator[tuple[str, nn.Module]]:
-    """Every module by its path, as if nothing were wrapped."""
-    wraps = type(root).__name__ in _WRAPPERS
-    for path, module in root.named_modules(remove_duplicate=True):
-        parts = [part for part in path.split(".") if part != "_orig_mod"]
-        while wraps and parts and parts[0] in _INNER:
-            del parts[0]
-        yield ".".join(parts), module

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from jumar.precision.recording.calls import Calls, Entry, cann_type
+from jumar.precision.recording.calls import Calls, Entry
+from jumar.precision.recording.cann import cann_type
 from jumar.precision.recording.contents import Contents
 from jumar.precision.recording.layers import Layers
 

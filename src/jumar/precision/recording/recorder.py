@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -151,6 +152,8 @@ class StepRecorder:
         self._modules.install()
         self._updates.begin()
         if "torch._dynamo" in sys.modules:
+            # It would warn that our hooks see a compiled module twice, which is provided for.
+            warnings.filterwarnings("ignore", r"Using `torch\.compile\(module\)` when there are")
             self._stance = torch.compiler.set_stance("force_eager")
             self._stance.__enter__()
         self._ops.is_paused = False

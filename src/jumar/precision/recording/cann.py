@@ -1,0 +1,43 @@
+"""Which CANN op does what an aten op does."""
+
+from functools import cache
+from typing import Final
+
+from jumar.precision.optypes import op_groups, types_of
+
+_KNOWN: Final = {
+    "_to_copy": "Cast",
+    "add.Scalar": "Adds",
+    "add.Tensor": "Add",
+    "clone": "TensorMove",
+    "copy": "TensorMove",
+    "sum": "ReduceSum",
+    "threshold_backward": "ReluGrad",
+}
+"""Ops of which the table of op lists names another one first, or none."""
+
+
+@cache
+def cann_type(op: str) -> str:
+    """The CANN op type that does what an aten overload does; empty if it is unknown.
+
+    Args:
+        op: As in op lists: `addmm`, `softmax.int`, `relu_`, `_softmax_backward_data`.
+    """
+    packet, dot, overload = op.partition(".")
+    if packet.endswith("_"):
+        return cann_type(f"{packet.rstrip('_')}{dot}{overload}")
+    for name in (op, packet):
+        if name in _KNOWN:
+            return _KNOWN[name]
+        types = types_of(name)
+        if types:
+            return types[0]
+    stem, backward, _ = packet.partition("_backward")
+    if not backward:
+        return ""
+    stems = {stem, stem.lstrip("_"), f"{stem}_forward", stem.removesuffix("_dense")}
+    for group in op_groups():
+        if group.backward and stems & {each.partition(".")[0] for each in group.ops}:
+            return group.backward[0]
+    return ""

@@ -48,7 +48,7 @@ app.command("jumar.cli.data:app", name="data", help="Prepare data sets.")
 app.command(
     "jumar.cli.precision:app",
     name="precision",
-    help="Show precision modes and op lists; lint op lists.",
+    help="Show precision modes and op lists; lint op lists; dump training steps.",
 )
 app.command("jumar.cli.profile:app", name="profile", help="Record, show and compare profiles.")
 app.command("jumar.cli.port:app", name="port", help="Port scripts to the NPU; check and lint them.")

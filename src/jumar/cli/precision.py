@@ -1,4 +1,4 @@
-"""`jumar precision modes`, `ops` and `lint`."""
+"""`jumar precision modes`, `ops`, `lint` and `dump`."""
 
 import json
 from collections.abc import Sequence
@@ -11,8 +11,15 @@ from jumar.ground.text import counted, print_plain
 
 app = App(
     name="precision",
-    help="Show precision modes and op lists; lint modify_mixlist files.",
+    help="Show precision modes and op lists; lint modify_mixlist files; dump training steps.",
     group_parameters=OPTIONS,
+)
+app.command(
+    "jumar.cli.precision_dump:dump",
+    name="dump",
+    help="Dump training steps: what every op, layer and parameter takes and gives.",
+    usage="Usage: jumar precision dump [OPTIONS] RECIPE|RUN\n"
+    "       jumar precision dump --script FILE [OPTIONS] [-- ARGUMENTS...]",
 )
 
 

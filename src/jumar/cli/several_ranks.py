@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from jumar.ground.errors import UserError
 
-_DIVIDED = {("train",), ("evaluate",), ("profile",)}
+_DIVIDED = {("train",), ("evaluate",), ("profile",), ("precision", "dump")}
 """Commands whose ranks work together; `profile` without a subcommand records training."""
 
 _REFUSED: dict[tuple[str, ...], UserError] = {

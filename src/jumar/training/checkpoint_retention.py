@@ -34,17 +34,20 @@ def intact_checkpoints(directory: Path, say: Callable[[str], None]) -> list[Chec
     return list(_intact(_records(directory), directory, say, with_state=False))
 
 
-def newest_checkpoint(directory: Path, say: Callable[[str], None]) -> Checkpoint | None:
+def newest_checkpoint(
+    directory: Path, say: Callable[[str], None], *, until: int | None = None
+) -> Checkpoint | None:
     """The newest checkpoint that a run can resume from; None if there are no checkpoints.
 
     Args:
         directory: The run's `checkpoints` directory.
         say: Called with a line about each newer one that is damaged.
+        until: The last step it may be of; None for any.
 
     Raises:
         UserError: All are damaged.
     """
-    newest_first = reversed(_records(directory))
+    newest_first = reversed(_records(directory, until))
     return next(iter(_intact(newest_first, directory, say, with_state=True)), None)
 
 
@@ -163,18 +166,18 @@ def remove_leftovers(directory: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _paths(directory: Path) -> list[Path]:
-    """The checkpoints of a directory, intact or not, oldest first."""
+def _paths(directory: Path, until: int | None = None) -> list[Path]:
+    """The checkpoints of a directory up to a step, intact or not, oldest first."""
     if not is_folder(directory):
         return []
     steps = [(step, path) for path in directory.iterdir() if (step := step_of(path)) is not None]
-    return [path for _, path in sorted(steps)]
+    return [path for step, path in sorted(steps) if until is None or step <= until]
 
 
-def _records(directory: Path) -> list[Checkpoint | DamagedError]:
+def _records(directory: Path, until: int | None = None) -> list[Checkpoint | DamagedError]:
     """Each checkpoint's record, or the error if the record is damaged; oldest first."""
     records: list[Checkpoint | DamagedError] = []
-    for path in _paths(directory):
+    for path in _paths(directory, until):
         try:
             records.append(read_checkpoint(path))
         except DamagedError as error:

@@ -1,9 +1,11 @@
 """Records a training step and writes its dump."""
 
+import errno
 import os
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
@@ -84,8 +86,7 @@ class StepRecorder:
         facts: What the dump says besides.
 
     Raises:
-        UserError: The settings are not allowed, the folder cannot be written to, or it holds a
-            dump of this rank.
+        UserError: The settings are not allowed, or the folder holds a dump of this rank.
     """
 
     def __init__(
@@ -136,13 +137,29 @@ class StepRecorder:
         return self._layers.is_compiled
 
     def open(self) -> None:
-        """Prepare for the first step."""
+        """Prepare for the first step.
+
+        Raises:
+            UserError: The folder cannot be written to.
+        """
+        make_folder(self._folder)
+        if not os.access(self._folder, os.W_OK | os.X_OK):
+            raise unwritable(self._folder, PermissionError(errno.EACCES, "Permission denied"))
         self._updates.install()
 
     def close(self) -> None:
         """Leave everything as it was before `open`."""
         self.stop()
         self._updates.remove()
+
+    @contextmanager
+    def paused(self) -> Generator[None]:
+        """The context in which ops pass unrecorded."""
+        before, self._ops.is_paused = self._ops.is_paused, True
+        try:
+            yield
+        finally:
+            self._ops.is_paused = before
 
     def begin(self, step: int) -> None:
         """Begin to record a step."""
@@ -231,19 +248,15 @@ class StepRecorder:
 
 
 def _check_folder(folder: Path, rank: int) -> None:
-    """Check that dumps can be written to a folder, and that none of this rank is there.
+    """Check that a folder holds no dump of this rank.
 
     Raises:
-        UserError: They cannot, or there is one.
+        UserError: It does.
     """
-    if is_folder(folder):
-        own = [place for place in find_dumps(folder) if place.rank == rank]
-        if own:
-            raise UserError(
-                f"it holds {counted(len(own), 'dump')} already, such as of step {own[0].step}",
-                where=str(folder),
-                todo="Choose another folder, or delete that one.",
-            )
-    make_folder(folder)
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise unwritable(folder, PermissionError(13, "Permission denied"))
+    own = [place for place in find_dumps(folder) if place.rank == rank] if is_folder(folder) else ()
+    if own:
+        raise UserError(
+            f"it holds {counted(len(own), 'dump')} already, such as of step {own[0].step}",
+            where=str(folder),
+            todo="Choose another folder, or delete that one.",
+        )

@@ -1,0 +1,121 @@
+"""`jumar precision dump`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from jumar.cli.options import DeviceOption, ImportOption, SetOption
+from jumar.ground.errors import UserError
+
+Globs = Annotated[tuple[str, ...], Parameter(metavar="GLOB")]
+
+
+def dump(
+    *what: Annotated[str, Parameter(name="RECIPE|RUN", allow_leading_hyphen=True)],
+    script: Path | None = None,
+    steps: str = "",
+    level: Annotated[str, Parameter(metavar="LEVEL")] = "statistics",
+    ops: Globs = (),
+    layers: Globs = (),
+    counts: Annotated[bool, Parameter(negative="--no-counts")] = True,
+    parameters: Annotated[bool, Parameter(negative="--no-parameters")] = True,
+    to: Path | None = None,
+    max_gib: float = 10.0,
+    sample: int = 0,
+    set_: SetOption = (),
+    device: DeviceOption = "auto",
+    import_: ImportOption = (),
+) -> int:
+    """Dump training steps: what every op, layer and parameter takes and gives, in numbers.
+
+    Of a recipe or a run: with its own seed, order of data and dropout; a run goes on from its
+    newest checkpoint before the first step asked for, and nothing in it changes. Of your own
+    script, unchanged: `jumar precision dump --script train.py -- --lr 0.1`.
+
+    Parameters
+    ----------
+    what
+        Name of a recipe, or a run directory; with --script, behind `--`, the script's arguments.
+    script
+        Run this training script; each step of its optimizer ends a step.
+    steps
+        Steps counted from 0, such as 3,10; by default the first that is trained.
+    level
+        `modules`: statistics of layers; `statistics`: of ops too; `tensors`: the tensors as well.
+    ops
+        Only ops that match, by aten name or CANN type, such as `*softmax*`; may be repeated.
+    layers
+        Only layers whose path matches, such as `encoder.0.*`; may be repeated.
+    counts
+        Count zeros and elements out of float16's range; without, a dump takes half the time.
+    parameters
+        Record parameters, their gradients, the optimizer's state and what the update changes.
+    to
+        Folder for dumps, one in it a step and rank; by default the next free `dumps/NAME-N`.
+    max_gib
+        Largest size of a step's tensors in GiB; checked before anything of the step is written.
+    sample
+        Keep this many elements of a larger tensor, evenly spaced; 0 keeps all.
+    set_
+        Change a field, for example `--set precision.mode=allow_mix_precision`; may be repeated.
+    device
+        auto, cpu, cuda, npu, or one of several as in `npu:1`.
+    import_
+        First import a module of your own that registers recipes, networks or data sources.
+    """
+    from jumar.precision.recording.recorder import RecordSettings
+    from jumar.runs.dump import DumpRequest, dump_recipe, dump_script
+
+    settings = RecordSettings(
+        level=level,  # pyright: ignore[reportArgumentType] - checked there
+        counts=counts,
+        parameters=parameters,
+        ops=ops,
+        layers=layers,
+        max_gib=max_gib,
+        sample=sample,
+    )
+    wanted = _steps(steps)
+    if script is not None:
+        if set_ or import_ or device != "auto":
+            raise UserError(
+                "a script has no use for --set, --import and --device",
+                where="--script",
+                todo="Give it arguments of its own, behind `--`.",
+            )
+        return dump_script(script, what, steps=wanted, settings=settings, to=to)
+    if len(what) != 1:
+        raise UserError(
+            f"name one recipe or run, not {len(what)}",
+            where="RECIPE|RUN",
+            todo="`jumar recipes list` lists the recipes; for a script: --script FILE -- ARGUMENTS",
+        )
+    return dump_recipe(
+        DumpRequest(
+            what=what[0],
+            steps=wanted,
+            settings=settings,
+            assignments=set_,
+            imports=import_,
+            to=to,
+            device=device,
+        )
+    )
+
+
+def _steps(text: str) -> Sequence[int]:
+    """The steps in a text such as `3,10`.
+
+    Raises:
+        UserError: It is something else.
+    """
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not all(part.isdecimal() and len(part) < 19 for part in parts):
+        raise UserError(
+            f"'{text}' is not a list of steps",
+            where="--steps",
+            todo="Numbers counted from 0, such as 3,10.",
+        )
+    return sorted({int(part) for part in parts})

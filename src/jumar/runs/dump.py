@@ -1,0 +1,191 @@
+"""Dump steps of a recipe or a run: `jumar precision dump RECIPE|RUN`."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from jumar.ground.errors import UserError
+from jumar.ground.paths import is_folder
+from jumar.ground.text import counted
+from jumar.precision.recording.dumping import Dumping
+from jumar.precision.recording.observing import DumpObserver
+from jumar.precision.recording.recorder import COMPILED, RecordSettings, StepRecorder
+from jumar.precision.recording.scripts import run_script
+from jumar.recipes.registry import create_recipe, import_modules
+from jumar.recipes.resolved import with_data_in_place
+from jumar.recipes.stored import stored_recipe
+from jumar.runs.context import ChosenRun, RunContext, open_context
+from jumar.settings import override
+from jumar.tasks.task import Task
+from jumar.training.checkpoint import Checkpoint
+from jumar.training.checkpoint_retention import newest_checkpoint, say_damaged
+from jumar.training.parallel.announced import announced_ranks
+from jumar.training.parallel.ranks import Ranks
+from jumar.training.profiling.ranges import named_layers
+from jumar.training.progress import Console
+from jumar.training.run_directory import RunDirectory, next_run_path
+from jumar.training.signals import StopRequest
+from jumar.training.trainer import Trainer
+
+_FOLDER = Path("dumps")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DumpRequest:
+    """The options of `jumar precision dump`.
+
+    Attributes:
+        what: A recipe's name, or a run directory.
+        steps: Which steps, counted from 0; none for the first one that is trained.
+        to: Where dumps go; by default the next free `dumps/NAME-N`.
+    """
+
+    what: str
+    steps: Sequence[int] = ()
+    settings: RecordSettings = field(default_factory=RecordSettings)
+    assignments: Sequence[str] = ()
+    imports: Sequence[str] = ()
+    to: Path | None = None
+    device: str = "auto"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Chosen(ChosenRun):
+    """What to dump, and from which checkpoint; `run` is where dumps go."""
+
+    checkpoint: Checkpoint | None
+
+
+def dump_recipe(request: DumpRequest) -> int:
+    """Train a recipe, or a run from the checkpoint before the first step asked for, and dump steps.
+
+    Nothing changes in the run.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        UserError: There is no such recipe, run or step, or nothing can be written.
+    """
+    request.settings.check()
+    with open_context(
+        lambda ranks: _chosen(request, ranks), device=request.device, writes=False
+    ) as context:
+        _record(request, context)
+    return 0
+
+
+def dump_script(
+    script: Path,
+    arguments: Sequence[str],
+    *,
+    steps: Sequence[int],
+    settings: RecordSettings,
+    to: Path | None,
+) -> int:
+    """Run a training script unchanged and dump steps of it.
+
+    Args:
+        script: The script.
+        arguments: Its command line.
+        steps: Which steps, counted from 0; none for the first.
+        settings: What is recorded.
+        to: Where dumps go; by default the next free `dumps/NAME-N`.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        UserError: There is no such script, a step did not come, or nothing can be written.
+    """
+    if to is None and announced_ranks().world > 1:
+        raise UserError(
+            "several ranks need one folder", where="--to", todo="Name it: --to dumps/mine"
+        )
+    folder = to or next_run_path(_FOLDER, script.stem)
+    return run_script(script, arguments, Dumping(folder, steps=steps or (0,), settings=settings))
+
+
+def _chosen(request: DumpRequest, ranks: Ranks) -> _Chosen:
+    """The recipe, the folder, and the checkpoint to start from if it is a run's."""
+    place = Path(request.what)
+    source = RunDirectory(place)
+    checkpoint: Checkpoint | None = None
+    if source.exists:
+        name, imports, stored = stored_recipe(source, request.imports)
+        notice = Console(silent=not ranks.is_first).line
+        recipe = with_data_in_place(override(stored, request.assignments), source, notice)
+        until = min(request.steps) if request.steps else None
+        checkpoint = newest_checkpoint(source.checkpoints, say_damaged, until=until)
+    elif is_folder(place):
+        raise UserError(f"'{place}' is not a run directory: it has no recipe.json")
+    else:
+        import_modules(request.imports)
+        name, imports = request.what, list(request.imports)
+        recipe = override(create_recipe(name), request.assignments)
+    folder = request.to
+    if folder is None:
+        last = place.absolute().name if source.exists else name
+        folder = next_run_path(_FOLDER, last) if ranks.is_first else Path()
+    return _Chosen(
+        run=RunDirectory(folder),
+        recipe=recipe,
+        is_stored=source.exists,
+        name=name,
+        imports=imports,
+        checkpoint=checkpoint,
+    )
+
+
+def _record(request: DumpRequest, context: RunContext[_Chosen]) -> None:
+    chosen, plan = context.chosen, context.chosen.plan
+    first = 0 if chosen.checkpoint is None else chosen.checkpoint.step
+    steps = request.steps or (first,)
+    task = context.build_task(chosen.recipe)
+    recorder = _recorder(request, context, task)
+    context.print_first_line(plan.batch_size)
+    if plan.training.compile:
+        context.console.line(COMPILED)
+        plan = replace(plan, training=replace(plan.training, compile=False))
+    context.ranks.wait()
+    trainer = Trainer(
+        task,
+        plan,
+        device=context.device,
+        ranks=context.ranks,
+        run=context.run,
+        console=context.console,
+        stop=StopRequest(),
+        policy=context.policy,
+        versions={},
+        observers=[DumpObserver(recorder, steps=steps, first=first, say=context.console.line)],
+    )
+    if request.steps and trainer.total_steps is not None and max(steps) >= trainer.total_steps:
+        raise UserError(
+            f"step {max(steps)} is beyond the end: the run has "
+            f"{counted(trainer.total_steps, 'step')}",
+            where="--steps",
+            todo=f"Steps are counted from 0; the last is {trainer.total_steps - 1}.",
+        )
+    if first < min(steps):
+        context.console.line(f"training from step {first} to step {max(steps)}")
+        sys.stdout.flush()
+    trainer.observe(chosen.checkpoint)
+
+
+def _recorder(request: DumpRequest, context: RunContext[_Chosen], task: Task) -> StepRecorder:
+    recipe, described = context.chosen.recipe, context.policy.description
+    return StepRecorder(
+        context.run.path,
+        request.settings,
+        rank=context.ranks.rank,
+        modules={"": task.model, **named_layers(task.model, task.objectives)},
+        facts={
+            "recipe": context.chosen.name,
+            "device": f"{context.device.kind} ({context.device.name})",
+            "precision": f"{described.mode} computed in {described.computed}",
+            "seed": str(recipe.seed),
+            "ranks": str(context.ranks.world),
+        },
+    )

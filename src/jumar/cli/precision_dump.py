@@ -15,7 +15,7 @@ Globs = Annotated[tuple[str, ...], Parameter(metavar="GLOB")]
 def dump(
     *what: Annotated[str, Parameter(name="RECIPE|RUN", allow_leading_hyphen=True)],
     script: Path | None = None,
-    steps: str = "",
+    steps: Annotated[str, Parameter(metavar="STEPS")] = "",
     level: Annotated[str, Parameter(metavar="LEVEL")] = "statistics",
     ops: Globs = (),
     layers: Globs = (),

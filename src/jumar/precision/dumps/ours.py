@@ -7,15 +7,12 @@ it is complete, so what is there is whole.
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, get_args
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 
 from jumar import __version__
 from jumar.ground.errors import UserError
@@ -23,20 +20,20 @@ from jumar.ground.files import folder_beside
 from jumar.ground.paths import exists, is_file, is_folder, missing, read_text, unreadable
 from jumar.ground.text import counted
 from jumar.precision.dumps.dump import Call, Dump, Kind, Phase, Role, Statistics, Value
+from jumar.precision.dumps.shards import AGAIN, SHARD_BYTES, Shards, View, write_shards
 
 FILE: Final = "dump.json"
 TOOL: Final = f"jumar {__version__}"
 SAMPLE: Final = "sample"
 """The fact that says how many elements were kept of a larger tensor."""
 _FORMAT: Final = 1
-_SHARD_BYTES: Final = 1 << 30
 _STEP: Final = re.compile(r"step-(\d{8,})")
 _RANK: Final = re.compile(r"rank-(\d+)")
 _NUMBERS: Final = (
     *("count", "min", "max", "mean", "l2", "nan", "inf", "zeros"),
     *("above_fp16", "below_normal", "below_subnormal"),
 )
-_AGAIN: Final = "Dump that step again; what else lies in the folder is not affected."
+_VALUE: Final = ("role", "name", "dtype", "shape", "row", "tensor", "digest")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,8 +77,9 @@ def write_dump(
     folder: Path,
     dump: Dump,
     tensors: Mapping[str, torch.Tensor] | None = None,
+    views: Mapping[str, View] | None = None,
     *,
-    shard_bytes: int = _SHARD_BYTES,
+    shard_bytes: int = SHARD_BYTES,
 ) -> Path:
     """Write the dump of a step and rank, whole or not at all.
 
@@ -89,6 +87,7 @@ def write_dump(
         folder: The folder of all steps and ranks.
         dump: What is written; without a step or rank it goes where those of number 0 do.
         tensors: The tensors that its values name.
+        views: Those of them that are stored within another one.
         shard_bytes: How large a file of tensors becomes, unless one tensor is larger.
 
     Returns:
@@ -105,7 +104,14 @@ def write_dump(
             todo="Choose another folder, or delete that one.",
         )
     with folder_beside(place, what="the dump cannot be written") as beside:
-        shards = _write_shards(beside, tensors or {}, shard_bytes)
+        shards = write_shards(beside, tensors or {}, shard_bytes)
+        rows: dict[int, int] = {}
+        table: list[Statistics] = []
+        for call in dump.calls:
+            for value in call.values:
+                if value.statistics is not None and id(value.statistics) not in rows:
+                    rows[id(value.statistics)] = len(table)
+                    table.append(value.statistics)
         header = {
             "format": _FORMAT,
             "tool": dump.tool,
@@ -114,12 +120,18 @@ def write_dump(
             "rank": dump.rank,
             "facts": dict(dump.facts),
             "notices": list(dump.notices),
-            "statistics": _NUMBERS,
             "shards": shards,
+            "views": {
+                name: [each.base, each.shape, each.stride] for name, each in (views or {}).items()
+            },
             "number_of_calls": len(dump.calls),
+            "value": _VALUE,
+            "row": _NUMBERS,
         }
-        lines = ",\n".join(json.dumps(_call_to_json(call)) for call in dump.calls)
-        text = f'{json.dumps(header)[:-1]},\n"calls": [\n{lines}\n]}}\n'
+        encode = json.JSONEncoder(separators=(",", ":")).encode
+        statistics = ",\n".join(encode(_row_to_json(each)) for each in table)
+        lines = ",\n".join(encode(_call_to_json(call, rows)) for call in dump.calls)
+        text = f'{encode(header)[:-1]},\n"rows":[\n{statistics}],\n"calls":[\n{lines}\n]}}\n'
         (beside / FILE).write_text(text, "utf-8")
     return place
 
@@ -138,7 +150,7 @@ def read_dump(folder: Path) -> Dump:
     try:
         content = json.loads(read_text(path))
     except ValueError as error:
-        raise UserError(f"is cut or damaged: {error}", where=str(path), todo=_AGAIN) from error
+        raise UserError(f"is cut or damaged: {error}", where=str(path), todo=AGAIN) from error
     form = content.get("format") if isinstance(content, dict) else None
     if form is None or "number_of_calls" not in content:
         raise UserError("is not a dump that jumar wrote", where=str(path))
@@ -149,8 +161,13 @@ def read_dump(folder: Path) -> Dump:
             todo="Read it with the version of jumar that wrote it, or a later one.",
         )
     try:
-        calls = tuple(_call_from_json(each, content["statistics"]) for each in content["calls"])
+        rows = [_row_from_json(each, content["row"]) for each in content["rows"]]
+        calls = tuple(_call_from_json(each, content["value"], rows) for each in content["calls"])
         shards = {str(name): int(size) for name, size in content["shards"].items()}
+        views = {
+            name: View(base, tuple(shape), tuple(stride))
+            for name, (base, shape, stride) in content["views"].items()
+        }
         dump = Dump(
             where=folder,
             tool=content["tool"],
@@ -159,76 +176,20 @@ def read_dump(folder: Path) -> Dump:
             rank=content["rank"],
             facts=content["facts"],
             calls=calls,
-            tensors=_Shards(folder, shards, calls) if shards else None,
+            tensors=Shards(folder, shards, views, calls) if shards else None,
             notices=tuple(content["notices"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise UserError(
-            f"is damaged: {type(error).__name__} {error}", where=str(path), todo=_AGAIN
+            f"is damaged: {type(error).__name__} {error}", where=str(path), todo=AGAIN
         ) from error
     if len(calls) != content["number_of_calls"]:
         raise UserError(
             f"holds {counted(len(calls), 'call')} of {content['number_of_calls']}",
             where=str(path),
-            todo=_AGAIN,
+            todo=AGAIN,
         )
     return dump
-
-
-class _Shards:
-    """The tensors of a dump; a file is opened when one of its tensors is read.
-
-    Args:
-        folder: The folder of the step and rank.
-        sizes: The files and their bytes.
-        calls: What the tensors belong to.
-    """
-
-    def __init__(self, folder: Path, sizes: Mapping[str, int], calls: Sequence[Call]) -> None:
-        self._folder = folder
-        self._sizes = sizes
-        self._values = {
-            value.tensor: value for call in calls for value in call.values if value.tensor
-        }
-
-    def read(self, name: str) -> torch.Tensor:
-        """See `Tensors.read`."""
-        path = self._files.get(name)
-        if path is None:
-            raise UserError(f"the tensor '{name}' is missing", where=str(self._folder), todo=_AGAIN)
-        try:
-            with safe_open(path, framework="pt") as file:
-                tensor = file.get_tensor(name)
-        except (OSError, SafetensorError) as error:
-            raise unreadable(path, error, more=_AGAIN) from error
-        value = self._values.get(name)
-        dtype = str(tensor.dtype).removeprefix("torch.")
-        if value is not None and dtype != value.dtype:
-            raise UserError(
-                f"the tensor '{name}' is {dtype}, not {value.dtype}", where=str(path), todo=_AGAIN
-            )
-        return tensor
-
-    @cached_property
-    def _files(self) -> dict[str, Path]:
-        """The file of every tensor."""
-        files: dict[str, Path] = {}
-        for name, size in self._sizes.items():
-            path = self._folder / name
-            if not is_file(path):
-                raise missing(path, "file of tensors", more=_AGAIN)
-            if path.stat().st_size != size:
-                raise UserError(
-                    f"has {path.stat().st_size:,} bytes instead of {size:,}",
-                    where=str(path),
-                    todo=_AGAIN,
-                )
-            try:
-                with safe_open(path, framework="pt") as file:
-                    files |= dict.fromkeys(file.keys(), path)
-            except (OSError, SafetensorError) as error:
-                raise unreadable(path, error, more=_AGAIN) from error
-        return files
 
 
 def _only_dump(folder: Path) -> Path:
@@ -258,38 +219,7 @@ def _only_dump(folder: Path) -> Path:
     )
 
 
-def _write_shards(
-    folder: Path, tensors: Mapping[str, torch.Tensor], shard_bytes: int
-) -> dict[str, int]:
-    """Write the tensors; returns the files with their bytes."""
-    parts: list[dict[str, torch.Tensor]] = []
-    room = 0
-    for name, tensor in tensors.items():
-        if not parts or tensor.nbytes > room:
-            parts.append({})
-            room = shard_bytes
-        parts[-1][name] = tensor
-        room -= tensor.nbytes
-    sizes: dict[str, int] = {}
-    for number, part in enumerate(parts, 1):
-        path = folder / f"tensors-{number:05d}-of-{len(parts):05d}.safetensors"
-        try:
-            save_file({name: tensor.contiguous() for name, tensor in part.items()}, path)
-        except SafetensorError as error:
-            raise _system_error(error) from error
-        # safetensors creates its files with owner-only permissions, whatever the umask is.
-        path.chmod(folder.stat().st_mode & 0o666)
-        sizes[path.name] = path.stat().st_size
-    return sizes
-
-
-def _system_error(error: SafetensorError) -> Exception:
-    """The system's error that safetensors put into a text; itself if there is none in it."""
-    number = re.search(r"(.*): (.*) \(os error (\d+)\)", str(error))
-    return error if number is None else OSError(int(number[3]), number[2])
-
-
-def _call_to_json(call: Call) -> dict[str, Any]:
+def _call_to_json(call: Call, rows: Mapping[int, int]) -> dict[str, Any]:
     result: dict[str, Any] = {
         "kind": call.kind,
         "op": call.op,
@@ -301,27 +231,26 @@ def _call_to_json(call: Call) -> dict[str, Any]:
         result["cann"] = call.cann
     if call.arguments:
         result["arguments"] = dict(call.arguments)
-    result["values"] = [_value_to_json(value) for value in call.values]
+    result["values"] = [_value_to_json(value, rows) for value in call.values]
     return result
 
 
-def _value_to_json(value: Value) -> dict[str, Any]:
-    result: dict[str, Any] = {
-        "role": value.role,
-        "name": value.name,
-        "dtype": value.dtype,
-        "shape": value.shape,
-    }
-    if value.statistics is not None:
-        numbers = [_number_to_json(getattr(value.statistics, name)) for name in _NUMBERS]
-        while numbers[-1] is None:
-            numbers.pop()
-        result["statistics"] = numbers
-    if value.digest is not None:
-        result["digest"] = value.digest
-    if value.tensor is not None:
-        result["tensor"] = value.tensor
-    return result
+def _value_to_json(value: Value, rows: Mapping[int, int]) -> list[Any]:
+    row = None if value.statistics is None else rows[id(value.statistics)]
+    fields = [value.role, value.name, value.dtype, value.shape, row, value.tensor, value.digest]
+    while fields[-1] is None:
+        fields.pop()
+    return fields
+
+
+def _row_to_json(row: Statistics) -> list[Any]:
+    numbers = [
+        *(row.count, row.min, row.max, row.mean, row.l2, row.nan, row.inf, row.zeros),
+        *(row.above_fp16, row.below_normal, row.below_subnormal),
+    ]
+    while numbers[-1] is None:
+        numbers.pop()
+    return [_number_to_json(number) for number in numbers]
 
 
 def _number_to_json(number: float | None) -> float | str | None:
@@ -329,35 +258,41 @@ def _number_to_json(number: float | None) -> float | str | None:
     return number if number is None or number - number == 0 else str(number)
 
 
-def _call_from_json(content: Mapping[str, Any], names: Sequence[str]) -> Call:
+def _call_from_json(
+    content: Mapping[str, Any], names: Sequence[str], rows: Sequence[Statistics]
+) -> Call:
     return Call(
         kind=_one_of(Kind, content["kind"]),
         op=content["op"],
         layer=content["layer"],
         number=content["number"],
         phase=_one_of(Phase, content["phase"]),
-        values=tuple(_value_from_json(each, names) for each in content["values"]),
+        values=tuple(_value_from_json(each, names, rows) for each in content["values"]),
         arguments=content.get("arguments", {}),
         cann=content.get("cann", ""),
     )
 
 
-def _value_from_json(content: Mapping[str, Any], names: Sequence[str]) -> Value:
-    numbers = content.get("statistics")
+def _value_from_json(
+    content: Sequence[Any], names: Sequence[str], rows: Sequence[Statistics]
+) -> Value:
+    fields = dict(zip(names, content, strict=False))
+    row = fields.get("row")
     return Value(
-        role=_one_of(Role, content["role"]),
-        name=content["name"],
-        dtype=content["dtype"],
-        shape=tuple(content["shape"]),
-        statistics=None if numbers is None else Statistics(**dict(_numbers(names, numbers))),
-        digest=content.get("digest"),
-        tensor=content.get("tensor"),
+        role=_one_of(Role, fields["role"]),
+        name=fields["name"],
+        dtype=fields["dtype"],
+        shape=tuple(fields["shape"]),
+        statistics=None if row is None else rows[row],
+        digest=fields.get("digest"),
+        tensor=fields.get("tensor"),
     )
 
 
-def _numbers(names: Sequence[str], numbers: Sequence[Any]) -> Iterator[tuple[str, Any]]:
-    for name, number in zip(names, numbers, strict=False):
-        yield name, float(number) if isinstance(number, str) else number
+def _row_from_json(content: Sequence[Any], names: Sequence[str]) -> Statistics:
+    numbers = (float(each) if isinstance(each, str) else each for each in content)
+    fields: dict[str, Any] = dict(zip(names, numbers, strict=False))
+    return Statistics(**fields)
 
 
 def _one_of(names: Any, name: str) -> Any:

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from jumar.precision.dumps.dump import Role, Statistics, Value
+from jumar.precision.dumps.shards import STORABLE, View
 from jumar.precision.recording.statistics import Meter, is_dense
 
 _KEYS: Final = (
@@ -73,12 +74,16 @@ class _Known:
     Attributes:
         reference: Keeps its address from being used again.
         is_blank: Whether nothing has been written to it.
+        rows: Statistics by what tensors of the same elements have in common.
+        copies: Names of copies by place, shape and strides.
+        bases: Names of the copies of which all of the same elements are views.
     """
 
     reference: StorageWeakRef
     is_blank: bool = False
     rows: dict[tuple[Any, ...], int] = field(default_factory=dict)
     copies: dict[tuple[Any, ...], str] = field(default_factory=dict)
+    bases: dict[tuple[Any, ...], str] = field(default_factory=dict)
 
 
 class Contents:
@@ -93,6 +98,7 @@ class Contents:
 
     Attributes:
         tensors: The copies by name.
+        views: Tensors whose elements another copy has, in another shape or order.
         size: Bytes of all copies, including those that found no room.
     """
 
@@ -101,6 +107,7 @@ class Contents:
         self._keeps_tensors, self._sample, self._room = keeps_tensors, sample, room
         self._known: dict[int, _Known] = {}
         self.tensors: dict[str, Tensor] = {}
+        self.views: dict[str, View] = {}
         self.size = 0
 
     def see(self, role: Role, name: str, tensor: Tensor, *, is_written: bool = False) -> Seen:
@@ -122,6 +129,26 @@ class Contents:
                 copy = self._copy(tensor, known, version) if self._keeps_tensors else None
         return Seen(role, name, _dtype_name(tensor.dtype), tuple(tensor.shape), row, copy)
 
+    def copied(self, source: Tensor, target: Tensor, *, is_written: bool) -> None:
+        """Note that a tensor holds what another does, unless it is cast or only a part is filled.
+
+        Args:
+            source: Where the elements come from; it has been seen.
+            target: The copy.
+            is_written: As in `see`.
+        """
+        if (
+            source.dtype == target.dtype
+            and source.shape == target.shape
+            and _is_plain(source)
+            and _is_plain(target)
+            and not self._of(source).is_blank
+        ):
+            row = self._of(source).rows.get(_elements(source, _version(source)))
+            if row is not None:
+                key = _elements(target, _version(target) + is_written)
+                self._of(target).rows[key] = row
+
     def changed(self, tensor: Tensor) -> None:
         """Forget what was measured of a tensor, because an op has written into it."""
         if _is_plain(tensor):
@@ -136,6 +163,11 @@ class Contents:
         """Forget what was measured of every tensor, because something else may have changed it."""
         self._known.clear()
 
+    def clear(self) -> None:
+        """Forget the step."""
+        self._known.clear()
+        self.tensors, self.views, self.size = {}, {}, 0
+
     def _of(self, tensor: Tensor) -> _Known:
         storage = tensor.untyped_storage()
         known = self._known.get(storage._cdata)
@@ -144,9 +176,7 @@ class Contents:
         return known
 
     def _row(self, tensor: Tensor, known: _Known, version: int) -> int:
-        dense = tensor.is_contiguous() or is_dense(tensor)
-        layout = (tensor.numel(),) if dense else (tensor.shape, tensor.stride())
-        key = (tensor.storage_offset(), tensor.dtype, version, *layout)
+        key = _elements(tensor, version)
         row = known.rows.get(key)
         if row is None:
             with unrecorded():
@@ -154,25 +184,44 @@ class Contents:
         return row
 
     def _copy(self, tensor: Tensor, known: _Known, version: int) -> str | None:
-        key = (tensor.storage_offset(), tensor.dtype, version, tensor.shape, tensor.stride())
+        shape, stride = tuple(tensor.shape), tensor.stride()
+        key = (tensor.storage_offset(), tensor.dtype, version, shape, stride)
         name = known.copies.get(key)
-        if name is not None or tensor.is_complex():
+        if name is not None or tensor.dtype not in STORABLE:
             return name
+        name = known.copies[key] = f"{len(self.tensors) + len(self.views):06d}"
         is_sampled = 0 < self._sample < tensor.numel()
-        elements = self._sample if is_sampled else tensor.numel()
-        self.size += elements * tensor.element_size()
-        name = known.copies[key] = f"{len(self.tensors):06d}"
-        if self.size <= self._room:
-            with unrecorded():
-                self.tensors[name] = _copied(tensor, elements if is_sampled else 0)
-        return name
+        elements = _elements(tensor, version)
+        base = known.bases.setdefault(elements, name)
+        if base != name and not is_sampled and len(elements) == _DENSE:
+            self.views[name] = View(base, shape, stride)
+            return name
+        number = self._sample if is_sampled else tensor.numel()
+        self.size += number * tensor.element_size()
+        with unrecorded():
+            if self.size > self._room:
+                tensor = tensor.new_empty(0)
+            elif is_sampled:
+                places = torch.arange(number, device=tensor.device) * tensor.numel() // number
+                tensor = tensor.reshape(-1)[places]
+            elif len(elements) == _DENSE and not tensor.is_contiguous():
+                # In the order of memory, so that others can be views of it.
+                self.views[name] = View(f"{name}.flat", shape, stride)
+                known.bases[elements] = name = f"{name}.flat"
+                tensor = tensor.as_strided((number,), (1,))
+            self.tensors[name] = tensor.to("cpu", memory_format=torch.contiguous_format, copy=True)
+        return known.copies[key]
 
 
-def _copied(tensor: Tensor, sample: int) -> Tensor:
-    if sample:
-        places = torch.arange(sample, device=tensor.device) * tensor.numel() // sample
-        tensor = tensor.reshape(-1)[places]
-    return tensor.to("cpu", memory_format=torch.contiguous_format, copy=True)
+_DENSE: Final = 4
+"""Length of the key of elements that lie densely."""
+
+
+def _elements(tensor: Tensor, version: int) -> tuple[Any, ...]:
+    """What tensors of the same elements have in common, whatever their shapes."""
+    if tensor.is_contiguous() or is_dense(tensor):
+        return tensor.storage_offset(), tensor.dtype, version, tensor.numel()
+    return tensor.storage_offset(), tensor.dtype, version, tensor.shape, tensor.stride()
 
 
 def _is_plain(tensor: Tensor) -> bool:

@@ -38,6 +38,7 @@ class _About:
         written: Arguments that it writes to, by position.
         is_recorded: Whether it computes something.
         is_blank: Whether its outputs are memory as it was.
+        is_copy: Whether its output holds what its last tensor does, if the dtype is the same.
     """
 
     name: str
@@ -46,6 +47,7 @@ class _About:
     written: Mapping[int, str]
     is_recorded: bool
     is_blank: bool
+    is_copy: bool
 
 
 class OpRecorder(TorchDispatchMode):
@@ -61,6 +63,11 @@ class OpRecorder(TorchDispatchMode):
     """
 
     supports_higher_order_operators = True
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Whether torch wraps every call for its compiler, which is off while we record."""
+        return False
 
     def __init__(self, calls: Calls, contents: Contents, layers: Layers) -> None:
         super().__init__()
@@ -96,6 +103,9 @@ class OpRecorder(TorchDispatchMode):
         for _, tensor in written:
             self._contents.changed(tensor)
         if entry is not None:
+            if about.is_copy:
+                source = args[1] if about.written else args[0]
+                self._contents.copied(source, result, is_written=bool(written))
             self._give(entry, result, written)
         elif about.is_blank:
             for _, tensor in _tensors(result):
@@ -193,4 +203,5 @@ def _about(func: Any) -> _About:
         written=written,
         is_recorded=(bool(gives) or bool(written)) and not moves_nothing,
         is_blank=is_blank,
+        is_copy=packet in ("clone", "copy_"),
     )

@@ -216,7 +216,7 @@ class StepRecorder:
                 calls=[entry.call(rows) for entry in self._calls.entries],
                 notices=list(self._notices()),
             )
-            return write_dump(self._folder, dump, self._contents.tensors)
+            return write_dump(self._folder, dump, self._contents.tensors, self._contents.views)
         finally:
             self.stop()
 
@@ -243,8 +243,7 @@ class StepRecorder:
     def _forget(self) -> None:
         self._calls.clear()
         self._meter.clear()
-        self._contents.forget()
-        self._contents.tensors, self._contents.size = {}, 0
+        self._contents.clear()
 
 
 def _check_folder(folder: Path, rank: int) -> None:

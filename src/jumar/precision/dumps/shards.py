@@ -1,0 +1,161 @@
+"""The tensors of a dump: safetensors files, written without a further copy, read one by one."""
+
+import json
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import torch
+from safetensors import SafetensorError, safe_open
+
+from jumar.ground.errors import UserError
+from jumar.ground.paths import is_file, missing, unreadable
+from jumar.precision.dumps.dump import Call
+
+SHARD_BYTES: Final = 1 << 30
+AGAIN: Final = "Dump that step again; what else lies in the folder is not affected."
+STORABLE: Final = {
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.float8_e4m3fn: "F8_E4M3",
+    torch.float8_e5m2: "F8_E5M2",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.int16: "I16",
+    torch.int8: "I8",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
+"""The dtypes that a file can hold, by its own names for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A tensor whose elements lie in another one that is stored."""
+
+    base: str
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+
+
+class Shards:
+    """The tensors of a dump; a file is opened when one of its tensors is read.
+
+    Args:
+        folder: The folder of the step and rank.
+        sizes: The files and their bytes.
+        views: Tensors that are stored within others.
+        calls: What the tensors belong to.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        sizes: Mapping[str, int],
+        views: Mapping[str, View],
+        calls: Sequence[Call],
+    ) -> None:
+        self._folder, self._sizes, self._views = folder, sizes, views
+        self._values = {
+            value.tensor: value for call in calls for value in call.values if value.tensor
+        }
+
+    def read(self, name: str) -> torch.Tensor:
+        """See `Tensors.read`."""
+        view = self._views.get(name)
+        stored = name if view is None else view.base
+        path = self._files.get(stored)
+        if path is None:
+            raise UserError(f"the tensor '{name}' is missing", where=str(self._folder), todo=AGAIN)
+        try:
+            with safe_open(path, framework="pt") as file:
+                tensor: torch.Tensor = file.get_tensor(stored)
+        except (OSError, SafetensorError) as error:
+            raise unreadable(path, error, more=AGAIN) from error
+        try:
+            if view is not None:
+                tensor = tensor.as_strided(view.shape, view.stride)
+        except RuntimeError as error:
+            raise self._another(name, tensor, path) from error
+        value = self._values.get(name)
+        if value is not None and str(tensor.dtype).removeprefix("torch.") != value.dtype:
+            raise self._another(name, tensor, path)
+        return tensor
+
+    def _another(self, name: str, tensor: torch.Tensor, path: Path) -> UserError:
+        dtype, shape = str(tensor.dtype).removeprefix("torch."), list(tensor.shape)
+        return UserError(
+            f"the tensor '{name}' is another one: {dtype} {shape}", where=str(path), todo=AGAIN
+        )
+
+    @cached_property
+    def _files(self) -> dict[str, Path]:
+        """The file of every tensor."""
+        files: dict[str, Path] = {}
+        for name, size in self._sizes.items():
+            path = self._folder / name
+            if not is_file(path):
+                raise missing(path, "file of tensors", more=AGAIN)
+            if path.stat().st_size != size:
+                raise UserError(
+                    f"has {path.stat().st_size:,} bytes instead of {size:,}",
+                    where=str(path),
+                    todo=AGAIN,
+                )
+            try:
+                with safe_open(path, framework="pt") as file:
+                    files |= dict.fromkeys(file.keys(), path)
+            except (OSError, SafetensorError) as error:
+                raise unreadable(path, error, more=AGAIN) from error
+        return files
+
+
+def write_shards(
+    folder: Path, tensors: Mapping[str, torch.Tensor], shard_bytes: int
+) -> dict[str, int]:
+    """Write the tensors; returns the files with their bytes."""
+    parts: list[dict[str, torch.Tensor]] = []
+    room = 0
+    for name, tensor in tensors.items():
+        if not parts or tensor.nbytes > room:
+            parts.append({})
+            room = shard_bytes
+        parts[-1][name] = tensor
+        room -= tensor.nbytes
+    sizes: dict[str, int] = {}
+    for number, part in enumerate(parts, 1):
+        path = folder / f"tensors-{number:05d}-of-{len(parts):05d}.safetensors"
+        _write_safetensors(path, part)
+        sizes[path.name] = path.stat().st_size
+    return sizes
+
+
+def _write_safetensors(path: Path, tensors: Mapping[str, torch.Tensor]) -> None:
+    """Write a safetensors file from memory as it is; the library's own writer copies it before."""
+    header: dict[str, Any] = {}
+    contents: list[torch.Tensor] = []
+    end = 0
+    for name, tensor in tensors.items():
+        start, end = end, end + tensor.nbytes
+        kind = STORABLE[tensor.dtype]
+        header[name] = {"dtype": kind, "shape": list(tensor.shape), "data_offsets": [start, end]}
+        contents.append(tensor.contiguous())
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with path.open("wb", buffering=0) as file:
+        _write_all(file, memoryview(struct.pack("<Q", len(text)) + text))
+        for tensor in contents:
+            if tensor.numel():
+                content: Any = tensor.view(-1).view(torch.uint8).numpy()
+                _write_all(file, memoryview(content))
+
+
+def _write_all(file: BinaryIO, content: memoryview) -> None:
+    """Write all of it; the system may take a part, also just before the disk is full."""
+    while content:
+        content = content[file.write(content) :]

@@ -8,7 +8,7 @@ Kinds of step take turns over one network and one batch, in one process: bare; d
 ops with the four statistics that msprobe has (min, max, mean, norm), with counts as well, and with
 tensors. `+ parameters` adds parameters, gradients, the optimizer's state and updates, which msprobe
 has none of. Time is the process's CPU time, with writing; medians are compared. msprobe comes last,
-a level at a time, since it leaves torch's functions wrapped.
+a process a level, after bare steps of that process, since it leaves torch's functions wrapped.
 
 msprobe needs an environment of its own: `pip install torch==2.13.0 mindstudio-probe safetensors`,
 and then `PYTHONPATH=src` before that environment's Python. Exit code 1 if a median is above what is
@@ -21,10 +21,11 @@ import importlib.util
 import io
 import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,6 @@ from torch.nn import functional as F
 
 import jumar.precision
 from jumar.models.resnext import ResNeXt50
-from jumar.precision.recording import recorder
 
 ALLOWED = {"modules": 1.15, "ops, 4 statistics": 1.5, "ops, counts": 2.5, "tensors": 4.0}
 KINDS: dict[str, dict[str, Any]] = {
@@ -137,27 +137,27 @@ class Steps:
         with contextlib.redirect_stderr(io.StringIO()):
             self.timed(kind, run, folder)
 
-    def msprobe(self, level: str, task: str, folder: Path, rounds: int) -> None:
-        """Steps that msprobe dumps."""
+    def msprobe(self, level: str, task: str, rounds: int) -> None:
+        """Steps that msprobe dumps, after bare ones: it leaves torch's functions wrapped."""
         from msprobe.pytorch import PrecisionDebugger  # pyright: ignore[reportMissingImports]
 
-        PrecisionDebugger._instance = None
-        debugger: Any = PrecisionDebugger(
-            config_path=None, task=task, level=level, dump_path=str(folder)
-        )
+        for _ in range(rounds):
+            self.timed("bare", self.step)
+        with tempfile.TemporaryDirectory() as name:
+            debugger: Any = PrecisionDebugger(task=task, level=level, dump_path=name)
 
-        def run() -> None:
-            debugger.start(self.net)
-            self.step()
-            debugger.stop()
-            debugger.step()
+            def run() -> None:
+                debugger.start(self.net)
+                self.step()
+                debugger.stop()
+                debugger.step()
 
-        for number in range(rounds + 1):
-            if number:
-                self.timed(f"msprobe {level} {task}", run, folder)
-            else:
-                run()
-                shutil.rmtree(folder, ignore_errors=True)
+            for _ in range(rounds + 1):
+                self.timed("msprobe", run)
+            del self.seconds["msprobe"][0]
+            files = [path for path in Path(name).rglob("*") if path.is_file()]
+            size = sum(path.stat().st_size for path in files)
+            self.sizes["msprobe"] = (len(files) // (rounds + 1), size // (rounds + 1))
 
     def show(self) -> bool:
         """Print the table; returns whether every aim is reached."""
@@ -174,6 +174,14 @@ class Steps:
         return good
 
 
+def compared(arguments: Sequence[str], level: str, task: str) -> str:
+    """A row of the table about msprobe, from a process of its own."""
+    command = [sys.executable, __file__, *arguments, "--msprobe-only", level, task]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    rows = [line for line in done.stdout.splitlines() if line.startswith("msprobe ")]
+    return rows[-1] if done.returncode == 0 and rows else f"msprobe {level} {task}: failed"
+
+
 def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser()
@@ -183,28 +191,33 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--bf16", action="store_true")
-    parser.add_argument("--msprobe", default="L0 L1 mix", help="levels; empty for none")
+    parser.add_argument("--msprobe-only", nargs=2, metavar=("LEVEL", "TASK"))
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     steps = Steps(*bench(options.network, options.batch, options.size), bf16=options.bf16)
+    steps.step()
+    if options.msprobe_only:
+        level, task = options.msprobe_only
+        steps.msprobe(level, task, options.rounds)
+        steps.seconds[f"msprobe {level} {task}"] = steps.seconds.pop("msprobe")
+        steps.sizes[f"msprobe {level} {task}"] = steps.sizes.pop("msprobe")
+        steps.show()
+        return 0
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name) / "dump"
-        steps.step()
         for number in range(options.rounds + 1):
             steps.timed("bare", steps.step)
             for kind, wanted in KINDS.items():
-                steps.ours(kind, wanted, folder)
+                steps.ours(kind, wanted, Path(name) / "dump")
             if number == 0:  # warm-up
                 steps.seconds.clear()
-        if options.msprobe and importlib.util.find_spec("msprobe"):
-            for level in options.msprobe.split():
-                for task in ("statistics", "tensor"):
-                    steps.msprobe(level, task, folder, max(3, options.rounds // 3))
-    print(
-        f"{options.network}, batch {options.batch}, {'bf16' if options.bf16 else 'fp32'}, "
-        f"torch {torch.__version__}, {recorder.TOOL}"
-    )
-    return 0 if steps.show() else 1
+    dtype = "bf16" if options.bf16 else "fp32"
+    print(f"{options.network}, batch {options.batch}, {dtype}, torch {torch.__version__}")
+    good = steps.show()
+    if importlib.util.find_spec("msprobe"):
+        for level in ("L0", "L1", "mix"):
+            for task in ("statistics", "tensor"):
+                print(compared(sys.argv[1:], level, task))
+    return 0 if good else 1
 
 
 if __name__ == "__main__":

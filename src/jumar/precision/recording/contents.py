@@ -6,7 +6,7 @@ address, which a weak reference keeps from being used again.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import torch
 from torch import Tensor
@@ -39,8 +39,7 @@ def unrecorded() -> Any:
     return torch._C._ExcludeDispatchKeyGuard(_PASSED_BY)
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(NamedTuple):
     """A tensor of a call, whose numbers may still be on the device.
 
     Attributes:
@@ -227,11 +226,11 @@ def _elements(tensor: Tensor, version: int) -> tuple[Any, ...]:
 def _is_plain(tensor: Tensor) -> bool:
     """Whether its elements lie in a storage: not sparse, quantized, nested or without content."""
     return (
-        tensor.layout == torch.strided
+        type(tensor) in _PLAIN
+        and tensor.layout is torch.strided
+        and not tensor.is_meta
         and not tensor.is_quantized
         and not tensor.is_nested
-        and tensor.device.type != "meta"
-        and type(tensor) in (Tensor, torch.nn.Parameter)
     )
 
 
@@ -240,6 +239,7 @@ def _version(tensor: Tensor) -> int:
     return -1 if tensor.is_inference() else tensor._version
 
 
+_PLAIN: Final = (Tensor, torch.nn.Parameter)
 _DTYPE_NAMES: dict[torch.dtype, str] = {}
 
 

@@ -11,13 +11,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 import jumar.precision
 from jumar.ground.errors import UserError
 from jumar.precision.dumps.dump import Call, Dump, Statistics
 from jumar.precision.dumps.ours import find_dumps, read_dump
 from jumar.precision.recording.statistics import Meter
-from tests.precision.recording.networks import Network, batch
+from tests.precision.recording.networks import Attention, Network, batch
 
 
 def dump_step(folder: Path, *, steps: int = 1, bf16: bool = False, **options: Any) -> Dump:
@@ -227,6 +228,29 @@ def test_the_optimizer_ends_a_step_unless_the_script_says_where(tmp_path: Path) 
         iteration()
         with pytest.raises(UserError, match="first of several optimizers"):
             dumping.step()
+
+
+def test_layers_are_known_where_activations_are_computed_anew(tmp_path: Path) -> None:
+    class Checkpointed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second, self.head = Attention(8), Attention(8), nn.Linear(8, 1)
+
+        def forward(self, rows: Tensor) -> Tensor:
+            for layer in (self.first, self.second):
+                rows, _ = checkpoint(layer, rows, use_reentrant=False)
+            return self.head(rows)
+
+    net = Checkpointed()
+    with jumar.precision.dump(tmp_path):
+        net(torch.randn(2, 3, 8)).sum().backward()
+    dump = read_dump(tmp_path)
+    ops = Counter((call.op, call.layer, call.phase) for call in dump.calls if call.kind == "op")
+    for layer in ("first", "second"):
+        assert ops["aten._softmax.default", layer, "forward"] == 1
+        assert ops["aten._softmax.default", layer, "backward"] == 1
+        assert ops["aten._softmax_backward_data.default", layer, "backward"] == 1
+        assert ops["aten.native_layer_norm_backward.default", f"{layer}.norm", "backward"] == 1
 
 
 def test_code_without_modules_or_optimizer_is_one_step(tmp_path: Path) -> None:

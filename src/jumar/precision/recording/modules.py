@@ -80,9 +80,8 @@ class ModuleRecorder:
             running.taken.append(self._contents.see("input", name, tensor))
             self._await(running, "output", name, tensor)
 
-    def _after(
-        self, module: nn.Module, arguments: Any, keywords: Mapping[str, Any], result: Any
-    ) -> None:
+    def _after(self, module: nn.Module, arguments: Any, *rest: Any) -> None:
+        """Called with keywords and result; with the result alone if the forward raised."""
         del module, arguments
         if not self._running:  # a forward that began before the step
             return
@@ -90,6 +89,9 @@ class ModuleRecorder:
         if running.path is None:
             return
         self._layers.stack.pop()
+        if len(rest) < 2:
+            return
+        keywords, result = rest
         entry = self._calls.entry("module", running.op, running.path, "forward")
         if entry is None:
             return

@@ -104,7 +104,7 @@ class OpRecorder(TorchDispatchMode):
             self._contents.changed(tensor)
         if entry is not None:
             if about.is_copy:
-                source = args[1] if about.written else args[0]
+                source = args[1] if about.written and len(args) > 1 else args[0]
                 self._contents.copied(source, result, is_written=bool(written))
             self._give(entry, result, written)
         elif about.is_blank:

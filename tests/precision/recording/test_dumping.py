@@ -68,6 +68,17 @@ def test_statistics_of_every_value_are_those_of_its_tensor(tmp_path: Path, bf16:
             assert getattr(found, name) == pytest.approx(getattr(expected, name), 1e-6, least)
 
 
+def test_products_of_stored_tensors_are_the_stored_results(tmp_path: Path) -> None:
+    """Transposed tensors too, which are stored within others."""
+    dump = dump_step(tmp_path, level="tensors")
+    products = {"aten.mm.default": torch.mm, "aten.bmm.default": torch.bmm}
+    calls = [call for call in dump.calls if call.op in products]
+    assert len(calls) > 10
+    for call in calls:
+        left, right, result = (read(dump, value.tensor) for value in call.values)
+        torch.testing.assert_close(products[call.op](left, right), result)
+
+
 def test_ops_are_what_autograd_ran_with_their_layer_and_cann_type(tmp_path: Path) -> None:
     dump = dump_step(tmp_path)
     ops = Counter((call.op, call.layer, call.phase) for call in dump.calls if call.kind == "op")

@@ -105,34 +105,7 @@ def write_dump(
         )
     with folder_beside(place, what="the dump cannot be written") as beside:
         shards = write_shards(beside, tensors or {}, shard_bytes)
-        rows: dict[int, int] = {}
-        table: list[Statistics] = []
-        for call in dump.calls:
-            for value in call.values:
-                if value.statistics is not None and id(value.statistics) not in rows:
-                    rows[id(value.statistics)] = len(table)
-                    table.append(value.statistics)
-        header = {
-            "format": _FORMAT,
-            "tool": dump.tool,
-            "framework": dump.framework,
-            "step": dump.step,
-            "rank": dump.rank,
-            "facts": dict(dump.facts),
-            "notices": list(dump.notices),
-            "shards": shards,
-            "views": {
-                name: [each.base, each.shape, each.stride] for name, each in (views or {}).items()
-            },
-            "number_of_calls": len(dump.calls),
-            "value": _VALUE,
-            "row": _NUMBERS,
-        }
-        encode = json.JSONEncoder(separators=(",", ":")).encode
-        statistics = ",\n".join(encode(_row_to_json(each)) for each in table)
-        lines = ",\n".join(encode(_call_to_json(call, rows)) for call in dump.calls)
-        text = f'{encode(header)[:-1]},\n"rows":[\n{statistics}],\n"calls":[\n{lines}\n]}}\n'
-        (beside / FILE).write_text(text, "utf-8")
+        (beside / FILE).write_text(_text(dump, shards, views or {}), "utf-8")
     return place
 
 
@@ -190,6 +163,35 @@ def read_dump(folder: Path) -> Dump:
             todo=AGAIN,
         )
     return dump
+
+
+def _text(dump: Dump, shards: Mapping[str, int], views: Mapping[str, View]) -> str:
+    """The content of the JSON file: a header, then a line a row of statistics and a line a call."""
+    rows: dict[int, int] = {}
+    table: list[Statistics] = []
+    for call in dump.calls:
+        for value in call.values:
+            if value.statistics is not None and id(value.statistics) not in rows:
+                rows[id(value.statistics)] = len(table)
+                table.append(value.statistics)
+    header = {
+        "format": _FORMAT,
+        "tool": dump.tool,
+        "framework": dump.framework,
+        "step": dump.step,
+        "rank": dump.rank,
+        "facts": dict(dump.facts),
+        "notices": list(dump.notices),
+        "shards": shards,
+        "views": {name: [each.base, each.shape, each.stride] for name, each in views.items()},
+        "number_of_calls": len(dump.calls),
+        "value": _VALUE,
+        "row": _NUMBERS,
+    }
+    encode = json.JSONEncoder(separators=(",", ":")).encode
+    statistics = ",\n".join(encode(_row_to_json(each)) for each in table)
+    lines = ",\n".join(encode(_call_to_json(call, rows)) for call in dump.calls)
+    return f'{encode(header)[:-1]},\n"rows":[\n{statistics}],\n"calls":[\n{lines}\n]}}\n'
 
 
 def _only_dump(folder: Path) -> Path:

@@ -1,4 +1,4 @@
-"""`jumar precision modes`, `ops`, `lint` and `dump`."""
+"""`jumar precision modes`, `ops`, `lint`, `dump` and `overflow`."""
 
 import json
 from collections.abc import Sequence
@@ -20,6 +20,11 @@ app.command(
     help="Dump training steps: what every op, layer and parameter takes and gives.",
     usage="Usage: jumar precision dump [OPTIONS] RECIPE|RUN\n"
     "       jumar precision dump --script FILE [OPTIONS] [-- ARGUMENTS...]",
+)
+app.command(
+    "jumar.cli.precision_overflow:overflow",
+    name="overflow",
+    help="Name the op that overflows, or say how near the others are to it.",
 )
 
 

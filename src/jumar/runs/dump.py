@@ -1,7 +1,7 @@
 """Dump steps of a recipe or a run: `jumar precision dump RECIPE|RUN`."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -51,16 +51,20 @@ class DumpRequest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Chosen(ChosenRun):
+class ChosenSteps(ChosenRun):
     """What to dump, and from which checkpoint; `run` is where dumps go."""
 
     checkpoint: Checkpoint | None
 
 
-def dump_recipe(request: DumpRequest) -> int:
+def dump_recipe(request: DumpRequest, then: Callable[[Path, Console], None] | None = None) -> int:
     """Train a recipe, or a run from the checkpoint before the first step asked for, and dump steps.
 
     Nothing changes in the run.
+
+    Args:
+        request: What to dump.
+        then: Called by the first rank with the folder when every rank has written its dumps.
 
     Returns:
         The exit code.
@@ -70,9 +74,13 @@ def dump_recipe(request: DumpRequest) -> int:
     """
     request.settings.check()
     with open_context(
-        lambda ranks: _chosen(request, ranks), device=request.device, writes=False
+        lambda ranks: chosen_run(request, ranks), device=request.device, writes=False
     ) as context:
         _record(request, context)
+        if then is not None:
+            context.ranks.wait()
+            if context.ranks.is_first:
+                then(context.run.path, context.console)
     return 0
 
 
@@ -107,7 +115,7 @@ def dump_script(
     return run_script(script, arguments, Dumping(folder, steps=steps or (0,), settings=settings))
 
 
-def _chosen(request: DumpRequest, ranks: Ranks) -> _Chosen:
+def chosen_run(request: DumpRequest, ranks: Ranks) -> ChosenSteps:
     """The recipe, the folder, and the checkpoint to start from if it is a run's."""
     place = Path(request.what)
     source = RunDirectory(place)
@@ -128,7 +136,7 @@ def _chosen(request: DumpRequest, ranks: Ranks) -> _Chosen:
     if folder is None:
         last = place.absolute().name if source.exists else name
         folder = next_run_path(_FOLDER, last) if ranks.is_first else Path()
-    return _Chosen(
+    return ChosenSteps(
         run=RunDirectory(folder),
         recipe=recipe,
         is_stored=source.exists,
@@ -138,7 +146,7 @@ def _chosen(request: DumpRequest, ranks: Ranks) -> _Chosen:
     )
 
 
-def _record(request: DumpRequest, context: RunContext[_Chosen]) -> None:
+def _record(request: DumpRequest, context: RunContext[ChosenSteps]) -> None:
     chosen, plan = context.chosen, context.chosen.plan
     first = 0 if chosen.checkpoint is None else chosen.checkpoint.step
     steps = request.steps or (first,)
@@ -174,7 +182,7 @@ def _record(request: DumpRequest, context: RunContext[_Chosen]) -> None:
     trainer.observe(chosen.checkpoint)
 
 
-def _recorder(request: DumpRequest, context: RunContext[_Chosen], task: Task) -> StepRecorder:
+def _recorder(request: DumpRequest, context: RunContext[ChosenSteps], task: Task) -> StepRecorder:
     recipe, described = context.chosen.recipe, context.policy.description
     return StepRecorder(
         context.run.path,

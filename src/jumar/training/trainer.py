@@ -176,6 +176,11 @@ class Trainer:
             self._write_results(outcome)
         return outcome
 
+    @property
+    def is_blocked(self) -> bool:
+        """Whether an update had to be skipped for good; waits for the device."""
+        return bool(self._guard.blocked.item())
+
     def observe(self, checkpoint: Checkpoint | None) -> None:
         """Run as many steps as the observers need, without saving anything.
 

@@ -1,0 +1,199 @@
+"""`jumar precision overflow`."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from jumar.cli.options import DeviceOption, ImportOption, JsonFlag, SetOption
+from jumar.ground.text import counted, print_plain
+
+if TYPE_CHECKING:
+    from jumar.precision.dumps.dump import Call, Value
+    from jumar.precision.overflow.head_room import HeadRoom
+    from jumar.precision.overflow.origin import Origin
+    from jumar.runs.overflow import OverflowReport
+
+
+def overflow(
+    what: Annotated[str, Parameter(name="RECIPE|RUN")],
+    /,
+    *,
+    steps: int = 20,
+    first: int | None = None,
+    top: int = 10,
+    to: Path | None = None,
+    json_: JsonFlag = False,
+    set_: SetOption = (),
+    device: DeviceOption = "auto",
+    import_: ImportOption = (),
+) -> int:
+    """Name the op that overflows, or say how near the others are to it.
+
+    Trains until a loss or gradient is not finite, repeats that step with every op recorded, and
+    names step, rank, layer and op with its inputs and the loss scale. While nothing overflows, it
+    lists the ops that are nearest to float16's largest number, 65504, and the layers whose
+    gradients float16 would round to 0. The exit code is 1 if a step was bad. Nothing in a run
+    changes. On a CPU, which has no float16, add --set precision.emulate_fp16=true.
+
+    Parameters
+    ----------
+    what
+        Name of a recipe, or a run directory.
+    steps
+        Number of steps to try.
+    first
+        First step to try, counted from 0; by default that of the newest checkpoint.
+    top
+        Number of ops and layers to list.
+    to
+        Folder for the dump of the step; by default the next free `dumps/NAME-N`.
+    json_
+        Print JSON.
+    set_
+        Change a field, for example `--set precision.mode=force_fp16`; may be repeated.
+    device
+        auto, cpu, cuda, npu, or one of several as in `npu:1`.
+    import_
+        First import a module of your own that registers recipes, networks or data sources.
+    """
+    from jumar.runs.overflow import OverflowRequest, find_overflow
+
+    request = OverflowRequest(
+        what=what,
+        steps=steps,
+        first=first,
+        assignments=set_,
+        imports=import_,
+        to=to,
+        device=device,
+    )
+
+    def show(report: "OverflowReport") -> None:
+        if json_:
+            print(json.dumps(_to_json(report), indent=1))
+        else:
+            print_plain("\n".join(_lines(report, top)))
+        sys.stdout.flush()
+
+    return find_overflow(request, show)
+
+
+def _lines(report: "OverflowReport", top: int) -> Iterator[str]:
+    scale = "none" if report.loss_scale is None else f"{report.loss_scale:g}"
+    if report.is_bad:
+        yield f"step {report.step}: not finite, loss scale {scale}"
+    else:
+        yield f"no overflow up to step {report.step}, loss scale {scale}"
+    for rank, origin in sorted(report.origins.items()):
+        yield from _origin_lines(rank, origin)
+    if report.is_bad and not report.origins:
+        yield "  every recorded op gave finite values: the loss or the update itself overflowed"
+    low = [row for row in report.head_room if row.dtype != "float32"]
+    # Where float16 is emulated, the results of casts are its only tensors.
+    rows = low if any(row.cann != "Cast" for row in low) else report.head_room
+    yield "nearest to 65504: doublings left, largest value, dtype, op, layer"
+    yield from map(_room_line, rows[:top])
+    if len(rows) > top:
+        yield f"  {counted(len(rows) - top, 'other op')} with more room"
+    if len(rows) < len(report.head_room):
+        yield f"  {counted(len(report.head_room) - len(rows), 'op')} in float32 not listed"
+    if report.vanishing:
+        yield "gradients that float16 rounds to 0: share, with few bits left, layer"
+        for row in report.vanishing[:top]:
+            coarse = row.coarse / row.elements
+            yield f"  {row.share_lost:7.2%}  {coarse:7.2%}  {row.layer or 'outside of layers'}"
+        if len(report.vanishing) > top:
+            yield f"  {counted(len(report.vanishing) - top, 'other layer')} with smaller shares"
+    yield f"dump: {report.dump}"
+
+
+def _origin_lines(rank: int, origin: "Origin") -> Iterator[str]:
+    call = origin.op
+    verb = "overflows" if origin.is_made else "takes what is not finite"
+    yield f"rank {rank}, {call.phase}: {_named(call)} {verb}"
+    if origin.parameter:
+        yield f"  what it casts is the parameter {origin.parameter}"
+    for value in origin.inputs:
+        yield f"  takes {_described(value)}"
+    for value in origin.bad:
+        yield f"  {'gives' if value.role == 'output' else 'takes'} {_described(value)}"
+    yield f"  try: {_advice(origin)}"
+
+
+def _advice(origin: "Origin") -> str:
+    call = origin.op
+    if not origin.is_made:
+        return "look at the batch and the parameters of this layer: no recorded op made the value"
+    if call.phase == "backward":
+        return "a smaller loss scale (precision.loss_scale), or keep the op in float32 as below"
+    if origin.parameter:
+        return "a smaller parameter, or keep the ops that take it in float32 (modify_mixlist)"
+    kept = call.cann or call.op
+    return (
+        f"keep {kept} in float32: black-list it in a file for precision.modify_mixlist "
+        "(`jumar precision lint` checks it), or make its inputs smaller"
+    )
+
+
+def _named(call: "Call") -> str:
+    cann = f" ({call.cann})" if call.cann else ""
+    return f"{call.op}{cann} in {call.layer or 'no layer'}, call {call.number}"
+
+
+def _described(value: "Value") -> str:
+    shape = "x".join(map(str, value.shape)) or "scalar"
+    numbers = value.statistics
+    if numbers is None:
+        return f"{value.name}: {value.dtype} {shape}"
+    ends = "" if numbers.min is None else f", {numbers.min:.4g} to {numbers.max:.4g}"
+    bad = [
+        f"{count} of {numbers.count} {what}"
+        for count, what in ((numbers.nan, "NaN"), (numbers.inf, "infinite"))
+        if count
+    ]
+    return f"{value.name}: {value.dtype} {shape}{ends}{''.join(f', {each}' for each in bad)}"
+
+
+def _room_line(row: "HeadRoom") -> str:
+    layer = row.layer or "outside of layers"
+    above = f", {row.above} above" if row.above else ""
+    phase = "" if row.phase == "forward" else f", {row.phase}"
+    return (
+        f"  {row.doublings:6.1f}  {row.largest:10.4g}{above}  {row.dtype}  "
+        f"{row.cann or row.op}  {layer}{phase}"
+    )
+
+
+def _to_json(report: "OverflowReport") -> dict[str, Any]:
+    def call(each: "Call") -> dict[str, Any]:
+        return {
+            "op": each.op,
+            "cann": each.cann,
+            "layer": each.layer,
+            "phase": each.phase,
+            "number": each.number,
+        }
+
+    return {
+        "step": report.step,
+        "bad": report.is_bad,
+        "loss_scale": report.loss_scale,
+        "origins": [
+            {
+                "rank": rank,
+                **call(origin.op),
+                "made_here": origin.is_made,
+                "inputs": [_described(value) for value in origin.inputs],
+                "values": [_described(value) for value in origin.bad],
+                "try": _advice(origin),
+            }
+            for rank, origin in sorted(report.origins.items())
+        ],
+        "head_room": [{**vars(row), "doublings": row.doublings} for row in report.head_room],
+        "vanishing": [{**vars(row), "share_lost": row.share_lost} for row in report.vanishing],
+        "dump": str(report.dump),
+    }

@@ -1,0 +1,118 @@
+"""Which op made the first value of a step that is not finite."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from jumar.precision.dumps.dump import Call, Dump, Value
+
+CASTS = ("aten._to_copy", "aten.to", "aten.copy_", "aten.clone")
+"""Ops that change the dtype only, so that what overflows in them is the value they are given."""
+FILLS = ("aten.masked_fill", "aten.full", "aten.fill", "aten.scalar_tensor", "aten.where")
+"""Ops that write infinities on purpose."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """The first non-finite value of a step.
+
+    Attributes:
+        call: The op that gave it, or the first that took it.
+        bad: The call's values that are not finite.
+        producer: The op that computed what a cast made infinite; None if the call is not a cast.
+        parameter: The parameter that a cast made infinite, by its path; empty if it is none.
+        is_made: Whether the call made it from finite inputs. Otherwise it came in with the batch,
+            a parameter or something that was not recorded.
+    """
+
+    call: Call
+    bad: Sequence[Value]
+    producer: Call | None = None
+    parameter: str = ""
+    is_made: bool
+
+    @property
+    def op(self) -> Call:
+        """The op to change: the one that computed the value."""
+        return self.producer or self.call
+
+    @property
+    def inputs(self) -> Sequence[Value]:
+        """What the op took."""
+        return [value for value in self.op.values if value.role == "input"]
+
+
+def origin_of(dump: Dump) -> Origin | None:
+    """The origin of a step's non-finite values; None if all are finite.
+
+    An infinity that an op fills in on purpose, as a mask of attention, is no finding until it
+    becomes NaN.
+
+    Args:
+        dump: The step, with statistics of its ops.
+    """
+    ops = [call for call in dump.calls if call.kind == "op"]
+    is_masked = False
+    for place, call in enumerate(ops):
+        taken = [value for value in _of_role(call, "input") if is_bad(value)]
+        given = [value for value in _of_role(call, "output") if is_bad(value)]
+        if call.op.startswith(FILLS):
+            is_masked |= bool(given)
+        elif taken and is_masked and not any(map(_has_nan, taken)):
+            if bad := list(filter(_has_nan, given)):
+                return Origin(call=call, bad=bad, is_made=True)
+        elif taken:
+            return Origin(call=call, bad=given or taken, is_made=False)
+        elif given:
+            if not call.op.startswith(CASTS):
+                return Origin(call=call, bad=given, is_made=True)
+            producer = _producer(ops[:place], call)
+            parameter = "" if producer else _parameter(dump, call)
+            return Origin(
+                call=call, bad=given, producer=producer, parameter=parameter, is_made=True
+            )
+    return _of_parameters(dump)
+
+
+def _of_parameters(dump: Dump) -> Origin | None:
+    for call in dump.calls:
+        if call.kind == "parameter" and (bad := list(filter(is_bad, call.values))):
+            return Origin(call=call, bad=bad, is_made=False)
+    return None
+
+
+def is_bad(value: Value) -> bool:
+    """Whether a tensor holds NaN or an infinity."""
+    numbers = value.statistics
+    return numbers is not None and bool(numbers.nan or numbers.inf)
+
+
+def _has_nan(value: Value) -> bool:
+    return value.statistics is not None and bool(value.statistics.nan)
+
+
+def _of_role(call: Call, role: str) -> Iterator[Value]:
+    return (value for value in call.values if value.role == role)
+
+
+def _producer(before: Sequence[Call], cast: Call) -> Call | None:
+    """The last op before a cast whose output is what the cast took."""
+    taken = next(_of_role(cast, "input"), None)
+    if taken is None or taken.statistics is None:
+        return None
+    for call in reversed(before):
+        if call.op.startswith(CASTS):
+            continue
+        for value in _of_role(call, "output"):
+            if value.statistics == taken.statistics and value.dtype == taken.dtype:
+                return call
+    return None
+
+
+def _parameter(dump: Dump, cast: Call) -> str:
+    """The parameter that a cast took, by its path."""
+    taken = next(_of_role(cast, "input"), None)
+    for call in dump.calls:
+        for value in _of_role(call, "parameter") if call.kind == "parameter" else ():
+            if taken and (value.statistics, value.shape) == (taken.statistics, taken.shape):
+                return call.op
+    return ""

@@ -1,0 +1,193 @@
+"""Find the op behind a non-finite value, and how near the others are: `jumar precision overflow`.
+
+Trains without recording until a step is bad, then repeats that step with every op recorded: steps
+are the same, bit for bit, each time they are trained.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from jumar.ground.errors import UserError
+from jumar.ground.text import counted
+from jumar.observer import Observer
+from jumar.precision.dumps.dump import Dump
+from jumar.precision.dumps.ours import find_dumps, read_dump
+from jumar.precision.loss_scale import LossScale
+from jumar.precision.overflow.head_room import HeadRoom, Vanishing, head_room, vanishing
+from jumar.precision.overflow.origin import Origin, origin_of
+from jumar.precision.recording.recorder import RecordSettings
+from jumar.runs.context import RunContext, open_context
+from jumar.runs.dump import ChosenSteps, DumpRequest, chosen_run, dump_recipe
+from jumar.training.guard import NonFiniteLoss
+from jumar.training.progress import Console
+from jumar.training.signals import StopRequest
+from jumar.training.trainer import Trainer
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverflowRequest:
+    """The options of `jumar precision overflow`.
+
+    Attributes:
+        what: A recipe's name, or a run directory.
+        steps: How many steps to try.
+        first: The step to begin with; None for the newest checkpoint, or 0 without one.
+        to: Where the dump goes; by default the next free `dumps/NAME-N`.
+    """
+
+    what: str
+    steps: int = 20
+    first: int | None = None
+    assignments: Sequence[str] = ()
+    imports: Sequence[str] = ()
+    to: Path | None = None
+    device: str = "auto"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverflowReport:
+    """What became of the steps.
+
+    Attributes:
+        step: The step that is described, counted from 0: the first bad one, or the last tried.
+        loss_scale: The loss scale in that step; None if there is none.
+        is_bad: Whether the step gave a non-finite loss or gradient.
+        origins: The origin in each rank that has one, by rank.
+        head_room: Of the ops of the first rank, the least first.
+        vanishing: Layers of the first rank whose gradients vanish, the worst first.
+        dump: The folder of the dump.
+    """
+
+    step: int
+    loss_scale: float | None
+    is_bad: bool
+    origins: dict[int, Origin]
+    head_room: Sequence[HeadRoom]
+    vanishing: Sequence[Vanishing]
+    dump: Path
+
+
+class _LastStep(Exception):
+    """Ends a training."""
+
+
+class _Watch(Observer):
+    """Ends the training at the first step whose update is not made, or at the last to be tried."""
+
+    def __init__(self, span: int, scale: LossScale | None) -> None:
+        self.span = span
+        self._scale = scale
+        self._skipped = 0
+        self.until = 0
+        self.is_blocked: Callable[[], bool] = lambda: False
+        self.is_bad = False
+        self.step = 0
+        self.loss_scale: float | None = None
+
+    def begin_step(self, step: int) -> None:
+        """See `Observer.begin_step`."""
+        self.step = step
+        if self._scale is not None:
+            self.loss_scale = self._scale.scale.item()
+            self._skipped = self._scale.skipped.item()
+
+    def end_step(self) -> None:
+        """See `Observer.end_step`."""
+        skipped = self._scale is not None and self._scale.skipped.item() > self._skipped
+        self.is_bad = skipped or self.is_blocked()
+        if self.is_bad or self.step + 1 >= self.until:
+            raise _LastStep
+
+
+def find_overflow(request: OverflowRequest, report: Callable[[OverflowReport], None]) -> int:
+    """Train until a value is not finite, and describe the step; nothing changes in a run.
+
+    Args:
+        request: What to train, and for how long.
+        report: Receives the answer, on the first rank.
+
+    Returns:
+        The exit code: 1 if a step was bad.
+
+    Raises:
+        UserError: There is no such recipe, run or step, or nothing can be written.
+    """
+    if request.steps < 1:
+        raise UserError(f"{request.steps} steps", where="--steps", todo="1 or more.")
+    dumped = DumpRequest(
+        what=request.what,
+        steps=() if request.first is None else (request.first,),
+        settings=RecordSettings(),
+        assignments=request.assignments,
+        imports=request.imports,
+        to=request.to,
+        device=request.device,
+    )
+    with open_context(
+        lambda ranks: chosen_run(dumped, ranks), device=request.device, writes=False
+    ) as context:
+        watch = _trained(request, context)
+        folder = context.run.path
+
+    def described(place: Path, console: Console) -> None:
+        del console
+        dumps = [read_dump(each.folder) for each in find_dumps(place)]
+        report(_report(dumps, watch, place))
+
+    dump_recipe(replace(dumped, steps=(watch.step,), to=folder), described)
+    return int(watch.is_bad)
+
+
+def _trained(request: OverflowRequest, context: RunContext[ChosenSteps]) -> _Watch:
+    """Train up to the first bad step, or all that are to be tried."""
+    chosen = context.chosen
+    start = 0 if chosen.checkpoint is None else chosen.checkpoint.step
+    first = start if request.first is None else request.first
+    watch = _Watch(first - start + request.steps, context.policy.loss_scale)
+    # Without a loss scale a bad step is noticed at log lines only.
+    plan = replace(chosen.plan, training=replace(chosen.plan.training, log_every="1it"))
+    task = context.build_task(chosen.recipe)
+    context.print_first_line(plan.batch_size)
+    context.ranks.wait()
+    trainer = Trainer(
+        task,
+        plan,
+        device=context.device,
+        ranks=context.ranks,
+        run=context.run,
+        console=Console(silent=True),
+        stop=StopRequest(),
+        policy=context.policy,
+        versions={},
+        observers=[watch],
+    )
+    watch.is_blocked = lambda: trainer.is_blocked
+    watch.until = start + watch.span
+    if trainer.total_steps is not None:
+        watch.until = min(watch.until, trainer.total_steps)
+        if watch.until <= first:
+            raise UserError(
+                f"step {first} is beyond the end: the run has "
+                f"{counted(trainer.total_steps, 'step')}",
+                where="--first",
+                todo="Name an earlier step; they are counted from 0.",
+            )
+    context.console.line(f"training from step {start}, to step {watch.until - 1} at most")
+    with suppress(_LastStep, NonFiniteLoss):
+        trainer.observe(chosen.checkpoint)
+    return watch
+
+
+def _report(dumps: Sequence[Dump], watch: _Watch, folder: Path) -> OverflowReport:
+    origins = {dump.rank or 0: origin for dump in dumps if (origin := origin_of(dump)) is not None}
+    return OverflowReport(
+        step=watch.step,
+        loss_scale=watch.loss_scale,
+        is_bad=watch.is_bad,
+        origins=origins,
+        head_room=head_room(dumps[0]),
+        vanishing=vanishing(dumps[0]),
+        dump=folder,
+    )

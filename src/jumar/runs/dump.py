@@ -123,7 +123,9 @@ def chosen_run(request: DumpRequest, ranks: Ranks) -> ChosenSteps:
     if source.exists:
         name, imports, stored = stored_recipe(source, request.imports)
         notice = Console(silent=not ranks.is_first).line
-        recipe = with_data_in_place(override(stored, request.assignments), source, notice)
+        recipe = with_data_in_place(
+            override(stored, request.assignments), source, notice, request.assignments
+        )
         until = min(request.steps) if request.steps else None
         checkpoint = newest_checkpoint(source.checkpoints, say_damaged, until=until)
     elif is_folder(place):

@@ -1,0 +1,180 @@
+"""How far two values lie apart: exactly where both tensors are there, else as bounds.
+
+All errors are relative to the root of the mean square (rms) of the first value.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import torch
+
+from jumar.precision.dumps.dump import Statistics, Value
+
+ROUNDOFF: Final = {
+    "float64": 2.0**-53,
+    "float32": 2.0**-24,
+    "float16": 2.0**-11,
+    "bfloat16": 2.0**-8 / 2,
+    "float8_e4m3fn": 2.0**-4,
+    "float8_e5m2": 2.0**-3,
+    "hif8": 2.0**-4,
+}
+"""Unit roundoff: the largest relative error of one rounding."""
+_SAMPLES: Final = 256
+"""Random errors of n elements nearly cancel in a mean and a norm, by the root of n; systematic
+ones do not, so more than the root of this is never assumed."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Difference:
+    """What was seen between two values.
+
+    Attributes:
+        lower: The error is at least this.
+        upper: It is about this or less; equal to `lower` where tensors were compared.
+        rms: Root of the mean square of the first value.
+        peak: Largest absolute value of the first value.
+        is_exact: Whether both are equal as far as is known.
+        cosine: Cosine of the angle between the tensors.
+        largest: Largest absolute error: of the tensors, or of min and max.
+        relative: Largest relative error of an element that is not tiny.
+        remark: What makes a comparison meaningless, such as other shapes; empty otherwise.
+    """
+
+    lower: float
+    upper: float
+    rms: float
+    peak: float
+    is_exact: bool = False
+    cosine: float | None = None
+    largest: float | None = None
+    relative: float | None = None
+    remark: str = ""
+
+
+def roundoff(dtype: str) -> float:
+    """Unit roundoff of a dtype; 0 for integers."""
+    return ROUNDOFF.get(dtype, 0.0)
+
+
+def magnitude(value: Value) -> tuple[float, float]:
+    """Root of the mean square and largest absolute value; NaN where unknown."""
+    numbers = value.statistics
+    if numbers is None:
+        return math.nan, math.nan
+    ends = [abs(end) for end in (numbers.min, numbers.max) if end is not None]
+    peak = max(ends, default=math.nan)
+    if numbers.l2 is None:
+        return peak, peak
+    return numbers.l2 / math.sqrt(max(numbers.count, 1)), peak
+
+
+def compare_statistics(first: Value, second: Value) -> Difference | None:
+    """Bounds of the error from statistics; None if either has none.
+
+    A norm, a mean and the two ends of the range can differ by no more than the tensors do, so the
+    largest of their differences is a lower bound. Random errors hardly move norm and mean, so the
+    typical error is estimated with the root of the number of elements.
+    """
+    one, two = first.statistics, second.statistics
+    if one is None or two is None:
+        return None
+    rms, peak = magnitude(first)
+    if first.digest is not None and first.digest == second.digest and first.dtype == second.dtype:
+        return Difference(lower=0, upper=0, rms=rms, peak=peak, is_exact=True)
+    if remark := _non_finite(one, two):
+        return Difference(lower=math.inf, upper=math.inf, rms=rms, peak=peak, remark=remark)
+    pairs = {
+        name: (left, right)
+        for name in ("min", "max", "mean", "l2")
+        if (left := getattr(one, name)) is not None and (right := getattr(two, name)) is not None
+    }
+    finite = {name: pair for name, pair in pairs.items() if all(map(math.isfinite, pair))}
+    if not finite:
+        return None
+    apart = {name: abs(left - right) for name, (left, right) in finite.items()}
+    if not any(apart.values()):
+        # Equal numbers of tensors with another digest or order: nothing tells how far apart.
+        is_exact = first.digest is None or second.digest is None
+        return Difference(lower=0, upper=0, rms=rms, peak=peak, is_exact=is_exact)
+    lower, upper = _bounds(apart, rms, peak, one.count)
+    ends = [apart[name] for name in ("min", "max") if name in apart]
+    return Difference(
+        lower=lower, upper=upper, rms=rms, peak=peak, largest=max(ends, default=None)
+    )
+
+
+def _bounds(
+    apart: dict[str, float], rms: float, peak: float, count: int
+) -> tuple[float, float]:
+    if not rms > 0:
+        return math.inf, math.inf
+    more = math.sqrt(min(max(count, 1), _SAMPLES))
+    # Rounding errors are relative to the element, and the ends are the largest elements.
+    lower = [apart[name] / peak for name in ("min", "max") if name in apart]
+    samples = list(lower)
+    if "mean" in apart:
+        lower.append(apart["mean"] / rms)
+        samples.append(lower[-1] * more)
+    if "l2" in apart:
+        lower.append(apart["l2"] / math.sqrt(max(count, 1)) / rms)
+        samples.append(lower[-1] * more)
+    return max(lower), max(*lower, math.sqrt(math.fsum(x * x for x in samples) / len(samples)))
+
+
+def _non_finite(one: Statistics, two: Statistics) -> str:
+    def has_any(numbers: Statistics) -> bool:
+        ends = (numbers.min, numbers.max, numbers.mean, numbers.l2)
+        bad = any(end is not None and not math.isfinite(end) for end in ends)
+        return bad or bool(numbers.nan) or bool(numbers.inf)
+
+    sides = has_any(one), has_any(two)
+    if sides[0] == sides[1]:
+        return ""
+    return f"NaN or infinity in the {'first' if sides[0] else 'second'} only"
+
+
+def compare_tensors(first: torch.Tensor, second: torch.Tensor) -> Difference:
+    """The error of one tensor against another of the same number of elements."""
+    if torch.equal(first, second) if first.dtype == second.dtype else False:
+        wide = first.double().flatten()
+        return Difference(
+            lower=0, upper=0, rms=_rms(wide), peak=_peak(wide), is_exact=True, cosine=1.0, largest=0
+        )
+    left, right = first.double().flatten(), second.double().flatten()
+    usable = left.isfinite()
+    rms, peak = _rms(left[usable]), _peak(left[usable])
+    if not torch.equal(usable, right.isfinite()):
+        return Difference(
+            lower=math.inf,
+            upper=math.inf,
+            rms=rms,
+            peak=peak,
+            remark="NaN or infinity in other places",
+        )
+    left, right = left[usable], right[usable]
+    apart = (right - left).abs()
+    error = _rms(apart)
+    relative = error / rms if rms > 0 else (math.inf if error else 0.0)
+    norms = float(left.norm() * right.norm())
+    is_large = left.abs() > rms / 1000
+    each = (apart[is_large] / left[is_large].abs()).max().item() if is_large.any() else None
+    return Difference(
+        lower=relative,
+        upper=relative,
+        rms=rms,
+        peak=peak,
+        is_exact=error == 0,
+        cosine=float(left @ right) / norms if norms else None,
+        largest=_peak(apart),
+        relative=each,
+    )
+
+
+def _rms(wide: torch.Tensor) -> float:
+    return wide.norm().item() / math.sqrt(max(wide.numel(), 1))
+
+
+def _peak(wide: torch.Tensor) -> float:
+    return wide.abs().max().item() if wide.numel() else 0.0

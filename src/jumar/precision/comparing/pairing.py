@@ -1,0 +1,188 @@
+"""Which call of one dump is which of the other."""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Final, NamedTuple
+
+from jumar.precision.dumps.dump import Call, Dump, Value
+
+_SAME: Final = {
+    "addmm": "linear",
+    "mm": "linear",
+    "matmul": "bmm",
+    "convolution": "conv",
+    "conv1d": "conv",
+    "conv2d": "conv",
+    "conv3d": "conv",
+    "softmax": "softmax",
+    "log_softmax": "log_softmax",
+    "native_layer_norm": "layer_norm",
+    "native_group_norm": "group_norm",
+    "native_batch_norm": "batch_norm",
+    "cudnn_batch_norm": "batch_norm",
+    "batch_norm_with_update": "batch_norm",
+    "native_dropout": "dropout",
+    "max_pool2d_with_indices": "max_pool2d",
+    "rmsnorm": "rms_norm",
+    "npu_rms_norm": "rms_norm",
+    "fusedrmsnorm": "rms_norm",
+    "logical_or": "or",
+    "npu_fusion_attention": "flash_attention",
+    "flash_attention_score": "flash_attention",
+    "truediv": "div",
+}
+"""Names of the same computation in the tables of different tools."""
+
+
+class Pair(NamedTuple):
+    """A call and its partner."""
+
+    before: Call
+    after: Call
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pairing:
+    """What belongs together.
+
+    Attributes:
+        pairs: In the order of execution of the second dump.
+        only_before: Calls of the first dump without a partner.
+        only_after: Calls of the second dump without a partner.
+    """
+
+    pairs: Sequence[Pair]
+    only_before: Sequence[Call]
+    only_after: Sequence[Call]
+
+
+def pair_calls(before: Dump, after: Dump) -> Pairing:
+    """Pair the calls of two dumps of one step.
+
+    First by all that names a call. What is left is paired by names that different tools give the
+    same computation and paths without the level that DDP adds; then, where a dump knows no layers
+    (msprobe's level L1) or no ops (the TensorFlow adapter's files), by what it knows.
+    """
+    places = {id(call): place for place, call in enumerate(after.calls)}
+    left, right = list(before.calls), list(after.calls)
+    pairs: list[Pair] = []
+    keys: list[Callable[[Call], Hashable]] = [
+        lambda call: (call.kind, call.op, call.layer, call.phase),
+        lambda call: (call.kind, canonical(call.op), _path(call.layer), call.phase),
+    ]
+    if not (_has_layers(before) and _has_layers(after)):
+        keys.append(lambda call: (call.kind, canonical(call.op), call.phase))
+    if not (_has_ops(before) and _has_ops(after)):
+        keys.append(lambda call: (_path(call.layer), call.phase))
+    for key in keys:
+        matched = _matched(left, right, key)
+        pairs += matched
+        taken = {id(call) for pair in matched for call in pair}
+        left = [call for call in left if id(call) not in taken]
+        right = [call for call in right if id(call) not in taken]
+    pairs.sort(key=lambda pair: places[id(pair.after)])
+    return Pairing(pairs=pairs, only_before=left, only_after=right)
+
+
+def pair_values(pair: Pair) -> list[tuple[Value, Value]]:
+    """The values of both calls that are the same argument, output or gradient.
+
+    By role and name; where tools name them differently, by role and number of elements.
+    """
+    names = {(value.role, value.name): value for value in pair.before.values}
+    pairs: list[tuple[Value, Value]] = []
+    left: list[Value] = []
+    for value in pair.after.values:
+        partner = names.get((value.role, value.name))
+        if partner is not None and _count(partner) == _count(value):
+            pairs.append((names.pop((value.role, value.name)), value))
+        else:
+            left.append(value)
+    for value in left:
+        alike = [each for each in names.values() if _is_alike(each, value)]
+        if len(alike) == 1:
+            pairs.append((alike[0], value))
+            del names[alike[0].role, alike[0].name]
+    return pairs
+
+
+def canonical(op: str) -> str:
+    """The name of a computation, whichever tool or table it is from.
+
+    `aten._softmax.default`, `Functional.softmax` and `SoftmaxV2` are `softmax`; `__add__`, `add_`
+    and `aten.add.Tensor` are `add`.
+    """
+    parts = op.split(".")
+    name = parts[1] if len(parts) > 1 else parts[0]
+    if parts[0] == "Primitive":
+        name = parts[-1]
+    name = name.strip("_").lower()
+    return _SAME.get(name, name)
+
+
+def is_backward_op(call: Call) -> bool:
+    """Whether an aten op computes gradients with the forward's tensors among its inputs."""
+    return "_backward" in call.op
+
+
+def _matched(
+    left: Sequence[Call], right: Sequence[Call], key: Callable[[Call], Hashable]
+) -> list[Pair]:
+    groups: defaultdict[Hashable, tuple[list[Call], list[Call]]] = defaultdict(lambda: ([], []))
+    for side, calls in enumerate((left, right)):
+        for call in calls:
+            groups[key(call)][side].append(call)
+    pairs: list[Pair] = []
+    for first, second in groups.values():
+        if len(first) == len(second):
+            numbers = [sorted(each, key=lambda call: call.number) for each in (first, second)]
+            exact = {call.key for call in first} == {call.key for call in second}
+            pairs += map(Pair, *(numbers if exact else (first, second)))
+        elif first and second:
+            pairs += _aligned(first, second)
+    return pairs
+
+
+def _aligned(first: Sequence[Call], second: Sequence[Call]) -> list[Pair]:
+    """Calls of the same op where one side has more of them: in order, with equal shapes."""
+    matcher = SequenceMatcher(None, [*map(_shapes, first)], [*map(_shapes, second)], autojunk=False)
+    return [
+        Pair(first[block.a + place], second[block.b + place])
+        for block in matcher.get_matching_blocks()
+        for place in range(block.size)
+    ]
+
+
+def _shapes(call: Call) -> Hashable:
+    return tuple((value.role, value.name, value.shape) for value in call.values)
+
+
+def _path(layer: str) -> str:
+    return ".".join(part for part in layer.split(".") if part != "module")
+
+
+def _has_layers(dump: Dump) -> bool:
+    return any(call.layer for call in dump.calls if call.kind == "op")
+
+
+def _has_ops(dump: Dump) -> bool:
+    return any(call.op for call in dump.calls)
+
+
+def _count(value: Value) -> int:
+    count = 1
+    for size in value.shape:
+        count *= size
+    return count
+
+
+def _is_alike(first: Value, second: Value) -> bool:
+    same_kind = first.role == second.role and _count(first) == _count(second)
+    return same_kind and _is_float(first) == _is_float(second)
+
+
+def _is_float(value: Value) -> bool:
+    return re.search(r"float|hif", value.dtype) is not None

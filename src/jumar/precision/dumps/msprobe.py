@@ -1,0 +1,306 @@
+"""msprobe's `dump.json`, `construct.json` and tensor files, from release 1.0.4 to 26.2.
+
+Facts: names of calls, elements and headers as those releases write them. The folder that
+`dump_data_dir` names is stale as soon as a dump is moved, so tensors are read from
+`dump_tensor_data` beside `dump.json`, as msprobe's own comparison does.
+"""
+
+import json
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from jumar.ground.errors import UserError
+from jumar.ground.paths import is_file, is_folder, read_text
+from jumar.ground.text import counted
+from jumar.precision.dumps.dump import Call, Dump, Kind, Phase, Role, Statistics, Value
+from jumar.precision.dumps.tensor_files import TensorFiles
+
+FILE: Final = "dump.json"
+TENSORS: Final = "dump_tensor_data"
+HEADER: Final = frozenset({"task", "level", "framework", "dump_data_dir", "data", "type"})
+_MODULE: Final = re.compile(r"(?:Module|Cell)\.(?:(.*)\.)?([^.]+)\.(forward|backward)\.(\d+)")
+_GRADIENTS: Final = re.compile(r"(?:Module|Cell)\.(?:(.*)\.)?([^.]+)\.parameters_grad(?:\.(\d+))?")
+_API: Final = re.compile(r"(\w+\..+)\.(\d+)\.(forward|backward)")
+_SECTIONS: Final[Mapping[str, Role]] = {
+    "input_args": "input",
+    "input_kwargs": "input",
+    "input": "input",
+    "output": "output",
+    "parameters": "parameter",
+}
+_AGAIN: Final = "Copy the file again, or dump that step again."
+
+
+class _Name(NamedTuple):
+    """What the name of an entry says."""
+
+    kind: Kind
+    op: str
+    layer: str
+    place: int
+    phase: Phase
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """A tensor, a scalar or None, with its place among the arguments."""
+
+    name: str
+    content: Any
+
+
+def read_msprobe(path: Path) -> Dump:
+    """Read the dump of a step and rank.
+
+    Args:
+        path: Its `dump.json`.
+
+    Raises:
+        UserError: It cannot be read, is cut, or is not msprobe's.
+    """
+    content = read_json(path)
+    if not isinstance(content, dict) or not HEADER & set(content) or "calls" in content:
+        raise UserError(
+            "is not a dump that msprobe wrote",
+            where=str(path),
+            todo="Expected: an object with 'task' and 'data', as in msprobe's dump.json.",
+        )
+    entries = content.get("data")
+    notices: list[str] = []
+    if not isinstance(entries, dict) or not entries:
+        notices.append("It holds a header and no calls.")
+        entries = {}
+    try:
+        calls, unknown = _calls(entries, _parents(path.with_name("construct.json"), notices))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UserError(
+            f"is damaged: {type(error).__name__} {error}", where=str(path), todo=_AGAIN
+        ) from error
+    if unknown:
+        notices.append(f"{counted(len(unknown), 'entry')} left out, such as {unknown[0]}.")
+    # A name is one of a file in the folder: a dump from elsewhere could name any path.
+    tensors = [value.tensor for call in calls for value in call.values if value.tensor]
+    names = [name for name in tensors if Path(name).name == name]
+    folder = path.parent / TENSORS if is_folder(path.parent / TENSORS) else path.parent
+    if names and not any(is_file(folder / name) for name in names):
+        notices.append(f"None of its {counted(len(names), 'tensor file')} is in {folder}.")
+        names = []
+    return Dump(
+        where=path.parent,
+        tool="msprobe",
+        framework=content.get("framework") or _framework(content, entries),
+        step=_numbered(path, "step"),
+        rank=_numbered(path, "rank"),
+        facts={key: str(content[key]) for key in ("task", "level") if content.get(key)},
+        calls=calls,
+        tensors=TensorFiles({name: folder / name for name in names}) if names else None,
+        notices=notices,
+    )
+
+
+def read_json(path: Path) -> Any:
+    """A file's JSON, with the bare `NaN` and `Infinity` that these tools write.
+
+    Raises:
+        UserError: It cannot be read, or is cut.
+    """
+    try:
+        return json.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"is cut or not JSON: {error}", where=str(path), todo=_AGAIN) from error
+
+
+def _parents(path: Path, notices: list[str]) -> Mapping[str, str]:
+    """The layer of every call that `construct.json` knows; empty at level L1."""
+    if not is_file(path):
+        return {}
+    content = read_json(path)
+    if not isinstance(content, dict):
+        notices.append(f"{path.name} is not an object and was left out.")
+        return {}
+    layers: dict[str, str] = {}
+    for name, parent in content.items():
+        match = _MODULE.fullmatch(parent) if isinstance(parent, str) else None
+        layers[name] = (match[1] or "") if match else ""
+    return layers
+
+
+def _numbered(path: Path, word: str) -> int | None:
+    """The number in the name of a folder above: of `step3` or `rank0`."""
+    for folder in path.absolute().parents[:2]:
+        if match := re.fullmatch(rf"{word}(\d+)", folder.name):
+            return int(match[1])
+    return None
+
+
+def _framework(content: Mapping[str, Any], entries: Mapping[str, Any]) -> str:
+    """What the types of tensors say where the header says nothing."""
+    text = str(content.get("type", "")) or json.dumps(entries)
+    if "mindspore." in text:
+        return "mindspore"
+    return "pytorch" if "torch." in text else ""
+
+
+def _calls(
+    entries: Mapping[str, Any], parents: Mapping[str, str]
+) -> tuple[tuple[Call, ...], list[str]]:
+    """The calls in the order of execution, and the names of what is none."""
+    named: list[tuple[_Name, Mapping[str, Any]]] = []
+    unknown: list[str] = []
+    for text, entry in entries.items():
+        name = _parsed(text, parents)
+        if name is None or not isinstance(entry, dict):
+            unknown.append(text)
+        else:
+            named.append((name, entry))
+    numbers = _numbers([name for name, _ in named])
+    calls: list[Call] = []
+    early: list[Call] = []
+    is_forward = True
+    for name, entry in named:
+        # Releases before 26 reserve the entry of the gradients during the forward pass.
+        is_forward = is_forward and (name.kind == "parameter" or name.phase == "forward")
+        part = early if is_forward and name.kind == "parameter" else calls
+        part += _made(name, entry, numbers)
+    return (*calls, *early), unknown
+
+
+def _parsed(text: str, parents: Mapping[str, str]) -> _Name | None:
+    if match := _MODULE.fullmatch(text):
+        phase: Phase = "forward" if match[3] == "forward" else "backward"
+        return _Name("module", match[2], match[1] or "", int(match[4]), phase)
+    if match := _GRADIENTS.fullmatch(text):
+        return _Name("parameter", match[2], match[1] or "", int(match[3] or 0), "backward")
+    if match := _API.fullmatch(text):
+        phase = "forward" if match[3] == "forward" else "backward"
+        twin = f"{match[1]}.{match[2]}.forward"
+        layer = parents.get(text) or parents.get(twin, "")
+        return _Name("op", match[1], layer, int(match[2]), phase)
+    return None
+
+
+def _numbers(names: Sequence[_Name]) -> Mapping[_Name, int]:
+    """The number of each call within its layer.
+
+    msprobe counts through the whole step, and a backward call has its forward call's index, so both
+    phases are numbered together.
+    """
+    groups: defaultdict[tuple[Kind, str, str], set[int]] = defaultdict(set)
+    for name in names:
+        groups[name.kind, name.op, name.layer].add(name.place)
+    places = {
+        key: {index: place for place, index in enumerate(sorted(indices))}
+        for key, indices in groups.items()
+    }
+    return {name: places[name.kind, name.op, name.layer][name.place] for name in names}
+
+
+def _made(name: _Name, entry: Mapping[str, Any], numbers: Mapping[_Name, int]) -> Iterator[Call]:
+    """The call of an entry; a call a parameter for an entry of gradients."""
+    if name.kind == "parameter":
+        for own_name, elements in entry.items():
+            values = _values("gradient", elements, {})
+            if values:
+                yield Call(
+                    kind="parameter",
+                    op=own_name,
+                    layer=name.layer,
+                    number=numbers[name],
+                    phase="backward",
+                    values=values,
+                )
+        return
+    arguments: dict[str, str] = {}
+    values = ()
+    for section, role in _SECTIONS.items():
+        if section in entry:
+            values += _values(role, entry[section], arguments)
+    yield Call(
+        kind=name.kind,
+        op=name.op,
+        layer=name.layer,
+        number=numbers[name],
+        phase=name.phase,
+        values=values,
+        arguments=arguments,
+    )
+
+
+def _values(role: Role, content: Any, arguments: dict[str, str]) -> tuple[Value, ...]:
+    """The tensors of a section; its scalars become arguments."""
+    values: list[Value] = []
+    top = content.items() if isinstance(content, dict) else enumerate(_listed(content))
+    for key, element in top:
+        leaves = list(_leaves(str(key), element))
+        tensors = [leaf for leaf in leaves if _is_tensor(leaf.content)]
+        values += [_value(role, leaf) for leaf in tensors]
+        if role == "input" and not tensors:
+            arguments[str(key)] = _text(element)
+        elif role == "input":
+            rest = [leaf for leaf in leaves if not _is_tensor(leaf.content)]
+            arguments |= {leaf.name: _text(leaf.content) for leaf in rest}
+    return tuple(values)
+
+
+def _listed(content: Any) -> Sequence[Any]:
+    return content if isinstance(content, list) else [content]
+
+
+def _is_tensor(content: Any) -> bool:
+    return isinstance(content, dict) and "dtype" in content and "shape" in content
+
+
+def _leaves(name: str, content: Any) -> Iterator[_Leaf]:
+    if isinstance(content, list):
+        for index, element in enumerate(content):
+            yield from _leaves(f"{name}.{index}", element)
+    elif isinstance(content, dict) and "type" not in content:
+        for key, element in content.items():
+            yield from _leaves(f"{name}.{key}", element)
+    else:
+        yield _Leaf(name, content)
+
+
+def _text(content: Any) -> str:
+    """An argument as Python would write it."""
+    return repr(_plain(content))
+
+
+def _plain(content: Any) -> Any:
+    if isinstance(content, list):
+        return [_plain(each) for each in content]
+    if isinstance(content, dict):
+        if "type" in content:
+            return content.get("value")
+        return {key: _plain(each) for key, each in content.items()}
+    return content
+
+
+def _value(role: Role, leaf: _Leaf) -> Value:
+    element = leaf.content
+    shape = tuple(int(size) for size in element["shape"])
+    digest = element.get("md5")
+    return Value(
+        role=role,
+        name=leaf.name,
+        dtype=str(element["dtype"]).removeprefix("torch.").removeprefix("mindspore.").lower(),
+        shape=shape,
+        statistics=Statistics(
+            count=math.prod(shape),
+            min=_number(element.get("Min")),
+            max=_number(element.get("Max")),
+            mean=_number(element.get("Mean")),
+            l2=_number(element.get("Norm")),
+        ),
+        digest=f"crc32:{digest}" if digest else None,
+        tensor=element.get("data_name") or None,
+    )
+
+
+def _number(content: Any) -> float | None:
+    return None if content is None else float(content)

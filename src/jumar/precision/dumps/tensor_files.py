@@ -1,0 +1,72 @@
+"""Tensors that other tools left, a file each: torch's zip format and numpy's, nothing executed."""
+
+import pickle
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import torch
+
+from jumar.ground.errors import UserError
+from jumar.ground.paths import is_file, missing, open_to_read, unreadable
+
+_AGAIN: Final = "Copy the folder again, with all of its tensor files, or dump that step again."
+
+
+class TensorFiles:
+    """The tensors of a dump with a file each.
+
+    Args:
+        paths: The file of every tensor, by the name that `Value.tensor` has.
+    """
+
+    def __init__(self, paths: Mapping[str, Path]) -> None:
+        self._paths = paths
+
+    def read(self, name: str) -> torch.Tensor:
+        """See `Tensors.read`."""
+        path = self._paths.get(name)
+        if path is None:
+            raise UserError(f"the dump names no tensor '{name}'")
+        if not is_file(path):
+            raise missing(path, "tensor file", more=_AGAIN)
+        return read_npy(path) if path.suffix == ".npy" else _read_torch(path)
+
+
+def read_npy(path: Path, *, header_only: bool = False) -> torch.Tensor:
+    """A tensor of numpy's format; pickled objects are refused.
+
+    Args:
+        path: The file.
+        header_only: Whether dtype and shape are enough: the elements are not read then.
+
+    Raises:
+        UserError: The file cannot be read, is cut, or holds something other than numbers.
+    """
+    try:
+        with open_to_read(path) as file:
+            if header_only:
+                array = np.load(path, mmap_mode="r", allow_pickle=False)
+                return torch.empty(array.shape, dtype=_torch_dtype(array.dtype), device="meta")
+            array = np.load(file, allow_pickle=False)
+        _torch_dtype(array.dtype)
+        return torch.from_numpy(np.ascontiguousarray(array).reshape(array.shape).copy())
+    except (OSError, EOFError, ValueError, TypeError) as error:
+        raise unreadable(path, error, more=_AGAIN) from error
+
+
+def _torch_dtype(dtype: "np.dtype[np.generic]") -> torch.dtype:
+    return torch.from_numpy(np.empty(0, dtype)).dtype
+
+
+def _read_torch(path: Path) -> torch.Tensor:
+    try:
+        tensor = torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, EOFError, RuntimeError, pickle.UnpicklingError, zipfile.BadZipFile) as error:
+        first = UserError(str(error).partition("\n")[0])
+        raise unreadable(path, first, more=_AGAIN) from error
+    if not isinstance(tensor, torch.Tensor):
+        raise UserError(f"holds a {type(tensor).__name__}, not a tensor", where=str(path))
+    return tensor.detach()

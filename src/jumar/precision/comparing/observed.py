@@ -100,14 +100,10 @@ def compare_statistics(first: Value, second: Value) -> Difference | None:
         return Difference(lower=0, upper=0, rms=rms, peak=peak, is_exact=is_exact)
     lower, upper = _bounds(apart, rms, peak, one.count)
     ends = [apart[name] for name in ("min", "max") if name in apart]
-    return Difference(
-        lower=lower, upper=upper, rms=rms, peak=peak, largest=max(ends, default=None)
-    )
+    return Difference(lower=lower, upper=upper, rms=rms, peak=peak, largest=max(ends, default=None))
 
 
-def _bounds(
-    apart: dict[str, float], rms: float, peak: float, count: int
-) -> tuple[float, float]:
+def _bounds(apart: dict[str, float], rms: float, peak: float, count: int) -> tuple[float, float]:
     if not rms > 0:
         return math.inf, math.inf
     more = math.sqrt(min(max(count, 1), _SAMPLES))

@@ -1,0 +1,175 @@
+"""Compare two dumps of one step: pair their calls, measure, judge, and name who is to blame."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import torch
+
+from jumar.ground.errors import UserError
+from jumar.ground.text import counted
+from jumar.precision.comparing.comparison import Compared, Comparison, Row, call_name
+from jumar.precision.comparing.judging import EXPLAINED, Judge, first_offenders
+from jumar.precision.comparing.observed import Difference, compare_statistics, compare_tensors
+from jumar.precision.comparing.pairing import Pair, Pairing, pair_calls, pair_values
+from jumar.precision.comparing.replay import replay
+from jumar.precision.dumps.dump import Call, Dump, Value
+
+_FEWEST_PAIRED: Final = 0.05
+"""With less than this share of calls paired, two dumps are of different models."""
+
+
+def compare_dumps(before: Dump, after: Dump, truth: Dump | None = None) -> Comparison:
+    """Compare a candidate with a reference.
+
+    Args:
+        before: The reference.
+        after: The candidate.
+        truth: A more precise run of the same step. With it both are measured against the truth,
+            and what the reference differs from the truth is explained.
+
+    Raises:
+        UserError: They are dumps of different models or steps, or hold nothing.
+    """
+    _check_steps(before, after, *([truth] if truth else []))
+    base = truth or before
+    pairing = _paired(base, after)
+    errors = _errors(truth, before) if truth else {}
+    reader = _Differences(base, after)
+    judge = Judge()
+    forward = {
+        (pair.before.op, pair.before.layer, pair.before.number): pair
+        for pair in pairing.pairs
+        if pair.before.phase == "forward" and pair.before.kind == "op"
+    }
+    calls: list[Compared] = []
+    for place, pair in enumerate(pairing.pairs):
+        twin = None
+        if pair.before.phase == "backward" and not pair.before.op.startswith("aten."):
+            twin = forward.get((pair.before.op, pair.before.layer, pair.before.number))
+        replayed = replay(pair, base, after, twin, EXPLAINED)
+        baseline = errors.get(id(pair.before), {})
+        calls.append(judge.judge(place, pair, reader.rows(pair), replayed, baseline))
+    return Comparison(
+        before=before,
+        after=after,
+        calls=calls,
+        offenders=[*first_offenders(calls)],
+        only_before=pairing.only_before,
+        only_after=pairing.only_after,
+        first_difference=next(filter(_is_first_difference, calls), None),
+        notices=[*_notices(base, after, pairing), *reader.notices],
+    )
+
+
+def _check_steps(*dumps: Dump) -> None:
+    for dump in dumps:
+        if not dump.calls:
+            raise UserError("it holds no calls", where=str(dump.where), todo="Dump a step again.")
+    first = dumps[0]
+    for dump in dumps[1:]:
+        if None not in (first.step, dump.step) and first.step != dump.step:
+            raise UserError(
+                f"one is of step {first.step}, the other of step {dump.step}",
+                where=f"{first.where} and {dump.where}",
+                todo="Compare dumps of the same step.",
+            )
+
+
+def _paired(before: Dump, after: Dump) -> Pairing:
+    pairing = pair_calls(before, after)
+    if len(pairing.pairs) < _FEWEST_PAIRED * min(len(before.calls), len(after.calls)) + 1e-9:
+        raise UserError(
+            f"of {len(before.calls)} and {len(after.calls)} calls only {len(pairing.pairs)} are the"
+            f" same, so these are dumps of different models, such as"
+            f" {call_name(before.calls[0])} and {call_name(after.calls[0])}",
+            where=f"{before.where} and {after.where}",
+            todo="Compare dumps of one step of one model.",
+        )
+    return pairing
+
+
+def _errors(truth: Dump, baseline: Dump) -> Mapping[int, Mapping[tuple[str, str], float]]:
+    """The baseline's error against the truth, by call of the truth and value."""
+    reader = _Differences(truth, baseline)
+    return {
+        id(pair.before): {
+            (row.value.role, row.value.name): row.difference.upper
+            for row in reader.rows(pair)
+            if row.difference is not None and row.value.role not in ("input", "parameter")
+        }
+        for pair in _paired(truth, baseline).pairs
+    }
+
+
+class _Differences:
+    """Measures pairs of values, with tensors where both dumps have them.
+
+    Args:
+        before: The reference.
+        after: The candidate.
+    """
+
+    def __init__(self, before: Dump, after: Dump) -> None:
+        self._before = before
+        self._after = after
+        self._missing: list[str] = []
+
+    @property
+    def notices(self) -> list[str]:
+        """What could not be read."""
+        if not self._missing:
+            return []
+        return [
+            f"{counted(len(self._missing), 'tensor')} could not be read, so statistics were"
+            f" compared there: {self._missing[0]}"
+        ]
+
+    def rows(self, pair: Pair) -> list[Row]:
+        """The values of a call with what is seen between them."""
+        return [
+            Row(value=value, partner=partner, difference=self._difference(value, partner))
+            for value, partner in pair_values(pair)
+        ]
+
+    def _difference(self, value: Value, partner: Value) -> Difference | None:
+        first = self._tensor(self._before, value)
+        second = self._tensor(self._after, partner) if first is not None else None
+        if first is not None and second is not None and first.numel() == second.numel():
+            return compare_tensors(first, second)
+        return compare_statistics(value, partner)
+
+    def _tensor(self, dump: Dump, value: Value) -> torch.Tensor | None:
+        if dump.tensors is None or value.tensor is None:
+            return None
+        try:
+            return dump.tensors.read(value.tensor)
+        except UserError as error:
+            self._missing.append(str(error).partition("\n")[0])
+            return None
+
+
+def _is_first_difference(compared: Compared) -> bool:
+    operands = [row for row in compared.rows if row.value.role in ("input", "parameter")]
+    outputs = [row for row in compared.rows if row.ratio is not None]
+    return (
+        bool(operands)
+        and all(row.difference is not None and row.difference.is_exact for row in operands)
+        and any(row.difference is not None and not row.difference.is_exact for row in outputs)
+    )
+
+
+def _notices(before: Dump, after: Dump, pairing: Pairing) -> list[str]:
+    notices = [*before.notices, *after.notices]
+    for dump, calls in ((before, pairing.only_before), (after, pairing.only_after)):
+        if calls:
+            notices.append(
+                f"{counted(len(calls), 'call')} of {dump.where} without a partner, such as"
+                f" {_named(calls)}."
+            )
+    if None not in (before.rank, after.rank) and before.rank != after.rank:
+        notices.append(f"Rank {before.rank} is compared with rank {after.rank}.")
+    return notices
+
+
+def _named(calls: "list[Call] | tuple[Call, ...]") -> str:
+    return ", ".join(call_name(call) for call in calls[:3])

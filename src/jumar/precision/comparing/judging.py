@@ -1,0 +1,279 @@
+"""Whether rounding explains what was seen of a call, and which calls are to blame."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from jumar.precision.comparing.comparison import Compared, Row, Verdict
+from jumar.precision.comparing.explained import Operand, coarser, explained_error
+from jumar.precision.comparing.observed import Difference, roundoff
+from jumar.precision.comparing.pairing import Pair
+from jumar.precision.comparing.replay import Replayed
+from jumar.precision.dumps.dump import Call
+
+EXPLAINED: Final = 10.0
+"""An error up to this many times the typical one is explained: the typical one is a root mean
+square, and what is known of the operands are bounds."""
+_INPUTS: Final = ("input", "parameter")
+_OUTPUTS: Final = ("output", "gradient", "state", "change")
+_KeyOfUse = tuple[str, str, int]
+
+
+@dataclass
+class Judge:
+    """Judges pairs of calls in the order of execution, and remembers what it saw."""
+
+    _forward: dict[_KeyOfUse, Sequence[Row]] = field(default_factory=dict)
+    """Operands and outputs of forward calls, which their backward calls depend on."""
+    _layers: defaultdict[str, list[Row]] = field(default_factory=lambda: defaultdict(list))
+    """What a layer took forward and was given backward, which its parameters' gradients need."""
+    _usual: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    """Errors of outputs so far that rounding explains, by phase."""
+    _coarsest: float = 0.0
+    _has_offender: bool = False
+    _has_disagreement: bool = False
+
+    def judge(
+        self,
+        place: int,
+        pair: Pair,
+        rows: Sequence[Row],
+        replayed: Replayed | None,
+        baseline: Mapping[tuple[str, str], float],
+    ) -> Compared:
+        """The verdict on a call.
+
+        Args:
+            place: Its place in the order of execution.
+            pair: Both calls.
+            rows: Their values with what was seen.
+            replayed: What replaying it gave; None if it was not.
+            baseline: By role and name of an output, the baseline's error against the truth.
+        """
+        call = pair.before
+        for row in rows:
+            self._coarsest = max(self._coarsest, coarser(row.value, row.partner))
+        context = self._context(call)
+        judged = [
+            self._judged(call, row, [*_operands(rows), *context], rows, replayed, baseline)
+            if row.value.role in _OUTPUTS
+            else row
+            for row in rows
+        ]
+        reason, arrived = self._reason(pair, judged, context, replayed)
+        judged = [
+            replace(row, verdict="offender")
+            if any(row is each for each in arrived)
+            else self._settled(row, reason)
+            for row in judged
+        ]
+        self._remember(call, judged, is_blamed=bool(reason))
+        verdicts = {row.verdict for row in judged}
+        worst: Verdict = "inherited" if "inherited" in verdicts else "agrees"
+        return Compared(
+            pair=pair,
+            place=place,
+            rows=judged,
+            ratio=max((row.ratio for row in judged if row.ratio is not None), default=0.0),
+            verdict="offender" if reason else worst,
+            reason=reason,
+            added=replayed.added if replayed else None,
+            inherited=replayed.inherited if replayed else None,
+            baseline=max(baseline.values(), default=None),
+        )
+
+    def _context(self, call: Call) -> list[Row]:
+        """What the call depends on without naming it: saved tensors of the forward pass."""
+        if call.kind == "parameter":
+            return self._layers[call.layer] if call.phase == "backward" else []
+        if call.phase != "backward" or call.op.startswith("aten."):
+            return []
+        key = (call.op, call.layer, call.number)
+        return list(self._forward.get(key, ()))
+
+    def _judged(
+        self,
+        call: Call,
+        row: Row,
+        operands: Sequence[Row],
+        rows: Sequence[Row],
+        replayed: Replayed | None,
+        baseline: Mapping[tuple[str, str], float],
+    ) -> Row:
+        difference = row.difference
+        if difference is None or difference.is_exact:
+            return replace(row, ratio=0.0)
+        observed = difference.lower * difference.rms
+        if math.isinf(difference.lower):
+            # The reference is zero, or one side alone is not finite.
+            largest = difference.largest
+            observed = math.inf if difference.remark or largest is None else largest
+        usual = self._level(call.phase)
+        healthy = [min(self._error(each, usual), usual) for each in operands]
+        actual = [self._error(each, usual) for each in operands]
+        if not operands:
+            healthy = actual = [usual]
+        as_operands = [*operands] or [row]
+        is_gradient = (call.phase == "backward" and not call.op.startswith("aten.")) or (
+            "_backward" in call.op
+        )
+
+        def explained(errors: Sequence[float]) -> float:
+            known = [
+                _as_operand(each, error) for each, error in zip(as_operands, errors, strict=True)
+            ]
+            absolute = explained_error(call, known, _as_operand(row, 0.0), is_gradient=is_gradient)
+            truth = baseline.get((row.value.role, row.value.name), 0.0) * difference.rms
+            return max(absolute, truth, usual * _scale(row, rows, is_gradient=is_gradient))
+
+        if replayed is not None and row.value.name in replayed.ratios:
+            ratio = replayed.ratios[row.value.name]
+        else:
+            ratio = _over(observed, explained(actual))
+        verdict: Verdict = "agrees"
+        if ratio > EXPLAINED:
+            verdict = "offender"
+        elif _over(observed, explained(healthy)) > EXPLAINED:
+            verdict = "inherited"
+        return replace(row, ratio=ratio, verdict=verdict)
+
+    def _error(self, row: Row, usual: float) -> float:
+        """The relative error of an operand, about this or less."""
+        difference = row.difference
+        if difference is None:
+            return usual
+        if difference.is_exact:
+            return 0.0
+        if difference.upper == difference.lower:
+            return difference.upper
+        # From statistics an error may look smaller than it is.
+        return max(difference.upper, usual)
+
+    def _level(self, phase: str) -> float:
+        """A typical error of what was computed so far."""
+        errors = sorted(self._usual[phase] or self._usual["forward"])
+        return errors[len(errors) * 9 // 10] if errors else 0.0
+
+    def _reason(
+        self, pair: Pair, rows: Sequence[Row], context: Sequence[Row], replayed: Replayed | None
+    ) -> tuple[str, Sequence[Row]]:
+        """Why a call is to blame, empty if it is not; and the operands that are."""
+        operands = [*_operands(rows), *context]
+        if self._disagreeing(pair.before.phase, operands):
+            arrived = self._disagreeing(pair.before.phase, _operands(rows))
+            if arrived and not self._has_disagreement:
+                names = ", ".join(f"{row.value.role} {row.value.name}" for row in arrived)
+                return f"{names} arrives different, and nothing before it differs", arrived
+            if replayed is None or not replayed.is_blamed:
+                return "", ()
+        bad = [row for row in rows if row.verdict == "offender"]
+        return (_output_reason(pair, bad[0], replayed) if bad else ""), ()
+
+    def _disagreeing(self, phase: str, operands: Sequence[Row]) -> list[Row]:
+        limit = EXPLAINED * max(self._level(phase), self._coarsest)
+        return [
+            row
+            for row in operands
+            if row.difference is not None
+            and not row.difference.is_exact
+            and row.difference.lower > limit
+            and (not math.isinf(row.difference.lower) or row.difference.remark)
+        ]
+
+    def _settled(self, row: Row, reason: str) -> Row:
+        """Blame goes to the offender alone: what is worse than explained after it, is inherited."""
+        return row if reason or row.verdict != "offender" else replace(row, verdict="inherited")
+
+    def _remember(self, call: Call, rows: Sequence[Row], *, is_blamed: bool) -> None:
+        if call.phase == "forward" and call.kind != "parameter":
+            self._forward[call.op, call.layer, call.number] = rows
+            self._layers[call.layer] += [row for row in rows if row.value.role == "input"]
+        if call.phase == "backward" and call.kind != "parameter":
+            incoming = [row for row in rows if row.value.role == "input"]
+            self._layers[call.layer] = [*incoming, *self._layers[call.layer]]
+        for row in rows:
+            if row.ratio is None or row.difference is None:
+                continue
+            if row.verdict == "agrees" and roundoff(row.value.dtype):
+                if math.isfinite(row.difference.upper) and row.difference.upper < 1:
+                    self._usual[call.phase].append(row.difference.upper)
+            elif row.verdict != "agrees":
+                self._has_disagreement = True
+        self._has_disagreement = self._has_disagreement or is_blamed
+
+
+def _output_reason(pair: Pair, bad: Row, replayed: Replayed | None) -> str:
+    """What is to say of an output that nothing explains."""
+    changed = [
+        f"{name} is {pair.before.arguments.get(name)} and {text}"
+        for name, text in pair.after.arguments.items()
+        if pair.before.arguments.get(name) not in (None, text)
+    ]
+    if changed and pair.before.op == pair.after.op:
+        return f"its argument {'; '.join(changed)}"
+    if bad.difference is not None and bad.difference.remark:
+        return bad.difference.remark
+    if replayed is not None and replayed.is_reference_blamed:
+        return "its operands agree, and the reference's own output does not fit them"
+    return "its operands agree and its output does not"
+
+
+def first_offenders(calls: Sequence[Compared]) -> Iterator[Compared]:
+    """The offenders without the layers that only contain one."""
+    blamed: list[Compared] = []
+    for compared in calls:
+        if compared.verdict != "offender":
+            continue
+        call = compared.call
+        is_container = call.kind in ("module", "parameter") and any(
+            _is_inside(each.call, call) for each in blamed
+        )
+        if not is_container and not any(_is_gradient_of(call, each.call) for each in blamed):
+            blamed.append(compared)
+            yield compared
+
+
+def _is_inside(inner: Call, outer: Call) -> bool:
+    if inner.phase != outer.phase:
+        return False
+    return not outer.layer or f"{inner.layer}.".startswith(f"{outer.layer}.")
+
+
+def _is_gradient_of(call: Call, forward: Call) -> bool:
+    """Whether a call computes gradients with what a forward call saved."""
+    same = (call.kind, call.op, call.layer, call.number)
+    is_later = (forward.phase, call.phase) == ("forward", "backward")
+    return is_later and same == (forward.kind, forward.op, forward.layer, forward.number)
+
+
+def _operands(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if row.value.role in _INPUTS]
+
+
+def _as_operand(row: Row, error: float) -> Operand:
+    return Operand(value=row.value, error=error, roundoff=coarser(row.value, row.partner))
+
+
+def _scale(row: Row, rows: Sequence[Row], *, is_gradient: bool) -> float:
+    """What an error of the usual level is relative to, beside the operands.
+
+    A gradient that is zero in theory is measured by the layer's other gradients.
+    """
+    own = _rms(row.difference)
+    if not is_gradient or len(row.value.shape) != 1:
+        return own
+    return max([own, *(_rms(each.difference) for each in rows if each.value.role in _OUTPUTS)])
+
+
+def _rms(difference: Difference | None) -> float:
+    if difference is None or not math.isfinite(difference.rms):
+        return 0.0
+    return difference.rms
+
+
+def _over(observed: float, explained: float) -> float:
+    if explained > 0:
+        return observed / explained
+    return math.inf if observed > 0 else 0.0

@@ -1,0 +1,359 @@
+"""Local replay: an op computed again in float64 from recorded operands.
+
+What an op gives on the candidate's operands is what it should have given; the distance to its
+recorded output is the error that it adds itself. What rounding explains of that is measured, not
+estimated: the same op with operands that are off by random roundings.
+
+Names of ops come from files, so only functions of tensors that are listed here, and aten ops that
+change nothing and draw nothing at random, are ever called.
+"""
+
+import ast
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import torch
+import torch.nn.functional as functional
+
+from jumar.ground.errors import UserError
+from jumar.precision.comparing.observed import roundoff
+from jumar.precision.comparing.pairing import Pair
+from jumar.precision.dumps.dump import Call, Dump, Value
+
+_FUNCTIONS: Final[Mapping[str, frozenset[str]]] = {
+    "Functional": frozenset(
+        "linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d softmax log_softmax gelu relu"
+        " silu elu selu leaky_relu softplus hardswish layer_norm batch_norm group_norm cross_entropy"
+        " nll_loss mse_loss l1_loss smooth_l1_loss binary_cross_entropy"
+        " binary_cross_entropy_with_logits embedding avg_pool1d avg_pool2d adaptive_avg_pool2d"
+        " max_pool2d adaptive_max_pool2d normalize pad interpolate sigmoid tanh"
+        " scaled_dot_product_attention".split()
+    ),
+    "Torch": frozenset(
+        "matmul bmm mm addmm baddbmm add sub mul div exp log log2 log1p sqrt rsqrt pow square abs neg"
+        " sum mean var std cumsum softmax log_softmax relu tanh sigmoid sin cos erf clamp maximum"
+        " minimum where cat stack addcmul addcdiv reciprocal logsumexp norm prod amax amin"
+        " transpose permute reshape flatten squeeze unsqueeze einsum".split()
+    ),
+    "Tensor": frozenset(
+        "__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __neg__ __pow__ __matmul__"
+        " matmul bmm mm add sub mul div exp log sqrt rsqrt pow square abs neg sum mean var std"
+        " softmax log_softmax relu tanh sigmoid view reshape transpose permute flatten squeeze"
+        " unsqueeze contiguous float half bfloat16 clamp chunk".split()
+    ),
+}
+_MOST_ELEMENTS: Final = 1 << 26
+"""Calls with a larger tensor are not replayed: they would need gigabytes."""
+_DECIDED: Final = 30.0
+"""An output that fits the reference's operands this much better than the other does is right."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Replayed:
+    """What replaying a call gave.
+
+    Attributes:
+        ratios: By name of an output, the error that the call adds over what its rounding explains.
+        added: Relative error that it adds, the largest of its outputs.
+        inherited: Relative error that its operands cause, the largest of its outputs.
+        is_blamed: Whether it adds more than is explained.
+        is_reference_blamed: Whether it is the reference that does.
+    """
+
+    ratios: Mapping[str, float]
+    added: float
+    inherited: float
+    is_blamed: bool = False
+    is_reference_blamed: bool = False
+
+
+@dataclass
+class _Side:
+    """One side of a pair with its tensors."""
+
+    call: Call
+    tensors: Mapping[tuple[str, str], torch.Tensor]
+    outputs: dict[str, torch.Tensor] = field(default_factory=dict)
+    replayed: dict[str, torch.Tensor] = field(default_factory=dict)
+    own: dict[str, float] = field(default_factory=dict)
+
+    def ratio(self, name: str) -> float:
+        """The error added over the error explained, of an output."""
+        error = _distance(self.outputs[name], self.replayed[name])
+        if error == 0:
+            return 0.0
+        return error / self.own[name] if self.own[name] > 0 else math.inf
+
+    def added(self, name: str) -> float:
+        """The relative error added."""
+        return _relative(_distance(self.outputs[name], self.replayed[name]), self.outputs[name])
+
+
+def replay(
+    pair: Pair, before: Dump, after: Dump, forward: Pair | None, limit: float
+) -> Replayed | None:
+    """Replay a call on both sides; None if it cannot be replayed faithfully.
+
+    The reference's arguments are used on both sides, so that a changed one is found. If the replay
+    does not even give what the reference gave, it is another function, and says nothing.
+
+    Args:
+        pair: The call and its partner.
+        before: The reference.
+        after: The candidate.
+        forward: For gradients of a function, its forward call and partner.
+        limit: How often the explained error is still explained.
+    """
+    if before.tensors is None or after.tensors is None:
+        return None
+    function = _function(pair.before, forward)
+    if function is None:
+        return None
+    try:
+        sides = [
+            _replayed(function, call, dump, twin)
+            for call, dump, twin in (
+                (pair.before, before, forward.before if forward else None),
+                (pair.after, after, forward.after if forward else None),
+            )
+        ]
+        if any(side is None for side in sides):
+            return None
+        first, second = sides
+        assert first is not None and second is not None
+        return _verdict(first, second, limit)
+    except (RuntimeError, TypeError, ValueError, IndexError, KeyError, UserError):
+        # An op that takes no float64, arguments that a text does not tell, a missing file: the
+        # comparison goes on without.
+        return None
+
+
+def _verdict(first: _Side, second: _Side, limit: float) -> Replayed | None:
+    names = [name for name in first.outputs if name in second.outputs]
+    if not names:
+        return None
+    reference = max(first.ratio(name) for name in names)
+    candidate = max(second.ratio(name) for name in names)
+    inherited = max(
+        _relative(_distance(first.replayed[name], second.replayed[name]), first.replayed[name])
+        for name in names
+    )
+    if reference > limit and candidate > reference / _DECIDED:
+        return None
+    is_reference_blamed = reference > limit
+    blamed = first if is_reference_blamed else second
+    return Replayed(
+        ratios={name: blamed.ratio(name) for name in names},
+        added=max(blamed.added(name) for name in names),
+        inherited=inherited,
+        is_blamed=max(reference, candidate) > limit,
+        is_reference_blamed=is_reference_blamed,
+    )
+
+
+_Function = Callable[[Mapping[tuple[str, str], torch.Tensor]], Mapping[str, torch.Tensor]]
+
+
+def _function(call: Call, forward: Pair | None) -> _Function | None:
+    """The call as a function of its tensors, with its outputs by name."""
+    if call.kind != "op" or call.number < 0:
+        return None
+    if call.phase == "backward" and not call.op.startswith("aten."):
+        return _gradient_of(call, forward.before) if forward is not None else None
+    target = _target(call.op)
+    if target is None:
+        return None
+
+    def run(tensors: Mapping[tuple[str, str], torch.Tensor]) -> Mapping[str, torch.Tensor]:
+        positional, keywords = _arguments(call, tensors)
+        return _named(target(*positional, **keywords))
+
+    return run
+
+
+def _gradient_of(call: Call, forward: Call) -> _Function | None:
+    """The gradients of a function by autograd, where the dump has one for every operand."""
+    target = _target(forward.op)
+    operands = [value for value in forward.values if value.role == "input" and _is_float(value)]
+    given = [value for value in call.values if value.role == "output"]
+    shapes = [value.shape for value in operands]
+    if target is None or [value.shape for value in given] != shapes[: len(given)]:
+        return None
+    # msprobe gives gradients in the order of operands; equal shapes may be in any order.
+    if len(given) != len(shapes) and len(set(shapes)) != len(shapes):
+        return None
+
+    def run(tensors: Mapping[tuple[str, str], torch.Tensor]) -> Mapping[str, torch.Tensor]:
+        leaves = {
+            key[1:]: tensor.clone().requires_grad_(tensor.is_floating_point())
+            for key, tensor in tensors.items()
+            if key[0] == "forward"
+        }
+        positional, keywords = _arguments(
+            forward, {("input", key[0]): leaf for key, leaf in leaves.items()}
+        )
+        with torch.enable_grad():
+            outputs = _named(target(*positional, **keywords))
+            (first,) = outputs.values()
+            incoming = next(tensor for key, tensor in tensors.items() if key[0] == "input")
+            wanted = [leaves[(value.name,)] for value in operands[: len(given)]]
+            gradients = torch.autograd.grad(first, wanted, incoming.reshape(first.shape))
+        return {value.name: each for value, each in zip(given, gradients, strict=True)}
+
+    return run
+
+
+def _target(op: str) -> Callable[..., Any] | None:
+    kind, _, name = op.partition(".")
+    if kind == "aten":
+        return _aten(name)
+    if name not in _FUNCTIONS.get(kind, ()):
+        return None
+    owner = {"Functional": functional, "Torch": torch, "Tensor": torch.Tensor}[kind]
+    return getattr(owner, name, None)
+
+
+def _aten(name: str) -> Callable[..., Any] | None:
+    """An aten op by packet and overload, if it is a function of tensors alone."""
+    packet, _, overload = name.partition(".")
+    if not packet.isidentifier() or not (overload or "default").isidentifier():
+        return None
+    op = getattr(getattr(torch.ops.aten, packet, None), overload or "default", None)
+    if not isinstance(op, torch._ops.OpOverload):
+        return None
+    schema = op._schema
+    takes_tensor = bool(schema.arguments) and "Tensor" in str(schema.arguments[0].type)
+    is_random = torch.Tag.nondeterministic_seeded in op.tags
+    return op if takes_tensor and not schema.is_mutable and not is_random else None
+
+
+def _replayed(function: _Function, call: Call, dump: Dump, twin: Call | None) -> _Side | None:
+    tensors: dict[tuple[str, str], torch.Tensor] = {}
+    outputs: dict[str, torch.Tensor] = {}
+    coarsest = 0.0
+    for source, each in (("own", call), ("forward", twin)):
+        for value in each.values if each is not None else ():
+            if value.tensor is None or dump.tensors is None:
+                return None
+            if math.prod(value.shape) > _MOST_ELEMENTS:
+                return None
+            if source == "forward" and value.role != "input":
+                continue
+            tensor = dump.tensors.read(value.tensor)
+            if tuple(tensor.shape) != value.shape:
+                return None  # a sample of a larger one
+            coarsest = max(coarsest, roundoff(value.dtype))
+            if value.role == "output":
+                outputs[value.name] = tensor
+            else:
+                role = "forward" if source == "forward" else "input"
+                tensors[role, value.name] = tensor
+    wide = {key: _widened(tensor) for key, tensor in tensors.items()}
+    result = function(wide)
+    names = [name for name in outputs if name in result]
+    if not names or any(result[name].shape != outputs[name].shape for name in names):
+        return None
+    generator = torch.Generator().manual_seed(0)
+    shaken = function({key: _shaken(each, coarsest, generator) for key, each in wide.items()})
+    own = {
+        name: _distance(result[name], shaken[name])
+        + roundoff(str(outputs[name].dtype).removeprefix("torch.")) * _rms(result[name])
+        for name in names
+    }
+    return _Side(
+        call=call,
+        tensors=wide,
+        outputs={name: outputs[name] for name in names},
+        replayed={name: result[name] for name in names},
+        own=own,
+    )
+
+
+def _arguments(
+    call: Call, tensors: Mapping[tuple[str, str], torch.Tensor]
+) -> tuple[list[Any], dict[str, Any]]:
+    """Positional arguments and keywords as the dump names them.
+
+    Raises:
+        ValueError: One is missing, or its text is not a literal.
+    """
+    given: dict[str, Any] = {name: tensor for (_, name), tensor in tensors.items()}
+    for name, text in call.arguments.items():
+        given[name] = _literal(text)
+    tops: dict[str, Any] = {}
+    for name, content in given.items():
+        top, _, inner = name.partition(".")
+        if inner:
+            tops.setdefault(top, {})[int(inner)] = content
+        else:
+            tops[top] = content
+    tops = {
+        name: [content[place] for place in range(len(content))]
+        if isinstance(content, dict)
+        else content
+        for name, content in tops.items()
+    }
+    places = sorted(int(name) for name in tops if name.isdigit())
+    if places != [*range(len(places))]:
+        raise ValueError("an argument is missing")
+    return (
+        [tops[str(place)] for place in places],
+        {name: content for name, content in tops.items() if not name.isdigit()},
+    )
+
+
+def _literal(text: str) -> Any:
+    if text.startswith("torch."):
+        dtype = getattr(torch, text.removeprefix("torch."), None)
+        if isinstance(dtype, torch.dtype):
+            return torch.float64 if dtype.is_floating_point else dtype
+        raise ValueError(text)
+    if text in ("inf", "-inf", "nan"):
+        return float(text)
+    try:
+        return ast.literal_eval(text)
+    except (SyntaxError, MemoryError, RecursionError) as error:
+        raise ValueError(text) from error
+
+
+def _named(result: Any) -> Mapping[str, torch.Tensor]:
+    parts: Sequence[Any] = list(result) if isinstance(result, tuple | list) else [result]
+    return {str(place): each for place, each in enumerate(parts) if isinstance(each, torch.Tensor)}
+
+
+def _widened(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.double() if tensor.is_floating_point() else tensor
+
+
+def _shaken(tensor: torch.Tensor, unit: float, generator: torch.Generator) -> torch.Tensor:
+    """A tensor with random relative errors as roundings leave them."""
+    if not tensor.is_floating_point():
+        return tensor
+    noise = torch.rand(tensor.shape, generator=generator, dtype=torch.float64) * 2 - 1
+    return tensor * (1 + unit * noise)
+
+
+def _is_float(value: Value) -> bool:
+    return roundoff(value.dtype) > 0
+
+
+def _rms(tensor: torch.Tensor) -> float:
+    wide = tensor.double()
+    return wide.norm().item() / math.sqrt(max(wide.numel(), 1))
+
+
+def _distance(first: torch.Tensor, second: torch.Tensor) -> float:
+    distance = _rms(first.double() - second.double())
+    if math.isfinite(distance):
+        return distance
+    usable = first.isfinite() & second.isfinite()
+    if not torch.equal(first.isfinite(), second.isfinite()):
+        return math.inf
+    return _rms(first[usable].double() - second[usable].double())
+
+
+def _relative(error: float, tensor: torch.Tensor) -> float:
+    size = _rms(tensor)
+    return error / size if size > 0 else (math.inf if error else 0.0)

@@ -1,6 +1,6 @@
 """Compare two dumps of one step: pair their calls, measure, judge, and name who is to blame."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import torch
@@ -171,5 +171,5 @@ def _notices(before: Dump, after: Dump, pairing: Pairing) -> list[str]:
     return notices
 
 
-def _named(calls: "list[Call] | tuple[Call, ...]") -> str:
+def _named(calls: Sequence[Call]) -> str:
     return ", ".join(call_name(call) for call in calls[:3])

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from jumar.precision.comparing.observed import magnitude, roundoff
+from jumar.precision.comparing.observed import roundoff
 from jumar.precision.comparing.pairing import canonical
 from jumar.precision.dumps.dump import Call, Value
 
@@ -30,23 +30,15 @@ class Operand:
         value: The tensor in the first dump.
         error: Its relative error, about this or less.
         roundoff: The coarser unit roundoff of both sides.
+        rms: Root of its mean square; 0 where unknown.
+        peak: Its largest absolute value; 0 where unknown.
     """
 
     value: Value
     error: float
     roundoff: float
-
-    @property
-    def rms(self) -> float:
-        """Root of the mean square; 0 where unknown."""
-        rms = magnitude(self.value)[0]
-        return rms if math.isfinite(rms) else 0.0
-
-    @property
-    def peak(self) -> float:
-        """Largest absolute value; 0 where unknown."""
-        peak = magnitude(self.value)[1]
-        return peak if math.isfinite(peak) else 0.0
+    rms: float
+    peak: float
 
     @property
     def count(self) -> int:

@@ -8,7 +8,7 @@ from typing import Final
 
 from jumar.precision.comparing.comparison import Compared, Row, Verdict
 from jumar.precision.comparing.explained import Operand, coarser, explained_error
-from jumar.precision.comparing.observed import Difference, roundoff
+from jumar.precision.comparing.observed import Difference, magnitude, roundoff
 from jumar.precision.comparing.pairing import Pair
 from jumar.precision.comparing.replay import Replayed
 from jumar.precision.dumps.dump import Call
@@ -253,7 +253,11 @@ def _operands(rows: Sequence[Row]) -> list[Row]:
 
 
 def _as_operand(row: Row, error: float) -> Operand:
-    return Operand(value=row.value, error=error, roundoff=coarser(row.value, row.partner))
+    difference = row.difference
+    known = (difference.rms, difference.peak) if difference else magnitude(row.value)
+    rms, peak = (each if math.isfinite(each) else 0.0 for each in known)
+    unit = coarser(row.value, row.partner)
+    return Operand(value=row.value, error=error, roundoff=unit, rms=rms, peak=peak)
 
 
 def _scale(row: Row, rows: Sequence[Row], *, is_gradient: bool) -> float:

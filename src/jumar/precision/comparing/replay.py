@@ -22,28 +22,29 @@ from jumar.precision.comparing.observed import roundoff
 from jumar.precision.comparing.pairing import Pair
 from jumar.precision.dumps.dump import Call, Dump, Value
 
-_FUNCTIONS: Final[Mapping[str, frozenset[str]]] = {
-    "Functional": frozenset(
-        "linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d softmax log_softmax gelu relu"
-        " silu elu selu leaky_relu softplus hardswish layer_norm batch_norm group_norm cross_entropy"
-        " nll_loss mse_loss l1_loss smooth_l1_loss binary_cross_entropy"
-        " binary_cross_entropy_with_logits embedding avg_pool1d avg_pool2d adaptive_avg_pool2d"
-        " max_pool2d adaptive_max_pool2d normalize pad interpolate sigmoid tanh"
-        " scaled_dot_product_attention".split()
-    ),
-    "Torch": frozenset(
-        "matmul bmm mm addmm baddbmm add sub mul div exp log log2 log1p sqrt rsqrt pow square abs neg"
-        " sum mean var std cumsum softmax log_softmax relu tanh sigmoid sin cos erf clamp maximum"
-        " minimum where cat stack addcmul addcdiv reciprocal logsumexp norm prod amax amin"
-        " transpose permute reshape flatten squeeze unsqueeze einsum".split()
-    ),
-    "Tensor": frozenset(
-        "__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __neg__ __pow__ __matmul__"
-        " matmul bmm mm add sub mul div exp log sqrt rsqrt pow square abs neg sum mean var std"
-        " softmax log_softmax relu tanh sigmoid view reshape transpose permute flatten squeeze"
-        " unsqueeze contiguous float half bfloat16 clamp chunk".split()
-    ),
+_NAMES: Final = {
+    "Functional": """
+        linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d softmax log_softmax gelu
+        relu silu elu selu leaky_relu softplus hardswish layer_norm batch_norm group_norm
+        cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss binary_cross_entropy
+        binary_cross_entropy_with_logits embedding avg_pool1d avg_pool2d adaptive_avg_pool2d
+        max_pool2d adaptive_max_pool2d normalize pad interpolate sigmoid tanh
+        scaled_dot_product_attention
+    """,
+    "Torch": """
+        matmul bmm mm addmm baddbmm add sub mul div exp log log2 log1p sqrt rsqrt pow square abs
+        neg sum mean var std cumsum softmax log_softmax relu tanh sigmoid sin cos erf clamp
+        maximum minimum where cat stack addcmul addcdiv reciprocal logsumexp norm prod amax amin
+        transpose permute reshape flatten squeeze unsqueeze einsum
+    """,
+    "Tensor": """
+        __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __neg__ __pow__ __matmul__
+        matmul bmm mm add sub mul div exp log sqrt rsqrt pow square abs neg sum mean var std
+        softmax log_softmax relu tanh sigmoid view reshape transpose permute flatten squeeze
+        unsqueeze contiguous float half bfloat16 clamp chunk
+    """,
 }
+_FUNCTIONS: Final = {kind: frozenset(names.split()) for kind, names in _NAMES.items()}
 _MOST_ELEMENTS: Final = 1 << 26
 """Calls with a larger tensor are not replayed: they would need gigabytes."""
 _DECIDED: Final = 30.0
@@ -119,11 +120,8 @@ def replay(
                 (pair.after, after, forward.after if forward else None),
             )
         ]
-        if any(side is None for side in sides):
-            return None
         first, second = sides
-        assert first is not None and second is not None
-        return _verdict(first, second, limit)
+        return _verdict(first, second, limit) if first and second else None
     except (RuntimeError, TypeError, ValueError, IndexError, KeyError, UserError):
         # An op that takes no float64, arguments that a text does not tell, a missing file: the
         # comparison goes on without.

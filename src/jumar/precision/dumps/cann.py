@@ -1,0 +1,288 @@
+"""What CANN, precision_tool and the TensorFlow adapter leave: a file a tensor, or a file an op.
+
+Decoded files are numpy's, and all that is known of a tensor stands in the file's name. Raw files
+hold a length, a protobuf message (`toolkit.dumpdata.DumpData`) and the tensors one after the other.
+"""
+
+import csv
+import io
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import torch
+
+from jumar.data.records.wire import DELIMITED, fields, varint
+from jumar.ground.errors import UserError
+from jumar.ground.paths import is_file, open_to_read, read_text, unreadable
+from jumar.ground.text import counted
+from jumar.precision.dumps.dump import Call, Dump, Phase, Role, Value
+from jumar.precision.dumps.tensor_files import TensorFiles, read_npy
+
+_TAIL: Final = r"\.\d+(?:\.\d+)?\.(?P<time>\d{16})(?:\.\d+)*"
+RAW: Final = re.compile(rf"(?P<type>\w+)\.(?P<name>.+?){_TAIL}")
+DECODED: Final = re.compile(
+    rf"(?P<type>\w+)\.(?P<name>.+?){_TAIL}\.(?P<role>input|output)\.(?P<place>\d+)\.npy"
+)
+GOLDEN: Final = re.compile(r"(?P<name>.+)\.(?P<place>\d+)\.(?P<time>\d{16})\.npy")
+_DTYPES: Final = {
+    1: torch.float32,
+    2: torch.float16,
+    3: torch.int8,
+    4: torch.uint8,
+    6: torch.int16,
+    7: torch.int32,
+    8: torch.int64,
+    11: torch.bool,
+    12: torch.float64,
+    27: torch.bfloat16,
+    34: torch.float8_e5m2,
+    35: torch.float8_e4m3fn,
+}
+_INPUT, _OUTPUT, _BUFFER, _SPACE = 4, 3, 5, 8
+"""Fields of a raw file's message."""
+_SIZE: Final = {_INPUT: 5, _OUTPUT: 6, _BUFFER: 2, _SPACE: 2}
+_LONGEST_MESSAGE: Final = 1 << 26
+
+
+@dataclass
+class _Gathered:
+    """An op while its files are read."""
+
+    op: str
+    layer: str
+    time: int
+    values: list[Value] = field(default_factory=list)
+
+
+def read_decoded(folder: Path, files: Sequence[Path]) -> Dump:
+    """Read decoded tensors of an NPU, or TensorFlow's own.
+
+    Args:
+        folder: Where they lie.
+        files: The `.npy` files.
+
+    Raises:
+        UserError: One cannot be read.
+    """
+    mapping = _mapping(folder / "mapping.csv")
+    gathered: dict[tuple[str, str, str], _Gathered] = {}
+    left_out = 0
+    framework = "tensorflow"
+    for path in files:
+        name = mapping.get(path.name, path.name)
+        decoded = DECODED.fullmatch(name)
+        match = decoded or GOLDEN.fullmatch(name)
+        if match is None:
+            left_out += 1
+            continue
+        framework = "" if decoded else framework
+        op = match["type"] if decoded else ""
+        # Every output of an op of TensorFlow has a time of its own.
+        key = (op, match["name"], match["time"] if decoded else "")
+        one = gathered.setdefault(key, _Gathered(op, match["name"], int(match["time"])))
+        one.time = min(one.time, int(match["time"]))
+        role: Role = "input" if decoded and match["role"] == "input" else "output"
+        tensor = read_npy(path, header_only=True)
+        one.values.append(
+            Value(
+                role=role,
+                name=str(int(match["place"])),
+                dtype=_named(tensor.dtype),
+                shape=tuple(tensor.shape),
+                tensor=path.name,
+            )
+        )
+    notices = [f"{counted(left_out, 'file')} with another name left out."] if left_out else []
+    return Dump(
+        where=folder,
+        tool="TensorFlow" if framework else "CANN, decoded",
+        framework=framework,
+        calls=_calls(gathered.values()),
+        tensors=TensorFiles({path.name: path for path in files}),
+        notices=notices,
+    )
+
+
+def read_raw(folder: Path, files: Sequence[Path]) -> Dump:
+    """Read raw dumps of an NPU.
+
+    Args:
+        folder: Where they lie.
+        files: The files, an op each.
+
+    Raises:
+        UserError: One is cut or not a dump.
+    """
+    mapping = _mapping(folder / "mapping.csv")
+    gathered: dict[tuple[str, str, str], _Gathered] = {}
+    places: dict[str, _Place] = {}
+    notices: list[str] = []
+    for path in files:
+        match = RAW.fullmatch(mapping.get(path.name, path.name))
+        if match is None:
+            notices.append(f"{path.name}: another name than a dump's; left out.")
+            continue
+        op = _Gathered(match["type"], match["name"], int(match["time"]))
+        gathered[op.op, op.layer, match["time"]] = op
+        for role, place in _raw_tensors(path):
+            name = f"{path.name}:{role}.{place.number}"
+            if place.dtype is None:
+                notices.append(f"{name} has a dtype of an unknown number; left out.")
+                continue
+            places[name] = place
+            op.values.append(
+                Value(
+                    role=role,
+                    name=str(place.number),
+                    dtype=_named(place.dtype),
+                    shape=place.shape,
+                    tensor=name,
+                )
+            )
+    return Dump(
+        where=folder,
+        tool="CANN",
+        calls=_calls(gathered.values()),
+        tensors=_Blobs(places),
+        notices=notices,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a tensor lies in a raw file."""
+
+    path: Path
+    number: int
+    dtype: torch.dtype | None
+    shape: tuple[int, ...]
+    begin: int
+    size: int
+
+
+class _Blobs:
+    """The tensors of raw files.
+
+    Args:
+        places: Where each lies.
+    """
+
+    def __init__(self, places: Mapping[str, _Place]) -> None:
+        self._places = places
+
+    def read(self, name: str) -> torch.Tensor:
+        """See `Tensors.read`."""
+        place = self._places.get(name)
+        if place is None or place.dtype is None:
+            raise UserError(f"the dump names no tensor '{name}'")
+        try:
+            with open_to_read(place.path) as file:
+                file.seek(place.begin)
+                content = bytearray(file.read(place.size))
+        except OSError as error:
+            raise unreadable(place.path, error) from error
+        if len(content) != math.prod(place.shape) * place.dtype.itemsize:
+            raise UserError(
+                f"the tensor {name} has {place.size} bytes, which is not its shape's number",
+                where=str(place.path),
+            )
+        if not content:
+            return torch.empty(place.shape, dtype=place.dtype)
+        return torch.frombuffer(content, dtype=place.dtype).reshape(place.shape)
+
+
+def _raw_tensors(path: Path) -> Iterator[tuple[Role, _Place]]:
+    """The tensors of a raw file: inputs, then outputs."""
+    try:
+        with open_to_read(path) as file:
+            length = int.from_bytes(file.read(8), "little")
+            if length > _LONGEST_MESSAGE:
+                raise ValueError(f"its message would have {length} bytes")
+            message = file.read(length)
+            end = file.seek(0, io.SEEK_END)
+        if len(message) < length:
+            raise ValueError(f"its message has {len(message)} of {length} bytes")
+        begin = 8 + length
+        parts = [
+            (number, at, to)
+            for number, wire, at, to in fields(message, 0, length)
+            if wire == DELIMITED
+        ]
+        for wanted in (_INPUT, _OUTPUT, _BUFFER, _SPACE):
+            described = [part for part in parts if part[0] == wanted]
+            for number, (_, at, to) in enumerate(described):
+                dtype, shape, size = _description(message, at, to, _SIZE[wanted])
+                if wanted in (_INPUT, _OUTPUT):
+                    role: Role = "input" if wanted == _INPUT else "output"
+                    yield role, _Place(path, number, _DTYPES.get(dtype), shape, begin, size)
+                begin += size
+        if begin > end:
+            raise ValueError(f"it has {end} bytes of {begin}")
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except ValueError as error:
+        raise UserError(
+            f"is cut, or not a dump of CANN: {error}", where=str(path), todo="Copy it again."
+        ) from error
+
+
+def _description(
+    message: bytes, at: int, to: int, size_field: int
+) -> tuple[int, tuple[int, ...], int]:
+    """Number of the dtype, shape and bytes of a tensor."""
+    dtype = size = 0
+    shape: list[int] = []
+    for number, wire, begin, end in fields(message, at, to):
+        if number == 1 and wire != DELIMITED:
+            dtype = varint(message, begin, end)[0]
+        elif number == size_field and wire != DELIMITED:
+            size = varint(message, begin, end)[0]
+        elif number == 3 and wire == DELIMITED:
+            for inner, inner_wire, inner_begin, inner_end in fields(message, begin, end):
+                if inner != 1:
+                    continue
+                position = inner_begin
+                while position < inner_end:
+                    extent, position = varint(message, position, inner_end)
+                    shape.append(extent)
+                    if inner_wire != DELIMITED:
+                        break
+    return dtype, tuple(shape), size
+
+
+def _calls(gathered: Iterable[_Gathered]) -> list[Call]:
+    calls: list[Call] = []
+    numbers: Counter[tuple[str, str]] = Counter()
+    for one in sorted(gathered, key=lambda each: each.time):
+        phase: Phase = "backward" if one.layer.startswith("gradients") else "forward"
+        values = sorted(one.values, key=lambda value: (value.role, int(value.name)))
+        calls.append(
+            Call(
+                kind="op",
+                op=one.op,
+                layer=one.layer,
+                number=numbers[one.op, one.layer],
+                phase=phase,
+                values=tuple(values),
+                cann=one.op,
+            )
+        )
+        numbers[one.op, one.layer] += 1
+    return calls
+
+
+def _mapping(path: Path) -> Mapping[str, str]:
+    """The names of files whose own would have been too long."""
+    if not is_file(path):
+        return {}
+    rows = csv.reader(io.StringIO(read_text(path)))
+    return {row[0]: row[1] for row in rows if len(row) > 1}
+
+
+def _named(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

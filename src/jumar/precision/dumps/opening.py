@@ -1,0 +1,143 @@
+"""Dumps of any tool, recognised by what lies in a folder."""
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from jumar.ground.errors import UserError
+from jumar.ground.paths import is_file, is_folder, missing, unreadable
+from jumar.ground.text import counted
+from jumar.precision.dumps import msprobe, ours
+from jumar.precision.dumps.cann import DECODED, GOLDEN, RAW, read_decoded, read_raw
+from jumar.precision.dumps.dump import Dump
+from jumar.precision.dumps.ptdbg import read_ptdbg
+
+_EXPECTED: Final = (
+    "Expected: a dump of jumar or msprobe (dump.json), of ptdbg (.pkl), or CANN's files, raw or"
+    " decoded to .npy; a step's folder, or one above it."
+)
+
+
+def open_dumps(path: Path) -> list[Dump]:
+    """The dumps in a folder or file, by place.
+
+    Args:
+        path: A step's folder, a folder of steps and ranks, a `dump.json` or a `.pkl`.
+
+    Raises:
+        UserError: Nothing is there, nothing there is a dump, or one is cut or damaged.
+    """
+    if is_file(path):
+        return [_of_file(path)]
+    if not is_folder(path):
+        raise missing(path, "dump", more=_EXPECTED)
+    dumps: list[Dump] = []
+    unknown = 0
+    for folder, names in _folders(path):
+        here, left = _of_folder(folder, names)
+        dumps += here
+        unknown += left
+    if not dumps:
+        held = f"none of its {counted(unknown, 'file')} is one" if unknown else "it is empty"
+        raise UserError(f"no dump is in it: {held}", where=str(path), todo=_EXPECTED)
+    if unknown:
+        notice = f"{counted(unknown, 'file')} in {path} belong to no dump and were left out."
+        dumps[0] = replace(dumps[0], notices=[*dumps[0].notices, notice])
+    dumps.sort(key=lambda dump: (str(dump.where.parent), dump.step or 0, dump.rank or 0))
+    return dumps
+
+
+def open_dump(path: Path, *, step: int | None = None, rank: int | None = None) -> Dump:
+    """The one dump in a folder or file.
+
+    Args:
+        path: As for `open_dumps`.
+        step: Which step; needed where there are several.
+        rank: Which rank; needed where there are several.
+
+    Raises:
+        UserError: There is none, or more than one.
+    """
+    dumps = open_dumps(path)
+    chosen = [
+        dump
+        for dump in dumps
+        if (step is None or dump.step == step) and (rank is None or dump.rank == rank)
+    ]
+    if len(chosen) == 1:
+        return chosen[0]
+    names = "; ".join(_described(dump) for dump in dumps[:4])
+    if not chosen:
+        raise UserError(f"there is no such step or rank: {names}", where=str(path))
+    raise UserError(
+        f"it holds {counted(len(chosen), 'dump')}: {names}",
+        where=str(path),
+        todo="Choose one by its folder, or by --step and --rank.",
+    )
+
+
+def _described(dump: Dump) -> str:
+    parts = [
+        f"{word} {at}" for word, at in (("step", dump.step), ("rank", dump.rank)) if at is not None
+    ]
+    return f"{dump.where} ({', '.join(parts)})" if parts else str(dump.where)
+
+
+def _folders(path: Path) -> list[tuple[Path, Sequence[str]]]:
+    def refuse(error: OSError) -> None:
+        raise unreadable(error.filename or path, error) from error
+
+    walked: list[tuple[Path, Sequence[str]]] = []
+    for folder, inner, names in os.walk(path, onerror=refuse):
+        inner[:] = sorted(name for name in inner if name != msprobe.TENSORS)
+        walked.append((Path(folder), sorted(names)))
+    return walked
+
+
+def _of_folder(folder: Path, names: Sequence[str]) -> tuple[list[Dump], int]:
+    """The dumps that lie in one folder, and how many files belong to none."""
+    dumps: list[Dump] = []
+    taken = {"construct.json", "stack.json", "mapping.csv"}
+    taken |= {name for name in names if name.endswith(".safetensors")}
+    if msprobe.FILE in names:
+        dumps.append(_of_file(folder / msprobe.FILE))
+        taken.add(msprobe.FILE)
+    for name in names:
+        if name.endswith(".json") and name not in taken and _is_renamed(folder / name):
+            dumps.append(msprobe.read_msprobe(folder / name))
+            taken.add(name)
+        if name.endswith(".pkl"):
+            dumps.append(read_ptdbg(folder / name))
+            taken.add(name)
+    groups: defaultdict[Callable[[Path, Sequence[Path]], Dump], list[str]] = defaultdict(list)
+    for name in names:
+        if DECODED.fullmatch(name) or GOLDEN.fullmatch(name):
+            groups[read_decoded].append(name)
+        elif RAW.fullmatch(name) and not name.startswith("Opdebug."):
+            groups[read_raw].append(name)
+    for read, files in groups.items():
+        dumps.append(read(folder, [folder / name for name in files]))
+        taken.update(files)
+    return dumps, sum(name not in taken for name in names)
+
+
+def _is_renamed(path: Path) -> bool:
+    """Whether a file of another name is a `dump.json` of msprobe."""
+    try:
+        content = msprobe.read_json(path)
+    except UserError:
+        return False
+    return isinstance(content, dict) and {"task", "data"} <= set(content)
+
+
+def _of_file(path: Path) -> Dump:
+    if path.suffix == ".pkl":
+        return read_ptdbg(path)
+    if path.suffix != ".json":
+        raise UserError("is not a dump", where=str(path), todo=_EXPECTED)
+    content = msprobe.read_json(path)
+    is_ours = isinstance(content, dict) and "calls" in content
+    return ours.read_dump(path.parent) if is_ours else msprobe.read_msprobe(path)

@@ -1,4 +1,4 @@
-"""`jumar precision modes`, `ops`, `lint`, `dump` and `overflow`."""
+"""`jumar precision`: modes, ops and lint; the rest is a file a command."""
 
 import json
 from collections.abc import Sequence
@@ -11,7 +11,8 @@ from jumar.ground.text import counted, print_plain
 
 app = App(
     name="precision",
-    help="Show precision modes and op lists; lint modify_mixlist files; dump training steps.",
+    help="Show precision modes and op lists; lint modify_mixlist files; dump steps, compare dumps "
+    "and find overflows.",
     group_parameters=OPTIONS,
 )
 app.command(
@@ -25,6 +26,12 @@ app.command(
     "jumar.cli.precision_overflow:overflow",
     name="overflow",
     help="Name the op that overflows, or say how near the others are to it.",
+)
+
+
+app.command(
+    "jumar.cli.precision_compare:compare",
+    help="Compare two dumps of one step and name the first op to blame.",
 )
 
 
@@ -85,7 +92,7 @@ def ops(
     elif not rows:
         print(f"{precision_mode.name} keeps every dtype; it has no op lists")
     else:
-        _print_table(["op", "list", "default", "treatment", "CANN op types"], rows)
+        print_table(["op", "list", "default", "treatment", "CANN op types"], rows)
     return 0
 
 
@@ -118,8 +125,9 @@ def lint(
     return int(any(finding.severity == "error" for finding in findings))
 
 
-def _print_table(columns: Sequence[str], rows: Sequence[dict[str, str]]) -> None:
+def print_table(columns: Sequence[str], rows: Sequence[dict[str, str]]) -> None:
+    """Print a table of texts, its columns aligned."""
     widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in columns[:-1]}
     for row in [dict(zip(columns, columns, strict=True)), *rows]:
         cells = [f"{row[name]:<{width}}" for name, width in widths.items()]
-        print("  ".join([*cells, row[columns[-1]]]).rstrip())
+        print_plain("  ".join([*cells, row[columns[-1]]]).rstrip())

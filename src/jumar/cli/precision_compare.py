@@ -1,0 +1,108 @@
+"""`jumar precision compare`."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jumar.cli.options import JsonFlag
+from jumar.ground.files import write_text
+from jumar.ground.text import counted, print_plain
+
+if TYPE_CHECKING:
+    from jumar.precision.comparing.comparison import Comparison
+
+
+def compare(
+    before: Path,
+    after: Path,
+    /,
+    *,
+    truth: Path | None = None,
+    step: int | None = None,
+    rank: int | None = None,
+    top: int = 15,
+    csv: Path | None = None,
+    json_: JsonFlag = False,
+) -> int:
+    """Compare two dumps of one step and name the first op whose error rounding does not explain.
+
+    Dumps of jumar, msprobe, ptdbg and CANN are read. The exit code is 1 if an op is to blame.
+
+    Parameters
+    ----------
+    before
+        Folder or file of the reference, such as fp32 on a CPU.
+    after
+        Folder or file of the candidate.
+    truth
+        A more precise dump of the same step; then only what the candidate differs from it more than
+        the reference does, counts.
+    step
+        Which step, where the folders hold several.
+    rank
+        Which rank, where the folders hold several.
+    top
+        Number of calls to show; 0 for all.
+    csv
+        Also write all values to this CSV file.
+    json_
+        Print JSON.
+    """
+    from jumar.ground.errors import UserError
+    from jumar.precision.comparing.compare import compare_dumps
+    from jumar.precision.comparing.tables import as_csv, as_dict
+    from jumar.precision.dumps.opening import open_dump
+
+    if top < 0:
+        raise UserError(f"{top} calls", where="--top", todo="Give 0 or more; 0 shows all.")
+    first, second, third = (
+        open_dump(path, step=step, rank=rank) if path is not None else None
+        for path in (before, after, truth)
+    )
+    assert first is not None
+    assert second is not None
+    comparison = compare_dumps(first, second, third)
+    if json_:
+        print(json.dumps(as_dict(comparison), indent=2, ensure_ascii=False))
+    else:
+        _print(comparison, top)
+    if csv is not None:
+        write_text(csv, as_csv(comparison))
+        print_plain(f"written: {csv}", sys.stderr)
+    return int(bool(comparison.offenders))
+
+
+def _print(comparison: "Comparison", top: int) -> None:
+    from jumar.cli.precision import print_table
+    from jumar.precision.comparing.tables import error_of, shown, summary
+
+    for name, dump in (("before", comparison.before), ("after", comparison.after)):
+        kind = "tensors" if dump.tensors is not None else "statistics"
+        print_plain(
+            f"{name + ':':<8}{dump.where} ({dump.tool}, {kind}, {counted(len(dump.calls), 'call')})"
+        )
+    share = 100 * comparison.flagged / max(comparison.rows, 1)
+    print_plain(
+        f"paired: {counted(len(comparison.calls), 'call')} with"
+        f" {counted(comparison.rows, 'value')}; {comparison.flagged} flagged ({share:.1f} %)"
+    )
+    for notice in comparison.notices:
+        print_plain(f"note:   {notice}")
+    print()
+    if not comparison.offenders:
+        print_plain("No op is to blame: rounding explains all errors.")
+    for place, blamed in enumerate(comparison.offenders[: top or None], 1):
+        print_plain(f"{place}. {blamed.name}: {blamed.reason}")
+        parts = [
+            f"error {shown(error_of(blamed))}",
+            f"{shown(blamed.ratio)} times the explained one",
+        ]
+        if blamed.added is not None:
+            parts += [f"adds {shown(blamed.added)}", f"inherits {shown(blamed.inherited)}"]
+        print_plain(f"   {', '.join(parts)}")
+    ranked = sorted(comparison.calls, key=lambda call: (call.verdict != "offender", -call.ratio))
+    rows = summary(ranked[: top or None])
+    columns = [name for name in rows[0] if any(row[name] for row in rows)] if rows else []
+    print()
+    print_table(columns, rows)

@@ -1,0 +1,141 @@
+"""A comparison as rows for a terminal, a CSV file and JSON."""
+
+import csv
+import io
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jumar.precision.comparing.comparison import Compared, Comparison, Row, call_name
+from jumar.precision.dumps.dump import Call, Dump
+
+
+def as_dict(comparison: Comparison) -> dict[str, Any]:
+    """The whole comparison for JSON; infinity and NaN are texts."""
+    first = comparison.first_difference
+    return {
+        "before": _dump(comparison.before),
+        "after": _dump(comparison.after),
+        "paired": len(comparison.calls),
+        "only_before": [call_name(call) for call in comparison.only_before],
+        "only_after": [call_name(call) for call in comparison.only_after],
+        "rows": comparison.rows,
+        "flagged": comparison.flagged,
+        "first_difference": first.name if first is not None else None,
+        "offenders": [_call(call) for call in comparison.offenders],
+        "calls": [
+            {**_call(call), "values": [_row(row) for row in call.rows]} for call in comparison.calls
+        ],
+        "notices": list(comparison.notices),
+    }
+
+
+def as_csv(comparison: Comparison) -> str:
+    """A line a value, in the order of execution."""
+    rows = [
+        {**_named(compared.call), "place": compared.place, **_row(row)}
+        for compared in comparison.calls
+        for row in compared.rows
+    ]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else ["place"])
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def summary(calls: Sequence[Compared]) -> list[dict[str, str]]:
+    """A line a call for people."""
+    return [
+        {
+            "place": str(compared.place),
+            "layer": compared.call.layer,
+            "op": compared.call.op + (f" #{compared.call.number}" if compared.call.number else ""),
+            "phase": compared.call.phase,
+            "error": shown(error_of(compared)),
+            "explained": f"{shown(compared.ratio)} x",
+            "added": shown(compared.added),
+            "inherited": shown(compared.inherited),
+            "verdict": compared.verdict,
+        }
+        for compared in calls
+    ]
+
+
+def error_of(compared: Compared) -> float | None:
+    """The largest relative error of a call's outputs."""
+    errors = [
+        row.difference.lower
+        for row in compared.rows
+        if row.ratio is not None and row.difference is not None
+    ]
+    return max(errors, default=None)
+
+
+def shown(number: float | None) -> str:
+    """A number with three digits; empty if unknown."""
+    return "" if number is None else f"{number:.3g}"
+
+
+def _dump(dump: Dump) -> Mapping[str, Any]:
+    return {
+        "path": str(dump.where),
+        "tool": dump.tool,
+        "step": dump.step,
+        "rank": dump.rank,
+        "calls": len(dump.calls),
+        "tensors": dump.tensors is not None,
+    }
+
+
+def _named(call: Call) -> dict[str, Any]:
+    return {
+        "layer": call.layer,
+        "op": call.op,
+        "number": call.number,
+        "phase": call.phase,
+        "cann": call.cann,
+    }
+
+
+def _call(compared: Compared) -> dict[str, Any]:
+    return {
+        "place": compared.place,
+        "name": compared.name,
+        **_named(compared.call),
+        "verdict": compared.verdict,
+        "reason": compared.reason,
+        "error": _number(error_of(compared)),
+        "ratio": _number(compared.ratio),
+        "added": _number(compared.added),
+        "inherited": _number(compared.inherited),
+        "baseline_error": _number(compared.baseline),
+    }
+
+
+def _row(row: Row) -> dict[str, Any]:
+    seen = row.difference
+    return {
+        "role": row.value.role,
+        "name": row.value.name,
+        "dtype_before": row.value.dtype,
+        "dtype_after": row.partner.dtype,
+        "shape": "x".join(map(str, row.value.shape)),
+        "verdict": row.verdict,
+        "ratio": _number(row.ratio),
+        "error": _number(seen.lower if seen else None),
+        "error_at_most": _number(seen.upper if seen else None),
+        "cosine": _number(seen.cosine if seen else None),
+        "max_absolute": _number(seen.largest if seen else None),
+        "max_relative": _number(seen.relative if seen else None),
+        "remark": seen.remark if seen else "not comparable",
+        **{
+            f"{name}_{side}": _number(getattr(value.statistics, name, None))
+            for side, value in (("before", row.value), ("after", row.partner))
+            for name in ("min", "max", "mean", "l2")
+        },
+    }
+
+
+def _number(number: float | None) -> float | str | None:
+    return number if number is None or math.isfinite(number) else str(number)

@@ -19,7 +19,7 @@ import torch.nn.functional as functional
 
 from jumar.ground.errors import UserError
 from jumar.precision.comparing.observed import roundoff
-from jumar.precision.comparing.pairing import Pair
+from jumar.precision.comparing.pairing import Pair, canonical
 from jumar.precision.dumps.dump import Call, Dump, Value
 
 _NAMES: Final = {
@@ -47,6 +47,11 @@ _NAMES: Final = {
 _FUNCTIONS: Final = {kind: frozenset(names.split()) for kind, names in _NAMES.items()}
 _MOST_ELEMENTS: Final = 1 << 26
 """Calls with a larger tensor are not replayed: they would need gigabytes."""
+_ACCUMULATED: Final = 2.0**-24
+_LOW: Final = 2.0**-20
+"""Coarser dtypes than this are low precision."""
+_LONGEST_COHERENT: Final = 4096.0
+"""Kernels add up in blocks, so no partial sum grows over more terms."""
 _DECIDED: Final = 30.0
 """An output that fits the reference's operands this much better than the other does is right."""
 
@@ -256,8 +261,7 @@ def _replayed(function: _Function, call: Call, dump: Dump, twin: Call | None) ->
     generator = torch.Generator().manual_seed(0)
     shaken = function({key: _shaken(each, coarsest, generator) for key, each in wide.items()})
     own = {
-        name: _distance(result[name], shaken[name])
-        + roundoff(str(outputs[name].dtype).removeprefix("torch.")) * _rms(result[name])
+        name: _explained(_terms(call, wide, result[name]), coarsest, result[name], shaken[name])
         for name in names
     }
     return _Side(
@@ -267,6 +271,47 @@ def _replayed(function: _Function, call: Call, dump: Dump, twin: Call | None) ->
         replayed={name: result[name] for name in names},
         own=own,
     )
+
+
+def _explained(terms: float, unit: float, exact: torch.Tensor, shaken: torch.Tensor) -> float:
+    """The error that rounding explains of an output of an op.
+
+    Args:
+        terms: How many terms its sums have; negative if partial sums may be far from the result.
+        unit: Unit roundoff of the coarsest operand.
+        exact: The output.
+        shaken: The output of operands with errors of that size.
+    """
+    moved = _distance(exact, shaken)
+    # Kernels add up in float32: each sum of n terms has an error of sqrt(n) roundings or, where
+    # the partial sums are far larger than the result (a gradient that is zero in theory), of n.
+    grown = min(-terms, _LONGEST_COHERENT) if terms < 0 else math.sqrt(terms) / 2
+    summed = moved * min(_ACCUMULATED / unit, 1.0) * grown if unit else 0.0
+    own = moved + summed + unit * _rms(exact) / 2
+    if unit > _LOW:
+        own *= 2  # kernels in low precision round between their parts too
+    # Of a few elements, this is a sample of a few numbers.
+    return own * (1 + 2 / math.sqrt(max(exact.numel(), 1)))
+
+
+def _terms(
+    call: Call, tensors: Mapping[tuple[str, str], torch.Tensor], output: torch.Tensor
+) -> float:
+    """How many terms the sums in an output have; negative for sums over a whole gradient."""
+    family = canonical(call.op)
+    floats = [each for each in tensors.values() if each.is_floating_point()]
+    largest = max((each.numel() for each in floats), default=1)
+    matrices = [each for each in floats if each.dim() > 1]
+    ratio = max(largest / max(output.numel(), 1), 1.0)
+    if output.dim() <= 1 and (call.phase == "backward" or family == "sum"):
+        return -ratio
+    if family.startswith(("linear", "bmm", "baddbmm")) and len(matrices) > 1:
+        return float(matrices[0].shape[-1])
+    if family.startswith("conv") and len(matrices) > 1:
+        weight = matrices[-1]
+        features = weight.numel() / max(weight.shape[0], 1)
+        return max(features, matrices[0].numel() / matrices[0].shape[1])
+    return ratio
 
 
 def _arguments(

@@ -95,7 +95,8 @@ def explained_error(
 def _gains(call: Call, operands: Sequence[Operand], output: Operand, *, is_gradient: bool) -> Gains:
     family = canonical(call.op)
     if call.kind == "parameter":
-        return _parameter_gradient(operands, output)
+        rule = _parameter_gradient if output.value.role == "gradient" else _updated
+        return rule(operands, output)
     if is_gradient and operands:
         name = next((each for each in _GRADIENTS if family.startswith(each)), "")
         return _GRADIENTS.get(name, _gradient)(operands, output)
@@ -215,6 +216,18 @@ def _parameter_gradient(operands: Sequence[Operand], output: Operand) -> Gains:
     data = max((each.rms for each in rest), default=1.0)
     gain = math.sqrt(terms) * incoming.rms * max(data, 1.0)
     return Gains([max(gain, output.rms)] * len(operands), terms)
+
+
+def _updated(operands: Sequence[Operand], output: Operand) -> Gains:
+    """What an optimizer makes of a gradient.
+
+    Adam divides a gradient by its own size, so an element that differs by more than it is may even
+    change its sign: of random elements that makes an error of the root of the gradient's. And it
+    keeps squares, so a gradient that is zero in theory may differ by its square.
+    """
+    errors = [each.error for each in operands]
+    more = [2 / math.sqrt(error) if 0 < error < 1 else 2 + error for error in errors]
+    return Gains([output.rms * (1 + each) for each in more])
 
 
 _RULES: Final[dict[str, _Rule]] = {

@@ -29,8 +29,10 @@ class Judge:
 
     _forward: dict[_KeyOfUse, Sequence[Row]] = field(default_factory=dict)
     """Operands and outputs of forward calls, which their backward calls depend on."""
-    _layers: defaultdict[str, list[Row]] = field(default_factory=lambda: defaultdict(list))
-    """What a layer took forward and was given backward, which its parameters' gradients need."""
+    _data: defaultdict[str, list[Row]] = field(default_factory=lambda: defaultdict(list))
+    """What a layer took forward, on which its parameters' gradients depend."""
+    _incoming: defaultdict[str, list[Row]] = field(default_factory=lambda: defaultdict(list))
+    """The gradients that came to a layer."""
     _usual: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     """Errors of outputs so far that rounding explains, by phase."""
     _explained: set[tuple[str, str, str]] = field(default_factory=set)
@@ -60,7 +62,7 @@ class Judge:
             self._coarsest = max(self._coarsest, coarser(row.value, row.partner))
         context = self._context(call)
         judged = [
-            self._judged(call, row, [*_operands(rows), *context], rows, replayed, baseline)
+            self._judged(call, row, self._depends(row, rows, context), rows, replayed, baseline)
             if row.value.role in _OUTPUTS
             else row
             for row in rows
@@ -90,11 +92,18 @@ class Judge:
     def _context(self, call: Call) -> list[Row]:
         """What the call depends on without naming it: saved tensors of the forward pass."""
         if call.kind == "parameter":
-            return self._layers[call.layer] if call.phase == "backward" else []
+            incoming = sorted(self._incoming[call.layer], key=_strength, reverse=True)
+            return [*incoming[:1], *self._data[call.layer]] if incoming else []
         if call.phase != "backward" or call.op.startswith("aten."):
             return []
         key = (call.op, call.layer, call.number)
         return list(self._forward.get(key, ()))
+
+    def _depends(self, row: Row, rows: Sequence[Row], context: Sequence[Row]) -> list[Row]:
+        """What an output depends on."""
+        if row.value.role in ("state", "change"):
+            return [each for each in rows if each.value.role in ("gradient", "parameter")]
+        return [*context] if row.value.role == "gradient" else [*_operands(rows), *context]
 
     def _judged(
         self,
@@ -108,6 +117,8 @@ class Judge:
         difference = row.difference
         if difference is None or difference.is_exact:
             return replace(row, ratio=0.0)
+        if row.value.role == "gradient" and _seen(difference) in self._explained:
+            return replace(row, ratio=0.0)  # the op that computed it was judged
         observed = difference.lower * difference.rms
         if math.isinf(difference.lower):
             # The reference is zero, or one side alone is not finite.
@@ -193,10 +204,9 @@ class Judge:
     def _remember(self, call: Call, rows: Sequence[Row], *, is_blamed: bool) -> None:
         if call.phase == "forward" and call.kind != "parameter":
             self._forward[call.op, call.layer, call.number] = rows
-            self._layers[call.layer] += [row for row in rows if row.value.role == "input"]
+            self._data[call.layer] += [row for row in rows if row.value.role == "input"]
         if call.phase == "backward" and call.kind != "parameter":
-            incoming = [row for row in rows if row.value.role == "input"]
-            self._layers[call.layer] = [*incoming, *self._layers[call.layer]]
+            self._incoming[call.layer] += [row for row in rows if row.value.role == "input"]
         for row in rows:
             if row.ratio is None or row.difference is None:
                 continue
@@ -252,6 +262,10 @@ def _is_gradient_of(call: Call, forward: Call) -> bool:
     same = (call.kind, call.op, call.layer, call.number)
     is_later = (forward.phase, call.phase) == ("forward", "backward")
     return is_later and same == (forward.kind, forward.op, forward.layer, forward.number)
+
+
+def _strength(row: Row) -> float:
+    return _rms(row.difference) * math.sqrt(math.prod(row.value.shape))
 
 
 def _seen(difference: Difference) -> tuple[str, str, str]:

@@ -77,10 +77,10 @@ def pair_calls(before: Dump, after: Dump) -> Pairing:
     pairs: list[Pair] = []
     keys: list[Callable[[Call], Hashable]] = [
         lambda call: (call.kind, call.op, call.layer, call.phase),
-        lambda call: (call.kind, canonical(call.op), _path(call.layer), call.phase),
+        lambda call: (call.kind, _computed(call), _path(call.layer), call.phase),
     ]
     if not (_has_layers(before) and _has_layers(after)):
-        keys.append(lambda call: (call.kind, canonical(call.op), call.phase))
+        keys.append(lambda call: (call.kind, _computed(call), call.phase))
     if not (_has_ops(before) and _has_ops(after)):
         keys.append(lambda call: (_path(call.layer), call.phase))
     for key in keys:
@@ -129,11 +129,6 @@ def canonical(op: str) -> str:
     return _SAME.get(name, name)
 
 
-def is_backward_op(call: Call) -> bool:
-    """Whether an aten op computes gradients with the forward's tensors among its inputs."""
-    return "_backward" in call.op
-
-
 def _matched(
     left: Sequence[Call], right: Sequence[Call], key: Callable[[Call], Hashable]
 ) -> list[Pair]:
@@ -164,6 +159,10 @@ def _aligned(first: Sequence[Call], second: Sequence[Call]) -> list[Pair]:
 
 def _shapes(call: Call) -> Hashable:
     return tuple((value.role, value.name, value.shape) for value in call.values)
+
+
+def _computed(call: Call) -> str:
+    return call.op.rpartition(".")[2] if call.kind == "parameter" else canonical(call.op)
 
 
 def _path(layer: str) -> str:

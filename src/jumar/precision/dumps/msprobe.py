@@ -208,7 +208,7 @@ def _made(name: _Name, entry: Mapping[str, Any], numbers: Mapping[_Name, int]) -
             if values:
                 yield Call(
                     kind="parameter",
-                    op=own_name,
+                    op=f"{name.layer}.{own_name}" if name.layer else own_name,
                     layer=name.layer,
                     number=numbers[name],
                     phase="backward",

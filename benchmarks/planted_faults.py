@@ -13,6 +13,7 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
@@ -193,8 +194,11 @@ class Recorder(TorchDispatchMode):
     def watch(self, model: nn.Module) -> None:
         """Follow which layer runs."""
         for name, module in model.named_modules():
-            module.register_forward_pre_hook(lambda *_, name=name: self.layers.append(name))
+            module.register_forward_pre_hook(partial(self._enter, name))
             module.register_forward_hook(self._leave)
+
+    def _enter(self, name: str, *_: Any) -> None:
+        self.layers.append(name)
 
     def _leave(self, *_: Any) -> None:
         self.layers.pop()
@@ -211,7 +215,7 @@ class Recorder(TorchDispatchMode):
         packet = func._schema.name.removeprefix("aten::")
         if packet.startswith(_SILENT) or func._schema.is_mutable:
             return func(*args, **kwargs)
-        node = torch._C._current_autograd_node()  # pyright: ignore
+        node: Any = torch._C._current_autograd_node()  # pyright: ignore
         phase: Phase = "forward" if node is None else "backward"
         if node is None:
             layer = self.layers[-1]

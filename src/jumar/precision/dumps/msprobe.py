@@ -180,7 +180,8 @@ def _parsed(text: str, parents: Mapping[str, str]) -> _Name | None:
         phase = "forward" if match[3] == "forward" else "backward"
         twin = f"{match[1]}.{match[2]}.forward"
         layer = parents.get(text) or parents.get(twin, "")
-        return _Name("op", match[1], layer, int(match[2]), phase)
+        op = f"aten.{match[1][5:]}" if match[1].startswith("Aten.") else match[1]
+        return _Name("op", op, layer, int(match[2]), phase)
     return None
 
 

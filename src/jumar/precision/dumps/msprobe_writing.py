@@ -1,0 +1,196 @@
+"""A dump in msprobe's form, so that its comparison and its viewers open ours.
+
+What msprobe has no place for is left out: the optimizer's state, updates, and counts of elements.
+"""
+
+import ast
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jumar.ground.files import folder_beside
+from jumar.precision.dumps.dump import Call, Dump, Value
+
+_Key = tuple[str, str, int]
+
+
+def write_msprobe(folder: Path, dump: Dump) -> Path:
+    """Write `dump.json`, `construct.json` and `stack.json`.
+
+    Args:
+        folder: The folder of all steps and ranks.
+        dump: What is written; without a step or rank it goes where those of number 0 do.
+
+    Returns:
+        The folder of this step and rank.
+
+    Raises:
+        UserError: The system refuses.
+    """
+    names = _names(dump.calls)
+    place = folder / f"step{dump.step or 0}" / f"rank{dump.rank or 0}"
+    has_modules = any(call.kind == "module" for call in dump.calls)
+    has_ops = any(call.kind == "op" for call in dump.calls)
+    level = "mix" if has_modules and has_ops else "L0" if has_modules else "L1"
+    content = {
+        "task": "statistics",
+        "level": level,
+        "framework": dump.framework or "pytorch",
+        "dump_data_dir": None,
+        "data": _entries(dump.calls, names),
+    }
+    parts = {
+        "dump.json": content,
+        "construct.json": _construct(dump.calls, names) if has_modules else {},
+        "stack.json": {"0": [list(dict.fromkeys(names)), ["no stack was recorded"]]},
+    }
+    with folder_beside(place, what="the dump cannot be written") as beside:
+        for name, part in parts.items():
+            (beside / name).write_text(json.dumps(part, indent=1), "utf-8")
+    return place
+
+
+def _names(calls: Sequence[Call]) -> list[str]:
+    """The name of every call; the gradients of one layer's parameters share theirs."""
+    classes = {call.layer: call.op for call in calls if call.kind == "module"}
+    counts: Counter[tuple[str, str]] = Counter()
+    forward: dict[_Key, int] = {}
+    # A backward call has its forward call's number, and without one a number of its own.
+    for call in calls:
+        counts[_api(call.op), "backward"] += call.kind == "op" and call.phase == "forward"
+    names: list[str] = []
+    for call in calls:
+        layer = f"{call.layer}." if call.layer else ""
+        if call.kind == "module":
+            names.append(f"Module.{layer}{call.op}.{call.phase}.{call.number}")
+            continue
+        if call.kind == "parameter":
+            owner = classes.get(call.layer, "Layer")
+            names.append(f"Module.{layer}{owner}.parameters_grad.{call.number}")
+            continue
+        op = _api(call.op)
+        key = (call.op, call.layer, call.number)
+        place = forward.get(key) if call.phase == "backward" else None
+        if place is None:
+            place = counts[op, call.phase]
+            counts[op, call.phase] += 1
+        if call.phase == "forward":
+            forward[key] = place
+        names.append(f"{op}.{place}.{call.phase}")
+    return names
+
+
+def _api(op: str) -> str:
+    return f"Aten.{op[5:]}" if op.startswith("aten.") else op
+
+
+def _entries(calls: Sequence[Call], names: Sequence[str]) -> dict[str, Any]:
+    entries: dict[str, Any] = {}
+    for call, name in zip(calls, names, strict=True):
+        if call.kind == "parameter":
+            gradients = [_element(value) for value in call.values if value.role == "gradient"]
+            if gradients:
+                entries.setdefault(name, {})[call.op.rpartition(".")[2]] = gradients
+        else:
+            entries[name] = _entry(call)
+    return entries
+
+
+def _entry(call: Call) -> dict[str, Any]:
+    given: dict[str, Any] = {
+        value.name: _element(value) for value in call.values if value.role == "input"
+    }
+    given |= {name: _scalar(text) for name, text in call.arguments.items()}
+    nested = _nested(given)
+    outputs = _nested(
+        {value.name: _element(value) for value in call.values if value.role == "output"}
+    )
+    entry: dict[str, Any] = {
+        "input_args" if call.phase == "forward" else "input": _positional(nested)
+    }
+    keywords = {name: each for name, each in nested.items() if not name.isdigit()}
+    if keywords or call.phase == "forward":
+        entry["input_kwargs"] = keywords
+    entry["output"] = _positional(outputs)
+    parameters = {value.name: _element(value) for value in call.values if value.role == "parameter"}
+    if parameters or (call.kind == "module" and call.phase == "forward"):
+        entry["parameters"] = parameters
+    return entry
+
+
+def _nested(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Elements by the place of their argument; those of a list in a list."""
+    tops: dict[str, Any] = {}
+    for name, content in given.items():
+        top, _, inner = name.partition(".")
+        if inner:
+            tops.setdefault(top, {})[inner] = content
+        else:
+            tops[top] = content
+    return {name: _positional(each) if _is_listed(each) else each for name, each in tops.items()}
+
+
+def _is_listed(content: Any) -> bool:
+    return isinstance(content, dict) and bool(content) and all(key.isdigit() for key in content)
+
+
+def _positional(nested: Mapping[str, Any]) -> list[Any]:
+    places = [int(name) for name in nested if name.isdigit()]
+    return [nested.get(str(place)) for place in range(max(places, default=-1) + 1)]
+
+
+def _element(value: Value) -> dict[str, Any]:
+    numbers = value.statistics
+    element: dict[str, Any] = {
+        "type": "torch.Tensor",
+        "dtype": f"torch.{value.dtype}",
+        "shape": list(value.shape),
+        "Max": numbers.max if numbers else None,
+        "Min": numbers.min if numbers else None,
+        "Mean": numbers.mean if numbers else None,
+        "Norm": numbers.l2 if numbers else None,
+        "requires_grad": value.role == "parameter",
+    }
+    if value.digest and value.digest.startswith("crc32:"):
+        element["md5"] = value.digest.removeprefix("crc32:")
+    return element
+
+
+def _scalar(text: str) -> Any:
+    try:
+        content = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        content = text
+    return _typed(content)
+
+
+def _typed(content: Any) -> Any:
+    if content is None:
+        return None
+    if isinstance(content, list | tuple):
+        return [_typed(each) for each in content]  # pyright: ignore[reportUnknownVariableType]
+    return {"type": type(content).__name__, "value": content}
+
+
+def _construct(calls: Sequence[Call], names: Sequence[str]) -> dict[str, str | None]:
+    """The layer's call that each call is part of: the next one of its layer, or of one above."""
+    classes = {call.layer: call.op for call in calls if call.kind == "module"}
+    parents: dict[str, str | None] = {}
+    ahead: dict[tuple[str, str], str] = {}
+    for call, name in zip(reversed(calls), reversed(names), strict=True):
+        path = call.layer
+        if call.kind == "op" and path:
+            # A layer whose own call is not in the dump has a name nevertheless.
+            unseen = f"Module.{path}.{classes.get(path, 'Layer')}.{call.phase}.0"
+            parents[name] = ahead.get((path, call.phase), unseen)
+        elif call.kind != "parameter":
+            parent = None
+            while parent is None and path:
+                path = path.rpartition(".")[0]
+                parent = ahead.get((path, call.phase))
+            parents[name] = parent
+        if call.kind == "module":
+            ahead[call.layer, call.phase] = name
+    return dict(reversed(parents.items()))

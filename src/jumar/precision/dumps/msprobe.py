@@ -178,8 +178,9 @@ def _parsed(text: str, parents: Mapping[str, str]) -> _Name | None:
         return _Name("parameter", match[2], match[1] or "", int(match[3] or 0), "backward")
     if match := _API.fullmatch(text):
         phase = "forward" if match[3] == "forward" else "backward"
+        # Of backward calls msprobe sometimes names another layer: in-place ops confuse it.
         twin = f"{match[1]}.{match[2]}.forward"
-        layer = parents.get(text) or parents.get(twin, "")
+        layer = parents.get(twin) or parents.get(text, "")
         op = f"aten.{match[1][5:]}" if match[1].startswith("Aten.") else match[1]
         return _Name("op", op, layer, int(match[2]), phase)
     return None

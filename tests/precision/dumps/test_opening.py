@@ -67,9 +67,7 @@ def test_a_folder_of_everything_is_read_and_says_what_was_left_out(samples: Path
     assert any("left out" in notice for notice in dumps[0].notices)
     lines = (samples / "repo/ptdbg/npu_test.pkl").read_text().splitlines()
     assert values_of(by_tool["ptdbg"][0]) == len(lines)
-    assert sum(map(values_of, by_tool["CANN, decoded"])) == len(
-        [*samples.rglob("temp/*/*.npy")]
-    )
+    assert sum(map(values_of, by_tool["CANN, decoded"])) == len([*samples.rglob("temp/*/*.npy")])
 
 
 def test_every_tensor_of_every_sample_is_what_the_dump_says_of_it(samples: Path) -> None:

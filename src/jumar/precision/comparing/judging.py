@@ -134,16 +134,19 @@ class Judge:
             "_backward" in call.op
         )
 
+        truth = baseline.get((row.value.role, row.value.name), 0.0) * difference.rms
+
         def explained(errors: Sequence[float]) -> float:
             known = [
                 _as_operand(each, error) for each, error in zip(as_operands, errors, strict=True)
             ]
             absolute = explained_error(call, known, _as_operand(row, 0.0), is_gradient=is_gradient)
-            truth = baseline.get((row.value.role, row.value.name), 0.0) * difference.rms
             return max(absolute, truth, usual * _scale(row, rows, is_gradient=is_gradient))
 
         if replayed is not None and row.value.name in replayed.ratios:
             ratio = replayed.ratios[row.value.name]
+            if truth > 0:
+                ratio = min(ratio, _over(observed, truth))
         else:
             ratio = _over(observed, explained(actual))
         verdict: Verdict = "agrees"

@@ -1,0 +1,48 @@
+"""`jumar precision compare`: exit codes, and what it writes."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.in_process import here
+
+
+@pytest.fixture
+def own(shared: Path) -> Path:
+    return shared / "data/dumps/own/tf_fp32"
+
+
+def test_a_fault_ends_with_one_and_is_in_every_output(own: Path, tmp_path: Path) -> None:
+    pair = (own / "golden/statistics_mix", own / "softmax_half/statistics_mix")
+    done = here("precision", "compare", *pair, "--csv", "all.csv", cwd=tmp_path, code=1)
+    assert "1. blocks.1.attn: Functional.softmax forward: its operands agree" in done.out
+    assert "paired: 131 calls with 313 values" in done.out
+    rows = list(csv.DictReader((tmp_path / "all.csv").read_text().splitlines()))
+    assert len(rows) == 313
+    wrong = [row["op"] for row in rows if row["verdict"] == "offender"]
+    assert wrong[0] == "Functional.softmax"
+    content = json.loads(here("precision", "compare", *pair, "--json", cwd=tmp_path, code=1).out)
+    assert [each["layer"] for each in content["offenders"]] == ["blocks.1.attn"]
+    assert content["paired"] == 131
+
+
+def test_a_healthy_pair_ends_with_zero(own: Path, tmp_path: Path) -> None:
+    pair = (own / "golden/statistics_mix", own / "clean/statistics_mix")
+    done = here("precision", "compare", *pair, cwd=tmp_path)
+    assert "No op is to blame: rounding explains all errors." in done.out
+
+
+def test_bad_input_ends_with_two(own: Path, tmp_path: Path) -> None:
+    good = own / "golden/statistics_mix"
+    other = own.parent / "conv_L0"
+    for wrong, message in (
+        (tmp_path, "no dump is in it"),
+        (other, "dumps of different models"),
+        (own / "golden", "it holds 2 dumps"),
+    ):
+        done = here("precision", "compare", good, wrong, cwd=tmp_path, code=2)
+        assert message in done.message
+    done = here("precision", "compare", good, good, "--rank", "7", cwd=tmp_path, code=2)
+    assert "no such step or rank" in done.message

@@ -206,11 +206,12 @@ def test_a_fault_of_the_reference_is_said_to_be_its_own() -> None:
     assert "the reference's own output does not fit" in blamed.reason
 
 
-def test_of_three_the_candidate_is_blamed_for_what_the_baseline_does_not_do() -> None:
-    truth = network().dump(tensors=False)
-    faulty = network(fault="softmax").dump(tensors=False)
+@pytest.mark.parametrize("tensors", [True, False])
+def test_of_three_the_candidate_is_blamed_for_what_the_baseline_does_not_do(tensors: bool) -> None:
+    truth = network().dump(tensors=tensors)
+    faulty = network(fault="softmax").dump(tensors=tensors)
     assert not compare_dumps(faulty, faulty, truth).offenders
-    worse = network(fault="softmax", size=8).dump(tensors=False)
+    worse = network(fault="softmax", size=8).dump(tensors=tensors)
     (blamed,) = compare_dumps(faulty, worse, truth).offenders
     assert blamed.call.layer == "soft"
     assert blamed.baseline is not None

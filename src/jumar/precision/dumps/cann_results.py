@@ -1,0 +1,181 @@
+"""What Ascend's own tools found: msaccucmp's `result_*.csv`, and decoded overflow records.
+
+Columns are found by name, since releases add and drop them. `NaN` is what was not compared, `nan`
+what was compared and is not a number, as after an overflow; the two must not be mistaken.
+"""
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from jumar.ground.errors import UserError
+from jumar.ground.paths import read_text
+from jumar.precision.dumps.msprobe import read_json
+
+_NAMED: Final = ("Index", "OpType", "NPUDump", "GroundTruth", "TensorIndex")
+_TEXTS: Final = frozenset(
+    {*_NAMED, "OpSequence", "DataType", "Address", "Shape", "OverFlow", "CompareFailReason"}
+)
+_BITS: Final = {
+    0x8: "sign inversion",
+    0x10: "integer overflow",
+    0x20: "float overflow",
+    0x80: "negative number to unsigned",
+    0x100: "overflow of a cast to fp16 or integer",
+    0x400: "overflow of an accumulation in a matrix product",
+}
+_RECORD: Final = re.compile(r"Opdebug\.Node_OpDebug\.(?P<task>\d+)(?:\.(?P<stream>\d+))?\..*")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AscendResult:
+    """A row of msaccucmp.
+
+    Attributes:
+        op_type: CANN op type.
+        npu: Name of the op on the NPU.
+        golden: Name of its partner; empty without one.
+        tensor: `input` or `output`, with the place, as `output:0`; empty if unmatched.
+        overflowed: Whether the NPU's value reached float16's largest number; None if not checked.
+        numbers: By algorithm what was computed, NaN included; what was not compared is absent.
+        reason: Why it was not compared; empty otherwise.
+    """
+
+    op_type: str
+    npu: str
+    golden: str
+    tensor: str
+    overflowed: bool | None
+    numbers: Mapping[str, float]
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Overflow:
+    """An overflow that a device noted.
+
+    Attributes:
+        unit: What noted it, such as `AIC` or `DHA Atomic Add`.
+        task: Task, by which the op's dump is found; None if unknown.
+        stream: Stream; None if unknown.
+        status: The status bits.
+        meanings: What they mean.
+    """
+
+    unit: str
+    task: int | None
+    stream: int | None
+    status: int
+    meanings: Sequence[str]
+
+
+def read_results(path: Path) -> list[AscendResult]:
+    """Read the rows of a `result_*.csv`.
+
+    Raises:
+        UserError: It cannot be read, or has other columns.
+    """
+    rows = csv.reader(io.StringIO(read_text(path)))
+    heads = next(rows, [])
+    if not set(_NAMED) <= set(heads):
+        raise UserError(
+            "is not a result of msaccucmp",
+            where=str(path),
+            todo=f"Expected: a CSV file with the columns {', '.join(_NAMED)}.",
+        )
+    return [_result(heads, row, f"{path}:{number}") for number, row in enumerate(rows, 2) if row]
+
+
+def read_overflow(path: Path) -> list[Overflow]:
+    """Read a decoded overflow record; a unit whose status is 0 is left out.
+
+    Raises:
+        UserError: It cannot be read, is cut, or is not such a record.
+    """
+    content = read_json(path)
+    match = _RECORD.fullmatch(path.name)
+    task = int(match["task"]) if match else None
+    stream = int(match["stream"]) if match and match["stream"] else None
+    try:
+        records = list(_records(content))
+        return [
+            Overflow(
+                unit=unit,
+                task=_known(record.get("task_id"), task),
+                stream=_known(record.get("stream_id"), stream),
+                status=status,
+                meanings=[text for bit, text in _BITS.items() if status & bit],
+            )
+            for unit, record in records
+            if (status := _status(record.get("status", 0)))
+        ]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"is not an overflow record: {type(error).__name__} {error}",
+            where=str(path),
+            todo="Expected: a decoded Opdebug file, with 'acc_list' or a status a unit.",
+        ) from error
+
+
+def _result(heads: Sequence[str], row: Sequence[str], where: str) -> AscendResult:
+    if len(row) != len(heads):
+        raise UserError(f"has {len(row)} cells instead of {len(heads)}", where=where)
+    cells = dict(zip(heads, row, strict=True))
+    named = re.fullmatch(r".*:(input|output):(\d+)", cells["TensorIndex"])
+    overflowed = {"YES": True, "NO": False}.get(cells.get("OverFlow", ""))
+    return AscendResult(
+        op_type=cells["OpType"],
+        npu=cells["NPUDump"],
+        golden="" if cells["GroundTruth"] in ("*", "NaN") else cells["GroundTruth"],
+        tensor=f"{named[1]}:{named[2]}" if named else "",
+        overflowed=overflowed,
+        numbers={
+            name: number
+            for name, text in cells.items()
+            if name not in _TEXTS and (number := _number(text)) is not None
+        },
+        reason=cells.get("CompareFailReason", ""),
+    )
+
+
+def _number(text: str) -> float | None:
+    if text == "NaN":
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        return None  # the two pairs of StandardDeviation
+    return number + 0.0 if math.isfinite(number) else number
+
+
+def _records(content: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The units of both forms: one record with `acc_list`, or an object a unit."""
+    if isinstance(content, dict) and "acc_list" in content:
+        listed = content["acc_list"]
+        for one in listed if isinstance(listed, list) else [listed]:
+            if int(one["valid"]):
+                yield str(one["acc_type"]), one["data"]
+        return
+    parts = content if isinstance(content, list) else [content]
+    for part in parts:
+        for unit, record in part.items():
+            yield str(unit), record
+
+
+def _status(content: Any) -> int:
+    if isinstance(content, list):
+        total = 0
+        for each in content:
+            total |= _status(each)
+        return total
+    return int(content, 0) if isinstance(content, str) else int(content)
+
+
+def _known(content: Any, otherwise: int | None) -> int | None:
+    """-1 stands for what the file's name says."""
+    return otherwise if content is None or int(content) < 0 else int(content)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,21 @@ def test_a_fault_ends_with_one_and_is_in_every_output(own: Path, tmp_path: Path)
     content = json.loads(here("precision", "compare", *pair, "--json", cwd=tmp_path, code=1).out)
     assert [each["layer"] for each in content["offenders"]] == ["blocks.1.attn"]
     assert content["paired"] == 131
+
+
+def test_the_page_holds_every_call_and_loads_nothing(own: Path, tmp_path: Path) -> None:
+    pair = (own / "golden/statistics_mix", own / "softmax_half/statistics_mix")
+    here("precision", "compare", *pair, "--page", "page.html", cwd=tmp_path, code=1)
+    text = (tmp_path / "page.html").read_text()
+    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text)
+    calls = json.loads(data)
+    assert len(calls) == 131
+    assert next(call[:2] for call in calls if call[4] == 2) == [
+        "blocks.1.attn",
+        "Functional.softmax",
+    ]
+    assert "default-src 'none'" in text
+    assert not re.search(r"(src|href)=|https?://(?!www\.w3\.org/2000/svg)", text)
 
 
 def test_a_healthy_pair_ends_with_zero(own: Path, tmp_path: Path) -> None:

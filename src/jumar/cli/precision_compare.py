@@ -24,6 +24,7 @@ def compare(
     top: int = 15,
     csv: Path | None = None,
     json_: JsonFlag = False,
+    page: Path | None = None,
 ) -> int:
     """Compare two dumps of one step and name the first op whose error rounding does not explain.
 
@@ -48,6 +49,8 @@ def compare(
         Also write all values to this CSV file.
     json_
         Print JSON.
+    page
+        Also write an HTML page with the error along the network.
     """
     from jumar.ground.errors import UserError
     from jumar.precision.comparing.compare import compare_dumps
@@ -70,6 +73,11 @@ def compare(
     if csv is not None:
         write_text(csv, as_csv(comparison))
         print_plain(f"written: {csv}", sys.stderr)
+    if page is not None:
+        from jumar.precision.comparing.page import page as render
+
+        write_text(page, render(comparison))
+        print_plain(f"written: {page}", sys.stderr)
     return int(bool(comparison.offenders))
 
 

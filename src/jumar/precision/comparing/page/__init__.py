@@ -1,0 +1,91 @@
+"""The page of a comparison: the error along the network, every call's numbers one click away."""
+
+import base64
+import hashlib
+from importlib.resources import files
+from typing import Any, Final
+
+from jinja2 import Environment, StrictUndefined
+
+from jumar.ground.text import counted
+from jumar.precision.comparing.comparison import Compared, Comparison, Row
+from jumar.precision.comparing.tables import error_of, shown
+from jumar.profiling.showing import inside_script
+from jumar.profiling.showing import shown as safe
+
+_MOST_OFFENDERS: Final = 100
+_VERDICTS: Final = ("agrees", "inherited", "offender")
+
+
+def page(comparison: Comparison) -> str:
+    """One HTML page that needs no network; its policy lets nothing run but its own script.
+
+    Every text of a dump is escaped, whatever it holds.
+
+    Args:
+        comparison: The comparison to show.
+    """
+    folder = files("jumar.precision.comparing.page")
+    style, script = (
+        folder.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js")
+    )
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    template = environment.from_string(folder.joinpath("page.html.jinja").read_text("utf-8"))
+    sides = [
+        (name, str(dump.where), dump.tool, counted(len(dump.calls), "call"))
+        for name, dump in (("before", comparison.before), ("after", comparison.after))
+    ]
+    return template.render(
+        style=style,
+        script=script,
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+        sides=[[safe(text) for text in side] for side in sides],
+        paired=counted(len(comparison.calls), "call"),
+        values=counted(comparison.rows, "value"),
+        flagged=f"{comparison.flagged} ({comparison.flagged / max(comparison.rows, 1):.1%})",
+        notices=[safe(notice, 400) for notice in comparison.notices],
+        offenders=[
+            (call.place, safe(call.name), safe(call.reason), shown(call.ratio))
+            for call in comparison.offenders[:_MOST_OFFENDERS]
+        ],
+        data=inside_script([_call(call) for call in comparison.calls]),
+    )
+
+
+def _call(compared: Compared) -> list[Any]:
+    """A call for the script: short, since there may be thousands."""
+    error = error_of(compared)
+    return [
+        safe(compared.call.layer),
+        safe(compared.call.op),
+        compared.call.number,
+        compared.call.phase,
+        _VERDICTS.index(compared.verdict),
+        # What has no finite error is drawn at the top.
+        1e30 if error is not None and error > 1e30 else error,
+        [shown(compared.ratio), shown(compared.added), shown(compared.inherited)],
+        safe(compared.reason),
+        [_row(row) for row in compared.rows],
+    ]
+
+
+def _row(row: Row) -> list[Any]:
+    seen = row.difference
+    return [
+        f"{row.value.role} {safe(row.value.name)}",
+        safe(row.value.dtype)
+        if row.value.dtype == row.partner.dtype
+        else safe(f"{row.value.dtype} / {row.partner.dtype}"),
+        "x".join(map(str, row.value.shape)),
+        shown(seen.lower if seen else None),
+        shown(seen.cosine if seen else None),
+        shown(seen.largest if seen else None),
+        shown(row.ratio),
+        _VERDICTS.index(row.verdict),
+    ]
+
+
+def _hash(text: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return f"sha256-{digest}"

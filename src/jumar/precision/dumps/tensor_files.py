@@ -1,7 +1,5 @@
 """Tensors that other tools left, a file each: torch's zip format and numpy's, nothing executed."""
 
-import pickle
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -64,9 +62,14 @@ def _torch_dtype(dtype: "np.dtype[np.generic]") -> torch.dtype:
 def _read_torch(path: Path) -> torch.Tensor:
     try:
         tensor = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, EOFError, RuntimeError, pickle.UnpicklingError, zipfile.BadZipFile) as error:
-        first = UserError(str(error).partition("\n")[0])
-        raise unreadable(path, first, more=_AGAIN) from error
+    except OSError as error:
+        raise unreadable(path, error, more=_AGAIN) from error
+    except Exception as error:
+        # torch raises a different class for each way a file can be damaged, and some of its
+        # messages suggest loading the file in a way that runs code from it.
+        raise UserError(
+            "is damaged, or holds more than a tensor", where=str(path), todo=_AGAIN
+        ) from error
     if not isinstance(tensor, torch.Tensor):
         raise UserError(f"holds a {type(tensor).__name__}, not a tensor", where=str(path))
     return tensor.detach()

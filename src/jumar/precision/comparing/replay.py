@@ -11,7 +11,7 @@ change nothing and draw nothing at random, are ever called.
 import ast
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
@@ -75,15 +75,13 @@ class Replayed:
     is_reference_blamed: bool = False
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Side:
     """One side of a pair with its tensors."""
 
-    call: Call
-    tensors: Mapping[tuple[str, str], torch.Tensor]
-    outputs: dict[str, torch.Tensor] = field(default_factory=dict)
-    replayed: dict[str, torch.Tensor] = field(default_factory=dict)
-    own: dict[str, float] = field(default_factory=dict)
+    outputs: Mapping[str, torch.Tensor]
+    replayed: Mapping[str, torch.Tensor]
+    own: Mapping[str, float]
 
     def ratio(self, name: str) -> float:
         """The error added over the error explained, of an output."""
@@ -265,8 +263,6 @@ def _replayed(function: _Function, call: Call, dump: Dump, twin: Call | None) ->
         for name in names
     }
     return _Side(
-        call=call,
-        tensors=wide,
         outputs={name: outputs[name] for name in names},
         replayed={name: result[name] for name in names},
         own=own,

@@ -129,7 +129,7 @@ def _advice(origin: "Origin") -> str:
     if not origin.is_made:
         return "look at the batch and the parameters of this layer: no recorded op made the value"
     if call.phase == "backward":
-        return "a smaller loss scale (precision.loss_scale), or keep the op in float32 (modify_mixlist)"
+        return "a smaller loss scale, or keep the op in float32 (modify_mixlist)"
     if origin.parameter:
         return "a smaller parameter, or keep the ops that take it in float32 (modify_mixlist)"
     kept = call.cann or call.op

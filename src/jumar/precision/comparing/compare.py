@@ -8,6 +8,7 @@ import torch
 from jumar.ground.errors import UserError
 from jumar.ground.text import counted
 from jumar.precision.comparing.comparison import Compared, Comparison, Row, call_name
+from jumar.precision.comparing.drift import drift_of
 from jumar.precision.comparing.judging import EXPLAINED, Judge, first_offenders
 from jumar.precision.comparing.observed import Difference, compare_statistics, compare_tensors
 from jumar.precision.comparing.pairing import Pair, Pairing, pair_calls, pair_values
@@ -35,7 +36,7 @@ def compare_dumps(before: Dump, after: Dump, truth: Dump | None = None) -> Compa
     pairing = _paired(base, after)
     errors = _errors(truth, before) if truth else {}
     reader = _Differences(base, after)
-    judge = Judge()
+    judge = Judge(drift=drift_of(base))
     forward = {
         (pair.before.op, pair.before.layer, pair.before.number): pair
         for pair in pairing.pairs

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from jumar.precision.comparing.comparison import Compared, Row, Verdict
+from jumar.precision.comparing.drift import Drift
 from jumar.precision.comparing.explained import Operand, coarser, explained_error
 from jumar.precision.comparing.observed import Difference, magnitude, roundoff
 from jumar.precision.comparing.pairing import Pair
@@ -25,8 +26,13 @@ _KeyOfUse = tuple[str, str, int]
 
 @dataclass
 class Judge:
-    """Judges pairs of calls in the order of execution, and remembers what it saw."""
+    """Judges pairs of calls in the order of execution, and remembers what it saw.
 
+    Attributes:
+        drift: How far parameters may have moved apart before the step.
+    """
+
+    drift: Drift = field(default_factory=Drift)
     _forward: dict[_KeyOfUse, Sequence[Row]] = field(default_factory=dict)
     """Operands and outputs of forward calls, which their backward calls depend on."""
     _data: defaultdict[str, list[Row]] = field(default_factory=lambda: defaultdict(list))
@@ -125,6 +131,8 @@ class Judge:
             largest = difference.largest
             observed = math.inf if difference.remark or largest is None else largest
         usual = self._level(call.phase)
+        if call.kind == "module":  # whose parameters are not among its operands
+            usual = max(usual, self.drift.layers.get(call.layer, 0.0))
         healthy = [min(self._error(each, usual), usual) for each in operands]
         actual = [self._error(each, usual) for each in operands]
         if not operands:
@@ -179,7 +187,11 @@ class Judge:
         """Why a call is to blame, empty if it is not; and the operands that are."""
         operands = [*_operands(rows), *context]
         if self._disagreeing(pair.before.phase, operands):
-            arrived = self._disagreeing(pair.before.phase, _operands(rows))
+            arrived = [
+                row
+                for row in self._disagreeing(pair.before.phase, _operands(rows))
+                if not self._has_drifted(pair.before.layer, row)
+            ]
             if arrived and not self._has_disagreement:
                 names = ", ".join(f"{row.value.role} {row.value.name}" for row in arrived)
                 return f"{names} arrives different, and nothing before it differs", arrived
@@ -187,6 +199,13 @@ class Judge:
                 return "", ()
         bad = [row for row in rows if row.verdict == "offender"]
         return (_output_reason(pair, bad[0], replayed) if bad else ""), ()
+
+    def _has_drifted(self, layer: str, row: Row) -> bool:
+        """Whether an operand may be a parameter that two trainings moved differently."""
+        difference = row.difference
+        assert difference is not None
+        room = self.drift.parameters.get((layer, row.value.shape), 0.0)
+        return difference.lower * difference.rms <= room
 
     def _disagreeing(self, phase: str, operands: Sequence[Row]) -> list[Row]:
         limit = _ARRIVED * max(self._level(phase), self._coarsest)

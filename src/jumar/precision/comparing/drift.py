@@ -1,0 +1,62 @@
+"""How far two trainings may have moved their parameters apart before the step that is compared.
+
+Gradients that differ by rounding make the parameters of a later step differ slightly. That is no
+fault of the layer that takes them, as long as it is less than the updates so far can have changed.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from jumar.precision.comparing.observed import magnitude
+from jumar.precision.dumps.dump import Dump
+
+_Parameter = tuple[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drift:
+    """What the updates since step 0 can have changed.
+
+    Attributes:
+        parameters: By layer and shape, the change of a parameter (rms).
+        layers: By layer with all that is in it, the change of its parameters, relative to them.
+    """
+
+    parameters: Mapping[_Parameter, float] = field(default_factory=dict[_Parameter, float])
+    layers: Mapping[str, float] = field(default_factory=dict[str, float])
+
+
+def drift_of(dump: Dump) -> Drift:
+    """The drift up to the step of a dump: as many updates as it has had, each like its own."""
+    steps = dump.step or 0
+    parameters: dict[_Parameter, float] = {}
+    changes: defaultdict[str, float] = defaultdict(float)
+    sizes: defaultdict[str, float] = defaultdict(float)
+    for call in dump.calls if steps else ():
+        for value in call.values if call.kind == "parameter" else ():
+            rms = magnitude(value)[0]
+            if not math.isfinite(rms):
+                continue
+            squares = rms * rms * math.prod(value.shape)
+            if value.role == "change":
+                key = (call.layer, value.shape)
+                parameters[key] = max(parameters.get(key, 0.0), rms * steps)
+            for layer in _around(call.layer):
+                if value.role == "change":
+                    changes[layer] += squares
+                elif value.role == "parameter":
+                    sizes[layer] += squares
+    layers = {
+        layer: steps * math.sqrt(change / sizes[layer])
+        for layer, change in changes.items()
+        if sizes[layer] > 0
+    }
+    return Drift(parameters=parameters, layers=layers)
+
+
+def _around(layer: str) -> list[str]:
+    """A layer and all that it is in."""
+    parts = layer.split(".") if layer else []
+    return [".".join(parts[:length]) for length in range(len(parts) + 1)]

@@ -96,6 +96,7 @@ def test_what_the_user_can_mend_is_one_error(
     done = here("precision", "dump", *options, cwd=tmp_path, code=2)
     assert message in done.message
     assert not list(tmp_path.rglob("dump.json"))
+    assert not list(tmp_path.rglob("rank-*"))
 
 
 def python(*arguments: str | Path, cwd: Path, code: int = 0) -> subprocess.CompletedProcess[str]:
@@ -152,3 +153,9 @@ def test_a_script_that_raises_or_leaves_does_so_as_by_itself(script: Path) -> No
     assert err == python(script, cwd=script.parents[1], code=1).stderr
     script.write_text("import sys\nsys.exit(5)\n")
     assert dump_script(script, steps="0", code=5) == ("", "")
+
+
+def test_a_dump_of_nothing_leaves_no_folder(tmp_path: Path) -> None:
+    layers = ("--layers", "none", "--to", "dumps")
+    here("precision", "dump", "small", *IMPORTED, *layers, cwd=tmp_path, code=2)
+    assert not (tmp_path / "dumps").exists()

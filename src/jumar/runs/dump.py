@@ -6,27 +6,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from jumar.ground.errors import UserError
-from jumar.ground.paths import is_folder
-from jumar.ground.text import counted
 from jumar.precision.recording.dumping import Dumping
 from jumar.precision.recording.observing import DumpObserver
 from jumar.precision.recording.recorder import COMPILED, RecordSettings, StepRecorder
 from jumar.precision.recording.scripts import run_script
-from jumar.recipes.registry import create_recipe, import_modules
-from jumar.recipes.resolved import with_data_in_place
-from jumar.recipes.stored import stored_recipe
 from jumar.runs.context import ChosenRun, RunContext, open_context
-from jumar.settings import override
+from jumar.runs.observed_steps import check_step, find_source, observing_trainer
 from jumar.tasks.task import Task
 from jumar.training.checkpoint import Checkpoint
-from jumar.training.checkpoint_retention import newest_checkpoint, say_damaged
 from jumar.training.parallel.announced import announced_ranks
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.profiling.ranges import named_layers
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory, next_run_path
-from jumar.training.signals import StopRequest
-from jumar.training.trainer import Trainer
 
 _FOLDER = Path("dumps")
 
@@ -117,34 +109,24 @@ def dump_script(
 
 def chosen_run(request: DumpRequest, ranks: Ranks) -> ChosenSteps:
     """The recipe, the folder, and the checkpoint to start from if it is a run's."""
-    place = Path(request.what)
-    source = RunDirectory(place)
-    checkpoint: Checkpoint | None = None
-    if source.exists:
-        name, imports, stored = stored_recipe(source, request.imports)
-        notice = Console(silent=not ranks.is_first).line
-        recipe = with_data_in_place(
-            override(stored, request.assignments), source, notice, request.assignments
-        )
-        until = min(request.steps) if request.steps else None
-        checkpoint = newest_checkpoint(source.checkpoints, say_damaged, until=until)
-    elif is_folder(place):
-        raise UserError(f"'{place}' is not a run directory: it has no recipe.json")
-    else:
-        import_modules(request.imports)
-        name, imports = request.what, list(request.imports)
-        recipe = override(create_recipe(name), request.assignments)
+    source = find_source(
+        request.what,
+        request.assignments,
+        request.imports,
+        ranks,
+        until=min(request.steps) if request.steps else None,
+    )
     folder = request.to
     if folder is None:
-        last = place.absolute().name if source.exists else name
+        last = source.name if source.run is None else source.run.path.absolute().name
         folder = next_run_path(_FOLDER, last) if ranks.is_first else Path()
     return ChosenSteps(
         run=RunDirectory(folder),
-        recipe=recipe,
-        is_stored=source.exists,
-        name=name,
-        imports=imports,
-        checkpoint=checkpoint,
+        recipe=source.recipe,
+        is_stored=source.run is not None,
+        name=source.name,
+        imports=source.imports,
+        checkpoint=source.checkpoint,
     )
 
 
@@ -159,25 +141,10 @@ def _record(request: DumpRequest, context: RunContext[ChosenSteps]) -> None:
         context.console.line(COMPILED)
         plan = replace(plan, training=replace(plan.training, compile=False))
     context.ranks.wait()
-    trainer = Trainer(
-        task,
-        plan,
-        device=context.device,
-        ranks=context.ranks,
-        run=context.run,
-        console=context.console,
-        stop=StopRequest(),
-        policy=context.policy,
-        versions={},
-        observers=[DumpObserver(recorder, steps=steps, first=first, say=context.console.line)],
-    )
-    if request.steps and trainer.total_steps is not None and max(steps) >= trainer.total_steps:
-        raise UserError(
-            f"step {max(steps)} is beyond the end: the run has "
-            f"{counted(trainer.total_steps, 'step')}",
-            where="--steps",
-            todo=f"Steps are counted from 0; the last is {trainer.total_steps - 1}.",
-        )
+    observer = DumpObserver(recorder, steps=steps, first=first, say=context.console.line)
+    trainer = observing_trainer(context, task, plan, observer)
+    if request.steps:
+        check_step(trainer, max(steps), "--steps")
     if first < min(steps):
         context.console.line(f"training from step {first} to step {max(steps)}")
         sys.stdout.flush()

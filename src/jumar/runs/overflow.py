@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jumar.ground.errors import UserError
-from jumar.ground.text import counted
 from jumar.observer import Observer
 from jumar.precision.dumps.dump import Dump
 from jumar.precision.dumps.ours import find_dumps, read_dump
@@ -20,10 +19,9 @@ from jumar.precision.overflow.origin import Origin, origin_of
 from jumar.precision.recording.recorder import RecordSettings
 from jumar.runs.context import RunContext, open_context
 from jumar.runs.dump import ChosenSteps, DumpRequest, chosen_run, dump_recipe
+from jumar.runs.observed_steps import check_step, observing_trainer
 from jumar.training.guard import NonFiniteLoss
 from jumar.training.progress import Console
-from jumar.training.signals import StopRequest
-from jumar.training.trainer import Trainer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,29 +149,12 @@ def _trained(request: OverflowRequest, context: RunContext[ChosenSteps]) -> _Wat
     task = context.build_task(chosen.recipe)
     context.print_first_line(plan.batch_size)
     context.ranks.wait()
-    trainer = Trainer(
-        task,
-        plan,
-        device=context.device,
-        ranks=context.ranks,
-        run=context.run,
-        console=Console(silent=True),
-        stop=StopRequest(),
-        policy=context.policy,
-        versions={},
-        observers=[watch],
-    )
+    trainer = observing_trainer(context, task, plan, watch, Console(silent=True))
+    check_step(trainer, first, "--first")
     watch.is_blocked = lambda: trainer.is_blocked
     watch.until = start + watch.span
     if trainer.total_steps is not None:
         watch.until = min(watch.until, trainer.total_steps)
-        if watch.until <= first:
-            raise UserError(
-                f"step {first} is beyond the end: the run has "
-                f"{counted(trainer.total_steps, 'step')}",
-                where="--first",
-                todo="Name an earlier step; they are counted from 0.",
-            )
     context.console.line(f"training from step {start}, to step {watch.until - 1} at most")
     with suppress(_LastStep, NonFiniteLoss):
         trainer.observe(chosen.checkpoint)

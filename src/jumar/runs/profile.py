@@ -7,15 +7,11 @@ from typing import Any
 
 from jumar.environment import inspect_environment
 from jumar.ground.errors import UserError
-from jumar.ground.paths import is_folder
-from jumar.recipes.registry import create_recipe, import_modules
-from jumar.recipes.resolved import keep_resolved, with_data_in_place
-from jumar.recipes.stored import stored_recipe
+from jumar.recipes.resolved import keep_resolved
 from jumar.runs.context import ChosenRun, RunContext, open_context
-from jumar.settings import override
+from jumar.runs.observed_steps import find_source, observing_trainer
 from jumar.tasks.task import Task
 from jumar.training.checkpoint import Checkpoint
-from jumar.training.checkpoint_retention import newest_checkpoint, say_damaged
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.profiling.capture import (
     Capture,
@@ -25,10 +21,7 @@ from jumar.training.profiling.capture import (
     raw_folder,
 )
 from jumar.training.profiling.ranges import ModuleRanges, named_layers
-from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory, next_run_path, write_json
-from jumar.training.signals import StopRequest
-from jumar.training.trainer import Trainer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,47 +116,35 @@ def create_capture(
 
 def _chosen(request: ProfileRequest, ranks: Ranks) -> _Chosen:
     """The recipe, and the run if there is one."""
-    place = Path(request.what)
-    if RunDirectory(place).exists:
-        source = RunDirectory(place)
-        name, imports, stored = stored_recipe(source, request.imports)
-        notice = Console(silent=not ranks.is_first).line
-        run = source if request.run_dir is None else RunDirectory(request.run_dir)
-        return _Chosen(
-            run=run,
-            recipe=with_data_in_place(
-                override(stored, request.assignments), source, notice, request.assignments
-            ),
-            is_stored=True,
-            name=name,
-            imports=imports,
-            checkpoint=newest_checkpoint(source.checkpoints, say_damaged),
-            begins_run=not run.exists,
-        )
-    if is_folder(place):
-        raise UserError(
-            f"'{place}' is not a run directory: it has no recipe.json",
-            todo=f"To show a profile in it: jumar profile show {place}",
-        )
-    import_modules(request.imports)
-    recipe = override(create_recipe(request.what), request.assignments)
+    source = find_source(
+        request.what,
+        request.assignments,
+        request.imports,
+        ranks,
+        todo=f"To show a profile in it: jumar profile show {request.what}",
+    )
     path = request.run_dir
-    if path is None:
-        path = next_run_path(Path("runs"), request.what) if ranks.is_first else Path()
-    run = RunDirectory(path)
-    if request.run_dir is not None and run.exists:
-        raise UserError(
-            f"'{run}' already holds a run",
-            where="--run-dir",
-            todo=f"To profile that run: jumar profile {run}",
-        )
+    if source.run is not None:
+        run = source.run if path is None else RunDirectory(path)
+        begins_run = not run.exists
+    else:
+        if path is None:
+            path = next_run_path(Path("runs"), request.what) if ranks.is_first else Path()
+        run, begins_run = RunDirectory(path), True
+        if request.run_dir is not None and run.exists:
+            raise UserError(
+                f"'{run}' already holds a run",
+                where="--run-dir",
+                todo=f"To profile that run: jumar profile {run}",
+            )
     return _Chosen(
         run=run,
-        recipe=recipe,
-        name=request.what,
-        imports=list(request.imports),
-        checkpoint=None,
-        begins_run=True,
+        recipe=source.recipe,
+        is_stored=source.run is not None,
+        name=source.name,
+        imports=source.imports,
+        checkpoint=source.checkpoint,
+        begins_run=begins_run,
     )
 
 
@@ -174,18 +155,7 @@ def _record(request: ProfileRequest, context: RunContext[_Chosen]) -> None:
     environment = asdict(inspect_environment())
     capture = create_capture(request.capture, task, environment, context)
     context.ranks.wait()
-    trainer = Trainer(
-        task,
-        chosen.plan,
-        device=context.device,
-        ranks=context.ranks,
-        run=context.run,
-        console=context.console,
-        stop=StopRequest(),
-        policy=context.policy,
-        versions={},
-        observers=[capture],
-    )
+    trainer = observing_trainer(context, task, chosen.plan, capture)
     trainer.observe(chosen.checkpoint)
     if context.ranks.is_first and chosen.begins_run:
         write_json(context.run.recipe, chosen.recorded())

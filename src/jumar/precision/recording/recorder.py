@@ -5,7 +5,7 @@ import os
 import sys
 import warnings
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
@@ -151,6 +151,9 @@ class StepRecorder:
         """Leave everything as it was before `open`."""
         self.stop()
         self._updates.remove()
+        # A folder into which nothing was written is none of the user's.
+        with suppress(OSError):
+            self._folder.rmdir()
 
     @contextmanager
     def paused(self) -> Generator[None]:

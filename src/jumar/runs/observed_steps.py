@@ -1,0 +1,126 @@
+"""Steps of a recipe or a run that are trained only to be observed: profiled, dumped, judged."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jumar.ground.errors import UserError
+from jumar.ground.paths import is_folder
+from jumar.ground.text import counted
+from jumar.observer import Observer
+from jumar.recipes.recipe import Recipe
+from jumar.recipes.registry import create_recipe, import_modules
+from jumar.recipes.resolved import with_data_in_place
+from jumar.recipes.stored import stored_recipe
+from jumar.runs.context import ChosenRun, RunContext
+from jumar.settings import override
+from jumar.tasks.task import Task
+from jumar.training.checkpoint import Checkpoint
+from jumar.training.checkpoint_retention import newest_checkpoint, say_damaged
+from jumar.training.parallel.ranks import Ranks
+from jumar.training.progress import Console
+from jumar.training.run_directory import RunDirectory
+from jumar.training.settings import Plan
+from jumar.training.signals import StopRequest
+from jumar.training.trainer import Trainer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """What is trained.
+
+    Attributes:
+        name: The recipe's name.
+        imports: Modules that the recipe needs.
+        recipe: The recipe.
+        run: The run that it is stored in; None for a recipe named by itself.
+        checkpoint: Where to start; None for the initial weights.
+    """
+
+    name: str
+    imports: Sequence[str]
+    recipe: Recipe
+    run: RunDirectory | None
+    checkpoint: Checkpoint | None
+
+
+def find_source(
+    what: str,
+    assignments: Sequence[str],
+    imports: Sequence[str],
+    ranks: Ranks,
+    *,
+    until: int | None = None,
+    todo: str = "",
+) -> Source:
+    """The recipe or run that a command names.
+
+    Args:
+        what: A recipe's name, or a run directory.
+        assignments: Changed fields.
+        imports: Modules to import first.
+        ranks: Of which the first one prints notices.
+        until: The last step from which a run may go on; None for its newest checkpoint.
+        todo: What to do if `what` is another folder.
+
+    Raises:
+        UserError: There is no such recipe or run.
+    """
+    place = Path(what)
+    run = RunDirectory(place)
+    if run.exists:
+        name, needed, stored = stored_recipe(run, imports)
+        notice = Console(silent=not ranks.is_first).line
+        recipe = with_data_in_place(override(stored, assignments), run, notice, assignments)
+        checkpoint = newest_checkpoint(run.checkpoints, say_damaged, until=until)
+        return Source(name=name, imports=needed, recipe=recipe, run=run, checkpoint=checkpoint)
+    if is_folder(place):
+        raise UserError(f"'{place}' is not a run directory: it has no recipe.json", todo=todo)
+    import_modules(imports)
+    recipe = override(create_recipe(what), assignments)
+    return Source(name=what, imports=list(imports), recipe=recipe, run=None, checkpoint=None)
+
+
+def observing_trainer(
+    context: RunContext[ChosenRun],
+    task: Task,
+    plan: Plan,
+    observer: Observer,
+    console: Console | None = None,
+) -> Trainer:
+    """The trainer of steps of which nothing is kept.
+
+    Args:
+        context: Where it runs.
+        task: What is trained.
+        plan: How.
+        observer: Who looks at the steps.
+        console: Where its lines go; None for the context's.
+    """
+    return Trainer(
+        task,
+        plan,
+        device=context.device,
+        ranks=context.ranks,
+        run=context.run,
+        console=console or context.console,
+        stop=StopRequest(),
+        policy=context.policy,
+        versions={},
+        observers=[observer],
+    )
+
+
+def check_step(trainer: Trainer, step: int, where: str) -> None:
+    """Check that a run has a step.
+
+    Raises:
+        UserError: It ends before.
+    """
+    total = trainer.total_steps
+    if total is not None and step >= total:
+        raise UserError(
+            f"step {step} is beyond the end: the run has {counted(total, 'step')}",
+            where=where,
+            todo=f"Steps are counted from 0; the last is {total - 1}.",
+        )

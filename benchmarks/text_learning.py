@@ -12,7 +12,8 @@
 - entropy: of the held-out word pieces under their own frequencies, and under those of the
   pre-training text, in nats. The latter is the loss of a network that knows frequencies only.
 - linear: logistic regression on character n-grams. Opinions: one to three characters, weighted by
-  tf-idf. Entities: the n-grams around each character and the tag predicted before it.
+  tf-idf. Entities: the n-grams around each character, without and with the tag predicted before
+  it, which learns which tags may follow each other.
 """
 
 import argparse
@@ -103,14 +104,18 @@ def print_linear(source: Path) -> None:
         grams.transform([row.first for row in evaluation]), [row.label for row in evaluation]
     )
     print(f"opinions: accuracy {100 * accuracy:.2f}", flush=True)
-    counts = EntityCounts()
-    for truth, prediction in _tagged_by_regression(tagged(source, "train"), tagged(source, "dev")):
-        counts.add(entities(truth), entities(prediction))
-    print(f"entities: F1 {100 * counts.total().f1:.2f}")
+    for chained in (False, True):
+        counts = EntityCounts()
+        for truth, prediction in _tagged_by_regression(
+            tagged(source, "train"), tagged(source, "dev"), chained=chained
+        ):
+            counts.add(entities(truth), entities(prediction))
+        how = "and the tag before" if chained else "alone"
+        print(f"entities, n-grams {how}: F1 {100 * counts.total().f1:.2f}", flush=True)
 
 
 def _tagged_by_regression(
-    train: Iterable[TaggedSentence], evaluation: Iterable[TaggedSentence]
+    train: Iterable[TaggedSentence], evaluation: Iterable[TaggedSentence], *, chained: bool
 ) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
     """The true and the predicted tags of each sentence to evaluate on."""
     rows: list[dict[str, str]] = []
@@ -118,7 +123,7 @@ def _tagged_by_regression(
     for sentence in train:
         for place, tag in enumerate(sentence.tags):
             before = sentence.tags[place - 1] if place else OUTSIDE
-            rows.append(_features(sentence.tokens, place, before))
+            rows.append(_features(sentence.tokens, place, before if chained else ""))
             tags.append(tag)
     vectorizer = DictVectorizer()
     model = LogisticRegression(C=10, max_iter=200).fit(vectorizer.fit_transform(rows), tags)
@@ -126,7 +131,9 @@ def _tagged_by_regression(
         predicted: list[str] = []
         for place in range(len(sentence.tokens)):
             before = predicted[-1] if predicted else OUTSIDE
-            row = vectorizer.transform([_features(sentence.tokens, place, before)])
+            row = vectorizer.transform(
+                [_features(sentence.tokens, place, before if chained else "")]
+            )
             predicted.append(str(model.predict(row)[0]))
         yield sentence.tags, predicted
 

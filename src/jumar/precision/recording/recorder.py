@@ -15,7 +15,7 @@ from torch import nn
 from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 from jumar.ground.errors import UserError, unknown_name
-from jumar.ground.paths import expanded, is_folder, make_folder, unwritable
+from jumar.ground.paths import exists, expanded, is_folder, make_folder, unwritable
 from jumar.ground.text import counted, size_text
 from jumar.precision.dumps.dump import Dump
 from jumar.precision.dumps.ours import SAMPLE, TOOL, find_dumps, write_dump
@@ -120,6 +120,7 @@ class StepRecorder:
         self._stance: Any = None
         self._step: int | None = None
         self._is_entered = False
+        self._makes_folder = False
 
     @property
     def is_recording(self) -> bool:
@@ -142,6 +143,7 @@ class StepRecorder:
         Raises:
             UserError: The folder cannot be written to.
         """
+        self._makes_folder = not exists(self._folder)
         make_folder(self._folder)
         if not os.access(self._folder, os.W_OK | os.X_OK):
             raise unwritable(self._folder, PermissionError(errno.EACCES, "Permission denied"))
@@ -151,9 +153,9 @@ class StepRecorder:
         """Leave everything as it was before `open`."""
         self.stop()
         self._updates.remove()
-        # A folder into which nothing was written is none of the user's.
-        with suppress(OSError):
-            self._folder.rmdir()
+        if self._makes_folder:
+            with suppress(OSError):  # it holds dumps
+                self._folder.rmdir()
 
     @contextmanager
     def paused(self) -> Generator[None]:

@@ -34,6 +34,7 @@ from jumar.profiling.reading.tables.op_tables import read_ops
 from jumar.profiling.reading.tables.task_time import read_task_time
 from jumar.profiling.reading.traces import ascend_trace, kineto
 from jumar.profiling.reading.traces.trace import read_trace
+from jumar.profiling.reading.workers import one_of_each_worker
 
 __all__ = ["read"]
 
@@ -55,35 +56,31 @@ def read(path: str | Path | Sequence[str | Path]) -> Profile:
         with unpacked(Path(root), str(root)) as place:
             for source in sources_of(place, str(root)):
                 captures.setdefault(source.capture, []).append(_part(source))
-    captures = _apart(captures)
+    captures = one_of_each_worker(captures)
     profile = gathered(", ".join(str(root) for root in paths), captures)
-    if not any(part.kind for parts in captures.values() for part in parts) or _is_empty(profile):
+    if _is_empty(profile):
         raise _unreadable(profile)
     return profile
 
 
-def _apart(captures: dict[str, list[Part]]) -> dict[str, list[Part]]:
-    """Give each trace of torch.profiler in a folder a rank of its own."""
-    result: dict[str, list[Part]] = {}
-    for name, parts in captures.items():
-        traces = [part for part in parts if part.kind == "kineto"]
-        if len(traces) > 1:
-            parts = [part for part in parts if part.kind != "kineto"]
-            result.update({part.file: [part] for part in traces})
-        if parts:
-            result[name] = parts
-    return result
-
-
 def _is_empty(profile: Profile) -> bool:
-    tables = (profile.ops, profile.steps, profile.host, profile.collectives, profile.links)
-    return not any(table.height for table in (*tables, *profile.statistics.values()))
+    """Whether nothing in it says what a step is spent on.
+
+    Calls on the host and marks of steps alone do not, whatever their number.
+    """
+    tables = (profile.ops, profile.collectives, profile.links, *profile.statistics.values())
+    if any(table.height for table in tables):
+        return False
+    marks_only = all(kind in ("kineto", "trace", "") for _, kind in profile.files)
+    return marks_only or profile.steps.is_empty()
 
 
 def _unreadable(profile: Profile) -> UserError:
     reasons = [f"{gap.file}: {gap.what}" for gap in profile.missing[:5]]
+    known = any(kind for _, kind in profile.files)
     return UserError(
-        "; ".join(reasons) or "no file in it is a profile",
+        "; ".join(reasons)
+        or ("no ops and no tables of them" if known else "no file in it is a profile"),
         where=profile.source,
         todo="jumar reads op_summary, kernel_details and the tables beside them (CSV), "
         "trace_view.json, traces of torch.profiler (.json, .json.gz), databases of msprof and "

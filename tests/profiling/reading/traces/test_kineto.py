@@ -3,11 +3,14 @@
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import polars as pl
+import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function, schedule
 
+from jumar.ground.errors import UserError
 from jumar.profiling import read
 
 
@@ -87,11 +90,135 @@ def test_traces_in_one_folder_are_ranks(tmp_path: Path) -> None:
     assert read(tmp_path).ranks == (0, 5)
 
 
-def test_a_cuda_trace_without_kernels_says_so(tmp_path: Path) -> None:
-    event = {"ph": "X", "name": "cudaLaunchKernel", "cat": "cuda_runtime", "pid": 1, "tid": 1}
-    event |= {"ts": 1, "dur": 2, "args": {"correlation": 3}}
-    (tmp_path / "x.json").write_text(json.dumps({"traceEvents": [event]}))
-    assert "kernels" in read(tmp_path / "x.json").missing[0].what
+def _slice(category: str, name: str, start: int, length: int, **more: Any) -> dict[str, Any]:
+    event = {"ph": "X", "cat": category, "name": name, "pid": 1, "tid": 1, "args": {}}
+    return event | {"ts": start, "dur": length} | more
+
+
+def _written(path: Path, *events: dict[str, Any], **beside: Any) -> Path:
+    path.parent.mkdir(exist_ok=True, parents=True)
+    path.write_text(json.dumps({"schemaVersion": 1, **beside, "traceEvents": events}))
+    return path
+
+
+def test_a_cuda_trace_without_kernels_is_an_error_that_says_so(tmp_path: Path) -> None:
+    call = _slice("cuda_runtime", "cudaLaunchKernel", 1, 2, args={"correlation": 3})
+    with pytest.raises(UserError, match="kernels: calls to the device's runtime are there"):
+        read(_written(tmp_path / "x.json", call))
+
+
+def test_a_trace_of_pytorch_1_8_has_its_kernels_with_their_ops(tmp_path: Path) -> None:
+    """Categories were capitalised, ids were texts, and `Input dims` was spelt so."""
+    launched = {"correlation": "77", "external id": "5"}
+    op = {"External id": "5", "Input dims": [[2, 3], [3, 4]], "Input type": ["float", "float"]}
+    kernel = {**launched, "device": 0, "stream": 7, "grid": [1, 2, 1]}
+    copy = {"device": 0, "stream": 7, "correlation": "78", "bytes": 1024}
+    path = _written(
+        tmp_path / "x.json",
+        _slice("Operator", "ProfilerStep#4", 1000, 500),
+        _slice("Operator", "aten::mm", 1010, 20, args=op),
+        _slice("Runtime", "cudaLaunchKernel", 1015, 5, args=launched),
+        _slice("Kernel", "volta_sgemm_128x64", 1100, 50, pid=0, tid="stream 7", args=kernel),
+        _slice("Memcpy", "Memcpy HtoD (Pageable -> Device)", 1200, 10, pid=0, args=copy),
+        _slice("Memset", "Memset (Device)", 1300, 1, pid=0, args={"device": 0, "stream": 7}),
+    )
+    profile = read(path)
+    columns = ("step", "type", "core", "duration_ns", "input_shapes", "launch_ns", "bytes")
+    assert (profile.kind, profile.missing) == ("cuda", ())
+    assert profile.ops.select(columns).rows() == [
+        (4, "mm", "CUDA", 50_000, "2,3;3,4", 1_015_000, None),
+        (4, "Memcpy", "CUDA_MEMCPY", 10_000, None, None, 1024),
+        (4, "Memset", "CUDA_MEMSET", 1_000, None, None, None),
+    ]
+    assert sorted(profile.host["layer"]) == ["mark", "op", "runtime"]
+
+
+@pytest.mark.parametrize(
+    ("device", "runtime"),
+    [
+        ("mtia_ccp_events", "mtia_runtime"),
+        ("kernel_dispatch", "hip_runtime_api"),
+        ("kernel", "hip_runtime"),
+        ("hpu_op", "privateuse1_runtime"),
+    ],
+)
+def test_devices_of_other_vendors_have_ops(tmp_path: Path, device: str, runtime: str) -> None:
+    where = {"device": 0, "stream": 1, "correlation": 3}
+    path = _written(
+        tmp_path / "x.json",
+        _slice("cpu_op", "aten::mm", 9, 9),
+        _slice(runtime, "launch", 10, 5, args={"correlation": 3}),
+        _slice(device, "a_kernel", 100, 50, pid=0, args=where),
+    )
+    ops = read(path).ops
+    assert ops.select("type", "core", "duration_ns", "launch_ns").rows() == [
+        ("mm", "CUDA", 50_000, 10_000)
+    ]
+
+
+def test_slices_of_rocprof_are_ops_by_their_process(tmp_path: Path) -> None:
+    names = {6: "GPU0", 1: "COPY", 2: "CPU HIP API"}
+    path = _written(
+        tmp_path / "x.json",
+        *(
+            {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": name}}
+            for pid, name in names.items()
+        ),
+        *(
+            {"ph": "X", "name": f"Cijk_{pid}", "pid": pid, "tid": 0, "ts": str(pid), "dur": "3"}
+            for pid in names
+        ),
+    )
+    profile = read(path)
+    assert profile.ops.select("kernel", "core").rows() == [
+        ("Cijk_1", "CUDA_MEMCPY"),
+        ("Cijk_6", "CUDA"),
+    ]
+    assert [gap.what for gap in profile.missing] == [
+        "events of categories that are not read: (no category) 1"
+    ]
+
+
+def test_every_category_that_is_left_out_is_listed_with_its_count(tmp_path: Path) -> None:
+    path = _written(
+        tmp_path / "x.json",
+        _slice("kernel", "k", 1, 1),
+        _slice("Trace", "PyTorch Profiler (0)", 0, 9),
+        *[_slice("gpu_user_annotation", "forward", 1, 1)] * 3,
+        {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "ts": 1},
+        {"ph": "s", "cat": "ac2g", "name": "ac2g", "ts": 1, "id": 3},
+    )
+    assert [gap.what for gap in read(path).missing] == [
+        "events of categories that are not read: gpu_user_annotation 3, cpu_instant_event 1"
+    ]
+
+
+def test_a_trace_of_which_nothing_is_read_is_an_error_with_its_categories(tmp_path: Path) -> None:
+    marked = _slice("user_annotation", "ProfilerStep#1", 0, 9)
+    path = _written(tmp_path / "x.json", marked, *[_slice("tpu_things", "t", 1, 1)] * 7)
+    with pytest.raises(UserError, match="not read: tpu_things 7"):
+        read(path)
+
+
+def test_two_captures_of_one_worker_are_not_two_ranks(tmp_path: Path) -> None:
+    named = {"distributedInfo": {"rank": 3}}
+    for place, beside in (("ranked", named), ("named", {})):
+        folder = tmp_path / place
+        for when, start in (("1700000000000", 100), ("1700000009999", 900)):
+            name = f"host_17.{when}.pt.trace.json"
+            _written(folder / name, _slice("kernel", "k", start, 1), **beside)
+        profile = read(folder)
+        assert profile.ranks == ((3,) if beside else (0,))
+        assert profile.ops["start_ns"].to_list() == [900_000]
+        (gap,) = profile.missing
+        assert "host_17.1700000000000.pt" in gap.file
+        assert "host_17.1700000009999.pt" in gap.what
+        older = folder / "host_17.1700000000000.pt.trace.json"
+        assert read(older).ops["start_ns"].to_list() == [100_000]
+    apart = tmp_path / "apart"
+    for worker in ("host_17", "host_18"):
+        _written(apart / f"{worker}.1700000000000.pt.trace.json", _slice("kernel", "k", 1, 1))
+    assert read(apart).ranks == (0, 1)
 
 
 def test_gloo_collectives_of_a_cpu_trace_are_communication(shared: Path) -> None:

@@ -1,7 +1,9 @@
 """Traces of torch.profiler: kernels of CUDA by the op that launched them, ops of the CPU."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any, Final
 
 import polars as pl
@@ -9,11 +11,11 @@ import polars as pl
 from jumar.profiling.profile import COMMUNICATION, Kind, Missing
 from jumar.profiling.reading.exact import nanoseconds_of
 from jumar.profiling.reading.part import Part
+from jumar.profiling.reading.traces.categories import DEVICE, RUNTIME, device_category
 from jumar.profiling.reading.traces.longest import longest_calls
 from jumar.profiling.reading.traces.nesting import step_at, with_waits
 from jumar.profiling.reading.traces.spilling import Texts
 from jumar.profiling.reading.traces.sweeping import (
-    RUNTIME,
     STEP,
     launches,
     named_once,
@@ -28,7 +30,10 @@ LAYERS: Final = {
     "python_function": "python",
     "user_annotation": "mark",
 }
-_CORES: Final = {"gpu_memcpy": "CUDA_MEMCPY", "gpu_memset": "CUDA_MEMSET"}
+_CORES: Final = dict(zip(DEVICE, ("CUDA", "CUDA_MEMCPY", "CUDA_MEMSET"), strict=True))
+_NAMED: Final = 20
+"""Categories that are listed; a hostile file has a million."""
+
 _FAMILIES: Final = (
     ("nccl", "nccl"),
     ("conv|cudnn|winograd|fprop|dgrad|wgrad", "conv"),
@@ -48,7 +53,7 @@ def part_of(trace: Trace, shown: str) -> Part:
     base = nanoseconds_of(trace.beside.get("baseTimeNanoseconds"), "ns") or 0
     steps = steps_of(trace, base)
     missing: list[Missing] = []
-    if any(rows["category"].is_not_null().any() for rows in trace.kernels.frames("category")):
+    if any(rows["category"].is_not_null().any() for rows in _on_device(trace)):
         device: Kind = "cuda"
         ops = _named(trace.texts, _linked(trace, steps, base))
     else:
@@ -58,13 +63,14 @@ def part_of(trace: Trace, shown: str) -> Part:
             missing.append(
                 Missing(
                     file=shown,
-                    what="kernels: calls to CUDA are there, but nothing that ran on the device "
-                    "(activities without CUDA, or no right to use CUPTI)",
+                    what="kernels: calls to the device's runtime are there, but nothing that ran "
+                    "on the device (activities without CUDA, or no right to use CUPTI)",
                     needed_for=("op table of the device", "step split"),
                 )
             )
     if trace.problem:
         missing.append(Missing(file=shown, what=f"the end: {trace.problem}"))
+    missing += _left_out(trace, shown)
     host, gaps = longest_calls(_host(trace, base), shown)
     missing += gaps
     distributed = trace.beside.get("distributedInfo")
@@ -118,6 +124,37 @@ def _host(trace: Trace, base: int) -> Iterator[pl.DataFrame]:
         )
 
 
+def _on_device(trace: Trace, *names: str) -> Iterator[pl.DataFrame]:
+    """Events of `trace.kernels`; by process, where rocprof wrote no category."""
+    categories = trace.texts.numbers("pid", list(trace.processes))
+    known = {
+        pid: trace.texts.number(category)
+        for pid, name in zip(categories, trace.processes.values(), strict=True)
+        if (category := device_category(name))
+    }
+    by_process = pl.col("pid").replace_strict(known, default=None, return_dtype=pl.UInt32)
+    columns = dict.fromkeys(("category", *names))
+    for rows in trace.kernels.frames(*columns, *(["pid"] if known else [])):
+        yield rows.with_columns(pl.coalesce("category", by_process)).drop("pid") if known else rows
+
+
+def _left_out(trace: Trace, shown: str) -> Iterator[Missing]:
+    """Categories of which nothing is read, the most frequent first."""
+    counts = Counter[str](trace.unread)
+    # The span of the recording itself is no event of the program.
+    read = {*LAYERS, *DEVICE, "Trace"}
+    for rows in chain(trace.host("category"), _on_device(trace)):
+        for number, count in rows["category"].value_counts().iter_rows():
+            category = "(no category)" if number is None else trace.texts.column[number]
+            if category not in read:
+                counts[category] += count
+    listed = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    if listed:
+        named = ", ".join(f"{category} {count}" for category, count in listed[:_NAMED])
+        more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
+        yield Missing(file=shown, what=f"events of categories that are not read: {named}{more}")
+
+
 def _kernels(trace: Trace, base: int) -> pl.DataFrame:
     """Ops that ran on the device, with numbers for texts."""
     columns = (
@@ -125,8 +162,8 @@ def _kernels(trace: Trace, base: int) -> pl.DataFrame:
         *("device", "stream", "block_num", "bytes"),
     )
     frames = [trace.kernels.joined(()).select(columns)]
-    for rows in trace.kernels.frames(*columns):
-        frames.append(rows.filter(pl.col("category").is_not_null()))
+    for rows in _on_device(trace, *columns):
+        frames.append(rows.filter(pl.col("category").is_not_null()).select(columns))
     return pl.concat(frames).select(
         "name",
         "category",

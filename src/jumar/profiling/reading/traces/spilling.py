@@ -257,8 +257,11 @@ def _packed(name: str, kind: Kind, values: Sequence[Any], texts: Texts) -> pl.Se
     try:
         return pl.Series(name, values, dtype=pl.Int64, strict=True)
     except (TypeError, OverflowError, pl.exceptions.PolarsError):
-        whole = [
-            value if type(value) is int and -_LARGEST <= value <= _LARGEST else None
-            for value in values
-        ]
-        return pl.Series(name, whole, dtype=pl.Int64)
+        return pl.Series(name, [_whole(value) for value in values], dtype=pl.Int64)
+
+
+def _whole(value: Any) -> int | None:
+    """A whole number that 64 bits hold; old traces write ids as text."""
+    if type(value) is str and len(value) < len(str(_LARGEST)) and value.isdecimal():
+        return int(value)
+    return value if type(value) is int and -_LARGEST <= value <= _LARGEST else None

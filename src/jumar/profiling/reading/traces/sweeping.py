@@ -6,22 +6,22 @@ from typing import Final
 import numpy as np
 import polars as pl
 
+from jumar.profiling.reading.traces.categories import OP, RUNTIME
 from jumar.profiling.reading.traces.nesting import MOMENT, Sweep
 from jumar.profiling.reading.traces.trace import Trace
 
 STEP: Final = r"^ProfilerStep#(\d{1,18})$"
-RUNTIME: Final = ("cuda_runtime", "cuda_driver")
 SPAN: Final = 32_768
 """Rows that are held at once, more or less."""
 
-_OP: Final = ("name", "shapes", "types", "module")
-_SWEPT: Final = (*_OP, "row", "thread", "start_ns", "duration_ns", "correlation", "external")
+_NAMES: Final = ("name", "shapes", "types", "module")
+_SWEPT: Final = (*_NAMES, "row", "thread", "start_ns", "duration_ns", "correlation", "external")
 
 
 def is_op(trace: Trace) -> pl.Expr:
     """Whether a row of `Trace.calls` is an op: steps are marked in the same category."""
     return (
-        (pl.col("category") == trace.texts.number("cpu_op"))
+        (pl.col("category") == trace.texts.number(OP))
         & pl.col("name").is_not_null()
         & ~pl.col("name").is_in(trace.texts.matching(STEP))
     )
@@ -89,7 +89,7 @@ def launches(trace: Trace, correlations: np.ndarray) -> pl.DataFrame:
                 "row",
                 "correlation",
                 pl.col("start_ns").alias("launch_ns"),
-                *(known[name].gather(place).alias(_renamed(name)) for name in _OP),
+                *(known[name].gather(place).alias(_renamed(name)) for name in _NAMES),
             )
         )
         swept.keep(known, int(span["start_ns"].max()))  # pyright: ignore[reportArgumentType]
@@ -97,7 +97,7 @@ def launches(trace: Trace, correlations: np.ndarray) -> pl.DataFrame:
         return trace.calls.joined(()).select(
             "correlation",
             pl.col("start_ns").alias("launch_ns"),
-            *(pl.col(name).alias(_renamed(name)) for name in _OP),
+            *(pl.col(name).alias(_renamed(name)) for name in _NAMES),
         )
     # The first in the file: a correlation repeats where the profiler was started again.
     return (
@@ -116,7 +116,7 @@ def named_once(trace: Trace, externals: np.ndarray) -> pl.DataFrame:
         externals: The ids that are looked for, in order.
     """
     ops = is_op(trace)
-    columns = ("category", "external", *_OP)
+    columns = ("category", "external", *_NAMES)
     frames = [trace.calls.joined(()).select(columns)]
     for rows in trace.calls.frames(*columns):
         rows = rows.filter(ops & pl.col("external").is_not_null()).select(columns)
@@ -124,7 +124,7 @@ def named_once(trace: Trace, externals: np.ndarray) -> pl.DataFrame:
     return (
         pl.concat(frames)
         .unique("external", keep="none")
-        .select("external", *(pl.col(name).alias(_renamed(name)) for name in _OP))
+        .select("external", *(pl.col(name).alias(_renamed(name)) for name in _NAMES))
     )
 
 

@@ -1,5 +1,6 @@
 """One pass over the events of a trace from any producer, keeping what is needed."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,6 +11,7 @@ import polars as pl
 from jumar.profiling.reading.events import EventReader
 from jumar.profiling.reading.exact import nanoseconds_of
 from jumar.profiling.reading.files.opening import opened
+from jumar.profiling.reading.traces.categories import DEVICE, category_of
 from jumar.profiling.reading.traces.kineto_types import shapes_and_types
 from jumar.profiling.reading.traces.spilling import Kind, Table, Texts
 from jumar.profiling.reading.unreadable import Unreadable, span_of
@@ -48,7 +50,10 @@ _KERNELS: Final[Mapping[str, Kind]] = {
 _LAUNCHES: Final[Mapping[str, Kind]] = {"arrow": "digits", "launch_ns": "whole"}
 _CLOCKS: Final[Mapping[str, Kind]] = {"time_ns": "whole", "mhz": "whole"}
 _WAITS: Final[Mapping[str, Kind]] = {"name": "text", "data_ns": "whole"}
-_CUDA: Final = ("kernel", "gpu_memcpy", "gpu_memset", "concurrent_kernel")
+
+
+_UNREAD: Final = ("B", "b", "i", "I", "C", "O")
+"""Phases of events that hold something, other than slices: their beginnings, marks, counters."""
 
 
 class Trace:
@@ -65,6 +70,7 @@ class Trace:
         processes: Names by process.
         threads: Names by process and thread.
         beside: Values beside the events.
+        unread: Events with a category that are neither slices nor arrows, by that category.
         unreadable: Slices of time without a time, which are left out.
         problem: Why reading stopped early; empty when it did not.
         events: Slices of time that were read.
@@ -82,6 +88,8 @@ class Trace:
         self.processes: dict[str, str] = {}
         self.threads: dict[tuple[str, str], str] = {}
         self.beside: dict[str, Any] = {}
+        self.unread: Counter[str] = Counter()
+        self._categories: dict[str, str] = {}
         self.problem = ""
         self.events = 0
 
@@ -135,6 +143,8 @@ class Trace:
             self.clocks.add((time, nanoseconds_of(megahertz, "ns")))
             if self.clocks.full:
                 self.clocks.pack()
+        elif phase in _UNREAD and isinstance(event.get("cat"), str):
+            self.unread[event["cat"]] += 1
 
     def _take_slice(self, event: Mapping[str, Any]) -> None:
         span = span_of(event, self.unreadable, shortest=0)
@@ -142,15 +152,15 @@ class Trace:
             return
         start, duration = span
         self.events += 1
-        category = event.get("cat")
+        category = self._category(event.get("cat"))
         arguments = _arguments(event)
-        if category in _CUDA or category is None:
-            self._take_kernel(event, arguments, start, duration)
+        if category in DEVICE or category is None:
+            self._take_kernel(event, category, arguments, start, duration)
             return
         shapes, types = "", ""
         if category in ("cpu_op", "user_annotation"):
             shapes, types = shapes_and_types(
-                arguments.get("Input Dims"),
+                arguments.get("Input Dims", arguments.get("Input dims")),
                 arguments.get("Input type", arguments.get("Input Type")),
             )
         rows = self.python if category == "python_function" else self.calls
@@ -162,7 +172,7 @@ class Trace:
                 start,
                 duration,
                 arguments.get("correlation", arguments.get("correlation_id")),
-                arguments.get("External id"),
+                arguments.get("External id", arguments.get("external id")),
                 shapes,
                 types,
                 arguments.get("Module Hierarchy") or None,
@@ -171,8 +181,23 @@ class Trace:
         if rows.full:
             rows.pack()
 
+    def _category(self, written: object) -> str | None:
+        """The category of a slice in today's words, each found once."""
+        if written is None:
+            return None
+        text = written if isinstance(written, str) else str(written)
+        category = self._categories.get(text)
+        if category is None:
+            category = self._categories[text] = category_of(text)
+        return category
+
     def _take_kernel(
-        self, event: Mapping[str, Any], arguments: Mapping[str, Any], start: int, duration: int
+        self,
+        event: Mapping[str, Any],
+        category: str | None,
+        arguments: Mapping[str, Any],
+        start: int,
+        duration: int,
     ) -> None:
         grid = arguments.get("grid")
         blocks: int | None = None
@@ -183,13 +208,13 @@ class Trace:
         self.kernels.add(
             (
                 event.get("name", ""),
-                event.get("cat"),
+                category,
                 event.get("pid"),
                 event.get("tid"),
                 start,
                 duration,
                 arguments.get("correlation", arguments.get("connection_id")),
-                arguments.get("External id"),
+                arguments.get("External id", arguments.get("external id")),
                 arguments.get("device"),
                 arguments.get(
                     "stream", arguments.get("Physic Stream Id", arguments.get("Stream Id"))

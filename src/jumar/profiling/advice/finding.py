@@ -235,7 +235,7 @@ class Case:
         """`Data Aug Bound` of graph mode: what steps wait for data before their first op."""
         recorded = self.profile.steps.filter(
             (pl.col("rank").fill_null(0) == self.rank) & (pl.col("data_ns") > 0)
-        ).unique("step")
+        ).unique("step", keep="first", maintain_order=True)
         waits = self.windows.join(recorded.select("step", "data_ns"), on="step")
         return spans(
             waits.select(

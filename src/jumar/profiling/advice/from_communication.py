@@ -27,7 +27,7 @@ def waiting(case: Case) -> Iterator[Claim]:
         return
     share = pl.col("still_ns") / pl.col("elapse_ns")
     # Collectives on several streams may overlap; a segment takes the share of the latest begun.
-    begun = rows.sort("start_ns").select(
+    begun = rows.sort("start_ns", maintain_order=True).select(
         pl.col("rank").cast(pl.Int32), pl.col("start_ns").alias("from_ns"), share.alias("share")
     )
     parts = intersection(
@@ -41,7 +41,7 @@ def waiting(case: Case) -> Iterator[Claim]:
     shared = parts.join_asof(
         begun, left_on="start_ns", right_on="from_ns", by="rank", check_sortedness=False
     )
-    longest = rows.sort("elapse_ns", descending=True)
+    longest = rows.sort("elapse_ns", descending=True, maintain_order=True)
     first = longest.row(0, named=True)
     yield Claim(
         values={

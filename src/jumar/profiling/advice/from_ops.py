@@ -192,7 +192,9 @@ def head_room(case: Case) -> Iterator[Claim]:
     largest = by_type.sort("room_ns", "type", descending=[True, False]).head(_TYPES)
     for kind, room_ns, lasted_ns in largest.iter_rows():
         own = kinds.filter(pl.col("type") == kind)
-        bounds = own.group_by("bound").agg(pl.col("room_ns").sum()).sort("room_ns")["bound"]
+        bounds = (
+            own.group_by("bound").agg(pl.col("room_ns").sum()).sort("room_ns", "bound")["bound"]
+        )
         yield Claim(
             values={
                 "type": kind,

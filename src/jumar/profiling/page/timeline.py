@@ -45,7 +45,8 @@ def timeline(
     all_lanes = placed.select("rank", "use", "stream").n_unique()
     lanes = _lanes(placed)
     names = [_named(row, profile, language) for row in lanes.sort("lane").iter_rows(named=True)]
-    placed = placed.join(lanes, on=["rank", "use", "stream"], how="inner").sort("start_ns")
+    placed = placed.join(lanes, on=["rank", "use", "stream"], how="inner", maintain_order="left")
+    placed = placed.sort("start_ns", maintain_order=True)
     origin = int(ops["start_ns"].min() or 0)  # pyright: ignore[reportArgumentType]
     boxes = placed.select(
         pl.col("lane").cast(pl.Int32),
@@ -108,7 +109,7 @@ def _merged(boxes: pl.DataFrame, width: int) -> pl.DataFrame:
         .with_row_index("row")
         .with_columns(pl.col("row").cast(pl.Int64))
         .with_columns(group.alias("group"))
-        .group_by("lane", "group")
+        .group_by("lane", "group", maintain_order=True)
         .agg(
             pl.col("start").min(),
             pl.col("end").max(),
@@ -116,7 +117,7 @@ def _merged(boxes: pl.DataFrame, width: int) -> pl.DataFrame:
             pl.col("label").get(pl.col("busy").arg_max()),
             pl.col("busy").sum(),
         )
-        .sort("lane", "start", "end")
+        .sort("lane", "start", "end", maintain_order=True)
         .collect()
     )
 
@@ -153,7 +154,9 @@ def _detail(
         # Cut in time, not by lane: up to there, every lane is whole.
         high = int(inside["start"][MOST_IN_DETAIL])
         inside = inside.head(MOST_IN_DETAIL)
-    level = inside.sort("lane", "start").with_columns(pl.lit(1, pl.Int64).alias("count"))
+    level = inside.sort("lane", "start", maintain_order=True).with_columns(
+        pl.lit(1, pl.Int64).alias("count")
+    )
     return [_packed(level, 0, lanes.height) | {"from": low, "to": high}]
 
 

@@ -237,11 +237,11 @@ def _launched(ops: pl.DataFrame, parts: Sequence[Part]) -> pl.DataFrame:
     calls = (
         pl.concat([table.select("start_ns", "correlation", "launch_ns") for table in traced])
         .filter(pl.col("launch_ns").is_not_null() | pl.col("correlation").is_not_null())
-        .sort("start_ns")
+        .sort("start_ns", maintain_order=True)
         .unique("start_ns", keep="first", maintain_order=True)
     )
     kept = ops.drop([name for name in ("correlation",) if name in ops.columns])
-    known = kept.filter(pl.col("start_ns").is_not_null()).sort("start_ns")
+    known = kept.filter(pl.col("start_ns").is_not_null()).sort("start_ns", maintain_order=True)
     joined = known.join_asof(calls, on="start_ns", strategy="nearest", tolerance=2)
     return pl.concat([joined, kept.filter(pl.col("start_ns").is_null())], how="diagonal_relaxed")
 

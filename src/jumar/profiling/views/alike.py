@@ -25,14 +25,17 @@ _ALIKE = (*KEY, "output_formats")
 _PIPES = ("mac", "vec", "scalar", "mte1", "mte2", "mte3", "fixpipe")
 """Pipes of the AI Core that have a `_ratio` column in PipeUtilization."""
 
+PARTS = 1_000_000
+"""The sums of ratios are in millionths."""
+
 
 class Kinds(NamedTuple):
     """The kinds of ops in a profile.
 
     `of_op` is the number of each op's kind, in the order of the op table. `table` has a row a kind:
     that number as `kind`, the columns that make it, `same` for those with the same `KEY`, `count`,
-    `total_ns`, `known_flops`, `known_bytes`, and for each pipe its summed ratio and, with the
-    ending `_count`, of how many ops it is known.
+    `total_ns`, `known_flops`, `known_bytes`, and for each pipe its summed ratio in `PARTS` and,
+    with the ending `_count`, of how many ops it is known.
     """
 
     of_op: pl.Series
@@ -67,7 +70,8 @@ def _kinds(ops: pl.DataFrame) -> Kinds:
             pl.col("duration_ns").sum().alias("total_ns"),
             pl.col("flops").first().alias("known_flops"),
             pl.col("bytes").first().alias("known_bytes"),
-            *(pl.col(name).sum() for name in pipes),
+            # A sum of floats would depend on the order in which threads add them.
+            *((pl.col(name) * PARTS).cast(pl.Int64, strict=False).sum() for name in pipes),
             *(pl.col(name).count().alias(f"{name}_count") for name in pipes),
         )
         .with_columns(pl.struct(KEY).hash(seed=0).alias("same"))

@@ -81,7 +81,7 @@ def cast_share(profile: Profile, _: Options) -> pl.DataFrame:
         ops.filter(is_cast(ops) | is_format_change(ops))
         .group_by(what.alias("what"), *_BY)
         .agg(pl.col("count").sum(), pl.col("total_ns").sum())
-        .sort("total_ns", *_BY, descending=[True] + [False] * len(_BY))
+        .sort("total_ns", "what", *_BY, descending=[True] + [False] * (len(_BY) + 1))
         .with_columns(
             (pl.col("total_ns") * 100 / max(int(total or 0), 1)).round(2).alias("share_%")
         )

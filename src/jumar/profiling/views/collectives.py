@@ -35,7 +35,9 @@ def collective_rows(profile: Profile, *, uncovered: bool = True) -> pl.DataFrame
             "collectives (communication.json, or communication ops)",
             "a run on one device has none",
         )
-    rows = rows.with_columns(pl.col("rank").fill_null(0)).sort("rank", "start_ns")
+    rows = rows.with_columns(pl.col("rank").fill_null(0)).sort(
+        "rank", "start_ns", maintain_order=True
+    )
     # The same name comes again in a step that has no number; the n-th of each rank belong together.
     turn = pl.int_range(pl.len()).over("rank", *_KEY)
     shared = pl.col("elapse_ns").min().over(*_KEY, "turn")
@@ -46,7 +48,12 @@ def collective_rows(profile: Profile, *, uncovered: bool = True) -> pl.DataFrame
     )
     if not uncovered or profile.ops.is_empty():
         return rows.with_columns(pl.lit(None, dtype=pl.Int64).alias("uncovered_ns"))
-    return rows.join(_uncovered(profile, rows), on=["rank", "start_ns", "elapse_ns"], how="left")
+    return rows.join(
+        _uncovered(profile, rows),
+        on=["rank", "start_ns", "elapse_ns"],
+        how="left",
+        maintain_order="left",
+    )
 
 
 _SPLIT = ("transit", "wait", "synchronization", "idle")
@@ -91,7 +98,7 @@ def collectives(profile: Profile, options: Options) -> pl.DataFrame:
     over = (*_KEY, "turn")
     first = pl.col("start_ns").min().over(*over)
     last = pl.col("start_ns").max().over(*over)
-    latest = pl.col("rank").sort_by("start_ns").last().over(*over)
+    latest = pl.col("rank").sort_by("start_ns", "rank").last().over(*over)
     several = pl.col("rank").n_unique().over(*over) > 1
     late = last - first
     table = rows.with_columns(
@@ -99,7 +106,7 @@ def collectives(profile: Profile, options: Options) -> pl.DataFrame:
         pl.when(several).then(late).alias("late_ns"),
         first.alias("from_ns"),
     )
-    longest = table.sort("elapse_ns", descending=True)
+    longest = table.sort("elapse_ns", descending=True, maintain_order=True)
     doing = [
         _doing(profile, row["late_rank"], row["from_ns"], row["late_ns"]).in_language(
             options.language
@@ -127,7 +134,8 @@ def _doing(profile: Profile, rank: int | None, start: int, late: int | None) -> 
         (profile.host.filter(short), "name", Text(en="host in", zh="host 执行")),
     ):
         inside = table.filter(of_rank & beside).group_by(pl.col(label).fill_null("?"))
-        sums = inside.agg(size.sum().alias("inside")).sort("inside", descending=True)
+        sums = inside.agg(size.sum().alias("inside"))
+        sums = sums.sort("inside", label, descending=[True, False])
         for name, length in sums.head(1).iter_rows():
             candidates.append((int(length), str(name), verb))
     if not candidates:

@@ -18,6 +18,7 @@ from jumar.profiling.profile import Profile
 from jumar.profiling.views.chips import chip_of
 from jumar.profiling.views.view import LEVEL_1, VIEWS, Impossible, Options, View, require
 
+_BY = ("type", "core", "input_shapes", "block_num")
 _CUBE = ("AI_CORE", "MIX_AIC")
 _VECTOR = ("AI_VECTOR_CORE", "MIX_AIV")
 
@@ -51,7 +52,7 @@ def core_use(profile: Profile, options: Options) -> pl.DataFrame:
     return (
         ops.lazy()
         .filter(some & pl.col("core").is_in(list(cores)) & (pl.col("core") != "AI_CPU"))
-        .group_by("type", "core", "input_shapes", "block_num")
+        .group_by(_BY)
         .agg(pl.len().alias("count"), pl.col("duration_ns").sum().alias("total_ns"))
         .with_columns(have.alias("cores"))
         .with_columns((use * 100).round(1).alias("use_%"))
@@ -59,7 +60,7 @@ def core_use(profile: Profile, options: Options) -> pl.DataFrame:
         .with_columns(
             milliseconds(pl.col("total_ns") * (1 - pl.col("use_%") / 100)).alias("idle_ms")
         )
-        .sort("idle_ms", "type", "input_shapes", descending=[True, False, False])
+        .sort("idle_ms", *_BY, descending=[True, False, False, False, False])
         .collect()
     )
 
@@ -77,7 +78,7 @@ def dynamic_shapes(profile: Profile, _: Options) -> pl.DataFrame:
         .group_by("state", "type")
         .agg(pl.len().alias("count"), pl.col("duration_ns").sum(), shapes)
         .with_columns(milliseconds("duration_ns").alias("total_ms"))
-        .sort("total_ms", "type", descending=[True, False])
+        .sort("total_ms", "type", "state", descending=[True, False, False])
         .collect()
     )
 

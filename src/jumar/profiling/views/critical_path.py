@@ -44,7 +44,7 @@ def walked(profile: Profile, rank: int, begin: int, end: int) -> list[Piece]:
             & (pl.col("duration_ns") > 0)
         )
         .with_columns(ends.alias("end_ns"), is_communication().alias("communicates"))
-        .sort("end_ns", "start_ns")
+        .sort("end_ns", "start_ns", maintain_order=True)
     )
     starts = ops["start_ns"].to_list()
     stops = ops["end_ns"].to_list()
@@ -56,7 +56,7 @@ def walked(profile: Profile, rank: int, begin: int, end: int) -> list[Piece]:
         & ~pl.col("name").str.starts_with("ProfilerStep")
         & (pl.col("start_ns") < end)
         & (pl.col("start_ns") + pl.col("duration_ns") > begin)
-    ).sort("start_ns")
+    ).sort("start_ns", maintain_order=True)
     host = _Host(calls)
     pieces: list[Piece] = []
     now = end
@@ -145,7 +145,7 @@ def critical_path(profile: Profile, _: Options) -> pl.DataFrame:
     return (
         table.group_by("place", "what")
         .agg(pl.len().alias("pieces"), size.sum().alias("path_ns"))
-        .sort("path_ns", "what", descending=[True, False])
+        .sort("path_ns", "what", "place", descending=[True, False, False])
         .with_columns(
             pl.lit(rank, dtype=pl.Int32).alias("rank"),
             (pl.col("path_ns") * 100 / total).round(2).alias("share_%"),

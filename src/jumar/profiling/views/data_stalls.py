@@ -32,7 +32,7 @@ def data_stalls(profile: Profile, _: Options) -> pl.DataFrame:
             "the loader's calls, Preparing, Data Aug Bound, GetNext, or data queues",
             "record the host, too (activities CPU and NPU), or training_trace=on",
         )
-    return pl.DataFrame(rows, infer_schema_length=None).sort("rank", "source")
+    return pl.DataFrame(rows, infer_schema_length=None).sort("rank", "source", maintain_order=True)
 
 
 def _row(

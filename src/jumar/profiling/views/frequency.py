@@ -41,7 +41,7 @@ def _clocks(profile: Profile) -> pl.DataFrame:
             pl.col("time_ns"),
             pl.col("mhz").cast(pl.Float64),
         )
-        return counter.drop_nulls().sort("rank", "time_ns")
+        return counter.drop_nulls().sort("rank", "time_ns", maintain_order=True)
     parts: list[pl.DataFrame] = []
     for core, cycles, time, most in _CYCLES:
         if {cycles, time} <= set(profile.ops.columns):
@@ -67,7 +67,7 @@ def _clocks(profile: Profile) -> pl.DataFrame:
             "record with aic_metrics=PipeUtilization",
         )
     sane = measured.drop_nulls().filter(pl.col("mhz").is_between(*_SANE_MHZ))
-    return sane.sort("rank", "time_ns")
+    return sane.sort("rank", "time_ns", maintain_order=True)
 
 
 def frequency(profile: Profile, _: Options) -> pl.DataFrame:
@@ -84,7 +84,7 @@ def frequency(profile: Profile, _: Options) -> pl.DataFrame:
         .select("rank", "start_ns", (pl.col("end_ns") - pl.col("start_ns")).alias("duration_ns"))
         .sort("start_ns")
         .join_asof(
-            readings.sort("time_ns"),
+            readings.sort("time_ns", maintain_order=True),
             left_on="start_ns",
             right_on="time_ns",
             by="rank",
@@ -101,10 +101,10 @@ def frequency(profile: Profile, _: Options) -> pl.DataFrame:
         .agg(
             pl.col("full_mhz").first().round(1),
             pl.col("mhz").min().round(1).alias("lowest_mhz"),
-            (pl.col("mhz") * pl.col("duration_ns")).sum().alias("weighted"),
+            (pl.col("mhz") * pl.col("duration_ns")).cast(pl.Int64).sum().alias("weighted"),
             milliseconds(pl.col("duration_ns").sum()).alias("computing_ms"),
             milliseconds(pl.col("duration_ns").filter(low).sum()).alias("low_ms"),
-            milliseconds(lost.filter(low).sum()).alias("cost_ms"),
+            milliseconds(lost.cast(pl.Int64).filter(low).sum()).alias("cost_ms"),
         )
         .with_columns(
             (pl.col("weighted") / 1e6 / pl.col("computing_ms")).round(1).alias("mean_mhz")

@@ -34,7 +34,7 @@ def fused(profile: Profile, _: Options) -> pl.DataFrame:
             "original_ops",
             *((pl.col(name) / 1024).round(3).alias("memory_kib") for name in memory[:1]),
         )
-        .sort("replaces", "fusion_op", descending=[True, False])
+        .sort("replaces", "fusion_op", descending=[True, False], maintain_order=True)
     )
 
 
@@ -47,7 +47,9 @@ def fusion_candidates(profile: Profile, _: Options) -> pl.DataFrame:
     ops = require(
         computing(profile.ops.select(_USED)), "shapes of ops", "input_shapes", "type", how=LEVEL_1
     )
-    ops = ops.filter(pl.col("start_ns").is_not_null()).sort("rank", "stream", "start_ns")
+    ops = ops.filter(pl.col("start_ns").is_not_null()).sort(
+        "rank", "stream", "start_ns", maintain_order=True
+    )
     light = pl.col("core").is_in(_VECTOR) & ~pl.col("type").str.contains(_NOT_FUSED)
     gives = pl.coalesce("output_shapes", "input_shapes").str.split(";").list.first()
     same = ["rank", "stream"]

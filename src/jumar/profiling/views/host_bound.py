@@ -37,7 +37,8 @@ def host_bound(profile: Profile, options: Options) -> pl.DataFrame:
     rows: list[dict[str, object]] = []
     for rank in windows["rank"].unique().sort().to_list():
         rows += _of_rank(int(rank), causes(profile), windows, free, waiting, options.language)
-    return pl.DataFrame(rows).sort("rank", "free_ms", "host_ms", descending=[False, True, True])
+    order = ("rank", "free_ms", "host_ms")
+    return pl.DataFrame(rows).sort(order, descending=[False, True, True], maintain_order=True)
 
 
 def _of_rank(
@@ -99,7 +100,7 @@ def launches(profile: Profile, _: Options) -> pl.DataFrame:
     )
     rows: list[pl.DataFrame] = []
     for (rank,), own in ops.group_by(pl.col("rank").fill_null(0), maintain_order=True):
-        own = own.sort("start_ns")
+        own = own.sort("start_ns", maintain_order=True)
         launched = own["launch_ns"].sort().search_sorted(own["start_ns"], side="right")
         depth = launched.cast(pl.Int64) - pl.int_range(own.height, eager=True) - 1
         own = own.with_columns(

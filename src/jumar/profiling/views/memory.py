@@ -32,7 +32,7 @@ def memory_peak(profile: Profile, _: Options) -> pl.DataFrame:
             mib(held.max()).alias("peak_allocated_mib"),
             mib(taken.max()).alias("peak_reserved_mib"),
             mib((taken - held).max()).alias("largest_gap_mib"),
-            mib((taken - held).sort_by(held).last()).alias("gap_at_peak_mib"),
+            mib((taken - held).sort_by(held, taken).last()).alias("gap_at_peak_mib"),
             pl.len().alias("samples"),
         )
         .sort(

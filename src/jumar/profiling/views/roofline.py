@@ -5,7 +5,7 @@ import polars as pl
 from jumar.ground.text import Text
 from jumar.profiling.columns import COUNT, DTYPES, SHAPES, TOTAL, TYPE, column, ms
 from jumar.profiling.profile import COMMUNICATION, Profile
-from jumar.profiling.views.alike import KEY, kinds, pipes_of
+from jumar.profiling.views.alike import KEY, PARTS, kinds, pipes_of
 from jumar.profiling.views.chips import Chip, chip_of
 from jumar.profiling.views.op_costs import cost
 from jumar.profiling.views.view import LEVEL_1, VIEWS, Impossible, Options, View, require
@@ -88,7 +88,7 @@ def _limits(profile: Profile, chip: Chip) -> pl.DataFrame:
 
 def _mean(pipe: str) -> pl.Expr:
     known = pl.col(f"{pipe}_count").sum()
-    return pl.when(known > 0).then(pl.col(pipe).sum() / known).alias(pipe)
+    return pl.when(known > 0).then(pl.col(pipe).sum() / known / PARTS).alias(pipe)
 
 
 def _busiest(pipes: list[str]) -> pl.Expr:
@@ -112,7 +112,7 @@ def roofline(profile: Profile, options: Options) -> pl.DataFrame:
     return (
         groups.filter(pl.col("least_ns").is_not_null())
         .with_columns(room.alias("head_room_ns"))
-        .sort("head_room_ns", "type", "input_shapes", descending=[True, False, False])
+        .sort("head_room_ns", *KEY, descending=[True] + [False] * len(KEY))
         .with_columns(
             least.alias("least_ns"),
             (pl.col("flops") * pl.col("count") / seconds / 1e12).round(3).alias("tflops"),

@@ -73,7 +73,7 @@ def slow_links(profile: Profile, _: Options) -> pl.DataFrame:
     table = table.with_columns((pl.col("size_bytes") / pl.col("transit_ns")).alias("gb_s"))
     middle = pl.col("gb_s").median().over("transport")
     below = (1 - pl.col("gb_s") / middle) * 100
-    return table.sort("gb_s", "source", "destination").with_columns(
+    return table.sort("gb_s", "source", "destination", "transport").with_columns(
         (pl.col("size_bytes") / 1e6).round(3).alias("size_mb"),
         pl.col("gb_s").round(3),
         below.round(1).alias("below_median_%"),
@@ -92,7 +92,7 @@ def packets(profile: Profile, _: Options) -> pl.DataFrame:
         )
     # HCCS transfers pay for starting below 32 MB, which the producer counts as large or not.
     small = (pl.col("large_packet_ratio") < _SMALL_PACKET) & (pl.col("transport") != "SDMA")
-    return links.sort("size_bytes", descending=True).with_columns(
+    return links.sort("size_bytes", descending=True, maintain_order=True).with_columns(
         (pl.col("size_bytes") / 1e6).round(3).alias("size_mb"),
         pl.col("bandwidth_gb_s").round(3),
         pl.col("large_packet_ratio").round(3),

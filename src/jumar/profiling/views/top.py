@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
+from math import fsum
 
 import polars as pl
 
@@ -46,7 +47,8 @@ _GROUPS: Mapping[str, tuple[tuple[Column, ...], Text]] = {
 
 
 def _cumulated(table: pl.DataFrame, time: str) -> pl.DataFrame:
-    total = max(float(table[time].sum()), 1e-12)
+    # Polars adds floats in an order that depends on its threads.
+    total = max(fsum(table[time]), 1e-12)
     share = pl.col(time) * 100 / total
     return table.with_columns(
         share.round(2).alias("share_%"), share.cum_sum().round(2).alias("cumulative_%")
@@ -58,11 +60,15 @@ def ops_by_duration(profile: Profile, options: Options) -> pl.DataFrame:
     ops = require(profile.ops, "ops with durations", "duration_ns")
     total = max(int(ops["duration_ns"].sum()), 1)
     # Only what is shown is sorted: a million rows need no full sort for the first ten.
+    keys = ops.select("duration_ns", "start_ns", "rank").with_row_index()
     if options.top:
-        first = ops.select("duration_ns").with_row_index().top_k(options.top, by="duration_ns")
-        ops = ops[first["index"]]
+        shortest = keys["duration_ns"].top_k(options.top).min()
+        keys = keys.filter((pl.col("duration_ns") >= shortest).fill_null(ops.height <= options.top))
+    order = ("duration_ns", "start_ns", "rank", "index")
+    keys = keys.sort(order, descending=[True, False, False, False], nulls_last=True)
+    ops = ops[keys["index"].head(options.top or ops.height)]
     share = pl.col("duration_ns") * 100 / total
-    return ops.sort("duration_ns", "start_ns", descending=[True, False]).with_columns(
+    return ops.with_columns(
         share.round(2).alias("share_%"), share.cum_sum().round(2).alias("cumulative_%")
     )
 
@@ -96,7 +102,7 @@ def ai_cpu_by_compute_time(profile: Profile, _: Options) -> pl.DataFrame:
             pl.len().alias("count"),
             milliseconds(pl.col("duration_ns").sum()).alias("compute_ms"),
         )
-        .sort("compute_ms", "node", descending=[True, False])
+        .sort("compute_ms", "node", "input_types", descending=[True, False, False])
     )
     return _cumulated(table, "compute_ms")
 

@@ -116,7 +116,7 @@ def _in_order(windows: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
     before = pl.col("end_ns").shift(1).over("rank")
     marked = pl.min_horizontal("mark_ns", "start_ns")
     return (
-        windows.join(first.unique(["rank", "step"]), on=["rank", "step"], how="left")
+        windows.join(first.unique(["rank", "step"], keep="first"), on=["rank", "step"], how="left")
         .sort("rank", "start_ns")
         .with_columns(before.fill_null(marked).alias("begin_ns"))
         .select(pl.col(name).cast(kind) for name, kind in WINDOWS.items())

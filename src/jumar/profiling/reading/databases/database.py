@@ -352,7 +352,7 @@ class _Database:
     def _clocks(self) -> pl.DataFrame:
         rows = self.table("AICORE_FREQ", {"timestampNs": pl.Int64, "freq": pl.Int64})
         named = rows.rename({"timestampNs": "time_ns", "freq": "mhz"})
-        return named.sort("time_ns")
+        return named.sort("time_ns", maintain_order=True)
 
 
 def _text(raw: bytes) -> str:

@@ -172,7 +172,7 @@ def _calls(read: Read, texts: Texts) -> pl.DataFrame:
             # Of all calls there were, in microseconds squared, as the CSV file has it.
             (took / 1000).var(ddof=0).alias("variance"),
         )
-        .sort("time_ns", descending=True)
+        .sort("time_ns", descending=True, maintain_order=True)
     )
 
 

@@ -37,7 +37,7 @@ def part_of(trace: Trace, shown: str) -> Part:
     clocks = trace.clocks.joined(trace.clocks.frames())
     statistics = {
         "overlap_analysis": _chosen(trace, _overlap),
-        "frequency": clocks.sort("time_ns"),
+        "frequency": clocks.sort("time_ns", maintain_order=True),
     }
     missing = [Missing(file=shown, what=f"the end: {trace.problem}")] if trace.problem else []
     host, gaps = longest_calls(_host(trace), shown)

@@ -31,3 +31,25 @@ def test_collectives_of_a_database_that_cannot_be_read_are_named_missing(tmp_pat
     assert profile.steps["step"].to_list() == [1]
     assert profile.collectives.is_empty()
     assert [gap.what.partition(":")[0] for gap in profile.missing] == ["collectives"]
+
+
+def test_transfers_count_where_the_transit_time_beside_them_is_zero(tmp_path: Path) -> None:
+    """Level 2 of CANN 8.3 writes 0, and 622 MB in 32.7 ms in the table of bandwidths."""
+    zero = {"Elapse Time(ms)": 121, "Transit Time(ms)": 0, "Wait Time(ms)": 100}
+    moved = {"Transit Size(MB)": 622, "Transit Time(ms)": 32.7}
+    nothing = {"Transit Size(MB)": 0, "Transit Time(ms)": 0}
+    name = "Communication Bandwidth Info"
+    ops = {
+        "a@1": {
+            "Communication Time Info": {**zero, "Idle Time(ms)": 21},
+            name: {"HCCS": moved, "SDMA": moved, "RDMA": nothing},
+        },
+        "b@1": {"Communication Time Info": {**zero, "Idle Time(ms)": 21}, name: {"SDMA": nothing}},
+    }
+    (tmp_path / "communication.json").write_text(json.dumps({"step1": {"collective": ops}}))
+    profile = read(tmp_path)
+    times = profile.collectives.select("name", "transit_ns", "wait_ns", "idle_ns").rows()
+    assert times == [("a", 32_700_000, 88_300_000, 0), ("b", 0, 100_000_000, 21_000_000)]
+    (gap,) = profile.missing
+    assert "the transfer time of 1 collective: Transit Time is 0" in gap.what
+    assert "Communication Bandwidth Info are used" in gap.what

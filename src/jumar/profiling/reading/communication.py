@@ -1,13 +1,14 @@
 """Collectives and links of torch_npu and of the analysis of a cluster; facts about a capture."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import polars as pl
 
-from jumar.profiling.profile import COLLECTIVES_SCHEMA, LINKS_SCHEMA
+from jumar.ground.text import counted
+from jumar.profiling.profile import COLLECTIVES_SCHEMA, LINKS_SCHEMA, Missing
 from jumar.profiling.reading.events import BrokenJson, load_json
 from jumar.profiling.reading.part import Part
 from jumar.profiling.reading.unreadable import Unreadable
@@ -27,36 +28,58 @@ def read_communication(path: Path, shown: str, kind: str) -> Part:
     unreadable = Unreadable(shown)
     times: list[dict[str, Any]] = []
     links: list[dict[str, Any]] = []
+    without = 0
     for keys, entry in _entries(_tree(path), _TIME, ()):
         where = _place(keys)
         info, transports = entry.get(_TIME), entry.get(_BANDWIDTH)
         if _TOTAL in keys or where["name"] == _TOTAL or not isinstance(info, dict):
             continue
-        times.append(
-            {
-                **where,
-                "start_ns": _time(info, "Start Timestamp(us)", "us", where["name"], unreadable),
-                **{
-                    f"{name}_ns": _time(
-                        info, f"{name.title()} Time(ms)", "ms", where["name"], unreadable
-                    )
-                    for name in ("elapse", "transit", "wait", "synchronization", "idle")
-                },
-            }
-        )
-        for transport, sent in (transports if isinstance(transports, dict) else {}).items():
-            row = _sent(sent, where["name"], unreadable)
+        spent = {
+            f"{name}_ns": _time(info, f"{name.title()} Time(ms)", "ms", where["name"], unreadable)
+            for name in ("elapse", "transit", "wait", "synchronization", "idle")
+        }
+        sent: list[dict[str, Any]] = []
+        for transport, transfer in (transports if isinstance(transports, dict) else {}).items():
+            row = _sent(transfer, where["name"], unreadable)
             if row["size_bytes"]:
                 place = {name: where[name] for name in ("rank", "step", "name")}
-                links.append({**place, "transport": transport, **row})
+                sent.append({**place, "transport": transport, **row})
+        if spent["transit_ns"] == 0 and any(row["transit_ns"] for row in sent):
+            spent = _reconciled(spent, sent)
+            without += 1
+        start = _time(info, "Start Timestamp(us)", "us", where["name"], unreadable)
+        times.append({**where, "start_ns": start, **spent})
+        links += sent
+    missing = unreadable.missing()
+    if without:
+        what = (
+            f"the transfer time of {counted(without, 'collective')}: Transit Time is 0 beside "
+            "transfers; the times of Communication Bandwidth Info are used instead"
+        )
+        missing = (*missing, Missing(file=shown, what=what))
     return Part(
         file=shown,
         kind=kind,
         producer="torch_npu",
         collectives=pl.DataFrame(times, schema=_schema(COLLECTIVES_SCHEMA), strict=False),
         links=pl.DataFrame(links, schema=_schema(LINKS_SCHEMA), strict=False),
-        missing=unreadable.missing(),
+        missing=missing,
     )
+
+
+def _reconciled(
+    spent: dict[str, int | None], sent: Sequence[Mapping[str, Any]]
+) -> dict[str, int | None]:
+    """How a collective's time is spent if it transferred what its bandwidth table says.
+
+    HCCS is a part of SDMA and transports work side by side, so the longest one counts, and at most
+    the collective's own time. What was idle goes first, then what was waiting.
+    """
+    elapse = spent["elapse_ns"] or 0
+    transit = min(max(row["transit_ns"] or 0 for row in sent), elapse)
+    wait = min(spent["wait_ns"] or 0, elapse - transit)
+    idle = min(spent["idle_ns"] or 0, elapse - transit - wait)
+    return {**spent, "transit_ns": transit, "wait_ns": wait, "idle_ns": idle}
 
 
 def read_matrix(path: Path, shown: str, kind: str) -> Part:

@@ -111,7 +111,7 @@ def _meanwhile(case: Case) -> list[Text]:
     lines: list[Text] = []
     for cause in case.causes:
         both = length(intersection(cause.alone, case.uncovered))
-        if cause.kind == "blocking" and both > 0.05 * length(case.uncovered):
+        if cause.kind in ("blocking", "copy") and both > 0.05 * length(case.uncovered):
             stood = ms(both / case.steps)
             lines.append(
                 Text(

@@ -2,9 +2,12 @@
 
 from collections.abc import Iterator
 
+import polars as pl
+
 from jumar.ground.text import Text, counted
 from jumar.profiling.advice.finding import FINDINGS, Blame, Case, Claim, Finding, ms
-from jumar.profiling.views.intervals import intersection, length
+from jumar.profiling.views.host_calls import STEP_MARK
+from jumar.profiling.views.intervals import intersection, length, spans, union
 
 
 def _claims(case: Case, kind: str) -> Iterator[Claim]:
@@ -38,7 +41,7 @@ def _claim(case: Case, blame: Blame) -> Claim:
         values={"stood": stood, "free": free, "call": cause.label},
         spans=blame.free,
         evidence=tuple(evidence),
-        host_ns=length(blame.host) if cause.kind == "blocking" else 0,
+        host_ns=length(blame.host) if cause.kind in ("blocking", "copy") else 0,
     )
 
 
@@ -65,6 +68,16 @@ def blocking_calls(case: Case) -> Iterator[Claim]:
     return _claims(case, "blocking")
 
 
+def pageable_copies(case: Case) -> Iterator[Claim]:
+    """Copies from and to memory that is not pinned."""
+    return _claims(case, "copy")
+
+
+def host_work(case: Case) -> Iterator[Claim]:
+    """Calls that lie over idle time and neither wait nor launch."""
+    return _claims(case, "covering")
+
+
 def garbage_collection(case: Case) -> Iterator[Claim]:
     """Python's garbage collector."""
     return _claims(case, "collector")
@@ -76,19 +89,33 @@ def slow_launches(case: Case) -> Iterator[Claim]:
 
 
 def unexplained(case: Case) -> Iterator[Claim]:
-    """Free time during which no call is recorded."""
+    """Free time that no cause explains."""
     left = case.blames[1]
     if length(left):
         yield Claim(
             values={"free": ms(length(left) / case.steps)},
             spans=left,
-            evidence=(
-                Text(
-                    en="no call on the host is recorded at these times",
-                    zh="这些时段没有记录到 host 侧调用",
-                ),
-            ),
+            evidence=(_beside(case, left),),
         )
+
+
+def _beside(case: Case, left: pl.DataFrame) -> Text:
+    """What the host did meanwhile, as far as it is recorded."""
+    host = case.profile.host.filter(
+        (pl.col("rank").fill_null(0) == case.rank) & ~pl.col("name").str.contains(STEP_MARK)
+    )
+    covered = length(intersection(union(spans(host)), left))
+    if covered:
+        lies = ms(covered / case.steps)
+        return Text(
+            en=f"calls on the host lie over {lies} of it, but each mostly over other times",
+            zh=f"其中 {lies} 有 host 侧调用，但各调用的大部分时间在别处",
+        )
+    if host.is_empty():
+        return Text(en="the profile holds no calls on the host", zh="性能数据中没有 host 侧调用")
+    return Text(
+        en="no call on the host is recorded at these times", zh="这些时段没有记录到 host 侧调用"
+    )
 
 
 _LAUNCH_LESS = Text(
@@ -138,6 +165,41 @@ FINDINGS.add(
 )
 FINDINGS.add(
     Finding(
+        name="pageable-copy",
+        what=Text(
+            en="The host is blocked {stood} a step in copies of pageable memory",
+            zh="host 每迭代在可分页内存拷贝中阻塞 {stood}",
+        ),
+        change=Text(
+            en="Pin the memory and do not wait for the copy: DataLoader(pin_memory=True) and "
+            ".to(device, non_blocking=True).",
+            zh="锁定内存且不等待拷贝：DataLoader(pin_memory=True) 和 "
+            ".to(device, non_blocking=True)。",
+        ),
+        search=pageable_copies,
+        place=21,
+        view="host",
+    )
+)
+FINDINGS.add(
+    Finding(
+        name="host-work",
+        what=Text(
+            en="The device idles {free} a step while the host is in {call}",
+            zh="host 执行 {call} 期间，设备每迭代空闲 {free}",
+        ),
+        change=Text(
+            en="Take this work out of the step: prepare it ahead in other processes, or compute it "
+            "on the device.",
+            zh="将这部分工作移出迭代：在其他进程中提前准备，或放到设备上计算。",
+        ),
+        search=host_work,
+        place=24,
+        view="host",
+    )
+)
+FINDINGS.add(
+    Finding(
         name="collector",
         what=Text(
             en="Garbage collection takes {stood} of the host's time a step",
@@ -180,7 +242,7 @@ FINDINGS.add(
             f"{_LAUNCH_LESS.zh}",
         ),
         search=unexplained,
-        place=24,
+        place=25,
         setting="training.compile",
         view="launches",
     )

@@ -5,11 +5,14 @@ import polars as pl
 from jumar.ground.text import Text
 from jumar.profiling.columns import NAME, RANK, STEP, TRANSIT, column, ms
 from jumar.profiling.profile import Profile
+from jumar.profiling.views.host_calls import STEP_MARK
 from jumar.profiling.views.intervals import SPAN, segments, spans
 from jumar.profiling.views.view import VIEWS, Impossible, Options, View
 from jumar.profiling.views.windows import communicating, computing, computing_spans
 
 _KEY = ("step", "group", "name")
+_ENTERED = 0.8
+"""A rank is late because of its step's beginning if that was late by this share of it."""
 
 
 def collective_rows(profile: Profile, *, uncovered: bool = True) -> pl.DataFrame:
@@ -108,19 +111,36 @@ def collectives(profile: Profile, options: Options) -> pl.DataFrame:
     )
     longest = table.sort("elapse_ns", descending=True, maintain_order=True)
     doing = [
-        _doing(profile, row["late_rank"], row["from_ns"], row["late_ns"]).in_language(
+        _doing(profile, row["step"], row["late_rank"], row["from_ns"], row["late_ns"]).in_language(
             options.language
         )
-        for row in longest.select("late_rank", "from_ns", "late_ns").head(50).iter_rows(named=True)
+        for row in longest.select("step", "late_rank", "from_ns", "late_ns")
+        .head(50)
+        .iter_rows(named=True)
     ]
     doing += [""] * (longest.height - len(doing))
     return longest.with_columns(pl.Series("late_rank_did", doing, dtype=pl.String))
 
 
-def _doing(profile: Profile, rank: int | None, start: int, late: int | None) -> Text:
-    """What a rank was doing in the time by which it was late."""
+def _entered_late(profile: Profile, step: int | None, rank: int) -> int:
+    """By how much a rank began a step later than the first rank, by their marks."""
+    marks = profile.steps.filter((pl.col("step") == step) & pl.col("start_ns").is_not_null())
+    own = marks.filter(pl.col("rank").fill_null(0) == rank)["start_ns"].min()
+    return int(str(own)) - int(str(marks["start_ns"].min())) if own is not None else 0
+
+
+def _doing(
+    profile: Profile, step: int | None, rank: int | None, start: int, late: int | None
+) -> Text:
+    """What a rank was doing in the time by which it was late, or that its step began late."""
     if rank is None or not late:
         return Text(en="", zh="")
+    entered = _entered_late(profile, step, rank)
+    if entered >= _ENTERED * late:
+        return Text(
+            en=f"entered the step {entered / 1e6:.3f} ms late",
+            zh=f"晚 {entered / 1e6:.3f} ms 进入该迭代",
+        )
     end = start + late
     candidates: list[tuple[int, str, Text]] = []
     of_rank = pl.col("rank").fill_null(0) == rank
@@ -128,7 +148,7 @@ def _doing(profile: Profile, rank: int | None, start: int, late: int | None) -> 
     size = size - pl.max_horizontal("start_ns", start)
     beside = (pl.col("start_ns") < end) & (pl.col("start_ns") + pl.col("duration_ns") > start)
     # A call that lasts for many steps, as that of the training loop does, explains nothing.
-    short = pl.col("duration_ns") < 20 * late
+    short = (pl.col("duration_ns") < 20 * late) & ~pl.col("name").str.contains(STEP_MARK)
     for table, label, verb in (
         (computing(profile.ops), "type", Text(en="computed", zh="计算")),
         (profile.host.filter(short), "name", Text(en="host in", zh="host 执行")),

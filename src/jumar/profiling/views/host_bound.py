@@ -15,7 +15,7 @@ from jumar.profiling.views.windows import (
     step_windows,
 )
 
-_NO_CALL = Text(en="no call recorded", zh="没有记录到调用")
+_REST = Text(en="none of these, or no call recorded", zh="其他，或没有记录到调用")
 _HOW = "record with activities CPU and NPU (or CUDA), and export the trace"
 
 
@@ -23,7 +23,7 @@ def host_bound(profile: Profile, options: Options) -> pl.DataFrame:
     """One row per cause: time on the host, and how much of the device's idle time it explains.
 
     Each moment of idle time goes to the first cause that fits: data loading, a call that blocks,
-    launching ops; what is left has no call on the host beside it.
+    launching ops, calls that are mostly such time; what is left has none of these beside it.
     """
     if profile.kind == "cpu":
         raise Impossible("ops of a device beside those of the host")
@@ -75,7 +75,7 @@ def _of_rank(
     rows.append(
         {
             "rank": rank,
-            "cause": _NO_CALL.in_language(language),
+            "cause": _REST.in_language(language),
             "calls": 0,
             "host_ms": 0.0,
             "free_ms": length(left) / 1e6,

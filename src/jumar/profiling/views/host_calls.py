@@ -3,12 +3,24 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import numpy as np
 import polars as pl
 
 from jumar.ground.text import Text
 from jumar.profiling.profile import Profile
-from jumar.profiling.views.intervals import SPAN, difference, spans, union
-from jumar.profiling.views.windows import communication_spans, computing_spans, step_windows
+from jumar.profiling.views.intervals import (
+    SPAN,
+    difference,
+    spans,
+    union,
+)
+from jumar.profiling.views.windows import (
+    MEMORY_COPIES,
+    as_spans,
+    communication_spans,
+    computing_spans,
+    step_windows,
+)
 
 BLOCKING = (
     ("aten::item", r"^aten::(item|_local_scalar_dense)$"),
@@ -31,6 +43,13 @@ LOADING = r"(?i)dataloader|__next__|get_?next|^data[ _.:-]?(load|wait|next|batch
 
 _COLLECTING = r"(?i)^gc$|garbage"
 _CALLS = ("op", "cann", "runtime", "dequeue")
+STEP_MARK = r"^ProfilerStep#"
+"""The profiler's own mark of a step, which covers all of it and explains nothing."""
+
+_IDLE = 0.5
+"""A call explains idle time that fills at least this share of it."""
+
+_MOST_COVERING = 4
 
 
 class Cause(NamedTuple):
@@ -48,23 +67,29 @@ def causes(profile: Profile) -> list[Cause]:
     """What the host spent time in, the most specific first; `alone` leaves out what came before."""
     host = profile.host.filter(pl.col("duration_ns") > 0)
     known = host.filter(pl.col("layer").is_in(["op", "cann", "runtime", "mark"]))
-    asked = [("data", LOADING, Text(en="waiting for data", zh="等待数据"))]
-    asked += [("blocking", pattern, Text(en=name, zh=name)) for name, pattern in BLOCKING]
+    asked = [("data", _named(LOADING), Text(en="waiting for data", zh="等待数据"))]
+    asked += [("blocking", _named(pattern), Text(en=name, zh=name)) for name, pattern in BLOCKING]
     asked += [
-        ("blocking", SYNCHRONISATION, Text(en="stream synchronisation", zh="流同步")),
-        ("collector", _COLLECTING, Text(en="garbage collection", zh="垃圾回收")),
+        (
+            "copy",
+            _copies_pageable(profile),
+            Text(en="copies of pageable memory", zh="可分页内存拷贝"),
+        ),
+        ("blocking", _named(SYNCHRONISATION), Text(en="stream synchronisation", zh="流同步")),
+        ("collector", _named(_COLLECTING), Text(en="garbage collection", zh="垃圾回收")),
     ]
     result: list[Cause] = []
     before = pl.DataFrame(schema=SPAN)
-    for kind, pattern, label in asked:
-        rows = known.filter(pl.col("name").str.contains(pattern))
+    for kind, is_cause, label in asked:
+        rows = known.filter(is_cause)
         if rows.is_empty():
             continue
         own = union(spans(rows))
         result.append(Cause(label, kind, *_counted(rows), own, difference(own, before)))
         before = union(pl.concat([before, own]))
     # A call that lasts for half a step is not a launch: it runs a whole graph, or the training.
-    lasted = step_windows(profile).select(pl.col("end_ns") - pl.col("begin_ns")).to_series()
+    windows = step_windows(profile)
+    lasted = windows.select(pl.col("end_ns") - pl.col("begin_ns")).to_series()
     long = float(str(lasted.median() or 0)) / 2
     short = (pl.col("duration_ns") < long) | pl.lit(long == 0)
     rest = host.filter(pl.col("layer").is_in(_CALLS) & short)
@@ -72,7 +97,77 @@ def causes(profile: Profile) -> list[Cause]:
         own = union(spans(rest))
         label = Text(en="launching ops", zh="下发算子")
         result.append(Cause(label, "launching", *_counted(rest), own, difference(own, before)))
+        before = union(pl.concat([before, own]))
+    if profile.kind != "cpu":
+        inside = as_spans(windows, start="begin_ns")
+        left = difference(free_time(profile, inside), before)
+        result += _covering(host, left, before, 0.9 * float(str(lasted.max() or 0)))
     return result
+
+
+def _named(pattern: str) -> pl.Expr:
+    return pl.col("name").str.contains(pattern)
+
+
+def _copies_pageable(profile: Profile) -> pl.Expr:
+    """Whether a call copies pageable memory, which the driver stages while the call blocks."""
+    copies = profile.ops.filter(
+        pl.col("core").is_in(MEMORY_COPIES)
+        & pl.col("kernel").str.contains("(?i)pageable")
+        & pl.col("correlation").is_not_null()
+    ).select(pl.struct(pl.col("rank").fill_null(0), "correlation").alias("call"))
+    call = pl.struct(pl.col("rank").fill_null(0), "correlation")
+    return (pl.col("layer") == "runtime") & call.is_in(copies["call"].implode())
+
+
+def _covering(
+    host: pl.DataFrame, left: pl.DataFrame, before: pl.DataFrame, longest: float
+) -> list[Cause]:
+    """Calls, frames of Python and annotations that lie over idle time which nothing else explains.
+
+    Only calls that are mostly such time count, and none as long as a step: the training loop and
+    the step's own annotation lie over everything. Of nested calls the innermost is taken.
+    """
+    is_mark = pl.col("name").str.contains(STEP_MARK)
+    calls = host.filter((pl.col("duration_ns") < longest) & ~is_mark).with_columns(
+        pl.col("rank").fill_null(0)
+    )
+    result: list[Cause] = []
+    while len(result) < _MOST_COVERING and calls.height and left.height:
+        calls = _with_idle(calls, left).filter(pl.col("idle_ns") >= _IDLE * pl.col("duration_ns"))
+        names = calls.group_by("name").agg(pl.col("idle_ns", "duration_ns").sum())
+        most = names.filter(pl.col("idle_ns") >= 0.95 * pl.col("idle_ns").max())
+        if not most["idle_ns"].sum():
+            break
+        name = str(most.sort("duration_ns", "name")["name"][0])
+        rows = calls.filter(pl.col("name") == name)
+        own, label = union(spans(rows)), Text(en=name, zh=name)
+        result.append(Cause(label, "covering", *_counted(rows), own, difference(own, before)))
+        before, left = union(pl.concat([before, own])), difference(left, own)
+        calls = calls.filter(pl.col("name") != name)
+    return result
+
+
+def _with_idle(calls: pl.DataFrame, idle: pl.DataFrame) -> pl.DataFrame:
+    """The calls with `idle_ns`, how much of each lies over idle time."""
+    frames: list[pl.DataFrame] = []
+    for (rank,), own in calls.group_by("rank", maintain_order=True):
+        of_rank = idle.filter(pl.col("rank") == rank).sort("start_ns")
+        starts = own["start_ns"].to_numpy()
+        inside = _until(of_rank, starts + own["duration_ns"].to_numpy()) - _until(of_rank, starts)
+        frames.append(own.with_columns(pl.Series("idle_ns", inside)))
+    return pl.concat(frames)
+
+
+def _until(idle: pl.DataFrame, moments: np.ndarray) -> np.ndarray:
+    """How much of some intervals, in order, lies before each moment."""
+    starts, ends = idle["start_ns"].to_numpy(), idle["end_ns"].to_numpy()
+    if not len(starts):
+        return np.zeros(len(moments), dtype=np.int64)
+    sums = np.concatenate([[0], np.cumsum(ends - starts)])
+    place = np.searchsorted(starts, moments, side="right")
+    beyond = np.where(place > 0, ends[np.maximum(place - 1, 0)] - moments, 0)
+    return sums[place] - np.clip(beyond, 0, None)
 
 
 def _counted(rows: pl.DataFrame) -> tuple[dict[int, int], dict[int, int]]:

@@ -1,0 +1,143 @@
+"""Idle time of the device is explained by what the host was doing at that time."""
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+from jumar.profiling.advice.todo import todo_table
+from jumar.profiling.profile import HOST_SCHEMA, OPS_SCHEMA, STEPS_SCHEMA, Profile
+from jumar.profiling.views.collectives import collectives
+from jumar.profiling.views.host_bound import host_bound
+from jumar.profiling.views.view import Options
+from tests.profiling.generated import frame
+
+MS = 1_000_000
+STEP = 300 * MS
+HOLE = (20 * MS, 237 * MS)
+"""Where the device is idle in each step."""
+
+
+def _op(step: int, start: int, length: int, **more: Any) -> dict[str, Any]:
+    return {
+        "rank": 0,
+        "step": step,
+        "stream": "7",
+        "name": "mm",
+        "type": "mm",
+        "core": "CUDA",
+        "start_ns": start,
+        "duration_ns": length,
+        **more,
+    }
+
+
+def _call(layer: str, name: str, start: int, length: int, **more: Any) -> dict[str, Any]:
+    return {
+        "rank": 0,
+        "thread": "1",
+        "layer": layer,
+        "name": name,
+        "start_ns": start,
+        "duration_ns": length,
+        **more,
+    }
+
+
+def _profile(*, layer: str = "", name: str = "", correlation: int | None = None) -> Profile:
+    """Four steps; the device is idle while one call runs, which lies within the training loop."""
+    ops: list[dict[str, Any]] = []
+    host = [_call("python", "train.py(3): main", 0, 4 * STEP)]
+    steps: list[dict[str, Any]] = []
+    for step in range(4):
+        begin = step * STEP
+        steps.append({"rank": 0, "step": step, "start_ns": begin, "end_ns": begin + STEP})
+        host.append(_call("mark", f"ProfilerStep#{step}", begin, STEP))
+        ops.append(_op(step, begin, HOLE[0]))
+        ops.append(_op(step, begin + HOLE[1], STEP - HOLE[1]))
+        if name:
+            more = {} if correlation is None else {"correlation": correlation + step}
+            host.append(_call(layer, name, begin + HOLE[0], HOLE[1] - HOLE[0], **more))
+        if correlation is not None:
+            copy = {"core": "CUDA_MEMCPY", "kernel": "Memcpy HtoD (Pageable -> Device)"}
+            length = HOLE[1] - HOLE[0]
+            copy |= {"type": "Memcpy", "correlation": correlation + step}
+            ops.append(_op(step, begin + HOLE[0], length, **copy))
+    return Profile(
+        source="x",
+        producer="kineto",
+        kind="cuda",
+        ops=frame(ops, OPS_SCHEMA),
+        steps=frame(steps, STEPS_SCHEMA),
+        host=frame(host, HOST_SCHEMA),
+    )
+
+
+@pytest.mark.parametrize("layer", ["mark", "python", "op"])
+def test_an_annotation_a_frame_and_an_op_explain_the_gap_they_lie_over(layer: str) -> None:
+    profile = _profile(layer=layer, name="preprocess")
+    first = todo_table(profile).row(0, named=True)
+    assert (first["key"], first["win_ms"]) == ("host-work", 217)
+    assert first["what"] == "The device idles 217.000 ms a step while the host is in preprocess"
+    chinese = todo_table(profile, Options(language="zh")).row(0, named=True)
+    assert chinese["what"] == "host 执行 preprocess 期间，设备每迭代空闲 217.000 ms"
+    rows = {row["cause"]: row["free_ms"] for row in host_bound(profile, Options()).to_dicts()}
+    assert rows == {"preprocess": 4 * 217, "none of these, or no call recorded": 0}
+
+
+def test_a_loop_around_everything_explains_no_gap_but_is_not_denied() -> None:
+    first = todo_table(_profile()).row(0, named=True)
+    assert (first["key"], first["win_ms"]) == ("free", 217)
+    (evidence,) = first["evidence"]
+    assert "calls on the host lie over 217.000 ms of it" in evidence
+    alone = _profile()
+    bare = Profile(source="x", producer="kineto", kind="cuda", ops=alone.ops, steps=alone.steps)
+    assert todo_table(bare)["evidence"][0].to_list() == ["the profile holds no calls on the host"]
+
+
+def test_a_copy_from_pageable_memory_blocks_the_host() -> None:
+    profile = _profile(layer="runtime", name="cudaMemcpyAsync", correlation=50)
+    first = todo_table(profile).row(0, named=True)
+    assert (first["key"], first["win_ms"]) == ("pageable-copy", 217)
+    assert "pin_memory" in first["change"]
+    pinned = profile.ops.with_columns(pl.col("kernel").str.replace("Pageable", "Pinned"))
+    others = Profile(
+        source="x",
+        producer="kineto",
+        kind="cuda",
+        ops=pinned,
+        steps=profile.steps,
+        host=profile.host,
+    )
+    assert "pageable-copy" not in todo_table(others)["key"].to_list()
+
+
+@pytest.mark.parametrize(
+    ("entered", "expected"),
+    [
+        (5 * MS, "entered the step 5.000 ms late"),
+        (1 * MS, "host in load 4.000 ms"),
+    ],
+)
+def test_a_late_rank_is_explained_by_its_step_or_by_what_it_did(
+    entered: int, expected: str
+) -> None:
+    ops: list[dict[str, Any]] = []
+    host: list[dict[str, Any]] = []
+    steps: list[dict[str, Any]] = []
+    for rank, late in ((0, 0), (1, entered)):
+        steps.append({"rank": rank, "step": 10, "start_ns": late, "end_ns": late + 40 * MS})
+        host.append(_call("mark", "ProfilerStep#10", late, 40 * MS, rank=rank))
+        start = 10 * MS + (5 * MS if rank else 0)
+        reduce = {"name": "ncclAllReduce", "core": "COMMUNICATION"}
+        ops.append(_op(10, start, 2 * MS, rank=rank, **reduce))
+    host.append(_call("python", "load", 10 * MS, 4 * MS, rank=1))
+    profile = Profile(
+        source="x",
+        producer="kineto",
+        kind="cuda",
+        ops=frame(ops, OPS_SCHEMA),
+        steps=frame(steps, STEPS_SCHEMA),
+        host=frame(host, HOST_SCHEMA),
+    )
+    assert set(collectives(profile, Options())["late_rank_did"]) == {expected}

@@ -18,6 +18,7 @@ Kind = Literal[
     "ConfigProto",
     "GPUOptions",
     "Optimizer",
+    "KerasOptimizer",
     "Estimator",
     "RunConfig",
     "KerasModel",
@@ -65,19 +66,23 @@ _CONSTRUCTORS: dict[str, Kind] = {
     "keras.utils.multi_gpu_model": "KerasModel",
     "tensorflow.keras.utils.multi_gpu_model": "KerasModel",
     "horovod.tensorflow.DistributedOptimizer": "Optimizer",
+    "horovod.keras.DistributedOptimizer": "KerasOptimizer",
+    "horovod.tensorflow.keras.DistributedOptimizer": "KerasOptimizer",
     "tensorflow.contrib.tpu.CrossShardOptimizer": "Optimizer",
     "tensorflow.contrib.mixed_precision.LossScaleOptimizer": "Optimizer",
     "tensorflow.train.experimental.MixedPrecisionLossScaleOptimizer": "Optimizer",
     "tensorflow.train.experimental.enable_mixed_precision_graph_rewrite": "Optimizer",
     "npu_bridge.npu_init.NPUDistributedOptimizer": "Optimizer",
     "npu_bridge.npu_init.npu_tf_optimizer": "Optimizer",
-    "npu_bridge.npu_init.npu_distributed_optimizer_wrapper": "Optimizer",
     "npu_bridge.npu_init.NPULossScaleOptimizer": "Optimizer",
     "npu_bridge.npu_init.NPUOptimizer": "Optimizer",
     "tensorflow.train.experimental.FixedLossScale": "LossScale",
     "tensorflow.train.experimental.DynamicLossScale": "LossScale",
 }
 _ESTIMATOR_SUFFIXES = ("Classifier", "Regressor", "Estimator")
+_WRAPPER = "npu_bridge.npu_init.npu_distributed_optimizer_wrapper"
+"""Takes optimizers of TensorFlow, optimizers of Keras, and their names."""
+_KERAS_OPTIMIZERS = ("tensorflow.keras.optimizers.", "keras.optimizers.")
 _OPTIMIZER_ROOTS = ("tensorflow.train.", "tensorflow.contrib.opt.")
 _DATASET_ROOT = "tensorflow.data."
 _DATASET_METHODS = frozenset(
@@ -165,6 +170,8 @@ class Kinds:
                 kind = _constructed(ancestor)
                 if kind:
                     return kind
+            if name == _WRAPPER:
+                return self._wrapped(node, depth)
             if name.startswith("tree:"):
                 return self._returned(name, depth)
         if isinstance(node.func, ast.Attribute):
@@ -175,6 +182,32 @@ class Kinds:
                 return _AGAIN
             return _METHODS.get((kind, node.func.attr), _UNKNOWN)
         return _UNKNOWN
+
+    def _wrapped(self, call: ast.Call, depth: int) -> str:
+        """The kind of the optimizer that a wrapper gives back."""
+        words = [word.value for word in call.keywords if word.arg in ("optimizer", None)]
+        inner = (call.args or words or [None])[0]
+        if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
+            return "KerasOptimizer"
+        kind = self._of(inner, depth) if inner is not None else _UNKNOWN
+        if kind == _UNKNOWN and not self._compiles(call):
+            return "Optimizer"
+        return kind
+
+    def _compiles(self, node: ast.expr) -> bool:
+        """Whether an expression is the optimizer of `model.compile(...)`, which takes any kind."""
+        outer = self.module.parent(node)
+        if isinstance(outer, ast.keyword):
+            outer = self.module.parent(outer)
+        if isinstance(outer, ast.Assign) and isinstance(outer.targets[0], ast.Name):
+            home, _ = self.module.scopes.lookup(outer.targets[0])
+            references = home.references[outer.targets[0].id] if home else []
+            return any(self._compiles(reference) for reference in references)
+        return (
+            isinstance(outer, ast.Call)
+            and isinstance(outer.func, ast.Attribute)
+            and outer.func.attr == "compile"
+        )
 
     def _returned(self, name: str, depth: int) -> str:
         """The kind of what a function of the tree returns, if all its returns agree."""
@@ -270,6 +303,8 @@ def _constructed(name: str) -> Kind | None:
         if last.endswith("Dataset") or (last in _DATASET_METHODS and "Dataset" in name):
             return "Dataset"
         return "Dataset" if last in ("make_csv_dataset", "make_batched_features_dataset") else None
+    if name.startswith(_KERAS_OPTIMIZERS) and last[:1].isupper():
+        return "KerasOptimizer"
     if name.startswith(_OPTIMIZER_ROOTS) and last.endswith("Optimizer"):
         return "Optimizer"
     if name.startswith("tensorflow.estimator.") and last.endswith(_ESTIMATOR_SUFFIXES):

@@ -26,6 +26,11 @@ _NAME_ADVICE = Text(
     en="pass an optimizer of tf.train within NPULossScaleOptimizer(optimizer, manager) instead",
     zh="改为传入 NPULossScaleOptimizer(optimizer, manager) 包装的 tf.train 优化器",
 )
+_KERAS = Text(
+    en="Keras computes the gradients of this model without an optimizer of tf.train, around which "
+    "alone a loss scale can be put",
+    zh="该模型的梯度由 Keras 计算，未使用 tf.train 的优化器，而 loss scale 只能加在后者外面",
+)
 _BY_NAME = "tensorflow.contrib.layers.optimize_loss"
 
 
@@ -44,36 +49,22 @@ def loss_scale_unreached(_: ast.Module, view: View) -> Iterator[Change]:
             continue
         if view.module.name_of(node.func) == _BY_NAME:
             optimizer = argument(node, "optimizer", 3)
+            reached = not (isinstance(optimizer, ast.Constant) and isinstance(optimizer.value, str))
+            reason = _NAME
         elif (
             isinstance(node.func, ast.Attribute)
             and node.func.attr == "compile"
             and view.kinds.of(node.func.value) == "KerasModel"
         ):
             optimizer = argument(node, "optimizer", 0)
+            reached = view.kinds.of(optimizer) == "Optimizer"
+            reason = _KERAS
         else:
             continue
-        named = isinstance(optimizer, ast.Constant) and isinstance(optimizer.value, str)
-        keras = optimizer is not None and _of_keras(optimizer, view)
-        if optimizer is not None and (named or keras):
+        if optimizer is not None and not reached:
             yield view.notice(
-                optimizer, reason=_NAME, todo=_NAME_ADVICE, severity="accuracy", confidence="likely"
+                optimizer, reason=reason, todo=_NAME_ADVICE, severity="accuracy", confidence="likely"
             )
-
-
-def _of_keras(optimizer: ast.expr, view: View) -> bool:
-    """Whether an optimizer is one of Keras, or a name bound to one."""
-    values = [optimizer]
-    if isinstance(optimizer, ast.Name):
-        _, bindings = view.module.scopes.lookup(optimizer)
-        values += [binding.value for binding in bindings if binding.value is not None]
-    return any(
-        isinstance(node, ast.Call)
-        and (view.module.name_of(node.func) or "").startswith(
-            ("tensorflow.keras.optimizers.", "keras.optimizers.")
-        )
-        for value in values
-        for node in ast.walk(value)
-    )
 
 
 def _classes(view: View) -> Iterator[Change]:

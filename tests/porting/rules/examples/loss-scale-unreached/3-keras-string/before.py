@@ -1,0 +1,4 @@
+from keras.models import Sequential
+
+model = Sequential([layer])
+model.compile(optimizer='adam', loss='mse')

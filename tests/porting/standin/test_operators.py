@@ -47,15 +47,15 @@ def _():
     x = tf.ones([200, 50])
     ours = npu_ops.dropout(x, 0.75, seed=3)
     theirs = tf.nn.dropout(x, keep_prob=0.75, seed=3)
-    rows = npu_ops.dropout(x, 0.5, noise_shape=[200, 1])
+    whole = npu_ops.dropout(x, 0.5, noise_shape=[200, 50])
     fed = npu_ops.dropout(x, tf.constant(0.5))
-    ours, theirs, rows, fed, grad = map(np.array, values(
-        ours, theirs, rows, fed, tf.gradients(npu_ops.dropout(x, 0.5), x)[0]))
+    ours, theirs, whole, fed, grad = map(np.array, values(
+        ours, theirs, whole, fed, tf.gradients(npu_ops.dropout(x, 0.5), x)[0]))
     return {
         "same masks": bool((ours == theirs).all()),
         "values": sorted(set(np.unique(ours).tolist())),
         "share": float((ours > 0).mean()),
-        "rows": bool((rows == rows[:, :1]).all()),
+        "whole": sorted(set(np.unique(whole).tolist())),
         "fed": sorted(set(np.unique(fed).tolist())),
         "grad": sorted(set(np.unique(grad).tolist())),
     }
@@ -68,6 +68,9 @@ def _():
         "zero": error(npu_ops.dropout, x, 0.0),
         "more": error(npu_ops.dropout, x, 1.5),
         "integers": error(npu_ops.dropout, tf.constant([1]), 0.5),
+        "rows": error(npu_ops.dropout, tf.ones([2, 3]), 0.5, noise_shape=[2, 1]),
+        "columns": error(npu_ops.dropout, tf.ones([2, 3]), 0.5, noise_shape=[1, None]),
+        "whole": npu_ops.dropout(tf.ones([2, 3]), 0.5, noise_shape=[None, 3]).shape == [2, 3],
     }
 
 @in_graph("layer norm")
@@ -212,7 +215,7 @@ def test_dropout_draws_the_masks_of_tensorflow(answers: dict[str, Any]) -> None:
     assert found["same masks"]
     assert found["values"] == pytest.approx([0, 4 / 3])
     assert found["share"] == pytest.approx(0.75, abs=0.02)
-    assert found["rows"]
+    assert found["whole"] == [0, 2]
     assert found["fed"] == [0, 2]
     assert found["grad"] == [0, 2]
 
@@ -220,8 +223,11 @@ def test_dropout_draws_the_masks_of_tensorflow(answers: dict[str, Any]) -> None:
 def test_dropout_refuses_what_the_real_one_refuses(answers: dict[str, Any]) -> None:
     found = answers["dropout arguments"]
     assert found["all"]
+    assert found["whole"]
     for case in ("zero", "more", "integers"):
         assert found[case].startswith("ValueError")
+    for case in ("rows", "columns"):
+        assert "the operator's kernels take no smaller mask" in found[case]
 
 
 def test_layer_norm_is_that_of_contrib(answers: dict[str, Any]) -> None:

@@ -32,6 +32,12 @@ _LAYER = Text(
     en="a dropout layer also switches itself off outside of training; it runs as it is",
     zh="dropout 层在非训练时会自行关闭；保持原样即可运行",
 )
+_SMALLER_MASK = Text(
+    en="noise_shape draws one mask for several values; the kernels of npu_ops.dropout take a mask "
+    "of the tensor's own size only, and tf.nn.dropout runs as it is",
+    zh="noise_shape 让多个值共用一个 mask；npu_ops.dropout 的算子只接受与张量同样大小的 mask，"
+    "保持 tf.nn.dropout 即可运行",
+)
 _ZERO = Text(
     en="everything is dropped here: the NPU's operator takes shares above 0 only",
     zh="此处会丢弃全部数据：NPU 算子只接受大于 0 的保留比例",
@@ -61,6 +67,10 @@ def dropout(call: ast.Call, view: View) -> Iterator[Change]:
     """Replace the name, and the share that is dropped by the share that is kept."""
     if view.module.name_of(call.func) in _LAYERS:
         yield Leave(node=call, reason=_LAYER)
+        return
+    noise_shape = argument(call, "noise_shape", 2)
+    if noise_shape is not None and not _is_none(noise_shape):
+        yield Leave(node=call, reason=_SMALLER_MASK)
         return
     rate = keyword(call, "rate")
     kept = argument(call, "keep_prob", 1)

@@ -57,7 +57,17 @@ def dropout(x, keep_prob, noise_shape=None, seed=None, name=None):
     if isinstance(keep_prob, float) and keep_prob == 1.0:
         return x
     rate = 1.0 - keep_prob if constant else 1 - tf1.cast(keep_prob, x.dtype)
-    return tf1.nn.dropout(x, rate=rate, noise_shape=noise_shape, seed=seed, name=name)
+    with tf1.control_dependencies([] if noise_shape is None else [_whole(x, noise_shape)]):
+        return tf1.nn.dropout(x, rate=rate, noise_shape=noise_shape, seed=seed, name=name)
+
+
+def _whole(x, noise_shape):
+    """A check that a mask has as many values as its tensor; at once where the shapes are known."""
+    if isinstance(noise_shape, (list, tuple)):
+        sizes = x.shape.as_list()
+        noise_shape = [sizes[axis] if size is None else size for axis, size in enumerate(noise_shape)]
+    text = "noise_shape is not the shape of x: the operator's kernels take no smaller mask"
+    return tf1.assert_equal(tf1.cast(noise_shape, tf1.int32), tf1.shape(x), message=text)
 
 
 def LARS(inputs_w, inputs_g, weight_decay, hyperpara=0.001, epsilon=0.00001, name=None):

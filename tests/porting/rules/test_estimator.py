@@ -114,3 +114,13 @@ def test_a_loop_on_the_device_is_not_promised_where_the_estimator_stays() -> Non
     options = PortOptions(iterations_per_loop=10)
     report = port_file(SourceText(text), "script.py", Project(Path("nowhere")), options)
     assert [found.severity for found in report.findings] == ["blocking"]
+
+
+def test_an_npu_run_config_keeps_its_options_when_its_session_configuration_is_replaced() -> None:
+    text = (
+        f"{TF}config = tf.estimator.RunConfig().replace(session_config=tf.ConfigProto())\n"
+        "model = tf.estimator.Estimator(model_fn, config=config)\n"
+    )
+    after = ported(text, PortOptions(precision="allow_mix_precision"))
+    assert "precision_mode='allow_mix_precision'" in after or '"allow_mix_precision"' in after
+    assert ".replace(session_config=tf.ConfigProto())" in after

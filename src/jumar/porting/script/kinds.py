@@ -94,6 +94,7 @@ _DATASET_METHODS = frozenset(
 _METHODS: dict[tuple[str, str], str] = {
     ("Supervisor", "managed_session"): "Session",
     ("Supervisor", "prepare_or_wait_for_session"): "Session",
+    ("RunConfig", "replace"): "RunConfig",
     ("Session", "as_default"): "Session",
     ("Session", "__enter__"): "Session",
 }

@@ -80,6 +80,17 @@ def estimator_plan(view: View) -> EstimatorPlan:
     return _PLANS[view]
 
 
+def is_npu_run_config(config: ast.expr, view: View) -> bool:
+    """Whether a RunConfig is, or becomes, an NPURunConfig, which keeps options of its own."""
+    origins = _Found()
+    _resolve(config, view, origins, set())
+    converted = estimator_plan(view).configs
+    return any(
+        call in converted or view.module.name_of(call.func) == NPU_RUN_CONFIG
+        for call in origins.calls
+    )
+
+
 def minimal_config(
     call: ast.Call, position: int, view: View
 ) -> tuple[tuple[Replacement, ...], tuple[str, ...], tuple[str, ...]] | None:

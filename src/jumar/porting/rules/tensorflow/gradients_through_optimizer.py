@@ -29,6 +29,19 @@ _ADVICE = Text(
     zh="在此行之前创建并包装优化器，然后写：gradients = [gradient for gradient, _ in "
     "optimizer.compute_gradients(loss, variables)]；裁剪放在其后",
 )
+_BY_HAND = Text(
+    en="an assignment updates variables with these gradients: no optimizer is involved, so they "
+    "get neither the loss scale nor the average over ranks that the port was asked for",
+    zh="用这些梯度直接赋值更新变量，未经过优化器，因此既没有所要求的 loss scale，也没有多卡梯度平均",
+)
+_BY_HAND_ADVICE = Text(
+    en="if this trains the network, update it through an optimizer (GradientDescentOptimizer for "
+    "w - rate * gradient); or write npu_allreduce(tf.gradients(...)) where RANK_SIZE is above 1, "
+    "and train without a loss scale",
+    zh="若此处训练网络，请改用优化器更新（w - rate * gradient 对应 GradientDescentOptimizer）；"
+    "或在 RANK_SIZE 大于 1 时使用 npu_allreduce(tf.gradients(...))，且不使用 loss scale",
+)
+_ASSIGNS = frozenset({"assign", "assign_add", "assign_sub", "scatter_sub", "scatter_add"})
 _WORDS = frozenset(
     {"grad_ys", "colocate_gradients_with_ops", "gate_gradients", "aggregation_method"}
 )
@@ -51,7 +64,18 @@ def gradients_through_optimizer(call: ast.Call, view: View) -> Iterator[Change]:
         return
     around: Function = view.module.function(call) or view.module.tree
     applied = _applied(call, around, view)
-    if applied is None or view.module.imports("horovod"):
+    if applied is None:
+        carriers = _carriers(call, around)
+        if any(_assigns(node, call, carriers) for node in ast.walk(around)):
+            yield view.notice(
+                call,
+                reason=_BY_HAND,
+                todo=_BY_HAND_ADVICE,
+                severity="accuracy",
+                confidence="likely",
+            )
+        return
+    if view.module.imports("horovod"):
         return
     parts = _parts(call)
     optimizer = _optimizer(applied, call, view)
@@ -110,18 +134,38 @@ def _applied(call: ast.Call, around: Function, view: View) -> ast.Call | None:
     return None
 
 
+def _assigns(node: ast.AST, call: ast.Call, carriers: set[str]) -> bool:
+    """Whether something assigns gradients, or a name that holds them, to a variable."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in _ASSIGNS
+        and any(
+            part is call or (isinstance(part, ast.Name) and part.id in carriers)
+            for value in [*node.args, *(word.value for word in node.keywords)]
+            for part in ast.walk(value)
+        )
+    )
+
+
 def _carriers(call: ast.Call, around: Function) -> set[str]:
     """Names that hold the gradients, or values derived from them."""
     carriers: set[str] = set()
-    assignments = [node for node in ast.walk(around) if isinstance(node, ast.Assign)]
+    assignments = [
+        ([node.target], node.iter)
+        if not isinstance(node, ast.Assign)
+        else (node.targets, node.value)
+        for node in ast.walk(around)
+        if isinstance(node, ast.Assign | ast.For | ast.comprehension)
+    ]
     while True:
         before = len(carriers)
-        for node in assignments:
-            inside = list(ast.walk(node.value))
+        for targets, value in assignments:
+            inside = list(ast.walk(value))
             if call in inside or any(
                 isinstance(part, ast.Name) and part.id in carriers for part in inside
             ):
-                for target in node.targets:
+                for target in targets:
                     carriers |= {
                         part.id
                         for part in ast.walk(target)

@@ -63,7 +63,11 @@ def loss_scale_unreached(_: ast.Module, view: View) -> Iterator[Change]:
             continue
         if optimizer is not None and not reached:
             yield view.notice(
-                optimizer, reason=reason, todo=_NAME_ADVICE, severity="accuracy", confidence="likely"
+                optimizer,
+                reason=reason,
+                todo=_NAME_ADVICE,
+                severity="accuracy",
+                confidence="likely",
             )
 
 

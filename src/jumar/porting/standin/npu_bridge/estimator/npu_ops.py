@@ -65,7 +65,9 @@ def _whole(x, noise_shape):
     """A check that a mask has as many values as its tensor; at once where the shapes are known."""
     if isinstance(noise_shape, (list, tuple)):
         sizes = x.shape.as_list()
-        noise_shape = [sizes[axis] if size is None else size for axis, size in enumerate(noise_shape)]
+        noise_shape = [
+            sizes[axis] if size is None else size for axis, size in enumerate(noise_shape)
+        ]
     text = "noise_shape is not the shape of x: the operator's kernels take no smaller mask"
     return tf1.assert_equal(tf1.cast(noise_shape, tf1.int32), tf1.shape(x), message=text)
 

@@ -32,7 +32,8 @@ _ADVICE = Text(
 _BY_HAND = Text(
     en="an assignment updates variables with these gradients: no optimizer is involved, so they "
     "get neither the loss scale nor the average over ranks that the port was asked for",
-    zh="用这些梯度直接赋值更新变量，未经过优化器，因此既没有所要求的 loss scale，也没有多卡梯度平均",
+    zh="用这些梯度直接赋值更新变量，未经过优化器，因此既没有所要求的 loss scale，"
+    "也没有多卡梯度平均",
 )
 _BY_HAND_ADVICE = Text(
     en="if this trains the network, update it through an optimizer (GradientDescentOptimizer for "

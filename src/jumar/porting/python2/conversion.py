@@ -1,18 +1,20 @@
-"""Python 2 sources that Python 3 cannot parse: what is rewritten before a port and what is not.
+"""Python 2 sources: what is rewritten before a port and what is not.
 
 Only what has one meaning in both languages is rewritten, by span: every other byte, comments and
-line ends among them, stays as it is. A file in which anything else is left is not converted.
+line ends among them, stays as it is. A file in which anything else is left is not converted. Names
+that Python 3 has under another name are rewritten in files that it parses as well.
 """
 
 import ast
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 from jumar.porting.edits import Confidence, Edit, Finding, Place, Text
 from jumar.porting.python2.names import python2_findings
-from jumar.porting.python2.rewrites import Change, Rewrite
+from jumar.porting.python2.renames import renames
+from jumar.porting.python2.rewrites import Change, Rewrite, applied, by_place
 
 SOURCE = "Python: What's New In Python 3.0"
 
@@ -64,6 +66,25 @@ REASONS: dict[str, tuple[Text, Confidence]] = {
         ),
         "certain",
     ),
+    "python2-builtin": (
+        Text(en="Python 3 has this under another name.", zh="Python 3 中该名称已更换。"),
+        "certain",
+    ),
+    "python2-module": (
+        Text(en="Python 3 has this module under another name.", zh="Python 3 中该模块已更名。"),
+        "certain",
+    ),
+    "python2-attribute": (
+        Text(en="Python 3 has this under another name.", zh="Python 3 中该名称已更换。"),
+        "certain",
+    ),
+    "python2-dictionary": (
+        Text(
+            en="This method of dictionaries is gone in Python 3.",
+            zh="Python 3 的字典不再有该方法。",
+        ),
+        "likely",
+    ),
     "python2-tabs": (
         Text(
             en="Python 3 refuses this mixture of tabs and spaces; in Python 2 a tab reaches to "
@@ -73,6 +94,17 @@ REASONS: dict[str, tuple[Text, Confidence]] = {
         "certain",
     ),
 }
+
+
+_NAMES = re.compile(
+    r"\b(?:xrange|unicode|unichr|basestring|raw_input|long|execfile|reload|reduce|cmp|file|apply"
+    r"|buffer|coerce|intern|has_key|iteritems|iterkeys|itervalues|view(?:items|keys|values)"
+    r"|izip|imap|ifilter|izip_longest|maxint|getcwdu|cPickle|cStringIO|StringIO|Queue|ConfigParser"
+    r"|__builtin__|copy_reg|urllib2?|urlparse|commands|httplib|thread|sets|md5|sha|Tkinter"
+    r"|string\.(?:letters|lowercase|uppercase|maketrans|join))\b"
+    r"|(?:keys|values|items)\(\)\s*\[|\b(?:map|filter|zip)\(.*\)\s*\["
+)
+"""A file without any of these has nothing of Python 2 that Python 3 parses."""
 
 
 class _Lines:
@@ -96,7 +128,7 @@ class PositionMap:
         self._old, self._new = _Lines(old), _Lines(new)
         self._spans: list[tuple[int, int, int, int]] = []
         shift = 0
-        for change in sorted(changes, key=_by_place):
+        for change in sorted(changes, key=by_place):
             start = change.start + shift
             shift += len(change.text) - (change.end - change.start)
             self._spans.append((change.start, change.end, start, change.end + shift))
@@ -116,12 +148,15 @@ class PositionMap:
 
     def before(self, place: Place) -> Place:
         """The offset in the source of an offset in the new text."""
-        offset = self._new.offset(place)
+        return self._old.place(self.back(self._new.offset(place)))
+
+    def back(self, offset: int) -> int:
+        """The offset in the source of one in the new text."""
         at = bisect_right(self._spans, offset, key=lambda span: span[2])
         if not at:
-            return self._old.place(offset)
+            return offset
         start, end, _, new_end = self._spans[at - 1]
-        return self._old.place(start if offset < new_end else end + offset - new_end)
+        return start if offset < new_end else end + offset - new_end
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,20 +190,71 @@ def to_python3(text: str) -> Converted | None:
 
     for rewrites in rewritings(text):
         changes = [change for rewrite in rewrites for change in rewrite.changes]
-        new = _applied(text, changes)
+        new = applied(text, changes)
         tree = _tree(new)
         if tree is not None:
-            moves = PositionMap(text, new, changes)
-            return Converted(
-                text=new,
-                edits=tuple(
-                    _edit(text, rewrite, rewrites, moves)
-                    for rewrite in sorted(rewrites, key=lambda each: (each.start, -each.end))
-                ),
-                findings=python2_findings(tree, new, moves.before),
-                moves=moves,
-            )
+            return _converted(text, _with_renames(text, rewrites, new, tree))
     return None
+
+
+def with_names_of_python3(
+    text: str, tree: ast.Module, own: Callable[[str], bool]
+) -> Converted | None:
+    """Rewrite names of Python 2 in a source that Python 3 parses.
+
+    Args:
+        text: The source.
+        tree: As Python 3 parses it.
+        own: Whether a module's name is that of a file of the tree.
+
+    Returns:
+        The source and what is left to a person; None if neither has anything.
+    """
+    if not _NAMES.search(text) or re.search("\r(?!\n)", text):
+        return None
+    converted = _converted(text, renames(tree, text, own), divisions=False)
+    return converted if converted and (converted.edits or converted.findings) else None
+
+
+def _converted(
+    text: str, rewrites: Sequence[Rewrite], *, divisions: bool = True
+) -> Converted | None:
+    changes = [change for rewrite in rewrites for change in rewrite.changes]
+    new = applied(text, changes)
+    tree = _tree(new)
+    if tree is None:
+        return None
+    moves = PositionMap(text, new, changes)
+    return Converted(
+        text=new,
+        edits=tuple(
+            _edit(text, rewrite, rewrites, moves)
+            for rewrite in sorted(rewrites, key=lambda each: (each.start, -each.end))
+        ),
+        findings=python2_findings(tree, new, moves.before, divisions=divisions),
+        moves=moves,
+    )
+
+
+def _with_renames(
+    text: str, rewrites: Sequence[Rewrite], new: str, tree: ast.Module
+) -> Sequence[Rewrite]:
+    """The rewrites of a source, with those of the names in what Python 3 parses."""
+    moves = PositionMap(text, new, [change for rewrite in rewrites for change in rewrite.changes])
+    added: list[Rewrite] = []
+    for rewrite in renames(tree, new, lambda _: False):
+        start, end = (moves.back(offset) for offset in (rewrite.start, rewrite.end))
+        if text[start:end] != new[rewrite.start : rewrite.end]:
+            continue
+        shift = start - rewrite.start
+        changes = tuple(
+            replace(change, start=change.start + shift, end=change.end + shift)
+            for change in rewrite.changes
+        )
+        added.append(replace(rewrite, start=start, end=end, changes=changes))
+    both = [*rewrites, *added]
+    merged = applied(text, [change for rewrite in both for change in rewrite.changes])
+    return both if _tree(merged) is not None else rewrites
 
 
 def _tree(text: str) -> ast.Module | None:
@@ -193,7 +279,7 @@ def _edit(text: str, rewrite: Rewrite, rewrites: Sequence[Rewrite], moves: Posit
         place=moves.place(rewrite.start),
         place_after=moves.after(rewrite.start),
         before=_short(before),
-        after=_short(_applied(before, inside)),
+        after=_short(applied(before, inside)),
         reason=reason,
         confidence=confidence,
         source=SOURCE,
@@ -202,16 +288,3 @@ def _edit(text: str, rewrite: Rewrite, rewrites: Sequence[Rewrite], moves: Posit
 
 def _short(text: str) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
-
-
-def _by_place(change: Change) -> tuple[int, int]:
-    return change.start, change.end
-
-
-def _applied(text: str, changes: Sequence[Change]) -> str:
-    parts: list[str] = []
-    done = 0
-    for change in sorted(changes, key=_by_place):
-        parts += [text[done : change.start], change.text]
-        done = change.end
-    return "".join([*parts, text[done:]])

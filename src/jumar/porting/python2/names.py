@@ -2,9 +2,11 @@
 
 import ast
 import builtins
+import re
 from collections.abc import Callable, Iterator
 
 from jumar.porting.edits import Confidence, Finding, Place, Severity, Text
+from jumar.porting.python2.guards import bound_names, guarded_nodes, imported_modules
 
 SOURCE = "Python: What's New In Python 3.0"
 
@@ -110,7 +112,7 @@ _WHOLE = Text(
 
 
 def python2_findings(
-    tree: ast.Module, text: str, before: Callable[[Place], Place]
+    tree: ast.Module, text: str, before: Callable[[Place], Place], *, divisions: bool = True
 ) -> tuple[Finding, ...]:
     """Findings for a source that was written for Python 2.
 
@@ -118,26 +120,24 @@ def python2_findings(
         tree: The source as Python 3 parses it.
         text: That source.
         before: Finds a place of the text in the source of Python 2.
+        divisions: Whether the source is surely one of Python 2, whose divisions may round down.
     """
-    return tuple(_Search(tree, text, before).findings())
+    return tuple(_Search(tree, text, before, divisions=divisions).findings())
 
 
 class _Search:
     """One walk over a file."""
 
-    def __init__(self, tree: ast.Module, text: str, before: Callable[[Place], Place]) -> None:
+    def __init__(
+        self, tree: ast.Module, text: str, before: Callable[[Place], Place], *, divisions: bool
+    ) -> None:
         self._tree = tree
         self._lines = [line.encode("utf-8", "surrogatepass") for line in text.split("\n")]
         self._before = before
-        self._bound = {name for node in ast.walk(tree) for name in _binds(node)}
-        self._guarded = {
-            child
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Try) and any(_takes_import_error(h) for h in node.handlers)
-            for statement in (*node.body, *(line for h in node.handlers for line in h.body))
-            for child in ast.walk(statement)
-        }
-        self._divides = not any(
+        self._bound = bound_names(tree)
+        self._modules = imported_modules(tree)
+        self._guarded = guarded_nodes(tree)
+        self._divides = divisions and not any(
             isinstance(node, ast.ImportFrom)
             and node.module == "__future__"
             and any(alias.name == "division" for alias in node.names)
@@ -150,6 +150,8 @@ class _Search:
         yield from sorted(findings, key=lambda finding: (finding.place, finding.rule))
 
     def _of(self, node: ast.AST) -> Iterator[Finding]:
+        if node in self._guarded:
+            return
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             gone = node.id in BUILTINS and not hasattr(builtins, node.id)
             if gone and node.id not in self._bound:
@@ -162,8 +164,13 @@ class _Search:
             yield from self._operators(node)
 
     def _imports(self, node: ast.Import | ast.ImportFrom) -> Iterator[Finding]:
-        if node in self._guarded or (isinstance(node, ast.ImportFrom) and node.level):
-            return
+        if isinstance(node, ast.ImportFrom):
+            if node.level:
+                return
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                if full in ATTRIBUTES:
+                    yield self._gone("python2-attribute", node, full, ATTRIBUTES[full], "certain")
         names = (
             [alias.name for alias in node.names]
             if isinstance(node, ast.Import)
@@ -176,7 +183,7 @@ class _Search:
     def _attributes(self, node: ast.Attribute) -> Iterator[Finding]:
         owner = node.value.id if isinstance(node.value, ast.Name) else ""
         full = f"{owner}.{node.attr}"
-        if full in ATTRIBUTES and owner in self._bound:
+        if full in ATTRIBUTES and owner in self._modules:
             yield self._gone("python2-attribute", node, full, ATTRIBUTES[full], "likely")
         elif node.attr in METHODS and owner not in COMPATIBLE:
             yield self._gone(
@@ -187,7 +194,8 @@ class _Search:
         if isinstance(node, ast.Subscript):
             name = self._no_list(node.value)
         elif isinstance(node.op, ast.Div):
-            if self._divides and not (_is_fraction(node.left) or _is_fraction(node.right)):
+            fraction = _is_fraction(node.left) or _is_fraction(node.right)
+            if self._divides and _is_count(node.left) and not fraction:
                 yield self._finding(
                     "python2-division", node, _DIVISION, _WHOLE, "accuracy", "unsure"
                 )
@@ -243,23 +251,29 @@ class _Search:
         )
 
 
-def _binds(node: ast.AST) -> Iterator[str]:
-    """The names that a node binds."""
-    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-        yield node.id
-    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        yield node.name
-    elif isinstance(node, ast.arg):
-        yield node.arg
-    elif isinstance(node, ast.alias):
-        yield node.asname or node.name.partition(".")[0]
+_COUNTS = re.compile(
+    r"(?:^|_)(?:n|num|number|count|size|steps?|batch|batches|epochs?|width|height|len|length|total"
+    r"|samples|examples|rows|cols|columns|dim|h|w)(?:_|$)",
+    re.IGNORECASE,
+)
+"""Names of what is counted: arrays and tensors, which are divided far more often, have others."""
 
 
-def _takes_import_error(handler: ast.ExceptHandler) -> bool:
-    return handler.type is None or any(
-        isinstance(node, ast.Name) and node.id in ("ImportError", "ModuleNotFoundError")
-        for node in ast.walk(handler.type)
-    )
+def _is_count(node: ast.expr) -> bool:
+    """Whether a value looks like an integer."""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, int)
+    if isinstance(node, ast.Name):
+        return _COUNTS.search(node.id) is not None
+    if isinstance(node, ast.Attribute):
+        return _COUNTS.search(node.attr) is not None
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id in ("len", "int", "sum")
+    if isinstance(node, ast.BinOp):
+        return _is_count(node.left) and _is_count(node.right)
+    return False
 
 
 def _is_fraction(node: ast.expr) -> bool:

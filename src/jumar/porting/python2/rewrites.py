@@ -1,5 +1,6 @@
 """What a conversion changes in a source of Python 2, by span."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -20,3 +21,18 @@ class Rewrite:
     start: int
     end: int
     changes: tuple[Change, ...]
+
+
+def by_place(change: Change) -> tuple[int, int]:
+    """A key that sorts changes in the order of the text."""
+    return change.start, change.end
+
+
+def applied(text: str, changes: Sequence[Change]) -> str:
+    """The text with changes that do not overlap."""
+    parts: list[str] = []
+    done = 0
+    for change in sorted(changes, key=by_place):
+        parts += [text[done : change.start], change.text]
+        done = change.end
+    return "".join([*parts, text[done:]])

@@ -4,10 +4,11 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from jumar.porting.edits import Edit, FileReport, Finding, Kept, Place, Text
 from jumar.porting.options import PortOptions
-from jumar.porting.python2.conversion import Converted, to_python3
+from jumar.porting.python2.conversion import Converted, to_python3, with_names_of_python3
 from jumar.porting.rewriting.applying import Moved, applied, compatible, emptied_blocks, ordered
 from jumar.porting.rewriting.changes import Change, Leave, Notice, Replacement, Rewrite
 from jumar.porting.rewriting.placing import addition, import_lines
@@ -18,8 +19,13 @@ from jumar.porting.script.module import Module, parsed
 from jumar.porting.script.project import Project
 from jumar.porting.script.source import Lines, SourceText
 
+_Item = TypeVar("_Item", Edit, Finding)
 _CONCERNED = {
-    "tensorflow": re.compile(r"tensorflow|\btf\b|keras|horovod|\bhvd\b|slim|npu_|CUDA|gelu"),
+    "tensorflow": re.compile(
+        r"tensorflow|\btf\b|keras|horovod|\bhvd\b|slim|npu_|CUDA|gelu"
+        # Libraries that the environment of TensorFlow 1.15 has in newer releases only.
+        r"|scipy|arraypad|sklearn\.(?:cross_validation|grid_search|externals)|skimage"
+    ),
     "torch": re.compile(
         r"torch|cuda|CUDA|apex|nccl|NCCL|triton|amp|npu|HCCL|flash_attn|bitsandbytes|pynvml|cupy"
     ),
@@ -91,13 +97,18 @@ def port_file(source: SourceText, path: str, project: Project, options: PortOpti
     """
     if not may_concern(source, options):
         return FileReport(path=path, status="unchanged")
-    converted: Converted | None = None
     try:
         module = project.parsed(source.text, path)
+        converted = with_names_of_python3(
+            source.text, module.tree, lambda name: project.find(name, path) is not None
+        )
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        module = None
         converted = to_python3(source.text) if isinstance(error, SyntaxError) else None
         if converted is None:
             return FileReport(path=path, status="unreadable", note=_why(error))
+    if module is None or converted is not None:
+        assert converted is not None
         module = Module(converted.text, path, project)
     rounds = _rounds(module, options)
     last = rounds[-1].result
@@ -231,7 +242,7 @@ class _Journey:
         self.last = Lines(rounds[-1].text)
 
     def edits(self) -> list[Edit]:
-        edits = list(self.converted.edits) if self.converted else []
+        edits = [self._settled(edit) for edit in self.converted.edits] if self.converted else []
         for number, done in enumerate(self.rounds):
             edits += [self._edit(number, rule, rewrite) for rule, rewrite in done.result.rewrites]
             for replacement, shown in done.added:
@@ -257,7 +268,8 @@ class _Journey:
     def findings(self) -> list[Finding]:
         """Findings of all rounds: what a rewrite leaves to decide is only visible before it."""
         findings: dict[tuple[str, Place, str], Finding] = {}
-        for finding in self.converted.findings if self.converted else ():
+        for converted in self.converted.findings if self.converted else ():
+            finding = self._settled(converted)
             findings.setdefault((finding.rule, finding.place, finding.reason.en), finding)
         for number, done in enumerate(self.rounds):
             for rule, notice in done.result.notices:
@@ -312,6 +324,14 @@ class _Journey:
             confidence=notice.confidence,
             source=rule.source,
         )
+
+    def _settled(self, item: _Item) -> _Item:
+        """What the conversion from Python 2 has left, at its place in the last text."""
+        place = item.place_after
+        if place is None:
+            return item
+        start = self.first.starts[place.line - 1] + place.column - 1
+        return replace(item, place_after=self._final(0, start))
 
     def _original(self, number: int, offset: int) -> Place:
         for done in reversed(self.rounds[:number]):

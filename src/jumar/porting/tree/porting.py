@@ -12,7 +12,7 @@ from jumar.ground.machine import usable_cores
 from jumar.ground.paths import is_file, is_folder
 from jumar.porting.edits import FileReport, Finding, Place, Text, TreeReport
 from jumar.porting.options import PortOptions
-from jumar.porting.python2.conversion import to_python3
+from jumar.porting.python2.conversion import to_python3, with_names_of_python3
 from jumar.porting.rewriting.port_file import may_concern, port_file
 from jumar.porting.rewriting.registry import rule_index
 from jumar.porting.script.project import LARGEST_SCRIPT, Project
@@ -26,7 +26,8 @@ LONGEST_LINE = 1_000_000
 SMALL_TREE = 400_000
 """Bytes of scripts that are ported sooner than processes are started."""
 
-_PYTHON2 = "python2-"
+_OF_ANY_LIBRARY = ("python2-", "old-libraries")
+"""Rules that also act in a tree that uses neither library."""
 _LIBRARY = {"tensorflow": "TensorFlow", "torch": "PyTorch"}
 
 
@@ -111,7 +112,7 @@ class ScriptPort:
     def _port(self, path: str) -> FileReport:
         source = decode(_checked(self._project.content(path)))
         if not may_concern(source, self._options):
-            return _python2(source, path) or FileReport(path=path, status="unchanged")
+            return _python2(source, path, self._project)
         return port_file(source, path, self._project, self._options)
 
 
@@ -175,10 +176,10 @@ def _defect(error: Exception) -> Text:
     )
 
 
-def _python2(source: SourceText, path: str) -> FileReport | None:
-    """The report of a script that Python 3 cannot parse: Python 2, or broken."""
+def _python2(source: SourceText, path: str, project: Project) -> FileReport:
+    """The report of a script without anything to port, which may be one of Python 2."""
     try:
-        ast.parse(source.text)
+        tree = ast.parse(source.text)
     except SyntaxError as error:
         converted = to_python3(source.text)
         if converted is None:
@@ -187,15 +188,22 @@ def _python2(source: SourceText, path: str) -> FileReport | None:
                 zh=f"不是 Python 3：{error.msg}（第 {error.lineno} 行）",
             )
             return FileReport(path=path, status="unreadable", note=note)
-        return FileReport(
-            path=path,
-            status="ported",
-            edits=converted.edits,
-            findings=converted.findings,
-            before=source.text,
-            after=converted.text,
+    else:
+        converted = with_names_of_python3(
+            source.text, tree, lambda name: project.find(name, path) is not None
         )
-    return None
+        if converted is None:
+            return FileReport(path=path, status="unchanged")
+    changed = converted.text != source.text
+    mark = "\ufeff" if source.bom else ""
+    return FileReport(
+        path=path,
+        status="ported" if changed else "unchanged",
+        edits=converted.edits,
+        findings=converted.findings,
+        before=f"{mark}{source.text}" if changed else "",
+        after=f"{mark}{converted.text}" if changed else "",
+    )
 
 
 def _without_needless_conversion(
@@ -203,7 +211,7 @@ def _without_needless_conversion(
 ) -> dict[str, FileReport]:
     """Python 2 stays Python 2 in a tree that has nothing to port."""
     if any(
-        not item.rule.startswith(_PYTHON2)
+        not item.rule.startswith(_OF_ANY_LIBRARY)
         for report in reports.values()
         for item in (*report.edits, *report.findings, *report.kept)
     ):
@@ -215,10 +223,20 @@ def _without_needless_conversion(
     )
     return {
         path: FileReport(path=path, status="unreadable", note=note)
-        if report.status == "ported"
+        if report.status == "ported" and not _parses(report.before)
+        else replace(report, status="unchanged", edits=(), findings=(), before="", after="")
+        if report.status == "ported" or report.findings
         else report
         for path, report in reports.items()
     }
+
+
+def _parses(text: str) -> bool:
+    try:
+        ast.parse(text.removeprefix("\ufeff"))
+    except SyntaxError:
+        return False
+    return True
 
 
 def _not_a_script(project: Project, entry: Entry, options: PortOptions) -> FileReport:

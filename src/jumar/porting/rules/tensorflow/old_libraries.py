@@ -1,0 +1,66 @@
+"""Functions that newer releases of Python libraries have no longer."""
+
+import ast
+
+from jumar.porting.edits import Text
+from jumar.porting.rewriting.reporting import Case, report
+from jumar.porting.rewriting.view import View
+
+_INSTEAD = {
+    "numpy.lib.arraypad": "numpy.pad",
+    "scipy.misc.bytescale": "skimage.util.img_as_ubyte",
+    "scipy.misc.comb": "scipy.special.comb",
+    "scipy.misc.factorial": "scipy.special.factorial",
+    "scipy.misc.fromimage": "numpy.asarray(image)",
+    "scipy.misc.imfilter": "PIL.Image.Image.filter",
+    "scipy.misc.imread": "imageio.imread",
+    "scipy.misc.imresize": "PIL.Image.fromarray(image).resize((width, height))",
+    "scipy.misc.imrotate": "skimage.transform.rotate",
+    "scipy.misc.imsave": "imageio.imwrite",
+    "scipy.misc.imshow": "matplotlib.pyplot.imshow",
+    "scipy.misc.logsumexp": "scipy.special.logsumexp",
+    "scipy.misc.toimage": "PIL.Image.fromarray",
+    "skimage.measure.compare_mse": "skimage.metrics.mean_squared_error",
+    "skimage.measure.compare_nrmse": "skimage.metrics.normalized_root_mse",
+    "skimage.measure.compare_psnr": "skimage.metrics.peak_signal_noise_ratio",
+    "skimage.measure.compare_ssim": "skimage.metrics.structural_similarity",
+    "sklearn.cross_validation": "sklearn.model_selection",
+    "sklearn.externals.joblib": "joblib",
+    "sklearn.externals.six": "six",
+    "sklearn.grid_search": "sklearn.model_selection",
+}
+"""Gone in NumPy 1.17, SciPy 1.3, scikit-image 0.18 and scikit-learn 0.23."""
+_REASON = Text(
+    en="releases of this library that are installed today have no {name} any more",
+    zh="如今安装的该库版本中已没有 {name}",
+)
+
+
+def _not_imported_above(node: ast.AST, _: View) -> bool:
+    """A name alone was imported from the library, which is reported there."""
+    return not isinstance(node, ast.Name)
+
+
+def _case(name: str, instead: str) -> Case:
+    return Case(
+        references=(name,),
+        imports=(name,),
+        when=(_not_imported_above,),
+        reason=_REASON,
+        todo=Text(
+            en=f"use {instead}, or install the old release (scipy==1.1.0, numpy==1.16.4, "
+            "scikit-image==0.17.2, scikit-learn==0.22.2)",
+            zh=f"改用 {instead}，或安装旧版本（scipy==1.1.0、numpy==1.16.4、"
+            "scikit-image==0.17.2、scikit-learn==0.22.2）",
+        ),
+        severity="blocking",
+        confidence="likely",
+    )
+
+
+report(
+    "old-libraries",
+    title=Text(en="Functions that newer libraries lack", zh="新版本库中已删除的函数"),
+    source="release notes of NumPy 1.17, SciPy 1.2 and 1.3, scikit-image 0.18, scikit-learn 0.23",
+    cases=tuple(_case(name, instead) for name, instead in _INSTEAD.items()),
+)

@@ -33,6 +33,10 @@ app.command(
     "jumar.cli.precision_compare:compare",
     help="Compare two dumps of one step and name the first op to blame.",
 )
+app.command(
+    "jumar.cli.precision_runs:runs",
+    help="Show where two runs part: in which step, in which loss, and in which weights most.",
+)
 
 
 @app.command

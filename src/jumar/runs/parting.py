@@ -1,0 +1,167 @@
+"""Where two runs part: losses by log line, scores by evaluation, weights by checkpoint."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from jumar.ground.errors import UserError
+from jumar.ground.paths import missing
+from jumar.training.checkpoint import Checkpoint
+from jumar.training.checkpoint_parts import PartedTensors
+from jumar.training.checkpoint_retention import list_checkpoints
+from jumar.training.run_directory import RunDirectory
+
+_TIMES = ("fps", "step_ms", "data_ms", "elapsed_s", "seconds")
+"""Numbers of a record that differ between any two runs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Apart:
+    """A number of both runs.
+
+    Attributes:
+        step: The step of the record.
+        kind: `train` or `evaluation`.
+        name: Which number.
+        first: The first run's.
+        second: The second run's.
+    """
+
+    step: int
+    kind: str
+    name: str
+    first: float
+    second: float
+
+    @property
+    def relative(self) -> float:
+        """Their difference, relative to the first; NaN where either is not a number."""
+        if self.first == self.second:
+            return 0.0
+        return abs(self.second - self.first) / abs(self.first) if self.first else math.inf
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightApart:
+    """A weight of both runs at a step; the error is the norm of the difference over the norm."""
+
+    name: str
+    error: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckpointsApart:
+    """The weights of both runs at a step that both have a checkpoint of.
+
+    Attributes:
+        step: The step.
+        equal: How many weights are equal bit for bit.
+        weights: The others.
+        unpaired: Names or shapes that only one of them has.
+    """
+
+    step: int
+    equal: int
+    weights: Sequence[WeightApart]
+    unpaired: Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parting:
+    """Where two runs part.
+
+    Attributes:
+        compared: How many numbers of records both runs have.
+        numbers: Those that differ, in the order of steps.
+        checkpoints: The steps that both have checkpoints of.
+    """
+
+    compared: int
+    numbers: Sequence[Apart]
+    checkpoints: Sequence[CheckpointsApart]
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether the runs are equal as far as is known."""
+        return not self.numbers and not any(
+            each.weights or each.unpaired for each in self.checkpoints
+        )
+
+
+def parting(first: Path, second: Path) -> Parting:
+    """Compare two runs.
+
+    Raises:
+        UserError: One is not a run, or they have neither a step of the metrics nor a checkpoint in
+            common.
+    """
+    runs = [RunDirectory(path) for path in (first, second)]
+    for run in runs:
+        if not run.exists:
+            raise missing(run.path, "run directory")
+    numbers = [dict(_numbers(run.read_metrics())) for run in runs]
+    common = [key for key in numbers[0] if key in numbers[1]]
+    kept = [{each.step: each for each in list_checkpoints(run.checkpoints)} for run in runs]
+    steps = sorted(kept[0].keys() & kept[1].keys())
+    if not common and not steps:
+        raise UserError(
+            "they have no log line, evaluation or checkpoint of the same step",
+            where=f"{first} and {second}",
+            todo="Train both for the same steps, with the same training.log_every.",
+        )
+    apart = [
+        Apart(step=step, kind=kind, name=name, first=numbers[0][key], second=numbers[1][key])
+        for key in common
+        for step, kind, name in (key,)
+        if not _same(numbers[0][key], numbers[1][key])
+    ]
+    return Parting(
+        compared=len(common),
+        numbers=apart,
+        checkpoints=[_weights(kept[0][step], kept[1][step]) for step in steps],
+    )
+
+
+def _numbers(
+    records: Sequence[Mapping[str, Any]],
+) -> Iterator[tuple[tuple[int, str, str], float]]:
+    for record in records:
+        terms = record.get("terms")
+        fields = {**record, **(terms if isinstance(terms, dict) else {})}
+        for name, value in fields.items():
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if is_number and name not in (*_TIMES, "step", "epoch"):
+                yield (int(record["step"]), str(record.get("kind", "")), name), float(value)
+
+
+def _same(first: float, second: float) -> bool:
+    return first == second or (math.isnan(first) and math.isnan(second))
+
+
+def _weights(first: Checkpoint, second: Checkpoint) -> CheckpointsApart:
+    sides = [PartedTensors(each.model_file(ema=False)) for each in (first, second)]
+    shapes = [side.shapes for side in sides]
+    common = [name for name, shape in shapes[0].items() if shapes[1].get(name) == shape]
+    weights: list[WeightApart] = []
+    for name in common:
+        one, two = (side.read(name) for side in sides)
+        if not torch.equal(one, two):
+            weights.append(WeightApart(name=name, error=_error(one, two)))
+    names = {**shapes[0], **shapes[1]}
+    return CheckpointsApart(
+        step=first.step,
+        equal=len(common) - len(weights),
+        weights=weights,
+        unpaired=[name for name in names if name not in common],
+    )
+
+
+def _error(first: torch.Tensor, second: torch.Tensor) -> float:
+    first, second = first.double(), second.double()
+    size = first.norm().item()
+    apart = (second - first).norm().item()
+    return apart / size if size else math.inf

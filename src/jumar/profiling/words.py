@@ -62,6 +62,7 @@ WORDS: Final[Mapping[str, Text]] = {
     "computing": Text(en="computing", zh="计算"),
     "uncovered": Text(en="communication, not hidden", zh="未掩盖通信"),
     "preparing": Text(en="before the first op", zh="首算子前准备"),
+    "copying": Text(en="memory copies, not hidden", zh="未掩盖内存拷贝"),
     "free": Text(en="free", zh="空闲"),
     "step": Text(en="step {step}", zh="迭代 {step}"),
     "rank_step": Text(en="rank {rank}, step {step}", zh="卡 {rank}，迭代 {step}"),

@@ -5,11 +5,13 @@ from typing import Any
 import polars as pl
 import pytest
 
+from jumar.profiling.advice.gate import free_share
 from jumar.profiling.advice.todo import todo_table
 from jumar.profiling.profile import HOST_SCHEMA, OPS_SCHEMA, STEPS_SCHEMA, Profile
 from jumar.profiling.views.collectives import collectives
 from jumar.profiling.views.host_bound import host_bound
-from jumar.profiling.views.view import Options
+from jumar.profiling.views.step_split import step_split
+from jumar.profiling.views.view import VIEWS, Options
 from tests.profiling.generated import frame
 
 MS = 1_000_000
@@ -141,3 +143,29 @@ def test_a_late_rank_is_explained_by_its_step_or_by_what_it_did(
         host=frame(host, HOST_SCHEMA),
     )
     assert set(collectives(profile, Options())["late_rank_did"]) == {expected}
+
+
+def test_memory_copies_are_a_part_of_the_step_and_not_idle_time() -> None:
+    profile = _profile(correlation=50)
+    pinned = profile.ops.with_columns(pl.col("kernel").str.replace("Pageable", "Pinned"))
+    # A copy beside computing hides, and costs the step nothing.
+    covered = pinned.filter(pl.col("kernel").is_not_null()).with_columns(
+        start_ns=pl.lit(0, pl.Int64)
+    )
+    covered = covered.head(1).with_columns(duration_ns=pl.lit(MS, pl.Int64))
+    ops = pl.concat([pinned, covered])
+    profile = Profile(source="x", producer="kineto", kind="cuda", ops=ops, steps=profile.steps)
+    for row in step_split(profile).to_dicts():
+        parts = (row["computing_ns"], row["copying_ns"], row["free_ns"])
+        assert parts == (83 * MS, 217 * MS, 0)
+    table = VIEWS["steps"].make(profile, Options())
+    assert table["copying_ms"].to_list() == [217.0] * 4
+    assert free_share(profile) == 0
+    first = todo_table(profile).row(0, named=True)
+    assert (first["key"], first["win_ms"]) == ("memory-copies", 217)
+    chinese = todo_table(profile, Options(language="zh")).row(0, named=True)
+    assert chinese["what"] == "未被计算掩盖的内存拷贝：每迭代 217.000 ms"
+
+
+def test_a_profile_without_copies_has_no_such_part() -> None:
+    assert step_split(_profile())["copying_ns"].to_list() == [None] * 4

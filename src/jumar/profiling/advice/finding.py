@@ -27,6 +27,7 @@ from jumar.profiling.views.windows import (
     communication_spans,
     computes,
     computing_union,
+    copying_union,
     steady,
     step_windows,
 )
@@ -227,8 +228,13 @@ class Case:
 
     @cached_property
     def free(self) -> pl.DataFrame:
-        """When nothing computes or communicates in the steady steps."""
+        """When nothing computes or communicates in the steady steps; memory may be copied."""
         return difference(self.inside, pl.concat([self.computes, self.communicating]))
+
+    @cached_property
+    def copying(self) -> pl.DataFrame:
+        """When this rank copies memory."""
+        return copying_union(self.profile).filter(pl.col("rank") == self.rank)
 
     @cached_property
     def augmenting(self) -> pl.DataFrame:

@@ -7,7 +7,7 @@ import polars as pl
 from jumar.ground.text import Text, counted
 from jumar.profiling.advice.finding import FINDINGS, Blame, Case, Claim, Finding, ms
 from jumar.profiling.views.host_calls import STEP_MARK
-from jumar.profiling.views.intervals import intersection, length, spans, union
+from jumar.profiling.views.intervals import difference, intersection, length, spans, union
 
 
 def _claims(case: Case, kind: str) -> Iterator[Claim]:
@@ -88,9 +88,22 @@ def slow_launches(case: Case) -> Iterator[Claim]:
     return _claims(case, "launching")
 
 
+def memory_copies(case: Case) -> Iterator[Claim]:
+    """Copies of memory that nothing else explains and nothing computes beside."""
+    left = intersection(case.blames[1], case.copying)
+    if length(left):
+        whole = ms(length(intersection(case.copying, case.inside)) / case.steps)
+        bare = ms(length(left) / case.steps)
+        line = Text(
+            en=f"{whole} of memory copies a step, of which {bare} with the device otherwise idle",
+            zh=f"每迭代内存拷贝 {whole}，其中 {bare} 期间设备没有其他工作",
+        )
+        yield Claim(values={"bare": bare}, spans=left, evidence=(line,))
+
+
 def unexplained(case: Case) -> Iterator[Claim]:
     """Free time that no cause explains."""
-    left = case.blames[1]
+    left = difference(case.blames[1], case.copying)
     if length(left):
         yield Claim(
             values={"free": ms(length(left) / case.steps)},
@@ -226,6 +239,24 @@ FINDINGS.add(
         place=23,
         setting="training.compile",
         view="launches",
+    )
+)
+FINDINGS.add(
+    Finding(
+        name="memory-copies",
+        what=Text(
+            en="Memory copies that nothing computes beside: {bare} a step",
+            zh="未被计算掩盖的内存拷贝：每迭代 {bare}",
+        ),
+        change=Text(
+            en="Copy the next batch while this one is computed: pinned memory, non_blocking=True "
+            "and a stream of its own; copy less, in smaller types.",
+            zh="在计算当前 batch 时拷贝下一个 batch：锁页内存、non_blocking=True 和单独的流；"
+            "减少拷贝量，使用更小的数据类型。",
+        ),
+        search=memory_copies,
+        place=24,
+        view="steps",
     )
 )
 FINDINGS.add(

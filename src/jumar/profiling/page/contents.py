@@ -22,6 +22,7 @@ PARTS: Final = {
     "computing": "computing_ns",
     "uncovered": "communication_not_overlapped_ns",
     "preparing": "preparing_ns",
+    "copying": "copying_ns",
     "free": "free_ns",
 }
 """The parts of a step by the name of their colour, and their column."""

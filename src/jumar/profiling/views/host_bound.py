@@ -1,5 +1,7 @@
 """Host-bound phases: which calls explain the time in which the device is idle."""
 
+from typing import NamedTuple
+
 import polars as pl
 
 from jumar.ground.text import Language, Text
@@ -12,10 +14,12 @@ from jumar.profiling.views.windows import (
     as_spans,
     communication_spans,
     computing_spans,
+    copying_union,
     step_windows,
 )
 
 _REST = Text(en="none of these, or no call recorded", zh="其他，或没有记录到调用")
+_COPIES = Text(en="memory copies", zh="内存拷贝")
 _HOW = "record with activities CPU and NPU (or CUDA), and export the trace"
 
 
@@ -35,55 +39,69 @@ def host_bound(profile: Profile, options: Options) -> pl.DataFrame:
     free = free_time(profile, windows)
     waiting = difference(communication_spans(profile), union(computing_spans(profile)))
     rows: list[dict[str, object]] = []
+    blamed = causes(profile)
     for rank in windows["rank"].unique().sort().to_list():
-        rows += _of_rank(int(rank), causes(profile), windows, free, waiting, options.language)
+        only = pl.col("rank") == rank
+        tables = (windows, free, waiting, copying_union(profile))
+        cut = _Times(*(table.filter(only) for table in tables))
+        rows += _of_rank(int(rank), blamed, cut, options.language)
     order = ("rank", "free_ms", "host_ms")
     return pl.DataFrame(rows).sort(order, descending=[False, True, True], maintain_order=True)
 
 
+class _Times(NamedTuple):
+    """When a rank is in a step, is idle, communicates uncovered, and copies memory."""
+
+    windows: pl.DataFrame
+    free: pl.DataFrame
+    waiting: pl.DataFrame
+    copying: pl.DataFrame
+
+
 def _of_rank(
-    rank: int,
-    causes: list[Cause],
-    windows: pl.DataFrame,
-    free: pl.DataFrame,
-    waiting: pl.DataFrame,
-    language: Language,
+    rank: int, causes: list[Cause], times: _Times, language: Language
 ) -> list[dict[str, object]]:
-    """The rows of one rank, of what was cut for all of them."""
+    """The rows of one rank."""
     only = pl.col("rank") == rank
-    windows, free, waiting = windows.filter(only), free.filter(only), waiting.filter(only)
-    total = max(length(free), 1)
-    left = free
+    total = max(length(times.free), 1)
+    left = times.free
     rows: list[dict[str, object]] = []
     for cause in causes:
         host = cause.host.filter(only)
         if host.is_empty():
             continue
-        explained = length(intersection(cause.alone.filter(only), free))
+        explained = length(intersection(cause.alone.filter(only), times.free))
         left = difference(left, cause.alone.filter(only))
         rows.append(
             {
                 "rank": rank,
                 "cause": cause.label.in_language(language),
                 "calls": cause.calls[rank],
-                "host_ms": length(intersection(host, windows)) / 1e6,
+                "host_ms": length(intersection(host, times.windows)) / 1e6,
                 "free_ms": explained / 1e6,
                 "share_of_free_%": round(explained * 100 / total, 2),
-                "uncovered_communication_ms": length(intersection(host, waiting)) / 1e6,
+                "uncovered_communication_ms": length(intersection(host, times.waiting)) / 1e6,
             }
         )
-    rows.append(
-        {
-            "rank": rank,
-            "cause": _REST.in_language(language),
-            "calls": 0,
-            "host_ms": 0.0,
-            "free_ms": length(left) / 1e6,
-            "share_of_free_%": round(length(left) * 100 / total, 2),
-            "uncovered_communication_ms": 0.0,
-        }
-    )
+    copied = intersection(left, times.copying)
+    if copied.height:
+        left = difference(left, copied)
+        rows.append(_row(rank, _COPIES.in_language(language), length(copied), total))
+    rows.append(_row(rank, _REST.in_language(language), length(left), total))
     return rows
+
+
+def _row(rank: int, cause: str, free: int, total: int) -> dict[str, object]:
+    """A row of what no call explains."""
+    return {
+        "rank": rank,
+        "cause": cause,
+        "calls": 0,
+        "host_ms": 0.0,
+        "free_ms": free / 1e6,
+        "share_of_free_%": round(free * 100 / total, 2),
+        "uncovered_communication_ms": 0.0,
+    }
 
 
 def launches(profile: Profile, _: Options) -> pl.DataFrame:

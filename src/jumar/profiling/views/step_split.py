@@ -5,11 +5,13 @@ import polars as pl
 from jumar.ground.text import Text
 from jumar.profiling.columns import RANK, STEP, column, milliseconds, ms
 from jumar.profiling.profile import Profile
+from jumar.profiling.views.intervals import difference
 from jumar.profiling.views.view import VIEWS, Options, View, require
 from jumar.profiling.views.windows import (
     busy_union,
     communication_spans,
     computing_union,
+    copying_union,
     step_windows,
     within,
 )
@@ -19,21 +21,26 @@ def step_split(profile: Profile) -> pl.DataFrame:
     """One row per step in the form of `STEPS_SCHEMA`, computed from the ops by unions of intervals.
 
     `preparing_ns` is the time between the last op of the step before and the first of this one,
-    where it is known; the parts computing, communication (not overlapped) and free add up to
-    `end_ns - start_ns`.
+    where it is known; the parts computing, communication (not overlapped), free and, where memory
+    copies are recorded, `copying_ns` (those beside nothing else) add up to `end_ns - start_ns`.
     """
     windows = step_windows(profile)
     works, talks = computing_union(profile), communication_spans(profile)
     computing, communication = within(windows, works), within(windows, talks)
     either = within(windows, busy_union(profile))
     size = windows["end_ns"] - windows["start_ns"]
+    copies, copying = copying_union(profile), pl.lit(None, pl.Int64)
+    if copies.height:
+        beside = difference(copies, busy_union(profile))
+        copying = within(windows, beside)
     return (
         windows.with_columns(
             computing.alias("computing_ns"),
             (either - computing).alias("communication_not_overlapped_ns"),
             (computing + communication - either).alias("overlapped_ns"),
             communication.alias("communication_ns"),
-            (size - either).alias("free_ns"),
+            (size - either - (copying if copies.height else 0)).alias("free_ns"),
+            copying.alias("copying_ns"),
             pl.when(pl.col("begin_ns") < pl.col("start_ns"))
             .then(pl.col("start_ns") - pl.col("begin_ns"))
             .alias("preparing_ns"),
@@ -73,8 +80,8 @@ VIEWS.add(
         name="steps",
         title=Text(en="Where each step goes (ms)", zh="每个迭代的时间去向（ms）"),
         question=Text(
-            en="How long does each step compute, communicate uncovered, and stay idle?",
-            zh="每个迭代中，计算、未被掩盖的通信和空闲各占多长时间？",
+            en="How long does each step compute, communicate and copy uncovered, and stay idle?",
+            zh="每个迭代中，计算、未被掩盖的通信和内存拷贝以及空闲各占多长时间？",
         ),
         columns=(
             RANK,
@@ -83,6 +90,7 @@ VIEWS.add(
             ms("computing", "计算"),
             ms("uncovered", "未掩盖通信", "communication, uncovered"),
             ms("overlapped", "被掩盖通信", "communication, covered"),
+            ms("copying", "未掩盖内存拷贝", "memory copies, uncovered"),
             ms("free", "空闲"),
             ms("preparing", "首算子前准备", "before the first op"),
             column("computing-file", "计算与文件之差", "computing less the file's", unit="ms"),

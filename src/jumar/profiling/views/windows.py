@@ -177,6 +177,14 @@ def communication_spans(profile: Profile) -> pl.DataFrame:
     return profile.memo["communicating"]
 
 
+def copying_union(profile: Profile) -> pl.DataFrame:
+    """When memory is copied between host and device, or set."""
+    if "copying" not in profile.memo:
+        copies = pl.col("core").is_in(MEMORY_COPIES).fill_null(False)
+        profile.memo["copying"] = union(spans(profile.ops.select(_TIMED).filter(copies)))
+    return profile.memo["copying"]
+
+
 def busy_union(profile: Profile) -> pl.DataFrame:
     """When anything computes or communicates."""
     if "busy" not in profile.memo:

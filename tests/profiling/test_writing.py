@@ -1,5 +1,6 @@
 """What is written under msprof's names reads back as the same tables."""
 
+import csv
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -74,3 +75,22 @@ def test_samples_read_back_from_our_own_files(shared: Path, tmp_path: Path) -> N
     assert back.producer == "jumar"
     assert_frame_equal(back.ops, profile.ops, check_exact=True)
     assert_frame_equal(back.steps, profile.steps)
+
+
+def test_names_of_ops_are_no_formulas_in_our_files_and_read_back(tmp_path: Path) -> None:
+    names = ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "mul"]
+    columns = ("name", "type", "module")
+    rows = [
+        {**dict.fromkeys(columns, name), "start_ns": -5 * place, "duration_ns": 7}
+        for place, name in enumerate(names)
+    ]
+    ops = pl.DataFrame(rows, schema=dict(OPS_SCHEMA)).with_columns(
+        pl.lit(0, pl.Int32).alias("rank"), pl.lit("CPU").alias("core")
+    )
+    write_csv(Profile(source="made", producer="jumar", kind="cpu", ops=ops), tmp_path)
+    with (tmp_path / "op_summary.csv").open(newline="") as file:
+        header, *lines = csv.reader(file)
+    cells = [cell for line in lines for cell in line if cell.startswith(("=", "+", "-", "@"))]
+    assert cells == ["-0.005", "-0.010", "-0.015", "-0.020"]
+    assert [line[header.index("Op Name")] for line in lines][:2] == ["'=cmd|' /C calc'!A0", "'+1+1"]
+    assert read(tmp_path).ops["name"].to_list() == names

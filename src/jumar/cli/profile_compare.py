@@ -83,7 +83,9 @@ def compare(
     else:
         _print(pairs, edits[0], Options(top=top, language=lang))
     if csv is not None:
-        write_text(csv, pairs[0].changes.write_csv())
+        from jumar.profiling.writing import without_formulas
+
+        write_text(csv, without_formulas(pairs[0].changes).write_csv())
         print_plain(f"written: {csv}", sys.stderr)
     if page is not None:
         from jumar.profiling.page import page as render

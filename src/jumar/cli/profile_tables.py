@@ -175,6 +175,8 @@ def write_tables(folder: Path, tables: Mapping[str, "pl.DataFrame"]) -> Sequence
     """Write each table as `VIEW.csv`; lists are joined by ` | `."""
     import polars as pl
 
+    from jumar.profiling.writing import without_formulas
+
     written: list[Path] = []
     for name, table in tables.items():
         joined = [
@@ -183,6 +185,6 @@ def write_tables(folder: Path, tables: Mapping[str, "pl.DataFrame"]) -> Sequence
             if isinstance(kind, pl.List)
         ]
         path = folder / f"{name}.csv"
-        write_text(path, table.with_columns(joined).write_csv())
+        write_text(path, without_formulas(table.with_columns(joined)).write_csv())
         written.append(path)
     return written

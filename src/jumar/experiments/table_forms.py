@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jumar.experiments.table import Compared, Row, Table
+from jumar.ground.text import no_formula
 
 WIDTH = 100
 """Columns of the plain text, as wide as most terminals and log viewers show."""
@@ -110,7 +111,7 @@ def to_csv(table: Table) -> str:
     writer.writerow([*(table.fields or ("run",)), *_csv_names(table)])
     for row in table.rows:
         values = row.values or row.runs[:1]
-        writer.writerow([_no_formula(value) for value in (*values, *_csv_values(row))])
+        writer.writerow([_cell(value) for value in (*values, *_csv_values(row))])
     return text.getvalue()
 
 
@@ -227,11 +228,11 @@ def _csv_values(row: Row) -> list[Any]:
     ]
 
 
-def _no_formula(value: Any) -> Any:
-    """A text that no spreadsheet executes: some treat a leading =, +, - or @ as a formula."""
-    if not isinstance(value, str) or not value.startswith(("=", "+", "-", "@", "\t")):
-        return "" if value is None else value
-    return value if re.fullmatch(r"[+-]?[0-9.]+(e[+-]?[0-9]+)?", value) else f"'{value}"
+def _cell(value: Any) -> Any:
+    """A value as a cell of CSV."""
+    if isinstance(value, str):
+        return no_formula(value)
+    return "" if value is None else value
 
 
 def _fitted(rows: Sequence[Sequence[str]]) -> list[int]:

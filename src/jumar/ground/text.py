@@ -6,10 +6,11 @@ Source code is shown by `porting/report/showing.py`, where a backslash would be 
 the script's own.
 """
 
+import re
 import sys
 import unicodedata
 from dataclasses import dataclass
-from typing import Literal, TextIO
+from typing import Final, Literal, TextIO
 
 Language = Literal["en", "zh"]
 
@@ -73,6 +74,17 @@ def time_text(seconds: float) -> str:
     if seconds < 6000:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h" if seconds < 360000 else f"{seconds / 86400:.1f} days"
+
+
+FORMULA: Final = r"^[=+\-@\t\r]"
+"""How a text begins that some spreadsheets take for a formula."""
+
+NUMBER: Final = r"^[+-]?[0-9.]+(e[+-]?[0-9]+)?$"
+
+
+def no_formula(text: str) -> str:
+    """A text that no spreadsheet executes: unless it is a number, it gets an apostrophe first."""
+    return f"'{text}" if re.search(FORMULA, text) and not re.search(NUMBER, text) else text
 
 
 def plain_text(text: str, keep: str = "") -> str:

@@ -7,6 +7,7 @@ from typing import Final
 import polars as pl
 
 from jumar.ground.files import write_text
+from jumar.ground.text import FORMULA, NUMBER
 from jumar.profiling.profile import OPS_SCHEMA, Profile
 from jumar.profiling.reading.exact import decimal_text
 from jumar.profiling.views.op_statistic import op_statistic
@@ -134,9 +135,22 @@ def write_csv(profile: Profile, folder: str | Path) -> list[Path]:
     written: list[Path] = []
     for name, table in tables.items():
         if table.height:
-            write_text(place / name, table.write_csv())
+            write_text(place / name, without_formulas(table).write_csv())
             written.append(place / name)
     return written
+
+
+def without_formulas(table: pl.DataFrame) -> pl.DataFrame:
+    """The table with `no_formula` of each text; names of ops are whatever a script says."""
+    return table.with_columns(
+        pl.when(text.str.contains(FORMULA) & ~text.str.contains(NUMBER))
+        .then(pl.lit("'") + text)
+        .otherwise(text)
+        .alias(name)
+        for name, kind in table.schema.items()
+        if kind == pl.String
+        for text in (pl.col(name),)
+    )
 
 
 def ops_csv(ops: pl.DataFrame) -> pl.DataFrame:

@@ -1,11 +1,13 @@
 """Events and entries without the numbers that they should hold are counted and named."""
 
 import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from jumar.ground.errors import UserError
 from jumar.profiling import read
 
 _KERNEL = {"ph": "X", "cat": "kernel", "pid": 0, "tid": 7, "ts": 5, "dur": 2, "args": {"stream": 7}}
@@ -70,3 +72,35 @@ def test_the_times_and_sizes_of_a_collective_are_named(tmp_path: Path) -> None:
         "2 numbers cannot be read: op 'op', Start Timestamp(us): 'soon'; "
         "op 'op', Transit Size(MB): '1,5'"
     )
+
+
+_OPS = "Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us)\n"
+_STEPS = "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free\n"
+
+
+def test_negative_durations_are_left_out_and_counted_whatever_the_file(tmp_path: Path) -> None:
+    (tmp_path / "op_summary.csv").write_text(f"{_OPS}a,Mul,AI_CORE,1,-3\nb,Mul,AI_CORE,9,2\n")
+    (tmp_path / "step_trace_time.csv").write_text(f"{_STEPS}1,-3,0,0,0,4\n2,3,0,0,0,4\n")
+    with sqlite3.connect(tmp_path / "x.db") as database:
+        database.executescript(
+            "CREATE TABLE CANN_API (startNs, endNs, type, name, globalTid, connectionId);"
+            "INSERT INTO CANN_API VALUES (5, 1, 1, 1, 1, 1), (5, 8, 1, 1, 1, 2);"
+            "CREATE TABLE STRING_IDS (id, value);"
+            "INSERT INTO STRING_IDS VALUES (1, 'aclnnAdd');"
+        )
+    profile = read(tmp_path)
+    assert profile.ops["name"].to_list() == ["b"]
+    assert profile.steps["step"].to_list() == [2]
+    assert profile.host["duration_ns"].to_list() == [3]
+    wrong = [gap.what for gap in profile.missing if "negative" in gap.what]
+    assert wrong == ["1 step with a negative duration", "1 call with a negative duration"]
+    assert "1 row without a name or a duration" in [gap.what for gap in profile.missing]
+
+
+def test_a_table_of_a_header_alone_is_named_beside_one_with_rows(tmp_path: Path) -> None:
+    (tmp_path / "op_summary.csv").write_text(_OPS)
+    with pytest.raises(UserError, match="rows: it has none"):
+        read(tmp_path)
+    (tmp_path / "step_trace_time.csv").write_text(f"{_STEPS}2,3,0,0,0,4\n")
+    (gap,) = read(tmp_path).missing
+    assert (Path(gap.file).name, gap.what) == ("op_summary.csv", "rows: it has none")

@@ -23,6 +23,7 @@ from jumar.profiling.reading.files.finding import sources_of
 from jumar.profiling.reading.gathering import gathered
 from jumar.profiling.reading.hccl_trace import read_hccl_trace
 from jumar.profiling.reading.mindspore import hccl, tables, timeline
+from jumar.profiling.reading.negative import without_negative
 from jumar.profiling.reading.part import Part, Source
 from jumar.profiling.reading.tables.chip_table import read_chip_table
 from jumar.profiling.reading.tables.csv_tables import (
@@ -131,7 +132,7 @@ def _part(source: Source) -> Part:
     try:
         if not source.kind:
             return _broken(source, "its header matches no known table")
-        return _with_emptiness(reader(source.path, source.shown, source.kind))
+        return _with_emptiness(without_negative(reader(source.path, source.shown, source.kind)))
     except (BrokenJson, OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         return _broken(source, str(error).splitlines()[0] if str(error) else type(error).__name__)
 

@@ -34,6 +34,7 @@ def read_communication(path: Path, shown: str, kind: str) -> Part:
         info, transports = entry.get(_TIME), entry.get(_BANDWIDTH)
         if _TOTAL in keys or where["name"] == _TOTAL or not isinstance(info, dict):
             continue
+        start = _time(info, "Start Timestamp(us)", "us", where["name"], unreadable)
         spent = {
             f"{name}_ns": _time(info, f"{name.title()} Time(ms)", "ms", where["name"], unreadable)
             for name in ("elapse", "transit", "wait", "synchronization", "idle")
@@ -47,7 +48,6 @@ def read_communication(path: Path, shown: str, kind: str) -> Part:
         if spent["transit_ns"] == 0 and any(row["transit_ns"] for row in sent):
             spent = _reconciled(spent, sent)
             without += 1
-        start = _time(info, "Start Timestamp(us)", "us", where["name"], unreadable)
         times.append({**where, "start_ns": start, **spent})
         links += sent
     missing = unreadable.missing()

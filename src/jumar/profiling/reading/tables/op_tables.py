@@ -118,7 +118,8 @@ def _text(column: pl.Expr, target: str) -> pl.Expr:
         # A scalar alone is `""` in quotes, and is not the same as `N/A`.
         text = column.str.strip_chars(" \t\r\n")
         return pl.when(text != "N/A").then(text.str.strip_chars('"'))
-    text = clean(column)
+    # What would be a formula in a spreadsheet is written with an apostrophe before it.
+    text = clean(column).str.replace(r"^'([=+@-])", "$1")
     if target.endswith("_types"):
         return text.str.replace_all("DT_", "", literal=True)
     if target.endswith("_formats"):

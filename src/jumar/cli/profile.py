@@ -128,6 +128,7 @@ def _print(
     from jumar.profiling.advice.todo import pace
     from jumar.profiling.showing import shown
     from jumar.profiling.views import VIEWS
+    from jumar.profiling.views.step_split import contradiction
     from jumar.profiling.words import missing_lines, read_line, words
 
     console = Console(file=sys.stdout, highlight=False, markup=False)
@@ -135,6 +136,9 @@ def _print(
     console.print(read_line(profile, options.language), soft_wrap=True)
     for line in missing_lines(profile, options.language):
         console.print(f"{say['missing'].lower()}{say['colon']}{line}", soft_wrap=True)
+    contradicts = contradiction(profile) if "steps" in answered.tables else None
+    if contradicts is not None:
+        console.print(f"{say['note']}{contradicts.in_language(options.language)}", soft_wrap=True)
     for name, table in answered.tables.items():
         if VIEWS[name].advice:
             print_title(VIEWS[name].title.in_language(options.language), console)

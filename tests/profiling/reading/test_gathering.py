@@ -5,6 +5,8 @@ import sqlite3
 from pathlib import Path
 
 from jumar.profiling import read
+from jumar.profiling.advice.gate import gate
+from jumar.profiling.views.step_split import contradiction, step_split
 
 
 def _spent(elapse_ms: float) -> dict[str, object]:
@@ -53,3 +55,54 @@ def test_transfers_count_where_the_transit_time_beside_them_is_zero(tmp_path: Pa
     (gap,) = profile.missing
     assert "the transfer time of 1 collective: Transit Time is 0" in gap.what
     assert "Communication Bandwidth Info are used" in gap.what
+
+
+_OPS = "Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us)\n"
+_SPLIT = "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free\n"
+
+
+def _marked(folder: Path, marks: int) -> Path:
+    """Two ops of 40 us with 60 us behind each, and steps of 100 us that begin at `marks`."""
+    folder.mkdir()
+    rows = [f"a,Mul,AI_CORE,{start}.000,40\n" for start in (1_000_000, 1_000_100)]
+    (folder / "op_summary.csv").write_text(_OPS + "".join(rows))
+    with sqlite3.connect(folder / "x.db") as database:
+        database.executescript("CREATE TABLE STEP_TIME (id, startNs, endNs);")
+        for step in (1, 2):
+            start = (marks + 100 * step - 100) * 1000
+            values = (step, start, start + 100_000)
+            database.execute("INSERT INTO STEP_TIME VALUES (?, ?, ?)", values)
+    return folder
+
+
+def test_steps_on_another_clock_are_named_and_do_not_make_the_device_idle(tmp_path: Path) -> None:
+    same = read(_marked(tmp_path / "same", 999_990))
+    assert same.ops["step"].to_list() == [1, 2]
+    assert not [gap for gap in same.missing if "clock" in gap.what]
+    other = read(_marked(tmp_path / "other", 1_700_000_000_000_000))
+    (gap,) = (gap for gap in other.missing if "clock" in gap.what)
+    assert Path(gap.file).name == "x.db"
+    assert "all ops are taken as one step" in gap.what
+    split = step_split(other).to_dicts()
+    assert [(row["computing_ns"], row["free_ns"]) for row in split] == [(80_000, 60_000)]
+    for measured in gate(other, {"free-share": 10, "step-ms": 1}):
+        assert (measured.value, measured.needs) == (None, "needs steps on the clock of the ops")
+    assert gate(same, {"free-share": 99})[0].value is not None
+
+
+def test_figures_far_from_the_captures_own_are_a_contradiction(tmp_path: Path) -> None:
+    table = tmp_path / "a" / "step_trace_time.csv"
+    for computing, contradicts in ((40, False), (80, True)):
+        folder = table.parent
+        if not folder.exists():
+            _marked(folder, 999_990)
+        table.write_text(_SPLIT + f"1,{computing},0,0,0,0\n2,{computing},0,0,0,0\n")
+        profile = read(folder)
+        note = contradiction(profile)
+        (measured,) = gate(profile, {"free-share": 10})
+        assert (note is not None) == contradicts
+        assert (measured.value is None) == contradicts
+        if note is not None:
+            assert "computing is 0.080 ms by the ops and 0.160 ms by the capture's own" in note.en
+            assert "计算按算子为 0.080 ms" in note.zh
+            assert "figures that agree" in measured.needs

@@ -10,7 +10,7 @@ from jumar.ground.errors import UserError
 from jumar.profiling.profile import Profile
 from jumar.profiling.views.casts import is_cast, is_format_change
 from jumar.profiling.views.slow_ranks import rank_times
-from jumar.profiling.views.step_split import step_split
+from jumar.profiling.views.step_split import contradiction, step_split
 from jumar.profiling.views.view import LEVEL_1, Impossible
 from jumar.profiling.views.windows import computing, steady, step_windows
 
@@ -39,8 +39,15 @@ class Measured:
         return self.value is not None and self.value <= self.limit
 
 
+def _require_one_clock(profile: Profile) -> None:
+    """Refuse to measure steps whose bounds were lost (`reading/clocks.py`)."""
+    if any("gate" in gap.needed_for for gap in profile.missing):
+        raise Impossible("steps on the clock of the ops")
+
+
 def step_ms(profile: Profile) -> float:
     """The average steady step of the slowest rank, including what precedes its first op."""
+    _require_one_clock(profile)
     windows = steady(step_windows(profile))
     if windows.is_empty():
         raise Impossible("ops with start times, or steps")
@@ -81,6 +88,10 @@ def format_share(profile: Profile) -> float:
 def _of_step(profile: Profile, column: str) -> float:
     if profile.ops["start_ns"].null_count() == profile.ops.height:
         raise Impossible("ops with start times")
+    contradicts = contradiction(profile)
+    if contradicts is not None:
+        raise Impossible(f"figures that agree: {contradicts.en}")
+    _require_one_clock(profile)
     split = step_split(profile)
     lasted = float((split["end_ns"] - split["start_ns"]).sum())
     return 100 * float(split[column].sum()) / max(lasted, 1.0)

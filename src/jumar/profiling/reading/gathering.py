@@ -16,6 +16,7 @@ from jumar.profiling.profile import (
     Profile,
     empty,
 )
+from jumar.profiling.reading.clocks import on_one_clock
 from jumar.profiling.reading.mindspore.timeline import since_start
 from jumar.profiling.reading.part import Part
 from jumar.profiling.reading.traces.nesting import step_at
@@ -63,8 +64,11 @@ def gathered(source: str, captures: Mapping[str, Sequence[Part]]) -> Profile:
     tables: dict[str, list[pl.DataFrame]] = {name: [] for name in _TABLES}
     statistics: dict[str, list[pl.DataFrame]] = {}
     everything = [part for parts in captures.values() for part in parts]
+    unclear: list[Missing] = []
     for rank, parts in _ranked(captures):
-        for name, table in _tables(parts).items():
+        known, gaps = _tables(parts)
+        unclear += gaps
+        for name, table in known.items():
             tables[name].append(_with_rank(table, rank))
         for name, table in _statistics(parts):
             statistics.setdefault(name, []).append(_with_rank(table, rank))
@@ -79,7 +83,8 @@ def gathered(source: str, captures: Mapping[str, Sequence[Part]]) -> Profile:
         files=tuple((part.file, part.kind) for part in everything),
         missing=tuple(
             dict.fromkeys(
-                gap for parts in captures.values() for part in parts for gap in _gaps(part, parts)
+                [gap for parts in captures.values() for part in parts for gap in _gaps(part, parts)]
+                + unclear
             )
         ),
         chip=next((part.chip for part in everything if part.chip), ""),
@@ -131,9 +136,10 @@ def _with_rank(table: pl.DataFrame, rank: int) -> pl.DataFrame:
     return table.with_columns(pl.lit(rank, pl.Int32).alias("rank"))
 
 
-def _tables(parts: Sequence[Part]) -> dict[str, pl.DataFrame]:
-    """The tables of one capture."""
+def _tables(parts: Sequence[Part]) -> tuple[dict[str, pl.DataFrame], list[Missing]]:
+    """The tables of one capture, and what of them contradicts each other."""
     result: dict[str, pl.DataFrame] = {}
+    unclear: list[Missing] = []
     ops = _best([(part.kind, part.ops) for part in parts], _OPS_FROM)
     if ops:
         result["ops"] = _detailed(_launched(since_start(_once(ops), parts), parts), parts)
@@ -143,6 +149,7 @@ def _tables(parts: Sequence[Part]) -> dict[str, pl.DataFrame]:
             pl.concat(steps, how="diagonal_relaxed").unique(maintain_order=True), parts
         )
     if "ops" in result and "steps" in result:
+        result["steps"], unclear = on_one_clock(result["ops"], result["steps"], parts)
         result["ops"] = _stepped(result["ops"], result["steps"])
     host = _best([(part.kind, part.host) for part in parts], _HOST_FROM)
     if host:
@@ -166,7 +173,7 @@ def _tables(parts: Sequence[Part]) -> dict[str, pl.DataFrame]:
     links = links or [part.links for part in parts if part.links is not None]
     if links:
         result["links"] = pl.concat(links, how="diagonal_relaxed").unique(maintain_order=True)
-    return result
+    return result, unclear
 
 
 def _stepped(ops: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:

@@ -50,6 +50,35 @@ def step_split(profile: Profile) -> pl.DataFrame:
     )
 
 
+_FAR = 0.1
+"""Share of the steps by which computed figures may differ from the capture's own."""
+
+
+def contradiction(profile: Profile) -> Text | None:
+    """How the split computed from the ops contradicts the capture's own figures; None if not."""
+    if profile.steps["computing_ns"].null_count() == profile.steps.height or not _timed(profile):
+        return None
+    table = split_view(profile, Options()).drop_nulls(["computing-file", "free-file"])
+    lasted = max(float(table["step_ns"].sum()) / 1e6, 1e-6)
+    for name, zh in (("computing", "计算"), ("free", "空闲")):
+        apart = float(table[f"{name}-file"].sum())
+        if abs(apart) > _FAR * lasted:
+            ours = float(table[f"{name}_ns"].sum()) / 1e6
+            figures = (f"{ours:.3f} ms", f"{ours - apart:.3f} ms")
+            return Text(
+                en=f"{name} is {figures[0]} by the ops and {figures[1]} by the capture's own "
+                "step_trace_time; ops are missing or on another clock",
+                zh=f"{zh}按算子为 {figures[0]}，按采集自带的 step_trace_time 为 {figures[1]}；"
+                "算子有缺失或时钟不同",
+            )
+    return None
+
+
+def _timed(profile: Profile) -> bool:
+    ops = profile.ops
+    return all(ops[name].null_count() < ops.height for name in ("start_ns", "duration_ns"))
+
+
 def split_view(profile: Profile, _: Options) -> pl.DataFrame:
     """The step split in milliseconds, with the producer's own numbers where it gives them."""
     if profile.ops.is_empty() and profile.steps["computing_ns"].null_count() < profile.steps.height:

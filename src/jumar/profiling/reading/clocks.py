@@ -1,0 +1,70 @@
+"""Marks of steps on another clock than the ops: found, replaced where another file has better."""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from jumar.profiling.profile import Missing
+from jumar.profiling.reading.part import Part
+
+_BOUNDS = ["start_ns", "end_ns"]
+
+
+def on_one_clock(
+    ops: pl.DataFrame, steps: pl.DataFrame, parts: Sequence[Part]
+) -> tuple[pl.DataFrame, list[Missing]]:
+    """The steps with bounds on the clock of the ops, and a note where those of the file are not.
+
+    Between a clock since 1970 and one since the start of the machine lie decades, so that the steps
+    would hold no op and look idle. Where no other file of the capture has marks beside the ops,
+    the steps lose their bounds, and views take all ops as one step.
+
+    Args:
+        ops: The ops of a capture.
+        steps: Its steps.
+        parts: What its files hold.
+    """
+    if "start_ns" not in ops.columns or not _apart(ops, steps):
+        return steps, []
+    others = [part for part in parts if part.steps is not None and _beside(ops, part.steps)]
+    kept = steps.drop(_BOUNDS)
+    what = "steps: their marks lie outside the time of all ops, on another clock"
+    for part in others:
+        assert part.steps is not None
+        marks = part.steps.select("step", *_BOUNDS).unique("step", keep="first")
+        joined = kept.join(marks, on="step", how="left", maintain_order="left")
+        if joined["start_ns"].null_count() < joined.height:
+            return joined, [Missing(file=part.file, what=f"{what}; those of this file are used")]
+    bare = kept.with_columns(pl.lit(None, pl.Int64).alias(name) for name in _BOUNDS)
+    named = next((p.file for p in parts if p.steps is not None and _apart(ops, p.steps)), "steps")
+    what = f"{what}; all ops are taken as one step"
+    return bare, [Missing(file=named, what=what, needed_for=("step split", "gate"))]
+
+
+def _extent(table: pl.DataFrame, end: pl.Expr) -> tuple[int, int] | None:
+    known = table.select(pl.col("start_ns").min(), end.max().alias("end")).row(0)
+    return None if None in known else (int(known[0]), int(known[1]))
+
+
+def _extents(ops: pl.DataFrame, steps: pl.DataFrame) -> tuple[int, int, int, int] | None:
+    """When the ops begin and end, and the marks of the steps; None where one is unknown."""
+    if not {"step", *_BOUNDS} <= set(steps.columns):
+        return None
+    work = _extent(ops, pl.col("start_ns") + pl.col("duration_ns"))
+    marks = _extent(steps, pl.col("end_ns"))
+    return None if work is None or marks is None else (*work, *marks)
+
+
+def _apart(ops: pl.DataFrame, steps: pl.DataFrame) -> bool:
+    """Whether all ops lie before all steps or after them, by more than they last together."""
+    extents = _extents(ops, steps)
+    if extents is None:
+        return False
+    begin, end, first, last = extents
+    return max(first - end, begin - last) > (end - begin) + (last - first)
+
+
+def _beside(ops: pl.DataFrame, steps: pl.DataFrame) -> bool:
+    """Whether some op may lie in a step."""
+    extents = _extents(ops, steps)
+    return extents is not None and extents[2] < extents[1] and extents[0] < extents[3]

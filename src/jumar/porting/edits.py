@@ -24,6 +24,10 @@ FileStatus = Literal["ported", "unchanged", "copied", "unreadable"]
 script that could not be read or parsed; it is copied as it is."""
 
 
+OF_THE_TREE = "npu-options"
+"""The rule whose finding concerns all scripts of a tree: readers see it first."""
+
+
 @dataclass(frozen=True, kw_only=True, order=True)
 class Place:
     """A position in a file: line and column in characters, both counted from 1."""
@@ -126,9 +130,15 @@ class TreeReport:
         return Counter(kept.rule for file in self.files for kept in file.kept)
 
     def with_findings(self) -> Iterable[tuple[FileReport, Finding]]:
-        """All findings, the blocking ones first, then by path and place."""
+        """All findings, the blocking ones first and that of the whole tree before them."""
         order: dict[Severity, int] = {"blocking": 0, "accuracy": 1, "speed": 2, "look": 3}
         pairs = [(file, finding) for file in self.files for finding in file.findings]
         return sorted(
-            pairs, key=lambda pair: (order[pair[1].severity], pair[0].path, pair[1].place)
+            pairs,
+            key=lambda pair: (
+                pair[1].rule != OF_THE_TREE,
+                order[pair[1].severity],
+                pair[0].path,
+                pair[1].place,
+            ),
         )

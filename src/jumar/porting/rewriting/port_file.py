@@ -23,6 +23,8 @@ _Item = TypeVar("_Item", Edit, Finding)
 _CONCERNED = {
     "tensorflow": re.compile(
         r"tensorflow|\btf\b|keras|horovod|\bhvd\b|slim|npu_|CUDA|gelu"
+        # A script that trains a model of another module may name neither library.
+        r"|\.fit\(|fit_generator|train_on_batch"
         # Libraries that the environment of TensorFlow 1.15 has in newer releases only.
         r"|scipy|arraypad|sklearn\.(?:cross_validation|grid_search|externals)|skimage"
     ),

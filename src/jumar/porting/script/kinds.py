@@ -51,20 +51,6 @@ _CONSTRUCTORS: dict[str, Kind] = {
     "tensorflow.contrib.tpu.RunConfig": "RunConfig",
     "npu_bridge.npu_init.NPURunConfig": "RunConfig",
     "npu_bridge.npu_init.npu_run_config_init": "RunConfig",
-    "tensorflow.keras.Model": "KerasModel",
-    "tensorflow.keras.models.Model": "KerasModel",
-    "tensorflow.keras.Sequential": "KerasModel",
-    "tensorflow.keras.models.Sequential": "KerasModel",
-    "tensorflow.keras.models.load_model": "KerasModel",
-    "keras.Model": "KerasModel",
-    "keras.models.Model": "KerasModel",
-    "keras.engine.Model": "KerasModel",
-    "keras.engine.training.Model": "KerasModel",
-    "keras.Sequential": "KerasModel",
-    "keras.models.Sequential": "KerasModel",
-    "keras.models.load_model": "KerasModel",
-    "keras.utils.multi_gpu_model": "KerasModel",
-    "tensorflow.keras.utils.multi_gpu_model": "KerasModel",
     "horovod.tensorflow.DistributedOptimizer": "Optimizer",
     "horovod.keras.DistributedOptimizer": "KerasOptimizer",
     "horovod.tensorflow.keras.DistributedOptimizer": "KerasOptimizer",
@@ -82,7 +68,16 @@ _CONSTRUCTORS: dict[str, Kind] = {
 _ESTIMATOR_SUFFIXES = ("Classifier", "Regressor", "Estimator")
 _WRAPPER = "npu_bridge.npu_init.npu_distributed_optimizer_wrapper"
 """Takes optimizers of TensorFlow, optimizers of Keras, and their names."""
-_KERAS_OPTIMIZERS = ("tensorflow.keras.optimizers.", "keras.optimizers.")
+_KERAS_ROOTS = ("tensorflow.keras.", "keras.")
+_KERAS_MODELS = frozenset(
+    "Model Sequential load_model clone_model model_from_json model_from_yaml model_from_config "  # noqa: SIM905
+    "multi_gpu_model".split()
+)
+_KERAS_OPTIMIZERS = frozenset(
+    "Adadelta Adagrad Adam Adamax Ftrl Nadam RMSprop SGD TFOptimizer".split()  # noqa: SIM905
+)
+"""Wherever Keras has them: after two star imports (`keras.models`, `keras.layers`) a name of the
+first cannot be told from one of the second."""
 _OPTIMIZER_ROOTS = ("tensorflow.train.", "tensorflow.contrib.opt.")
 _DATASET_ROOT = "tensorflow.data."
 _DATASET_METHODS = frozenset(
@@ -98,6 +93,8 @@ _METHODS: dict[tuple[str, str], str] = {
     ("Session", "as_default"): "Session",
     ("Session", "__enter__"): "Session",
 }
+_DEEPEST = 40
+"""Steps from one expression to another: longer chains are loops."""
 _UNKNOWN = ""
 _AGAIN = "again"
 
@@ -107,10 +104,13 @@ class Kinds:
 
     Args:
         module: The module.
+        others: Those of the modules that it imports, by path.
     """
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, others: "dict[str, Kinds] | None" = None) -> None:
         self.module = module
+        self._others: dict[str, Kinds] = {} if others is None else others
+        self._others[module.path] = self
         self._known: dict[ast.AST, str] = {}
         self._attributes: dict[ast.ClassDef, dict[str, list[ast.expr]]] = {}
         self._returns: dict[str, str] = {}
@@ -139,7 +139,7 @@ class Kinds:
     def _of(self, node: ast.expr, depth: int) -> str:
         if node in self._known:
             return self._known[node]
-        if depth > 40:
+        if depth > _DEEPEST:
             return _UNKNOWN
         self._known[node] = _AGAIN
         kind = self._compute(node, depth + 1)
@@ -181,7 +181,8 @@ class Kinds:
                 return kind if node.func.attr in _DATASET_METHODS else _UNKNOWN
             if kind == _AGAIN:
                 return _AGAIN
-            return _METHODS.get((kind, node.func.attr), _UNKNOWN)
+            known = _METHODS.get((kind, node.func.attr))
+            return known or self._method(node, depth)
         return _UNKNOWN
 
     def _wrapped(self, call: ast.Call, depth: int) -> str:
@@ -227,15 +228,63 @@ class Kinds:
         module, node = self.module.definition(name)
         if module is None or not isinstance(node, ast.FunctionDef):
             return _UNKNOWN
-        kinds = self if module is self.module else Kinds(module)
+        return self._in(module)._result(node, depth)
+
+    def _in(self, module: Module) -> "Kinds":
+        """The kinds of another module of the tree."""
+        if module is self.module:
+            return self
+        known = self._others.get(module.path)
+        return known if known and known.module is module else Kinds(module, self._others)
+
+    def _result(self, function: ast.FunctionDef, depth: int) -> str:
+        """The kind of what a function of this module returns."""
         returned = [
             inner.value
-            for inner in ast.walk(node)
+            for inner in ast.walk(function)
             if isinstance(inner, ast.Return)
             and inner.value is not None
-            and module.function(inner) is node
+            and self.module.function(inner) is function
         ]
-        return self._agreed([kinds._of(value, depth) for value in returned])
+        return self._agreed([self._of(value, depth) for value in returned])
+
+    def _method(self, call: ast.Call, depth: int) -> str:
+        """The kind of what a method of a class of the tree returns."""
+        assert isinstance(call.func, ast.Attribute)
+        for module, holder in self._instance(call.func.value, depth):
+            for part in holder.body:
+                if isinstance(part, ast.FunctionDef) and part.name == call.func.attr:
+                    return self._in(module)._result(part, depth)
+        return _UNKNOWN
+
+    def _instance(self, node: ast.expr, depth: int) -> list[tuple[Module, ast.ClassDef]]:
+        """The class of the tree, and its ancestors there, of which an expression is an instance."""
+        if depth > _DEEPEST:
+            return []
+        if isinstance(node, ast.Name):
+            if node.id == "self":
+                holder = self.module.class_of(node)
+                return [] if holder is None else [(self.module, holder), *self._above(holder)]
+            _, bindings = self.module.scopes.lookup(node)
+            values = [one.value for one in bindings if one.kind == "assignment"]
+            if len(values) == len(bindings) == 1 and values[0] is not None:
+                return self._instance(values[0], depth + 1)
+        if isinstance(node, ast.Call):
+            return self._classes(self.module.name_of(node.func) or "")
+        return []
+
+    def _classes(self, name: str) -> list[tuple[Module, ast.ClassDef]]:
+        definitions = [self.module.definition(one) for one in self.module.lineage(name)]
+        return [
+            (module, node)
+            for module, node in definitions
+            if module is not None and isinstance(node, ast.ClassDef)
+        ]
+
+    def _above(self, holder: ast.ClassDef) -> list[tuple[Module, ast.ClassDef]]:
+        return [
+            one for base in holder.bases for one in self._classes(self.module.name_of(base) or "")
+        ]
 
     def _bound(self, binding: Binding, depth: int) -> str:
         if binding.kind == "argument":
@@ -269,10 +318,14 @@ class Kinds:
         return self._agreed(kinds)
 
     def _attribute(self, node: ast.Attribute, depth: int) -> str:
-        """The kind of `self.name`, if all assignments to it in the class agree."""
-        holder = self.module.class_of(node)
-        if holder is None or not isinstance(node.value, ast.Name) or node.value.id != "self":
-            return _UNKNOWN
+        """The kind of `self.name` or `thing.name`, if all assignments in the class agree."""
+        for module, holder in self._instance(node.value, depth):
+            kind = self._in(module)._assigned(holder, node.attr, depth)
+            if kind != _UNKNOWN:
+                return kind
+        return _UNKNOWN
+
+    def _assigned(self, holder: ast.ClassDef, name: str, depth: int) -> str:
         if holder not in self._attributes:
             assigned: dict[str, list[ast.expr]] = {}
             for inner in ast.walk(holder):
@@ -283,7 +336,7 @@ class Kinds:
             self._attributes[holder] = assigned
         values = [
             value
-            for value in self._attributes[holder].get(node.attr, [])
+            for value in self._attributes[holder].get(name, [])
             if not (isinstance(value, ast.Constant) and value.value is None)
         ]
         return self._agreed([self._of(value, depth) for value in values])
@@ -304,8 +357,8 @@ def _constructed(name: str) -> Kind | None:
         if last.endswith("Dataset") or (last in _DATASET_METHODS and "Dataset" in name):
             return "Dataset"
         return "Dataset" if last in ("make_csv_dataset", "make_batched_features_dataset") else None
-    if name.startswith(_KERAS_OPTIMIZERS) and last[:1].isupper():
-        return "KerasOptimizer"
+    if name.startswith(_KERAS_ROOTS) and last in _KERAS_MODELS | _KERAS_OPTIMIZERS:
+        return "KerasModel" if last in _KERAS_MODELS else "KerasOptimizer"
     if name.startswith(_OPTIMIZER_ROOTS) and last.endswith("Optimizer"):
         return "Optimizer"
     if name.startswith("tensorflow.estimator.") and last.endswith(_ESTIMATOR_SUFFIXES):

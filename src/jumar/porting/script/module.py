@@ -156,6 +156,18 @@ class Module:
             for binding in bindings
         ) or any((star + ".").startswith(prefix + ".") for star in self.scopes.module.stars)
 
+    def imported_paths(self) -> list[str]:
+        """The paths of the tree's modules that this one imports at its top level."""
+        scope = self.scopes.module
+        names = [
+            binding.module
+            for bindings in scope.bindings.values()
+            for binding in bindings
+            if binding.kind == "import"
+        ]
+        paths = [self._in_tree(name) for name in [*names, *scope.stars]]
+        return list(dict.fromkeys(path for path in paths if path and path != self.path))
+
     def _name_of(self, node: ast.expr, depth: int) -> str | None:
         if depth > _MOST_ALIASES:
             return None

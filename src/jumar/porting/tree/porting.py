@@ -18,6 +18,7 @@ from jumar.porting.rewriting.registry import rule_index
 from jumar.porting.script.project import LARGEST_SCRIPT, Project
 from jumar.porting.script.source import SourceText, Unreadable, decode
 from jumar.porting.tree.source_tree import SourceTree, as_tree
+from jumar.porting.tree.unreached import with_unreached_training
 from jumar.porting.tree.walking import Entry
 from jumar.porting.tree.workers import in_processes
 
@@ -60,6 +61,8 @@ def port_tree(
         tree.project.read(scripts)
         reports = in_processes(port, scripts, processes=min(wanted, len(scripts)))
     reports = _without_needless_conversion(reports, options)
+    if options.source == "tensorflow":
+        reports = with_unreached_training(reports, tree.project)
     return TreeReport(
         root=str(tree.root),
         files=tuple(

@@ -9,6 +9,7 @@ from jumar.porting.rewriting.editing import insert_after, insert_before
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import NPU_INIT, View
 from jumar.porting.rules.tensorflow.entry_points import EXITS, entry_point, top_level
+from jumar.porting.script.module import Module
 
 _RUNS = frozenset(
     (
@@ -30,6 +31,8 @@ _BACKENDS = (
 )
 _SET_SESSIONS = tuple(f"{backend}.set_session" for backend in _BACKENDS)
 _NAME = "npu_keras_session"
+_MOST_MODULES = 30
+"""Modules that are followed to see which Keras a script trains with."""
 _ENTRY = Text(
     en="Keras runs in the session that is set before the model is built: one with NpuOptimizer; "
     "the device's memory is freed when it is closed",
@@ -124,7 +127,7 @@ def _own_session(tree: ast.Module, view: View) -> ast.expr | None:
 
 def _set_session(view: View) -> tuple[str, tuple[str, ...]]:
     """How stand-alone Keras gets a session; empty if the script only has TensorFlow's."""
-    if not view.module.imports("keras"):
+    if not _uses_keras_alone(view.module, set()):
         return "", ()
     for local, bindings in view.module.scopes.module.bindings.items():
         full = view.module.exported(local, frozenset())
@@ -134,6 +137,20 @@ def _set_session(view: View) -> tuple[str, tuple[str, ...]]:
             if full == "keras":
                 return f"{local}.backend.set_session", ()
     return "keras.backend.set_session", ("keras:",)
+
+
+def _uses_keras_alone(module: Module, seen: set[str]) -> bool:
+    """Whether a module, or one of the tree that it imports, uses stand-alone Keras."""
+    seen.add(module.path)
+    if module.imports("keras"):
+        return True
+    return any(
+        _uses_keras_alone(inner, seen)
+        for path in module.imported_paths()
+        if path not in seen and len(seen) < _MOST_MODULES
+        for inner in [module.project.module(path)]
+        if inner is not None
+    )
 
 
 def _closing(last: ast.stmt, view: View) -> Replacement | None:

@@ -13,6 +13,16 @@ from tests.tensorflow115 import tensorflow_python
 
 pytestmark = pytest.mark.slow
 
+PORTED = "import npu_bridge.npu_init\n"
+"""With this import every session is one for the NPU."""
+OPTIONS = """
+def npu_session_config(config=None):
+    config = npu_config_proto(config_proto=config)
+    for optimizer in config.graph_options.rewrite_options.custom_optimizers:
+        optimizer.parameter_map["precision_mode"].s = b"allow_mix_precision"
+    return config
+"""
+
 
 def check(
     tmp_path: Path,
@@ -101,7 +111,7 @@ def test_a_good_port_of_an_estimator_follows_its_original(tmp_path: Path):
 
 def test_queues_with_several_threads_repeat_themselves(tmp_path: Path):
     result = check(tmp_path, scripts.QUEUES, scripts.QUEUES, steps=10)
-    assert result.passed, result.stages
+    assert result.stages[-1].status == "passed", result.stages
     assert result.comparison is not None
     assert result.comparison.num_equal == 10
 
@@ -119,8 +129,8 @@ def test_an_original_that_does_not_repeat_itself_proves_nothing(tmp_path: Path):
     script = scripts.SESSION_RUN.replace(
         "import numpy as np", "import os\nimport numpy as np\nnp.random.seed(os.getpid())", 1
     )
-    result = check(tmp_path, script, script)
-    assert first_failed(result).reason.startswith("nothing can be said: two runs of the original")
+    result = check(tmp_path, PORTED + script, script)
+    assert first_failed(result).reason.startswith("inconclusive: two runs of the original")
 
 
 def test_a_name_that_is_not_there_fails_the_graph_and_says_where(tmp_path: Path):
@@ -130,6 +140,7 @@ def test_a_name_that_is_not_there_fails_the_graph_and_says_where(tmp_path: Path)
         "passed",
         "passed",
         "failed",
+        "not reached",
         "not reached",
         "not reached",
     ]
@@ -161,3 +172,46 @@ def test_a_script_that_hangs_is_a_result_with_the_place_where_it_hangs(tmp_path:
     stage = first_failed(result)
     assert stage.reason == "still running after 20s"
     assert any("line 4 in wait" in line for line in stage.details)
+
+
+def test_a_tree_that_was_never_ported_does_not_pass(tmp_path: Path):
+    result = check(tmp_path, scripts.SESSION_RUN, scripts.SESSION_RUN)
+    stage = first_failed(result)
+    assert stage.name == "carries the NPU's options"
+    assert stage.reason.startswith("no session had NpuOptimizer")
+    assert result.stages[-1].status == "passed"
+
+
+def test_a_session_without_the_options_of_the_port_does_not_pass(tmp_path: Path):
+    lacking = scripts.SESSION_RUN_PORTED + OPTIONS
+    stage = first_failed(check(tmp_path, lacking))
+    assert stage.name == "carries the NPU's options"
+    assert stage.reason.startswith("no session carried precision_mode")
+
+
+def test_a_loss_that_is_nan_on_both_sides_is_no_equality(tmp_path: Path):
+    script = scripts.SESSION_RUN.replace("tf.reduce_mean(", "float('nan') * tf.reduce_mean(", 1)
+    assert script != scripts.SESSION_RUN
+    stage = first_failed(check(tmp_path, PORTED + script, script))
+    assert stage.reason.startswith("step 1: the loss is nan on both sides")
+
+
+def test_an_original_that_was_broken_before_is_named_where_the_port_fails(tmp_path: Path):
+    broken = "raise KeyError('was broken')\n" + scripts.SESSION_RUN
+    stage = check(tmp_path, PORTED + broken, broken).stages[-1]
+    assert stage.status == "not reached"
+    assert stage.reason.startswith("the original makes no step either: KeyError: 'was broken'")
+
+
+def test_a_port_that_breaks_its_original_is_told_from_one_that_was_broken(tmp_path: Path):
+    result = check(tmp_path, "raise KeyError('new')\n", scripts.SESSION_RUN)
+    assert result.stages[-1].reason.startswith("the original makes its first step")
+
+
+def test_an_original_in_python_2_runs_as_the_port_converts_it(tmp_path: Path):
+    old = scripts.SESSION_RUN + "\nprint 'done'\n"
+    new = PORTED + scripts.SESSION_RUN + "\nprint('done')\n"
+    result = check(tmp_path, new, old)
+    assert result.passed, result.stages
+    assert any("Python 2" in note for note in result.notes)
+    assert (tmp_path / "original" / "train.py").read_text() == old

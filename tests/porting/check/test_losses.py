@@ -19,10 +19,11 @@ def steps(rows: list[list[float]]) -> list[StepLosses]:
 @given(values)
 def test_a_run_follows_itself(rows: list[list[float]]):
     found = compare(steps(rows), steps(rows), tolerance=0.0)
-    assert found.first_different is None
+    numbers = not any(math.isnan(value) for row in rows for value in row)
+    assert (found.first_different is None) == numbers
     assert not found.mismatch
-    assert found.largest_difference == 0.0
-    assert found.equal == any(rows)
+    assert (found.largest_difference == 0.0) == numbers
+    assert found.equal == (any(rows) and numbers)
 
 
 @given(values, values)
@@ -47,7 +48,10 @@ def test_the_first_step_that_differs_is_named():
 def test_a_loss_that_is_no_number_on_one_side_alone_differs():
     found = compare(steps([[1.0]]), steps([[math.nan]]), tolerance=0.5)
     assert not found.equal
-    assert compare(steps([[math.nan]]), steps([[math.nan]]), tolerance=0.0).equal
+    both = compare(steps([[1.0], [math.nan]]), steps([[1.0], [math.nan]]), tolerance=0.5)
+    assert not both.equal
+    assert both.first_different is not None
+    assert both.first_different.not_a_number
 
 
 def test_a_side_that_stops_earlier_or_has_other_losses_does_not_follow():

@@ -113,3 +113,20 @@ def test_files_that_do_not_compile_are_written_down_and_none_is_run(tmp_path: Pa
     ]
     assert answer[str(tmp_path / "python2.py")]["line"] == 2
     assert not (tmp_path / "ran").exists()
+
+
+def error(name: str, message: str, module: str = "") -> dict[str, Any]:
+    return {"event": "error", "type": name, "message": message, "module": module, "frames": []}
+
+
+def test_a_module_of_python_2_is_no_package_to_install(tmp_path: Path):
+    text = reason(tmp_path, error("ModuleNotFoundError", "No module named 'cPickle'", "cPickle"))
+    assert "pip install" not in text
+    assert "in Python 3 pickle" in text
+
+
+def test_imports_of_a_package_hint_at_running_it_as_one(tmp_path: Path):
+    relative = "attempted relative import with no known parent package"
+    assert "-m PACKAGE.MODULE" in reason(tmp_path, error("ImportError", relative))
+    missing = error("ModuleNotFoundError", "No module named 'models'", "models.net")
+    assert "-m PACKAGE.MODULE" in reason(tmp_path, missing)

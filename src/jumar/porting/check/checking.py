@@ -9,6 +9,7 @@ from pathlib import Path
 
 from jumar.ground.errors import UserError
 from jumar.ground.text import counted
+from jumar.porting.check.carried import not_carried
 from jumar.porting.check.interpreter import Interpreter
 from jumar.porting.check.losses import Comparison, compare
 from jumar.porting.check.reasons import details_of, reason_of
@@ -79,13 +80,18 @@ def run_check(request: CheckRequest, *, say: Callable[[str], None] = lambda _: N
         say("running the port")
         port = _run(request, folder, "port")
         stages += _run_stages(request, port.record)
+        ran = stages[-1].status == "passed"
+        stages.append(_carries(request, port.record, ran=ran))
         comparison: Comparison | None = None
         notes = list(_notes(port, "port"))
         if request.original is None:
             if request.steps > 1:
-                stages.append(_all_steps(request, port.record, stages))
-        elif stages[-1].status != "passed":
-            stages.append(Stage(name=_follows(request), status="not reached", seconds=0.0))
+                stages.append(_all_steps(request, port.record, ran=ran))
+        elif not ran:
+            say("running the original to see whether it fails as well")
+            original = _run(request, folder, "original")
+            notes += _notes(original, "original")
+            stages.append(_before_the_port(request, original.record))
         else:
             say("running the original")
             original = _run(request, folder, "original")
@@ -94,7 +100,8 @@ def run_check(request: CheckRequest, *, say: Callable[[str], None] = lambda _: N
                 original.record.losses, port.record.losses, tolerance=request.tolerance
             )
             stage = _follow(request, original.record, port.record, comparison)
-            if stage.status == "failed" and comparison.first_different is not None:
+            apart = comparison.first_different
+            if stage.status == "failed" and apart is not None and not apart.not_a_number:
                 say("running the original once more to see whether it repeats itself")
                 again = _run(request, folder, "original")
                 stage = _with_repetition(stage, original.record, again.record)
@@ -226,9 +233,32 @@ def _failed(request: CheckRequest, record: Record, name: str, seconds: float) ->
     )
 
 
-def _all_steps(request: CheckRequest, record: Record, before: list[Stage]) -> Stage:
+def _carries(request: CheckRequest, record: Record, *, ran: bool) -> Stage:
+    name = "carries the NPU's options"
+    if not ran:
+        return Stage(name=name, status="not reached", seconds=0.0)
+    lacking = not_carried(record.standin, _scripts(request.ported.resolve()))
+    return Stage(name=name, status="failed" if lacking else "passed", seconds=0.0, reason=lacking)
+
+
+def _before_the_port(request: CheckRequest, original: Record) -> Stage:
+    """The stage that compares losses, for a port that makes no step."""
+    step = "step" in original.reached
+    limits = {"python": str(request.interpreter.path), "timeout": request.timeout}
+    reason = "the original makes its first step: the port broke it"
+    if not step:
+        reason = f"the original makes no step either: {reason_of(original, **limits)}"
+    return Stage(
+        name=_follows(request),
+        status="not reached",
+        seconds=original.ended.seconds,
+        reason=reason,
+    )
+
+
+def _all_steps(request: CheckRequest, record: Record, *, ran: bool) -> Stage:
     name = f"runs {counted(request.steps, 'step')}"
-    if before[-1].status != "passed":
+    if not ran:
         return Stage(name=name, status="not reached", seconds=0.0)
     seconds = max(0.0, record.ended.seconds - record.reached.get("step", 0.0))
     if record.finished:
@@ -266,6 +296,11 @@ def _follow(request: CheckRequest, original: Record, port: Record, comparison: C
     if comparison.mismatch or not comparison.pairs:
         reason = comparison.mismatch or "no loss was found in the steps of either side"
         return Stage(name=name, status="failed", seconds=seconds, reason=reason)
+    if apart is not None and apart.not_a_number:
+        reason = (
+            f"step {apart.step}: the loss is nan on both sides ({apart.name}), which proves nothing"
+        )
+        return Stage(name=name, status="failed", seconds=seconds, reason=reason)
     if apart is not None:
         reason = (
             f"step {apart.step}: the original has {apart.original:.9g}, the port {apart.port:.9g} "
@@ -302,6 +337,9 @@ def _with_repetition(stage: Stage, first: Record, second: Record) -> Stage:
 
 def _notes(side: Side, who: str) -> list[str]:
     notes = [f"the {who} resumed from the checkpoint {path}" for path in side.record.restored]
+    if side.converted:
+        count = counted(len(side.converted), "file")
+        notes.append(f"the {who} is Python 2: it ran as 'jumar port' converts it ({count})")
     notes += [
         f"the {who} wrote to {path}, a large file of the tree that is not copied"
         for path in side.changed

@@ -20,12 +20,17 @@ class LossPair:
 
     @property
     def relative_difference(self) -> float:
-        """0 where both are equal, including two NaNs and the same infinity."""
-        if self.original == self.port or (math.isnan(self.original) and math.isnan(self.port)):
+        """0 where both are equal, including the same infinity; two NaNs prove nothing."""
+        if self.original == self.port:
             return 0.0
         if not (math.isfinite(self.original) and math.isfinite(self.port)):
             return math.inf
         return abs(self.original - self.port) / max(abs(self.original), abs(self.port))
+
+    @property
+    def not_a_number(self) -> bool:
+        """Whether there is nothing to compare on either side."""
+        return math.isnan(self.original) and math.isnan(self.port)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ from pathlib import PurePath
 
 from jumar.ground.text import counted
 from jumar.porting.check.record import Record, ScriptError
+from jumar.porting.python2.names import MODULES
 
 _PACKAGES = {
     "PIL": "pillow",
@@ -58,7 +59,14 @@ def _error_text(error: ScriptError, python: str) -> str:
         text += f" ({path}:{line})"
     if error.type == "ModuleNotFoundError" and error.module:
         name = error.module.partition(".")[0]
-        text += f"; if it is a package: {python} -m pip install {_PACKAGES.get(name, name)}"
+        if name in MODULES:
+            text += f"; a module of Python 2, in Python 3 {MODULES[name]}"
+        else:
+            if name not in _PACKAGES:
+                text += "; if it is a folder of the project: -- -m PACKAGE.MODULE, not a script"
+            text += f"; if it is a package: {python} -m pip install {_PACKAGES.get(name, name)}"
+    elif error.type == "ImportError" and "relative import" in first:
+        text += "; run it as a module: -- -m PACKAGE.MODULE not a script"
     return text
 
 

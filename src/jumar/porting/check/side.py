@@ -1,9 +1,11 @@
 """One run of the script: the port with the stand-in, or the original without."""
 
+import ast
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,6 +13,9 @@ from jumar.porting.check.interpreter import Interpreter
 from jumar.porting.check.record import Record, read_record
 from jumar.porting.check.supervision import supervise
 from jumar.porting.check.workspace import Workspace, in_workspace, make_workspace
+from jumar.porting.python2.conversion import to_python3, with_names_of_python3
+from jumar.porting.script.project import LARGEST_SCRIPT
+from jumar.porting.script.source import Unreadable, decode
 from jumar.porting.standin import RECORD_VARIABLE, standin_folder
 
 _RUNNER = Path(__file__).resolve().parent / "runner37" / "start.py"
@@ -61,11 +66,13 @@ class SideRequest:
 class Side:
     """What a run left behind.
 
-    `changed` are files of the tree itself that the script wrote to through a link.
+    `changed` are files of the tree itself that the script wrote to through a link, `converted`
+    those of an original in Python 2.
     """
 
     record: Record
     changed: tuple[Path, ...]
+    converted: tuple[str, ...] = ()
 
 
 def run_side(request: SideRequest, folder: Path) -> Side:
@@ -81,6 +88,8 @@ def run_side(request: SideRequest, folder: Path) -> Side:
         module=request.command.module,
         folder=folder,
     )
+    # A port is Python 3 already; the original is compared as the same conversion leaves it.
+    converted = () if request.with_standin else tuple(_convert(workspace.tree))
     events, standin = folder / "events.jsonl", folder / "standin.jsonl"
     config = folder / "config.json"
     config.write_text(
@@ -108,9 +117,38 @@ def run_side(request: SideRequest, folder: Path) -> Side:
         return Side(
             record=_in_tree(read_record(ended, events, standin), workspace),
             changed=workspace.changed(),
+            converted=converted,
         )
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _convert(tree: Path) -> Iterator[str]:
+    """Convert the copied scripts of Python 2, and give their paths."""
+    for path in sorted(tree.rglob("*.py")):
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > LARGEST_SCRIPT:
+            continue
+        try:
+            source = decode(path.read_bytes())
+            parsed = _parsed(source.text)
+            if parsed is None:
+                converted = to_python3(source.text)
+            else:
+                converted = with_names_of_python3(source.text, parsed, lambda _: False)
+        except (OSError, Unreadable, ValueError, RecursionError, MemoryError):
+            continue
+        if converted is not None and converted.text != source.text:
+            path.write_bytes(source.encoded(converted.text))
+            yield path.relative_to(tree).as_posix()
+
+
+def _parsed(text: str) -> ast.Module | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return ast.parse(text)
+        except SyntaxError:
+            return None
 
 
 def _in_tree(record: Record, workspace: Workspace) -> Record:

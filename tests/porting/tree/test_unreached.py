@@ -1,0 +1,91 @@
+"""Something in a tree that trains carries the NPU's options, or a blocking finding says so."""
+
+from pathlib import Path
+
+import pytest
+
+from jumar.porting.edits import Finding
+from jumar.porting.options import PortOptions
+from jumar.porting.tree.porting import port_tree
+from tests.porting.trees import SESSION, by_path, write_files
+
+LIBRARY = (
+    "import tensorflow as tf\n\n\ndef train(loss):\n"
+    "    return tf.train.AdamOptimizer(0.1).minimize(loss)\n"
+)
+KERAS = (
+    "from keras.models import *\nfrom keras.layers import *\n\n\n"
+    "def unet():\n    model = Model(inputs, outputs)\n    model.compile('adam', 'mse')\n"
+    "    return model\n\n\n"
+    "class Net:\n    def __init__(self):\n        self.model = unet()\n\n"
+    "    def build(self):\n        return self.model\n"
+)
+
+
+def unreached(folder: Path, files: dict[str, str], **options: object) -> list[Finding]:
+    report = port_tree(write_files(folder, files), PortOptions(**options))  # type: ignore[arg-type]
+    return [finding for _, finding in report.with_findings() if finding.rule == "npu-options"]
+
+
+def test_training_without_any_session_is_one_blocking_finding_at_the_top(tmp_path: Path) -> None:
+    blocking = "import tensorflow as tf\ntf.enable_eager_execution()\n"
+    files = {"a.py": blocking, "lib.py": LIBRARY, "other.py": LIBRARY}
+    report = port_tree(write_files(tmp_path, files), PortOptions())
+    (file, first), *rest = report.with_findings()
+    assert (file.path, first.rule, first.severity) == ("lib.py", "npu-options", "blocking")
+    assert str(first.place) == "5:12"
+    assert first.reason.zh
+    assert "npu-options" not in {finding.rule for _, finding in rest}
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"lib.py": LIBRARY, "main.py": SESSION},
+        {"lib.py": LIBRARY.replace("minimize", "get_slot")},
+        {"a.py": "from sklearn import svm\nsvm.SVC().fit(x, y)\n", "b.py": "import keras\n"},
+        {"a.py": "from scipy import optimize\noptimize.minimize(f, x)\n"},
+        {"a.py": "import tensorflow as tf\n# opt.minimize(loss)\n"},
+    ],
+)
+def test_a_tree_whose_sessions_carry_options_or_that_does_not_train_has_none(
+    tmp_path: Path, files: dict[str, str]
+) -> None:
+    assert not unreached(tmp_path, files)
+
+
+def test_a_model_of_unknown_origin_is_no_longer_silent(tmp_path: Path) -> None:
+    files = {"net.py": "import keras\nmakers = {'a': keras.Model}\n"}
+    main = "from net import makers\nmodel = makers['a']()\nmodel.fit(x, y)\n"
+    assert len(unreached(tmp_path, {**files, "main.py": main})) == 1
+
+
+@pytest.mark.parametrize(
+    "main",
+    [
+        "from net import *\n\nmodel = unet()\nmodel.fit_generator(g)\n",
+        "from net import Net\n\nmodel = Net().build()\nmodel.fit(x, y)\n",
+        "import net\n\nthing = net.Net()\nthing.model.fit(x, y)\n",
+        "from net import Net\n\n\nclass Mine(Net):\n    def run(self):\n"
+        "        self.build().fit(x, y)\n\n\nMine().run()\nNet().model.predict(x)\n",
+    ],
+)
+def test_keras_models_of_another_module_get_a_session_and_callbacks(
+    tmp_path: Path, main: str
+) -> None:
+    report = port_tree(
+        write_files(tmp_path, {"net.py": KERAS, "main.py": main}), PortOptions(devices=8)
+    )
+    after = by_path(report)["main.py"].after
+    assert "npu_keras_session = set_keras_session_npu_config()" in after
+    assert "keras.backend.set_session(npu_keras_session)" in after
+    assert "callbacks=npu_callbacks_append(callbacks_list=[])" in after
+    assert "npu-options" not in report.findings_by_rule()
+
+
+def test_a_ported_tree_of_keras_models_does_not_change_again(tmp_path: Path) -> None:
+    main = "from net import *\n\nmodel = unet()\nmodel.fit_generator(g)\n"
+    options = PortOptions(devices=8)
+    report = port_tree(write_files(tmp_path, {"net.py": KERAS, "main.py": main}), options)
+    write_files(tmp_path, {file.path: file.after for file in report.files})
+    assert not port_tree(tmp_path, options).edits_by_rule()

@@ -106,3 +106,30 @@ def test_figures_far_from_the_captures_own_are_a_contradiction(tmp_path: Path) -
             assert "computing is 0.080 ms by the ops and 0.160 ms by the capture's own" in note.en
             assert "计算按算子为 0.080 ms" in note.zh
             assert "figures that agree" in measured.needs
+
+
+def test_a_renamed_folder_of_torch_npu_has_the_rank_of_its_own_information(tmp_path: Path) -> None:
+    header = "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us)\n"
+    for folder, rank in (("first", 5), ("second", 3)):
+        output = tmp_path / folder / "ASCEND_PROFILER_OUTPUT"
+        output.mkdir(parents=True)
+        (output / "kernel_details.csv").write_text(f"{header}1,mul_{rank},Mul,AI_CORE,10,2\n")
+        info = {"config": {"common_config": {}}, "rank_id": rank}
+        (tmp_path / folder / f"profiler_info_{rank}.json").write_text(json.dumps(info))
+    ops = read(tmp_path).ops
+    assert ops.select("rank", "name").rows() == [(3, "mul_3"), (5, "mul_5")]
+
+
+def test_four_devices_of_mindspore_in_one_folder_are_four_ranks(
+    tmp_path: Path, shared: Path
+) -> None:
+    sample = shared / "data" / "msprof" / "mindspore_r1_2021"
+    for source in ("ascend_timeline_display_1.json", "aicore_intermediate_1_detail.csv"):
+        for device in range(4):
+            name = source.replace("_1", f"_{device}")
+            (tmp_path / name).write_bytes((sample / source).read_bytes())
+    one = read(sample)
+    four = read(tmp_path)
+    assert four.ranks == (0, 1, 2, 3)
+    assert four.ops.height == 4 * one.ops.height
+    assert four.ops.group_by("rank").len()["len"].n_unique() == 1

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Final
 
@@ -10,6 +11,9 @@ from jumar.profiling.reading.part import Part
 
 _WORKER: Final = re.compile(r"^(.+?)[._]\d{10,}(?:\.pt\.trace\.json(?:\.gz)?|_ascend_(?:pt|ms))$")
 """Names of torch's and torch_npu's handlers: the worker, then when it recorded."""
+
+
+_MINDSPORE: Final = re.compile(r"_(\d{1,5})(?:_[a-z_]+)?\.[a-z]+$")
 
 
 def one_of_each_worker(captures: Mapping[str, list[Part]]) -> dict[str, list[Part]]:
@@ -37,16 +41,28 @@ def one_of_each_worker(captures: Mapping[str, list[Part]]) -> dict[str, list[Par
 
 
 def _apart(captures: Mapping[str, list[Part]]) -> dict[str, list[Part]]:
-    """Each trace of torch.profiler in a folder as a capture."""
+    """Each trace of torch.profiler in a folder as a capture, and each device of MindSpore."""
     result: dict[str, list[Part]] = {}
     for name, parts in captures.items():
         traces = [part for part in parts if part.kind == "kineto"]
         if len(traces) > 1:
             parts = [part for part in parts if part.kind != "kineto"]
             result.update({part.file: [part] for part in traces})
+        devices = {_device(part) for part in parts if part.ops is not None} - {None}
+        if len(devices) > 1:
+            for device in sorted(device for device in devices if device is not None):
+                own = [part for part in parts if _device(part) == device]
+                result[f"{name}, device {device}"] = [replace(part, rank=device) for part in own]
+            parts = [part for part in parts if _device(part) not in devices]
         if parts:
             result[name] = parts
     return result
+
+
+def _device(part: Part) -> int | None:
+    """The device in the name of a file of MindSpore, which has those of all devices in a folder."""
+    match = _MINDSPORE.search(part.file) if part.kind.startswith("mindspore_") else None
+    return int(match[1]) if match else None
 
 
 def _worker(name: str, parts: Sequence[Part]) -> str:

@@ -14,6 +14,7 @@ from jumar.profiling.reading.part import Source
 MOST_FILES: Final = 20_000
 ENDINGS: Final = (".csv", ".json", ".gz", ".db", ".txt", ".json.0")
 _TOP: Final = re.compile(r"_ascend_(pt|ms)$")
+_OUTPUT: Final = "ASCEND_PROFILER_OUTPUT"
 _MSPROF: Final = re.compile(r"^PROF_\d")
 _DEVICE: Final = re.compile(r"^device_\d+$")
 
@@ -77,6 +78,10 @@ def _capture(file: Path) -> str:
     above = [parent for parent in parents if _TOP.search(parent.name)]
     if above:
         return str(above[-1])
+    # Whatever the folder was renamed to, `profiler_info_<rank>.json` lies beside this one.
+    inner = next((parent for parent in parents if parent.name == _OUTPUT), None)
+    if inner is not None:
+        return str(inner.parent)
     for place, parent in enumerate(parents):
         if _MSPROF.match(parent.name):
             inner = parents[place - 1] if place else parent

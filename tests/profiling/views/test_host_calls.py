@@ -169,3 +169,13 @@ def test_memory_copies_are_a_part_of_the_step_and_not_idle_time() -> None:
 
 def test_a_profile_without_copies_has_no_such_part() -> None:
     assert step_split(_profile())["copying_ns"].to_list() == [None] * 4
+
+
+def test_a_call_that_mostly_lies_over_computing_explains_no_gap() -> None:
+    profile = _profile()
+    begin = [_call("mark", "forward", step * STEP, 30 * MS) for step in range(4)]
+    host = pl.concat([profile.host, frame(begin, HOST_SCHEMA)])
+    mostly_busy = Profile(
+        source="x", producer="kineto", kind="cuda", ops=profile.ops, steps=profile.steps, host=host
+    )
+    assert "host-work" not in todo_table(mostly_busy)["key"].to_list()

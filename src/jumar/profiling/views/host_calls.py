@@ -65,6 +65,12 @@ class Cause(NamedTuple):
 
 def causes(profile: Profile) -> list[Cause]:
     """What the host spent time in, the most specific first; `alone` leaves out what came before."""
+    if "causes" not in profile.memo:
+        profile.memo["causes"] = _causes(profile)
+    return profile.memo["causes"]
+
+
+def _causes(profile: Profile) -> list[Cause]:
     host = profile.host.filter(pl.col("duration_ns") > 0)
     known = host.filter(pl.col("layer").is_in(["op", "cann", "runtime", "mark"]))
     asked = [("data", _named(LOADING), Text(en="waiting for data", zh="等待数据"))]

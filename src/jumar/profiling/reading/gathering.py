@@ -93,6 +93,9 @@ def gathered(source: str, captures: Mapping[str, Sequence[Part]]) -> Profile:
 
 def _gaps(part: Part, parts: Sequence[Part]) -> Sequence[Missing]:
     """What a file lacks, unless its capture has a better one."""
+    if part.kind == "kineto" and any(other.producer == "jumar" for other in parts):
+        # Our tables beside the trace hold what is in its events of memory.
+        return [gap for gap in part.missing if not gap.what.startswith("events of categories")]
     timeline = any(other.kind == "mindspore_timeline" for other in parts)
     return () if timeline and part.kind == "mindspore_op_detail" else part.missing
 

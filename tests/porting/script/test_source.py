@@ -93,6 +93,8 @@ def test_places_count_characters_from_one() -> None:
         ("if a:  # why\r\n\tb\r\n", "\t"),
         ("x = {1:\n          2}\n", "    "),
         ("x = 1\n", "    "),
+        ('"""Tool.\n\nArgs:\n        x: y\n"""\nif a:\n  b\n', "  "),
+        ("class A:\n\n  x: int\nif a:\n    b\n", "    "),
     ],
 )
 def test_the_indentation_is_that_of_the_first_block(text: str, indentation: str) -> None:

@@ -74,6 +74,14 @@ def _cookie(body: bytes) -> str:
     return ""
 
 
+_BLOCK = re.compile(
+    r"^(?P<outer>[ \t]*)(?:async|class|def|elif|else|except|finally|for|if|try|while|with)\b"
+    r"[^\r\n]*:[ \t]*(?:#[^\r\n]*)?(?:\r\n|\r|\n)(?P=outer)(?P<step>[ \t]+)\S",
+    re.MULTILINE,
+)
+"""A compound statement and its first line; `Args:` of a docstring begins no block."""
+
+
 class Lines:
     r"""Where the lines of a text begin, counted as Python's parser counts them.
 
@@ -95,8 +103,9 @@ class Lines:
     @cached_property
     def indentation(self) -> str:
         """One level of indentation, as the first indented block has it; four spaces else."""
-        match = re.search(r":[ \t]*(?:#.*)?(?:\r\n|\r|\n)([ \t]+)\S", self.text)
-        return match[1] if match and (match[1] == "\t" or len(match[1]) in (2, 3, 4, 8)) else "    "
+        match = _BLOCK.search(self.text)
+        step = match["step"] if match else ""
+        return step if step == "\t" or len(step) in (2, 3, 4, 8) else "    "
 
     @cached_property
     def ascii(self) -> bool:

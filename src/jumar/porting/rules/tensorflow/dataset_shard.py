@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change, Leave, Replacement
+from jumar.porting.rewriting.editing import argument, literal
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.conditions import is_mapped
@@ -47,6 +48,10 @@ _SURE = (
 )
 _RECORDS = _SURE[:3]
 _PIPELINE = frozenset({"batch", "padded_batch", "shuffle", "repeat", "apply"})
+_FURTHER_DOWN = Text(
+    en="the records that come from here are divided among the ranks further down",
+    zh="由此得到的记录在后面已按 rank 划分",
+)
 _RANDOM = ("tensorflow.data.Dataset.list_files", "tensorflow.data.Dataset.from_generator")
 
 
@@ -67,13 +72,18 @@ def dataset_shard(call: ast.Call, view: View) -> Iterator[Change]:
     use = purpose_of(call, view)
     if use.purpose == "other":
         return
-    sure = (
-        view.module.name_of(call.func) in _SURE
-        and use.purpose != "unknown"
-        and _is_pipeline(call, view)
-        and not _of_record_files(call, view)
-    )
-    if not sure:
+    if not _is_sure(call, view):
+        function = view.module.function(call)
+        if _in_one_order(call, view) and any(
+            isinstance(node, ast.Call)
+            and node is not call
+            and view.module.function(node) is function
+            and not is_mapped(node, view)
+            and _is_sure(node, view)
+            for node in view.module.scopes.nodes
+        ):
+            yield Leave(node=call, reason=_FURTHER_DOWN)
+            return
         yield view.notice(
             call,
             reason=_SAME_DATA,
@@ -94,6 +104,24 @@ def dataset_shard(call: ast.Call, view: View) -> Iterator[Change]:
         reason=_REASON,
         confidence="likely",
         imports=RANK_IMPORTS,
+    )
+
+
+def _in_one_order(call: ast.Call, view: View) -> bool:
+    """Whether every rank reads the same elements in the same order here."""
+    if view.module.name_of(call.func) not in _RANDOM:
+        return True
+    shuffle = argument(call, "shuffle", 1)
+    return shuffle is not None and literal(shuffle) is False
+
+
+def _is_sure(call: ast.Call, view: View) -> bool:
+    """Whether what is read here is divided by this rule."""
+    return (
+        view.module.name_of(call.func) in _SURE
+        and purpose_of(call, view).purpose in ("train", "both")
+        and _is_pipeline(call, view)
+        and not _of_record_files(call, view)
     )
 
 

@@ -58,7 +58,9 @@ def initial_broadcast(_: ast.Module, view: View) -> Iterator[Change]:
             yield view.notice(node, reason=_NOTICE, todo=_ADVICE, severity="accuracy")
             continue
         operation = broadcast_op(view, tf, f"{tf}.global_variables()", "0")
-        text = f"if {several_ranks(view)}:\n{_indentation(view)}{session}.run({operation})"
+        text = (
+            f"if {several_ranks(view)}:\n{view.module.lines.indentation}{session}.run({operation})"
+        )
         yield view.rewrite(
             statement,
             insert_after(view.module, statement, text),
@@ -66,18 +68,6 @@ def initial_broadcast(_: ast.Module, view: View) -> Iterator[Change]:
             confidence="likely",
             imports=("hccl_ops", *RANK_IMPORTS),
         )
-
-
-def _indentation(view: View) -> str:
-    """One level of the script's own indentation."""
-    for node in view.module.scopes.nodes:
-        body = getattr(node, "body", None)
-        if isinstance(node, ast.stmt) and isinstance(body, list) and isinstance(body[0], ast.stmt):
-            outer = view.module.lines.indent(view.module.span(node)[0])
-            inner = view.module.lines.indent(view.module.span(body[0])[0])
-            if inner.startswith(outer) and inner != outer:
-                return inner[len(outer) :]
-    return "    "
 
 
 def _evaluates(call: ast.Call, view: View) -> bool:

@@ -9,10 +9,11 @@ from typing import Literal
 from jumar.porting.edits import Confidence
 from jumar.porting.rewriting.view import View
 
-_TRAIN = frozenset("train training trainer trn".split())  # noqa: SIM905
+_TRAIN = frozenset("train training trainer trainset traindata trn".split())  # noqa: SIM905
 _OTHER = frozenset(
     "eval evaluate evaluation evaluator test testing val valid validate validation dev infer "  # noqa: SIM905
-    "inference predict prediction predictions serving serve export".split()
+    "inference predict prediction predictions serving serve export valset valdata validset "
+    "testset testdata devset evalset".split()
 )
 _FLAGS = frozenset({"is_training", "is_train", "training", "train", "istrain", "istraining"})
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")

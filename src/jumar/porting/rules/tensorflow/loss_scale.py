@@ -63,6 +63,10 @@ def number(value: float) -> str:
     return str(whole)
 
 
+_LONGEST_LINE = 100
+"""Width of a line: what a reader sees without scrolling."""
+
+
 @rule(
     "loss-scale",
     title=Text(en="Optimizers scale the loss", zh="优化器加入 loss scale"),
@@ -84,18 +88,34 @@ def loss_scale(_: ast.Module, view: View) -> Iterator[Change]:
             continue
         text, name = manager(view, scale)
         imports: tuple[str, ...] = ("NPULossScaleOptimizer", name)
-        distributed = _distributed(site, view)
-        if distributed:
-            text += f", is_distributed={several_ranks(view)}"
+        arguments = [text]
+        if _distributed(site, view):
+            arguments.append(f"is_distributed={several_ranks(view)}")
             imports += RANK_IMPORTS
-        before = f"{view.npu('NPULossScaleOptimizer')}("
+        before, after = _around(site, arguments, view)
         yield view.rewrite(
             site.node,
-            *site.replacements(view, before, f", {text})", outside=True),
+            *site.replacements(view, before, after, outside=True),
             reason=_REASON,
             confidence="certain" if len(site.made) == 1 else "likely",
             imports=imports,
         )
+
+
+def _around(site: Site, arguments: list[str], view: View) -> tuple[str, str]:
+    """The text before and after an optimizer, on lines of its own where one would be too long."""
+    before = f"{view.npu('NPULossScaleOptimizer')}("
+    plain = f", {', '.join(arguments)})"
+    lines = view.module.lines
+    start, end = view.module.span(site.node)
+    first = lines.line_start(start)
+    line = view.module.text[first : lines.line_end(end)].strip("\r\n")
+    several = lines.newline in view.module.text[start:end]
+    if several or isinstance(site.node, ast.stmt) or len(before + line + plain) <= _LONGEST_LINE:
+        return before, plain
+    gap = lines.newline + lines.indent(start)
+    inner = gap + lines.indentation
+    return before + inner, "".join(f",{inner}{text}" for text in arguments) + f"{gap})"
 
 
 def _distributed(site: Site, view: View) -> bool:

@@ -8,5 +8,9 @@ from npu_bridge.npu_init import (
 
 
 def train(lr, loss):
-    opt = NPULossScaleOptimizer(NPUDistributedOptimizer(tf.train.AdamOptimizer(lr)), FixedLossScaleManager(loss_scale=1024), is_distributed=int(os.getenv("RANK_SIZE", "1")) > 1)
+    opt = NPULossScaleOptimizer(
+        NPUDistributedOptimizer(tf.train.AdamOptimizer(lr)),
+        FixedLossScaleManager(loss_scale=1024),
+        is_distributed=int(os.getenv("RANK_SIZE", "1")) > 1
+    )
     return opt.minimize(loss)

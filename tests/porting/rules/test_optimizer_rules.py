@@ -1,8 +1,8 @@
 """Where loss scale and distribution stand, in scripts that are not simple."""
 
-from pathlib import re
+import re
+from pathlib import Path
 
-import Path
 import pytest
 
 from jumar.porting.edits import FileReport

@@ -107,12 +107,15 @@ def test_nezha_has_the_names_of_its_class(place: Path) -> None:
         ("bert-classify", "AutoModelForSequenceClassification"),
         ("bert-ner", "AutoModelForTokenClassification"),
         ("bert-reading", "AutoModelForQuestionAnswering"),
+        ("nezha-base", "AutoModelForPreTraining"),
     ],
 )
 def test_transformers_loads_every_weight_and_computes_the_same(
     place: Path, name: str, auto: str
 ) -> None:
     transformers = pytest.importorskip("transformers", reason="needs transformers")
+    if name == "nezha-base" and not hasattr(transformers, "NezhaForPreTraining"):
+        pytest.skip("needs transformers 4, the last release with NEZHA")
     folder = place / f"{name}-exported"
     network, report = getattr(transformers, auto).from_pretrained(folder, output_loading_info=True)
     assert not any(report.values())

@@ -20,7 +20,6 @@ from jumar.precision.recording.recorder import RecordSettings
 from jumar.runs.context import RunContext, open_context
 from jumar.runs.dump import ChosenSteps, DumpRequest, chosen_run, dump_recipe
 from jumar.runs.observed_steps import check_step, observing_trainer
-from jumar.training.guard import NonFiniteLoss
 from jumar.training.progress import Console
 
 
@@ -144,8 +143,7 @@ def _trained(request: OverflowRequest, context: RunContext[ChosenSteps]) -> _Wat
     start = 0 if chosen.checkpoint is None else chosen.checkpoint.step
     first = start if request.first is None else request.first
     watch = _Watch(first - start + request.steps, context.policy.loss_scale)
-    # Without a loss scale a bad step is noticed at log lines only.
-    plan = replace(chosen.plan, training=replace(chosen.plan.training, log_every="1it"))
+    plan = chosen.plan
     task = context.build_task(chosen.recipe)
     context.print_first_line(plan.batch_size)
     context.ranks.wait()
@@ -156,7 +154,7 @@ def _trained(request: OverflowRequest, context: RunContext[ChosenSteps]) -> _Wat
     if trainer.total_steps is not None:
         watch.until = min(watch.until, trainer.total_steps)
     context.console.line(f"training from step {start}, to step {watch.until - 1} at most")
-    with suppress(_LastStep, NonFiniteLoss):
+    with suppress(_LastStep):
         trainer.observe(chosen.checkpoint)
     return watch
 

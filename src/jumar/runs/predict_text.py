@@ -137,7 +137,7 @@ def text_results(
         recipe = with_data_in_place(
             trained.recipe,
             run,
-            lambda line: _say_vocabulary(line, say),
+            of_vocabulary(say),
             request.trained.assignments,
         )
         assert isinstance(recipe, BertTaskRecipe)
@@ -153,10 +153,18 @@ def text_results(
         trained.policy.close()
 
 
-def _say_vocabulary(line: str, say: Callable[[str], None]) -> None:
-    """Repeat the notice about the vocabulary's place; the data's is of no interest here."""
-    if line.startswith("model.vocabulary"):
-        say(line)
+def of_vocabulary(say: Callable[[str], None]) -> Callable[[str], None]:
+    """Repeats notices about the vocabulary's place; the data's is of no interest without training.
+
+    Args:
+        say: Prints a line.
+    """
+
+    def notice(line: str) -> None:
+        if line.startswith("model.vocabulary"):
+            say(line)
+
+    return notice
 
 
 class _Predictor(Generic[R]):

@@ -26,6 +26,7 @@ from jumar.recipes.bert_tasks import BertTaskRecipe
 from jumar.recipes.resolved import with_data_in_place
 from jumar.recipes.trained import Trained
 from jumar.runs.open_trained import TrainedRequest, open_trained
+from jumar.runs.predict_text import of_vocabulary
 from jumar.training.run_directory import RunDirectory
 
 _AT_ONCE = 32
@@ -72,7 +73,7 @@ def text_features(
     try:
         run = RunDirectory(request.trained.run_dir)
         recipe = with_data_in_place(
-            trained.recipe, run, lambda _: None, request.trained.assignments
+            trained.recipe, run, of_vocabulary(say), request.trained.assignments
         )
         if isinstance(recipe, BertTaskRecipe):
             tokenizer, longest = recipe.tokenizer(), recipe.data.max_seq_length

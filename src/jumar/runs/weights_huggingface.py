@@ -28,6 +28,7 @@ from jumar.recipes.bert_model import model_tokenizer
 from jumar.recipes.bert_tasks import BertTaskRecipe, ClassifyRecipe, EntityRecipe, ReadingRecipe
 from jumar.recipes.resolved import with_data_in_place
 from jumar.runs.open_trained import TrainedRequest, open_trained
+from jumar.runs.predict_text import of_vocabulary
 from jumar.training.run_directory import RunDirectory
 
 _HEADS: Mapping[type, str] = {
@@ -76,7 +77,9 @@ def export_huggingface(
     trained = open_trained(request.trained)
     trained.policy.close()
     run = RunDirectory(request.trained.run_dir)
-    recipe = with_data_in_place(trained.recipe, run, say, request.trained.assignments)
+    recipe = with_data_in_place(
+        trained.recipe, run, of_vocabulary(say), request.trained.assignments
+    )
     if not isinstance(recipe, PretrainingRecipe | BertTaskRecipe):
         raise UserError(
             f"'{run}' holds a run of '{trained.name}', which Hugging Face has no class for",
@@ -140,7 +143,7 @@ def configuration(
         "layer_norm_eps": 1e-12,
         "pad_token_id": tokenizer.vocabulary.id_of("[PAD]"),
         "dtype": "float32",
-        "torch_dtype": "float32",
+        "torch_dtype": "float32",  # its name up to release 4
     }
     if relative:
         config |= {"max_relative_position": MAX_DISTANCE, "classifier_dropout": size.hidden_dropout}

@@ -16,6 +16,26 @@ def test_an_op_that_makes_infinities_of_finite_inputs_is_the_origin() -> None:
     assert [each.name for each in origin.inputs] == ["0"]
 
 
+def test_a_mask_that_comes_in_is_no_finding_unless_it_reaches_the_backward_pass() -> None:
+    scores = call("aten.add.Tensor", value("input"), value("input", inf=4), value("output", inf=4))
+    softmax = call("aten._softmax", value("input", inf=4), value("output"))
+    back = call("aten.mm", value("input"), value("output"), phase="backward")
+    assert origin_of(step(scores, softmax, back)) is None
+    spoilt = call("aten.mm", value("input", inf=1), value("output", inf=1), phase="backward")
+    origin = origin_of(step(scores, softmax, spoilt))
+    assert origin is not None
+    assert origin.op is scores
+    assert not origin.is_made
+    empty_row = call("aten._softmax", value("input", inf=10), value("output", nan=10))
+    origin = origin_of(step(scores, empty_row))
+    assert origin is not None
+    assert origin.op is scores
+    later = call("aten.exp", value("input"), value("output", inf=1))
+    origin = origin_of(step(scores, softmax, later))
+    assert origin is not None
+    assert origin.op is later
+
+
 def test_what_comes_in_bad_is_not_blamed_on_the_op_that_takes_it() -> None:
     first = call("aten.mul", value("input", nan=1), value("output", nan=1))
     origin = origin_of(step(FINE, first))

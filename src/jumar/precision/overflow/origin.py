@@ -44,24 +44,29 @@ class Origin:
 def origin_of(dump: Dump) -> Origin | None:
     """The origin of a step's non-finite values; None if all are finite.
 
-    An infinity that an op fills in on purpose, as a mask of attention, is no finding until it
-    becomes NaN.
+    An infinity that an op fills in on purpose or that comes in from outside, as a mask of attention
+    does, is no finding until it becomes NaN or reaches the backward pass.
 
     Args:
         dump: The step, with statistics of its ops.
     """
     ops = [call for call in dump.calls if call.kind == "op"]
     is_masked = False
+    from_outside: Origin | None = None
     for place, call in enumerate(ops):
         taken = [value for value in _of_role(call, "input") if is_bad(value)]
         given = [value for value in _of_role(call, "output") if is_bad(value)]
         if call.op.startswith(FILLS):
             is_masked |= bool(given)
-        elif taken and is_masked and not any(map(_has_nan, taken)):
-            if bad := list(filter(_has_nan, given)):
-                return Origin(call=call, bad=bad, is_made=True)
+        elif any(map(_has_nan, taken)):
+            return from_outside or Origin(call=call, bad=given or taken, is_made=False)
         elif taken:
-            return Origin(call=call, bad=given or taken, is_made=False)
+            if not is_masked and from_outside is None:
+                from_outside = Origin(call=call, bad=given or taken, is_made=False)
+            if bad := list(filter(_has_nan, given)):
+                return from_outside or Origin(call=call, bad=bad, is_made=True)
+            if given and call.phase == "backward" and from_outside is not None:
+                return from_outside
         elif given:
             if not call.op.startswith(CASTS):
                 return Origin(call=call, bad=given, is_made=True)

@@ -63,10 +63,10 @@ def _error_text(error: ScriptError, python: str) -> str:
             text += f"; a module of Python 2, in Python 3 {MODULES[name]}"
         else:
             if name not in _PACKAGES:
-                text += "; if it is a folder of the project: -- -m PACKAGE.MODULE, not a script"
+                text += "; if it is a folder of the project: -- -m PACKAGE.MODULE, not as a script"
             text += f"; if it is a package: {python} -m pip install {_PACKAGES.get(name, name)}"
     elif error.type == "ImportError" and "relative import" in first:
-        text += "; run it as a module: -- -m PACKAGE.MODULE not a script"
+        text += "; run it as a module: -- -m PACKAGE.MODULE, not as a script"
     return text
 
 

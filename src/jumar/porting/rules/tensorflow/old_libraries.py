@@ -1,4 +1,4 @@
-"""Functions that newer releases of Python libraries have no longer."""
+"""Functions that newer releases of Python libraries no longer have."""
 
 import ast
 
@@ -31,7 +31,7 @@ _INSTEAD = {
 }
 """Gone in NumPy 1.17, SciPy 1.3, scikit-image 0.18 and scikit-learn 0.23."""
 _REASON = Text(
-    en="releases of this library that are installed today have no {name} any more",
+    en="current releases of this library no longer have {name}",
     zh="如今安装的该库版本中已没有 {name}",
 )
 

@@ -19,6 +19,7 @@ from jumar.profiling.profile import (
 from jumar.profiling.reading.clocks import on_one_clock
 from jumar.profiling.reading.mindspore.timeline import since_start
 from jumar.profiling.reading.part import Part
+from jumar.profiling.reading.traces.kineto import NOT_READ
 from jumar.profiling.reading.traces.nesting import step_at
 
 _OPS_FROM: Final = (
@@ -95,7 +96,7 @@ def _gaps(part: Part, parts: Sequence[Part]) -> Sequence[Missing]:
     """What a file lacks, unless its capture has a better one."""
     if part.kind == "kineto" and any(other.producer == "jumar" for other in parts):
         # Our tables beside the trace hold what is in its events of memory.
-        return [gap for gap in part.missing if not gap.what.startswith("events of categories")]
+        return [gap for gap in part.missing if not gap.what.startswith(NOT_READ)]
     timeline = any(other.kind == "mindspore_timeline" for other in parts)
     return () if timeline and part.kind == "mindspore_op_detail" else part.missing
 

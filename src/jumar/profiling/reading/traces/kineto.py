@@ -31,6 +31,7 @@ LAYERS: Final = {
     "user_annotation": "mark",
 }
 _CORES: Final = dict(zip(DEVICE, ("CUDA", "CUDA_MEMCPY", "CUDA_MEMSET"), strict=True))
+NOT_READ: Final = "events of categories that are not read"
 _NAMED: Final = 20
 """Categories that are listed; a hostile file has a million."""
 
@@ -152,7 +153,7 @@ def _left_out(trace: Trace, shown: str) -> Iterator[Missing]:
     if listed:
         named = ", ".join(f"{category} {count}" for category, count in listed[:_NAMED])
         more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
-        yield Missing(file=shown, what=f"events of categories that are not read: {named}{more}")
+        yield Missing(file=shown, what=f"{NOT_READ}: {named}{more}")
 
 
 def _kernels(trace: Trace, base: int) -> pl.DataFrame:

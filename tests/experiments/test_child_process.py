@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jumar.experiments.child_process import run_child
+from jumar.experiments.child_process import run_child, run_children
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -64,3 +64,31 @@ raise SystemExit(stop[0])
     assert process.wait(timeout=30) == expected
     # Told once: a second signal would make a run leave at once, without its checkpoint.
     assert (tmp_path / "saved").read_text() == f"[{expected}]"
+
+
+def test_children_side_by_side_keep_their_order_and_outputs(tmp_path: Path) -> None:
+    def command(place: int) -> list[str]:
+        code = f"import time; time.sleep({0.6 - 0.2 * place}); print({place}); exit({place})"
+        return [sys.executable, "-c", code]
+
+    outputs = [tmp_path / f"{place}.txt" for place in range(3)]
+    begun = time.monotonic()
+    codes = run_children([command(place) for place in range(3)], at_once=3, outputs=outputs)
+    assert codes == [0, 1, 2]
+    assert [path.read_text() for path in outputs] == ["0\n", "1\n", "2\n"]
+    assert time.monotonic() - begun < 60
+
+
+def test_no_more_children_run_at_once_than_allowed(tmp_path: Path) -> None:
+    code = f"""
+import pathlib, time
+here = pathlib.Path({str(tmp_path)!r})
+mine = here / f"running-{{time.monotonic_ns()}}"
+mine.touch()
+time.sleep(0.1)
+count = len(list(here.glob("running-*")))
+mine.unlink()
+exit(count)
+"""
+    codes = run_children([[sys.executable, "-c", code]] * 5, at_once=2)
+    assert max(codes) == 2

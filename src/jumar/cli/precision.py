@@ -34,6 +34,10 @@ app.command(
     help="Compare two dumps of one step and name the first op to blame.",
 )
 app.command(
+    "jumar.cli.precision_search:search",
+    help="Find the fewest op types that must stay in float32, and write their modify_mixlist file.",
+)
+app.command(
     "jumar.cli.precision_runs:runs",
     help="Show where two runs part: in which step, in which loss, and in which weights most.",
 )

@@ -12,6 +12,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -27,7 +28,7 @@ from jumar.precision.overloads import find_overload
 
 _Cast = Callable[[torch.Tensor], torch.Tensor]
 
-_KEEPS_PARAMETERS = {
+KEEPS_PARAMETERS = {
     "batch_norm",
     "native_batch_norm",
     "cudnn_batch_norm",
@@ -95,18 +96,42 @@ def install(device_type: str, treatments: Mapping[str, Treatment]) -> InstalledL
             for op, treatment in treatments.items()
             if not same_effect(op, treatment, native_treatment(device_type, op))
         }
-        lists = InstalledLists(device_type, wanted)
-        with warnings.catch_warnings():
-            # torch warns once per process that one of its kernels is overridden, which is the
-            # purpose here; users could do nothing about it.
-            warnings.filterwarnings(
-                "ignore", message=r"(?s).*verriding a previously registered kernel"
-            )
-            for op, treatment in wanted.items():
-                lists._register(op, kernel_for(op, treatment, device_type))
-        _in_force.append(lists)
-        _forget_compiled()
-        return lists
+        kernels = {op: kernel_for(op, each, device_type) for op, each in wanted.items()}
+        return _install(InstalledLists(device_type, wanted), kernels)
+
+
+def install_kernels(device_type: str, kernels: Mapping[str, Any]) -> InstalledLists:
+    """Run kernels of one's own in every autocast region on a device type, in place of op lists.
+
+    Args:
+        device_type: `cpu`, `cuda` or `npu`.
+        kernels: A kernel for each aten overload; see `without_lists` for how it calls the op.
+
+    Returns:
+        As `install`.
+    """
+    with _lock:
+        for earlier in tuple(_in_force):
+            earlier.close()
+        return _install(InstalledLists(device_type, {}), kernels)
+
+
+def without_lists(device_type: str) -> AbstractContextManager[object]:
+    """The context in which ops are not treated again; a kernel calls its op in it."""
+    keys = DispatchKeySet(getattr(DispatchKey, device_kind(device_type).autocast_key))
+    return torch._C._ExcludeDispatchKeyGuard(keys)
+
+
+def _install(lists: InstalledLists, kernels: Mapping[str, Any]) -> InstalledLists:
+    with warnings.catch_warnings():
+        # torch warns once per process that one of its kernels is overridden, which is the
+        # purpose here; users could do nothing about it.
+        warnings.filterwarnings("ignore", message=r"(?s).*verriding a previously registered kernel")
+        for op, kernel in kernels.items():
+            lists._register(op, kernel)
+    _in_force.append(lists)
+    _forget_compiled()
+    return lists
 
 
 def installed() -> InstalledLists | None:
@@ -125,7 +150,7 @@ def kernel_for(op: str, treatment: Treatment, device_type: str) -> Any:
         return _widest_kernel(overload, device_type, keys)
     cast_in, cast_out = _casts(treatment, device_type)
     places = _tensor_places(overload)
-    if op in _KEEPS_PARAMETERS:
+    if op in KEEPS_PARAMETERS:
         places = places[:3] if treatment is Treatment.FP32 else places[:1]
     return _cast_kernel(overload, keys, places, cast_in, cast_out)
 
@@ -153,9 +178,9 @@ def _cast_kernel(
         with exclude(keys):
             for place in places:
                 if place < count:
-                    values[place] = _each(cast_in, values[place])
+                    values[place] = each_tensor(cast_in, values[place])
             result = overload(*values, **kwargs)
-            return result if cast_out is None else _each(cast_out, result)
+            return result if cast_out is None else each_tensor(cast_out, result)
 
     return kernel
 
@@ -172,22 +197,22 @@ def _widest_kernel(overload: Any, device_type: str, keys: DispatchKeySet) -> Cal
             return tensor
 
         for arg in args:
-            _each(note, arg)
+            each_tensor(note, arg)
         with exclude(keys):
             if len(seen) < 2:
                 return overload(*args, **kwargs)
             cast = _to(torch.float32, device_type)
-            return overload(*[_each(cast, arg) for arg in args], **kwargs)
+            return overload(*[each_tensor(cast, arg) for arg in args], **kwargs)
 
     return kernel
 
 
-def _each(cast: _Cast, value: Any) -> Any:
+def each_tensor(cast: _Cast, value: Any) -> Any:
     """The value with the cast applied to it or, for a list, to its tensors."""
     if isinstance(value, torch.Tensor):
         return cast(value)
     if isinstance(value, (list, tuple)):
-        items: list[Any] = [_each(cast, item) for item in value]
+        items: list[Any] = [each_tensor(cast, item) for item in value]
         return items if isinstance(value, list) else tuple(items)
     return value
 

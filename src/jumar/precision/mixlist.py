@@ -45,7 +45,7 @@ _SAFEST: tuple[ListName, ...] = ("black", "gray", "white")
 
 _NAMESPACES = re.compile(r"^(?:(?:aten|torch|tf|keras|layers|nn|functional|F|raw_ops)(?:::|\.))+")
 
-_SHARED_BY_KIND = ("matmul", "convolution", "_convolution", "_convolution.deprecated")
+SHARED_BY_KIND = ("matmul", "convolution", "_convolution", "_convolution.deprecated")
 """Ops that only pass on to others which have kernels of their own. Where the op types that share
 one are on different lists it falls through, and those others decide."""
 
@@ -266,7 +266,7 @@ def _apply(entries: Sequence[_Entry], lists: dict[str, ListName]) -> list[Findin
     for op, requested in wishes.items():
         targets = {target for _, target in requested}
         by_type = all(entry.group for entry, _ in requested)
-        if op in _SHARED_BY_KIND and by_type:
+        if op in SHARED_BY_KIND and by_type:
             lists[op] = _shared(op, {id(entry.group): target for entry, target in requested})
             continue
         lists[op] = next(name for name in _SAFEST if name in targets)

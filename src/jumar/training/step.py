@@ -1,6 +1,6 @@
 """One training step, determined by (state, batch, step number)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -121,8 +121,13 @@ class Stepper:
         lane.steps += 1
         lane.attempts += 1
 
-    def rehearse(self, batch: Batch) -> None:
-        """Run a forward and a backward pass as the next step would, without side effects."""
+    def rehearse(self, batch: Batch, look: Callable[[Lane], None] | None = None) -> None:
+        """Run a forward and a backward pass as the next step would, without side effects.
+
+        Args:
+            batch: The batch.
+            look: Called for each objective while its gradients, scaled as the loss was, are there.
+        """
         state = self._state
         modules = [state.task.model, *(lane.objective for lane in state.lanes)]
         buffers = [buffer for module in modules for buffer in module.buffers()]
@@ -130,6 +135,8 @@ class Stepper:
         for _, lane in self._due(state.step):
             sums = dict(lane.sums)
             self._backward(lane, batch, state.step)
+            if look is not None:
+                look(lane)
             lane.sums = sums
         state.drop_gradients()
         with torch.no_grad():

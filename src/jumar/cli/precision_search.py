@@ -1,0 +1,203 @@
+"""`jumar precision search`."""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from jumar.cli.options import DeviceOption, ImportOption, JsonFlag, SetOption
+from jumar.ground.text import counted, print_plain
+
+if TYPE_CHECKING:
+    from jumar.experiments.search import Found
+    from jumar.precision.searching.sensitivity import Sensitivity
+
+
+def search(
+    what: Annotated[str, Parameter(name="RECIPE|RUN")],
+    /,
+    *,
+    tolerance: str,
+    to: Path = Path("ops_info.json"),
+    runs: Path | None = None,
+    seeds: int = 3,
+    trainings: int = 12,
+    jobs: int = 1,
+    emulate_fp16: bool = False,
+    json_: JsonFlag = False,
+    set_: SetOption = (),
+    device: DeviceOption = "auto",
+    import_: ImportOption = (),
+) -> int:
+    """Find the fewest op types that must stay in float32, and write them as a modify_mixlist file.
+
+    Everything else is computed in low precision. Passes of one step rank the op types; short
+    trainings then try which of them are needed so that a score stays within the tolerance of
+    float32's, and the result is confirmed with several seeds. Give trainings a length of minutes:
+    --set training.duration=300it. The same command goes on after an interruption. The exit code is
+    1 if the result could not be confirmed.
+
+    Parameters
+    ----------
+    what
+        Name of a recipe, or a run directory.
+    tolerance
+        A score and by how much it may be worse than in float32: loss=0.1%, top1=0.3 or psnr=0.02.
+    to
+        The op list to write.
+    runs
+        Folder for the trainings; by default `runs/NAME-search`.
+    seeds
+        Number of seeds for float32 and for the result.
+    trainings
+        Most trainings to make, those in float32 included.
+    jobs
+        Trainings side by side.
+    emulate_fp16
+        On a CPU, round to float16 instead of computing in bfloat16.
+    json_
+        Print JSON.
+    set_
+        Change a field in all trainings; may be repeated.
+    device
+        auto, cpu, cuda, npu, or one of several as in `npu:1`.
+    import_
+        First import a module of your own that registers recipes, networks or data sources.
+    """
+    from jumar.experiments.search import Search, SearchRequest
+    from jumar.experiments.search_goal import parse_goal
+    from jumar.experiments.search_trials import SearchStopped
+    from jumar.runs.observed_steps import find_source
+    from jumar.runs.sensitivity import (
+        SensitivityRequest,
+        keeping_costs,
+        measure_sensitivity,
+        trial_recipe,
+    )
+    from jumar.training.parallel.announced import announced_ranks
+
+    goal = parse_goal(tolerance)
+    assignments = (*set_, *(["precision.emulate_fp16=true"] if emulate_fp16 else []))
+    source = find_source(what, assignments, import_, announced_ranks())
+    measured = SensitivityRequest(
+        what=what, assignments=assignments, imports=import_, device=device
+    )
+
+    def command(run: Path) -> Sequence[str]:
+        modules = [part for module in source.imports for part in ("--import", module)]
+        return [
+            *(sys.executable, "-m", "jumar", "train"),
+            *("--run-dir", str(run), "--device", device, *modules),
+        ]
+
+    def say(line: str) -> None:
+        print_plain(line, sys.stderr if json_ else sys.stdout)
+        sys.stdout.flush()
+
+    name = source.name if source.run is None else source.run.path.absolute().name
+    request = SearchRequest(
+        goal=goal,
+        to=to,
+        directory=runs or Path("runs") / f"{name}-search",
+        first_seed=source.recipe.seed,
+        num_seeds=seeds,
+        most=trainings,
+        at_once=jobs,
+        identity=trial_recipe(source, Path("/"), source.recipe.seed),
+    )
+    try:
+        found = Search(
+            request,
+            measure=lambda: measure_sensitivity(measured),
+            recorded=lambda op_list, seed: trial_recipe(source, op_list, seed),
+            command=command,
+            say=say,
+        ).run()
+    except SearchStopped as stopped:
+        say("Stopped. The same command goes on from here.")
+        return 128 + stopped.signal
+    costs = keeping_costs(measured, [row.candidate for row in found.sensitivities], found.kept)
+    if json_:
+        print(json.dumps(_to_json(found, costs), indent=1))
+    else:
+        print_plain("\n".join(_lines(found, costs)))
+    return 0 if found.is_confirmed else 1
+
+
+def _lines(found: "Found", costs: Mapping[str, float]) -> Iterator[str]:
+    goal, kept = found.goal, ", ".join(found.kept) or "nothing"
+    yield f"in float32: {kept}"
+    sure = "" if found.is_minimal else "; not every smaller set was tried"
+    if found.is_confirmed:
+        yield (
+            f"{goal.metric} over {counted(len(found.reference), 'seed')}: {found.worse:.3g} worse "
+            f"than float32, limit {found.limit:.3g}{sure}"
+        )
+    else:
+        yield f"not confirmed with all seeds: no trainings are left (--trainings){sure}"
+    yield "each op type alone in low precision: change of gradients, of the loss, largest value"
+    for row in found.sensitivities:
+        yield _row(row, found, costs)
+    yield f"{counted(found.num_trainings, 'training')}; op list: {found.to}"
+    yield f"use it with --set precision.modify_mixlist={found.to}"
+
+
+def _row(row: "Sensitivity", found: "Found", costs: Mapping[str, float]) -> str:
+    name = row.candidate.name
+    change = "infinite" if row.is_out_of_range else f"{row.gradient_error:.2%}"
+    text = f"  {change:>9}  {row.loss_change:9.2e}  {row.largest:9.3g}  {name}"
+    if name not in found.kept:
+        return text
+    bought = found.bought(name)
+    notes = [f"costs {costs[name]:.1f} ms a step"]
+    if bought is not None:
+        notes.append(f"without it {found.goal.metric} is {bought:.3g} worse")
+    return f"{text}: float32, {', '.join(notes)}"
+
+
+def _to_json(found: "Found", costs: Mapping[str, float]) -> dict[str, Any]:
+    from jumar.training.run_directory import finite
+
+    return finite(
+        {
+            "tolerance": str(found.goal),
+            "limit": found.limit,
+            "float32": list(found.reference),
+            "kept": [
+                {"type": name, "cost_ms": costs[name], "worse_without": found.bought(name)}
+                for name in found.kept
+            ],
+            "worse": found.worse,
+            "is_confirmed": found.is_confirmed,
+            "is_minimal": found.is_minimal,
+            "op_types": [
+                {
+                    "type": row.candidate.name,
+                    "ops": list(row.candidate.ops),
+                    "calls": row.calls,
+                    "error": row.error,
+                    "loss_change": row.loss_change,
+                    "gradient_error": row.gradient_error,
+                    "largest": row.largest,
+                    "overflows": row.overflows,
+                    "vanishing": row.vanishing,
+                    "layers": {layer.layer: layer.loss_change for layer in row.layers},
+                }
+                for row in found.sensitivities
+            ],
+            "trainings": [
+                {
+                    "float32": each.trial.kept,
+                    "seed": each.trial.seed,
+                    "value": each.value,
+                    "worse": each.worse,
+                }
+                for each in found.judged
+            ],
+            "num_trainings": found.num_trainings,
+            "op_list": str(found.to),
+        }
+    )

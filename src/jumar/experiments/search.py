@@ -1,0 +1,296 @@
+"""The smallest set of op types that must stay in float32, found by trainings."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from jumar.experiments.run_reading import Run
+from jumar.experiments.search_goal import Goal, Scale, scale_of, spread, value_of
+from jumar.experiments.search_trials import Trial, Trials
+from jumar.ground.errors import UserError
+from jumar.ground.files import write_text
+from jumar.ground.paths import exists, is_file, is_folder
+from jumar.ground.text import counted
+from jumar.precision.searching.candidates import mixlist_of
+from jumar.precision.searching.sensitivity import Sensitivity, sensitivity_from_json
+from jumar.precision.searching.smallest import NoTrialsLeft, smallest_set
+from jumar.training.run_directory import RunDirectory, read_json, write_json
+
+FILE = "search.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchRequest:
+    """What to search.
+
+    Attributes:
+        goal: What must hold.
+        to: Where the op list goes.
+        directory: Where the trainings go.
+        first_seed: The recipe's seed.
+        num_seeds: With how many seeds float32 and the result are trained.
+        most: How many trainings are allowed.
+        at_once: How many run side by side.
+        identity: What a directory may be searched on with; another one is refused.
+    """
+
+    goal: Goal
+    to: Path
+    directory: Path
+    first_seed: int
+    num_seeds: int
+    most: int
+    at_once: int
+    identity: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """A training in low precision.
+
+    Attributes:
+        trial: What stayed in float32, and the seed.
+        value: The metric at its end; None if it did not get there.
+        worse: By how much it is worse than float32's with the same seed.
+    """
+
+    trial: Trial
+    value: float | None
+    worse: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """The result of a search.
+
+    Attributes:
+        goal: What was asked for.
+        limit: By how much the metric may be worse.
+        reference: float32's values, one a seed.
+        sensitivities: Every op type, the ranking.
+        kept: The op types that stay in float32.
+        is_minimal: Whether leaving out any one of them was tried, and fails.
+        is_confirmed: Whether the mean over all seeds is within the limit.
+        worse: By how much the mean is worse than float32's; infinite if it was not trained.
+        judged: The trainings in low precision, in order.
+        num_trainings: How many trainings were made.
+        to: The op list.
+    """
+
+    goal: Goal
+    limit: float
+    reference: Sequence[float]
+    sensitivities: Sequence[Sensitivity]
+    kept: tuple[str, ...]
+    is_minimal: bool
+    is_confirmed: bool
+    worse: float
+    judged: Sequence[Judged]
+    num_trainings: int
+    to: Path
+
+    def bought(self, name: str) -> float | None:
+        """By how much the metric is worse without a kept op type; None if that was not tried."""
+        rest = tuple(each for each in self.kept if each != name)
+        return next((each.worse for each in self.judged if each.trial.kept == rest), None)
+
+
+class Search:
+    """A search in a directory; what is finished there is not trained again.
+
+    Args:
+        request: What to search.
+        measure: Ranks the op types.
+        recorded: See `Trials`.
+        command: See `Trials`.
+        say: Prints a line.
+    """
+
+    def __init__(
+        self,
+        request: SearchRequest,
+        *,
+        measure: Callable[[], Sequence[Sensitivity]],
+        recorded: Callable[[Path | None, int], Mapping[str, Any]],
+        command: Callable[[Path], Sequence[str]],
+        say: Callable[[str], None],
+    ) -> None:
+        self._request, self._measure, self._say = request, measure, say
+        self._recorded, self._command = recorded, command
+        self._judged: dict[Trial, Judged] = {}
+        seeds = range(request.first_seed, request.first_seed + request.num_seeds)
+        self._seeds: Sequence[int] = tuple(seeds)
+
+    def run(self) -> Found:
+        """Search.
+
+        Raises:
+            UserError: The directory holds something else, or a training cannot be made.
+            SearchStopped: Somebody stopped a training.
+        """
+        request = self._request
+        self._check_directory()
+        with RunDirectory(request.directory).locked():
+            rows = self._ranking()
+            self._trials = Trials(
+                directory=request.directory,
+                every=[row.candidate for row in rows],
+                recorded=self._recorded,
+                command=self._command,
+                most=request.most,
+                at_once=request.at_once,
+            )
+            self._train_reference()
+            names = [row.candidate.name for row in rows]
+            sure = [row.candidate.name for row in rows if row.is_out_of_range]
+            smallest = smallest_set(names, sure, self._passes)
+            kept, worse = self._confirmed(names, smallest.kept)
+            write_text(
+                request.to,
+                json.dumps(mixlist_of(self._trials.every, kept), indent=2) + "\n",
+            )
+        return Found(
+            goal=request.goal,
+            limit=self._limit,
+            reference=self._reference,
+            sensitivities=rows,
+            kept=kept,
+            is_minimal=smallest.is_minimal and kept == smallest.kept,
+            is_confirmed=worse <= self._limit,
+            worse=worse,
+            judged=tuple(self._judged.values()),
+            num_trainings=len(self._trials.finished),
+            to=request.to,
+        )
+
+    def _check_directory(self) -> None:
+        """Check that the directory is free or holds this search.
+
+        Raises:
+            UserError: It is something else, or there are too few trainings for any answer.
+        """
+        request = self._request
+        if request.most < request.num_seeds * 2:
+            raise UserError(
+                f"{counted(request.most, 'training')} are too few for "
+                f"{counted(request.num_seeds, 'seed')} in float32 and in low precision",
+                where="--trainings",
+                todo=f"At least {request.num_seeds * 2}, or fewer --seeds.",
+            )
+        place = request.directory
+        if exists(place) and not is_folder(place):
+            raise UserError("is not a folder", where=str(place), todo="Choose another with --runs.")
+        file = place / FILE
+        if not is_file(file):
+            if is_folder(place) and any(place.iterdir()):
+                raise UserError(
+                    "it holds something that is not a search",
+                    where=str(place),
+                    todo="Choose another folder with --runs.",
+                )
+            return
+        stored = read_json(file).get("identity")
+        if stored != json.loads(json.dumps(request.identity)):
+            raise UserError(
+                "it holds a search of another recipe or with other settings",
+                where=str(place),
+                todo="Choose another folder with --runs, or repeat the search's own command.",
+            )
+
+    def _ranking(self) -> Sequence[Sensitivity]:
+        """The op types, measured once and then kept in the directory."""
+        file = self._request.directory / FILE
+        if is_file(file):
+            return [sensitivity_from_json(row) for row in read_json(file)["sensitivities"]]
+        rows = self._measure()
+        if not rows:
+            raise UserError(
+                "no op of a step would be computed in low precision", where="precision.mode"
+            )
+        content = {"identity": self._request.identity, "sensitivities": [asdict(r) for r in rows]}
+        write_json(file, content)
+        return rows
+
+    def _train_reference(self) -> None:
+        goal = self._request.goal
+        runs = self._made([Trial(kept=None, seed=seed) for seed in self._seeds])
+        self._scale: Scale = scale_of(goal, runs[0])
+        values = [value_of(goal, run) for run in runs]
+        for run, value in zip(runs, values, strict=True):
+            if value is None:
+                raise UserError(
+                    f"float32 gave no {goal.metric}: {run.reason or run.state}",
+                    where=str(run.directory),
+                    todo="Choose a recipe that trains in float32.",
+                )
+        self._reference = [value for value in values if value is not None]
+        self._limit = goal.limit(self._reference)
+        shown = ", ".join(f"{value:.6g}" for value in self._reference)
+        self._say(f"float32: {goal.metric} {shown}")
+        if self._limit > 0 and spread(self._reference) * 2 >= self._limit:
+            self._say(
+                f"its seeds differ by {spread(self._reference):.3g} (standard deviation), so up to "
+                f"{self._limit:.3g} worse cannot be told from chance and passes"
+            )
+
+    def _made(self, trials: Sequence[Trial]) -> list[Run]:
+        new = [trial for trial in trials if trial not in self._trials.finished]
+        runs = self._trials.made(trials)
+        for trial in new:
+            run = self._trials.finished[trial]
+            if trial.kept is not None:
+                self._judged[trial] = self._judgement(trial, run)
+                self._say(self._line(self._judged[trial], run))
+        return runs
+
+    def _judgement(self, trial: Trial, run: Run) -> Judged:
+        value = value_of(self._request.goal, run)
+        reference = self._reference[self._seeds.index(trial.seed)]
+        return Judged(trial=trial, value=value, worse=self._scale.worse(value, reference))
+
+    def _line(self, judged: Judged, run: Run) -> str:
+        trial, metric = judged.trial, self._request.goal.metric
+        kept = ", ".join(trial.kept or ()) or "nothing"
+        number = len(self._seeds) + len(self._judged)
+        start = f"training {number}, seed {trial.seed}, {kept} in float32: "
+        if judged.value is None:
+            return f"{start}{run.reason or f'no {metric}'}"
+        verdict = "passes" if judged.worse <= self._limit else "fails"
+        return (
+            f"{start}{metric} {judged.value:.6g}, {judged.worse:.3g} worse, limit "
+            f"{self._limit:.3g}: {verdict}"
+        )
+
+    def _passes(self, kept: Sequence[str]) -> bool:
+        """Try a set with the first seed; the trainings that confirm the result are kept back."""
+        trial = Trial(kept=tuple(kept), seed=self._seeds[0])
+        if len(self._trials.finished) + len(self._seeds) > self._request.most:
+            raise NoTrialsLeft
+        self._made([trial])
+        return self._judged[trial].worse <= self._limit
+
+    def _confirmed(
+        self, names: Sequence[str], kept: tuple[str, ...]
+    ) -> tuple[tuple[str, ...], float]:
+        """Train with the other seeds too; where the mean fails, keep one more op type."""
+        while True:
+            trials = [Trial(kept=kept, seed=seed) for seed in self._seeds]
+            try:
+                self._made(trials)
+            except NoTrialsLeft:
+                return kept, self._mean(trials)
+            worse = self._mean(trials)
+            if worse <= self._limit or len(kept) == len(names):
+                return kept, worse
+            more = next(name for name in names if name not in kept)
+            self._say(f"over all seeds {worse:.3g} worse: {more} stays in float32 too")
+            kept = tuple(name for name in names if name in (*kept, more))
+
+    def _mean(self, trials: Sequence[Trial]) -> float:
+        """How much worse float32's mean; infinite if a training is missing."""
+        if not all(trial in self._judged for trial in trials):
+            return float("inf")
+        return fmean(self._judged[trial].worse for trial in trials)

@@ -1,0 +1,109 @@
+"""How much worse a training may become: `loss=0.1%`, `top1=0.3`, `psnr=0.02`."""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import stdev
+
+from jumar.experiments.run_reading import Run
+from jumar.ground.errors import UserError, unknown_name
+
+LOSS = "loss"
+"""The evaluation's, where it has one; else the mean of the training since the log line before."""
+_DEVIATIONS = 2
+_FORM = re.compile(r"([A-Za-z]\w*)=(\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)(%?)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Goal:
+    """What is asked for.
+
+    Attributes:
+        metric: A score of the evaluation, or `loss`.
+        amount: By how much it may be worse.
+        is_percent: Whether that is a percentage of float32's value.
+    """
+
+    metric: str
+    amount: float
+    is_percent: bool
+
+    def __str__(self) -> str:
+        return f"{self.metric}={self.amount:g}{'%' if self.is_percent else ''}"
+
+    def limit(self, reference: Sequence[float]) -> float:
+        """By how much a value may be worse: what is asked for, or what chance explains if more.
+
+        Args:
+            reference: The values of float32, one a seed.
+        """
+        asked = self.amount
+        if self.is_percent:
+            asked *= abs(sum(reference) / len(reference)) / 100
+        return max(asked, _DEVIATIONS * spread(reference))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """In which direction a metric is better.
+
+    Attributes:
+        name: The metric.
+        better: 1 if higher is better, -1 if lower; 0 if unknown, where any change is worse.
+    """
+
+    name: str
+    better: int
+
+    def worse(self, value: float | None, reference: float) -> float:
+        """By how much a value is worse than float32's; infinite for none."""
+        if value is None or not math.isfinite(value):
+            return math.inf
+        change = value - reference
+        return abs(change) if self.better == 0 else -self.better * change
+
+
+def parse_goal(text: str) -> Goal:
+    """Read a tolerance.
+
+    Raises:
+        UserError: It has another form.
+    """
+    match = _FORM.fullmatch(text.strip())
+    if match is None:
+        raise UserError(
+            f"'{text}' is not a tolerance",
+            where="--tolerance",
+            todo="Name a score and by how much it may be worse: loss=0.1%, top1=0.3 or psnr=0.02.",
+        )
+    return Goal(metric=match[1], amount=float(match[2]), is_percent=bool(match[3]))
+
+
+def scale_of(goal: Goal, run: Run) -> Scale:
+    """In which direction the goal's metric is better.
+
+    Raises:
+        UserError: The run has no such score.
+    """
+    name, headline = goal.metric, run.results.headline
+    scores = (LOSS, *run.results.metrics)
+    if name not in scores:
+        raise unknown_name("score", name, scores, where="--tolerance")
+    if headline is not None and headline.name == name:
+        return Scale(name=name, better=1 if headline.higher_is_better else -1)
+    return Scale(name=name, better=-1 if name.endswith(LOSS) else 0)
+
+
+def value_of(goal: Goal, run: Run) -> float | None:
+    """The goal's metric at the end of a run; None if it did not finish or is not a number."""
+    if run.state != "finished":
+        return None
+    if goal.metric == LOSS:
+        return run.results.metrics.get(LOSS, run.results.train_loss)
+    return run.results.metrics.get(goal.metric)
+
+
+def spread(reference: Sequence[float]) -> float:
+    """Standard deviation over seeds; 0 for a single one."""
+    return stdev(reference) if len(reference) > 1 else 0.0

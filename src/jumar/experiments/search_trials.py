@@ -1,0 +1,162 @@
+"""The trainings of a search: each a run of its own, in a process of its own, made once."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from jumar.experiments.child_process import run_children
+from jumar.experiments.run_reading import Run, read_run
+from jumar.experiments.sweep_plan import exit_text, stopping_signal
+from jumar.ground.errors import UserError
+from jumar.ground.files import write_text
+from jumar.ground.paths import is_file, make_folder, read_text, unreadable
+from jumar.precision.searching.candidates import Candidate, mixlist_of
+from jumar.precision.searching.smallest import NoTrialsLeft
+from jumar.training.run_directory import RunDirectory, read_json, write_json
+
+_OUTPUT = "output.txt"
+
+
+class SearchStopped(Exception):
+    """A signal asked the search to end.
+
+    Attributes:
+        signal: Its number.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.signal = number
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """A training.
+
+    Attributes:
+        kept: The op types that stay in float32; None for all of them.
+        seed: The recipe's seed.
+    """
+
+    kept: tuple[str, ...] | None
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """The name of its run directory."""
+        if self.kept is None:
+            return f"float32-seed-{self.seed}"
+        digest = sha256("\n".join(sorted(self.kept)).encode()).hexdigest()[:8]
+        return f"keep-{len(self.kept)}-{digest}-seed-{self.seed}"
+
+
+@dataclass(kw_only=True)
+class Trials:
+    """Makes trainings, up to a number.
+
+    Attributes:
+        directory: Where runs and op lists go.
+        every: All op types that may be computed lower.
+        recorded: The content of `recipe.json` for a path of an op list, None for float32, and a
+            seed.
+        command: The command that trains a run directory.
+        most: How many trainings are allowed.
+        at_once: How many run side by side.
+        finished: Those made so far, in order.
+    """
+
+    directory: Path
+    every: Sequence[Candidate]
+    recorded: Callable[[Path | None, int], Mapping[str, Any]]
+    command: Callable[[Path], Sequence[str]]
+    most: int
+    at_once: int
+    finished: dict[Trial, Run] = field(default_factory=dict[Trial, Run])
+
+    def made(self, trials: Sequence[Trial]) -> list[Run]:
+        """Train what is not finished yet.
+
+        Raises:
+            NoTrialsLeft: They are more than are left.
+            SearchStopped: Somebody stopped one; it can be gone on with.
+            UserError: One could not be trained.
+        """
+        new = [trial for trial in trials if trial not in self.finished]
+        if len(self.finished) + len(new) > self.most:
+            raise NoTrialsLeft
+        for trial in new:
+            self._prepare(trial)
+        waiting = [trial for trial in new if not self._has_ended(trial)]
+        codes = run_children(
+            [self.command(self._path(trial)) for trial in waiting],
+            at_once=self.at_once,
+            outputs=[self._path(trial) / _OUTPUT for trial in waiting],
+        )
+        for code in codes:
+            if number := stopping_signal(code):
+                raise SearchStopped(number)
+        for trial, code in zip(waiting, codes, strict=True):
+            self._check(trial, code)
+        self.finished.update({trial: read_run(self._path(trial)) for trial in new})
+        return [self.finished[trial] for trial in trials]
+
+    def _path(self, trial: Trial) -> Path:
+        return self.directory / trial.name
+
+    def _prepare(self, trial: Trial) -> None:
+        """Write the op list and the recipe.
+
+        Raises:
+            UserError: The run exists with other settings.
+        """
+        path = self._path(trial)
+        op_list = None
+        if trial.kept is not None:
+            op_list = path / "ops_info.json"
+            content = mixlist_of(self.every, trial.kept)
+            make_folder(path)
+            write_text(op_list, json.dumps(content, indent=2) + "\n")
+        recipe = self.recorded(op_list, trial.seed)
+        run = RunDirectory(path)
+        if run.exists and read_json(run.recipe) != json.loads(json.dumps(recipe)):
+            raise UserError(
+                "this run was made with other settings",
+                where=str(path),
+                todo="Choose another folder with --runs, or delete this one to search anew.",
+            )
+        make_folder(path)
+        write_json(run.recipe, recipe)
+
+    def _has_ended(self, trial: Trial) -> bool:
+        """Whether training again would end the same."""
+        run = read_run(self._path(trial))
+        return run.state == "finished" or (
+            run.state == "failed" and run.results.failure_step is not None
+        )
+
+    def _check(self, trial: Trial, code: int) -> None:
+        """Check that a training ended by itself.
+
+        Raises:
+            UserError: It did not.
+        """
+        if self._has_ended(trial):
+            return
+        output = self._path(trial) / _OUTPUT
+        said = _last_lines(output) if is_file(output) else ""
+        raise UserError(
+            f"a training ended: {exit_text(code) or f'exit code {code}'}",
+            where=str(self._path(trial)),
+            todo=f"It said:\n{said}" if said else "",
+        )
+
+
+def _last_lines(path: Path) -> str:
+    try:
+        lines = read_text(path).strip().splitlines()[-5:]
+    except UserError as error:
+        return str(unreadable(path, error))
+    return "\n".join(f"    {line}" for line in lines)

@@ -1,0 +1,232 @@
+"""What low precision would do to each op of a step, measured in one pass in float32.
+
+Every op runs in float32 and once more on operands rounded to the low precision. The difference of
+both results is the error that the op would add by itself; times the gradient of the loss with
+respect to the result it is, to first order, how far it moves the loss. Errors of different elements
+are independent, so their squares add up: over an op's elements, its calls, the ops of a type and
+the layers (the criterion of arXiv 2505.13060, which goes on to solve an integer program).
+"""
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+
+from jumar.precision.autocast_lists import (
+    KEEPS_PARAMETERS,
+    each_tensor,
+    install_kernels,
+    without_lists,
+)
+from jumar.precision.mixlist import SHARED_BY_KIND
+from jumar.precision.oplist import listed_ops
+from jumar.precision.overloads import find_overload
+from jumar.precision.policy import PrecisionPolicy
+from jumar.precision.recording.layers import Layers
+from jumar.precision.settings import PrecisionSettings
+
+_C: Any = torch._C  # its stubs lack what is used here
+_SMALLEST = {torch.float16: 2.0**-24, torch.bfloat16: 2.0**-133}
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpSensitivity:
+    """An op in a layer.
+
+    Attributes:
+        op: The aten overload.
+        layer: The layer's path.
+        calls: How often it was called.
+        error: Norm of the error of its results over their norm.
+        loss_change: How far that error moves the loss, to first order.
+        largest: Largest magnitude of what it takes and gives.
+        overflows: How many elements of its results are not finite in low precision.
+        vanishing: How many nonzero elements of its results are zero in low precision.
+        elements: How many elements its results have.
+    """
+
+    op: str
+    layer: str
+    calls: int
+    error: float
+    loss_change: float
+    largest: float
+    overflows: int
+    vanishing: int
+    elements: int
+
+
+class _Sums:
+    """Sums of an op in a layer, on the device until they are read."""
+
+    def __init__(self) -> None:
+        self.calls = self.elements = 0
+        self.sums: dict[str, Tensor] = {}
+        self.largest: Tensor | None = None
+
+    def add(self, name: str, value: Tensor) -> None:
+        self.sums[name] = self.sums[name] + value if name in self.sums else value
+
+    def reach(self, tensor: Tensor) -> None:
+        if tensor.numel():
+            most = tensor.abs().amax().float()
+            self.largest = most if self.largest is None else torch.maximum(self.largest, most)
+
+    def read(self, op: str, layer: str) -> OpSensitivity:
+        sums = {name: value.item() for name, value in self.sums.items()}
+        size = sums.get("size", 0.0)
+        return OpSensitivity(
+            op=op,
+            layer=layer,
+            calls=self.calls,
+            error=(sums.get("error", 0.0) / size) ** 0.5 if size else 0.0,
+            loss_change=sums.get("change", 0.0) ** 0.5,
+            largest=0.0 if self.largest is None else self.largest.item(),
+            overflows=int(sums.get("overflows", 0)),
+            vanishing=int(sums.get("vanishing", 0)),
+            elements=self.elements,
+        )
+
+
+class MeasuringPolicy(PrecisionPolicy):
+    """Runs forwards in an autocast region whose kernels are those of an `Attribution`.
+
+    Args:
+        device_type: `cpu`, `cuda` or `npu`.
+    """
+
+    def __init__(self, *, device_type: str) -> None:
+        super().__init__(PrecisionSettings(), device_type=device_type)
+        self.device_type = device_type
+
+    def forward(self) -> AbstractContextManager[object]:
+        """See `PrecisionPolicy.forward`; no op computes in the region's dtype."""
+        return torch.autocast(self.device_type, dtype=torch.bfloat16)
+
+
+class Attribution:
+    """Measures the ops of autocast regions while `measuring`.
+
+    Args:
+        device_type: `cpu`, `cuda` or `npu`.
+        low: The low precision.
+        modules: The modules by path, to name layers by.
+    """
+
+    def __init__(
+        self, device_type: str, low: torch.dtype, modules: Mapping[str, nn.Module]
+    ) -> None:
+        self._device_type, self._low = device_type, low
+        self._layers = Layers(modules)
+        self._sums: dict[tuple[str, str], _Sums] = {}
+
+    @contextmanager
+    def measuring(self) -> Generator[None]:
+        """The context in which a forward and a backward pass are measured; no lists are in force.
+
+        The forward must run in an autocast region; it computes in float32.
+        """
+        handles = [
+            register_module_forward_pre_hook(self._enter),
+            register_module_forward_hook(self._leave, always_call=True),
+        ]
+        kernels = {
+            op: torch.library.fallthrough_kernel if op in SHARED_BY_KIND else self._kernel(op)
+            for op in listed_ops()
+        }
+        lists = install_kernels(self._device_type, kernels)
+        try:
+            yield
+        finally:
+            lists.close()
+            for handle in handles:
+                handle.remove()
+
+    def rows(self) -> list[OpSensitivity]:
+        """What was measured, in the order of the first calls; waits for the device."""
+        return [sums.read(op, layer) for (op, layer), sums in self._sums.items()]
+
+    def _enter(self, module: nn.Module, arguments: Any) -> None:
+        del arguments
+        self._layers.stack.append(self._layers.path_of(module) or self._now())
+
+    def _leave(self, *_: Any) -> None:
+        if self._layers.stack:
+            self._layers.stack.pop()
+
+    def _now(self) -> str:
+        return self._layers.stack[-1] if self._layers.stack else ""
+
+    def _kernel(self, op: str) -> Callable[..., Any]:
+        overload: Any = find_overload(op)
+        is_random = torch.Tag.nondeterministic_seeded in overload.tags
+
+        def kernel(*args: Any, **kwargs: Any) -> Any:
+            with without_lists(self._device_type):
+                if _C._current_graph_task_id() != -1:  # a backward pass within the region
+                    return overload(*args, **kwargs)
+                args = tuple(each_tensor(_float32, arg) for arg in args)
+                with torch.no_grad():
+                    low = None if is_random else overload(*self._lowered(op, args), **kwargs)
+                result = overload(*args, **kwargs)
+                self._measure(op, args, result, result if low is None else low)
+                return result
+
+        return kernel
+
+    def _lowered(self, op: str, args: Sequence[Any]) -> list[Any]:
+        if op not in KEEPS_PARAMETERS:
+            return [each_tensor(self._rounded, arg) for arg in args]
+        # Its running statistics are written in place.
+        return [self._rounded(args[0]), *(each_tensor(Tensor.clone, arg) for arg in args[1:])]
+
+    def _rounded(self, tensor: Tensor) -> Tensor:
+        return tensor.to(self._low).float() if tensor.dtype == torch.float32 else tensor
+
+    def _measure(self, op: str, args: Sequence[Any], result: Any, low: Any) -> None:
+        sums = self._sums.setdefault((op, self._now()), _Sums())
+        sums.calls += 1
+        pairs = list(zip(_floats(result), _floats(low), strict=True))
+        with torch.no_grad():
+            for tensor in (*_floats(list(args)), *(exact for exact, _ in pairs)):
+                sums.reach(tensor.detach())
+        for exact, other in pairs:
+            with torch.no_grad():
+                error = self._rounded(other) - exact
+                bad = ~torch.isfinite(error)
+                error = error.masked_fill(bad, 0.0)
+                sums.add("error", error.square().sum())
+                sums.add("size", exact.square().sum())
+                sums.add("overflows", (bad & torch.isfinite(exact)).sum())
+                small = (exact != 0) & (exact.abs() < _SMALLEST[self._low])
+                sums.add("vanishing", small.sum())
+            sums.elements += exact.numel()
+            if exact.requires_grad:
+                exact.register_hook(_Change(sums, error))
+
+
+class _Change:
+    """Adds up error times gradient when the gradient comes."""
+
+    def __init__(self, sums: _Sums, error: Tensor) -> None:
+        self._sums, self._error = sums, error
+
+    def __call__(self, gradient: Tensor) -> None:
+        with torch.no_grad():
+            self._sums.add("change", (gradient.float() * self._error).square().sum())
+
+
+def _float32(tensor: Tensor) -> Tensor:
+    return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
+
+
+def _floats(value: Any) -> list[Tensor]:
+    if isinstance(value, Tensor):
+        return [value] if value.dtype == torch.float32 else []
+    if isinstance(value, (list, tuple)):
+        return [tensor for each in value for tensor in _floats(each)]
+    return []

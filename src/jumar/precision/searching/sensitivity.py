@@ -1,0 +1,87 @@
+"""What low precision does to an op type."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jumar.precision.searching.attribution import OpSensitivity
+from jumar.precision.searching.candidates import Candidate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sensitivity:
+    """An op type, were it the only one in low precision.
+
+    Attributes:
+        candidate: The op type.
+        calls: How often a step calls it forward.
+        error: Norm of the error of its results over their norm.
+        loss_change: How far that error moves the loss, to first order.
+        largest: Largest magnitude that its ops take or give.
+        overflows: How many elements of its results are not finite in low precision.
+        vanishing: Which share of the elements of its results becomes zero.
+        gradient_error: Norm of the change of all gradients over their norm, forward and backward
+            passes included; infinite where a gradient is not finite.
+        layers: Its layers, those that move the loss most first.
+    """
+
+    candidate: Candidate
+    calls: int
+    error: float
+    loss_change: float
+    largest: float
+    overflows: int
+    vanishing: float
+    gradient_error: float
+    layers: Sequence[OpSensitivity]
+
+    @property
+    def is_out_of_range(self) -> bool:
+        """Whether the op type alone makes the loss or a gradient infinite."""
+        return not math.isfinite(self.gradient_error)
+
+
+def sensitivity_of(
+    candidate: Candidate, rows: Sequence[OpSensitivity], gradient_error: float
+) -> Sensitivity:
+    """The sensitivity of a candidate.
+
+    Args:
+        candidate: The op type.
+        rows: What was measured of its ops, layer by layer.
+        gradient_error: See `Sensitivity`.
+    """
+    elements = sum(row.elements for row in rows)
+    weights = [row.elements / elements if elements else 0.0 for row in rows]
+    return Sensitivity(
+        candidate=candidate,
+        calls=sum(row.calls for row in rows),
+        error=math.hypot(
+            *(row.error * weight**0.5 for row, weight in zip(rows, weights, strict=True))
+        ),
+        loss_change=math.hypot(*(row.loss_change for row in rows)),
+        largest=max(row.largest for row in rows),
+        overflows=sum(row.overflows for row in rows),
+        vanishing=sum(row.vanishing for row in rows) / elements if elements else 0.0,
+        gradient_error=gradient_error,
+        layers=tuple(sorted(rows, key=lambda row: -row.loss_change)),
+    )
+
+
+def sensitivity_from_json(row: Mapping[str, Any]) -> Sensitivity:
+    """A sensitivity as `asdict` gave it and JSON kept it, with None for infinite."""
+    candidate, error = row["candidate"], row["gradient_error"]
+    return Sensitivity(
+        candidate=Candidate(
+            name=candidate["name"], types=tuple(candidate["types"]), ops=tuple(candidate["ops"])
+        ),
+        calls=row["calls"],
+        error=row["error"],
+        loss_change=row["loss_change"],
+        largest=row["largest"],
+        overflows=row["overflows"],
+        vanishing=row["vanishing"],
+        gradient_error=math.inf if error is None else error,
+        layers=tuple(OpSensitivity(**layer) for layer in row["layers"]),
+    )

@@ -1,0 +1,90 @@
+"""The smallest set of op types with which a training passes, in as few trainings as possible."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+
+class NoTrialsLeft(Exception):
+    """Raised by a trial that may not be made any more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Smallest:
+    """A set that passes.
+
+    Attributes:
+        kept: Its members, in the order of the ranking.
+        is_minimal: Whether leaving out any one member was tried, and fails.
+    """
+
+    kept: tuple[str, ...]
+    is_minimal: bool
+
+
+def smallest_set(
+    ranked: Sequence[str],
+    sure: Collection[str],
+    passes: Callable[[Sequence[str]], bool],
+) -> Smallest:
+    """Search the smallest set of members that passes.
+
+    First how many of the ranking's beginning are needed, in steps of 1, 2, 4 and so on and then by
+    halves; then which of them are not: all but the last at once, then one at a time. Where a larger
+    set never fails if a smaller one passes, the result is a smallest one, whatever the ranking; a
+    good ranking makes it fast.
+
+    Args:
+        ranked: All members, the likeliest first. All of them together are known to pass.
+        sure: Members that are needed, at the beginning of the ranking; they are not tried.
+        passes: Tries a set; may raise `NoTrialsLeft`.
+    """
+    first = len(sure)
+    assert set(ranked[:first]) == set(sure), "needed members are ranked first"
+    tries = _Tries(ranked, passes)
+    try:
+        passing = _prefix(tries, first)
+        # Without its last member this prefix was tried, and fails.
+        doubtful, last = ranked[first : passing - 1], ranked[max(passing - 1, 0) : passing]
+        if passing > first and not (len(doubtful) > 1 and tries.passes((*ranked[:first], *last))):
+            for member in reversed(doubtful):
+                tries.passes(tuple(each for each in tries.best if each != member))
+    except NoTrialsLeft:
+        return Smallest(kept=tries.best, is_minimal=False)
+    return Smallest(kept=tries.best, is_minimal=True)
+
+
+class _Tries:
+    """Tries sets, none of them twice, and remembers the smallest that passed."""
+
+    def __init__(self, ranked: Sequence[str], passes: Callable[[Sequence[str]], bool]) -> None:
+        self._passes = passes
+        self._known: dict[tuple[str, ...], bool] = {}
+        self.best = tuple(ranked)
+
+    def passes(self, kept: Sequence[str]) -> bool:
+        key = tuple(kept)
+        if key not in self._known:
+            self._known[key] = self._passes(key)
+        if self._known[key] and len(key) < len(self.best):
+            self.best = key
+        return self._known[key]
+
+
+def _prefix(tries: _Tries, first: int) -> int:
+    """How many of the ranking's beginning are needed; `first` of them are."""
+    ranked = tries.best
+    if tries.passes(ranked[:first]):
+        return first
+    failing, passing, step = first, len(ranked), 1
+    while failing + step < passing:
+        if tries.passes(ranked[: failing + step]):
+            passing = failing + step
+        else:
+            failing, step = failing + step, 2 * step
+    while passing - failing > 1:
+        middle = (failing + passing) // 2
+        if tries.passes(ranked[:middle]):
+            passing = middle
+        else:
+            failing = middle
+    return passing

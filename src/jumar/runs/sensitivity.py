@@ -1,0 +1,283 @@
+"""What low precision does to each op type of a recipe or run, in passes of one step."""
+
+import math
+import tempfile
+import time
+from collections.abc import Callable, Collection, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from jumar.ground.errors import UserError
+from jumar.observer import Observer
+from jumar.precision.loss_scale import FixedLossScale, NoLossScale
+from jumar.precision.modes import find_mode
+from jumar.precision.policy import PrecisionPolicy
+from jumar.precision.searching.attribution import Attribution, MeasuringPolicy
+from jumar.precision.searching.candidates import Candidate, candidates, mixlist_of
+from jumar.precision.searching.sensitivity import Sensitivity, sensitivity_of
+from jumar.precision.settings import PrecisionSettings
+from jumar.runs.context import ChosenRun, RunContext, open_context
+from jumar.runs.observed_steps import Source, find_source, observing_trainer
+from jumar.training.checkpoint import Checkpoint
+from jumar.training.parallel.ranks import Ranks
+from jumar.training.profiling.ranges import named_layers
+from jumar.training.progress import Console
+from jumar.training.run_directory import RunDirectory, write_json
+from jumar.training.state import Lane
+from jumar.training.trainer import Trainer
+
+_SCALES = (2.0**15, 2.0**10, 2.0**5, 1.0)
+_TIMED_ROUNDS = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class SensitivityRequest:
+    """What to measure.
+
+    Attributes:
+        what: A recipe's name, or a run directory.
+    """
+
+    what: str
+    assignments: Sequence[str] = ()
+    imports: Sequence[str] = ()
+    device: str = "auto"
+
+
+def measure_sensitivity(request: SensitivityRequest) -> list[Sensitivity]:
+    """Measure every op type that the next step of a recipe or run may compute in low precision.
+
+    Args:
+        request: What to measure; `precision` holds the mode that is asked about.
+
+    Returns:
+        Op types, those that change the gradients most first.
+
+    Raises:
+        UserError: There is no such recipe or run, or its data cannot be read.
+    """
+    with _opened(request) as passes:
+        return passes.all()
+
+
+def keeping_costs(
+    request: SensitivityRequest, every: Sequence[Candidate], kept: Collection[str]
+) -> dict[str, float]:
+    """What it costs to keep each op type in float32, in milliseconds of a forward and backward.
+
+    Args:
+        request: What to measure.
+        every: All candidates.
+        kept: Those in float32.
+
+    Returns:
+        By name; negative where float32 is faster. Measured in the low precision that this device
+        computes in, one type after the other in turns.
+    """
+    with _opened(request) as passes:
+        return passes.costs(every, kept)
+
+
+def trial_recipe(source: Source, op_list: Path | None, seed: int) -> dict[str, Any]:
+    """The content of `recipe.json` for a training of a search.
+
+    Args:
+        source: What is searched.
+        op_list: The op list to train with; None for float32 without a loss scale.
+        seed: The recipe's seed.
+    """
+    if op_list is None:
+        precision = PrecisionSettings(loss_scale=NoLossScale())
+    else:
+        precision = replace(source.recipe.precision, modify_mixlist=str(op_list.absolute()))
+    recipe = replace(source.recipe, precision=precision, seed=seed)
+    chosen = ChosenRun(
+        run=RunDirectory(Path()), recipe=recipe, name=source.name, imports=source.imports
+    )
+    return chosen.recorded()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ChosenStep(ChosenRun):
+    checkpoint: Checkpoint | None
+
+
+@contextmanager
+def _opened(request: SensitivityRequest) -> Generator["_Passes"]:
+    with (
+        open_context(
+            lambda ranks: _chosen(request, ranks), device=request.device, writes=False
+        ) as context,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        chosen = context.chosen
+        training = replace(chosen.plan.training, compile=False)
+        plan = replace(chosen.plan, training=training)
+        task = context.build_task(chosen.recipe)
+        trainer = observing_trainer(context, task, plan, Observer(), Console(silent=True))
+        with trainer.repeating(chosen.checkpoint) as run_pass:
+            yield _Passes(Path(folder), context, trainer, run_pass)
+
+
+def _chosen(request: SensitivityRequest, ranks: Ranks) -> _ChosenStep:
+    source = find_source(request.what, request.assignments, request.imports, ranks)
+    return _ChosenStep(
+        run=source.run or RunDirectory(Path()),
+        recipe=source.recipe,
+        is_stored=source.run is not None,
+        name=source.name,
+        imports=source.imports,
+        checkpoint=source.checkpoint,
+    )
+
+
+class _Passes:
+    """Forward and backward passes of one batch, each in another precision."""
+
+    def __init__(
+        self,
+        folder: Path,
+        context: RunContext[_ChosenStep],
+        trainer: Trainer,
+        run_pass: Callable[[Callable[[Lane], None]], None],
+    ) -> None:
+        self._list = folder / "list.json"
+        self._trainer, self._run_pass = trainer, run_pass
+        self._device = context.device
+        self._asked = context.chosen.recipe.precision
+        self._low = _low_of(self._asked)
+        has_scale = not isinstance(self._asked.loss_scale, NoLossScale)
+        self._scales = _SCALES if has_scale else (1.0,)
+        exact = self._gradients(replace(self._asked, mode="origin", modify_mixlist=None), 1.0)
+        if exact is None:
+            raise UserError(
+                "the loss is not finite in float32",
+                where=context.chosen.name,
+                todo="Choose a recipe or checkpoint that trains in float32.",
+            )
+        self._exact = exact
+
+    def all(self) -> list[Sensitivity]:
+        """Every candidate, those that change the gradients most first."""
+        policy = MeasuringPolicy(device_type=self._device.torch.type)
+        task = self._trainer.task
+        measured = Attribution(
+            policy.device_type,
+            self._low,
+            {"": task.model, **named_layers(task.model, task.objectives)},
+        )
+        self._trainer.state.policy = policy
+        with measured.measuring():
+            self._run_pass(_nothing)
+        rows = measured.rows()
+        every = candidates(dict.fromkeys(row.op for row in rows if row.elements))
+        alone = [
+            self._error(every, {other.name for other in every} - {each.name}) for each in every
+        ]
+        ranked = [
+            sensitivity_of(each, [row for row in rows if row.op in each.ops], error)
+            for each, error in zip(every, alone, strict=True)
+        ]
+        return sorted(ranked, key=lambda each: (-each.gradient_error, -each.loss_change))
+
+    def costs(self, every: Sequence[Candidate], kept: Collection[str]) -> dict[str, float]:
+        """Milliseconds of a pass that each kept candidate costs."""
+        settings = replace(self._asked, emulate_fp16=False)
+        lists = {name: mixlist_of(every, set(kept) - {name}) for name in ["", *kept]}
+        seconds: dict[str, list[float]] = {name: [] for name in lists}
+        for _ in range(_TIMED_ROUNDS + 1):
+            for name, content in lists.items():
+                write_json(self._list, content)
+                seconds[name].append(self._timed(settings))
+        # The first round chooses kernels.
+        medians = {name: median(values[1:]) for name, values in seconds.items()}
+        return {name: 1000 * (medians[""] - medians[name]) for name in kept}
+
+    def _error(self, every: Sequence[Candidate], kept: Collection[str]) -> float:
+        """How far the gradients move, with the largest loss scale at which they are finite."""
+        write_json(self._list, mixlist_of(every, kept))
+        error = math.inf
+        for scale in self._scales:
+            gradients = self._gradients(self._asked, scale)
+            error = math.inf if gradients is None else _distance(gradients, self._exact)
+            if math.isfinite(error):
+                break
+        return error
+
+    def _gradients(self, settings: PrecisionSettings, scale: float) -> list[Tensor] | None:
+        """The gradients without the loss scale; None if a loss is not finite."""
+        gradients: list[Tensor] = []
+        losses: list[Tensor] = []
+
+        def look(lane: Lane) -> None:
+            losses.append(lane.sums["loss"])
+            gradients.extend(
+                parameter.grad.detach().float() / scale
+                for parameter in lane.parameters
+                if parameter.grad is not None
+            )
+
+        with self._policy(settings, scale):
+            self._run_pass(look)
+        return gradients if all(loss.isfinite().item() for loss in losses) else None
+
+    def _timed(self, settings: PrecisionSettings) -> float:
+        with self._policy(settings, 1.0):
+            self._device.synchronize()
+            begun = time.perf_counter()
+            self._run_pass(_nothing)
+            self._device.synchronize()
+            return time.perf_counter() - begun
+
+    @contextmanager
+    def _policy(self, settings: PrecisionSettings, scale: float) -> Generator[None]:
+        mode = find_mode(settings.mode)
+        settings = replace(
+            settings,
+            modify_mixlist=str(self._list) if mode.uses_lists else None,
+            loss_scale=FixedLossScale(init_loss_scale=scale),
+        )
+        policy = PrecisionPolicy(settings, device_type=self._device.torch.type)
+        policy.install()
+        self._trainer.state.policy = policy
+        try:
+            yield
+        finally:
+            policy.close()
+
+
+def _low_of(settings: PrecisionSettings) -> torch.dtype:
+    """The low precision of a mode with op lists.
+
+    Raises:
+        UserError: The mode has none.
+    """
+    mode = find_mode(settings.mode)
+    if not mode.uses_lists or mode.low is None:
+        raise UserError(
+            f"the mode '{mode.name}' has no op lists",
+            where="precision.mode",
+            todo="Add --set precision.mode=allow_mix_precision or allow_mix_precision_bf16.",
+        )
+    return mode.low
+
+
+def _distance(these: Sequence[Tensor], exact: Sequence[Tensor]) -> float:
+    """Norm of the difference over the norm; infinite if one is not finite."""
+    apart = sum(
+        (one - other).double().square().sum().item()
+        for one, other in zip(these, exact, strict=True)
+    )
+    size = sum(each.double().square().sum().item() for each in exact)
+    error = math.sqrt(apart / size) if size else math.inf * (apart > 0)
+    return error if math.isfinite(error) else math.inf
+
+
+def _nothing(lane: Lane) -> None:
+    """What a pass does with gradients that nobody looks at."""

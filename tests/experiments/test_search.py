@@ -1,0 +1,247 @@
+"""A search tries sets of op types by trainings; here a program that writes what one leaves."""
+
+import json
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jumar.experiments.search import FILE, Found, Search, SearchRequest
+from jumar.experiments.search_goal import parse_goal
+from jumar.experiments.search_trials import SearchStopped
+from jumar.ground.errors import UserError
+from jumar.precision.searching.candidates import Candidate
+from jumar.precision.searching.sensitivity import Sensitivity
+from jumar.training.run_directory import read_json
+from tests.experiments.run_files import results
+
+NAMES = ("Conv2D", "SoftmaxV2", "BatchNorm", "Add", "MatMul", "Relu")
+PROGRAM = """
+import json, pathlib, sys
+run, log, needed, plan = pathlib.Path(sys.argv[1]), *sys.argv[2:]
+recipe = json.loads((run / "recipe.json").read_text())["settings"]
+with open(log, "a") as file:
+    file.write(run.name + "\\n")
+plan = json.loads(plan)
+if run.name in plan.get("codes", {}):
+    print("it broke")
+    sys.exit(plan["codes"][run.name])
+results = json.loads(plan["results"])
+top1 = 90 + recipe["seed"] / 10
+if recipe["op_list"]:
+    lists = json.loads(pathlib.Path(recipe["op_list"]).read_text())
+    kept = lists.get("black-list", {"to-add": []})["to-add"]
+    missing = set(needed.split(",")) - {""} - set(kept)
+    if recipe["seed"] > 1:
+        missing |= set(plan.get("later", [])) - set(kept)
+    top1 -= 5 * len(missing)
+    if missing and plan.get("diverges"):
+        results |= {"state": "failed", "failure": {"reason": "the loss is not finite", "step": 3}}
+results["metrics"]["top1"] = top1
+(run / "results.json").write_text(json.dumps(results))
+"""
+
+
+class Laboratory:
+    """A folder to search in, with a training that needs some op types."""
+
+    def __init__(self, folder: Path, needed: Collection[str], **plan: Any) -> None:
+        self.folder, self.needed, self.plan = folder, needed, plan
+        self.lines: list[str] = []
+        self.num_measured = 0
+        self.log = folder / "trained.txt"
+
+    def measure(self) -> Sequence[Sensitivity]:
+        self.num_measured += 1
+        sure = self.plan.get("sure", ())
+        return [
+            Sensitivity(
+                candidate=Candidate(name=name, types=(name,), ops=(name.lower(),)),
+                calls=1,
+                error=1e-3,
+                loss_change=1e-4,
+                largest=1.0,
+                overflows=0,
+                vanishing=0.0,
+                gradient_error=float("inf") if name in sure else 0.01,
+                layers=(),
+            )
+            for name in NAMES
+        ]
+
+    def recorded(self, op_list: Path | None, seed: int) -> Mapping[str, Any]:
+        settings = {"op_list": op_list and str(op_list), "seed": seed}
+        return {"recipe": "small", "imports": [], "settings": settings}
+
+    def command(self, run: Path) -> Sequence[str]:
+        plan = json.dumps({"results": json.dumps(results()), **self.plan})
+        needed = ",".join(self.needed)
+        return [sys.executable, "-c", PROGRAM, str(run), str(self.log), needed, plan]
+
+    def search(self, *, most: int = 20, seeds: int = 3, jobs: int = 1, recipe: str = "a") -> Found:
+        request = SearchRequest(
+            goal=parse_goal("top1=0.3"),
+            to=self.folder / "ops_info.json",
+            directory=self.folder / "runs",
+            first_seed=1,
+            num_seeds=seeds,
+            most=most,
+            at_once=jobs,
+            identity={"recipe": recipe},
+        )
+        return Search(
+            request,
+            measure=self.measure,
+            recorded=self.recorded,
+            command=self.command,
+            say=self.lines.append,
+        ).run()
+
+    @property
+    def trained(self) -> list[str]:
+        return self.log.read_text().split()
+
+
+@pytest.fixture
+def laboratory(tmp_path: Path) -> Callable[..., Laboratory]:
+    return lambda *needed, **plan: Laboratory(tmp_path, needed, **plan)
+
+
+def test_what_a_training_needs_is_kept_and_confirmed(
+    laboratory: Callable[..., Laboratory],
+) -> None:
+    lab = laboratory("SoftmaxV2", "Add")
+    found = lab.search()
+    assert (found.kept, found.is_minimal, found.is_confirmed) == (("SoftmaxV2", "Add"), True, True)
+    assert found.reference == [90.1, 90.2, 90.3]
+    assert found.worse == pytest.approx(0.0)
+    assert found.num_trainings == len(lab.trained) == len(set(lab.trained))
+    lists = json.loads((lab.folder / "ops_info.json").read_text())
+    assert lists == {
+        "black-list": {"to-add": ["SoftmaxV2", "Add"]},
+        "white-list": {"to-add": ["Conv2D", "BatchNorm", "MatMul", "Relu"]},
+    }
+
+
+def test_nothing_is_kept_where_nothing_is_needed(laboratory: Callable[..., Laboratory]) -> None:
+    found = laboratory().search()
+    assert (found.kept, found.is_confirmed, found.num_trainings) == ((), True, 6)
+
+
+def test_what_leaves_the_range_alone_is_kept_untried(
+    laboratory: Callable[..., Laboratory],
+) -> None:
+    lab = laboratory("Conv2D", sure=["Conv2D"])
+    found = lab.search()
+    assert (found.kept, found.num_trainings) == (("Conv2D",), 6)
+    assert found.bought("Conv2D") is None
+
+
+def test_a_training_that_diverges_fails_its_set(laboratory: Callable[..., Laboratory]) -> None:
+    lab = laboratory("Conv2D", diverges=True)
+    found = lab.search()
+    assert found.kept == ("Conv2D",)
+    assert found.bought("Conv2D") == float("inf")
+    assert any("the loss is not finite" in line for line in lab.lines)
+
+
+def test_what_a_kept_type_buys_is_what_the_training_without_it_lost(
+    laboratory: Callable[..., Laboratory],
+) -> None:
+    found = laboratory("Conv2D").search()
+    assert found.bought("Conv2D") == pytest.approx(5.0)
+
+
+def test_other_seeds_may_ask_for_one_more(laboratory: Callable[..., Laboratory]) -> None:
+    lab = laboratory("SoftmaxV2", later=["Conv2D"])
+    found = lab.search()
+    assert (found.kept, found.is_confirmed) == (("Conv2D", "SoftmaxV2"), True)
+    assert not found.is_minimal
+    assert any("Conv2D stays in float32 too" in line for line in lab.lines)
+
+
+@pytest.mark.parametrize("most", range(6, 14))
+def test_no_more_trainings_are_made_than_allowed(
+    laboratory: Callable[..., Laboratory], most: int
+) -> None:
+    found = laboratory("Relu", "MatMul").search(most=most)
+    assert found.num_trainings <= most
+    assert {"Relu", "MatMul"} <= set(found.kept)
+    assert found.is_confirmed or not found.is_minimal
+
+
+def test_a_second_search_trains_nothing(laboratory: Callable[..., Laboratory]) -> None:
+    lab = laboratory("SoftmaxV2")
+    first, trained = lab.search(), lab.trained
+    assert lab.search() == first
+    assert lab.trained == trained
+    assert lab.num_measured == 1
+
+
+def test_a_stopped_search_goes_on(laboratory: Callable[..., Laboratory]) -> None:
+    lab = laboratory("SoftmaxV2", codes={"float32-seed-2": 143})
+    with pytest.raises(SearchStopped) as stopped:
+        lab.search()
+    assert stopped.value.signal == 15
+    lab.plan["codes"] = {}
+    assert lab.search().kept == ("SoftmaxV2",)
+    assert lab.trained.count("float32-seed-1") == 1
+
+
+def test_trainings_side_by_side_give_the_same(laboratory: Callable[..., Laboratory]) -> None:
+    lab = laboratory("SoftmaxV2", "Relu")
+    found = lab.search(jobs=3)
+    assert (found.kept, found.is_confirmed) == (("SoftmaxV2", "Relu"), True)
+
+
+def test_a_training_that_breaks_ends_the_search_with_its_words(
+    laboratory: Callable[..., Laboratory],
+) -> None:
+    with pytest.raises(UserError, match="a training ended: ") as error:
+        laboratory(codes={"float32-seed-1": 2}).search()
+    assert "it broke" in error.value.todo
+    assert error.value.where.endswith("float32-seed-1")
+
+
+def test_a_folder_of_another_search_is_refused(laboratory: Callable[..., Laboratory]) -> None:
+    lab = laboratory()
+    lab.search()
+    with pytest.raises(UserError, match="another recipe"):
+        lab.search(recipe="b")
+
+
+def test_a_folder_of_something_else_is_refused_and_left(
+    laboratory: Callable[..., Laboratory],
+) -> None:
+    lab = laboratory()
+    (lab.folder / "runs").mkdir()
+    (lab.folder / "runs" / "mine.txt").write_text("mine")
+    with pytest.raises(UserError, match="not a search"):
+        lab.search()
+    assert [path.name for path in (lab.folder / "runs").iterdir()] == ["mine.txt"]
+
+
+def test_a_run_made_otherwise_is_refused(laboratory: Callable[..., Laboratory]) -> None:
+    lab = laboratory()
+    lab.search()
+    recipe = lab.folder / "runs" / "float32-seed-1" / "recipe.json"
+    recipe.write_text(recipe.read_text().replace('"small"', '"large"'))
+    with pytest.raises(UserError, match="other settings"):
+        lab.search()
+
+
+def test_too_few_trainings_are_refused_before_any(laboratory: Callable[..., Laboratory]) -> None:
+    lab = laboratory()
+    with pytest.raises(UserError, match="5 trainings are too few") as error:
+        lab.search(most=5)
+    assert "At least 6" in error.value.todo
+    assert not lab.log.exists()
+
+
+def test_the_ranking_is_kept_with_infinities(laboratory: Callable[..., Laboratory]) -> None:
+    lab = laboratory("Conv2D", sure=["Conv2D"])
+    first = lab.search()
+    assert read_json(lab.folder / "runs" / FILE)["sensitivities"][0]["gradient_error"] is None
+    assert lab.search().sensitivities == first.sensitivities

@@ -1,0 +1,74 @@
+"""How much worse a training may become."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from jumar.experiments.run_reading import read_run
+from jumar.experiments.search_goal import Goal, Scale, parse_goal, scale_of, spread, value_of
+from jumar.ground.errors import UserError
+from jumar.training.run_directory import write_json
+from tests.experiments.run_files import results
+
+
+@pytest.mark.parametrize(
+    ("text", "goal"),
+    [
+        ("loss=0.1%", Goal(metric="loss", amount=0.1, is_percent=True)),
+        ("top1=0.3", Goal(metric="top1", amount=0.3, is_percent=False)),
+        (" psnr=2e-2 ", Goal(metric="psnr", amount=0.02, is_percent=False)),
+    ],
+)
+def test_a_tolerance_is_a_score_and_an_amount(text: str, goal: Goal) -> None:
+    assert parse_goal(text) == goal
+    assert parse_goal(str(goal)) == goal
+
+
+@pytest.mark.parametrize("text", ["", "loss", "loss=", "=1", "loss=-1", "loss=1 dB", "loss=nan"])
+def test_anything_else_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(UserError, match="is not a tolerance") as error:
+        parse_goal(text)
+    assert "psnr=0.02" in error.value.todo
+
+
+def test_a_percentage_is_one_of_the_mean_of_float32() -> None:
+    assert parse_goal("loss=10%").limit([1.9, 2.1, 2.0]) == pytest.approx(0.2)
+
+
+def test_what_chance_explains_passes_however_small_the_tolerance() -> None:
+    reference = [1.0, 2.0, 3.0]
+    assert spread(reference) == 1.0
+    assert parse_goal("loss=0.1").limit(reference) == 2.0
+    assert parse_goal("loss=2.5").limit(reference) == 2.5
+    assert parse_goal("loss=0.1").limit([7.0]) == pytest.approx(0.1)
+
+
+def test_worse_is_lower_or_higher_or_any_change() -> None:
+    assert Scale(name="psnr", better=1).worse(30.0, 31.0) == 1.0
+    assert Scale(name="psnr", better=1).worse(32.0, 31.0) == -1.0
+    assert Scale(name="loss", better=-1).worse(32.0, 31.0) == 1.0
+    assert Scale(name="kl", better=0).worse(30.0, 31.0) == 1.0
+    for value in (None, math.nan, math.inf):
+        assert Scale(name="loss", better=-1).worse(value, 31.0) == math.inf
+
+
+def test_the_direction_is_the_headlines_or_that_of_a_loss(tmp_path: Path) -> None:
+    write_json(tmp_path / "results.json", results())
+    run = read_run(tmp_path)
+    assert scale_of(parse_goal("top1=1"), run).better == 1
+    assert scale_of(parse_goal("loss=1"), run).better == -1
+    assert scale_of(parse_goal("top5=1"), run).better == 0
+    with pytest.raises(UserError, match=r"top11.*") as error:
+        scale_of(parse_goal("top11=1"), run)
+    assert "top1" in error.value.todo
+
+
+def test_the_loss_is_the_evaluations_where_it_has_one(tmp_path: Path) -> None:
+    goal = parse_goal("loss=1%")
+    write_json(tmp_path / "results.json", results())
+    assert value_of(goal, read_run(tmp_path)) == 0.25
+    write_json(tmp_path / "results.json", results(metrics={"top1": 90.0}))
+    assert value_of(goal, read_run(tmp_path)) == 0.31
+    write_json(tmp_path / "results.json", results(state="interrupted"))
+    assert value_of(goal, read_run(tmp_path)) is None

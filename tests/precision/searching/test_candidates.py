@@ -1,0 +1,52 @@
+"""Op types that a step computes with, and the op list that keeps some of them in float32."""
+
+import json
+from pathlib import Path
+
+from jumar.precision.mixlist import lint_mixlist, load_mixlist
+from jumar.precision.searching.candidates import candidates, mixlist_of
+
+CALLED = ("conv2d", "linear", "softmax.int", "add.Tensor", "relu", "cat", "matmul", "histc")
+
+
+def test_ops_of_one_type_are_one_candidate() -> None:
+    (only,) = candidates(["mean", "mean.dim"])
+    assert (only.name, only.ops) == ("ReduceMean", ("mean", "mean.dim"))
+    assert "ReduceMeanD" in only.types
+
+
+def test_what_a_mode_cannot_lower_is_no_candidate() -> None:
+    names = [each.name for each in candidates(CALLED)]
+    assert names == ["Conv2D", "MatMul", "SoftmaxV2", "Add", "Relu"]
+
+
+def test_an_op_without_a_type_goes_by_its_own_name() -> None:
+    assert [each.types for each in candidates(["angle"])] == [("aten::angle",)]
+
+
+def test_types_that_torch_computes_alike_are_listed_together() -> None:
+    by_name = {each.name: each.types for each in candidates(CALLED)}
+    assert {"Add", "BiasAdd", "AddN"} <= set(by_name["Add"])
+    assert {"Conv2D", "DepthwiseConv2D"} <= set(by_name["Conv2D"])
+
+
+def test_a_list_keeps_what_it_is_told_and_lowers_the_rest(tmp_path: Path) -> None:
+    every = candidates(CALLED)
+    path = tmp_path / "ops_info.json"
+    path.write_text(json.dumps(mixlist_of(every, {"SoftmaxV2", "Conv2D"})))
+    lists = load_mixlist(path)
+    assert {op: lists[op] for op in ("conv2d", "softmax.int", "linear", "add.Tensor", "relu")} == {
+        "conv2d": "black",
+        "softmax.int": "black",
+        "linear": "white",
+        "add.Tensor": "white",
+        "relu": "white",
+    }
+    findings = lint_mixlist(path, "allow_mix_precision")
+    assert not [each for each in findings if each.severity == "error"]
+
+
+def test_empty_lists_are_left_out() -> None:
+    every = candidates(["relu"])
+    assert set(mixlist_of(every, {"Relu"})) == {"black-list"}
+    assert set(mixlist_of(every, ())) == {"white-list"}

@@ -25,7 +25,7 @@ def search(*arguments: str | Path, cwd: Path, code: int = 0) -> Done:
 
 def test_a_healthy_network_needs_nothing_in_float32(tmp_path: Path) -> None:
     done = search(
-        *("small", *SHORT, "--tolerance", "loss=20%", "--seeds", "1", "--trainings", "2"),
+        *("small", *SHORT, "--tolerance", "loss=20%", "--seeds", "1", "--trainings", "3"),
         cwd=tmp_path,
     )
     assert "in float32: nothing" in done.out
@@ -57,7 +57,7 @@ def test_an_op_type_out_of_range_is_kept_and_training_accepts_the_list(tmp_path:
 def test_a_run_is_searched_as_it_was_trained(tmp_path: Path) -> None:
     train("--run-dir", "run", *SHORT, cwd=tmp_path)
     before = sorted((path, path.stat().st_mtime_ns) for path in (tmp_path / "run").rglob("*"))
-    arguments = ("run", "--tolerance", "loss=20%", "--seeds", "1", "--trainings", "2")
+    arguments = ("run", "--tolerance", "loss=20%", "--seeds", "1", "--trainings", "3")
     done = search(*arguments, cwd=tmp_path)
     assert "in float32: nothing" in done.out
     assert (tmp_path / "runs" / "run-search" / "float32-seed-1" / "results.json").is_file()
@@ -84,6 +84,6 @@ def test_what_cannot_be_searched_is_said_before_any_training(
 
 
 def test_an_unknown_score_is_named_with_those_there_are(tmp_path: Path) -> None:
-    arguments = ("--tolerance", "top11=1", "--seeds", "1", "--trainings", "2")
+    arguments = ("--tolerance", "top11=1", "--seeds", "1", "--trainings", "3")
     done = search("small", *SHORT, *arguments, cwd=tmp_path, code=2)
     assert "top1" in done.message.removeprefix("top11")

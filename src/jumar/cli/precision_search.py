@@ -20,7 +20,7 @@ def search(
     what: Annotated[str, Parameter(name="RECIPE|RUN")],
     /,
     *,
-    tolerance: str,
+    tolerance: Annotated[str, Parameter(metavar="SCORE=AMOUNT")],
     to: Path = Path("ops_info.json"),
     runs: Path | None = None,
     seeds: int = 3,

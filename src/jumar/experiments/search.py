@@ -173,12 +173,13 @@ class Search:
             UserError: It is something else, or there are too few trainings for any answer.
         """
         request = self._request
-        if request.most < request.num_seeds * 2:
+        least = request.num_seeds * 2 + 1
+        if request.most < least:
             raise UserError(
                 f"{counted(request.most, 'training')} are too few for "
                 f"{counted(request.num_seeds, 'seed')} in float32 and in low precision",
                 where="--trainings",
-                todo=f"At least {request.num_seeds * 2}, or fewer --seeds.",
+                todo=f"At least {least}, or fewer --seeds.",
             )
         place = request.directory
         if exists(place) and not is_folder(place):
@@ -267,7 +268,11 @@ class Search:
     def _passes(self, kept: Sequence[str]) -> bool:
         """Try a set with the first seed; the trainings that confirm the result are kept back."""
         trial = Trial(kept=tuple(kept), seed=self._seeds[0])
-        if len(self._trials.finished) + len(self._seeds) > self._request.most:
+        # If this one fails, the result is the smallest set that passed before, which has been
+        # trained with one seed, or all op types, which have not.
+        has_passed = any(each.worse <= self._limit for each in self._judged.values())
+        kept_back = len(self._seeds) - has_passed
+        if len(self._trials.finished) + 1 + kept_back > self._request.most:
             raise NoTrialsLeft
         self._made([trial])
         return self._judged[trial].worse <= self._limit

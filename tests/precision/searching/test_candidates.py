@@ -30,6 +30,14 @@ def test_types_that_torch_computes_alike_are_listed_together() -> None:
     assert {"Conv2D", "DepthwiseConv2D"} <= set(by_name["Conv2D"])
 
 
+def test_a_type_that_would_change_other_ops_too_is_not_listed() -> None:
+    """L2Loss is a power and a sum in torch, LRN a pooling and a power."""
+    called = ("pow.Tensor_Scalar", "sum", "avg_pool2d")
+    by_name = {each.name: each.types for each in candidates(called)}
+    assert not {"L2Loss", "LRN"} & {name for types in by_name.values() for name in types}
+    assert "L2Loss" in candidates(["pow.Tensor_Scalar"])[0].types
+
+
 def test_a_list_keeps_what_it_is_told_and_lowers_the_rest(tmp_path: Path) -> None:
     every = candidates(CALLED)
     path = tmp_path / "ops_info.json"

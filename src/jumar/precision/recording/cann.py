@@ -9,8 +9,12 @@ _KNOWN: Final = {
     "_to_copy": "Cast",
     "add.Scalar": "Adds",
     "add.Tensor": "Add",
+    "avg_pool2d": "AvgPool",
+    "avg_pool3d": "AvgPool3D",
     "clone": "TensorMove",
     "copy": "TensorMove",
+    "linalg_vector_norm": "LpNormV2",
+    "pow.Tensor_Scalar": "Pow",
     "sum": "ReduceSum",
     "threshold_backward": "ReluGrad",
 }

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch.nn import functional
 
 from jumar.models.bert.heads import BertForPretraining
 from jumar.models.bert.network import BertSize
@@ -50,6 +51,24 @@ def test_sums_and_weights_of_parts_add_up_to_those_of_the_batch() -> None:
         assert total == pytest.approx(value.item(), rel=1e-5)
     total = sum(objective.weights(part)["masked_lm_loss"].item() for part in parts)
     assert total == pytest.approx(6, abs=1e-3)
+
+
+def test_losses_are_means_over_masked_words_and_over_sentences() -> None:
+    network = _network()
+    objective = PretrainingObjective(network)
+    batch = _batch()
+    sums, weights = objective.sums(batch), objective.weights(batch)
+    encoded = network.bert(batch["input_ids"], batch["segment_ids"], batch["input_mask"])
+    words = encoded.tokens[encoded.packing.at(batch["masked_lm_positions"])]
+    logits = network.word_logits(network.cls.predictions.transform(words)).view(12, -1)
+    masked = batch["masked_lm_weights"].flatten().bool()
+    expected = functional.cross_entropy(logits[masked], batch["masked_lm_ids"].flatten()[masked])
+    mean = sums["masked_lm_loss"] / weights["masked_lm_loss"]
+    assert mean.item() == pytest.approx(expected.item(), rel=1e-4)
+    follows = functional.cross_entropy(
+        network.sentence_logits(encoded), batch["next_sentence_labels"]
+    )
+    assert sums["next_sentence_loss"].item() / 4 == pytest.approx(follows.item(), rel=1e-4)
 
 
 def test_a_batch_without_a_masked_word_has_no_loss_and_no_gradients() -> None:

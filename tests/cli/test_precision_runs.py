@@ -42,7 +42,9 @@ def test_the_first_number_that_differs_is_named(place: Path) -> None:
     # The loss of the first step is that of the same weights; the learning rate is not.
     first = [each["name"] for each in content["numbers"] if each["step"] == 1]
     assert first == ["learning_rate"]
-    assert {each["step"] for each in content["numbers"] if each["name"] == "loss"} == set(range(2, 9))
+    assert {each["step"] for each in content["numbers"] if each["name"] == "loss"} == set(
+        range(2, 9)
+    )
     for checkpoint in content["checkpoints"]:
         errors = {row["name"]: row["error"] for row in checkpoint["weights"]}
         assert errors["classifier.weight"] > 1e-4

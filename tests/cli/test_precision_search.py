@@ -65,6 +65,22 @@ def test_a_run_is_searched_as_it_was_trained(tmp_path: Path) -> None:
     assert after == before
 
 
+def test_a_layer_in_float32_does_not_overflow_in_training_or_evaluation(tmp_path: Path) -> None:
+    own = ("--import", "tests.cli.overflowing_recipe", "--device", "cpu")
+    emulated = settings(
+        training__duration="4it",
+        precision__mode="allow_mix_precision",
+        precision__emulate_fp16="true",
+    )
+    kept = settings(precision__float32_layers="classifier")
+    here("train", "overflowing", *emulated, *own, "--run-dir", "low", cwd=tmp_path, code=3)
+    here("train", "overflowing", *emulated, *kept, *own, "--run-dir", "kept", cwd=tmp_path)
+    here("evaluate", "kept", *own, cwd=tmp_path)
+    wrong = settings(precision__float32_layers="clasifier")
+    done = here("train", "overflowing", *emulated, *wrong, *own, cwd=tmp_path, code=2)
+    assert "Did you mean 'classifier'?" in done.message
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

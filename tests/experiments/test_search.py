@@ -12,6 +12,7 @@ from jumar.experiments.search import FILE, Found, Search, SearchRequest
 from jumar.experiments.search_goal import parse_goal
 from jumar.experiments.search_trials import SearchStopped
 from jumar.ground.errors import UserError
+from jumar.precision.searching.attribution import OpSensitivity
 from jumar.precision.searching.candidates import Candidate
 from jumar.precision.searching.sensitivity import Sensitivity
 from jumar.training.run_directory import read_json
@@ -34,6 +35,8 @@ if recipe["op_list"]:
     lists = json.loads(pathlib.Path(recipe["op_list"]).read_text())
     kept = lists.get("black-list", {"to-add": []})["to-add"]
     missing = set(needed.split(",")) - {""} - set(kept)
+    if plan.get("layer") in recipe["layers"]:
+        missing -= {plan["layered_type"]}
     if recipe["seed"] > 1:
         missing |= set(plan.get("later", [])) - set(kept)
     top1 -= 5 * len(missing)
@@ -66,13 +69,15 @@ class Laboratory:
                 overflows=0,
                 vanishing=0.0,
                 gradient_error=float("inf") if name in sure else 0.01,
-                layers=(),
+                layers=tuple(map(_layer, self.plan.get("layers", {}).get(name, ()))),
             )
             for name in NAMES
         ]
 
-    def recorded(self, op_list: Path | None, seed: int) -> Mapping[str, Any]:
-        settings = {"op_list": op_list and str(op_list), "seed": seed}
+    def recorded(
+        self, op_list: Path | None, seed: int, layers: Sequence[str] = ()
+    ) -> Mapping[str, Any]:
+        settings = {"op_list": op_list and str(op_list), "seed": seed, "layers": list(layers)}
         return {"recipe": "small", "imports": [], "settings": settings}
 
     def command(self, run: Path) -> Sequence[str]:
@@ -80,15 +85,18 @@ class Laboratory:
         needed = ",".join(self.needed)
         return [sys.executable, "-c", PROGRAM, str(run), str(self.log), needed, plan]
 
-    def search(self, *, most: int = 20, seeds: int = 3, jobs: int = 1, recipe: str = "a") -> Found:
+    def search(
+        self, *, most: int = 20, jobs: int = 1, recipe: str = "a", refines: bool = False
+    ) -> Found:
         request = SearchRequest(
             goal=parse_goal("top1=0.3"),
             to=self.folder / "ops_info.json",
             directory=self.folder / "runs",
             first_seed=1,
-            num_seeds=seeds,
+            num_seeds=3,
             most=most,
             at_once=jobs,
+            refines=refines,
             identity={"recipe": recipe},
         )
         return Search(
@@ -102,6 +110,20 @@ class Laboratory:
     @property
     def trained(self) -> list[str]:
         return self.log.read_text().split()
+
+
+def _layer(name: str) -> OpSensitivity:
+    return OpSensitivity(
+        op="conv2d",
+        layer=name,
+        calls=1,
+        error=0.0,
+        loss_change=0.0,
+        largest=1.0,
+        overflows=0,
+        vanishing=0,
+        elements=1,
+    )
 
 
 @pytest.fixture
@@ -245,3 +267,32 @@ def test_the_ranking_is_kept_with_infinities(laboratory: Callable[..., Laborator
     first = lab.search()
     assert read_json(lab.folder / "runs" / FILE)["sensitivities"][0]["gradient_error"] is None
     assert lab.search().sensitivities == first.sensitivities
+
+
+def test_a_layer_takes_the_place_of_an_op_type_where_it_is_enough(
+    laboratory: Callable[..., Laboratory],
+) -> None:
+    layers = [f"block.{number}" for number in range(6)]
+    lab = laboratory(
+        *("Conv2D", "SoftmaxV2"),
+        layers={"Conv2D": layers, "SoftmaxV2": ["", "head"]},
+        layered_type="Conv2D",
+        layer="block.3",
+    )
+    found = lab.search(most=30, refines=True)
+    assert found.kept == ("Conv2D", "SoftmaxV2")
+    assert found.layered == (("SoftmaxV2",), ("block.3",))
+    lists = json.loads((lab.folder / "ops_info-layers.json").read_text())
+    assert lists["black-list"] == {"to-add": ["SoftmaxV2"]}
+    assert found.bought("Conv2D") == pytest.approx(5.0), "layers have no part in that"
+    assert lab.search(most=30).layered is None
+
+
+def test_no_layers_are_named_where_all_are_needed_or_trainings_run_out(
+    laboratory: Callable[..., Laboratory],
+) -> None:
+    layers = {"Conv2D": ["one", "two", "three"]}
+    lab = laboratory("Conv2D", layers=layers)
+    assert lab.search(most=30, refines=True).layered is None
+    assert lab.search(most=8, refines=True).layered is None
+    assert not (lab.folder / "ops_info-layers.json").exists()

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,6 +27,7 @@ def search(
     seeds: int = 3,
     trainings: int = 12,
     jobs: int = 1,
+    layers: bool = False,
     emulate_fp16: bool = False,
     json_: JsonFlag = False,
     set_: SetOption = (),
@@ -56,6 +58,8 @@ def search(
         Most trainings to make, those in float32 included.
     jobs
         Trainings side by side.
+    layers
+        Also search the layers that can take the place of an op type, for jumar's own trainings.
     emulate_fp16
         On a CPU, round to float16 instead of computing in bfloat16.
     json_
@@ -106,13 +110,14 @@ def search(
         num_seeds=seeds,
         most=trainings,
         at_once=jobs,
+        refines=layers,
         identity=trial_recipe(source, Path("/"), source.recipe.seed),
     )
     try:
         found = Search(
             request,
             measure=lambda: measure_sensitivity(measured),
-            recorded=lambda op_list, seed: trial_recipe(source, op_list, seed),
+            recorded=partial(trial_recipe, source),
             command=command,
             say=say,
         ).run()
@@ -128,6 +133,8 @@ def search(
 
 
 def _lines(found: "Found", costs: Mapping[str, float]) -> Iterator[str]:
+    from jumar.experiments.search import layers_path
+
     goal, kept = found.goal, ", ".join(found.kept) or "nothing"
     yield f"in float32: {kept}"
     sure = "" if found.is_minimal else "; not every smaller set was tried"
@@ -143,6 +150,11 @@ def _lines(found: "Found", costs: Mapping[str, float]) -> Iterator[str]:
         yield _row(row, found, costs)
     yield f"{counted(found.num_trainings, 'training')}; op list: {found.to}"
     yield f"use it with --set precision.modify_mixlist={found.to}"
+    if found.layered is not None:
+        types, kept_layers = found.layered
+        yield f"or with less in float32, {', '.join((*types, *kept_layers))}:"
+        yield f"  --set precision.modify_mixlist={layers_path(found.to)}"
+        yield f"  --set precision.float32_layers={','.join(kept_layers)}"
 
 
 def _row(row: "Sensitivity", found: "Found", costs: Mapping[str, float]) -> str:
@@ -191,12 +203,14 @@ def _to_json(found: "Found", costs: Mapping[str, float]) -> dict[str, Any]:
             "trainings": [
                 {
                     "float32": each.trial.kept,
+                    "layers": each.trial.layers,
                     "seed": each.trial.seed,
                     "value": each.value,
                     "worse": each.worse,
                 }
                 for each in found.judged
             ],
+            "layered": found.layered and dict(zip(("kept", "layers"), found.layered, strict=True)),
             "num_trainings": found.num_trainings,
             "op_list": str(found.to),
         }

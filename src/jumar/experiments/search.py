@@ -34,6 +34,7 @@ class SearchRequest:
         num_seeds: With how many seeds float32 and the result are trained.
         most: How many trainings are allowed.
         at_once: How many run side by side.
+        refines: Whether layers are searched that can take the place of a kept op type.
         identity: What a directory may be searched on with; another one is refused.
     """
 
@@ -44,7 +45,13 @@ class SearchRequest:
     num_seeds: int
     most: int
     at_once: int
+    refines: bool
     identity: Mapping[str, Any]
+
+
+def layers_path(op_list: Path) -> Path:
+    """Where the op list lies that goes with layers in float32."""
+    return op_list.with_name(f"{op_list.stem}-layers.json")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +82,8 @@ class Found:
         is_minimal: Whether leaving out any one of them was tried, and fails.
         is_confirmed: Whether the mean over all seeds is within the limit.
         worse: By how much the mean is worse than float32's; infinite if it was not trained.
+        layered: The op types and the layers that are enough, if layers were searched and some can
+            take the place of an op type.
         judged: The trainings in low precision, in order.
         num_trainings: How many trainings were made.
         to: The op list.
@@ -88,6 +97,7 @@ class Found:
     is_minimal: bool
     is_confirmed: bool
     worse: float
+    layered: tuple[tuple[str, ...], tuple[str, ...]] | None
     judged: Sequence[Judged]
     num_trainings: int
     to: Path
@@ -95,7 +105,8 @@ class Found:
     def bought(self, name: str) -> float | None:
         """By how much the metric is worse without a kept op type; None if that was not tried."""
         rest = tuple(each for each in self.kept if each != name)
-        return next((each.worse for each in self.judged if each.trial.kept == rest), None)
+        tried = (each for each in self.judged if each.trial.kept == rest and not each.trial.layers)
+        return next((each.worse for each in tried), None)
 
 
 class Search:
@@ -114,7 +125,7 @@ class Search:
         request: SearchRequest,
         *,
         measure: Callable[[], Sequence[Sensitivity]],
-        recorded: Callable[[Path | None, int], Mapping[str, Any]],
+        recorded: Callable[[Path | None, int, Sequence[str]], Mapping[str, Any]],
         command: Callable[[Path], Sequence[str]],
         say: Callable[[str], None],
     ) -> None:
@@ -148,10 +159,10 @@ class Search:
             sure = [row.candidate.name for row in rows if row.is_out_of_range]
             smallest = smallest_set(names, sure, self._passes)
             kept, worse = self._confirmed(names, smallest.kept)
-            write_text(
-                request.to,
-                json.dumps(mixlist_of(self._trials.every, kept), indent=2) + "\n",
-            )
+            self._write_list(request.to, kept)
+            layered = self._layered(rows, kept) if request.refines else None
+            if layered is not None:
+                self._write_list(layers_path(request.to), layered[0])
         return Found(
             goal=request.goal,
             limit=self._limit,
@@ -161,10 +172,14 @@ class Search:
             is_minimal=smallest.is_minimal and kept == smallest.kept,
             is_confirmed=worse <= self._limit,
             worse=worse,
+            layered=layered,
             judged=tuple(self._judged.values()),
             num_trainings=len(self._trials.finished),
             to=request.to,
         )
+
+    def _write_list(self, path: Path, kept: Sequence[str]) -> None:
+        write_text(path, json.dumps(mixlist_of(self._trials.every, kept), indent=2) + "\n")
 
     def _check_directory(self) -> None:
         """Check that the directory is free or holds this search.
@@ -254,7 +269,7 @@ class Search:
 
     def _line(self, judged: Judged, run: Run) -> str:
         trial, metric = judged.trial, self._request.goal.metric
-        kept = ", ".join(trial.kept or ()) or "nothing"
+        kept = ", ".join((*(trial.kept or ()), *trial.layers)) or "nothing"
         number = len(self._seeds) + len(self._judged)
         start = f"training {number}, seed {trial.seed}, {kept} in float32: "
         if judged.value is None:
@@ -265,14 +280,15 @@ class Search:
             f"{self._limit:.3g}: {verdict}"
         )
 
-    def _passes(self, kept: Sequence[str]) -> bool:
+    def _passes(self, kept: Sequence[str], layers: Sequence[str] = ()) -> bool:
         """Try a set with the first seed; the trainings that confirm the result are kept back."""
-        trial = Trial(kept=tuple(kept), seed=self._seeds[0])
+        trial = Trial(kept=tuple(kept), seed=self._seeds[0], layers=tuple(layers))
         # If this one fails, the result is the smallest set that passed before, which has been
         # trained with one seed, or all op types, which have not.
         has_passed = any(each.worse <= self._limit for each in self._judged.values())
         kept_back = len(self._seeds) - has_passed
-        if len(self._trials.finished) + 1 + kept_back > self._request.most:
+        is_new = trial not in self._trials.finished
+        if is_new and len(self._trials.finished) + 1 + kept_back > self._request.most:
             raise NoTrialsLeft
         self._made([trial])
         return self._judged[trial].worse <= self._limit
@@ -293,6 +309,37 @@ class Search:
             more = next(name for name in names if name not in kept)
             self._say(f"over all seeds {worse:.3g} worse: {more} stays in float32 too")
             kept = tuple(name for name in names if name in (*kept, more))
+
+    def _layered(
+        self, rows: Sequence[Sensitivity], kept: tuple[str, ...]
+    ) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+        """Let layers take the place of kept op types, one type after the other."""
+        layers: tuple[str, ...] = ()
+        types = kept
+        for row in rows:
+            name, own = row.candidate.name, [layer.layer for layer in row.layers]
+            if name not in kept or len(own) < 2 or "" in own:
+                continue
+            rest = tuple(each for each in types if each != name)
+
+            def passes(
+                chosen: Sequence[str],
+                rest: tuple[str, ...] = rest,
+                before: tuple[str, ...] = layers,
+            ) -> bool:
+                return self._passes(rest, (*before, *chosen))
+
+            smallest = smallest_set(own, (), passes)
+            if len(smallest.kept) < len(own):
+                types, layers = rest, (*layers, *smallest.kept)
+        if not layers:
+            return None
+        trials = [Trial(kept=types, seed=seed, layers=layers) for seed in self._seeds]
+        try:
+            self._made(trials)
+        except NoTrialsLeft:
+            return None
+        return (types, layers) if self._mean(trials) <= self._limit else None
 
     def _mean(self, trials: Sequence[Trial]) -> float:
         """How much worse float32's mean; infinite if a training is missing."""

@@ -39,17 +39,20 @@ class Trial:
     Attributes:
         kept: The op types that stay in float32; None for all of them.
         seed: The recipe's seed.
+        layers: The layers that stay in float32 too.
     """
 
     kept: tuple[str, ...] | None
     seed: int
+    layers: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         """The name of its run directory."""
         if self.kept is None:
             return f"float32-seed-{self.seed}"
-        digest = sha256("\n".join(sorted(self.kept)).encode()).hexdigest()[:8]
+        names = [*sorted(self.kept), *([""] if self.layers else []), *sorted(self.layers)]
+        digest = sha256("\n".join(names).encode()).hexdigest()[:8]
         return f"keep-{len(self.kept)}-{digest}-seed-{self.seed}"
 
 
@@ -60,8 +63,8 @@ class Trials:
     Attributes:
         directory: Where runs and op lists go.
         every: All op types that may be computed lower.
-        recorded: The content of `recipe.json` for a path of an op list, None for float32, and a
-            seed.
+        recorded: The content of `recipe.json` for a path of an op list (None for float32), a seed
+            and the layers that stay in float32.
         command: The command that trains a run directory.
         most: How many trainings are allowed.
         at_once: How many run side by side.
@@ -70,7 +73,7 @@ class Trials:
 
     directory: Path
     every: Sequence[Candidate]
-    recorded: Callable[[Path | None, int], Mapping[str, Any]]
+    recorded: Callable[[Path | None, int, Sequence[str]], Mapping[str, Any]]
     command: Callable[[Path], Sequence[str]]
     most: int
     at_once: int
@@ -119,7 +122,7 @@ class Trials:
             content = mixlist_of(self.every, trial.kept)
             make_folder(path)
             write_text(op_list, json.dumps(content, indent=2) + "\n")
-        recipe = self.recorded(op_list, trial.seed)
+        recipe = self.recorded(op_list, trial.seed, trial.layers)
         run = RunDirectory(path)
         if run.exists and read_json(run.recipe) != json.loads(json.dumps(recipe)):
             raise UserError(

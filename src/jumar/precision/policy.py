@@ -5,16 +5,18 @@ The trainer runs the forward in `forward()`, the backward on `scale(loss)`, asks
 `loss_scale.update`. It works for any number of objectives, which share one scale.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from jumar.devices.contract import Device
 from jumar.devices.registry import device_kind
+from jumar.ground.errors import unknown_name
 from jumar.precision.autocast_lists import InstalledLists, install
+from jumar.precision.float32_layers import keep_in_float32
 from jumar.precision.mixlist import load_mixlist
 from jumar.precision.modes import Mode, find_mode
 from jumar.precision.oplist import ListName, default_lists, treatments
@@ -66,6 +68,7 @@ class PrecisionPolicy:
         self._lists: dict[str, ListName] = (
             load_mixlist(settings.modify_mixlist) if settings.modify_mixlist else default_lists()
         )
+        self._float32_layers = settings.float32_layers
         self._emulated = not kind.computes_fp16 and settings.emulate_fp16 and mode.fp16
         self.low_dtype = _low_dtype(mode, kind)
         self.description = _describe(settings, kind)
@@ -85,6 +88,21 @@ class PrecisionPolicy:
             else treatments(self._mode.form, self._lists, emulated=self._emulated)
         )
         self._installed = install(self._device_type, wanted)
+
+    def keep_layers(self, layers: Mapping[str, nn.Module], *, are_all: bool = True) -> None:
+        """Let the layers that the settings name compute in float32.
+
+        Args:
+            layers: The layers by path; changed in place.
+            are_all: Whether a name that fits none of them is a mistake.
+
+        Raises:
+            UserError: It does.
+        """
+        if self.low_dtype is not None:
+            unknown = keep_in_float32(layers, self._float32_layers, self._device_type)
+            if are_all and unknown:
+                raise unknown_name("layer", unknown[0], layers, where="precision.float32_layers")
 
     def close(self) -> None:
         """Restore torch's own op lists; does nothing if another policy's are installed."""

@@ -21,6 +21,9 @@ class PrecisionSettings:
         "Path of a JSON file that changes the op lists, in CANN's form, or the name of a list that "
         "comes with the package (nlrn); mixed modes only",
     )
+    float32_layers: tuple[str, ...] = setting(
+        (), "Layers whose ops all stay in float32, by path or pattern (encoder.0.*)"
+    )
     emulate_fp16: bool = setting(
         False,
         "On a CPU, round to the range and mantissa of fp16 to find overflow, instead of "
@@ -50,6 +53,8 @@ def pointless(settings: PrecisionSettings) -> tuple[str, ...]:
     notes: list[str] = []
     if not isinstance(settings.loss_scale, NoLossScale) and not mode.fp16:
         notes.append(f"{mode.name} has the range of fp32 and needs no loss scale; it is applied")
+    if settings.float32_layers and mode.low is None:
+        notes.append(f"float32_layers has no effect: {mode.name} computes in float32 throughout")
     if settings.emulate_fp16 and not mode.fp16:
         notes.append(f"emulate_fp16 has no effect: {mode.name} has no fp16")
     return tuple(notes)

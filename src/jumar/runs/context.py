@@ -19,6 +19,7 @@ from jumar.settings import to_json
 from jumar.tasks.task import Task
 from jumar.training.parallel.announced import announced_ranks
 from jumar.training.parallel.ranks import Ranks
+from jumar.training.profiling.ranges import named_layers
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory
 from jumar.training.settings import Plan
@@ -77,7 +78,7 @@ class RunContext(Generic[C]):
             UserError: See `Recipe.build_task`.
         """
         try:
-            return recipe.build_task(self.console.line)
+            task = recipe.build_task(self.console.line)
         except UserError as error:
             field = field_with(recipe, error.where)
             if not self.chosen.is_stored or not field:
@@ -85,6 +86,8 @@ class RunContext(Generic[C]):
             source = f"The path comes from the run; if it has moved: --set {field}=..."
             todo = f"{error.todo}\n  {source}" if error.todo else source
             raise UserError(error.what, where=error.where, todo=todo) from error
+        self.policy.keep_layers(named_layers(task.model, task.objectives))
+        return task
 
     def print_first_line(self, batch: int) -> None:
         """Print a run's first line: device, precision as computed, batch size, ranks."""

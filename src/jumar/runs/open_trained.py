@@ -15,6 +15,7 @@ from jumar.runs.context import apply_settings
 from jumar.settings import override
 from jumar.training.checkpoint import load_weights
 from jumar.training.checkpoint_retention import find_checkpoint
+from jumar.training.profiling.ranges import named_layers
 from jumar.training.run_directory import RunDirectory
 from jumar.training.state import load_exactly
 
@@ -59,6 +60,8 @@ def open_trained(request: TrainedRequest) -> Trained:
     with Unfilled():
         model = recipe.build_model()
     load_exactly(model, weights, str(path))
+    # Those of an objective, such as a front end, are not in the network.
+    policy.keep_layers(named_layers(model, ()), are_all=False)
     return Trained(
         recipe=recipe,
         name=name,

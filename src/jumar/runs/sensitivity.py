@@ -84,18 +84,26 @@ def keeping_costs(
         return passes.costs(every, kept)
 
 
-def trial_recipe(source: Source, op_list: Path | None, seed: int) -> dict[str, Any]:
+def trial_recipe(
+    source: Source, op_list: Path | None, seed: int, layers: Sequence[str] = ()
+) -> dict[str, Any]:
     """The content of `recipe.json` for a training of a search.
 
     Args:
         source: What is searched.
         op_list: The op list to train with; None for float32 without a loss scale.
         seed: The recipe's seed.
+        layers: Layers that stay in float32 besides those of the recipe.
     """
     if op_list is None:
         precision = PrecisionSettings(loss_scale=NoLossScale())
     else:
-        precision = replace(source.recipe.precision, modify_mixlist=str(op_list.absolute()))
+        own = source.recipe.precision
+        precision = replace(
+            own,
+            modify_mixlist=str(op_list.absolute()),
+            float32_layers=(*own.float32_layers, *layers),
+        )
     recipe = replace(source.recipe, precision=precision, seed=seed)
     chosen = ChosenRun(
         run=RunDirectory(Path()), recipe=recipe, name=source.name, imports=source.imports

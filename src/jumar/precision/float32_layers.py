@@ -1,0 +1,51 @@
+"""Layers whose ops all stay in float32, whatever the op lists say."""
+
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree
+
+_LOW = (torch.float16, torch.bfloat16)
+
+
+def keep_in_float32(
+    modules: Mapping[str, nn.Module], patterns: Sequence[str], device_type: str
+) -> list[str]:
+    """Let layers compute in float32: their inputs are cast, and autocast is off within them.
+
+    Args:
+        modules: The layers by path; changed in place.
+        patterns: Which of them, by path or glob.
+        device_type: `cpu`, `cuda` or `npu`.
+
+    Returns:
+        The patterns that fit none.
+    """
+    unknown: list[str] = []
+    for pattern in patterns:
+        chosen = [module for path, module in modules.items() if fnmatchcase(path, pattern)]
+        for module in chosen:
+            if not isinstance(module.forward, _InFloat32):
+                module.forward = _InFloat32(module.forward, device_type)
+        if not chosen:
+            unknown.append(pattern)
+    return unknown
+
+
+class _InFloat32:
+    """A forward without autocast."""
+
+    def __init__(self, forward: Callable[..., Any], device_type: str) -> None:
+        self._forward, self._device_type = forward, device_type
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        args, kwargs = _pytree.tree_map(_float32, (args, kwargs))
+        with torch.autocast(self._device_type, enabled=False):
+            return self._forward(*args, **kwargs)
+
+
+def _float32(value: Any) -> Any:
+    return value.float() if isinstance(value, Tensor) and value.dtype in _LOW else value

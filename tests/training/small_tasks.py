@@ -12,6 +12,7 @@ from torch.nn import functional
 from jumar.data.samples import Batch, Fetched, SampleKey
 from jumar.devices.registry import open_device
 from jumar.models.keyed_dropout import KeyedDropout
+from jumar.observer import Observer
 from jumar.precision.policy import PrecisionPolicy
 from jumar.precision.settings import PrecisionSettings
 from jumar.tasks.task import Headline, Illustration, Objective, ScoreTable, Task
@@ -242,7 +243,13 @@ def small_plan(
     )
 
 
-def trainer_for(task: Task, plan: Plan, path: Path, stop: StopRequest | None = None) -> Trainer:
+def trainer_for(
+    task: Task,
+    plan: Plan,
+    path: Path,
+    stop: StopRequest | None = None,
+    observers: Sequence[Observer] = (),
+) -> Trainer:
     path.mkdir(parents=True, exist_ok=True)
     policy = PrecisionPolicy(plan.precision, device_type="cpu")
     policy.install()
@@ -256,6 +263,7 @@ def trainer_for(task: Task, plan: Plan, path: Path, stop: StopRequest | None = N
         stop=StopRequest() if stop is None else stop,
         policy=policy,
         versions={},
+        observers=observers,
     )
 
 

@@ -12,7 +12,7 @@ from jumar.ground.text import counted, print_plain
 app = App(
     name="precision",
     help="Show precision modes and op lists; lint modify_mixlist files; dump steps, compare dumps "
-    "and find overflows.",
+    "and runs, find overflows.",
     group_parameters=OPTIONS,
 )
 app.command(
@@ -40,6 +40,13 @@ app.command(
 app.command(
     "jumar.cli.precision_runs:runs",
     help="Show where two runs part: in which step, in which loss, and in which weights most.",
+)
+app.command(
+    "jumar.cli.precision_diverge:diverge",
+    name="diverge",
+    help="Find the first step and op at which two runs that should be equal differ.",
+    usage="Usage: jumar precision diverge [OPTIONS] A B\n"
+    "       jumar precision diverge --hashes FILE [OPTIONS] A",
 )
 
 

@@ -83,7 +83,7 @@ def compare(
 
 def _print(comparison: "Comparison", top: int) -> None:
     from jumar.cli.precision import print_table
-    from jumar.precision.comparing.tables import error_of, shown, summary
+    from jumar.precision.comparing.tables import error_of, shown, summary, unequal_text
 
     for name, dump in (("before", comparison.before), ("after", comparison.after)):
         kind = "tensors" if dump.tensors is not None else "statistics"
@@ -95,6 +95,10 @@ def _print(comparison: "Comparison", top: int) -> None:
         f"paired: {counted(len(comparison.calls), 'call')} with"
         f" {counted(comparison.rows, 'value')}; {comparison.flagged} flagged ({share:.1f} %)"
     )
+    if comparison.first_unequal is not None:
+        print_plain(f"first unequal by hashes: {unequal_text(comparison.first_unequal)}")
+    elif comparison.hashed:
+        print_plain(f"all {counted(comparison.hashed, 'hashed value')} equal")
     for notice in comparison.notices:
         print_plain(f"note:   {notice}")
     print()

@@ -24,6 +24,7 @@ def dump(
     to: Path | None = None,
     max_gib: float = 10.0,
     sample: int = 0,
+    digests: bool = False,
     set_: SetOption = (),
     device: DeviceOption = "auto",
     import_: ImportOption = (),
@@ -58,6 +59,8 @@ def dump(
         Largest size of a step's tensors in GiB; checked before anything of the step is written.
     sample
         Keep this many elements of a larger tensor, evenly spaced; 0 keeps all.
+    digests
+        Record a hash of every tensor, so that `compare` names the first op that is not equal.
     set_
         Change a field, for example `--set precision.mode=allow_mix_precision`; may be repeated.
     device
@@ -76,6 +79,7 @@ def dump(
         layers=layers,
         max_gib=max_gib,
         sample=sample,
+        digests=digests,
     )
     wanted = _steps(steps)
     if script is not None:

@@ -22,6 +22,7 @@ def dump(
     layers: Sequence[str] = (),
     max_gib: float = 10.0,
     sample: int = 0,
+    digests: bool = False,
     model: "nn.Module | None" = None,
     optimizer: "Optimizer | None" = None,
 ) -> "Dumping":
@@ -40,6 +41,7 @@ def dump(
         layers: Globs of layers' paths; none for all.
         max_gib: Largest size of a step's tensors.
         sample: How many elements of a larger tensor are kept, evenly spaced; 0 for all.
+        digests: Whether a hash of every tensor is recorded.
         model: Its modules are named by their path in it; by default by their path in the outermost
             module that is called.
         optimizer: The optimizer whose step ends a step, where there are several.
@@ -62,6 +64,7 @@ def dump(
             layers=layers,
             max_gib=max_gib,
             sample=sample,
+            digests=digests,
         ),
         model=model,
         optimizer=optimizer,

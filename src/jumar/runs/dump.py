@@ -135,14 +135,14 @@ def _record(request: DumpRequest, context: RunContext[ChosenSteps]) -> None:
     first = 0 if chosen.checkpoint is None else chosen.checkpoint.step
     steps = request.steps or (first,)
     task = context.build_task(chosen.recipe)
-    recorder = _recorder(request, context, task)
+    recorder = step_recorder(request, context, task)
     context.print_first_line(plan.batch_size)
     if plan.training.compile:
         context.console.line(COMPILED)
         plan = replace(plan, training=replace(plan.training, compile=False))
     context.ranks.wait()
     observer = DumpObserver(recorder, steps=steps, first=first, say=context.console.line)
-    trainer = observing_trainer(context, task, plan, observer)
+    trainer = observing_trainer(context, task, plan, [observer])
     if request.steps:
         check_step(trainer, max(steps), "--steps")
     if first < min(steps):
@@ -151,7 +151,10 @@ def _record(request: DumpRequest, context: RunContext[ChosenSteps]) -> None:
     trainer.observe(chosen.checkpoint)
 
 
-def _recorder(request: DumpRequest, context: RunContext[ChosenSteps], task: Task) -> StepRecorder:
+def step_recorder(
+    request: DumpRequest, context: RunContext[ChosenSteps], task: Task
+) -> StepRecorder:
+    """What records the steps of a task, with its layers' names."""
     recipe, described = context.chosen.recipe, context.policy.description
     return StepRecorder(
         context.run.path,

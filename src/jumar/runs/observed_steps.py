@@ -85,7 +85,7 @@ def observing_trainer(
     context: RunContext[ChosenRun],
     task: Task,
     plan: Plan,
-    observer: Observer,
+    observers: Sequence[Observer],
     console: Console | None = None,
 ) -> Trainer:
     """The trainer of steps of which nothing is kept.
@@ -94,7 +94,7 @@ def observing_trainer(
         context: Where it runs.
         task: What is trained.
         plan: How.
-        observer: Who looks at the steps.
+        observers: Who looks at the steps.
         console: Where its lines go; None for the context's.
     """
     return Trainer(
@@ -107,7 +107,7 @@ def observing_trainer(
         stop=StopRequest(),
         policy=context.policy,
         versions={},
-        observers=[observer],
+        observers=observers,
     )
 
 

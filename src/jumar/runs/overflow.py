@@ -147,7 +147,7 @@ def _trained(request: OverflowRequest, context: RunContext[ChosenSteps]) -> _Wat
     task = context.build_task(chosen.recipe)
     context.print_first_line(plan.batch_size)
     context.ranks.wait()
-    trainer = observing_trainer(context, task, plan, watch, Console(silent=True))
+    trainer = observing_trainer(context, task, plan, [watch], Console(silent=True))
     check_step(trainer, first, "--first")
     watch.is_blocked = lambda: trainer.is_blocked
     watch.until = start + watch.span

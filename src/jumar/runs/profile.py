@@ -155,7 +155,7 @@ def _record(request: ProfileRequest, context: RunContext[_Chosen]) -> None:
     environment = asdict(inspect_environment())
     capture = create_capture(request.capture, task, environment, context)
     context.ranks.wait()
-    trainer = observing_trainer(context, task, chosen.plan, capture)
+    trainer = observing_trainer(context, task, chosen.plan, [capture])
     trainer.observe(chosen.checkpoint)
     if context.ranks.is_first and chosen.begins_run:
         write_json(context.run.recipe, chosen.recorded())

@@ -13,6 +13,7 @@ from jumar.precision.comparing.judging import EXPLAINED, Judge, first_offenders
 from jumar.precision.comparing.observed import Difference, compare_statistics, compare_tensors
 from jumar.precision.comparing.pairing import Pair, Pairing, pair_calls, pair_values
 from jumar.precision.comparing.replay import replay
+from jumar.precision.comparing.unequal import first_unequal, hashed_values
 from jumar.precision.dumps.dump import Call, Dump, Value
 
 _FEWEST_PAIRED: Final = 0.05
@@ -58,6 +59,8 @@ def compare_dumps(before: Dump, after: Dump, truth: Dump | None = None) -> Compa
         only_before=pairing.only_before,
         only_after=pairing.only_after,
         first_difference=next(filter(_is_first_difference, calls), None),
+        hashed=hashed_values(pairing),
+        first_unequal=first_unequal(base, after, pairing),
         notices=[*_notices(base, after, pairing), *reader.notices],
     )
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 from jumar.precision.comparing.observed import Difference
 from jumar.precision.comparing.pairing import Pair
+from jumar.precision.comparing.unequal import Unequal
 from jumar.precision.dumps.dump import Call, Dump, Value
 
 Verdict = Literal["agrees", "inherited", "offender"]
@@ -83,6 +84,8 @@ class Comparison:
         only_before: Calls of the reference without a partner.
         only_after: Calls of the candidate without a partner.
         first_difference: The first call whose operands are bit-equal and whose output is not.
+        hashed: How many values have a hash in both dumps.
+        first_unequal: The first call that is not equal by these hashes; None if all are.
         notices: What a reader should know, a sentence each.
     """
 
@@ -93,6 +96,8 @@ class Comparison:
     only_before: Sequence[Call]
     only_after: Sequence[Call]
     first_difference: Compared | None
+    hashed: int
+    first_unequal: Unequal | None
     notices: Sequence[str]
 
     @property

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jumar.precision.comparing.comparison import Compared, Comparison, Row, call_name
+from jumar.precision.comparing.unequal import Unequal
 from jumar.precision.dumps.dump import Call, Dump
 
 
@@ -22,6 +23,8 @@ def as_dict(comparison: Comparison) -> dict[str, Any]:
         "rows": comparison.rows,
         "flagged": comparison.flagged,
         "first_difference": first.name if first is not None else None,
+        "hashed": comparison.hashed,
+        "first_unequal": unequal_dict(comparison.first_unequal),
         "offenders": [_call(call) for call in comparison.offenders],
         "calls": [
             {**_call(call), "values": [_row(row) for row in call.rows]} for call in comparison.calls
@@ -75,6 +78,29 @@ def error_of(compared: Compared) -> float | None:
 def shown(number: float | None) -> str:
     """A number with three digits; empty if unknown."""
     return "" if number is None else f"{number:.3g}"
+
+
+def unequal_text(unequal: Unequal) -> str:
+    """The first call that is not equal, and what of it, in one line."""
+    unlike = ", ".join(
+        f"{value.role} {value.name}"
+        + (f" ({value.dtype} and {partner.dtype})" if value.dtype != partner.dtype else "")
+        for value, partner in unequal.values[:4]
+    )
+    arises = "its inputs are equal" if unequal.inputs_equal else "its inputs differ already"
+    return f"{call_name(unequal.pair.before)}: {arises}; unequal: {unlike}"
+
+
+def unequal_dict(unequal: Unequal | None) -> Mapping[str, Any] | None:
+    """The first call that is not equal, for JSON."""
+    if unequal is None:
+        return None
+    return {
+        **_named(unequal.pair.before),
+        "inputs_equal": unequal.inputs_equal,
+        "values": [f"{value.role} {value.name}" for value, _ in unequal.values],
+        "only_in_one": call_name(unequal.unpaired) if unequal.unpaired else None,
+    }
 
 
 def _dump(dump: Dump) -> Mapping[str, Any]:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from jumar.precision.dumps.digest import digest_of
 from jumar.precision.dumps.dump import Role, Statistics, Value
 from jumar.precision.dumps.shards import STORABLE, View
 from jumar.precision.recording.statistics import Meter, is_dense
@@ -45,6 +46,7 @@ class Seen(NamedTuple):
     Attributes:
         row: The number of its statistics; None if it has none.
         tensor: What its copy is known by; None if there is none.
+        digest: See `Value.digest`.
     """
 
     role: Role
@@ -53,6 +55,7 @@ class Seen(NamedTuple):
     shape: tuple[int, ...]
     row: int | None
     tensor: str | None
+    digest: str | None
 
     def value(self, rows: list[Statistics]) -> Value:
         """The value, given the statistics of every row."""
@@ -63,6 +66,7 @@ class Seen(NamedTuple):
             shape=self.shape,
             statistics=None if self.row is None else rows[self.row],
             tensor=self.tensor,
+            digest=self.digest,
         )
 
 
@@ -76,6 +80,7 @@ class _Known:
         rows: Statistics by what tensors of the same elements have in common.
         copies: Names of copies by place, shape and strides.
         bases: Names of the copies of which all of the same elements are views.
+        digests: Hashes of tensors of the same elements in the same order.
     """
 
     reference: StorageWeakRef
@@ -83,6 +88,7 @@ class _Known:
     rows: dict[tuple[Any, ...], int] = field(default_factory=dict)
     copies: dict[tuple[Any, ...], str] = field(default_factory=dict)
     bases: dict[tuple[Any, ...], str] = field(default_factory=dict)
+    digests: dict[tuple[Any, ...], str] = field(default_factory=dict)
 
 
 class Contents:
@@ -94,6 +100,7 @@ class Contents:
         sample: How many elements of a larger tensor are copied, evenly spaced; 0 for all.
         room: Bytes that may be copied; what exceeds them is added up but not
             copied, so that the whole size is known.
+        digests: Whether tensors are hashed, each as soon as it is seen.
 
     Attributes:
         tensors: The copies by name.
@@ -101,8 +108,10 @@ class Contents:
         size: Bytes of all copies, including those that found no room.
     """
 
-    def __init__(self, meter: Meter, *, keeps_tensors: bool, sample: int, room: float) -> None:
-        self._meter = meter
+    def __init__(
+        self, meter: Meter, *, keeps_tensors: bool, sample: int, room: float, digests: bool
+    ) -> None:
+        self._meter, self._digests = meter, digests
         self._keeps_tensors, self._sample, self._room = keeps_tensors, sample, room
         self._known: dict[int, _Known] = {}
         self.tensors: dict[str, Tensor] = {}
@@ -120,13 +129,16 @@ class Contents:
         """
         row: int | None = None
         copy: str | None = None
+        digest: str | None = None
         if _is_plain(tensor):
             known = self._of(tensor)
             if not known.is_blank:
                 version = _version(tensor) + is_written
                 row = self._row(tensor, known, version)
                 copy = self._copy(tensor, known, version) if self._keeps_tensors else None
-        return Seen(role, name, _dtype_name(tensor.dtype), tuple(tensor.shape), row, copy)
+                digest = self._digest(tensor, known, version) if self._digests else None
+        dtype, shape = _dtype_name(tensor.dtype), tuple(tensor.shape)
+        return Seen(role, name, dtype, shape, row, copy, digest)
 
     def copied(self, source: Tensor, target: Tensor, *, is_written: bool) -> None:
         """Note that a tensor holds what another does, unless it is cast or only a part is filled.
@@ -181,6 +193,16 @@ class Contents:
             with unrecorded():
                 row = known.rows[key] = self._meter.measure(tensor)
         return row
+
+    def _digest(self, tensor: Tensor, known: _Known, version: int) -> str:
+        key = _elements(tensor, version)
+        if not tensor.is_contiguous():
+            key = (*key, tuple(tensor.shape), tensor.stride())
+        digest = known.digests.get(key)
+        if digest is None:
+            with unrecorded():
+                digest = known.digests[key] = digest_of(tensor)
+        return digest
 
     def _copy(self, tensor: Tensor, known: _Known, version: int) -> str | None:
         shape, stride = tuple(tensor.shape), tensor.stride()

@@ -44,6 +44,7 @@ class RecordSettings:
         layers: Globs of layers' paths; none for all.
         max_gib: Largest size of a step's tensors.
         sample: How many elements of a larger tensor are kept, evenly spaced; 0 for all.
+        digests: Whether a hash of every tensor is recorded.
     """
 
     level: Level = "statistics"
@@ -53,6 +54,7 @@ class RecordSettings:
     layers: Sequence[str] = ()
     max_gib: float = 10.0
     sample: int = 0
+    digests: bool = False
 
     def check(self) -> None:
         """Check the settings.
@@ -70,7 +72,7 @@ class RecordSettings:
             raise UserError(
                 "the level 'modules' records no ops",
                 where="--ops",
-                todo="Leave one of both away, or choose --level statistics.",
+                todo="Omit one of them, or choose --level statistics.",
             )
 
 
@@ -110,6 +112,7 @@ class StepRecorder:
             keeps_tensors=settings.level == "tensors",
             sample=settings.sample,
             room=settings.max_gib * 2**30,
+            digests=settings.digests,
         )
         self._ops = OpRecorder(self._calls, self._contents, self._layers)
         self._modules = ModuleRecorder(self._calls, self._contents, self._layers)

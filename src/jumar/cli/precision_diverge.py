@@ -1,0 +1,219 @@
+"""`jumar precision diverge`."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from jumar.cli.options import DeviceOption, ImportOption, JsonFlag, SetOption
+from jumar.ground.errors import UserError
+from jumar.ground.paths import is_file
+from jumar.ground.text import counted, print_plain
+
+if TYPE_CHECKING:
+    from jumar.runs.diverging import Divergence, Measured
+
+_MOST_NAMES = 4
+
+
+def diverge(
+    first: Annotated[Path, Parameter(name="A")],
+    second: Annotated[Path | None, Parameter(name="B")] = None,
+    /,
+    *,
+    set_a: Annotated[SetOption, Parameter(name="--set-a")] = (),
+    set_b: Annotated[SetOption, Parameter(name="--set-b")] = (),
+    to: Path | None = None,
+    hashes: Path | None = None,
+    first_step: Annotated[int | None, Parameter(name="--first")] = None,
+    steps: int = 0,
+    json_: JsonFlag = False,
+    device: DeviceOption = "auto",
+    import_: ImportOption = (),
+) -> int:
+    """Find the first step and op at which two runs that should be equal differ.
+
+    Checkpoints of both give the interval. It is replayed with a hash of the state after each step,
+    and the first step that differs once more with a hash of every tensor. Each run is replayed with
+    its own settings; nothing in it changes. The exit code is 1 if the runs differ.
+
+    For runs on two machines: on each `jumar precision diverge RUN --hashes FILE`, then
+    `jumar precision diverge FILE FILE`.
+
+    Parameters
+    ----------
+    first
+        A run directory, or a file that --hashes wrote.
+    second
+        The other one.
+    set_a
+        Change a field in the replays of A, for example `--set-a threads.intra_op=1`.
+    set_b
+        Change a field in the replays of B; may be repeated.
+    to
+        Folder for dumps of the step; by default the next free `dumps/diverge-N`.
+    hashes
+        Replay A alone, and write the hashes of its steps to this file.
+    first_step
+        With --hashes, the first step, counted from 0; by default that of the last checkpoint but
+        one.
+    steps
+        With --hashes, the number of steps; 0 for all up to the last checkpoint.
+    json_
+        Print JSON.
+    device
+        auto, cpu, cuda, npu, or one of several as in `npu:1`.
+    import_
+        First import a module of your own that registers recipes, networks or data sources.
+    """
+    from jumar.runs.diverging import DivergeRequest, find_divergence
+    from jumar.runs.hash_files import HashRequest, compare_hashes, write_hashes
+
+    say = _printer(sys.stderr if json_ else sys.stdout)
+    if hashes is not None:
+        if second is not None or set_b:
+            raise UserError("--hashes takes one run", todo="Omit B and --set-b.")
+        request = HashRequest(
+            run=first,
+            file=hashes,
+            first=first_step,
+            steps=steps,
+            assignments=set_a,
+            imports=import_,
+            device=device,
+        )
+        print_plain(f"{counted(write_hashes(request, say), 'step')} hashed: {hashes}")
+        return 0
+    if second is None:
+        raise UserError("name two runs, or one with --hashes", where="B")
+    if is_file(first) and is_file(second):
+        report = compare_hashes((first, second))
+    else:
+        report = find_divergence(
+            DivergeRequest(
+                runs=(first, second),
+                assignments=(set_a, set_b),
+                imports=import_,
+                device=device,
+                to=to,
+            ),
+            say,
+        )
+    if json_:
+        print(json.dumps(_to_json(report), indent=1, default=str))
+    else:
+        print_plain("\n".join(_lines(report)))
+    return 0 if report.is_equal else 1
+
+
+def _printer(stream: Any) -> Callable[[str], None]:
+    def say(line: str) -> None:
+        print_plain(line, stream)
+        stream.flush()
+
+    return say
+
+
+def _lines(report: "Divergence") -> Iterator[str]:
+    if report.equal:
+        yield f"equal up to step {report.equal[-1]} ({len(report.equal)} compared)"
+    if report.unequal is not None:
+        yield f"the checkpoints of step {report.unequal} differ"
+    for name, one, two in (*report.settings, *report.machines):
+        yield f"  {name}: {one} in A, {two} in B"
+    if report.step is not None:
+        yield f"first unequal: step {report.step}, counted from 0; after it differ: " + ", ".join(
+            report.parts
+        )
+        yield from _op_lines(report)
+    yield from _verdict(report)
+    if any(report.replays):
+        yield f"replays: {report.replays[0]} of A, {report.replays[1]} of B"
+    if report.dump is not None:
+        yield f"dumps: {report.dump}"
+
+
+def _op_lines(report: "Divergence") -> Iterator[str]:
+    from jumar.precision.comparing.comparison import call_name
+    from jumar.precision.comparing.tables import unequal_text
+
+    if report.op is None:
+        if report.dump is not None:
+            yield "  no op of it differs: it is what happens after the update"
+        return
+    cann = report.op.pair.before.cann
+    yield f"  {unequal_text(report.op)}" + (f" ({cann})" if cann else "")
+    if report.op.unpaired is not None:
+        yield f"  only in one of them, before it: {call_name(report.op.unpaired)}"
+    for row in report.measured:
+        yield f"  {row.value.role} {row.value.name}: {_size(row)}"
+
+
+def _size(row: "Measured") -> str:
+    seen = row.difference
+    if seen.remark:
+        return seen.remark
+    if seen.is_exact and row.value.dtype == row.partner.dtype:
+        return "equal"
+    largest = "" if seen.largest is None else f", at most {seen.largest:.3g}"
+    return f"relative error {seen.lower:.3g}{largest}"
+
+
+def _verdict(report: "Divergence") -> Iterator[str]:
+    for name in report.unrepeatable:
+        yield f"{name} does not repeat itself: the same step gave another state the second time"
+    for name, parts in report.unlike.items():
+        more = f" and {len(parts) - _MOST_NAMES} more" if len(parts) > _MOST_NAMES else ""
+        yield (
+            f"{name}'s replay does not give its own checkpoint of step {report.unequal}: "
+            f"{', '.join(parts[:_MOST_NAMES])}{more}"
+        )
+    if report.is_equal:
+        yield "no divergence" + (": both replays are equal" if any(report.replays) else "")
+        return
+    if report.step is None:
+        yield "both replays are equal, so what made the difference is not in the recipes:"
+        yield "another machine, version or device, or a checkpoint that was changed afterwards."
+    if report.unlike or report.step is None:
+        first = report.equal[-1] if report.equal else 0
+        yield "To compare the machines, run on each, then compare the two files:"
+        yield (
+            f"  jumar precision diverge RUN --hashes FILE --first {first} "
+            f"--steps {(report.unequal or first + 1) - first}"
+        )
+    elif not report.replays[0]:
+        yield "For the op, on each machine, then compare the two dumps:"
+        yield f"  jumar precision dump RUN --digests --steps {report.step}"
+
+
+def _to_json(report: "Divergence") -> dict[str, object]:
+    from jumar.precision.comparing.tables import unequal_dict
+
+    names = ("field", "a", "b")
+    return {
+        "equal": report.is_equal,
+        "equal_steps": list(report.equal),
+        "unequal_checkpoint": report.unequal,
+        "settings": [dict(zip(names, row, strict=True)) for row in report.settings],
+        "machines": [dict(zip(names, row, strict=True)) for row in report.machines],
+        "replays": dict(zip("AB", report.replays, strict=True)),
+        "step": report.step,
+        "parts": list(report.parts),
+        "op": unequal_dict(report.op),
+        "values": [
+            {
+                "role": row.value.role,
+                "name": row.value.name,
+                "relative_error": row.difference.lower,
+                "largest_error": row.difference.largest,
+                "remark": row.difference.remark,
+            }
+            for row in report.measured
+        ],
+        "unlike_own_checkpoint": {name: list(parts) for name, parts in report.unlike.items()},
+        "does_not_repeat": list(report.unrepeatable),
+        "dump": None if report.dump is None else str(report.dump),
+    }

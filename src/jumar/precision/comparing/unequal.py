@@ -1,0 +1,89 @@
+"""The first call of two dumps that is not equal bit for bit, by the hashes of its tensors."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from jumar.precision.comparing.pairing import Pair, Pairing, pair_values
+from jumar.precision.dumps.digest import is_comparable
+from jumar.precision.dumps.dump import Call, Dump, Value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unequal:
+    """A call whose tensors are not equal.
+
+    Attributes:
+        pair: The call in both dumps.
+        values: Its tensors that are not equal, in both dumps.
+        inputs_equal: Whether all that it takes is equal, so that the difference arises in it.
+        unpaired: The first call before it that only one of the dumps has, such as a cast; None if
+            there is none.
+    """
+
+    pair: Pair
+    values: Sequence[tuple[Value, Value]]
+    inputs_equal: bool
+    unpaired: Call | None = None
+
+
+def hashed_values(pairing: Pairing) -> int:
+    """How many values have a hash in both dumps."""
+    return sum(
+        is_comparable(value.digest, partner.digest)
+        for pair in pairing.pairs
+        for value, partner in pair_values(pair)
+    )
+
+
+def first_unequal(before: Dump, after: Dump, pairing: Pairing) -> Unequal | None:
+    """The first op or parameter that is not equal, or else the first module; None if all are.
+
+    A module's call holds what its ops give and take, so an op says more. What only one of the dumps
+    has a hash of does not count.
+
+    Args:
+        before: The first dump.
+        after: The second dump.
+        pairing: Which of their calls belong together.
+    """
+    unequal = list(_unequal(pairing.pairs))
+    ops = [each for each in unequal if each.pair.after.kind != "module"]
+    if not unequal:
+        return None
+    first = (ops or unequal)[0]
+    return Unequal(
+        pair=first.pair,
+        values=first.values,
+        inputs_equal=first.inputs_equal,
+        unpaired=_only(before, pairing.only_before, first.pair.before)
+        or _only(after, pairing.only_after, first.pair.after),
+    )
+
+
+def _unequal(pairs: Sequence[Pair]) -> Iterator[Unequal]:
+    for pair in pairs:
+        values = [both for both in pair_values(pair) if not _is_equal(*both)]
+        if values:
+            taken = ("input", "parameter")
+            if pair.before.kind == "parameter":
+                taken = (*taken, "gradient")
+            inputs_equal = not any(value.role in taken for value, _ in values)
+            yield Unequal(pair=pair, values=values, inputs_equal=inputs_equal)
+
+
+def _is_equal(value: Value, partner: Value) -> bool:
+    """Whether two tensors are equal, as far as is known."""
+    if not is_comparable(value.digest, partner.digest):
+        return True
+    return (value.digest, value.dtype) == (partner.digest, partner.dtype)
+
+
+def _only(dump: Dump, unpaired: Sequence[Call], until: Call) -> Call | None:
+    """The first of some calls, if it comes before another one."""
+    lonely = {id(call) for call in unpaired}
+    for call in dump.calls:
+        if call is until:
+            return None
+        if id(call) in lonely and call.kind == "op":
+            return call
+    return None

@@ -1,0 +1,365 @@
+"""Where two runs that should be equal first differ, by hashes: `jumar precision diverge`.
+
+Checkpoints give the interval, a replay of it with a hash a step gives the step, one more that
+records hashes of every tensor of that step gives the op, and a last one keeps the op's tensors.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from glob import escape
+from pathlib import Path
+from typing import Any, Final
+
+from jumar.data.loading.sampler import steps_per_epoch
+from jumar.ground.errors import UserError
+from jumar.ground.paths import exists, is_file
+from jumar.precision.comparing.observed import Difference, compare_tensors
+from jumar.precision.comparing.pairing import Pair, pair_calls, pair_values
+from jumar.precision.comparing.unequal import Unequal, first_unequal
+from jumar.precision.dumps.dump import Call, Dump, Value
+from jumar.precision.dumps.ours import read_dump
+from jumar.precision.recording.recorder import RecordSettings
+from jumar.recipes.recipe import Recipe
+from jumar.recipes.stored import stored_recipe
+from jumar.runs.replaying import Replay, Replayed, Replayer, replayer
+from jumar.settings import override, to_json
+from jumar.training.checkpoint import Checkpoint
+from jumar.training.checkpoint_retention import list_checkpoints
+from jumar.training.durations import parse_duration
+from jumar.training.parallel.announced import announced_ranks
+from jumar.training.run_directory import RunDirectory, next_run_path, read_json
+from jumar.training.state_hashes import checkpoint_hashes
+
+NAMES: Final = ("A", "B")
+_FOLDER: Final = Path("dumps")
+_HASHES: Final = RecordSettings(digests=True)
+_Apart = Sequence[tuple[str, Any, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DivergeRequest:
+    """The options of `jumar precision diverge A B`.
+
+    Attributes:
+        runs: Both run directories.
+        assignments: Fields to change in the replays of each.
+        to: Where dumps go; by default the next free `dumps/diverge-N`.
+    """
+
+    runs: tuple[Path, Path]
+    assignments: tuple[Sequence[str], Sequence[str]] = ((), ())
+    imports: Sequence[str] = ()
+    device: str = "auto"
+    to: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """A tensor of the first unequal op on both sides."""
+
+    value: Value
+    partner: Value
+    difference: Difference
+
+
+@dataclass(frozen=True, kw_only=True)
+class Divergence:
+    """Where two runs differ first.
+
+    Attributes:
+        equal: Steps of the checkpoints that are equal, up to the first that is not.
+        unequal: Step of the first checkpoint that is not; None if all are.
+        settings: Settings that differ, with both values.
+        machines: What of machine and versions differs, with both values.
+        is_changed: Whether a side was replayed with changed settings.
+        replays: How many replays of each side were made.
+        step: The first step, counted from 0, after which the replayed states differ; None if none.
+        parts: What differs after that step.
+        op: The first unequal op of that step; None if there is none.
+        measured: How far its tensors lie apart.
+        unlike: By side, what of its own checkpoint its replay did not give.
+        unrepeatable: Sides of which a second replay gave another state than the first.
+        dump: The folder of that step's dumps.
+    """
+
+    equal: Sequence[int] = ()
+    unequal: int | None = None
+    settings: _Apart = ()
+    machines: _Apart = ()
+    is_changed: bool = False
+    replays: tuple[int, int] = (0, 0)
+    step: int | None = None
+    parts: Sequence[str] = ()
+    op: Unequal | None = None
+    measured: Sequence[Measured] = ()
+    unlike: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    unrepeatable: Sequence[str] = ()
+    dump: Path | None = None
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether the runs are equal; of changed settings, whether the replays are."""
+        return self.step is None and (self.is_changed or self.unequal is None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """A run.
+
+    Attributes:
+        run: Its directory.
+        name: The name of its recipe.
+        recipe: The recipe, changed as asked.
+        checkpoints: By step.
+        replay: How it is replayed.
+    """
+
+    run: RunDirectory
+    name: str
+    recipe: Recipe
+    checkpoints: Mapping[int, Checkpoint]
+    replay: Replay
+
+
+def find_divergence(request: DivergeRequest, say: Callable[[str], None]) -> Divergence:
+    """Find the first step and op at which two runs differ; nothing in them changes.
+
+    Args:
+        request: The runs.
+        say: Prints a line before each replay.
+
+    Raises:
+        UserError: One is not a run, they are not meant to be equal, or they have no checkpoint of
+            the same step.
+    """
+    if announced_ranks().world > 1:
+        raise UserError("steps are replayed by one process", todo="Start it without torchrun.")
+    first, second = (
+        open_side(run, assignments, request.imports, request.device)
+        for run, assignments in zip(request.runs, request.assignments, strict=True)
+    )
+    common = _common_steps(first, second)
+    equal, unequal = _compared(first, second, common)
+    is_changed = any(request.assignments)
+    report = Divergence(
+        equal=equal,
+        unequal=unequal,
+        settings=differences(to_json(first.recipe), to_json(second.recipe)),
+        machines=differences(machine_of(first.run), machine_of(second.run)),
+        is_changed=is_changed,
+    )
+    if unequal is not None:
+        start, until = (equal[-1] if equal else 0), unequal
+    elif is_changed:
+        start, until = ([0, *common])[-2:]
+    else:
+        return report
+    folder = request.to or next_run_path(_FOLDER, "diverge")
+    if exists(folder):
+        raise UserError("exists already", where=str(folder), todo="Choose another --to.")
+    with ExitStack() as stack:
+        replayers = [stack.enter_context(replayer(name, say)) for name in NAMES]
+        pairs = [
+            (repeater, replace(side.replay, first=start, until=until))
+            for repeater, side in zip(replayers, (first, second), strict=True)
+        ]
+        report = _replayed(report, (first, second), pairs, folder)
+    return replace(report, replays=(replayers[0].count, replayers[1].count))
+
+
+def open_side(run: Path, assignments: Sequence[str], imports: Sequence[str], device: str) -> Side:
+    """A run with its recipe and checkpoints.
+
+    Raises:
+        UserError: It is not a run, or has no checkpoint of a training on one rank.
+    """
+    directory = RunDirectory(run)
+    name, _, stored = stored_recipe(directory, imports)
+    checkpoints = {each.step: each for each in list_checkpoints(directory.checkpoints)}
+    batch = next((each.batch for each in checkpoints.values()), {}).get("global_batch_size")
+    size = stored.plan(name).batch_size
+    if not checkpoints:
+        raise UserError("there is no checkpoint in it", where=str(run))
+    if batch not in (None, size):
+        raise UserError(
+            f"it was trained by {batch // size} ranks, and steps are replayed by one",
+            where=str(run),
+            todo="Compare its log lines and checkpoints: jumar precision runs A B",
+        )
+    return Side(
+        run=directory,
+        name=name,
+        recipe=override(stored, assignments),
+        checkpoints=checkpoints,
+        replay=Replay(
+            run=run, first=0, until=1, assignments=assignments, imports=imports, device=device
+        ),
+    )
+
+
+def machine_of(run: RunDirectory) -> Mapping[str, Any]:
+    """What a run recorded of its machine and versions, as far as it may matter."""
+    return relevant(read_json(run.environment) if is_file(run.environment) else {})
+
+
+def relevant(environment: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What of an environment may change the bits of a step."""
+    processor = {
+        name: value
+        for name, value in environment.get("processor", {}).items()
+        if not name.startswith("memory")
+    }
+    kept = {name: environment.get(name) for name in ("system", "versions", "accelerators")}
+    return {**kept, "processor": processor}
+
+
+def differing(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """The names under which two sets of hashes differ."""
+    names = {**before, **after}
+    return [name for name in names if before.get(name) != after.get(name)]
+
+
+def _common_steps(first: Side, second: Side) -> list[int]:
+    """The steps of which both have a checkpoint.
+
+    Raises:
+        UserError: There is none, or the runs are not of the same length, recipe or data.
+    """
+    where = f"{first.run} and {second.run}"
+    if first.name != second.name:
+        raise UserError(f"runs of '{first.name}' and of '{second.name}'", where=where)
+    common = sorted(first.checkpoints.keys() & second.checkpoints.keys())
+    if not common:
+        kept = [", ".join(map(str, sorted(side.checkpoints))) for side in (first, second)]
+        raise UserError(
+            f"they have no checkpoint of the same step: {kept[0]}; {kept[1]}",
+            where=where,
+            todo="Train both with the same checkpoints.every and checkpoints.keep.",
+        )
+    one, two = (side.checkpoints[common[0]].batch for side in (first, second))
+    for name in [name for name in one if one[name] != two.get(name)]:
+        raise UserError(
+            f"they take other samples: the {name.replace('_', ' ')} is {one[name]} and "
+            f"{two.get(name)}",
+            where=where,
+            todo="Only runs of the same data, batch and seed can be equal.",
+        )
+    lengths = [_length(side, one) for side in (first, second)]
+    if lengths[0] != lengths[1]:
+        raise UserError(
+            f"they have {lengths[0]} and {lengths[1]} steps, so their schedules differ",
+            where=where,
+            todo="Train both with the same training.duration.",
+        )
+    return common
+
+
+def _length(side: Side, batch: Mapping[str, int]) -> int | None:
+    each = steps_per_epoch(batch.get("epoch_size", 1), batch.get("global_batch_size", 1))
+    duration = side.recipe.training.duration
+    return parse_duration(duration, field="training.duration").steps(each, None)
+
+
+def _compared(first: Side, second: Side, common: Sequence[int]) -> tuple[Sequence[int], int | None]:
+    """The steps of equal checkpoints before the first unequal one, and the step of that."""
+    equal: list[int] = []
+    for step in common:
+        hashes = [checkpoint_hashes(side.checkpoints[step]) for side in (first, second)]
+        if hashes[0] != hashes[1]:
+            return equal, step
+        equal.append(step)
+    return equal, None
+
+
+def _replayed(
+    report: Divergence,
+    sides: Sequence[Side],
+    pairs: Sequence[tuple[Replayer, Replay]],
+    folder: Path,
+) -> Divergence:
+    """What replaying both sides adds to a report."""
+    start, until = pairs[0][1].first, pairs[0][1].until
+    if until - start == 1:
+        pairs = [(each, _recording(wanted, folder, each.name)) for each, wanted in pairs]
+    traces = [each.replay(wanted) for each, wanted in pairs]
+    unlike = {
+        repeater.name: names
+        for side, (repeater, wanted), trace in zip(sides, pairs, traces, strict=True)
+        if not wanted.assignments
+        and (names := differing(checkpoint_hashes(side.checkpoints[until]), trace.last))
+    }
+    report = replace(report, unlike=unlike)
+    steps = sorted(traces[0].steps.keys() & traces[1].steps.keys())
+    step = next((each for each in steps if traces[0].steps[each] != traces[1].steps[each]), None)
+    if step is None:
+        return report
+    parts = differing(traces[0].steps[step], traces[1].steps[step])
+    report = replace(report, step=step - 1, parts=parts, dump=folder)
+    if until - start > 1:
+        pairs = [
+            (each, _recording(replace(wanted, until=step), folder, each.name))
+            for each, wanted in pairs
+        ]
+        again = [each.replay(wanted) for each, wanted in pairs]
+        report = replace(report, unrepeatable=_unrepeatable(sides, traces, again, step))
+    before, after = (read_dump(folder / each.name) for each, _ in pairs)
+    op = first_unequal(before, after, pair_calls(before, after))
+    if op is None:
+        return report
+    return replace(report, op=op, measured=_measured(op.pair, pairs, folder))
+
+
+def _recording(wanted: Replay, folder: Path, name: str) -> Replay:
+    return replace(wanted, dump=folder / name, record=_HASHES)
+
+
+def _unrepeatable(
+    sides: Sequence[Side], traces: Sequence[Replayed], again: Sequence[Replayed], step: int
+) -> list[str]:
+    """The sides that do not repeat themselves; compiled ones were recorded op by op."""
+    return [
+        name
+        for name, side, trace, other in zip(NAMES, sides, traces, again, strict=True)
+        if trace.steps[step] != other.steps[step] and not side.recipe.training.compile
+    ]
+
+
+def _measured(pair: Pair, pairs: Sequence[tuple[Replayer, Replay]], folder: Path) -> list[Measured]:
+    """How far the tensors of a call lie apart, from one more replay that keeps them."""
+    dumps: list[Dump] = []
+    calls: list[Call] = []
+    for call, (repeater, wanted) in zip(pair, pairs, strict=True):
+        record = RecordSettings(
+            level="tensors",
+            digests=True,
+            ops=(escape(call.op),) if call.kind == "op" else (),
+            layers=(escape(call.layer),),
+        )
+        place = folder / f"{repeater.name}-op"
+        repeater.replay(replace(wanted, dump=place, record=record))
+        dumps.append(read_dump(place))
+        calls.append(next(each for each in dumps[-1].calls if each.key == call.key))
+    rows: list[Measured] = []
+    for value, partner in pair_values(Pair(*calls)):
+        one, two = (
+            None if dump.tensors is None or each.tensor is None else dump.tensors.read(each.tensor)
+            for dump, each in zip(dumps, (value, partner), strict=True)
+        )
+        if one is not None and two is not None and one.numel() == two.numel():
+            rows.append(
+                Measured(value=value, partner=partner, difference=compare_tensors(one, two))
+            )
+    return rows
+
+
+def differences(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = "") -> _Apart:
+    """The leaves of two trees that differ, by their paths."""
+    rows: list[tuple[str, Any, Any]] = []
+    for name in {**before, **after}:
+        one, two = before.get(name), after.get(name)
+        if isinstance(one, Mapping) and isinstance(two, Mapping):
+            rows += differences(one, two, f"{prefix}{name}.")
+        elif one != two:
+            rows.append((f"{prefix}{name}", one, two))
+    return rows

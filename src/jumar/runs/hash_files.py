@@ -1,0 +1,111 @@
+"""Hashes of steps in a file, so that runs on two machines can be compared."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from jumar.environment import inspect_environment
+from jumar.ground.errors import UserError
+from jumar.ground.paths import exists
+from jumar.runs.diverging import Divergence, differences, differing, open_side, relevant
+from jumar.runs.replaying import replayer
+from jumar.settings import to_json
+from jumar.training.run_directory import read_json, write_json
+
+_FORMAT: Final = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class HashRequest:
+    """The options of `jumar precision diverge RUN --hashes FILE`.
+
+    Attributes:
+        run: The run directory.
+        file: The file to write.
+        first: The first step, counted from 0; None for that of the last checkpoint but one.
+        steps: How many steps; 0 for all up to the last checkpoint.
+    """
+
+    run: Path
+    file: Path
+    first: int | None = None
+    steps: int = 0
+    assignments: Sequence[str] = ()
+    imports: Sequence[str] = ()
+    device: str = "auto"
+
+
+def write_hashes(request: HashRequest, say: Callable[[str], None]) -> int:
+    """Replay steps of a run and write the hashes of the state after each; the run stays as it is.
+
+    Args:
+        request: Which steps.
+        say: Prints a line before the replay.
+
+    Returns:
+        How many steps were hashed.
+
+    Raises:
+        UserError: It is not a run, or has no such step; or the file cannot be written.
+    """
+    if exists(request.file):
+        raise UserError("exists already", where=str(request.file), todo="Choose another name.")
+    side = open_side(request.run, request.assignments, request.imports, request.device)
+    kept = sorted(side.checkpoints)
+    first = [0, *kept][-2] if request.first is None else request.first
+    start = max((step for step in kept if step <= first), default=0)
+    until = first + request.steps if request.steps else max(kept[-1], first + 1)
+    with replayer("A", say) as repeater:
+        trace = repeater.replay(replace(side.replay, first=start, until=until))
+    hashed = {str(step): dict(parts) for step, parts in trace.steps.items() if step > first}
+    write_json(
+        request.file,
+        {
+            "format": _FORMAT,
+            "recipe": side.name,
+            "settings": to_json(side.recipe),
+            "machine": relevant(asdict(inspect_environment())),
+            "hashes": hashed,
+        },
+    )
+    return len(hashed)
+
+
+def compare_hashes(files: Sequence[Path]) -> Divergence:
+    """Compare two files of `write_hashes`.
+
+    Raises:
+        UserError: One is not such a file, or they have no step in common.
+    """
+    first, second = map(_read, files)
+    hashes: list[Mapping[str, Mapping[str, str]]] = [each["hashes"] for each in (first, second)]
+    common = sorted(hashes[0].keys() & hashes[1].keys(), key=int)
+    where = f"{files[0]} and {files[1]}"
+    if first["recipe"] != second["recipe"]:
+        raise UserError(f"hashes of '{first['recipe']}' and of '{second['recipe']}'", where=where)
+    if not common:
+        raise UserError(
+            "they hold no step in common", where=where, todo="Give both the same --first, --steps."
+        )
+    step = next((each for each in common if hashes[0][each] != hashes[1][each]), None)
+    return Divergence(
+        equal=[int(each) for each in common if step is None or int(each) < int(step)],
+        settings=differences(first["settings"], second["settings"]),
+        machines=differences(first["machine"], second["machine"]),
+        is_changed=True,
+        step=None if step is None else int(step) - 1,
+        parts=[] if step is None else differing(hashes[0][step], hashes[1][step]),
+    )
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    content = read_json(path)
+    parts = ("recipe", "settings", "machine", "hashes")
+    if content.get("format") != _FORMAT or not all(part in content for part in parts):
+        raise UserError(
+            "does not hold hashes of steps",
+            where=str(path),
+            todo="Write it: jumar precision diverge RUN --hashes FILE",
+        )
+    return content

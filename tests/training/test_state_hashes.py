@@ -1,0 +1,98 @@
+"""A training at work and its checkpoint have the same hashes, and every change shows."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from jumar.precision.loss_scale import ExponentialLossScale
+from jumar.precision.settings import PrecisionSettings
+from jumar.training.checkpoint_retention import list_checkpoints
+from jumar.training.optimizers import Adam, Momentum, OptimizerSettings
+from jumar.training.settings import Plan, TrainingSettings
+from jumar.training.state_hashes import StepHashes, checkpoint_hashes, combined, live_hashes
+from jumar.training.trainer import Trainer
+from tests.training.small_tasks import point_task, small_plan, trainer_for
+
+PLANS = {
+    "momentum with averages": (Momentum(learning_rate=0.05, momentum=0.9), 0.9, False),
+    "adam with a loss scale": (Adam(learning_rate=0.01), 0.0, True),
+}
+
+
+def plan_of(optimizer: OptimizerSettings, ema_decay: float, scaled: bool) -> Plan:
+    training = TrainingSettings(log_every="4it", evaluate_every="", ema_decay=ema_decay)
+    plan = small_plan(duration="6it", training=training, optimizer=optimizer)
+    if not scaled:
+        return plan
+    scale = ExponentialLossScale(init_loss_scale=2.0**10, incr_every_n_steps=3)
+    return replace(plan, precision=PrecisionSettings(mode="allow_mix_precision", loss_scale=scale))
+
+
+def finished(name: str, path: Path) -> Trainer:
+    trainer = trainer_for(point_task(), plan_of(*PLANS[name]), path)
+    trainer.train()
+    return trainer
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_checkpoint_has_the_hashes_of_the_training_that_wrote_it(
+    name: str, tmp_path: Path
+) -> None:
+    trainer = finished(name, tmp_path)
+    (checkpoint,) = list_checkpoints(trainer.run.checkpoints)[-1:]
+    hashes = checkpoint_hashes(checkpoint)
+    assert hashes == live_hashes(trainer.state)
+    assert {each.partition("/")[0] for each in hashes} >= {"weights", "optimizer", "counters"}
+    assert bool([each for each in hashes if each.startswith("averages/")]) == ("averages" in name)
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_replay_of_all_steps_ends_with_the_hashes_of_the_training(
+    name: str, tmp_path: Path
+) -> None:
+    trainer = finished(name, tmp_path)
+    hashes = StepHashes(6)
+    again = trainer_for(point_task(), plan_of(*PLANS[name]), tmp_path / "again", observers=[hashes])
+    hashes.state = again.state
+    again.observe(None)
+    assert list(hashes.steps) == [1, 2, 3, 4, 5, 6]
+    assert hashes.last == live_hashes(trainer.state)
+    assert hashes.steps[6] == combined(live_hashes(trainer.state)) != hashes.steps[5]
+
+
+def test_one_bit_of_each_kind_of_state_changes_its_part_alone(tmp_path: Path) -> None:
+    trainer = finished("momentum with averages", tmp_path)
+    state = trainer.state
+    before = combined(live_hashes(state))
+
+    def changed() -> list[str]:
+        return [part for part, each in combined(live_hashes(state)).items() if each != before[part]]
+
+    def flip(tensor: torch.Tensor) -> None:
+        with torch.no_grad():
+            tensor.view(-1)[:1].view(torch.int32).bitwise_xor_(1)
+
+    (lane,) = state.lanes
+    parameter = lane.parameters[0]
+    slot = lane.optimizer.state[parameter]["momentum_buffer"]
+    assert state.ema is not None
+    average = state.ema.state_dict()["first.weight"]
+    for tensor, part in ((slot, "optimizer"), (average, "averages")):
+        flip(tensor)
+        assert changed() == [part]
+        flip(tensor)
+    flip(parameter)
+    assert changed() == ["weights"]
+    flip(parameter)
+    lane.optimizer.param_groups[0]["lr"] += 1e-9
+    assert changed() == ["counters"]
+
+
+def test_sums_of_log_lines_and_the_clock_are_no_state(tmp_path: Path) -> None:
+    trainer = finished("momentum with averages", tmp_path)
+    before = live_hashes(trainer.state)
+    trainer.state.elapsed_s += 5
+    trainer.state.lanes[0].steps += 1
+    assert live_hashes(trainer.state) == before

@@ -12,9 +12,9 @@ from jumar.experiments.search import FILE, Found, Search, SearchRequest
 from jumar.experiments.search_goal import parse_goal
 from jumar.experiments.search_trials import SearchStopped
 from jumar.ground.errors import UserError
-from jumar.precision.searching.attribution import OpSensitivity
+from jumar.precision.searching.attribution import OpEffect
 from jumar.precision.searching.candidates import Candidate
-from jumar.precision.searching.sensitivity import Sensitivity
+from jumar.precision.searching.effects import Effect
 from jumar.training.run_directory import read_json
 from tests.experiments.run_files import results
 
@@ -56,11 +56,11 @@ class Laboratory:
         self.num_measured = 0
         self.log = folder / "trained.txt"
 
-    def measure(self) -> Sequence[Sensitivity]:
+    def measure(self) -> Sequence[Effect]:
         self.num_measured += 1
         sure = self.plan.get("sure", ())
         return [
-            Sensitivity(
+            Effect(
                 candidate=Candidate(name=name, types=(name,), ops=(name.lower(),)),
                 calls=1,
                 error=1e-3,
@@ -112,8 +112,8 @@ class Laboratory:
         return self.log.read_text().split()
 
 
-def _layer(name: str) -> OpSensitivity:
-    return OpSensitivity(
+def _layer(name: str) -> OpEffect:
+    return OpEffect(
         op="conv2d",
         layer=name,
         calls=1,
@@ -265,8 +265,8 @@ def test_too_few_trainings_are_refused_before_any(laboratory: Callable[..., Labo
 def test_the_ranking_is_kept_with_infinities(laboratory: Callable[..., Laboratory]) -> None:
     lab = laboratory("Conv2D", sure=["Conv2D"])
     first = lab.search()
-    assert read_json(lab.folder / "runs" / FILE)["sensitivities"][0]["gradient_error"] is None
-    assert lab.search().sensitivities == first.sensitivities
+    assert read_json(lab.folder / "runs" / FILE)["effects"][0]["gradient_error"] is None
+    assert lab.search().effects == first.effects
 
 
 def test_a_layer_takes_the_place_of_an_op_type_where_it_is_enough(

@@ -143,3 +143,35 @@ def test_what_does_not_fit_into_memory_is_refused_before_the_first_step(tmp_path
     assert refused.value.where == "model"
     trainer.state.step = 1  # resumed: its slots are in memory already
     check_memory(trainer.state, trainer.device, 1 << 50)
+
+
+@pytest.mark.parametrize("micro_batch_size", [0, 3])
+def test_the_passes_of_a_step_can_be_repeated_bit_for_bit(
+    tmp_path: Path, micro_batch_size: int
+) -> None:
+    training = TrainingSettings(evaluate_every="", micro_batch_size=micro_batch_size)
+    plan = small_plan(training=training)
+    first = trainer_for(point_task(), plan, tmp_path)
+    with first.held_at(2, None) as (stepper, batch):
+        assert first.state.step == 2
+        sums = dict(first.state.lanes[0].sums)
+        saved = [buffer.clone() for buffer in stepper.buffers]
+        loss, gradients = stepper.passes(batch)
+        for buffer, before in zip(stepper.buffers, saved, strict=True):
+            buffer.copy_(before)
+        again = stepper.passes(batch)
+        assert torch.equal(loss, again[0])
+        pairs = list(zip(gradients, again[1], strict=True))
+        assert all(a is not None and b is not None and torch.equal(a, b) for a, b in pairs)
+        assert first.state.lanes[0].sums.keys() == sums.keys()
+        assert all(parameter.grad is None for parameter in first.task.model.parameters())
+
+
+def test_both_objectives_of_a_gan_have_gradients(tmp_path: Path) -> None:
+    task = GanTask()
+    trainer = trainer_for(task, small_plan(objectives=("discriminator", "generator")), tmp_path)
+    with trainer.held_at(0, None) as (stepper, batch):
+        _, gradients = stepper.passes(batch)
+    due = [lane for lane in trainer.state.lanes if lane.objective.is_due(0)]
+    assert len(gradients) == sum(len(lane.parameters) for lane in due)
+    assert all(each is not None for each in gradients)

@@ -12,7 +12,7 @@ from jumar.ground.text import counted, print_plain
 app = App(
     name="precision",
     help="Show precision modes and op lists; lint modify_mixlist files; dump steps, compare dumps "
-    "and runs, find overflows.",
+    "and runs, find overflows and ops that are sensitive to rounding.",
     group_parameters=OPTIONS,
 )
 app.command(
@@ -47,6 +47,11 @@ app.command(
     help="Find the first step and op at which two runs that should be equal differ.",
     usage="Usage: jumar precision diverge [OPTIONS] A B\n"
     "       jumar precision diverge --hashes FILE [OPTIONS] A",
+)
+app.command(
+    "jumar.cli.precision_noise:noise",
+    name="noise",
+    help="Measure which ops and layers are sensitive to rounding.",
 )
 
 

@@ -14,7 +14,7 @@ from jumar.ground.text import counted, print_plain
 
 if TYPE_CHECKING:
     from jumar.experiments.search import Found
-    from jumar.precision.searching.sensitivity import Sensitivity
+    from jumar.precision.searching.effects import Effect
 
 
 def search(
@@ -75,10 +75,10 @@ def search(
     from jumar.experiments.search_goal import parse_goal
     from jumar.experiments.search_trials import SearchStopped
     from jumar.runs.observed_steps import find_source
-    from jumar.runs.sensitivity import (
-        SensitivityRequest,
+    from jumar.runs.precision_effects import (
+        EffectsRequest,
         keeping_costs,
-        measure_sensitivity,
+        measure_effects,
         trial_recipe,
     )
     from jumar.training.parallel.announced import announced_ranks
@@ -86,9 +86,7 @@ def search(
     goal = parse_goal(tolerance)
     assignments = (*set_, *(["precision.emulate_fp16=true"] if emulate_fp16 else []))
     source = find_source(what, assignments, import_, announced_ranks())
-    measured = SensitivityRequest(
-        what=what, assignments=assignments, imports=import_, device=device
-    )
+    measured = EffectsRequest(what=what, assignments=assignments, imports=import_, device=device)
 
     def command(run: Path) -> Sequence[str]:
         modules = [part for module in source.imports for part in ("--import", module)]
@@ -116,7 +114,7 @@ def search(
     try:
         found = Search(
             request,
-            measure=lambda: measure_sensitivity(measured),
+            measure=lambda: measure_effects(measured),
             recorded=partial(trial_recipe, source),
             command=command,
             say=say,
@@ -124,7 +122,7 @@ def search(
     except SearchStopped as stopped:
         say("Stopped. The same command goes on from here.")
         return 128 + stopped.signal
-    costs = keeping_costs(measured, [row.candidate for row in found.sensitivities], found.kept)
+    costs = keeping_costs(measured, [row.candidate for row in found.effects], found.kept)
     if json_:
         print(json.dumps(_to_json(found, costs), indent=1))
     else:
@@ -146,7 +144,7 @@ def _lines(found: "Found", costs: Mapping[str, float]) -> Iterator[str]:
     else:
         yield f"not confirmed with all seeds: no trainings are left (--trainings){sure}"
     yield "each op type alone in low precision: change of gradients, of the loss, largest value"
-    for row in found.sensitivities:
+    for row in found.effects:
         yield _row(row, found, costs)
     yield f"{counted(found.num_trainings, 'training')}; op list: {found.to}"
     yield f"use it with --set precision.modify_mixlist={found.to}"
@@ -157,7 +155,7 @@ def _lines(found: "Found", costs: Mapping[str, float]) -> Iterator[str]:
         yield f"  --set precision.float32_layers={','.join(kept_layers)}"
 
 
-def _row(row: "Sensitivity", found: "Found", costs: Mapping[str, float]) -> str:
+def _row(row: "Effect", found: "Found", costs: Mapping[str, float]) -> str:
     name = row.candidate.name
     change = "infinite" if row.is_out_of_range else f"{row.gradient_error:.2%}"
     text = f"  {change:>9}  {row.loss_change:9.2e}  {row.largest:9.3g}  {name}"
@@ -198,7 +196,7 @@ def _to_json(found: "Found", costs: Mapping[str, float]) -> dict[str, Any]:
                     "vanishing": row.vanishing,
                     "layers": {layer.layer: layer.loss_change for layer in row.layers},
                 }
-                for row in found.sensitivities
+                for row in found.effects
             ],
             "trainings": [
                 {

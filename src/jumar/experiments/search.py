@@ -15,7 +15,7 @@ from jumar.ground.files import write_text
 from jumar.ground.paths import exists, is_file, is_folder
 from jumar.ground.text import counted
 from jumar.precision.searching.candidates import mixlist_of
-from jumar.precision.searching.sensitivity import Sensitivity, sensitivity_from_json
+from jumar.precision.searching.effects import Effect, effect_from_json
 from jumar.precision.searching.smallest import NoTrialsLeft, smallest_set
 from jumar.training.run_directory import RunDirectory, read_json, write_json
 
@@ -77,7 +77,7 @@ class Found:
         goal: What was asked for.
         limit: By how much the metric may be worse.
         reference: float32's values, one a seed.
-        sensitivities: Every op type, the ranking.
+        effects: Every op type, the ranking.
         kept: The op types that stay in float32.
         is_minimal: Whether leaving out any one of them was tried, and fails.
         is_confirmed: Whether the mean over all seeds is within the limit.
@@ -92,7 +92,7 @@ class Found:
     goal: Goal
     limit: float
     reference: Sequence[float]
-    sensitivities: Sequence[Sensitivity]
+    effects: Sequence[Effect]
     kept: tuple[str, ...]
     is_minimal: bool
     is_confirmed: bool
@@ -124,7 +124,7 @@ class Search:
         self,
         request: SearchRequest,
         *,
-        measure: Callable[[], Sequence[Sensitivity]],
+        measure: Callable[[], Sequence[Effect]],
         recorded: Callable[[Path | None, int, Sequence[str]], Mapping[str, Any]],
         command: Callable[[Path], Sequence[str]],
         say: Callable[[str], None],
@@ -167,7 +167,7 @@ class Search:
             goal=request.goal,
             limit=self._limit,
             reference=self._reference,
-            sensitivities=rows,
+            effects=rows,
             kept=kept,
             is_minimal=smallest.is_minimal and kept == smallest.kept,
             is_confirmed=worse <= self._limit,
@@ -216,17 +216,17 @@ class Search:
                 todo="Choose another folder with --runs, or repeat the search's own command.",
             )
 
-    def _ranking(self) -> Sequence[Sensitivity]:
+    def _ranking(self) -> Sequence[Effect]:
         """The op types, measured once and then kept in the directory."""
         file = self._request.directory / FILE
         if is_file(file):
-            return [sensitivity_from_json(row) for row in read_json(file)["sensitivities"]]
+            return [effect_from_json(row) for row in read_json(file)["effects"]]
         rows = self._measure()
         if not rows:
             raise UserError(
                 "no op of a step would be computed in low precision", where="precision.mode"
             )
-        content = {"identity": self._request.identity, "sensitivities": [asdict(r) for r in rows]}
+        content = {"identity": self._request.identity, "effects": [asdict(r) for r in rows]}
         write_json(file, content)
         return rows
 
@@ -311,7 +311,7 @@ class Search:
             kept = tuple(name for name in names if name in (*kept, more))
 
     def _layered(
-        self, rows: Sequence[Sensitivity], kept: tuple[str, ...]
+        self, rows: Sequence[Effect], kept: tuple[str, ...]
     ) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
         """Let layers take the place of kept op types, one type after the other."""
         layers: tuple[str, ...] = ()

@@ -1,14 +1,15 @@
 """Precision of a run: modes, op lists, loss scale; nothing outside mentions float16."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
     from torch.optim import Optimizer
 
     from jumar.precision.recording.dumping import Dumping
+    from jumar.precision.sensitivity.measuring import By, Sensitivity
 
 
 def dump(
@@ -69,3 +70,48 @@ def dump(
         model=model,
         optimizer=optimizer,
     )
+
+
+def noise(
+    model: "nn.Module",
+    step: "Callable[[], Tensor]",
+    *,
+    dtype: Literal["float16", "bfloat16"] = "bfloat16",
+    by: "By" = "group",
+    backward: bool = True,
+    seed: int = 0,
+    say: Callable[[str], None] | None = None,
+) -> "Sensitivity":
+    """Measure how far rounding errors of each op move a step's loss and gradients.
+
+    The step is repeated once for each group of ops, with noise as large as the rounding to `dtype`
+    added to their outputs. Before each pass the model's buffers and the random state are put back;
+    weights do not change, and gradients are afterwards what they were.
+
+    Args:
+        model: The network; its gradients are compared.
+        step: Runs forward and backward on one batch and returns the loss, without an update.
+        dtype: `float16` or `bfloat16`.
+        by: What gets noise in one pass: `group` (an op type in a layer), `layer`, `op` (an op type)
+            or `call`.
+        backward: Whether ops of the backward pass get noise too.
+        seed: Determines the noise.
+        say: Called with a line about the number of passes and their time.
+
+    Raises:
+        UserError: A setting is not allowed, or the step has no gradients or no finite loss.
+    """
+    from jumar.precision.sensitivity.measuring import NoiseSettings, parameter_passes, sensitivity
+
+    gradients = [each.grad for each in model.parameters()]
+    try:
+        return sensitivity(
+            parameter_passes(model, step),
+            modules=dict(model.named_modules()),
+            settings=NoiseSettings(dtype=dtype, by=by, backward=backward, seed=seed),
+            buffers=list(model.buffers()),
+            say=say,
+        )
+    finally:
+        for parameter, gradient in zip(model.parameters(), gradients, strict=True):
+            parameter.grad = gradient

@@ -1,6 +1,6 @@
 """One training step, determined by (state, batch, step number)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -121,27 +121,45 @@ class Stepper:
         lane.steps += 1
         lane.attempts += 1
 
-    def rehearse(self, batch: Batch, look: Callable[[Lane], None] | None = None) -> None:
+    def rehearse(self, batch: Batch) -> tuple[torch.Tensor, list[torch.Tensor | None]]:
         """Run a forward and a backward pass as the next step would, without side effects.
 
-        Args:
-            batch: The batch.
-            look: Called for each objective while its gradients, scaled as the loss was, are there.
+        Returns:
+            As `passes`.
         """
-        state = self._state
-        modules = [state.task.model, *(lane.objective for lane in state.lanes)]
-        buffers = [buffer for module in modules for buffer in module.buffers()]
+        buffers = self.buffers
         saved = [buffer.clone() for buffer in buffers]
-        for _, lane in self._due(state.step):
-            sums = dict(lane.sums)
-            self._backward(lane, batch, state.step)
-            if look is not None:
-                look(lane)
-            lane.sums = sums
-        state.drop_gradients()
+        result = self.passes(batch)
         with torch.no_grad():
             for buffer, before in zip(buffers, saved, strict=True):
                 buffer.copy_(before)
+        return result
+
+    @property
+    def buffers(self) -> list[torch.Tensor]:
+        """What a forward pass may change: the buffers of network and objectives."""
+        state = self._state
+        modules = [state.task.model, *(lane.objective for lane in state.lanes)]
+        return [buffer for module in modules for buffer in module.buffers()]
+
+    def passes(self, batch: Batch) -> tuple[torch.Tensor, list[torch.Tensor | None]]:
+        """Run the passes of the next step, of which nothing stays but what `buffers` hold.
+
+        Returns:
+            The sum of the losses, and the gradients of every objective's parameters, both as they
+            are: the latter times the loss scale.
+        """
+        state = self._state
+        losses: list[torch.Tensor] = []
+        gradients: list[torch.Tensor | None] = []
+        for _, lane in self._due(state.step):
+            sums, lane.sums = lane.sums, {}
+            self._backward(lane, batch, state.step)
+            losses.append(lane.sums["loss"])
+            gradients += [parameter.grad for parameter in lane.parameters]
+            lane.sums = sums
+            state.drop_gradients()
+        return torch.stack(losses).sum(), gradients
 
     def _due(self, step: int) -> Iterator[tuple[int, Lane]]:
         return (

@@ -42,7 +42,7 @@ from jumar.training.run_directory import RunDirectory
 from jumar.training.settings import Plan
 from jumar.training.signals import StopRequest
 from jumar.training.skipped_updates import SkipWatch, ended
-from jumar.training.state import Lane, TrainState
+from jumar.training.state import TrainState
 from jumar.training.step import Stepper
 from jumar.training.throughput import WARM_UP_STEPS, StepClock
 from jumar.training.trackers.chosen import create_trackers
@@ -202,28 +202,30 @@ class Trainer:
             raise UserError("the data ended before the last step", where="data.path")
 
     @contextlib.contextmanager
-    def repeating(
-        self, checkpoint: Checkpoint | None
-    ) -> Generator[Callable[[Callable[[Lane], None]], None]]:
-        """The context in which the next step's passes are repeated; nothing changes by them.
-
-        It gives a function that runs a forward and a backward pass and calls its argument for each
-        objective while the gradients are there. `state.policy` may be replaced in between.
+    def held_at(self, step: int, checkpoint: Checkpoint | None) -> Generator[tuple[Stepper, Batch]]:
+        """The context in which a step's passes can be repeated, without saving anything.
 
         Args:
-            checkpoint: The state to start from; None for the task's initial weights.
+            step: Counted from 0; the steps before it are trained.
+            checkpoint: Where to start; None for the task's initial weights.
+
+        Yields:
+            What runs the passes, and the step's batch.
 
         Raises:
-            UserError: See `observe`.
+            UserError: The checkpoint belongs to another network, or the data cannot be read.
         """
         if checkpoint is not None:
             self.state.restore(checkpoint)
         self._set_training()
-        with contextlib.closing(self._loader(self.state.step + 1)) as loader:
-            batch = next(iter(self.device.copy_ahead(loader)), None)
-        if batch is None:
-            raise UserError("the data ended before the first step", where="data.path")
-        yield lambda look: self._stepper.rehearse(batch, look)
+        with contextlib.closing(self._loader(step + 1)) as loader:
+            batches = iter(self.device.copy_ahead(loader))
+            for batch in batches:
+                if self.state.step == step:
+                    yield self._stepper, batch
+                    return
+                self._stepper.step(batch)
+        raise UserError("the data ended before the last step", where="data.path")
 
     def _set_training(self) -> None:
         for objective in self.task.objectives:

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from jumar.precision.searching.attribution import Attribution, MeasuringPolicy, OpSensitivity
+from jumar.precision.searching.attribution import Attribution, MeasuringPolicy, OpEffect
 
 EPSILON = {torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
 LOWS = pytest.mark.parametrize("low", EPSILON)
@@ -25,7 +25,7 @@ class Net(nn.Module):
         return functional.softmax(self.head(hidden), -1)
 
 
-def rows(net: nn.Module, batch: Tensor, low: torch.dtype) -> dict[str, OpSensitivity]:
+def rows(net: nn.Module, batch: Tensor, low: torch.dtype) -> dict[str, OpEffect]:
     policy = MeasuringPolicy(device_type="cpu")
     measured = Attribution("cpu", low, dict(net.named_modules()))
     with measured.measuring(), policy.forward():

@@ -28,7 +28,7 @@ _SILENT: Final = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class _About:
+class AboutOp:
     """What the schema of an op says.
 
     Attributes:
@@ -72,7 +72,7 @@ class OpRecorder(TorchDispatchMode):
     def __init__(self, calls: Calls, contents: Contents, layers: Layers) -> None:
         super().__init__()
         self._calls, self._contents, self._layers = calls, contents, layers
-        self._known: dict[Any, _About] = {}
+        self._known: dict[Any, AboutOp] = {}
         self.is_paused = False
 
     def __torch_dispatch__(
@@ -89,7 +89,7 @@ class OpRecorder(TorchDispatchMode):
             return func(*args, **options)
         about = self._known.get(func)
         if about is None:
-            about = self._known[func] = _about(func)
+            about = self._known[func] = about_op(func)
         phase, layer = self._layers.now()
         entry = (
             self._calls.entry("op", about.name, layer, phase, names=about.names)
@@ -113,7 +113,7 @@ class OpRecorder(TorchDispatchMode):
         return result
 
     def _take(
-        self, entry: Entry, about: _About, args: Sequence[Any], options: Mapping[str, Any]
+        self, entry: Entry, about: AboutOp, args: Sequence[Any], options: Mapping[str, Any]
     ) -> None:
         see, plain = self._contents.see, dict[str, Any]()
         for place, value in enumerate(args):
@@ -166,7 +166,7 @@ def _tensors(result: Any) -> Iterator[tuple[str, Tensor]]:
 
 
 def _written(
-    about: _About, args: Sequence[Any], options: Mapping[str, Any]
+    about: AboutOp, args: Sequence[Any], options: Mapping[str, Any]
 ) -> list[tuple[str, Tensor]]:
     """The tensors that an op has written to."""
     if not about.written:
@@ -181,7 +181,8 @@ def _written(
     return found
 
 
-def _about(func: Any) -> _About:
+def about_op(func: Any) -> AboutOp:
+    """What the schema of an op says."""
     schema: Any = func._schema
     packet = schema.name.partition("::")[2]
     written = {
@@ -196,7 +197,7 @@ def _about(func: Any) -> _About:
     is_blank = packet.startswith(("empty", "new_empty"))
     op = packet if not schema.overload_name else f"{packet}.{schema.overload_name}"
     moves_nothing = is_view or is_blank or packet in _MOVES_NOTHING
-    return _About(
+    return AboutOp(
         name=str(func),
         names=(cann_type(op), op, packet),
         arguments=tuple(argument.name for argument in schema.arguments),

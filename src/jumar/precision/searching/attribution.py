@@ -34,7 +34,7 @@ _SMALLEST = {torch.float16: 2.0**-24, torch.bfloat16: 2.0**-133}
 
 
 @dataclass(frozen=True, kw_only=True)
-class OpSensitivity:
+class OpEffect:
     """An op in a layer.
 
     Attributes:
@@ -76,10 +76,10 @@ class _Sums:
             most = tensor.abs().amax().float()
             self.largest = most if self.largest is None else torch.maximum(self.largest, most)
 
-    def read(self, op: str, layer: str) -> OpSensitivity:
+    def read(self, op: str, layer: str) -> OpEffect:
         sums = {name: value.item() for name, value in self.sums.items()}
         size = sums.get("size", 0.0)
-        return OpSensitivity(
+        return OpEffect(
             op=op,
             layer=layer,
             calls=self.calls,
@@ -146,7 +146,7 @@ class Attribution:
             for handle in handles:
                 handle.remove()
 
-    def rows(self) -> list[OpSensitivity]:
+    def rows(self) -> list[OpEffect]:
         """What was measured, in the order of the first calls; waits for the device."""
         return [sums.read(op, layer) for (op, layer), sums in self._sums.items()]
 

@@ -38,8 +38,8 @@ def page(comparison: Comparison) -> str:
     return template.render(
         style=style,
         script=script,
-        style_hash=_hash(style),
-        script_hash=_hash(script),
+        style_hash=policy_hash(style),
+        script_hash=policy_hash(script),
         sides=[[safe(text) for text in side] for side in sides],
         paired=counted(len(comparison.calls), "call"),
         values=counted(comparison.rows, "value"),
@@ -86,6 +86,7 @@ def _row(row: Row) -> list[Any]:
     ]
 
 
-def _hash(text: str) -> str:
+def policy_hash(text: str) -> str:
+    """The hash by which a page's content security policy admits a style or script."""
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
     return f"sha256-{digest}"

@@ -14,13 +14,12 @@ import torch
 from torch import Tensor
 
 from jumar.ground.errors import UserError
-from jumar.observer import Observer
 from jumar.precision.loss_scale import FixedLossScale, NoLossScale
 from jumar.precision.modes import find_mode
 from jumar.precision.policy import PrecisionPolicy
 from jumar.precision.searching.attribution import Attribution, MeasuringPolicy
 from jumar.precision.searching.candidates import Candidate, candidates, mixlist_of
-from jumar.precision.searching.sensitivity import Sensitivity, sensitivity_of
+from jumar.precision.searching.effects import Effect, effect_of
 from jumar.precision.settings import PrecisionSettings
 from jumar.runs.context import ChosenRun, RunContext, open_context
 from jumar.runs.observed_steps import Source, find_source, observing_trainer
@@ -29,7 +28,6 @@ from jumar.training.parallel.ranks import Ranks
 from jumar.training.profiling.ranges import named_layers
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory, write_json
-from jumar.training.state import Lane
 from jumar.training.trainer import Trainer
 
 _SCALES = (2.0**15, 2.0**10, 2.0**5, 1.0)
@@ -37,7 +35,7 @@ _TIMED_ROUNDS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class SensitivityRequest:
+class EffectsRequest:
     """What to measure.
 
     Attributes:
@@ -50,7 +48,7 @@ class SensitivityRequest:
     device: str = "auto"
 
 
-def measure_sensitivity(request: SensitivityRequest) -> list[Sensitivity]:
+def measure_effects(request: EffectsRequest) -> list[Effect]:
     """Measure every op type that the next step of a recipe or run may compute in low precision.
 
     Args:
@@ -67,7 +65,7 @@ def measure_sensitivity(request: SensitivityRequest) -> list[Sensitivity]:
 
 
 def keeping_costs(
-    request: SensitivityRequest, every: Sequence[Candidate], kept: Collection[str]
+    request: EffectsRequest, every: Sequence[Candidate], kept: Collection[str]
 ) -> dict[str, float]:
     """What it costs to keep each op type in float32, in milliseconds of a forward and backward.
 
@@ -117,7 +115,7 @@ class _ChosenStep(ChosenRun):
 
 
 @contextmanager
-def _opened(request: SensitivityRequest) -> Generator["_Passes"]:
+def _opened(request: EffectsRequest) -> Generator["_Passes"]:
     with (
         open_context(
             lambda ranks: _chosen(request, ranks), device=request.device, writes=False
@@ -128,12 +126,13 @@ def _opened(request: SensitivityRequest) -> Generator["_Passes"]:
         training = replace(chosen.plan.training, compile=False)
         plan = replace(chosen.plan, training=training)
         task = context.build_task(chosen.recipe)
-        trainer = observing_trainer(context, task, plan, Observer(), Console(silent=True))
-        with trainer.repeating(chosen.checkpoint) as run_pass:
-            yield _Passes(Path(folder), context, trainer, run_pass)
+        trainer = observing_trainer(context, task, plan, [], Console(silent=True))
+        first = 0 if chosen.checkpoint is None else chosen.checkpoint.step
+        with trainer.held_at(first, chosen.checkpoint) as (stepper, batch):
+            yield _Passes(Path(folder), context, trainer, lambda: stepper.rehearse(batch))
 
 
-def _chosen(request: SensitivityRequest, ranks: Ranks) -> _ChosenStep:
+def _chosen(request: EffectsRequest, ranks: Ranks) -> _ChosenStep:
     source = find_source(request.what, request.assignments, request.imports, ranks)
     return _ChosenStep(
         run=source.run or RunDirectory(Path()),
@@ -153,7 +152,7 @@ class _Passes:
         folder: Path,
         context: RunContext[_ChosenStep],
         trainer: Trainer,
-        run_pass: Callable[[Callable[[Lane], None]], None],
+        run_pass: Callable[[], tuple[Tensor, Sequence[Tensor | None]]],
     ) -> None:
         self._list = folder / "list.json"
         self._trainer, self._run_pass = trainer, run_pass
@@ -171,7 +170,7 @@ class _Passes:
             )
         self._exact = exact
 
-    def all(self) -> list[Sensitivity]:
+    def all(self) -> list[Effect]:
         """Every candidate, those that change the gradients most first."""
         policy = MeasuringPolicy(device_type=self._device.torch.type)
         task = self._trainer.task
@@ -182,14 +181,14 @@ class _Passes:
         )
         self._trainer.state.policy = policy
         with measured.measuring():
-            self._run_pass(_nothing)
+            self._run_pass()
         rows = measured.rows()
         every = candidates(dict.fromkeys(row.op for row in rows if row.elements))
         alone = [
             self._error(every, {other.name for other in every} - {each.name}) for each in every
         ]
         ranked = [
-            sensitivity_of(each, [row for row in rows if row.op in each.ops], error)
+            effect_of(each, [row for row in rows if row.op in each.ops], error)
             for each, error in zip(every, alone, strict=True)
         ]
         return sorted(ranked, key=lambda each: (-each.gradient_error, -each.loss_change))
@@ -220,26 +219,17 @@ class _Passes:
 
     def _gradients(self, settings: PrecisionSettings, scale: float) -> list[Tensor] | None:
         """The gradients without the loss scale; None if a loss is not finite."""
-        gradients: list[Tensor] = []
-        losses: list[Tensor] = []
-
-        def look(lane: Lane) -> None:
-            losses.append(lane.sums["loss"])
-            gradients.extend(
-                parameter.grad.detach().float() / scale
-                for parameter in lane.parameters
-                if parameter.grad is not None
-            )
-
         with self._policy(settings, scale):
-            self._run_pass(look)
-        return gradients if all(loss.isfinite().item() for loss in losses) else None
+            loss, scaled = self._run_pass()
+        if not loss.isfinite().item():
+            return None
+        return [gradient.float() / scale for gradient in scaled if gradient is not None]
 
     def _timed(self, settings: PrecisionSettings) -> float:
         with self._policy(settings, 1.0):
             self._device.synchronize()
             begun = time.perf_counter()
-            self._run_pass(_nothing)
+            self._run_pass()
             self._device.synchronize()
             return time.perf_counter() - begun
 
@@ -285,7 +275,3 @@ def _distance(these: Sequence[Tensor], exact: Sequence[Tensor]) -> float:
     size = sum(each.double().square().sum().item() for each in exact)
     error = math.sqrt(apart / size) if size else math.inf * (apart > 0)
     return error if math.isfinite(error) else math.inf
-
-
-def _nothing(lane: Lane) -> None:
-    """What a pass does with gradients that nobody looks at."""

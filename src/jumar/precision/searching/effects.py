@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jumar.precision.searching.attribution import OpSensitivity
+from jumar.precision.searching.attribution import OpEffect
 from jumar.precision.searching.candidates import Candidate
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sensitivity:
+class Effect:
     """An op type, were it the only one in low precision.
 
     Attributes:
@@ -34,7 +34,7 @@ class Sensitivity:
     overflows: int
     vanishing: float
     gradient_error: float
-    layers: Sequence[OpSensitivity]
+    layers: Sequence[OpEffect]
 
     @property
     def is_out_of_range(self) -> bool:
@@ -42,19 +42,17 @@ class Sensitivity:
         return not math.isfinite(self.gradient_error)
 
 
-def sensitivity_of(
-    candidate: Candidate, rows: Sequence[OpSensitivity], gradient_error: float
-) -> Sensitivity:
-    """The sensitivity of a candidate.
+def effect_of(candidate: Candidate, rows: Sequence[OpEffect], gradient_error: float) -> Effect:
+    """The effect on a candidate.
 
     Args:
         candidate: The op type.
         rows: What was measured of its ops, layer by layer.
-        gradient_error: See `Sensitivity`.
+        gradient_error: See `Effect`.
     """
     elements = sum(row.elements for row in rows)
     weights = [row.elements / elements if elements else 0.0 for row in rows]
-    return Sensitivity(
+    return Effect(
         candidate=candidate,
         calls=sum(row.calls for row in rows),
         error=math.hypot(
@@ -69,10 +67,10 @@ def sensitivity_of(
     )
 
 
-def sensitivity_from_json(row: Mapping[str, Any]) -> Sensitivity:
-    """A sensitivity as `asdict` gave it and JSON kept it, with None for infinite."""
+def effect_from_json(row: Mapping[str, Any]) -> Effect:
+    """An effect as `asdict` gave it and JSON kept it, with None for infinite."""
     candidate, error = row["candidate"], row["gradient_error"]
-    return Sensitivity(
+    return Effect(
         candidate=Candidate(
             name=candidate["name"], types=tuple(candidate["types"]), ops=tuple(candidate["ops"])
         ),
@@ -83,5 +81,5 @@ def sensitivity_from_json(row: Mapping[str, Any]) -> Sensitivity:
         overflows=row["overflows"],
         vanishing=row["vanishing"],
         gradient_error=math.inf if error is None else error,
-        layers=tuple(OpSensitivity(**layer) for layer in row["layers"]),
+        layers=tuple(OpEffect(**layer) for layer in row["layers"]),
     )

@@ -5,21 +5,21 @@ import math
 import pytest
 
 from jumar.ground.errors import UserError
-from jumar.precision.searching.sensitivity import Sensitivity
-from jumar.runs.sensitivity import SensitivityRequest, keeping_costs, measure_sensitivity
+from jumar.precision.searching.effects import Effect
+from jumar.runs.precision_effects import EffectsRequest, keeping_costs, measure_effects
 
 EMULATED = ("precision.mode=allow_mix_precision", "precision.emulate_fp16=true")
 TINY = ("model.depth=3", "model.width=4", "data.batch_size=32", "threads.intra_op=1")
 SCALED = ("precision.loss_scale=fixed", "precision.loss_scale.init_loss_scale=4096")
 
 
-def request(what: str, *assignments: str) -> SensitivityRequest:
+def request(what: str, *assignments: str) -> EffectsRequest:
     imports = ("tests.cli.small_recipe",)
-    return SensitivityRequest(what=what, assignments=assignments, imports=imports, device="cpu")
+    return EffectsRequest(what=what, assignments=assignments, imports=imports, device="cpu")
 
 
-def measured(what: str, *assignments: str) -> dict[str, Sensitivity]:
-    rows = measure_sensitivity(request(what, *assignments))
+def measured(what: str, *assignments: str) -> dict[str, Effect]:
+    rows = measure_effects(request(what, *assignments))
     errors = [row.gradient_error for row in rows]
     assert errors == sorted(errors, reverse=True), "ranked by the change of the gradients"
     return {row.candidate.name: row for row in rows}
@@ -43,7 +43,7 @@ def test_a_loss_beyond_the_range_is_seen_where_gradients_are_finite() -> None:
 
 def test_keeping_an_op_type_has_a_cost() -> None:
     asked = request("small", "precision.mode=allow_mix_precision_bf16")
-    every = [row.candidate for row in measure_sensitivity(asked)]
+    every = [row.candidate for row in measure_effects(asked)]
     costs = keeping_costs(asked, every, ("Conv2D", "MatMul"))
     assert set(costs) == {"Conv2D", "MatMul"}
     assert all(math.isfinite(cost) for cost in costs.values())
@@ -51,4 +51,4 @@ def test_keeping_an_op_type_has_a_cost() -> None:
 
 def test_a_mode_without_op_lists_is_refused() -> None:
     with pytest.raises(UserError, match="has no op lists"):
-        measure_sensitivity(request("small", "precision.mode=force_fp16"))
+        measure_effects(request("small", "precision.mode=force_fp16"))

@@ -1,0 +1,168 @@
+"""Adds noise to the outputs of chosen ops while they run, below autograd and autocast."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.module import (
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+)
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.hooks import RemovableHandle
+
+from jumar.precision.dumps.dump import Phase
+from jumar.precision.overflow.origin import CASTS, FILLS
+from jumar.precision.recording.cann import cann_type
+from jumar.precision.recording.contents import unrecorded
+from jumar.precision.recording.layers import Layers
+from jumar.precision.recording.ops import AboutOp, about_op
+from jumar.precision.sensitivity.rounding import add_noise
+
+_EXACT: Final = (
+    *CASTS,
+    *FILLS,
+    *("aten.ones", "aten.zero", "aten.new_", "aten.arange", "aten.eye"),
+    *("aten.bernoulli", "aten.rand", "aten.uniform", "aten.normal_", "aten.dropout"),
+)
+"""Ops without a rounding error of their own: casts, constants, and what is drawn at random."""
+
+
+class OpCall(NamedTuple):
+    """A call of an op in a pass.
+
+    Attributes:
+        layer: The path of its layer; empty outside of layers.
+        op: The aten op with its overload.
+        phase: `forward` or `backward`.
+        number: How many calls of the same op, layer and phase came before.
+    """
+
+    layer: str
+    op: str
+    phase: Phase
+    number: int
+
+    @property
+    def cann(self) -> str:
+        """The CANN op type that does the same; empty if unknown."""
+        return cann_type(self.op.removeprefix("aten.").removesuffix(".default"))
+
+
+class NoisyOps(TorchDispatchMode):
+    """Runs ops, and adds noise to what those give that are chosen, while it is entered.
+
+    Ops that compute nothing (views, casts, copies, constants, random numbers) are not among them.
+    Of the outputs of a forward op the first gets noise: others are statistics for the backward
+    pass.
+
+    Args:
+        modules: The modules by path; None to name them by their path in the outermost one called.
+        dtype: The dtype whose rounding the noise equals.
+        seed: Determines the noise, with the call and the place of the output.
+        is_chosen: Which calls get noise.
+
+    Attributes:
+        calls: The calls in the order of execution, with the number of elements they gave.
+    """
+
+    supports_higher_order_operators = True
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Whether torch wraps every call for its compiler, which is off meanwhile."""
+        return False
+
+    def __init__(
+        self,
+        modules: Mapping[str, nn.Module] | None,
+        *,
+        dtype: torch.dtype,
+        seed: int,
+        is_chosen: Callable[[OpCall], bool],
+    ) -> None:
+        super().__init__()
+        self._layers = Layers(modules)
+        self._dtype, self._seed, self._is_chosen = dtype, seed, is_chosen
+        self._known: dict[Any, AboutOp] = {}
+        self._numbers: Counter[tuple[str, str, Phase]] = Counter()
+        self._handles: list[RemovableHandle] = []
+        self._running: list[str | None] = []
+        self.calls: list[tuple[OpCall, int]] = []
+
+    def __enter__(self) -> Any:
+        self._layers.begin()
+        self._handles = [
+            register_module_forward_pre_hook(self._before),
+            register_module_forward_hook(self._after, always_call=True),
+        ]
+        return super().__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        for handle in self._handles:
+            handle.remove()
+        super().__exit__(*error)
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Run an op; add noise to what it gives if it is chosen."""
+        del types
+        if not isinstance(func, torch._ops.OpOverload):
+            return func(*args, **(kwargs or {}))
+        about = self._known.get(func)
+        if about is None:
+            about = self._known[func] = about_op(func)
+        phase, layer = self._layers.now()
+        result = func(*args, **(kwargs or {}))
+        if about.is_recorded and not about.name.startswith(_EXACT) and phase != "update":
+            self._computed(about.name, layer, phase, result)
+        return result
+
+    def _computed(self, op: str, layer: str, phase: Phase, result: Any) -> None:
+        outputs = list(_outputs(result))
+        if phase == "forward":
+            outputs = outputs[:1]
+        outputs = [each for each in outputs if each.is_floating_point() and each.numel()]
+        if not outputs:
+            return
+        call = OpCall(layer, op, phase, self._numbers[layer, op, phase])
+        self._numbers[layer, op, phase] += 1
+        self.calls.append((call, sum(each.numel() for each in outputs)))
+        if self._is_chosen(call):
+            with unrecorded():
+                for place, output in enumerate(outputs):
+                    add_noise(output, self._dtype, self._generator(call, place, output.device))
+
+    def _generator(self, call: OpCall, place: int, device: torch.device) -> torch.Generator:
+        key = repr((self._seed, tuple(call), place)).encode()
+        generator = torch.Generator(device)
+        generator.manual_seed(int.from_bytes(hashlib.sha256(key).digest()[:7], "big"))
+        return generator
+
+    def _before(self, module: nn.Module, arguments: Any) -> None:
+        del arguments
+        path = self._layers.path_of(module)
+        self._running.append(path)
+        if path is not None:
+            self._layers.enter(path)
+
+    def _after(self, module: nn.Module, arguments: Any, result: Any = None) -> None:
+        del module, arguments, result
+        if self._running and self._running.pop() is not None:
+            self._layers.stack.pop()
+
+
+def _outputs(result: Any) -> Iterator[Tensor]:
+    if isinstance(result, Tensor):
+        yield result
+    elif isinstance(result, (list, tuple)):
+        for each in result:
+            yield from _outputs(each)

@@ -1,0 +1,74 @@
+"""Sensitivities as rows for a terminal, a CSV file and JSON."""
+
+import csv
+import io
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jumar.precision.sensitivity.measuring import Moved, Sensitivity
+
+
+def as_dict(result: Sensitivity) -> dict[str, Any]:
+    """The whole result for JSON, the rows in the order of execution; infinity is a text."""
+    return {
+        **vars(result.settings),
+        "loss": result.loss,
+        "gradient_norm": result.gradient,
+        "together": _pair(*result.together),
+        "floor": _pair(*result.floor),
+        "passes": result.passes,
+        "seconds": result.seconds,
+        "rows": [_row(row) for row in result.rows],
+        "layers": {name: _pair(*moved) for name, moved in result.summed("layer").items()},
+        "ops": {name: _pair(*moved) for name, moved in result.summed("op").items()},
+    }
+
+
+def as_csv(result: Sensitivity) -> str:
+    """A line a row, in the order of execution."""
+    rows = [{"place": place, **_row(row)} for place, row in enumerate(result.rows)]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else ["place"])
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def summary(rows: Sequence[Moved]) -> list[dict[str, str]]:
+    """A line a row for people."""
+    return [
+        {
+            "gradient": shown(row.gradient),
+            "loss": shown(row.loss),
+            "layer": row.layer,
+            "op": row.op + (f" #{row.number}" if row.number else ""),
+            "CANN type": row.cann,
+            "phase": row.phase,
+            "calls": str(row.calls),
+        }
+        for row in rows
+    ]
+
+
+def shown(number: float) -> str:
+    """A relative change."""
+    return f"{number:.2e}"
+
+
+def _row(row: Moved) -> dict[str, Any]:
+    return {
+        "layer": row.layer,
+        "op": row.op,
+        "cann": row.cann,
+        "phase": row.phase,
+        "number": row.number,
+        "calls": row.calls,
+        "elements": row.elements,
+        **_pair(row.loss, row.gradient),
+    }
+
+
+def _pair(loss: float, gradient: float) -> Mapping[str, float | str]:
+    numbers = {"loss_change": loss, "gradient_change": gradient}
+    return {name: each if math.isfinite(each) else str(each) for name, each in numbers.items()}

@@ -1,0 +1,124 @@
+"""How far rounding errors of each op move a step of a recipe or a run: `jumar precision noise`."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from jumar.ground.errors import UserError
+from jumar.precision.modes import find_mode
+from jumar.precision.sensitivity.measuring import NoiseSettings, Sensitivity, sensitivity
+from jumar.precision.settings import PrecisionSettings
+from jumar.runs.context import ChosenRun, RunContext, open_context
+from jumar.runs.observed_steps import check_step, find_source, observing_trainer
+from jumar.training.checkpoint import Checkpoint
+from jumar.training.parallel.announced import announced_ranks
+from jumar.training.parallel.ranks import Ranks
+from jumar.training.profiling.ranges import named_layers
+from jumar.training.progress import Console
+from jumar.training.run_directory import RunDirectory
+
+FULL = "must_keep_origin_dtype"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseRequest:
+    """The options of `jumar precision noise`.
+
+    Attributes:
+        what: A recipe's name, or a run directory.
+        step: The step, counted from 0; None for the first after the newest checkpoint.
+        dtype: The dtype whose rounding the noise equals; empty for that of the precision mode.
+        settings: What else decides about the noise.
+    """
+
+    what: str
+    step: int | None = None
+    dtype: str = ""
+    settings: NoiseSettings
+    assignments: Sequence[str] = ()
+    imports: Sequence[str] = ()
+    device: str = "auto"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseReport:
+    """What was measured.
+
+    Attributes:
+        step: The step, counted from 0.
+        result: How sensitive it is.
+    """
+
+    step: int
+    result: Sensitivity
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Chosen(ChosenRun):
+    """The recipe in full precision, where it starts, and what the noise is like."""
+
+    checkpoint: Checkpoint | None
+    settings: NoiseSettings
+
+
+def measure_noise(request: NoiseRequest, say: Callable[[str], None]) -> NoiseReport:
+    """Repeat a step with noise in one op after another; nothing in a run changes.
+
+    The step is computed in float32, whatever the mode: between ops that round themselves, noise of
+    the same size could not be told from their rounding.
+
+    Args:
+        request: Which step, and which noise.
+        say: Prints a line.
+
+    Raises:
+        UserError: There is no such recipe, run or step, or a setting is not allowed.
+    """
+    if announced_ranks().world > 1:
+        raise UserError("noise is measured by one process", todo="Start it without torchrun.")
+    with open_context(
+        lambda ranks: _chosen(request, ranks), device=request.device, writes=False
+    ) as context:
+        return _measured(request, context, say)
+
+
+def _chosen(request: NoiseRequest, ranks: Ranks) -> _Chosen:
+    source = find_source(
+        request.what, request.assignments, request.imports, ranks, until=request.step
+    )
+    low = find_mode(source.recipe.precision.mode).low
+    dtype = request.dtype or (str(low).removeprefix("torch.") if low else "bfloat16")
+    settings = replace(request.settings, dtype=dtype)
+    settings.check()
+    return _Chosen(
+        run=source.run or RunDirectory(Path("a folder that nothing is written to")),
+        recipe=replace(source.recipe, precision=PrecisionSettings(mode=FULL)),
+        is_stored=source.run is not None,
+        name=source.name,
+        imports=source.imports,
+        checkpoint=source.checkpoint,
+        settings=settings,
+    )
+
+
+def _measured(
+    request: NoiseRequest, context: RunContext[_Chosen], say: Callable[[str], None]
+) -> NoiseReport:
+    chosen = context.chosen
+    first = 0 if chosen.checkpoint is None else chosen.checkpoint.step
+    step = first if request.step is None else request.step
+    plan = replace(chosen.plan, training=replace(chosen.plan.training, compile=False))
+    task = context.build_task(chosen.recipe)
+    trainer = observing_trainer(context, task, plan, [], Console(silent=True))
+    check_step(trainer, step, "--step")
+    if step > first:
+        say(f"training from step {first} to step {step}")
+    with trainer.held_at(step, chosen.checkpoint) as (stepper, batch):
+        result = sensitivity(
+            lambda: stepper.passes(batch),
+            modules={"": task.model, **named_layers(task.model, task.objectives)},
+            settings=chosen.settings,
+            buffers=stepper.buffers,
+            say=say,
+        )
+    return NoiseReport(step=step, result=result)

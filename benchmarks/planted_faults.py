@@ -1,487 +1,303 @@
-"""Plant faults into kernels of small networks, and see whether `compare` names the right op first.
+"""Plant faults into kernels of real networks, and see whether `compare` names the right op first.
 
     python benchmarks/planted_faults.py --seed 7 --faults 24 --healthy 10
 
-A fault is drawn by the seed: a network, a call of an op in it (forward or backward), and what its
-kernel does wrong. The candidate also runs with other kernels (oneDNN off, two threads), so that all
-of its numbers differ by rounding. A pair without a fault must name no op and have under 5 % of its
-values flagged. Both forms of dumps are scored: tensors, and statistics alone.
+A fault is drawn by the seed: a network, a kind, a call of an op (forward or backward) and which of
+its outputs is wrong. A step (forward, loss, backward, update) is dumped with and without it. The
+candidate also runs with other kernels (oneDNN off, two threads), so that all of its numbers differ
+by rounding, and with `--bfloat16` under autocast. Faults that change the call's output by less than
+twice what the other kernels change are drawn again. Pairs without a fault (another number of
+threads, bfloat16, another processor setting) must name no op and have under 5 % of their values
+flagged. Both levels of dumps are scored: tensors, and statistics alone.
 """
 
 import argparse
+import contextlib
+import io
+import os
 import random
-from collections import Counter, defaultdict
+import subprocess
+import sys
+import tempfile
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import partial
-from itertools import pairwise
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
 
 import torch
-from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
+from faulty_kernels import KINDS, SEEN, UNSEEN, Fault, FaultyKernel, Planted, spoilable, suits
+from torch import Tensor, nn
+from torch.nn import functional
 
+import jumar.precision
+from jumar.models.alexnet import AlexNet
+from jumar.models.bert.heads import BertForPretraining
+from jumar.models.bert.network import BertSize
+from jumar.models.dscnn import DSCNN
+from jumar.models.keyed_random import set_random_position
+from jumar.models.nlrn import NLRN
+from jumar.models.resnext import ResNeXt50
 from jumar.precision.comparing.compare import compare_dumps
 from jumar.precision.comparing.comparison import Comparison, call_name
-from jumar.precision.dumps.dump import Call, Dump, Phase, Role, Statistics, Value
+from jumar.precision.dumps.dump import Call, Dump
+from jumar.precision.dumps.ours import read_dump
 
-_SILENT = ("detach", "alias", "empty", "new_empty", "zeros", "ones", "fill", "lift_fresh")
-"""Ops that compute nothing."""
+OTHER_PROCESSOR = {"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "default"}
+_MOVES = ("clone", "_to_copy", "copy_", "cat", "index", "slice_backward", "select_backward")
+"""Ops that move numbers and compute none."""
+_MOVES += ("zeros", "ones", "full", "fill", "arange", "scalar_tensor", "new_", "embedding", "split")
+_LEVELS = ("tensors", "statistics")
 
-Kernel = Callable[..., Any]
-Fault = Callable[[Kernel, tuple[Any, ...], dict[str, Any]], Any]
-
-
-def _outputs(result: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """The result with its first float tensor changed."""
-    if isinstance(result, torch.Tensor):
-        return change(result)
-    parts = list(cast("tuple[Any, ...]", result))
-    place = next(at for at, each in enumerate(parts) if _is_float(each))
-    parts[place] = change(parts[place])
-    return tuple(parts)
+Loss = Callable[[], Tensor]
 
 
-def _is_float(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.is_floating_point() and value.numel() > 1
+def _classified(model: nn.Module, data: Tensor) -> tuple[nn.Module, Loss]:
+    labels = torch.randint(10, data.shape[:1])
+    return model, lambda: functional.cross_entropy(model(data).float(), labels)
 
 
-def _cast(value: Any, dtype: torch.dtype) -> Any:
-    return value.to(dtype).to(value.dtype) if _is_float(value) else value
+def _alexnet() -> tuple[nn.Module, Loss]:
+    return _classified(AlexNet(num_classes=10, image_size=64), torch.randn(4, 3, 64, 64))
 
 
-def _rounded(tensor: torch.Tensor, bits: int) -> torch.Tensor:
-    mantissa, exponent = torch.frexp(tensor)
-    return torch.ldexp((mantissa * 2**bits).round() / 2**bits, exponent)
+def _resnext() -> tuple[nn.Module, Loss]:
+    return _classified(ResNeXt50(num_classes=10), torch.randn(4, 3, 64, 64))
 
 
-def half(kernel: Kernel, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Operands and result pass through float16."""
-    narrow = tuple(_cast(each, torch.float16) for each in args)
-    return _outputs(kernel(*narrow, **kwargs), lambda out: _cast(out, torch.float16))
+def _dscnn() -> tuple[nn.Module, Loss]:
+    return _classified(DSCNN(num_labels=10), torch.randn(4, 49, 10))
 
 
-def transposed(kernel: Kernel, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The last square operand is used transposed."""
-    place = max(at for at, each in enumerate(args) if _is_square(each))
-    swapped = (*args[:place], args[place].transpose(-1, -2).contiguous(), *args[place + 1 :])
-    return kernel(*swapped, **kwargs)
+def _nlrn() -> tuple[nn.Module, Loss]:
+    model, clean = NLRN(steps=2, filters=32, embedded=16), torch.rand(2, 1, 16, 16)
+    # At zero, where it begins, nothing in front of it has a gradient.
+    nn.init.normal_(model.recurrence.non_local.g.weight, std=0.1)
+    noisy = clean + 0.1 * torch.randn_like(clean)
+    return model, lambda: functional.mse_loss(model(noisy).float(), clean)
 
 
-def _is_square(value: Any) -> bool:
-    return _is_float(value) and value.dim() >= 2 and value.shape[-1] == value.shape[-2]
-
-
-def dropped(kernel: Kernel, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The gradient is lost."""
-    return _outputs(kernel(*args, **kwargs), torch.zeros_like)
-
-
-def epsilon(kernel: Kernel, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A norm's epsilon is 1000 times too large."""
-    places = [at for at, each in enumerate(args) if isinstance(each, float) and each < 1e-3]
-    return kernel(
-        *(each * 1000 if at in places else each for at, each in enumerate(args)), **kwargs
+def _bert() -> tuple[nn.Module, Loss]:
+    size = BertSize(
+        vocab_size=500, hidden_size=128, num_layers=2, num_heads=4, intermediate_size=512
     )
+    model = BertForPretraining(size)
+    words, segments = torch.randint(500, (4, 24)), torch.arange(24).ge(12).long().expand(4, 24)
+    lengths = torch.tensor([[24], [24], [20], [17]])
+    mask = (torch.arange(24) < lengths).long()
+    places, order = torch.tensor([1, 9, 30, 41, 50, 70]), torch.tensor([0, 1, 1, 0])
+
+    def loss() -> Tensor:
+        encoded = model.bert(words, segments, mask)
+        masked, _ = model.word_losses(encoded, places, words.flatten()[places])
+        return masked.mean() + functional.cross_entropy(model.sentence_logits(encoded), order)
+
+    return model, loss
 
 
-def scaled_twice(kernel: Kernel, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A factor is applied a second time."""
-    return _outputs(kernel(*args, **kwargs), lambda out: out * 0.35)
-
-
-def lost_bits(kernel: Kernel, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The result has lost 4 bits of its mantissa."""
-    bits = 5 if any(_is_float(each) and each.dtype == torch.bfloat16 for each in args) else 20
-    return _outputs(kernel(*args, **kwargs), lambda out: _rounded(out, bits))
-
-
-def rolled(kernel: Kernel, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The result is shifted by a place."""
-    return _outputs(kernel(*args, **kwargs), lambda out: out.roll(1, -1))
-
-
-def wrong_cast(kernel: Kernel, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The result passes through bfloat16."""
-    return _outputs(kernel(*args, **kwargs), lambda out: _cast(out, torch.bfloat16))
-
-
-def cut_short(kernel: Kernel, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The last element of every row counts for nothing in the first float operand."""
-    place = next(at for at, each in enumerate(args) if _is_float(each) and each.dim() > 1)
-    cut = args[place].clone()
-    cut[..., -1] = 0
-    return kernel(*(cut if at == place else each for at, each in enumerate(args)), **kwargs)
-
-
-def overflow(kernel: Kernel, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The largest element becomes infinite."""
-
-    def change(out: torch.Tensor) -> torch.Tensor:
-        changed = out.clone().flatten()
-        changed[changed.abs().argmax()] = torch.inf
-        return changed.reshape(out.shape)
-
-    return _outputs(kernel(*args, **kwargs), change)
-
-
-def one_row(kernel: Kernel, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """One row is taken from its neighbour, as after a race."""
-
-    def change(out: torch.Tensor) -> torch.Tensor:
-        changed = out.clone().reshape(out.shape[0], -1)
-        changed[0] = changed[-1]
-        return changed.reshape(out.shape)
-
-    return _outputs(kernel(*args, **kwargs), change)
-
-
-SEEN: Mapping[str, Fault] = {
-    each.__name__: each for each in (half, transposed, dropped, epsilon, scaled_twice, lost_bits)
-}
-"""Kinds with which limits were chosen."""
-UNSEEN: Mapping[str, Fault] = {
-    each.__name__: each for each in (rolled, wrong_cast, cut_short, overflow, one_row)
-}
-"""Kinds that were kept away until the limits stood."""
-_PRODUCTS = ("addmm", "mm", "bmm", "convolution", "convolution_backward")
-_SUITS: Mapping[str, Callable[[Call], bool]] = {
-    "transposed": lambda call: (
-        call.op.split(".")[1] in ("addmm", "mm", "bmm")
-        and any(
-            value.role == "input" and len(value.shape) > 1 and value.shape[-1] == value.shape[-2]
-            for value in call.values
-        )
-    ),
-    "dropped": lambda call: call.phase == "backward",
-    "epsilon": lambda call: "norm" in call.op and "backward" not in call.op,
-    "cut_short": lambda call: (
-        call.op.split(".")[1] in ("addmm", "mm", "bmm", "_softmax", "native_layer_norm", "sum")
-    ),
+NETWORKS: Mapping[str, Callable[[], tuple[nn.Module, Loss]]] = {
+    "alexnet": _alexnet,
+    "resnext50": _resnext,
+    "nlrn": _nlrn,
+    "dscnn": _dscnn,
+    "bert": _bert,
 }
 
 
-class Kept(dict[str, torch.Tensor]):
-    """Tensors in memory."""
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """How a step runs.
 
-    def read(self, name: str) -> torch.Tensor:
-        """See `Tensors.read`."""
-        return self[name]
-
-
-@dataclass
-class Recorder(TorchDispatchMode):
-    """Records every aten op with its tensors; replaces one kernel by a faulty one.
-
-    Args:
-        fault: The fault; None for a healthy run.
-        target: Key of the call that has it.
+    Attributes:
+        onednn: Whether kernels of oneDNN are used.
+        threads: Number of threads.
+        bfloat16: Whether forward runs under autocast.
     """
 
-    fault: Fault | None = None
-    target: tuple[str, str, str, str, int] | None = None
-    layers: list[str] = field(default_factory=lambda: [""])
-    calls: list[Call] = field(default_factory=list[Call])
-    tensors: Kept = field(default_factory=Kept)
-    is_planted: bool = False
-    _numbers: Counter[tuple[str, str, str]] = field(default_factory=Counter[tuple[str, str, str]])
-    _nodes: dict[int, str] = field(default_factory=dict[int, str])
-
-    def __post_init__(self) -> None:
-        super().__init__()
-
-    def watch(self, model: nn.Module) -> None:
-        """Follow which layer runs."""
-        for name, module in model.named_modules():
-            module.register_forward_pre_hook(partial(self._enter, name))
-            module.register_forward_hook(self._leave)
-
-    def _enter(self, name: str, *_: Any) -> None:
-        self.layers.append(name)
-
-    def _leave(self, *_: Any) -> None:
-        self.layers.pop()
-
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        """Run an op, and record it."""
-        kwargs = kwargs or {}
-        packet = func._schema.name.removeprefix("aten::")
-        if packet.startswith(_SILENT) or func._schema.is_mutable:
-            return func(*args, **kwargs)
-        node: Any = torch._C._current_autograd_node()  # pyright: ignore
-        phase: Phase = "forward" if node is None else "backward"
-        if node is None:
-            layer = self.layers[-1]
-            self._nodes[torch._C._autograd._get_sequence_nr() - 1] = layer  # pyright: ignore
-        else:
-            layer = self._nodes.get(node._sequence_nr(), "")
-        op = f"aten.{packet}.{func._overloadname}"
-        number = self._numbers[op, layer, phase]
-        self._numbers[op, layer, phase] += 1
-        inputs, arguments = self._inputs(args, kwargs, len(self.calls))
-        run: Kernel = func
-        if self.fault is not None and self.target == ("op", op, layer, phase, number):
-            fault = self.fault
-
-            def run(*args: Any, **kwargs: Any) -> Any:
-                return fault(func, args, kwargs)
-
-            self.is_planted = True
-        result = run(*args, **kwargs)
-        parts = result if isinstance(result, tuple | list) else [result]
-        outputs = [
-            self._value("output", str(at), each, len(self.calls))
-            for at, each in enumerate(cast("list[Any]", parts))
-            if isinstance(each, torch.Tensor)
-        ]
-        self.calls.append(
-            Call(
-                kind="op",
-                op=op,
-                layer=layer,
-                number=number,
-                phase=phase,
-                values=(*inputs, *outputs),
-                arguments=arguments,
-            )
-        )
-        return result
-
-    def _inputs(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], place: int
-    ) -> tuple[list[Value], dict[str, str]]:
-        values: list[Value] = []
-        arguments: dict[str, str] = {}
-        named = [(str(at), each) for at, each in enumerate(args)] + list(kwargs.items())
-        for name, each in named:
-            if isinstance(each, torch.Tensor):
-                values.append(self._value("input", name, each, place))
-            elif isinstance(each, list | tuple) and any(
-                isinstance(one, torch.Tensor) for one in cast("list[Any]", each)
-            ):
-                for at, one in enumerate(cast("list[Any]", each)):
-                    values.append(self._value("input", f"{name}.{at}", one, place))
-            else:
-                arguments[name] = repr(each)
-        return values, arguments
-
-    def _value(self, role: Role, name: str, tensor: torch.Tensor, place: int) -> Value:
-        key = f"{place}.{role}.{name}"
-        self.tensors[key] = tensor.detach().clone()
-        return Value(
-            role=role,
-            name=name,
-            dtype=str(tensor.dtype).removeprefix("torch."),
-            shape=tuple(tensor.shape),
-            statistics=_statistics(tensor),
-            tensor=key,
-        )
-
-    def dump(self) -> Dump:
-        """What was recorded."""
-        return Dump(where=Path("memory"), tool="planted", calls=self.calls, tensors=self.tensors)
+    onednn: bool = True
+    threads: int = 1
+    bfloat16: bool = False
 
 
-def _statistics(tensor: torch.Tensor) -> Statistics:
-    wide = tensor.detach().double()
-    if not wide.numel():
-        return Statistics(count=0)
-    finite = wide[wide.isfinite()]
-    return Statistics(
-        count=wide.numel(),
-        min=finite.min().item() if finite.numel() else None,
-        max=finite.max().item() if finite.numel() else None,
-        mean=finite.mean().item() if finite.numel() else None,
-        l2=finite.norm().item(),
-        nan=int(wide.isnan().sum()),
-        inf=int(wide.isinf().sum()),
-    )
+def prepared(network: str, seed: int) -> tuple[nn.Module, Callable[[Setting], None]]:
+    """A network, and a function that makes one training step of it."""
+    torch.manual_seed(seed)
+    model, loss_of = NETWORKS[network]()
+    set_random_position(model, seed, 0)
+    kind = torch.optim.AdamW if network == "bert" else torch.optim.SGD
+    options = {} if network == "bert" else {"momentum": 0.9}
+    optimizer = kind(model.parameters(), 0.001, **options)
 
+    def step(setting: Setting) -> None:
+        torch.set_num_threads(setting.threads)
+        with torch.backends.mkldnn.flags(enabled=setting.onednn):
+            with torch.autocast("cpu", torch.bfloat16, enabled=setting.bfloat16):
+                loss = loss_of()
+            loss.backward()
+            optimizer.step()
+        torch.set_num_threads(1)
 
-class Attention(nn.Module):
-    """Two heads over the last axis."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.query, self.key, self.value, self.out = (nn.Linear(width, width) for _ in range(4))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Attend."""
-        shape = (*x.shape[:2], 2, -1)
-        q, k, v = (
-            each(x).reshape(shape).transpose(1, 2) for each in (self.query, self.key, self.value)
-        )
-        weights = ((q @ k.transpose(-1, -2)) * 0.25).softmax(-1)
-        return self.out((weights @ v).transpose(1, 2).reshape(x.shape))
-
-
-class Encoder(nn.Module):
-    """A layer of a transformer with its norms behind, as BERT's."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.attention, self.norm = Attention(width), nn.LayerNorm(width)
-        self.wide, self.narrow = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-        self.final = nn.LayerNorm(width)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Encode."""
-        x = self.norm(x + self.attention(x))
-        return self.final(x + self.narrow(nn.functional.gelu(self.wide(x))))
-
-
-class Residual(nn.Module):
-    """Two convolutions, the second by channel, with batch norms and a short cut."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.conv1, self.bn1 = nn.Conv2d(width, width, 3, padding=1), nn.BatchNorm2d(width)
-        self.conv2 = nn.Conv2d(width, width, 3, padding=1, groups=width)
-        self.bn2 = nn.BatchNorm2d(width)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Convolve."""
-        return torch.relu(x + self.bn2(self.conv2(torch.relu(self.bn1(self.conv1(x))))))
-
-
-def _network(name: str) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
-    """A network with a batch and its labels."""
-    if name == "transformer":
-        model = nn.Sequential(
-            nn.Embedding(50, 32), Encoder(32), Encoder(32), nn.Flatten(), nn.Linear(32 * 12, 10)
-        )
-        data = torch.randint(0, 50, (4, 12))
-    elif name == "convolutions":
-        model = nn.Sequential(
-            nn.Conv2d(3, 16, 3, padding=1),
-            nn.BatchNorm2d(16),
-            nn.ReLU(),
-            Residual(16),
-            nn.MaxPool2d(2),
-            Residual(16),
-            nn.AdaptiveAvgPool2d(2),
-            nn.Flatten(),
-            nn.Linear(64, 10),
-        )
-        data = torch.randn(4, 3, 16, 16)
-    else:
-        widths = [24, 32, 32, 32, 10]
-        layers = [
-            part
-            for first, second in pairwise(widths)
-            for part in (nn.Linear(first, second), nn.Tanh(), nn.LayerNorm(second))
-        ]
-        model, data = nn.Sequential(*layers[:-2]), torch.randn(16, 24)
-    return model, data, torch.randint(0, 10, (data.shape[0],))
-
-
-NETWORKS = ("transformer", "convolutions", "perceptron")
+    return model, step
 
 
 def record(
-    network: str,
-    seed: int,
-    *,
-    other_kernels: bool = False,
-    bfloat16: bool = False,
-    fault: Fault | None = None,
-    target: tuple[str, str, str, str, int] | None = None,
-) -> Recorder:
-    """Run a step of a network and record it."""
-    torch.manual_seed(seed)
-    model, data, labels = _network(network)
-    recorder = Recorder(fault=fault, target=target)
-    recorder.watch(model)
-    torch.set_num_threads(2 if other_kernels else 1)
+    network: str, seed: int, folder: Path, setting: Setting, planted: Planted | None = None
+) -> Dump:
+    """Dump a step of a network into a new folder."""
+    model, step = prepared(network, seed)
+    place = Path(tempfile.mkdtemp(dir=folder))
     with (
-        torch.backends.mkldnn.flags(enabled=not other_kernels),  # pyright: ignore
-        recorder,
-        torch.autocast("cpu", torch.bfloat16, enabled=bfloat16),
+        FaultyKernel(planted) if planted else nullcontext(),
+        contextlib.redirect_stderr(io.StringIO()),
+        jumar.precision.dump(place, level="tensors", model=model),
     ):
-        loss = nn.functional.cross_entropy(model(data).float(), labels)
-    with torch.backends.mkldnn.flags(enabled=not other_kernels), recorder:  # pyright: ignore
-        loss.backward()  # pyright: ignore
-    torch.set_num_threads(1)
-    return recorder
+        step(setting)
+    return read_dump(place)
 
 
-def without_tensors(dump: Dump) -> Dump:
-    """The same dump with statistics alone."""
-    return Dump(where=dump.where, tool=dump.tool, calls=dump.calls)
+def record_elsewhere(network: str, seed: int, folder: Path) -> Dump:
+    """Dump a step in a process with another processor setting."""
+    place = Path(tempfile.mkdtemp(dir=folder))
+    command = [sys.executable, __file__, "--record", network, str(seed), str(place)]
+    subprocess.run(command, env=os.environ | OTHER_PROCESSOR, check=True)
+    return read_dump(next(place.iterdir()))
 
 
-def planted(
-    draw: random.Random, kinds: Mapping[str, Fault], *, bfloat16: bool
-) -> tuple[str, str, Dump, Dump]:
-    """Draw a fault; the kind, the name of the faulty call, the healthy and the faulty dump."""
+REFERENCE = Setting()
+
+
+def other(*, bfloat16: bool = False) -> Setting:
+    """A candidate with other kernels."""
+    return Setting(onednn=False, threads=2, bfloat16=bfloat16)
+
+
+def planted_at(kind: str, plan: Dump, target: Call, output: int) -> Planted:
+    """The fault at a call of a dump."""
+    same = [call.key for call in plan.calls if call.kind == "op" and call.op == target.op]
+    return Planted(kind=kind, op=target.op, number=same.index(target.key), output=output)
+
+
+def draw_fault(
+    draw: random.Random, kinds: Mapping[str, Fault], folder: Path, *, bfloat16: bool
+) -> tuple[str, Call, Dump, Dump]:
+    """Draw a fault; what it is, the faulty call, the healthy and the faulty dump."""
     while True:
-        kind = draw.choice(sorted(kinds))
-        network, seed = draw.choice(NETWORKS), draw.randrange(1000)
-        before = record(network, seed)
+        kind, network = draw.choice(sorted(kinds)), draw.choice(sorted(NETWORKS))
+        seed = draw.randrange(1000)
+        before = record(network, seed, folder, REFERENCE)
         # The candidate's own calls: under autocast some are of other dtypes.
-        plan = record(network, seed, other_kernels=True, bfloat16=bfloat16)
-        suits = _SUITS.get(kind, lambda _: True)
+        plan = record(network, seed, folder, other(bfloat16=bfloat16))
         known = {call.key for call in before.calls}
         choices = [
             call
             for call in plan.calls
-            if call.key in known and suits(call) and _computes(call) and call.layer
+            if call.kind == "op" and call.key in known and _computes(call) and suits(kind, call)
         ]
         if not choices:
             continue
-        target = draw.choice(choices).key
-        after = record(
-            network, seed, other_kernels=True, bfloat16=bfloat16, fault=kinds[kind], target=target
-        )
-        if after.is_planted and _has_effect(before, plan, after, target):
-            name = call_name(next(call for call in after.calls if call.key == target))
-            return f"{kind} in {network}", name, before.dump(), after.dump()
+        target = draw.choice(choices)
+        output = int(draw.choice(spoilable(target)).name)
+        planted = planted_at(kind, plan, target, output)
+        after = record(network, seed, folder, other(bfloat16=bfloat16), planted)
+        if _has_effect(before, plan, after, target):
+            return f"{kind} in {network} (seed {seed}, output {output})", target, before, after
 
 
 def _computes(call: Call) -> bool:
-    """Whether a call does more than move numbers."""
-    moves = ("view", "t.", "transpose", "reshape", "expand", "slice", "_to_copy", "clone", "unsafe")
-    moves += ("_unsafe_view", "select", "permute", "squeeze", "unsqueeze", "split", "mul.Tensor_")
-    is_float = any(
-        value.role == "output" and value.dtype in ("float32", "bfloat16") and len(value.shape) > 0
-        for value in call.values
-    )
-    return is_float and not call.op.removeprefix("aten.").startswith(moves)
+    return bool(spoilable(call)) and not call.op.removeprefix("aten.").startswith(_MOVES)
 
 
-def _has_effect(
-    before: Recorder, plan: Recorder, after: Recorder, target: tuple[str, str, str, str, int]
-) -> bool:
-    """Whether the faulty call's output changes by more than what other kernels change of it.
+def _has_effect(before: Dump, plan: Dump, after: Dump, target: Call) -> bool:
+    """Whether an output of the call changes by more than twice what other kernels change of it.
 
     A gradient that is zero in theory may be lost without any effect.
     """
-    healthy = _output(before, target), _output(plan, target)
-    faulty = _output(after, target)
-    changes = [(one.double() - two.double()).norm() for one, two in (healthy, (healthy[1], faulty))]
-    return not faulty.isfinite().all() or bool(changes[1] > 2 * changes[0])
+    reference, healthy, faulty = (_outputs(dump, target) for dump in (before, plan, after))
+    for name, wrong in faulty.items():
+        usual = (reference[name] - healthy[name]).norm()
+        if not wrong.isfinite().all() or (wrong - healthy[name]).norm() > 2 * usual:
+            return True
+    return False
 
 
-def _output(recorder: Recorder, target: tuple[str, str, str, str, int]) -> torch.Tensor:
-    """All float outputs of a call."""
-    call = next(call for call in recorder.calls if call.key == target)
-    tensors = [
-        recorder.tensors[value.tensor].float().flatten()
+def _outputs(dump: Dump, target: Call) -> dict[str, Tensor]:
+    """The float outputs of a call."""
+    call = next(call for call in dump.calls if call.key == target.key)
+    assert dump.tensors is not None
+    return {
+        value.name: dump.tensors.read(value.tensor).double()
         for value in call.values
         if value.role == "output" and value.tensor and "float" in value.dtype
-    ]
-    return torch.cat(tensors)
+    }
 
 
-def _first(comparison: Comparison) -> str:
+def compared(before: Dump, after: Dump, level: str) -> Comparison:
+    """Two dumps compared, with their tensors or as if they had none."""
+    if level == "statistics":
+        before, after = (replace(dump, tensors=None) for dump in (before, after))
+    return compare_dumps(before, after)
+
+
+def first_named(comparison: Comparison) -> str:
+    """The name of the first offender."""
     return comparison.offenders[0].name if comparison.offenders else "none"
+
+
+def score_faults(options: argparse.Namespace) -> None:
+    """Draw faults, compare, and print how many are named first."""
+    kinds = {"seen": SEEN, "unseen": UNSEEN, "all": KINDS}[options.kinds]
+    draw = random.Random(options.seed)
+    right = dict.fromkeys(_LEVELS, 0)
+    for _ in range(options.faults):
+        start = time.monotonic()
+        with tempfile.TemporaryDirectory() as folder:
+            what, target, before, after = draw_fault(
+                draw, kinds, Path(folder), bfloat16=options.bfloat16
+            )
+            firsts = {level: first_named(compared(before, after, level)) for level in _LEVELS}
+        name = call_name(target)
+        wrong = {level: first for level, first in firsts.items() if first != name}
+        for level in _LEVELS:
+            right[level] += firsts[level] == name
+        seconds = time.monotonic() - start
+        verdict = f"MISS {what}: {name}; {wrong}" if wrong else f"ok   {what}: {name}"
+        print(f"{verdict} ({seconds:.0f} s)", flush=True)
+    for level in _LEVELS:
+        print(f"{level}: {right[level]} of {options.faults} faults named first", flush=True)
+
+
+def score_healthy(options: argparse.Namespace) -> None:
+    """Compare pairs without a fault, and print what is named and flagged."""
+    draw = random.Random(f"healthy {options.seed}")
+    flagged, rows, named = dict.fromkeys(_LEVELS, 0), dict.fromkeys(_LEVELS, 0), 0
+    for number in range(options.healthy):
+        network, seed = sorted(NETWORKS)[number % len(NETWORKS)], draw.randrange(1000)
+        kind = ("threads", "bfloat16", "processor", "kernels")[number % 4]
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            before = record(network, seed, folder, REFERENCE)
+            if kind == "processor":
+                after = record_elsewhere(network, seed, folder)
+            else:
+                setting = {"threads": Setting(threads=2), "bfloat16": other(bfloat16=True)}
+                after = record(network, seed, folder, setting.get(kind, other()))
+            for level in _LEVELS:
+                comparison = compared(before, after, level)
+                flagged[level] += comparison.flagged
+                rows[level] += comparison.rows
+                named += bool(comparison.offenders)
+                highest = max(comparison.calls, key=lambda call: call.ratio)
+                print(
+                    f"{'FALSE' if comparison.offenders else 'ok   '} healthy {network} (seed"
+                    f" {seed}), {kind}, {level}: named {first_named(comparison)}, flagged"
+                    f" {comparison.flagged} of {comparison.rows}, highest ratio"
+                    f" {highest.ratio:.2g} at {highest.name}",
+                    flush=True,
+                )
+    for level in _LEVELS:
+        share = flagged[level] / max(rows[level], 1)
+        print(f"{level}: {share:.2%} of {rows[level]} values of healthy pairs flagged")
+    print(f"{named} of {2 * options.healthy} comparisons of healthy pairs name an op")
 
 
 def main() -> None:
@@ -492,41 +308,15 @@ def main() -> None:
     parser.add_argument("--healthy", type=int, default=10)
     parser.add_argument("--kinds", choices=("seen", "unseen", "all"), default="all")
     parser.add_argument("--bfloat16", action="store_true", help="faults under autocast")
+    parser.add_argument("--record", nargs=3, metavar=("NETWORK", "SEED", "FOLDER"))
     options = parser.parse_args()
-    kinds = {"seen": SEEN, "unseen": UNSEEN, "all": {**SEEN, **UNSEEN}}[options.kinds]
-    draw = random.Random(options.seed)
-    score: defaultdict[str, int] = defaultdict(int)
-    for _ in range(options.faults):
-        what, right, before, after = planted(draw, kinds, bfloat16=options.bfloat16)
-        firsts: dict[str, str] = {}
-        for form, compared in (
-            ("tensors", compare_dumps(before, after)),
-            ("statistics", compare_dumps(without_tensors(before), without_tensors(after))),
-        ):
-            firsts[form] = _first(compared)
-            score[form] += firsts[form] == right
-        wrong = {form: name for form, name in firsts.items() if name != right}
-        print(
-            f"{'ok  ' if not wrong else 'MISS'} {what}: {right}" + (f"; {wrong}" if wrong else "")
-        )
-    for form in ("tensors", "statistics"):
-        print(f"{form}: {score[form]} of {options.faults} faults named first")
-    for number in range(options.healthy):
-        network, seed = draw.choice(NETWORKS), draw.randrange(1000)
-        before = record(network, seed).dump()
-        after = record(network, seed, other_kernels=True, bfloat16=number % 2 == 1).dump()
-        for form, pair in (
-            ("tensors", (before, after)),
-            ("statistics", (without_tensors(before), without_tensors(after))),
-        ):
-            compared = compare_dumps(*pair)
-            share = compared.flagged / max(compared.rows, 1)
-            highest = max(compared.calls, key=lambda call: call.ratio)
-            print(
-                f"{'FALSE' if compared.offenders or share > 0.05 else 'ok  '} healthy {network}"
-                f"{' bfloat16' if number % 2 else ''}, {form}: named {_first(compared)}, flagged"
-                f" {share:.1%}, highest ratio {highest.ratio:.2g} at {highest.name}"
-            )
+    torch.set_num_threads(1)
+    if options.record:
+        network, seed, folder = options.record
+        record(network, int(seed), Path(folder), REFERENCE)
+        return
+    score_faults(options)
+    score_healthy(options)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ flagged. Both levels of dumps are scored: tensors, and statistics alone.
 import argparse
 import contextlib
 import io
+import math
 import os
 import random
 import subprocess
@@ -48,6 +49,7 @@ _MOVES = ("clone", "_to_copy", "copy_", "cat", "index", "slice_backward", "selec
 """Ops that move numbers and compute none."""
 _MOVES += ("zeros", "ones", "full", "fill", "arange", "scalar_tensor", "new_", "embedding", "split")
 _LEVELS = ("tensors", "statistics")
+_LEAST_EFFECT = 2.0
 
 Loss = Callable[[], Tensor]
 
@@ -62,7 +64,7 @@ def _alexnet() -> tuple[nn.Module, Loss]:
 
 
 def _resnext() -> tuple[nn.Module, Loss]:
-    return _classified(ResNeXt50(num_classes=10), torch.randn(4, 3, 64, 64))
+    return _classified(ResNeXt50(num_classes=10), torch.randn(2, 3, 64, 64))
 
 
 def _dscnn() -> tuple[nn.Module, Loss]:
@@ -199,25 +201,30 @@ def draw_fault(
         output = int(draw.choice(spoilable(target)).name)
         planted = planted_at(kind, plan, target, output)
         after = record(network, seed, folder, other(bfloat16=bfloat16), planted)
-        if _has_effect(before, plan, after, target):
-            return f"{kind} in {network} (seed {seed}, output {output})", target, before, after
+        effect = _effect(before, plan, after, target)
+        if effect > _LEAST_EFFECT:
+            what = f"{kind} in {network} (seed {seed}, output {output}, effect {effect:.2g})"
+            return what, target, before, after
 
 
 def _computes(call: Call) -> bool:
     return bool(spoilable(call)) and not call.op.removeprefix("aten.").startswith(_MOVES)
 
 
-def _has_effect(before: Dump, plan: Dump, after: Dump, target: Call) -> bool:
-    """Whether an output of the call changes by more than twice what other kernels change of it.
+def _effect(before: Dump, plan: Dump, after: Dump, target: Call) -> float:
+    """How much more a fault changes of an output of the call than other kernels or rounding do.
 
     A gradient that is zero in theory may be lost without any effect.
     """
     reference, healthy, faulty = (_outputs(dump, target) for dump in (before, plan, after))
+    effect = 0.0
     for name, wrong in faulty.items():
-        usual = (reference[name] - healthy[name]).norm()
-        if not wrong.isfinite().all() or (wrong - healthy[name]).norm() > 2 * usual:
-            return True
-    return False
+        usual = (reference[name] - healthy[name]).norm().item()
+        usual = max(usual, 2**-24 * healthy[name].norm().item())
+        change = (wrong - healthy[name]).norm().item()
+        if change != 0:  # or not a number
+            effect = max(effect, change / usual if usual and math.isfinite(change) else math.inf)
+    return effect
 
 
 def _outputs(dump: Dump, target: Call) -> dict[str, Tensor]:

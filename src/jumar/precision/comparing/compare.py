@@ -9,7 +9,7 @@ from jumar.ground.errors import UserError
 from jumar.ground.text import counted
 from jumar.precision.comparing.comparison import Compared, Comparison, Row, call_name
 from jumar.precision.comparing.drift import drift_of
-from jumar.precision.comparing.judging import EXPLAINED, Judge, first_offenders
+from jumar.precision.comparing.judging import EXPLAINED, Judge, first_offenders, resolved_layers
 from jumar.precision.comparing.observed import Difference, compare_statistics, compare_tensors
 from jumar.precision.comparing.pairing import Pair, Pairing, pair_calls, pair_values
 from jumar.precision.comparing.replay import replay
@@ -18,6 +18,8 @@ from jumar.precision.dumps.dump import Call, Dump, Value
 
 _FEWEST_PAIRED: Final = 0.05
 """With less than this share of calls paired, two dumps are of different models."""
+
+_LAYER_GRADIENTS: Final = ("module", "backward")
 
 
 def compare_dumps(before: Dump, after: Dump, truth: Dump | None = None) -> Comparison:
@@ -37,7 +39,10 @@ def compare_dumps(before: Dump, after: Dump, truth: Dump | None = None) -> Compa
     pairing = _paired(base, after)
     errors = _errors(truth, before) if truth else {}
     reader = _Differences(base, after)
-    judge = Judge(drift=drift_of(base))
+    judge = Judge(
+        drift=drift_of(base),
+        resolved=resolved_layers(pair.before for pair in pairing.pairs),
+    )
     forward = {
         (pair.before.op, pair.before.layer, pair.before.number): pair
         for pair in pairing.pairs
@@ -116,31 +121,55 @@ class _Differences:
     def __init__(self, before: Dump, after: Dump) -> None:
         self._before = before
         self._after = after
+        tools = {dump.tool.partition(" ")[0] for dump in (before, after)}
+        self._is_mixed = len(tools) > 1 and "jumar" in tools
         self._missing: list[str] = []
+        self._measured: dict[tuple[str | None, str | None], Difference] = {}
 
     @property
     def notices(self) -> list[str]:
-        """What could not be read."""
-        if not self._missing:
-            return []
-        return [
-            f"{counted(len(self._missing), 'tensor')} could not be read, so statistics were"
-            f" compared there: {self._missing[0]}"
-        ]
+        """What could not be read or compared."""
+        notices: list[str] = []
+        if self._is_mixed:
+            notices.append(
+                "Gradients of layers' inputs are not compared: jumar's are of all that take the"
+                " input, other tools' of the layer alone."
+            )
+        if self._missing:
+            notices.append(
+                f"{counted(len(self._missing), 'tensor')} could not be read, so statistics were"
+                f" compared there: {self._missing[0]}"
+            )
+        return notices
 
     def rows(self, pair: Pair) -> list[Row]:
         """The values of a call with what is seen between them."""
+        # Of other tools the gradient of an input is that of this layer alone.
+        is_partial = self._is_mixed and (pair.before.kind, pair.before.phase) == _LAYER_GRADIENTS
+        is_reordered = pair.before.op != pair.after.op
         return [
-            Row(value=value, partner=partner, difference=self._difference(value, partner))
+            Row(
+                value=value,
+                partner=partner,
+                # A weight may be transposed, which changes no statistic.
+                difference=compare_statistics(value, partner)
+                if is_reordered and value.role == "input"
+                else self._difference(value, partner),
+            )
             for value, partner in pair_values(pair)
+            if not (is_partial and value.role == "output")
         ]
 
     def _difference(self, value: Value, partner: Value) -> Difference | None:
+        names = value.tensor, partner.tensor
+        if names in self._measured:  # most operands are outputs of an earlier call
+            return self._measured[names]
         first = self._tensor(self._before, value)
         second = self._tensor(self._after, partner) if first is not None else None
-        if first is not None and second is not None and first.numel() == second.numel():
-            return compare_tensors(first, second)
-        return compare_statistics(value, partner)
+        if first is None or second is None or first.numel() != second.numel():
+            return compare_statistics(value, partner)
+        self._measured[names] = compare_tensors(first, second)
+        return self._measured[names]
 
     def _tensor(self, dump: Dump, value: Value) -> torch.Tensor | None:
         if dump.tensors is None or value.tensor is None:

@@ -43,7 +43,7 @@ def drift_of(dump: Dump) -> Drift:
             if value.role == "change":
                 key = (call.layer, value.shape)
                 parameters[key] = max(parameters.get(key, 0.0), rms * steps)
-            for layer in _around(call.layer):
+            for layer in around(call.layer):
                 if value.role == "change":
                     changes[layer] += squares
                 elif value.role == "parameter":
@@ -56,7 +56,7 @@ def drift_of(dump: Dump) -> Drift:
     return Drift(parameters=parameters, layers=layers)
 
 
-def _around(layer: str) -> list[str]:
+def around(layer: str) -> list[str]:
     """A layer and all that it is in."""
     parts = layer.split(".") if layer else []
     return [".".join(parts[:length]) for length in range(len(parts) + 1)]

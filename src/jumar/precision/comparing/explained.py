@@ -18,6 +18,7 @@ from jumar.precision.dumps.dump import Call, Value
 
 _ACCUMULATED: Final = 2.0**-24
 """Unit roundoff of sums: kernels of every device add low-precision products up in float32."""
+_BACKWARD: Final = ("_backward", "_backward_data")
 _PARTIAL: Final = 2.0
 """Mean and variance are of a row or channel; statistics are of the whole tensor."""
 
@@ -94,12 +95,13 @@ def explained_error(
 
 def _gains(call: Call, operands: Sequence[Operand], output: Operand, *, is_gradient: bool) -> Gains:
     family = canonical(call.op)
+    if family.endswith(_BACKWARD):
+        family = canonical(family.partition("_backward")[0])
     if call.kind == "parameter":
         rule = _parameter_gradient if output.value.role == "gradient" else _updated
         return rule(operands, output)
     if is_gradient and operands:
-        name = next((each for each in _GRADIENTS if family.startswith(each)), "")
-        return _GRADIENTS.get(name, _gradient)(operands, output)
+        return _GRADIENTS.get(family, _gradient)(operands, output)
     return _RULES.get(family, _plain)(operands, output)
 
 
@@ -240,11 +242,8 @@ _RULES: Final[dict[str, _Rule]] = {
     "mean": _mean,
 }
 _GRADIENTS: Final[dict[str, _Rule]] = {
-    **dict.fromkeys(("linear", "bmm", "conv"), _product_gradient),
-    **dict.fromkeys(
-        ("layer_norm", "batch_norm", "group_norm", "rms_norm", "native_", "cudnn_batch_norm"),
-        _normalised_gradient,
-    ),
+    **dict.fromkeys(("linear", "bmm", "conv", "conv_transpose"), _product_gradient),
+    **dict.fromkeys(("layer_norm", "batch_norm", "group_norm", "rms_norm"), _normalised_gradient),
     "softmax": _softmax_gradient,
     **dict.fromkeys(("log_softmax", "cross_entropy"), _loss_gradient),
 }

@@ -2,17 +2,17 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from jumar.precision.comparing.comparison import Compared, Row, Verdict
-from jumar.precision.comparing.drift import Drift
+from jumar.precision.comparing.drift import Drift, around
 from jumar.precision.comparing.explained import Operand, coarser, explained_error
 from jumar.precision.comparing.observed import Difference, magnitude, roundoff
 from jumar.precision.comparing.pairing import Pair
 from jumar.precision.comparing.replay import Replayed
-from jumar.precision.dumps.dump import Call
+from jumar.precision.dumps.dump import Call, Phase
 
 EXPLAINED: Final = 3.0
 """An error up to this many times the typical one is explained. In runs without a fault (float32 on
@@ -30,9 +30,11 @@ class Judge:
 
     Attributes:
         drift: How far parameters may have moved apart before the step.
+        resolved: Layers and phases whose ops were all recorded. They are judged by these ops.
     """
 
     drift: Drift = field(default_factory=Drift)
+    resolved: Collection[tuple[str, Phase]] = ()
     _forward: dict[_KeyOfUse, Sequence[Row]] = field(default_factory=dict)
     """Operands and outputs of forward calls, which their backward calls depend on."""
     _data: defaultdict[str, list[Row]] = field(default_factory=lambda: defaultdict(list))
@@ -73,14 +75,20 @@ class Judge:
             else row
             for row in rows
         ]
-        reason, arrived = self._reason(pair, judged, context, replayed)
+        is_resolved = call.kind == "module" and (call.layer, call.phase) in self.resolved
+        reason, arrived = "", ()
+        if not is_resolved:
+            reason, arrived = self._reason(pair, judged, context, replayed)
         judged = [
             replace(row, verdict="offender")
             if any(row is each for each in arrived)
             else self._settled(row, reason)
             for row in judged
         ]
-        self._remember(call, judged, is_blamed=bool(reason))
+        self._remember(call, judged)
+        if not is_resolved:
+            disagrees = any(row.ratio is not None and row.verdict != "agrees" for row in judged)
+            self._has_disagreement = self._has_disagreement or disagrees or bool(reason)
         verdicts = {row.verdict for row in judged}
         worst: Verdict = "inherited" if "inherited" in verdicts else "agrees"
         return Compared(
@@ -223,7 +231,7 @@ class Judge:
         """Blame goes to the offender alone: what is worse than explained after it, is inherited."""
         return row if reason or row.verdict != "offender" else replace(row, verdict="inherited")
 
-    def _remember(self, call: Call, rows: Sequence[Row], *, is_blamed: bool) -> None:
+    def _remember(self, call: Call, rows: Sequence[Row]) -> None:
         if call.phase == "forward" and call.kind != "parameter":
             self._forward[call.op, call.layer, call.number] = rows
             self._data[call.layer] += [row for row in rows if row.value.role == "input"]
@@ -237,9 +245,6 @@ class Judge:
             if row.verdict == "agrees" and roundoff(row.value.dtype):
                 if math.isfinite(row.difference.upper) and row.difference.upper < 1:
                     self._usual[call.phase].append(row.difference.upper)
-            elif row.verdict != "agrees":
-                self._has_disagreement = True
-        self._has_disagreement = self._has_disagreement or is_blamed
 
 
 def _output_reason(pair: Pair, bad: Row, replayed: Replayed | None) -> str:
@@ -258,23 +263,36 @@ def _output_reason(pair: Pair, bad: Row, replayed: Replayed | None) -> str:
     return "its operands agree and its output does not"
 
 
+def resolved_layers(calls: Iterable[Call]) -> frozenset[tuple[str, Phase]]:
+    """Layers and phases whose ops were all recorded: aten ops are, API calls need not be."""
+    own = {(each.layer, each.phase) for each in calls if each.op.startswith("aten.")}
+    return frozenset((layer, phase) for inner, phase in own for layer in around(inner))
+
+
 def first_offenders(calls: Sequence[Compared]) -> Iterator[Compared]:
     """The offenders without the layers that only contain one."""
     blamed: list[Compared] = []
-    for compared in calls:
-        if compared.verdict != "offender":
-            continue
+    offenders = [compared for compared in calls if compared.verdict == "offender"]
+    for compared in offenders:
         call = compared.call
+        # The backward of a layer is recorded from its first gradient on, before what is in it.
         is_container = call.kind in ("module", "parameter") and any(
-            _is_inside(each.call, call) for each in blamed
+            _is_inside(each.call, call)
+            for each in offenders
+            if each in blamed or _is_finer(each.call, call)
         )
         if not is_container and not any(_is_gradient_of(call, each.call) for each in blamed):
             blamed.append(compared)
             yield compared
 
 
+def _is_finer(inner: Call, outer: Call) -> bool:
+    return inner.kind == "op" or (inner.kind == "module" and len(inner.layer) > len(outer.layer))
+
+
 def _is_inside(inner: Call, outer: Call) -> bool:
-    if inner.phase != outer.phase:
+    phase = "backward" if outer.kind == "parameter" else outer.phase
+    if inner.phase != phase and inner.phase != outer.phase:
         return False
     return not outer.layer or f"{inner.layer}.".startswith(f"{outer.layer}.")
 

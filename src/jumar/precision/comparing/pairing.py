@@ -17,6 +17,8 @@ _SAME: Final = {
     "conv1d": "conv",
     "conv2d": "conv",
     "conv3d": "conv",
+    **dict.fromkeys((f"conv_transpose{axes}d" for axes in (1, 2, 3)), "conv_transpose"),
+    **dict.fromkeys((f"convtranspose{axes}d" for axes in (1, 2, 3)), "conv_transpose"),
     "softmaxv2": "softmax",
     "matmulv2": "linear",
     "layernorm": "layer_norm",
@@ -41,6 +43,12 @@ _SAME: Final = {
     "truediv": "div",
 }
 """Names of the same computation in the tables of different tools."""
+_PLACES: Final = {
+    "addmm": {"0": "2", "1": "0", "2": "1"},
+    "embedding": {"0": "1", "1": "0"},
+    "native_batch_norm": {"1": "3", "2": "4", "3": "1", "4": "2"},
+}
+"""Where the function of the same computation has the operands of an aten op."""
 
 
 class Pair(NamedTuple):
@@ -77,7 +85,7 @@ def pair_calls(before: Dump, after: Dump) -> Pairing:
     pairs: list[Pair] = []
     keys: list[Callable[[Call], Hashable]] = [
         lambda call: (call.kind, call.op, call.layer, call.phase),
-        lambda call: (call.kind, _computed(call), _path(call.layer), call.phase),
+        lambda call: (call.kind, _computed(call), _path(call.layer), _part(call)),
     ]
     if not (_has_layers(before) and _has_layers(after)):
         keys.append(lambda call: (call.kind, _computed(call), call.phase))
@@ -98,20 +106,20 @@ def pair_values(pair: Pair) -> list[tuple[Value, Value]]:
 
     By role and name; where tools name them differently, by role and number of elements.
     """
-    names = {(value.role, value.name): value for value in pair.before.values}
+    names = {(value.role, _place(pair.before, value)): value for value in pair.before.values}
     pairs: list[tuple[Value, Value]] = []
     left: list[Value] = []
     for value in pair.after.values:
-        partner = names.get((value.role, value.name))
+        key = value.role, _place(pair.after, value)
+        partner = names.get(key)
         if partner is not None and _count(partner) == _count(value):
-            pairs.append((names.pop((value.role, value.name)), value))
+            pairs.append((names.pop(key), value))
         else:
             left.append(value)
     for value in left:
-        alike = [each for each in names.values() if _is_alike(each, value)]
+        alike = [key for key, each in names.items() if _is_alike(each, value)]
         if len(alike) == 1:
-            pairs.append((alike[0], value))
-            del names[alike[0].role, alike[0].name]
+            pairs.append((names.pop(alike[0]), value))
     return pairs
 
 
@@ -163,6 +171,19 @@ def _shapes(call: Call) -> Hashable:
 
 def _computed(call: Call) -> str:
     return call.op.rpartition(".")[2] if call.kind == "parameter" else canonical(call.op)
+
+
+def _place(call: Call, value: Value) -> str:
+    """The name of a value as the function of the same computation has it."""
+    family, _, rest = call.op.removeprefix("aten.").partition(".")
+    if not call.op.startswith("aten.") or value.role != "input" or not rest:
+        return value.name
+    return _PLACES.get(family, {}).get(value.name, value.name)
+
+
+def _part(call: Call) -> str:
+    """The phase, none of parameters: msprobe has their gradients in backward, we in the update."""
+    return "" if call.kind == "parameter" else call.phase
 
 
 def _path(layer: str) -> str:

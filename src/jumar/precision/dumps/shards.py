@@ -44,7 +44,7 @@ class View:
 
 
 class Shards:
-    """The tensors of a dump; a file is opened when one of its tensors is read.
+    """The tensors of a dump; a file is opened when one of its tensors is read, and stays open.
 
     Args:
         folder: The folder of the step and rank.
@@ -61,6 +61,7 @@ class Shards:
         calls: Sequence[Call],
     ) -> None:
         self._folder, self._sizes, self._views = folder, sizes, views
+        self._open: dict[Path, Any] = {}
         self._values = {
             value.tensor: value for call in calls for value in call.values if value.tensor
         }
@@ -73,8 +74,10 @@ class Shards:
         if path is None:
             raise UserError(f"the tensor '{name}' is missing", where=str(self._folder), todo=AGAIN)
         try:
-            with safe_open(path, framework="pt") as file:
-                tensor: torch.Tensor = file.get_tensor(stored)
+            # Opening reads the names of all tensors, so once a file.
+            if path not in self._open:
+                self._open[path] = safe_open(path, framework="pt")
+            tensor: torch.Tensor = self._open[path].get_tensor(stored)
         except (OSError, SafetensorError) as error:
             raise unreadable(path, error, more=AGAIN) from error
         try:

@@ -60,7 +60,10 @@ class FaultyKernel(TorchDispatchMode):
         def kernel(*args: Any) -> Any:
             return func(*args, **options)
 
-        return KINDS[self._planted.kind](kernel, args, self._planted.output)
+        result = KINDS[self._planted.kind](kernel, args, self._planted.output)
+        if func._schema.is_mutable and isinstance(result, Tensor):
+            return args[0].copy_(result)
+        return result
 
 
 def is_float(value: Any) -> bool:

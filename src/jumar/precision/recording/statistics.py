@@ -1,14 +1,16 @@
 """Statistics of tensors, in as few passes over their elements as torch allows.
 
 On the host a result can be read at once, so later passes depend on earlier ones: a tensor whose
-largest magnitude is below float16's largest number is not searched for larger ones. Elsewhere
-nothing is read before `Meter.read`, which waits for the device once.
+largest magnitude is below float16's largest number is not searched for larger ones. NumPy finds
+ends and counts in two thirds of torch's time; torch adds up faster. Elsewhere nothing is read
+before `Meter.read`, which waits for the device once.
 """
 
 import math
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,8 +20,7 @@ LARGEST: Final = 65504.0
 NORMAL: Final = 2.0**-14
 SUBNORMAL: Final = 2.0**-24
 _BLOCK: Final = 1 << 17
-"""Elements at a time: a block stays in the cache for all passes, and a sum of so many ones is exact
-in float32."""
+"""Elements at a time: a block stays in the cache for all passes."""
 _LEAST_SQUARES: Final = 1e-30
 """Below it squares may have underflowed in float32."""
 _EXACT: Final = (torch.float32, torch.float64)
@@ -37,7 +38,10 @@ class Meter:
     def __init__(self, *, counts: bool) -> None:
         self._counts = counts
         self._rows: list[Statistics | _Pending] = []
-        self._scratch: dict[torch.dtype, Tensor] = {}
+        # Memory that every block uses again.
+        self._float32 = torch.empty(_BLOCK)
+        self._magnitudes: dict[Any, _Array] = {}
+        self._places = np.empty(_BLOCK, np.bool_)
 
     def measure(self, tensor: Tensor) -> int:
         """Measure a tensor as it is now; returns the number of its row."""
@@ -66,13 +70,15 @@ class Meter:
 
     def _on_host(self, tensor: Tensor) -> Statistics:
         flat = _flat(tensor)
+        if flat.is_neg():
+            flat = flat.resolve_neg()
         total = _Total()
         for block in flat.split(_BLOCK) if flat.numel() > _BLOCK else (flat,):
             numbers = self._exact(block)
-            # Faster than `aminmax`, whose one pass is not vectorized as well.
-            least, most = torch.amin(numbers).item(), torch.amax(numbers).item()
+            array = numbers.numpy()
+            least, most = float(np.minimum.reduce(array)), float(np.maximum.reduce(array))
             if math.isfinite(least) and math.isfinite(most):
-                self._add(numbers, least, most, total)
+                self._add(numbers, array, least, most, total)
                 continue
             finite = numbers[torch.isfinite(numbers)]
             missing = numbers.numel() - finite.numel()
@@ -80,7 +86,8 @@ class Meter:
             total.nan += nan
             total.inf += missing - nan
             if finite.numel():
-                self._add(finite, finite.amin().item(), finite.amax().item(), total)
+                least, most = finite.amin().item(), finite.amax().item()
+                self._add(finite, finite.numpy(), least, most, total)
         return total.statistics(tensor.numel(), counts=self._counts)
 
     def _exact(self, block: Tensor) -> Tensor:
@@ -89,15 +96,11 @@ class Meter:
             return block
         if not block.is_floating_point():
             return block.double()
-        return self._room(torch.float32, 1, block.numel()).copy_(block)
+        return self._float32[: block.numel()].copy_(block)
 
-    def _room(self, dtype: torch.dtype, number: int, size: int) -> Tensor:
-        """Memory that every block uses again."""
-        if dtype not in self._scratch:
-            self._scratch[dtype] = torch.empty(2, _BLOCK, dtype=dtype)
-        return self._scratch[dtype][number, :size]
-
-    def _add(self, numbers: Tensor, least: float, most: float, total: "_Total") -> None:
+    def _add(
+        self, numbers: Tensor, array: "_Array", least: float, most: float, total: "_Total"
+    ) -> None:
         total.min, total.max = min(total.min, least), max(total.max, most)
         largest = max(-least, most)
         added, squares = numbers.sum().item(), torch.dot(numbers, numbers).item()
@@ -109,25 +112,33 @@ class Meter:
         total.sum += added
         total.squares += squares
         if self._counts:
-            self._count(numbers, largest, total)
+            self._count(array, least, largest, total)
 
-    def _count(self, numbers: Tensor, largest: float, total: "_Total") -> None:
-        """Count by sums of ones: torch sums float32 much faster than it counts truth values."""
-        size = numbers.numel()
-        magnitudes = torch.abs(numbers, out=self._room(numbers.dtype, 0, size))
-        ones = self._room(numbers.dtype, 1, size)
+    def _count(self, array: "_Array", least: float, largest: float, total: "_Total") -> None:
+        size = array.size
+        magnitudes = array
+        if least < 0:
+            if array.dtype not in self._magnitudes:
+                self._magnitudes[array.dtype] = np.empty(_BLOCK, array.dtype)
+            magnitudes = np.abs(array, out=self._magnitudes[array.dtype][:size])
         if largest > LARGEST:
-            total.above += int(torch.gt(magnitudes, LARGEST, out=ones).sum().item())
-        small = int(torch.lt(magnitudes, NORMAL, out=ones).sum().item())
+            total.above += self._number(np.greater, magnitudes, LARGEST)
+        small = self._number(np.less, magnitudes, NORMAL)
         if small == 0:
             return
-        zeros = int(torch.eq(magnitudes, 0, out=ones).sum().item())
+        zeros = self._number(np.equal, magnitudes, 0.0)
         total.zeros += zeros
         total.below_normal += small - zeros
         if small > zeros:
-            total.below_subnormal += (
-                int(torch.lt(magnitudes, SUBNORMAL, out=ones).sum().item()) - zeros
-            )
+            total.below_subnormal += self._number(np.less, magnitudes, SUBNORMAL) - zeros
+
+    def _number(self, relation: np.ufunc, magnitudes: "_Array", limit: float) -> int:
+        """How many magnitudes stand in a relation to a limit."""
+        places = self._places[: magnitudes.size]
+        return int(np.count_nonzero(relation(magnitudes, limit, out=places)))
+
+
+_Array = np.ndarray[Any, Any]
 
 
 class _Total:

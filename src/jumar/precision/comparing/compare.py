@@ -98,11 +98,14 @@ def _paired(before: Dump, after: Dump) -> Pairing:
 
 
 def _errors(truth: Dump, baseline: Dump) -> Mapping[int, Mapping[tuple[str, str], float]]:
-    """The baseline's error against the truth, by call of the truth and value."""
+    """The baseline's error against the truth, by call of the truth and value.
+
+    From statistics it is a lower bound, as the candidate's, to which it is compared.
+    """
     reader = _Differences(truth, baseline)
     return {
         id(pair.before): {
-            (row.value.role, row.value.name): row.difference.upper
+            (row.value.role, row.value.name): row.difference.lower
             for row in reader.rows(pair)
             if row.difference is not None and row.value.role not in ("input", "parameter")
         }

@@ -19,6 +19,8 @@ from jumar.precision.dumps.dump import Call, Value
 _ACCUMULATED: Final = 2.0**-24
 """Unit roundoff of sums: kernels of every device add low-precision products up in float32."""
 _BACKWARD: Final = ("_backward", "_backward_data")
+_RECIPROCAL: Final = "2"
+"""The output of an aten norm with the reciprocals of the standard deviations."""
 _PARTIAL: Final = 2.0
 """Mean and variance are of a row or channel; statistics are of the whole tensor."""
 
@@ -152,6 +154,9 @@ def _normalised(operands: Sequence[Operand], output: Operand) -> Gains:
     """The mean that is taken off may be much larger than what is left."""
     first, *rest = operands or [output]
     cancelled = first.rms / first.spread if first.spread else first.peak / max(first.rms, 1e-30)
+    if output.value.name == _RECIPROCAL and len(operands) > 1:
+        # The narrowest row has the largest reciprocal, and errors are relative to its spread.
+        cancelled = max(cancelled, first.rms * output.peak)
     terms = first.count / max(min((each.count for each in rest), default=1), 1)
     each = [_PARTIAL * output.rms * max(cancelled, 1.0), *(output.rms + one.rms for one in rest)]
     return Gains(each[: len(operands)], terms)

@@ -107,9 +107,11 @@ def _bounds(apart: dict[str, float], rms: float, peak: float, count: int) -> tup
     if not rms > 0:
         return math.inf, math.inf
     more = math.sqrt(min(max(count, 1), _SAMPLES))
-    # Rounding errors are relative to the element, and the ends are the largest elements.
-    lower = [apart[name] / peak for name in ("min", "max") if name in apart]
-    samples = list(lower)
+    ends = [apart[name] for name in ("min", "max") if name in apart]
+    # Rounding errors are relative to the element, and the ends are the largest elements. Errors
+    # that were inherited are as large at smaller ones.
+    lower = [each / peak for each in ends]
+    samples = [each / rms for each in ends]
     if "mean" in apart:
         lower.append(apart["mean"] / rms)
         samples.append(lower[-1] * more)

@@ -4,8 +4,8 @@
 
 A fault is drawn by the seed: a network, a kind, a call of an op (forward or backward) and which of
 its outputs is wrong. A step (forward, loss, backward, update) is dumped with and without it. The
-candidate also runs with other kernels (two threads, and oneDNN off but in ResNeXt-50), so that all
-of its numbers differ by rounding, and with `--bfloat16` under autocast. Faults that change the call's output by less than
+candidate also runs with other kernels (two threads, and but in ResNeXt-50 without oneDNN), so that
+all of its numbers differ by rounding, or with `--bfloat16` under autocast. Faults that change the call's output by less than
 twice what the other kernels change are drawn again. Pairs without a fault (another number of
 threads, bfloat16, another processor setting) must name no op and have under 5 % of their values
 flagged. Both levels of dumps are scored: tensors, and statistics alone.
@@ -170,8 +170,9 @@ REFERENCE = Setting()
 
 def other(network: str, *, bfloat16: bool = False) -> Setting:
     """A candidate with other kernels."""
-    # Without oneDNN the grouped convolutions of ResNeXt-50 take a minute.
-    return Setting(onednn=network == "resnext50", threads=2, bfloat16=bfloat16)
+    # Without oneDNN grouped convolutions and bfloat16 take a minute.
+    is_slow = bfloat16 or network == "resnext50"
+    return Setting(onednn=is_slow, threads=2, bfloat16=bfloat16)
 
 
 def planted_at(kind: str, plan: Dump, target: Call, output: int) -> Planted:

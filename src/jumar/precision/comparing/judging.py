@@ -138,11 +138,13 @@ class Judge:
             # The reference is zero, or one side alone is not finite.
             largest = difference.largest
             observed = math.inf if difference.remark or largest is None else largest
-        usual = self._level(call.phase)
+        # Errors of operands do not make a tensor zero.
+        is_lost = _is_lost(row) and not any(map(_is_lost, operands))
+        usual = 0.0 if is_lost else self._level(call.phase)
         if call.kind == "module":  # whose parameters are not among its operands
             usual = max(usual, self.drift.layers.get(call.layer, 0.0))
         healthy = [min(self._error(each, usual), usual) for each in operands]
-        actual = [self._error(each, usual) for each in operands]
+        actual = [0.0 if is_lost else self._error(each, usual) for each in operands]
         if not operands:
             healthy = actual = [usual]
         as_operands = [*operands] or [row]
@@ -334,6 +336,12 @@ def _scale(row: Row, rows: Sequence[Row], *, is_gradient: bool) -> float:
     if not is_gradient or len(row.value.shape) != 1:
         return own
     return max([own, *(_rms(each.difference) for each in rows if each.value.role in _OUTPUTS)])
+
+
+def _is_lost(row: Row) -> bool:
+    """Whether all elements are zero in the second dump, and not in the first."""
+    first, second = row.value.statistics, row.partner.statistics
+    return bool(first and second and first.l2 and second.l2 == 0 == second.max)
 
 
 def _rms(difference: Difference | None) -> float:

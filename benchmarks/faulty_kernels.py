@@ -213,10 +213,9 @@ SEEN: Mapping[str, Fault] = {
     for each in (half, transposed, dropped, large_epsilon, scaled_twice, lost_bits)
 }
 """Kinds with which limits were chosen."""
+_UNSEEN = (rolled, wrong_cast, cut_short, overflow, one_row)
 UNSEEN: Mapping[str, Fault] = {
-    each.__name__: each
-    for each in (rolled, wrong_cast, cut_short, overflow, one_row)
-    + (stale_mean, square_overflow, lost_epsilon)
+    each.__name__: each for each in (*_UNSEEN, stale_mean, square_overflow, lost_epsilon)
 }
 """Kinds that are kept away while limits are chosen."""
 KINDS: Mapping[str, Fault] = {**SEEN, **UNSEEN}
@@ -248,6 +247,6 @@ def spoilable(call: Call) -> list[Value]:
         if value.role == "output"
         and value.name.isdigit()
         and value.dtype in ("float32", "bfloat16")
-        and 1 < len(value.shape) + 1
+        and len(value.shape) + 1 > 1
         and max(value.shape, default=1) > 1
     ]

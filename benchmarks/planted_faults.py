@@ -5,10 +5,12 @@
 A fault is drawn by the seed: a network, a kind, a call of an op (forward or backward) and which of
 its outputs is wrong. A step (forward, loss, backward, update) is dumped with and without it. The
 candidate also runs with other kernels (two threads, and but in ResNeXt-50 without oneDNN), so that
-all of its numbers differ by rounding, or with `--bfloat16` under autocast. Faults that change the call's output by less than
-twice what the other kernels change are drawn again. Pairs without a fault (another number of
-threads, bfloat16, another processor setting) must name no op and have under 5 % of their values
-flagged. Both levels of dumps are scored: tensors, and statistics alone.
+all of its numbers differ by rounding, or with `--bfloat16` under autocast. Faults that change the
+call's outputs by less than twice what that changes are drawn again.
+
+Pairs without a fault (another number of threads, bfloat16, another processor setting, other
+kernels) must name no op and have under 5 % of their values flagged. Both levels of dumps are
+scored: tensors, and statistics alone.
 """
 
 import argparse
@@ -21,17 +23,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
-from faulty_kernels import KINDS, SEEN, UNSEEN, Fault, FaultyKernel, Planted, spoilable, suits
 from torch import Tensor, nn
 from torch.nn import functional
 
 import jumar.precision
+from faulty_kernels import KINDS, SEEN, UNSEEN, Fault, FaultyKernel, Planted, spoilable, suits
 from jumar.models.alexnet import AlexNet
 from jumar.models.bert.heads import BertForPretraining
 from jumar.models.bert.network import BertSize
@@ -181,10 +183,28 @@ def planted_at(kind: str, plan: Dump, target: Call, output: int) -> Planted:
     return Planted(kind=kind, op=target.op, number=same.index(target.key), output=output)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Drawn:
+    """A fault that was drawn, with the healthy and the faulty dump."""
+
+    what: str
+    network: str
+    seed: int
+    planted: Planted
+    target: Call
+    before: Dump
+    after: Dump
+
+
 def draw_fault(
-    draw: random.Random, kinds: Mapping[str, Fault], folder: Path, *, bfloat16: bool
-) -> tuple[str, Call, Dump, Dump]:
-    """Draw a fault; what it is, the faulty call, the healthy and the faulty dump."""
+    draw: random.Random,
+    kinds: Mapping[str, Fault],
+    folder: Path,
+    *,
+    bfloat16: bool = False,
+    ops: Collection[str] = (),
+) -> Drawn:
+    """Draw a fault, of certain ops alone if any are named."""
     while True:
         kind, network = draw.choice(sorted(kinds)), draw.choice(sorted(NETWORKS))
         seed = draw.randrange(1000)
@@ -196,6 +216,7 @@ def draw_fault(
             call
             for call in plan.calls
             if call.kind == "op" and call.key in known and _computes(call) and suits(kind, call)
+            if not ops or call.op.split(".")[1] in ops
         ]
         if not choices:
             continue
@@ -206,7 +227,15 @@ def draw_fault(
         effect = _effect(before, plan, after, target)
         if effect > _LEAST_EFFECT:
             what = f"{kind} in {network} (seed {seed}, output {output}, effect {effect:.2g})"
-            return what, target, before, after
+            return Drawn(
+                what=what,
+                network=network,
+                seed=seed,
+                planted=planted,
+                target=target,
+                before=before,
+                after=after,
+            )
 
 
 def _computes(call: Call) -> bool:
@@ -252,6 +281,11 @@ def first_named(comparison: Comparison) -> str:
     return comparison.offenders[0].name if comparison.offenders else "none"
 
 
+def first_names(drawn: Drawn) -> dict[str, str]:
+    """What is named first, by level."""
+    return {level: first_named(compared(drawn.before, drawn.after, level)) for level in _LEVELS}
+
+
 def score_faults(options: argparse.Namespace) -> None:
     """Draw faults, compare, and print how many are named first."""
     kinds = {"seen": SEEN, "unseen": UNSEEN, "all": KINDS}[options.kinds]
@@ -260,16 +294,16 @@ def score_faults(options: argparse.Namespace) -> None:
     for _ in range(options.faults):
         start = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
-            what, target, before, after = draw_fault(
-                draw, kinds, Path(folder), bfloat16=options.bfloat16
-            )
-            firsts = {level: first_named(compared(before, after, level)) for level in _LEVELS}
-        name = call_name(target)
+            drawn = draw_fault(draw, kinds, Path(folder), bfloat16=options.bfloat16)
+            firsts = first_names(drawn)
+        name = call_name(drawn.target)
         wrong = {level: first for level, first in firsts.items() if first != name}
         for level in _LEVELS:
             right[level] += firsts[level] == name
         seconds = time.monotonic() - start
-        verdict = f"MISS {what}: {name}; {wrong}" if wrong else f"ok   {what}: {name}"
+        verdict = (
+            f"{'MISS' if wrong else 'ok  '} {drawn.what}: {name}{f'; {wrong}' if wrong else ''}"
+        )
         print(f"{verdict} ({seconds:.0f} s)", flush=True)
     for level in _LEVELS:
         print(f"{level}: {right[level]} of {options.faults} faults named first", flush=True)
@@ -288,8 +322,9 @@ def score_healthy(options: argparse.Namespace) -> None:
             if kind == "processor":
                 after = record_elsewhere(network, seed, folder)
             else:
-                setting = {"threads": Setting(threads=2), "bfloat16": other(network, bfloat16=True)}
-                after = record(network, seed, folder, setting.get(kind, other(network)))
+                setting = other(network, bfloat16=kind == "bfloat16")
+                setting = Setting(threads=2) if kind == "threads" else setting
+                after = record(network, seed, folder, setting)
             for level in _LEVELS:
                 comparison = compared(before, after, level)
                 flagged[level] += comparison.flagged

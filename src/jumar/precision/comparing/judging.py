@@ -242,11 +242,11 @@ class Judge:
         for row in rows:
             if row.ratio is None or row.difference is None:
                 continue
-            if row.verdict == "agrees":
-                self._explained.add(_seen(row.difference))
-            if row.verdict == "agrees" and roundoff(row.value.dtype):
-                if math.isfinite(row.difference.upper) and row.difference.upper < 1:
-                    self._usual[call.phase].append(row.difference.upper)
+            if row.verdict != "agrees":
+                continue
+            self._explained.add(_seen(row.difference))
+            if roundoff(row.value.dtype) and row.difference.upper < 1:
+                self._usual[call.phase].append(row.difference.upper)
 
 
 def _output_reason(pair: Pair, bad: Row, replayed: Replayed | None) -> str:

@@ -30,7 +30,7 @@ if run.name in plan.get("codes", {}):
     print("it broke")
     sys.exit(plan["codes"][run.name])
 results = json.loads(plan["results"])
-top1 = 90 + recipe["seed"] / 10
+top1 = 90 + recipe["seed"] * plan.get("spread", 0.1)
 if recipe["op_list"]:
     lists = json.loads(pathlib.Path(recipe["op_list"]).read_text())
     kept = lists.get("black-list", {"to-add": []})["to-add"]
@@ -39,7 +39,8 @@ if recipe["op_list"]:
         missing -= {plan["layered_type"]}
     if recipe["seed"] > 1:
         missing |= set(plan.get("later", [])) - set(kept)
-    top1 -= 5 * len(missing)
+    top1 -= plan.get("harm", 5) * len(missing)
+    top1 += plan.get("luck", [0, 0, 0])[recipe["seed"] - 1]
     if missing and plan.get("diverges"):
         results |= {"state": "failed", "failure": {"reason": "the loss is not finite", "step": 3}}
 results["metrics"]["top1"] = top1
@@ -296,3 +297,21 @@ def test_no_layers_are_named_where_all_are_needed_or_trainings_run_out(
     assert lab.search(most=30, refines=True).layered is None
     assert lab.search(most=8, refines=True).layered is None
     assert not (lab.folder / "ops_info-layers.json").exists()
+
+
+def test_a_small_harm_with_every_seed_is_told_from_chance(
+    laboratory: Callable[..., Laboratory],
+) -> None:
+    """The seeds of float32 differ by 2, and the harm of 1 is the same with each of them."""
+    lab = laboratory("Conv2D", harm=1, spread=2)
+    found = lab.search()
+    assert found.kept == ("Conv2D",)
+    assert any("may be chance" in line for line in lab.lines)
+
+
+def test_a_harm_that_other_seeds_do_not_show_is_chance(
+    laboratory: Callable[..., Laboratory],
+) -> None:
+    lab = laboratory("Conv2D", harm=1, spread=2, luck=[0, 2, 2.5])
+    found = lab.search()
+    assert (found.kept, found.is_confirmed, found.num_trainings) == ((), True, 6)

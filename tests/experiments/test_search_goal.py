@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 
 from jumar.experiments.run_reading import read_run
-from jumar.experiments.search_goal import Goal, Scale, parse_goal, scale_of, spread, value_of
+from jumar.experiments.search_goal import (
+    Goal,
+    Limits,
+    Scale,
+    parse_goal,
+    scale_of,
+    spread,
+    value_of,
+)
 from jumar.ground.errors import UserError
 from jumar.training.run_directory import write_json
 from tests.experiments.run_files import results
@@ -33,15 +41,25 @@ def test_anything_else_is_refused_with_an_example(text: str) -> None:
 
 
 def test_a_percentage_is_one_of_the_mean_of_float32() -> None:
-    assert parse_goal("loss=10%").limit([1.9, 2.1, 2.0]) == pytest.approx(0.2)
+    assert parse_goal("loss=10%").limits([1.99, 2.01, 2.0]).asked == pytest.approx(0.2)
 
 
-def test_what_chance_explains_passes_however_small_the_tolerance() -> None:
+def test_what_the_seeds_of_float32_differ_by_may_be_chance() -> None:
     reference = [1.0, 2.0, 3.0]
     assert spread(reference) == 1.0
-    assert parse_goal("loss=0.1").limit(reference) == 2.0
-    assert parse_goal("loss=2.5").limit(reference) == 2.5
-    assert parse_goal("loss=0.1").limit([7.0]) == pytest.approx(0.1)
+    assert parse_goal("loss=0.1").limits(reference) == Limits(asked=0.1, chance=2.0)
+    assert parse_goal("loss=2.5").limits(reference) == Limits(asked=2.5, chance=2.5)
+    assert parse_goal("loss=0.1").limits([7.0]) == Limits(asked=0.1, chance=0.1)
+
+
+def test_what_is_worse_with_every_seed_alike_is_no_chance() -> None:
+    limits = Limits(asked=0.1, chance=2.0)
+    assert not limits.passes([0.9, 0.91, 0.89])
+    assert limits.passes([0.5, -0.3, 0.6])
+    assert limits.passes([0.05, 0.05, 0.05])
+    assert not limits.passes([9.0, -3.0, 6.0]), "more than the seeds explain"
+    assert not limits.passes([0.0, 0.0, math.inf])
+    assert not limits.passes([0.2])
 
 
 def test_worse_is_lower_or_higher_or_any_change() -> None:

@@ -162,7 +162,8 @@ def _row(row: "Effect", found: "Found", costs: Mapping[str, float]) -> str:
     if name not in found.kept:
         return text
     bought = found.bought(name)
-    notes = [f"costs {costs[name]:.1f} ms a step"]
+    cost = costs[name]
+    notes = [f"costs {cost:.1f} ms a step" if cost >= 0.05 else "costs no time here"]
     if bought is not None:
         notes.append(f"without it {found.goal.metric} is {bought:.3g} worse")
     return f"{text}: float32, {', '.join(notes)}"

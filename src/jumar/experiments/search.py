@@ -1,14 +1,15 @@
 """The smallest set of op types that must stay in float32, found by trainings."""
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from jumar.experiments.run_reading import Run
-from jumar.experiments.search_goal import Goal, Scale, scale_of, spread, value_of
+from jumar.experiments.search_goal import Goal, Limits, Scale, scale_of, spread, value_of
 from jumar.experiments.search_trials import Trial, Trials
 from jumar.ground.errors import UserError
 from jumar.ground.files import write_text
@@ -132,6 +133,7 @@ class Search:
         self._request, self._measure, self._say = request, measure, say
         self._recorded, self._command = recorded, command
         self._judged: dict[Trial, Judged] = {}
+        self._has_passed = False
         seeds = range(request.first_seed, request.first_seed + request.num_seeds)
         self._seeds: Sequence[int] = tuple(seeds)
 
@@ -165,12 +167,12 @@ class Search:
                 self._write_list(layers_path(request.to), layered[0])
         return Found(
             goal=request.goal,
-            limit=self._limit,
+            limit=self._limits.limit(self._differences(kept)),
             reference=self._reference,
             effects=rows,
             kept=kept,
             is_minimal=smallest.is_minimal and kept == smallest.kept,
-            is_confirmed=worse <= self._limit,
+            is_confirmed=worse < math.inf and self._limits.passes(self._differences(kept)),
             worse=worse,
             layered=layered,
             judged=tuple(self._judged.values()),
@@ -243,13 +245,14 @@ class Search:
                     todo="Choose a recipe that trains in float32.",
                 )
         self._reference = [value for value in values if value is not None]
-        self._limit = goal.limit(self._reference)
+        self._limits: Limits = goal.limits(self._reference)
         shown = ", ".join(f"{value:.6g}" for value in self._reference)
         self._say(f"float32: {goal.metric} {shown}")
-        if self._limit > 0 and spread(self._reference) * 2 >= self._limit:
+        if self._limits.chance > self._limits.asked:
             self._say(
-                f"its seeds differ by {spread(self._reference):.3g} (standard deviation), so up to "
-                f"{self._limit:.3g} worse cannot be told from chance and passes"
+                f"its seeds differ by {spread(self._reference):.3g} (standard deviation): what is "
+                f"{self._limits.asked:.3g} to {self._limits.chance:.3g} worse may be chance, and "
+                "all seeds decide"
             )
 
     def _made(self, trials: Sequence[Trial]) -> list[Run]:
@@ -274,24 +277,29 @@ class Search:
         start = f"training {number}, seed {trial.seed}, {kept} in float32: "
         if judged.value is None:
             return f"{start}{run.reason or f'no {metric}'}"
-        verdict = "passes" if judged.worse <= self._limit else "fails"
-        return (
-            f"{start}{metric} {judged.value:.6g}, {judged.worse:.3g} worse, limit "
-            f"{self._limit:.3g}: {verdict}"
-        )
+        return f"{start}{metric} {judged.value:.6g}, {judged.worse:.3g} worse"
 
     def _passes(self, kept: Sequence[str], layers: Sequence[str] = ()) -> bool:
         """Try a set with the first seed; the trainings that confirm the result are kept back."""
         trial = Trial(kept=tuple(kept), seed=self._seeds[0], layers=tuple(layers))
         # If this one fails, the result is the smallest set that passed before, which has been
         # trained with one seed, or all op types, which have not.
-        has_passed = any(each.worse <= self._limit for each in self._judged.values())
-        kept_back = len(self._seeds) - has_passed
+        kept_back = len(self._seeds) - self._has_passed
         is_new = trial not in self._trials.finished
         if is_new and len(self._trials.finished) + 1 + kept_back > self._request.most:
             raise NoTrialsLeft
         self._made([trial])
-        return self._judged[trial].worse <= self._limit
+        worse = self._judged[trial].worse
+        passes = worse <= self._limits.asked
+        if self._limits.asked < worse <= self._limits.chance:
+            trials = [replace(trial, seed=seed) for seed in self._seeds]
+            new = sum(each not in self._trials.finished for each in trials)
+            if len(self._trials.finished) + new + kept_back > self._request.most:
+                raise NoTrialsLeft
+            self._made(trials)
+            passes = self._limits.passes([self._judged[each].worse for each in trials])
+        self._has_passed |= passes
+        return passes
 
     def _confirmed(
         self, names: Sequence[str], kept: tuple[str, ...]
@@ -304,7 +312,7 @@ class Search:
             except NoTrialsLeft:
                 return kept, self._mean(trials)
             worse = self._mean(trials)
-            if worse <= self._limit or len(kept) == len(names):
+            if self._limits.passes(self._differences(kept)) or len(kept) == len(names):
                 return kept, worse
             more = next(name for name in names if name not in kept)
             self._say(f"over all seeds {worse:.3g} worse: {more} stays in float32 too")
@@ -339,10 +347,16 @@ class Search:
             self._made(trials)
         except NoTrialsLeft:
             return None
-        return (types, layers) if self._mean(trials) <= self._limit else None
+        differences = [self._judged[trial].worse for trial in trials]
+        return (types, layers) if self._limits.passes(differences) else None
+
+    def _differences(self, kept: tuple[str, ...]) -> list[float]:
+        """By how much each seed that was trained is worse."""
+        trials = [Trial(kept=kept, seed=seed) for seed in self._seeds]
+        return [self._judged[trial].worse for trial in trials if trial in self._judged]
 
     def _mean(self, trials: Sequence[Trial]) -> float:
         """How much worse float32's mean; infinite if a training is missing."""
         if not all(trial in self._judged for trial in trials):
-            return float("inf")
+            return math.inf
         return fmean(self._judged[trial].worse for trial in trials)

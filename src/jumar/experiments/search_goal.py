@@ -11,7 +11,7 @@ from jumar.ground.errors import UserError, unknown_name
 
 LOSS = "loss"
 """The evaluation's, where it has one; else the mean of the training since the log line before."""
-_DEVIATIONS = 2
+DEVIATIONS = 2
 _FORM = re.compile(r"([A-Za-z]\w*)=(\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)(%?)")
 
 
@@ -32,8 +32,8 @@ class Goal:
     def __str__(self) -> str:
         return f"{self.metric}={self.amount:g}{'%' if self.is_percent else ''}"
 
-    def limit(self, reference: Sequence[float]) -> float:
-        """By how much a value may be worse: what is asked for, or what chance explains if more.
+    def limits(self, reference: Sequence[float]) -> "Limits":
+        """By how much a value may be worse.
 
         Args:
             reference: The values of float32, one a seed.
@@ -41,7 +41,37 @@ class Goal:
         asked = self.amount
         if self.is_percent:
             asked *= abs(sum(reference) / len(reference)) / 100
-        return max(asked, _DEVIATIONS * spread(reference))
+        return Limits(asked=asked, chance=max(asked, DEVIATIONS * spread(reference)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """By how much values may be worse than float32's with the same seed.
+
+    Attributes:
+        asked: What the user allows.
+        chance: What is beyond chance in a single training: two standard deviations of float32's
+            seeds, if that is more.
+    """
+
+    asked: float
+    chance: float
+
+    def limit(self, differences: Sequence[float]) -> float:
+        """By how much the mean of several seeds may be worse.
+
+        The same seed gives both trainings the same weights, batches and dropout, so their
+        difference may spread far less than the seeds do; then it is no chance.
+
+        Args:
+            differences: By how much each seed is worse.
+        """
+        finite = [each for each in differences if math.isfinite(each)]
+        return max(self.asked, min(self.chance, DEVIATIONS * spread(finite)))
+
+    def passes(self, differences: Sequence[float]) -> bool:
+        """Whether the mean is within the limit."""
+        return sum(differences) / len(differences) <= self.limit(differences)
 
 
 @dataclass(frozen=True, kw_only=True)

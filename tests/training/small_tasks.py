@@ -249,6 +249,7 @@ def trainer_for(
     path: Path,
     stop: StopRequest | None = None,
     observers: Sequence[Observer] = (),
+    console: Console | None = None,
 ) -> Trainer:
     path.mkdir(parents=True, exist_ok=True)
     policy = PrecisionPolicy(plan.precision, device_type="cpu")
@@ -259,7 +260,7 @@ def trainer_for(
         device=open_device("cpu"),
         ranks=Ranks(),
         run=RunDirectory(path),
-        console=Console(silent=True),
+        console=console or Console(silent=True),
         stop=StopRequest() if stop is None else stop,
         policy=policy,
         versions={},

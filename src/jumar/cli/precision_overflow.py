@@ -12,9 +12,8 @@ from jumar.cli.options import DeviceOption, ImportOption, JsonFlag, SetOption
 from jumar.ground.text import counted, print_plain
 
 if TYPE_CHECKING:
-    from jumar.precision.dumps.dump import Call, Value
+    from jumar.precision.dumps.dump import Call
     from jumar.precision.overflow.head_room import HeadRoom
-    from jumar.precision.overflow.origin import Origin
     from jumar.runs.overflow import OverflowReport
 
 
@@ -83,13 +82,15 @@ def overflow(
 
 
 def _lines(report: "OverflowReport", top: int) -> Iterator[str]:
+    from jumar.precision.overflow.wording import origin_lines
+
     scale = "none" if report.loss_scale is None else f"{report.loss_scale:g}"
     if report.is_bad:
         yield f"step {report.step}: not finite, loss scale {scale}"
     else:
         yield f"no overflow up to step {report.step}, loss scale {scale}"
     for rank, origin in sorted(report.origins.items()):
-        yield from _origin_lines(rank, origin)
+        yield from origin_lines(rank, origin)
     if report.is_bad and not report.origins:
         yield "  every recorded op gave finite values: the loss or the update itself overflowed"
     low = [row for row in report.head_room if row.dtype != "float32"]
@@ -111,53 +112,6 @@ def _lines(report: "OverflowReport", top: int) -> Iterator[str]:
     yield f"dump: {report.dump}"
 
 
-def _origin_lines(rank: int, origin: "Origin") -> Iterator[str]:
-    call = origin.op
-    verb = "overflows" if origin.is_made else "takes what is not finite"
-    yield f"rank {rank}, {call.phase}: {_named(call)} {verb}"
-    if origin.parameter:
-        yield f"  what it casts is the parameter {origin.parameter}"
-    for value in origin.inputs:
-        yield f"  takes {_described(value)}"
-    for value in origin.bad:
-        yield f"  {'gives' if value.role == 'output' else 'takes'} {_described(value)}"
-    yield f"  try: {_advice(origin)}"
-
-
-def _advice(origin: "Origin") -> str:
-    call = origin.op
-    if not origin.is_made:
-        return "look at the batch and the parameters of this layer: no recorded op made the value"
-    if call.phase == "backward":
-        return "a smaller loss scale, or keep the op in float32 (modify_mixlist)"
-    if origin.parameter:
-        return "a smaller parameter, or keep the ops that take it in float32 (modify_mixlist)"
-    kept = call.cann or call.op
-    return (
-        f"keep {kept} in float32: black-list it in a file for precision.modify_mixlist "
-        "(`jumar precision lint` checks it), or make its inputs smaller"
-    )
-
-
-def _named(call: "Call") -> str:
-    cann = f" ({call.cann})" if call.cann else ""
-    return f"{call.op}{cann} in {call.layer or 'no layer'}, call {call.number}"
-
-
-def _described(value: "Value") -> str:
-    shape = "x".join(map(str, value.shape)) or "scalar"
-    numbers = value.statistics
-    if numbers is None:
-        return f"{value.name}: {value.dtype} {shape}"
-    ends = "" if numbers.min is None else f", {numbers.min:.4g} to {numbers.max:.4g}"
-    bad = [
-        f"{count} of {numbers.count} {what}"
-        for count, what in ((numbers.nan, "NaN"), (numbers.inf, "infinite"))
-        if count
-    ]
-    return f"{value.name}: {value.dtype} {shape}{ends}{''.join(f', {each}' for each in bad)}"
-
-
 def _room_line(row: "HeadRoom") -> str:
     layer = row.layer or "outside of layers"
     above = f", {row.above} above" if row.above else ""
@@ -169,6 +123,8 @@ def _room_line(row: "HeadRoom") -> str:
 
 
 def _to_json(report: "OverflowReport") -> dict[str, Any]:
+    from jumar.precision.overflow.wording import advice, described
+
     def call(each: "Call") -> dict[str, Any]:
         return {
             "op": each.op,
@@ -187,9 +143,9 @@ def _to_json(report: "OverflowReport") -> dict[str, Any]:
                 "rank": rank,
                 **call(origin.op),
                 "made_here": origin.is_made,
-                "inputs": [_described(value) for value in origin.inputs],
-                "values": [_described(value) for value in origin.bad],
-                "try": _advice(origin),
+                "inputs": [described(value) for value in origin.inputs],
+                "values": [described(value) for value in origin.bad],
+                "try": advice(origin),
             }
             for rank, origin in sorted(report.origins.items())
         ],

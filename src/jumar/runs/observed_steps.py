@@ -1,7 +1,7 @@
 """Steps of a recipe or a run that are trained only to be observed: profiled, dumped, judged."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jumar.ground.errors import UserError
@@ -99,7 +99,8 @@ def observing_trainer(
     """
     return Trainer(
         task,
-        plan,
+        # Its repeated passes would be observed too.
+        replace(plan, training=replace(plan.training, explain_overflow=False)),
         device=context.device,
         ranks=context.ranks,
         run=context.run,

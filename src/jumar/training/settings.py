@@ -57,6 +57,12 @@ class TrainingSettings:
     deterministic: bool = setting(
         False, "use only deterministic kernels on CUDA and NPU (CPU runs always do)"
     )
+    explain_overflow: bool = setting(
+        False,
+        "name the op behind the first skipped updates and behind a loss that is not finite; reads "
+        "a flag from the device at every step",
+        changeable=True,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,6 @@ from typing import Any, cast
 import torch
 from torch import nn
 
-from jumar.data.samples import Batch
 from jumar.devices.contract import Device
 from jumar.ground.errors import UserError
 from jumar.precision.policy import PrecisionPolicy
@@ -34,7 +33,10 @@ from jumar.training.settings import Plan
 
 @dataclass(kw_only=True)
 class Lane:
-    """One objective in training: its callable, its optimizer, its sums since the last log line."""
+    """One objective in training: its optimizer, its sums since the last log line, and its callable.
+
+    The callable gives the objective's sums, and averages gradients over ranks.
+    """
 
     objective: Objective
     call: nn.Module
@@ -53,10 +55,6 @@ class Lane:
     """Updates made in this run, on the device; counted if a loss scale can skip updates."""
     attempts: int = 0
     """How often the objective was due in this process."""
-
-    def forward(self, batch: Batch) -> dict[str, torch.Tensor]:
-        """The objective's sums, computed by the callable that averages gradients over ranks."""
-        return self.call(batch)
 
     def note(self, terms: Mapping[str, torch.Tensor]) -> None:
         """Add a part's share of each term to the sums since the last log line, on the device."""

@@ -1,14 +1,16 @@
 """One training step, determined by (state, batch, step number)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
+from torch import nn
 
 from jumar.data.samples import Batch
 from jumar.models.keyed_random import set_random_position
 from jumar.observer import BACKWARD, COMMUNICATION, FORWARD, OBJECTIVE, OPTIMIZER, Observers
 from jumar.training.clipping import clip_gradients
+from jumar.training.explaining import Explainer
 from jumar.training.guard import Guard
 from jumar.training.optimizers.updating import set_learning_rate, step_unless
 from jumar.training.parallel.ranks import Ranks
@@ -76,8 +78,10 @@ class Stepper:
         steps_per_epoch: int,
         total_steps: int,
         observers: Observers,
+        explainer: Explainer | None = None,
     ) -> None:
         self._phase = observers.phase
+        self._explainer = explainer
         self._state = state
         self._plan = plan
         self._ranks = ranks
@@ -111,6 +115,9 @@ class Stepper:
         )
         set_learning_rate(lane.optimizer, rate)
         lane.last_rate = rate
+        explainer = self._explainer
+        if explainer is not None:
+            explainer.prepare(self.buffers)
         loss_is_bad = self._backward(lane, batch, step)
         with self._phase(OPTIMIZER):
             blocked = self._judge(lane, loss_is_bad, step + 1, position)
@@ -118,6 +125,13 @@ class Stepper:
             if self._state.policy.loss_scale is not None:
                 lane.updates.add_(blocked == 0)
             self._state.drop_gradients()
+        if explainer is not None:
+            weights = self._weights
+            explainer.explain(
+                lane,
+                blocked,
+                lambda: self._accumulate(lane, batch, step, weights, alone=True),
+            )
         lane.steps += 1
         lane.attempts += 1
 
@@ -170,29 +184,53 @@ class Stepper:
 
     def _backward(self, lane: Lane, batch: Batch, step: int) -> torch.Tensor:
         """Accumulate the gradients of the batch; returns whether a loss was not finite (0-dim)."""
+        # Every rank has the same number of samples, so the sample count need not be averaged.
+        self._weights = self._ranks.mean_weights(lane.objective.weights(batch))
+        return self._accumulate(lane, batch, step, self._weights)
+
+    def _accumulate(
+        self,
+        lane: Lane,
+        batch: Batch,
+        step: int,
+        weights: Mapping[str, torch.Tensor],
+        *,
+        alone: bool = False,
+    ) -> torch.Tensor:
+        """See `_backward`.
+
+        Args:
+            lane: What is trained.
+            batch: The whole batch of this rank.
+            step: Counted from 0.
+            weights: What losses are divided by.
+            alone: Whether the passes are a repetition of this rank's, unseen by other ranks,
+                observers and log lines.
+        """
         state, plan = self._state, self._plan
+        call: nn.Module = lane.objective if alone else lane.call
+        phase = Observers().phase if alone else self._phase
         seed = step_seed(plan.seed, step)
         torch.manual_seed((seed + self._ranks.rank) & (2**63 - 1))
         parts = split_batch(
             batch, plan.training.micro_batch_size, self._ranks.rank * plan.batch_size
         )
-        # Every rank has the same number of samples, so the sample count need not be averaged.
-        weights = self._ranks.mean_weights(lane.objective.weights(batch))
         bad: torch.Tensor | None = None
         for part in parts:
             set_random_position(lane.objective, seed, part.first_row)
-            with self._ranks.accumulating(lane.call, last=part is parts[-1]):
-                with self._phase(FORWARD), state.policy.forward():
-                    sums = lane.forward(part.batch)
+            with self._ranks.accumulating(call, last=part is parts[-1]):
+                with phase(FORWARD), state.policy.forward():
+                    sums: Mapping[str, torch.Tensor] = call(part.batch)
                 terms = {
                     name: value / weights.get(name, batch_length(batch))
                     for name, value in sums.items()
                 }
                 first, *others = (terms[name] for name in lane.objective.minimized)
                 loss = sum(others, first)
-                with self._phase(BACKWARD):
+                with phase(BACKWARD):
                     state.policy.scale(loss).backward()
-            lane.note({**terms, "loss": loss})
+            if not alone:
+                lane.note({**terms, "loss": loss})
             here = (~torch.isfinite(loss.detach())).float()
             bad = here if bad is None else torch.maximum(bad, here)
         assert bad is not None, "a batch has at least one part"

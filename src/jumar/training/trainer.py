@@ -24,6 +24,7 @@ from jumar.training.cadence import Cadence, Moments, check_lengths
 from jumar.training.checkpoint import Checkpoint, NotWrittenError
 from jumar.training.durations import parse_duration
 from jumar.training.evaluation import Interrupted, Scores, evaluate
+from jumar.training.explaining import Explainer
 from jumar.training.guard import Guard, NonFiniteLoss
 from jumar.training.illustrations import keep_illustrations
 from jumar.training.keeper import Keeper
@@ -116,6 +117,7 @@ class Trainer:
             steps_per_epoch=self.steps_per_epoch,
             total_steps=self.total_steps or 0,
             observers=self._observers,
+            explainer=self._explainer() if plan.training.explain_overflow else None,
         )
         self._cadence = Cadence(plan, self.steps_per_epoch, self.total_steps)
         self._agreement = ranks.agreement(Moments.SIZE)
@@ -226,6 +228,12 @@ class Trainer:
                     return
                 self._stepper.step(batch)
         raise UserError("the data ended before the last step", where="data.path")
+
+    def _explainer(self) -> Explainer:
+        here = self.console if self.ranks.is_first else Console()
+        return Explainer(
+            self.state, self._guard, self.ranks, say=self.console.line, say_here=here.line
+        )
 
     def _set_training(self) -> None:
         for objective in self.task.objectives:

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, get_args
 
 import torch
 from torch import nn
+from torch.optim import Optimizer
 from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 from jumar.ground.errors import UserError, unknown_name
@@ -80,7 +81,7 @@ class StepRecorder:
     """Records steps, one at a time, into a folder.
 
     Args:
-        folder: The folder of all steps and ranks.
+        folder: The folder of all steps and ranks; None for dumps that `take` returns.
         settings: What is recorded.
         rank: This process's rank.
         modules: The modules by path; None to name them by their path in the outermost module
@@ -93,7 +94,7 @@ class StepRecorder:
 
     def __init__(
         self,
-        folder: Path | str,
+        folder: Path | str | None,
         settings: RecordSettings,
         *,
         rank: int = 0,
@@ -101,8 +102,9 @@ class StepRecorder:
         facts: Mapping[str, str] | None = None,
     ) -> None:
         settings.check()
-        self._folder = expanded(folder)
-        _check_folder(self._folder, rank)
+        self._folder = Path() if folder is None else expanded(folder)
+        if folder is not None:
+            _check_folder(self._folder, rank)
         self._settings, self._rank, self._facts = settings, rank, dict(facts or {})
         self._meter = Meter(counts=settings.counts)
         self._calls = Calls(settings.ops, settings.layers)
@@ -213,20 +215,35 @@ class StepRecorder:
         try:
             self._calls.check_globs()
             self._check_size()
-            rows = self._meter.read()
-            dump = Dump(
-                where=self._folder,
-                tool=TOOL,
-                framework="pytorch",
-                step=self._step,
-                rank=self._rank,
-                facts=self._facts | self._own_facts(),
-                calls=[entry.call(rows) for entry in self._calls.entries],
-                notices=list(self._notices()),
-            )
+            dump = self._dump()
             return write_dump(self._folder, dump, self._contents.tensors, self._contents.views)
         finally:
             self.stop()
+
+    def take(self, optimizer: Optimizer) -> Dump:
+        """End a step that no update followed, without writing anything.
+
+        Args:
+            optimizer: Its parameters are recorded, with their gradients.
+        """
+        try:
+            self._updates.note(optimizer)
+            return self._dump()
+        finally:
+            self.stop()
+
+    def _dump(self) -> Dump:
+        rows = self._meter.read()
+        return Dump(
+            where=self._folder,
+            tool=TOOL,
+            framework="pytorch",
+            step=self._step,
+            rank=self._rank,
+            facts=self._facts | self._own_facts(),
+            calls=[entry.call(rows) for entry in self._calls.entries],
+            notices=list(self._notices()),
+        )
 
     def _check_size(self) -> None:
         size, most = self._contents.size, self._settings.max_gib * 2**30

@@ -65,6 +65,20 @@ class UpdateRecorder:
         self._is_active = False
         self._before.clear()
 
+    def note(self, optimizer: Optimizer) -> list[tuple[Tensor, Entry]]:
+        """Record an optimizer's parameters and their gradients as they are now."""
+        see = self._contents.see
+        noted: list[tuple[Tensor, Entry]] = []
+        for path, name, parameter in self._trained(optimizer):
+            entry = self._calls.entry("parameter", name, path, "update")
+            if entry is not None:
+                entry.values += [
+                    see("parameter", "0", parameter),
+                    see("gradient", "0", parameter.grad),  # pyright: ignore[reportArgumentType]
+                ]
+                noted.append((parameter, entry))
+        return noted
+
     def _begin(self, optimizer: Optimizer, arguments: tuple[Any, ...], options: Any) -> None:
         closure = arguments[1] if len(arguments) > 1 else options.get("closure")
         if closure is not None or not self._is_active:  # a closure runs both passes
@@ -72,16 +86,8 @@ class UpdateRecorder:
         self._ops.is_paused = True
         if not self._is_wanted:
             return
-        see = self._contents.see
         self._before.clear()
-        for path, name, parameter in self._trained(optimizer):
-            entry = self._calls.entry("parameter", name, path, "update")
-            if entry is None:
-                continue
-            entry.values += [
-                see("parameter", "0", parameter),
-                see("gradient", "0", parameter.grad),  # pyright: ignore[reportArgumentType]
-            ]
+        for parameter, entry in self.note(optimizer):
             with unrecorded():
                 self._before.append((parameter, parameter.clone(), entry))
 

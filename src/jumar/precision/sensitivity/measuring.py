@@ -1,15 +1,13 @@
 """How sensitive a training step is to rounding, op by op: one pass with noise for each."""
 
 import math
-import random
 import sys
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, Literal, get_args
+from typing import Final, Literal, get_args
 
-import numpy
 import torch
 from torch import Tensor, nn
 
@@ -17,6 +15,7 @@ from jumar.ground.errors import UserError, unknown_name
 from jumar.ground.text import counted, time_text
 from jumar.precision.dumps.dump import Phase
 from jumar.precision.recording.cann import cann_type
+from jumar.precision.recording.restoring import restored
 from jumar.precision.sensitivity.perturbing import NoisyOps, OpCall
 
 By = Literal["group", "layer", "op", "call"]
@@ -152,7 +151,7 @@ def sensitivity(
     """
     settings.check()
     began = time.monotonic()
-    with _restored(buffers) as restore, _uncompiled():
+    with restored(buffers) as restore, _uncompiled():
         one, nothing = _Step(passes, modules, settings, restore), frozenset[OpCall]()
         first = one.run(nothing.__contains__)
         if not math.isfinite(first.loss) or not 0 < first.norm < math.inf:
@@ -284,39 +283,6 @@ def _norm(tensors: Sequence[Tensor | None]) -> float:
     norms = [each.float().norm().double().item() for each in tensors if each is not None]
     # A norm that is not finite makes the whole infinite: NaN would rank nowhere.
     return math.hypot(*norms) if all(map(math.isfinite, norms)) else math.inf
-
-
-@contextmanager
-def _restored(buffers: Sequence[Tensor]) -> Generator[Callable[[], None]]:
-    """A function that puts buffers and random state back; called once more at the end."""
-    saved = [each.detach().clone() for each in buffers]
-    plain = random.getstate()
-    arrays: Any = numpy.random.get_state()
-    devices = _accelerators(buffers)
-    states = [torch.get_rng_state(), *(each.get_rng_state() for each in devices)]
-
-    def restore() -> None:
-        with torch.no_grad():
-            for buffer, before in zip(buffers, saved, strict=True):
-                buffer.copy_(before)
-        random.setstate(plain)
-        numpy.random.set_state(arrays)
-        torch.set_rng_state(states[0])
-        for device, state in zip(devices, states[1:], strict=True):
-            device.set_rng_state(state)
-
-    try:
-        yield restore
-    finally:
-        restore()
-
-
-def _accelerators(buffers: Sequence[Tensor]) -> list[Any]:
-    """The modules of torch for the accelerators that are in use."""
-    kinds = {each.device.type for each in buffers} | {
-        kind for kind in ("cuda", "npu") if getattr(getattr(torch, kind, None), "_initialized", 0)
-    }
-    return [getattr(torch, kind) for kind in sorted(kinds - {"cpu", "meta"})]
 
 
 @contextmanager

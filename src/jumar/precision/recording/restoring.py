@@ -1,0 +1,43 @@
+"""Passes repeated without a trace: random state and buffers as they were."""
+
+import random
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy
+import torch
+from torch import Tensor
+
+
+@contextmanager
+def restored(buffers: Sequence[Tensor]) -> Generator[Callable[[], None]]:
+    """A function that puts buffers and random state back; called once more at the end."""
+    saved = [each.detach().clone() for each in buffers]
+    plain = random.getstate()
+    arrays: Any = numpy.random.get_state()
+    devices = _accelerators(buffers)
+    states = [torch.get_rng_state(), *(each.get_rng_state() for each in devices)]
+
+    def restore() -> None:
+        with torch.no_grad():
+            for buffer, before in zip(buffers, saved, strict=True):
+                buffer.copy_(before)
+        random.setstate(plain)
+        numpy.random.set_state(arrays)
+        torch.set_rng_state(states[0])
+        for device, state in zip(devices, states[1:], strict=True):
+            device.set_rng_state(state)
+
+    try:
+        yield restore
+    finally:
+        restore()
+
+
+def _accelerators(buffers: Sequence[Tensor]) -> list[Any]:
+    """The modules of torch for the accelerators that are in use."""
+    kinds = {each.device.type for each in buffers} | {
+        kind for kind in ("cuda", "npu") if getattr(getattr(torch, kind, None), "_initialized", 0)
+    }
+    return [getattr(torch, kind) for kind in sorted(kinds - {"cpu", "meta"})]

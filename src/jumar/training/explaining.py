@@ -1,0 +1,121 @@
+"""Names the op behind a skipped update, by repeating the passes of the step with every op recorded.
+
+The repetition is local to each rank and leaves no trace: the weights are still those of before the
+update, since there was none; buffers and loss scale are put back for it and afterwards restored.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import torch
+from torch import Tensor
+
+from jumar.ground.text import time_text
+from jumar.precision.overflow.origin import origin_of
+from jumar.precision.overflow.wording import origin_lines
+from jumar.precision.recording.recorder import RecordSettings, StepRecorder
+from jumar.precision.recording.restoring import restored
+from jumar.training.guard import Guard
+from jumar.training.parallel.ranks import Ranks
+from jumar.training.profiling.ranges import named_layers
+from jumar.training.state import Lane, TrainState
+
+MOST: Final = 3
+"""How many skipped updates of a run are explained."""
+
+
+class Explainer:
+    """Explains the first skipped updates of a run, and the one that stops it.
+
+    Args:
+        state: What is trained.
+        guard: Knows when the run will stop.
+        ranks: Each explains its own passes.
+        say: Prints a line of the run, on the first rank only.
+        say_here: Prints a line on every rank.
+    """
+
+    def __init__(
+        self,
+        state: TrainState,
+        guard: Guard,
+        ranks: Ranks,
+        *,
+        say: Callable[[str], None],
+        say_here: Callable[[str], None],
+    ) -> None:
+        self._state, self._guard, self._ranks = state, guard, ranks
+        self._say, self._say_here = say, say_here
+        self._buffers: list[tuple[Tensor, Tensor]] = []
+        self._scale: Tensor | None = None
+        self._num_explained = 0
+        self._is_stopped = False
+
+    def prepare(self, buffers: Sequence[Tensor]) -> None:
+        """Keep what the passes of a step change."""
+        if self._is_stopped:
+            return
+        scale = self._state.policy.loss_scale
+        self._scale = None if scale is None else scale.scale.clone()
+        self._buffers = [(buffer, buffer.detach().clone()) for buffer in buffers]
+
+    def explain(self, lane: Lane, blocked: Tensor, passes: Callable[[], object]) -> None:
+        """Explain an update if it was skipped; waits for the device.
+
+        All ranks agree on that, and each repeats its own part of the batch.
+
+        Args:
+            lane: What was trained.
+            blocked: Whether it was skipped (0-dim).
+            passes: Repeats forward and backward without the other ranks.
+        """
+        if self._is_stopped or not blocked.item():
+            return
+        stops = bool(self._guard.blocked.item())
+        if not stops and self._num_explained == MOST:
+            return
+        self._is_stopped = stops
+        self._num_explained += not stops
+        began = time.monotonic()
+        step = self._state.step + 1
+        scale = "none" if self._scale is None else f"{self._scale.item():g}"
+        outcome = "the run stops" if stops else "skipped"
+        self._say(
+            f"step {step}: no update of '{lane.objective.name}' ({outcome}), loss scale {scale}"
+        )
+        if not self._describe(lane, passes):
+            self._say(f"rank {self._ranks.rank}: every recorded op gave finite values")
+        self._say(f"repeated with every op recorded in {time_text(time.monotonic() - began)}")
+        if not stops and self._num_explained == MOST:
+            self._say(f"{MOST} skipped updates were explained; further ones are not")
+        self._buffers.clear()
+
+    def _describe(self, lane: Lane, passes: Callable[[], object]) -> bool:
+        """Repeat the passes and print where the overflow began; returns whether it was here."""
+        state, scale = self._state, self._state.policy.loss_scale
+        recorder = StepRecorder(
+            None,
+            RecordSettings(),
+            rank=self._ranks.rank,
+            modules={"": state.task.model, **named_layers(state.task.model, state.task.objectives)},
+        )
+        now = None if scale is None else scale.scale.clone()
+        with restored([buffer for buffer, _ in self._buffers]):
+            try:
+                with torch.no_grad():
+                    for buffer, before in self._buffers:
+                        buffer.copy_(before)
+                if scale is not None and self._scale is not None:
+                    scale.scale.copy_(self._scale)
+                recorder.begin(state.step)
+                passes()
+                origin = origin_of(recorder.take(lane.optimizer))
+            finally:
+                recorder.stop()
+                state.drop_gradients()
+                if scale is not None and now is not None:
+                    scale.scale.copy_(now)
+        for line in () if origin is None else origin_lines(self._ranks.rank, origin):
+            self._say_here(line)
+        return origin is not None

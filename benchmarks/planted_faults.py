@@ -202,11 +202,12 @@ def draw_fault(
     folder: Path,
     *,
     bfloat16: bool = False,
+    networks: Collection[str] = NETWORKS,
     ops: Collection[str] = (),
 ) -> Drawn:
-    """Draw a fault, of certain ops alone if any are named."""
+    """Draw a fault, in certain networks, and of certain ops alone if any are named."""
     while True:
-        kind, network = draw.choice(sorted(kinds)), draw.choice(sorted(NETWORKS))
+        kind, network = draw.choice(sorted(kinds)), draw.choice(sorted(networks))
         seed = draw.randrange(1000)
         before = record(network, seed, folder, REFERENCE)
         # The candidate's own calls: under autocast some are of other dtypes.

@@ -3,8 +3,8 @@
     PYTHONPATH=src python benchmarks/planted_msprobe.py --seed 7 --faults 6
 
 with the Python of an environment of its own: `pip install torch==2.13.0 mindstudio-probe
-safetensors`. Faults are drawn as by `planted_faults.py`, of ops that msprobe's own measuring does
-not call. msprobe dumps both steps (level mix), each in a process of its own, as statistics and as
+safetensors`. Faults are drawn as by `planted_faults.py`, in BERT, DS-CNN and NLRN, of ops that
+msprobe's own measuring does not call. msprobe dumps both steps (level mix), each in a process of its own, as statistics and as
 tensors, and compares them; the first row that is not `pass` is what it names. Of a pair without a
 fault, bfloat16 against float32, its rows that are not `pass` are counted.
 """
@@ -29,6 +29,7 @@ from jumar.precision.comparing.comparison import call_name
 from planted_faults import REFERENCE, Setting, draw_fault, first_names, other, prepared
 
 _TASKS = ("tensor", "statistics")
+_NETWORKS = ("bert", "dscnn", "nlrn")
 _OPS = ("addmm", "mm", "bmm", "_softmax", "_softmax_backward_data", "gelu", "gelu_backward")
 _OPS += ("convolution", "convolution_backward", "native_batch_norm", "native_batch_norm_backward")
 _OPS += ("native_layer_norm", "native_layer_norm_backward")
@@ -92,7 +93,7 @@ def main() -> None:
     draw = random.Random(options.seed)
     for _ in range(options.faults):
         with tempfile.TemporaryDirectory() as name:
-            drawn = draw_fault(draw, KINDS, Path(name), ops=_OPS)
+            drawn = draw_fault(draw, KINDS, Path(name), networks=_NETWORKS, ops=_OPS)
             print(f"{drawn.what}: {call_name(drawn.target)}")
             for level, first in first_names(drawn).items():
                 print(f"  jumar, {level}: {first}", flush=True)
@@ -100,7 +101,7 @@ def main() -> None:
                 setting = other(drawn.network)
                 rows = rows_of(drawn.network, drawn.seed, Path(name), task, setting, drawn.planted)
                 print(f"  msprobe, {task}: {shown(rows)}", flush=True)
-    for network in ("bert", "dscnn"):
+    for network in _NETWORKS:
         with tempfile.TemporaryDirectory() as name:
             for task in _TASKS:
                 setting = other(network, bfloat16=True)

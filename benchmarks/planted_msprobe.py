@@ -60,9 +60,10 @@ def rows_of(
         command = [sys.executable, __file__, "--record", network, str(seed)]
         place = folder / f"{name}-{task}"
         subprocess.run([*command, str(place), task, text], check=True, capture_output=True)
-        places.append(str(next(place.glob("step0/*"))))
+        places.append(str(place / "step0"))
     program = str(Path(sys.executable).with_name("msprobe"))
-    command = [program, "compare", "-t", places[1], "-g", places[0], "-o", str(folder / task)]
+    command = [program, "compare", "-tp", places[1], "-gp", places[0]]
+    command += ["-o", str(folder / task)]
     subprocess.run(command, check=True, capture_output=True)
     (result,) = (folder / task).glob("*.csv")
     with result.open(newline="") as file:

@@ -1,5 +1,6 @@
 """What is blamed of a step whose numbers differ by rounding, and what never is."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -172,3 +173,38 @@ def test_what_a_layers_name_begins_with_says_nothing_of_its_gradients() -> None:
     assert explained("ConvNorm") == explained("Bottleneck") != explained("Conv2d")
     assert explained("Conv2d") == explained("aten.convolution_backward.default")
     assert explained("LayerNorm") == explained("aten.native_layer_norm_backward.default")
+
+
+def masked_scores(*, rolled: bool) -> Dump:
+    """Scores of which a mask fills in minus infinity, shifted by a place or not."""
+    scores, mask = random(8, 16), torch.zeros(8, 16, dtype=torch.bool)
+    mask[:, 12:] = True
+    out = scores.masked_fill(mask, -torch.inf)
+    tensors = {"0": scores, "1": mask, "out": out.roll(1, -1) if rolled else out}
+
+    def with_tensor(role: Role, name: str, key: str) -> Value:
+        numbers = value(role, name, tensors[key].double().nan_to_num(0, 0, 0))
+        dtype = str(tensors[key].dtype).removeprefix("torch.")
+        return replace(numbers, dtype=dtype, tensor=key)
+
+    filled = replace(
+        call("aten.masked_fill.Scalar", "scores", "forward", "op"),
+        values=(
+            with_tensor("input", "0", "0"),
+            with_tensor("input", "1", "1"),
+            with_tensor("output", "0", "out"),
+        ),
+        arguments={"2": "-inf"},
+    )
+    return replace(dump(filled), tensors=Memory(tensors))
+
+
+class Memory(dict[str, torch.Tensor]):
+    def read(self, name: str) -> torch.Tensor:
+        return self[name]
+
+
+def test_infinities_of_a_mask_hide_no_fault() -> None:
+    assert not compare_dumps(masked_scores(rolled=False), masked_scores(rolled=False)).offenders
+    compared = compare_dumps(masked_scores(rolled=False), masked_scores(rolled=True))
+    assert [each.call.layer for each in compared.offenders] == ["scores"]

@@ -379,18 +379,17 @@ def _is_float(value: Value) -> bool:
 
 
 def _rms(tensor: torch.Tensor) -> float:
+    """Root of the mean square of the finite elements: a mask may fill in infinities."""
     wide = tensor.double()
+    finite = wide.isfinite()
+    wide = wide if finite.all() else wide[finite]
     return wide.norm().item() / math.sqrt(max(wide.numel(), 1))
 
 
 def _distance(first: torch.Tensor, second: torch.Tensor) -> float:
-    distance = _rms(first.double() - second.double())
-    if math.isfinite(distance):
-        return distance
-    usable = first.isfinite() & second.isfinite()
     if not torch.equal(first.isfinite(), second.isfinite()):
         return math.inf
-    return _rms(first[usable].double() - second[usable].double())
+    return _rms(first.double() - second.double())
 
 
 def _relative(error: float, tensor: torch.Tensor) -> float:

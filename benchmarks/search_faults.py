@@ -71,18 +71,13 @@ KINDS: Final[Mapping[str, Callable[[Tensor], Tensor]]] = {
     for each in (lost_bits, flushed, saturated, scaled_twice, cut_short, overflowing)
 }
 RECIPES: Final[Mapping[str, tuple[str, ...]]] = {
-    "alexnet-demo": ("loss=10%", "training.duration=60it"),
+    "alexnet-demo": ("loss=5%", "training.duration=40it"),
     "videnn-spatial": (
-        "psnr=0.3",
-        *("training.duration=120it", "model.depth=4", "model.width=16", "data.patch_size=16"),
+        "psnr=0.05",
+        *("training.duration=80it", "model.depth=4", "model.width=16", "data.patch_size=16"),
         *("data.batch_size=16", "data.eval_levels=25", "data.channels=grey"),
     ),
-    "nlrn-small": (
-        "psnr=0.3",
-        *("training.duration=60it", "model.steps=2", "model.filters=16", "model.embedded=8"),
-        *("data.patch_size=12", "model.patch=12", "model.stride=12", "data.batch_size=8"),
-    ),
-    "vqvae-mnist": ("mse=20%", "training.duration=100it", "data.batch_size=16"),
+    "vqvae-mnist": ("mse=3%", "training.duration=80it", "data.batch_size=16"),
 }
 """A tolerance, then settings that make a training take seconds."""
 
@@ -105,7 +100,14 @@ def plant(type_name: str, kind: str) -> None:
         kernel = original(op, treatment, device_type)
         if op not in ops or treatment not in _LOW:
             return kernel
-        return lambda *args, **kwargs: _changed(change, kernel(*args, **kwargs))
+
+        def faulty(*args: Any, **kwargs: Any) -> Any:
+            result = kernel(*args, **kwargs)
+            # The change may call the op itself.
+            with autocast_lists.without_lists(device_type):
+                return _changed(change, result)
+
+        return faulty
 
     # Where torch's own kernel does the same as the list, none of ours would be asked for.
     autocast_lists.same_effect = lambda *_: False
@@ -139,7 +141,7 @@ def search(fault: Fault | None, recipe: str, folder: Path) -> dict[str, Any]:
     folders = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, _VARIABLE: planted, "PYTHONPATH": os.pathsep.join(folders)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode not in (0, 1):
+    if "{\n" not in done.stdout:
         raise RuntimeError(f"{' '.join(command)}\n{done.stderr}")
     (folder / "result.json").write_text(done.stdout)
     return json.loads(done.stdout[done.stdout.index("{\n") :])

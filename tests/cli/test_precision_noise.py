@@ -71,6 +71,16 @@ def test_parts_of_a_batch_give_the_same_gradients(tmp_path: Path) -> None:
     assert halves["floor"] == {"loss_change": 0.0, "gradient_change": 0.0}
 
 
+def test_a_run_that_starts_from_other_weights_is_measured_with_them(tmp_path: Path) -> None:
+    train("--run-dir", "r", *settings(training__duration="4it"), cwd=tmp_path)
+    start = settings(transfer__start_from="r", training__duration="1it")
+    train("--run-dir", "t", *start, cwd=tmp_path)
+    (line,) = (tmp_path / "t" / "metrics.jsonl").read_text().splitlines()[:1]
+    trained = json.loads(line)["loss"]
+    assert report("small", *start, "--by", "layer", cwd=tmp_path)["loss"] == pytest.approx(trained)
+    assert report("small", "--by", "layer", cwd=tmp_path)["loss"] != pytest.approx(trained)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -11,7 +11,12 @@ from jumar.precision.recording.observing import DumpObserver
 from jumar.precision.recording.recorder import COMPILED, RecordSettings, StepRecorder
 from jumar.precision.recording.scripts import run_script
 from jumar.runs.context import ChosenRun, RunContext, open_context
-from jumar.runs.observed_steps import check_step, find_source, observing_trainer
+from jumar.runs.observed_steps import (
+    check_step,
+    find_source,
+    observing_trainer,
+    starting_task,
+)
 from jumar.tasks.task import Task
 from jumar.training.checkpoint import Checkpoint
 from jumar.training.parallel.announced import announced_ranks
@@ -134,7 +139,7 @@ def _record(request: DumpRequest, context: RunContext[ChosenSteps]) -> None:
     chosen, plan = context.chosen, context.chosen.plan
     first = 0 if chosen.checkpoint is None else chosen.checkpoint.step
     steps = request.steps or (first,)
-    task = context.build_task(chosen.recipe)
+    task = starting_task(context, chosen.checkpoint)
     recorder = step_recorder(request, context, task)
     context.print_first_line(plan.batch_size)
     if plan.training.compile:

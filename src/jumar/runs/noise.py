@@ -9,7 +9,12 @@ from jumar.precision.modes import find_mode
 from jumar.precision.sensitivity.measuring import NoiseSettings, Sensitivity, sensitivity
 from jumar.precision.settings import PrecisionSettings
 from jumar.runs.context import ChosenRun, RunContext, open_context
-from jumar.runs.observed_steps import check_step, find_source, observing_trainer
+from jumar.runs.observed_steps import (
+    check_step,
+    find_source,
+    observing_trainer,
+    starting_task,
+)
 from jumar.training.checkpoint import Checkpoint
 from jumar.training.parallel.announced import announced_ranks
 from jumar.training.parallel.ranks import Ranks
@@ -108,7 +113,7 @@ def _measured(
     first = 0 if chosen.checkpoint is None else chosen.checkpoint.step
     step = first if request.step is None else request.step
     plan = replace(chosen.plan, training=replace(chosen.plan.training, compile=False))
-    task = context.build_task(chosen.recipe)
+    task = starting_task(context, chosen.checkpoint)
     trainer = observing_trainer(context, task, plan, [], Console(silent=True))
     check_step(trainer, step, "--step")
     if step > first:

@@ -23,6 +23,7 @@ from jumar.training.run_directory import RunDirectory
 from jumar.training.settings import Plan
 from jumar.training.signals import StopRequest
 from jumar.training.trainer import Trainer
+from jumar.training.transfer import transfer_weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +111,19 @@ def observing_trainer(
         versions={},
         observers=observers,
     )
+
+
+def starting_task(context: RunContext[ChosenRun], checkpoint: Checkpoint | None) -> Task:
+    """The task with the weights that a training begins with, unless there is a checkpoint.
+
+    Raises:
+        UserError: See `Recipe.build_task`; or the weights to start from cannot be used.
+    """
+    task = context.build_task(context.chosen.recipe)
+    transfer = context.chosen.plan.transfer
+    if checkpoint is None and transfer.start_from:
+        transfer_weights(task.model, transfer)
+    return task
 
 
 def check_step(trainer: Trainer, step: int, where: str) -> None:

@@ -19,7 +19,7 @@ from jumar.precision.overflow.origin import Origin, origin_of
 from jumar.precision.recording.recorder import RecordSettings
 from jumar.runs.context import RunContext, open_context
 from jumar.runs.dump import ChosenSteps, DumpRequest, chosen_run, dump_recipe
-from jumar.runs.observed_steps import check_step, observing_trainer
+from jumar.runs.observed_steps import check_step, observing_trainer, starting_task
 from jumar.training.progress import Console
 
 
@@ -144,7 +144,7 @@ def _trained(request: OverflowRequest, context: RunContext[ChosenSteps]) -> _Wat
     first = start if request.first is None else request.first
     watch = _Watch(first - start + request.steps, context.policy.loss_scale)
     plan = chosen.plan
-    task = context.build_task(chosen.recipe)
+    task = starting_task(context, chosen.checkpoint)
     context.print_first_line(plan.batch_size)
     context.ranks.wait()
     trainer = observing_trainer(context, task, plan, [watch], Console(silent=True))

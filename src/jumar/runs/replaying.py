@@ -23,10 +23,9 @@ from jumar.precision.recording.observing import DumpObserver
 from jumar.precision.recording.recorder import RecordSettings
 from jumar.runs.context import open_context
 from jumar.runs.dump import DumpRequest, chosen_run, step_recorder
-from jumar.runs.observed_steps import check_step, observing_trainer
+from jumar.runs.observed_steps import check_step, observing_trainer, starting_task
 from jumar.training.progress import Console
 from jumar.training.state_hashes import Hashes, StepHashes
-from jumar.training.transfer import transfer_weights
 
 _NOWHERE: Final = Path("a folder that nothing is written to")
 
@@ -139,9 +138,7 @@ def replay(wanted: Replay) -> Replayed:
     ):
         checkpoint, plan = context.chosen.checkpoint, context.chosen.plan
         first = 0 if checkpoint is None else checkpoint.step
-        task = context.build_task(context.chosen.recipe)
-        if checkpoint is None and plan.transfer.start_from:
-            transfer_weights(task.model, plan.transfer)
+        task = starting_task(context, checkpoint)
         span = wanted.until - first
         hashes = StepHashes(span, first=0 if wanted.dump is None else span - 1)
         observers: list[Observer] = [hashes]

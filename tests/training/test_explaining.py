@@ -13,6 +13,9 @@ from torch import nn
 from jumar.precision.loss_scale import ExponentialLossScale, FixedLossScale, LossScaleSettings
 from jumar.precision.settings import PrecisionSettings
 from jumar.training.checkpoint_retention import list_checkpoints
+from jumar.training.explaining import Explainer
+from jumar.training.guard import Guard
+from jumar.training.parallel.ranks import Ranks
 from jumar.training.progress import Console
 from jumar.training.settings import Plan, TrainingSettings
 from jumar.training.state_hashes import checkpoint_hashes, live_hashes
@@ -74,6 +77,11 @@ def test_weights_are_the_same_with_and_without(tmp_path: Path, micro_batch_size:
     for pair in zip(*kept, strict=True):
         hashes = [checkpoint_hashes(each) for each in pair]
         assert hashes[0] == hashes[1]
+    losses = [
+        [(record["step"], str(record.get("loss"))) for record in each.run.read_metrics()]
+        for each in (one, other)
+    ]
+    assert losses[0] == losses[1]
     assert out.count("no update of 'points' (skipped), loss scale") == 3
     assert "loss scale 4.1943e+06\nrank 0, backward: " in out
     assert "loss scale 1.04858e+06" in out
@@ -104,6 +112,48 @@ def test_a_parameter_that_overflows_in_its_cast_is_named(tmp_path: Path) -> None
         task.model.get_parameter("last.weight").fill_(1e6)
     _, out = trained(task, plan_of(FixedLossScale(init_loss_scale=1.0), explained=True), tmp_path)
     assert "what it casts is the parameter last.weight" in out
+
+
+def test_the_step_is_repeated_with_the_loss_scale_that_it_had(tmp_path: Path) -> None:
+    scale = ExponentialLossScale(
+        init_loss_scale=2.0**30, decr_every_n_nan_or_inf=1, decr_ratio=2.0**-16
+    )
+    trainer, out = trained(point_task(), plan_of(scale, explained=True), tmp_path)
+    assert trainer.state.skipped_steps == 1
+    assert "rank 0, backward: " in out
+    assert "gave finite values" not in out
+    assert trainer.policy.loss_scale is not None
+    assert trainer.policy.loss_scale.scale.item() == 2.0**14
+
+
+def test_whatever_the_repetition_changes_is_put_back(tmp_path: Path) -> None:
+    plan = plan_of(FixedLossScale(init_loss_scale=8.0), explained=True)
+    trainer = trainer_for(point_task(), plan, tmp_path)
+    state, lines = trainer.state, list[str]()
+    guard = Guard(["points"], torch.device("cpu"), Ranks())
+    explainer = Explainer(state, guard, Ranks(), say=lines.append, say_here=lines.append)
+    buffers = list(state.task.model.buffers())
+    assert state.policy.loss_scale is not None
+    scale = state.policy.loss_scale.scale
+    explainer.prepare(buffers)
+    buffers[0].add_(1)
+    scale.fill_(4.0)
+    before = live_hashes(state), torch.get_rng_state()
+    seen: list[float] = []
+
+    def passes() -> None:
+        seen.append(scale.item())
+        for buffer in buffers:
+            buffer.add_(2)
+        torch.rand(3)
+
+    explainer.explain(state.lanes[0], torch.tensor(1.0), passes)
+    assert seen == [8.0]
+    assert live_hashes(state) == before[0]
+    assert torch.equal(torch.get_rng_state(), before[1])
+    assert "rank 0: every recorded op gave finite values" in lines
+    explainer.explain(state.lanes[0], torch.tensor(0.0), passes)
+    assert seen == [8.0]
 
 
 class Counting(nn.Module):

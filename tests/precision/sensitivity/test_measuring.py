@@ -128,6 +128,22 @@ def test_float16_has_an_eighth_of_bfloat16s_noise(net: nn.Module) -> None:
     assert rough.together[1] / fine.together[1] == pytest.approx(8, rel=0.5)
 
 
+def test_changes_are_relative_to_loss_and_gradients(net: nn.Module) -> None:
+    def larger() -> torch.Tensor:
+        images, labels = batch(0)
+        loss = 2**20 * nn.functional.cross_entropy(net(images), labels)
+        loss.backward()
+        return loss.detach()
+
+    plain = measured(net, by="layer", backward=False)
+    scaled = jumar.precision.noise(net, larger, by="layer", backward=False)
+    rows = {row.layer: row for row in scaled.rows}
+    for row in plain.rows:
+        if row.layer:
+            assert rows[row.layer].gradient == pytest.approx(row.gradient, rel=1e-3)
+            assert rows[row.layer].loss == pytest.approx(row.loss, rel=1e-2, abs=1e-6)
+
+
 def test_the_seed_determines_the_noise(net: nn.Module) -> None:
     first, again, other = (measured(net, by="op", seed=seed) for seed in (1, 1, 2))
     assert [row.gradient for row in first.rows] == [row.gradient for row in again.rows]

@@ -87,6 +87,14 @@ def test_retention_keeps_the_newest_and_the_best(tmp_path: Path) -> None:
     assert [c.step for c in checkpoint_retention.list_checkpoints(tmp_path)] == [4]
 
 
+@pytest.mark.parametrize("higher", [True, False])
+def test_of_equal_scores_the_later_one_is_the_best(tmp_path: Path, higher: bool) -> None:
+    for step, score in ((1, 90.0), (2, 90.0), (3, 20.0 if higher else 95.0)):
+        note_metrics(write(tmp_path, step), {"top1": score})
+    headline = ("top1", higher)
+    assert checkpoint_retention.find_checkpoint(tmp_path, "best", headline).step == 2
+
+
 def test_a_score_that_is_no_number_is_never_the_best(tmp_path: Path) -> None:
     note_metrics(write(tmp_path, 1), {"loss": 2.0})
     note_metrics(write(tmp_path, 2), {"loss": float("nan")})

@@ -7,11 +7,12 @@ import pytest
 import torch
 from PIL import Image
 
-from jumar.precision.loss_scale import ExponentialLossScale
+from jumar.data.samples import SampleKey
+from jumar.precision.loss_scale import ExponentialLossScale, FixedLossScale
 from jumar.precision.settings import PrecisionSettings
 from jumar.training.checkpoint import load_state, load_weights
 from jumar.training.checkpoint_retention import list_checkpoints
-from jumar.training.optimizers import Adam
+from jumar.training.optimizers import Adam, Sgd
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.schedules import Constant
 from jumar.training.settings import CheckpointSettings, Plan, TrainingSettings
@@ -177,6 +178,62 @@ def test_averages_move_only_when_what_they_average_was_trained(tmp_path: Path) -
         found[steps] = trainer.state.ema.state_dict()["g.weight"].clone()
     # The generator is trained at steps 0 and 2, so the fourth step leaves its average alone.
     assert torch.equal(found[3], found[4])
+
+
+def test_averages_follow_the_schedule_of_the_step_just_finished(tmp_path: Path) -> None:
+    """The decay of step t is (1 + t) / (10 + t) at first, as TensorFlow's with a step."""
+    training = TrainingSettings(log_every="1it", evaluate_every="", ema_decay=0.99)
+    plan = small_plan(duration="3it", training=training)
+    trainer = trainer_for(point_task(), plan, tmp_path)
+    weight = dict(trainer.task.model.named_parameters())["first.weight"]
+    expected = weight.detach().clone()
+    batches = [[SampleKey(0, 8 * step + index) for index in range(8)] for step in range(3)]
+    for step, keys in enumerate(batches):
+        trainer._stepper.step(trainer.task.train_data.fetch(keys).batch)
+        decay = (1 + step) / (10 + step)
+        expected = decay * expected + (1 - decay) * weight.detach()
+    assert trainer.state.ema is not None
+    torch.testing.assert_close(trainer.state.ema.state_dict()["first.weight"], expected)
+
+
+def test_elapsed_time_goes_on_where_the_run_was_resumed(tmp_path: Path) -> None:
+    plan = small_plan(duration="3it", checkpoints=CheckpointSettings(every="3it", keep=9))
+    first = trainer_for(point_task(), plan, tmp_path)
+    first._elapsed_before = 1000.0
+    first.train()
+    last = list_checkpoints(first.run.checkpoints)[-1]
+    longer = trainer_for(
+        point_task(),
+        replace(plan, training=replace(plan.training, duration="6it")),
+        tmp_path,
+    )
+    longer.resume(last)
+    longer.train()
+    assert longer.state.elapsed_s > first.state.elapsed_s > 1000
+    records = [r["elapsed_s"] for r in longer.run.read_metrics() if r["kind"] == "train"]
+    assert records == sorted(records)
+
+
+@pytest.mark.parametrize("scaled", [False, True], ids=["plain", "with a loss scale"])
+def test_gradients_are_clipped_to_their_true_size(tmp_path: Path, scaled: bool) -> None:
+    """Divided by the loss scale first: the limit is one of the gradients themselves."""
+    limit, scale = 1e-3, FixedLossScale(init_loss_scale=1024.0)
+    precision = PrecisionSettings(loss_scale=scale) if scaled else PrecisionSettings()
+    plan = small_plan(
+        optimizer=Sgd(learning_rate=1.0),
+        precision=precision,
+        training=TrainingSettings(clip="global_norm", clip_limit=limit),
+    )
+    trainer = trainer_for(point_task(), plan, tmp_path)
+    before = [parameter.detach().clone() for parameter in trainer.task.model.parameters()]
+    batch = trainer.task.train_data.fetch([SampleKey(0, index) for index in range(8)]).batch
+    trainer._stepper.step(batch)
+    rate = trainer.state.lanes[0].last_rate
+    moved = [
+        (parameter.detach() - was).square().sum()
+        for parameter, was in zip(trainer.task.model.parameters(), before, strict=True)
+    ]
+    assert sum(moved).sqrt().item() == pytest.approx(limit * rate, rel=1e-3)
 
 
 def test_rows_tables_and_pictures_of_an_evaluation_are_kept(tmp_path: Path) -> None:

@@ -162,3 +162,11 @@ def test_the_real_pair_adds_up(shared: Path) -> None:
     assert sum(part.delta_ns for part in found.parts) == found.delta_ns
     # The same training on both ranks: the same ops, so nothing is added, gone or replaced.
     assert not {"count", "replaced", "dtype"} & {part.name for part in found.parts}
+
+
+def test_of_sides_with_unequal_numbers_of_steps_as_many_are_compared_as_both_have() -> None:
+    result = compare(training(steps=5), training(steps=3, casts=2))
+    assert len(result.before.steps) == len(result.after.steps)
+    assert len(result.after.steps) == len(compare(training(steps=3), training(steps=3)).after.steps)
+    same = compare(training(steps=3), training(steps=3, casts=2))
+    assert result.delta_ns == same.delta_ns

@@ -6,7 +6,7 @@ with the Python of an environment of its own: `pip install torch==2.13.0 mindstu
 safetensors`. Faults are drawn as by `planted_faults.py`, in BERT, DS-CNN and NLRN, of ops that
 msprobe's own measuring does not call. msprobe dumps both steps (level mix), each in a process of
 its own, as statistics and as tensors, and compares them; the first row that is not `pass` is what
-it names. Of a pair without a fault, bfloat16 against float32, its rows that are not `pass` are
+it names. Of pairs without a fault, bfloat16 against float32, its rows that are not `pass` are
 counted.
 """
 

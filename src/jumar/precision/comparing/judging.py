@@ -267,8 +267,11 @@ def _output_reason(pair: Pair, bad: Row, replayed: Replayed | None) -> str:
 
 def resolved_layers(calls: Iterable[Call]) -> frozenset[tuple[str, Phase]]:
     """Layers and phases whose ops were all recorded: aten ops are, API calls need not be."""
-    own = {(each.layer, each.phase) for each in calls if each.op.startswith("aten.")}
-    return frozenset((layer, phase) for inner, phase in own for layer in around(inner))
+    resolved: set[tuple[str, Phase]] = set()
+    for call in calls:
+        if call.op.startswith("aten."):
+            resolved.update((layer, call.phase) for layer in around(call.layer))
+    return frozenset(resolved)
 
 
 def first_offenders(calls: Sequence[Compared]) -> Iterator[Compared]:

@@ -214,3 +214,21 @@ def test_infinities_of_a_mask_hide_no_fault(fault: str, added: float) -> None:
     assert not compare_dumps(masked_scores(), masked_scores()).offenders
     (blamed,) = compare_dumps(masked_scores(), masked_scores(fault)).offenders
     assert blamed.added == pytest.approx(added, rel=0.2)
+
+
+def update_of_a_bias(gradient: float, change: float) -> Dump:
+    """A bias before a norm, whose gradient is what rounding left of zero."""
+    noise = random(8) * gradient
+    return dump(
+        call("aten.mm.default", "head", "forward", "op", ("output", "0", random(8, 8))),
+        call(
+            *("conv.bias", "conv", "update", "parameter"),
+            *(("parameter", "0", random(8, seed=3)), ("gradient", "0", noise)),
+            *(("state", "momentum_buffer", 0.9 * noise), ("change", "0", random(8) * change)),
+        ),
+    )
+
+
+def test_an_update_that_is_wrong_beside_an_equal_gradient_is_named() -> None:
+    comparison = compare_dumps(update_of_a_bias(1e-4, 3e-6), update_of_a_bias(1e-4, 3e-5))
+    assert [each.pair.before.op for each in comparison.offenders] == ["conv.bias"]

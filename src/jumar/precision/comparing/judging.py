@@ -133,6 +133,8 @@ class Judge:
             return replace(row, ratio=0.0)
         if row.value.role == "gradient" and _seen(difference) in self._explained:
             return replace(row, ratio=0.0)  # the op that computed it was judged
+        if row.value.role in ("state", "change") and any(map(_is_all_noise, operands)):
+            return replace(row, ratio=0.0)  # what follows from such a gradient is noise too
         observed = difference.lower * difference.rms
         if math.isinf(difference.lower):
             # The reference is zero, or one side alone is not finite.
@@ -339,6 +341,20 @@ def _scale(row: Row, rows: Sequence[Row], *, is_gradient: bool) -> float:
     if not is_gradient or len(row.value.shape) != 1:
         return own
     return max([own, *(_rms(each.difference) for each in rows if each.value.role in _OUTPUTS)])
+
+
+def _is_all_noise(row: Row) -> bool:
+    """Whether a gradient has no digit in common with its partner, as one that is zero in theory.
+
+    If that were wrong, the gradient or the op that computed it is named.
+    """
+    difference = row.difference
+    return (
+        row.value.role == "gradient"
+        and difference is not None
+        and not difference.remark
+        and difference.lower >= 1
+    )
 
 
 def _is_lost(row: Row) -> bool:

@@ -5,9 +5,9 @@ All compare maps at a quarter of the image's size: float32 predictions with targ
 of which every term is already weighted, so that a loss is their sum.
 
 The originals take one dice coefficient over the whole batch, which is no sum over its images.
-Micro-batches and ranks take one each, over their own images, and the loss is the mean of them: as in
-the originals, whose GPUs do so too. The papers' losses are taken for each image, so that their
-gradients are the same however a batch is split (batch norms aside).
+Micro-batches and ranks take one each, over their own images, and the loss is the mean of them, as
+the originals' GPUs do. The papers' losses are taken for each image, so that their gradients are
+the same however a batch is split (batch norms aside).
 """
 
 from abc import ABC, abstractmethod

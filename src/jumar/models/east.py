@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from jumar.models.legacy_bilinear import enlarge
 from jumar.models.resnet_v1 import ResNetV1
-from jumar.models.slim_convolution import SlimConv2d
-from jumar.models.tf_layout import TfVariable
+from jumar.models.slim_convolution import SlimConv2d, detector_names
+from jumar.models.tf_layout import TfNames, TfVariable
 
 _WIDTHS = (128, 64, 32)
 
@@ -110,3 +110,8 @@ def tf_variables(model: East) -> list[TfVariable]:
         scope = f"feature_fusion/Conv_{number}" if number else "feature_fusion/Conv"
         variables += convolution.tf_variables(scope, name)
     return variables
+
+
+def tf_names(model: East) -> TfNames:
+    """The names in the original's checkpoints."""
+    return detector_names(tf_variables(model))

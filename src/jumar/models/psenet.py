@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from jumar.models.legacy_bilinear import enlarge
 from jumar.models.resnet_v1 import ResNetV1
-from jumar.models.slim_convolution import SlimConv2d
-from jumar.models.tf_layout import TfVariable
+from jumar.models.slim_convolution import SlimConv2d, detector_names
+from jumar.models.tf_layout import TfNames, TfVariable
 
 
 class _Level(nn.Module):
@@ -91,3 +91,8 @@ def tf_variables(model: PSENet) -> list[TfVariable]:
         variables += level.smooth.tf_variables(f"{scope}/avoid_aliasing", f"p{number}.smooth")
     variables += model.fusion.tf_variables("feature_results/Conv", "fusion")
     return variables + model.head.tf_variables("feature_results/Conv_1", "head")
+
+
+def tf_names(model: PSENet) -> TfNames:
+    """The names in the original's checkpoints."""
+    return detector_names(tf_variables(model))

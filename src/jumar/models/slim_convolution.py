@@ -4,11 +4,20 @@
 have odd sides here, and a stride pads both sides equally, as slim's `conv2d_same` does.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import nn
 
 from jumar.models.pointwise import PointwiseConv2d
-from jumar.models.tf_layout import ConvolutionKernel, TfVariable, Unchanged, batch_norm_variables
+from jumar.models.tf_layout import (
+    ConvolutionKernel,
+    TfNames,
+    TfVariable,
+    Unchanged,
+    adam_state,
+    batch_norm_variables,
+)
 
 _EPSILON = 1e-5
 _MOMENTUM = 0.003
@@ -84,3 +93,19 @@ def decays(name: str, parameter: nn.Parameter) -> bool:
     """
     del parameter
     return name.endswith("conv.weight")
+
+
+def detector_names(variables: Sequence[TfVariable]) -> TfNames:
+    """The names in a detector's checkpoints: Adam's state, and averages beside the weights.
+
+    In slim's ImageNet checkpoint, the classifier and the mean of red, green and blue belong to no
+    detector.
+
+    Args:
+        variables: Its variables in graph order.
+    """
+    return TfNames(
+        variables=variables,
+        optimizers=(adam_state(),),
+        ignored=(r"^resnet_v1_50/(logits/|mean_rgb$)",),
+    )

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from jumar.models.east import Detection, East, tf_variables
+from jumar.models.east import East, EastMaps, tf_variables
 from jumar.tasks.detection_losses import DiceAndBoxes, linear_dice
 from tests.parity.detectors import (
     MEMORY_FORMATS,
@@ -75,7 +75,7 @@ def original_geometry(case: ParityCase) -> NDArray[np.float64]:
 
 
 def loss(
-    predicted: Detection, score: torch.Tensor, boxes: torch.Tensor, mask: torch.Tensor
+    predicted: EastMaps, score: torch.Tensor, boxes: torch.Tensor, mask: torch.Tensor
 ) -> torch.Tensor:
     terms = DiceAndBoxes().terms(predicted.score[:, 0], predicted.geometry, score, boxes, mask)
     return torch.stack(list(terms.values())).sum() / len(score)
@@ -90,7 +90,7 @@ def results(case: ParityCase, request: pytest.FixtureRequest) -> Results:
     ours["eval/score"] = to_nhwc(detection.score)
     ours["eval/geometry"] = to_nhwc(detection.geometry)
     score, boxes, mask = targets(case)
-    predicted = Detection(
+    predicted = EastMaps(
         score=as_images(case.input("pred_score")).requires_grad_(),
         geometry=torch.cat(
             [as_images(case.input("pred_distances")), as_images(case.input("pred_angle"))], dim=1
@@ -105,7 +105,7 @@ def results(case: ParityCase, request: pytest.FixtureRequest) -> Results:
     gradient = to_nhwc(of_geometry)
     ours[POINTS[0]] = np.argwhere(gradient.any(axis=-1))[::3]
     ours[POINTS[1]] = gradient[tuple(ours[POINTS[0]].T)]
-    near = Detection(
+    near = EastMaps(
         score=0.7 * score[:, None] + 0.3 * predicted.score.detach(),
         geometry=0.9 * boxes + 0.1 * predicted.geometry.detach(),
     )

@@ -20,7 +20,7 @@ from jumar.models.tf_layout import TfNames, TfVariable
 _WIDTHS = (128, 64, 32)
 
 
-class Detection(NamedTuple):
+class EastMaps(NamedTuple):
     """What EAST returns, at a quarter of the image's sides and in float32.
 
     Attributes:
@@ -49,7 +49,7 @@ class East(nn.Module):
     """EAST with rotated boxes; 24,068,294 parameters with a depth of 50.
 
     Takes RGB images [N, 3, height, width] with levels from 0 to 255 and sides that are multiples
-    of 32; see `Detection` for its output.
+    of 32; see `EastMaps` for its output.
 
     Args:
         depth: Depth of the backbone; see `ResNetV1`.
@@ -79,7 +79,7 @@ class East(nn.Module):
             for maps in (1, 4, 1)
         )
 
-    def forward(self, images: Tensor) -> Detection:
+    def forward(self, images: Tensor) -> EastMaps:
         *finer, x = self.backbone(images)
         for merge, features in zip(self.merges, reversed(finer), strict=True):
             x = merge(x, features)
@@ -87,7 +87,7 @@ class East(nn.Module):
         distances = self.distances(x).float().sigmoid() * self.text_scale
         angle = (self.angle(x).float().sigmoid() - 0.5) * (math.pi / 2)
         score = self.score(x).float().sigmoid()
-        return Detection(score=score, geometry=torch.cat([distances, angle], dim=1))
+        return EastMaps(score=score, geometry=torch.cat([distances, angle], dim=1))
 
 
 def tf_variables(model: East) -> list[TfVariable]:

@@ -75,8 +75,8 @@ def _grow(labels: NDArray[np.int32], kernels: NDArray[np.bool_]) -> None:
             front = reached
         waiting = np.concatenate(resting)
         if index + 1 < len(kernels):
-            still_free = open_later[index + 1].reshape(-1) & (flat == 0)
-            waiting = waiting.compress(still_free.take(np.add.outer(waiting, steps)).any(axis=1))
+            useful = _beside(open_later[index + 1] & (labels == 0))
+            waiting = waiting.compress(useful.reshape(-1).take(waiting))
 
 
 def _beside(pixels: NDArray[np.bool_]) -> NDArray[np.bool_]:

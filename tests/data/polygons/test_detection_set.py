@@ -91,6 +91,20 @@ def test_evaluation_batches_give_outlines_back_in_pixels_of_the_file(
     assert [region.ignored for region in regions[0]] == [False, True]
 
 
+def test_uncertain_words_are_masked_in_training_and_count_in_scores(
+    settings: Callable[..., DetectionData], tmp_path: Path
+) -> None:
+    for part in ("train", "test"):
+        (tmp_path / part / "gt_img_1.txt").write_bytes(b"5,5,95,5,95,55,5,55,?")
+    plain = TextAugmentation(background_share=0.0, scales=(1.0,))
+    train, evaluation = open_detection_sets(settings(augmentation=plain), targets="kernels", seed=1)
+    batch = train.fetch(KEYS[:1]).batch
+    assert not batch["kernels"].any()
+    assert not batch["mask"].all()
+    assert evaluation is not None
+    assert not batch_regions(evaluation.fetch(KEYS[:1]).batch)[0][0].ignored
+
+
 def test_damaged_pictures_are_counted_and_replaced(
     settings: Callable[..., DetectionData], tmp_path: Path
 ) -> None:

@@ -8,7 +8,7 @@ import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jumar.data.polygons.drawing import smallest_rectangle
+from jumar.data.polygons.drawing import smallest_rectangles
 from jumar.data.polygons.expansion import expanded
 from jumar.data.polygons.kernel_words import words_of_kernels
 from jumar.data.polygons.kernels import kernel_maps
@@ -42,11 +42,8 @@ def test_rectangles_are_those_of_all_enlarged_pixels(seed: int, size: tuple[int,
     rows = np.arange(size[0]) * 32 // size[0]
     columns = np.arange(size[1]) * 48 // size[1]
     labels = expanded(maps > 0.9, least_area=1)[rows][:, columns]
-    boxes = [
-        smallest_rectangle(np.argwhere(labels == number)[:, ::-1])
-        for number in np.unique(labels)[1:]
-    ]
-    expected = [box for box in boxes if signed_area(box.astype(np.float64)) >= 1]
+    pixels = [np.argwhere(labels == number)[:, ::-1] for number in np.unique(labels)[1:]]
+    expected = [box for box in smallest_rectangles(pixels) if signed_area(box) >= 1]
     words = words_of_kernels(maps, size, least_area=1)
     assert len(words) == len(expected)
     for word, box in zip(words, expected, strict=True):

@@ -32,7 +32,7 @@ def read(text: str, form: str | None = None) -> list[Outline | BadLine]:
         (ICDAR13, "rectangles", ["Footpath", "To"], [4, 4]),
         (SROIE_BOXES, "rectangles", ["TAN WOON YANN", "12,50"], [4, 4]),
         (CTW, "polygons", ["CURVED", "###"], [6, 4]),
-        (TOTAL_TEXT, "total-text", ["nauGHTY", "NURIS", "#"], [4, 4, 5]),
+        (TOTAL_TEXT, "total-text", ["nauGHTY", "NURIS", "###"], [4, 4, 5]),
     ],
 )
 def test_forms_are_recognised(text: str, form: str, words: list[str], corners: list[int]) -> None:

@@ -6,13 +6,13 @@ the originals and are off unless asked for.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jumar.data.pixels.crop_window import Window
-from jumar.data.polygons.regions import Corners, Region
+from jumar.data.polygons.regions import Region
 from jumar.ground.errors import UserError
 from jumar.settings import setting
 
@@ -104,12 +104,9 @@ def augmented(
     )
     stretch = (size[1] / window.width, size[0] / window.height)
     origin = (window.left, window.top)
-    return picture, [moved(region, (region.corners - origin) * stretch) for region in kept]
-
-
-def moved(region: Region, corners: Corners) -> Region:
-    """The same word with other corners."""
-    return Region(corners=corners, text=region.text, ignored=region.ignored)
+    return picture, [
+        replace(region, corners=(region.corners - origin) * stretch) for region in kept
+    ]
 
 
 def draw_crop(
@@ -187,7 +184,10 @@ def rotated(
     reach = np.abs(matrix[:, :2]) @ (width, height)
     size = (max(1, round(float(reach[0]))), max(1, round(float(reach[1]))))
     matrix[:, 2] += np.array(size) / 2 - (width / 2, height / 2)
-    turned = [moved(region, region.corners @ matrix[:, :2].T + matrix[:, 2]) for region in regions]
+    turned = [
+        replace(region, corners=region.corners @ matrix[:, :2].T + matrix[:, 2])
+        for region in regions
+    ]
     return np.asarray(cv2.warpAffine(pixels, matrix, size), np.uint8), turned
 
 

@@ -174,25 +174,37 @@ def _running_means(boxes: Boxes, scores: NDArray[np.float64], starts: NDArray[np
 def _overlap_more(first: Boxes, second: Boxes, overlap: float) -> NDArray[np.bool_]:
     """Whether the intersection over union of each pair is above a limit.
 
-    Most pairs are decided without it. If every corner of the one lies within a distance d of the
-    other's, which is convex with area A and perimeter P, the intersection is at least A - d P and
-    the union at most A + d P + pi d². And boxes apart in x or y have nothing in common.
+    Most pairs are decided by rectangles along the second box, within and around both; GEOS gets
+    the others.
     """
-    sides = np.roll(second, -1, axis=1) - second
-    perimeter = np.hypot(sides[..., 0], sides[..., 1]).sum(axis=1)
-    diagonals = second[:, 2:] - second[:, :2]
-    size = (
-        np.abs(diagonals[:, 0, 0] * diagonals[:, 1, 1] - diagonals[:, 0, 1] * diagonals[:, 1, 0])
-        / 2
-    )
-    apart = first - second
-    distance = np.hypot(apart[..., 0], apart[..., 1]).max(axis=1, initial=0)
-    at_most = size + distance * perimeter + np.pi * distance**2
-    more = size - distance * perimeter > overlap * at_most
-    gap = (first.max(axis=1) <= second.min(axis=1)) | (second.max(axis=1) <= first.min(axis=1))
-    open_pairs = np.flatnonzero(~more & ~gap.any(axis=1))
+    along = second[:, 1] - second[:, 0] + second[:, 2] - second[:, 3]
+    along /= np.maximum(np.hypot(along[:, 0], along[:, 1]), 1e-12)[:, None]
+    spans: list[list[NDArray[np.float64]]] = []
+    sizes = np.zeros(len(first))
+    for boxes in (first, second):
+        x = [(boxes[:, each] * along).sum(axis=1) for each in range(4)]
+        y = [boxes[:, each, 1] * along[:, 0] - boxes[:, each, 0] * along[:, 1] for each in range(4)]
+        # Left, right, top and bottom of the rectangle within, then of the one around.
+        spans.append(
+            [
+                *(np.maximum(x[0], x[3]), np.minimum(x[1], x[2])),
+                *(np.maximum(y[0], y[1]), np.minimum(y[2], y[3])),
+                *(np.minimum.reduce(x), np.maximum.reduce(x)),
+                *(np.minimum.reduce(y), np.maximum.reduce(y)),
+            ]
+        )
+        sizes += np.abs((x[2] - x[0]) * (y[3] - y[1]) - (y[2] - y[0]) * (x[3] - x[1])) / 2
+    ones, others = spans
+    sides = [
+        np.minimum(ones[end], others[end]) - np.maximum(ones[end - 1], others[end - 1])
+        for end in (1, 3, 5, 7)
+    ]
+    sides = [np.maximum(side, 0) for side in sides]
+    at_least, at_most = sides[0] * sides[1], sides[2] * sides[3]
+    more = at_least > overlap * (sizes - at_least)
+    open_pairs = np.flatnonzero(~more & (at_most > overlap * (sizes - at_most)))
     if len(open_pairs):
-        ones, others = as_polygons(first[open_pairs]), as_polygons(second[open_pairs])
-        common = overlap_areas(ones, others)
-        more[open_pairs] = common > overlap * (areas(ones) + areas(others) - common)
+        polygons = as_polygons(first[open_pairs]), as_polygons(second[open_pairs])
+        common = overlap_areas(*polygons)
+        more[open_pairs] = common > overlap * (sum(map(areas, polygons)) - common)
     return more

@@ -1,7 +1,7 @@
 """Pictures with words as samples: crops with targets, or whole pictures with outlines."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from jumar.data.pixels.decode import DecodeError, EncodedImage
 from jumar.data.polygons.augmentation import augmented, resized
 from jumar.data.polygons.detection_data import DetectionData, Targets
 from jumar.data.polygons.kernels import kernel_maps
-from jumar.data.polygons.regions import Region
+from jumar.data.polygons.regions import UNCERTAIN, Region
 from jumar.data.polygons.score_maps import score_maps
 from jumar.data.polygons.text_pictures import TextPictures, open_text_pictures
 from jumar.data.samples import Arrays, Batch, CorruptRecord, Record, SampleKey
@@ -82,7 +82,10 @@ class DetectionPictures:
             return self._whole(pixels, opened.regions, item)
         random = sample_random(self.seed, SampleKey(key.epoch, item))
         side = self.data.image_size
-        image, regions = augmented(pixels, opened.regions, self.data.augmentation, side, random)
+        regions = [
+            replace(each, ignored=each.ignored or each.text in UNCERTAIN) for each in opened.regions
+        ]
+        image, regions = augmented(pixels, regions, self.data.augmentation, side, random)
         if self.targets == "kernels":
             kernels, mask = kernel_maps(regions, (side, side), STRIDE)
             return {"image": image, "kernels": kernels, "mask": mask}

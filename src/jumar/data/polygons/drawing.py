@@ -1,5 +1,6 @@
 """What OpenCV does for text detectors: filled polygons, rectangles around points, components."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,20 +14,23 @@ def fill(picture: NDArray[np.uint8], corners: NDArray[Any], value: int) -> None:
     cv2.fillPoly(picture, [corners.astype(np.int32)], [value])
 
 
-def smallest_rectangle(points: NDArray[Any]) -> NDArray[np.float32]:
-    """The rectangle of smallest area around points [N, 2].
+def smallest_rectangles(groups: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
+    """The rectangle of smallest area around each group of points [..., 2].
 
     Returns:
-        Its corners [4, 2], clockwise on the screen, the one nearest the top left first.
+        Their corners [groups, 4, 2], clockwise on the screen, the one nearest the top left first.
     """
     import cv2
 
-    box = cv2.boxPoints(cv2.minAreaRect(points.astype(np.float32)))
-    corners = np.asarray(box, np.float32)
-    sides = np.roll(corners, -1, axis=0) - corners
-    if sides[0, 0] * sides[1, 1] - sides[0, 1] * sides[1, 0] < 0:
-        corners = corners[::-1]
-    return np.roll(corners, -int(corners.sum(axis=1).argmin()), axis=0)
+    boxes = np.zeros((len(groups), 4, 2))
+    for box, points in zip(boxes, groups, strict=True):
+        box[:] = cv2.boxPoints(cv2.minAreaRect(points.reshape(-1, 2).astype(np.float32)))
+    sides = boxes[:, 1:3] - boxes[:, :2]
+    turns = sides[:, 0, 0] * sides[:, 1, 1] - sides[:, 0, 1] * sides[:, 1, 0]
+    boxes[turns < 0] = boxes[turns < 0, ::-1]
+    first = boxes.sum(axis=2).argmin(axis=1)
+    order = (first[:, None] + np.arange(4)) % 4
+    return np.take_along_axis(boxes, order[..., None], axis=1)
 
 
 def components(picture: NDArray[np.uint8]) -> tuple[int, NDArray[np.int32], NDArray[np.int32]]:

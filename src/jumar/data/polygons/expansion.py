@@ -37,7 +37,7 @@ def expanded(kernels: NDArray[Any], *, least_area: int = 10) -> NDArray[np.int32
     kept = np.arange(number, dtype=np.int32)
     kept[areas < least_area] = 0
     kept[0] = 0
-    labels[1:-1, 1:-1] = kept[numbered]
+    labels[1:-1, 1:-1] = kept.take(numbered)
     if count > 1:
         _grow(labels, inside[1:])
     return np.ascontiguousarray(labels[1:-1, 1:-1])
@@ -48,21 +48,24 @@ def _grow(labels: NDArray[np.int32], kernels: NDArray[np.bool_]) -> None:
     steps = np.array([-1, 1, -labels.shape[1], labels.shape[1]])
     # What this or a later kernel may still claim: pixels beside nothing of it need not wait.
     open_later = list(accumulate(kernels[::-1], np.logical_or))[::-1]
-    taken = labels > 0
-    waiting = np.flatnonzero(taken & _beside(open_later[0] & ~taken))
+    unclaimed = labels == 0
+    waiting = np.flatnonzero(_beside(open_later[0] & unclaimed) & ~unclaimed)
     flat = labels.reshape(-1)
-    place_of = np.zeros(flat.size, np.int64)
+    place_of = np.empty(flat.size, np.int64)
     for index, kernel in enumerate(kernels):
-        free = kernel.reshape(-1) & (flat == 0)
+        free_pixels = kernel & unclaimed
+        free = free_pixels.reshape(-1)
         front, resting = waiting, [waiting[:0]]
         while len(front):
             # Methods rather than indexing, which takes twice as long for a few hundred pixels.
-            reached = np.add.outer(front, steps).reshape(-1)
-            places = free.take(reached).nonzero()[0]
+            reaches = np.empty((len(front), 4), bool)
+            for direction, step in enumerate(steps.tolist()):
+                reaches[:, direction] = free.take(front + step)
+            places = reaches.reshape(-1).nonzero()[0]
             if not len(places):
                 resting.append(front)
                 break
-            reached = reached.take(places)
+            reached = front.take(places >> 2) + steps.take(places & 3)
             # Written from the last to the first: the first to reach a pixel stays.
             place_of[reached[::-1]] = places[::-1]
             first = (place_of.take(reached) == places).nonzero()[0]
@@ -75,8 +78,9 @@ def _grow(labels: NDArray[np.int32], kernels: NDArray[np.bool_]) -> None:
             front = reached
         waiting = np.concatenate(resting)
         if index + 1 < len(kernels):
-            still_free = open_later[index + 1].reshape(-1) & (flat == 0)
-            waiting = waiting.compress(still_free.take(np.add.outer(waiting, steps)).any(axis=1))
+            unclaimed &= ~kernel | free_pixels
+            useful = _beside(open_later[index + 1] & unclaimed)
+            waiting = waiting.compress(useful.reshape(-1).take(waiting))
 
 
 def _beside(pixels: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from jumar.data.polygons.drawing import outer_outline, smallest_rectangle
+from jumar.data.polygons.drawing import outer_outline, smallest_rectangles
 from jumar.data.polygons.expansion import expanded
 from jumar.data.polygons.regions import Corners, signed_area
 
@@ -46,57 +46,53 @@ def words_of_kernels(
         outline: `rectangle` is the smallest one, `polygon` follows curved words.
     """
     labels = expanded(maps > threshold, least_area=least_area)
-    words: list[Detection] = []
-    for rows, columns, score in _members(labels, maps[-1]):
-        if score < least_score:
-            continue
-        if outline == "polygon":
-            stretch = (size[1] / labels.shape[1], size[0] / labels.shape[0])
-            corners = (outer_outline(rows, columns) + 0.5) * stretch
-        else:
-            ends = _row_ends(rows, columns)
-            corners = smallest_rectangle(_enlarged(ends, labels.shape, size)).astype(np.float64)
-        if len(corners) > 2 and signed_area(corners) >= 1:
-            words.append(Detection(corners=corners, score=score))
-    return words
+    groups, scores = _members(labels, maps[-1])
+    if outline == "rectangle":
+        outlines = list(smallest_rectangles(_hull_points(groups, labels.shape, size)))
+    else:
+        stretch = (size[1] / labels.shape[1], size[0] / labels.shape[0])
+        pixels = (np.divmod(group, labels.shape[1]) for group in groups)
+        outlines = [(outer_outline(*places) + 0.5) * stretch for places in pixels]
+    return [
+        Detection(corners=corners, score=score)
+        for corners, score in zip(outlines, scores, strict=True)
+        if score >= least_score and len(corners) > 2 and signed_area(corners) >= 1
+    ]
 
 
 def _members(
     labels: NDArray[np.int32], scores: NDArray[np.float32]
-) -> list[tuple[NDArray[np.int64], NDArray[np.int64], float]]:
-    """Rows and columns of each word's pixels, row by row, and their mean score."""
+) -> tuple[list[NDArray[np.int64]], list[float]]:
+    """The pixels of each word, row by row, and their mean score."""
     places = np.flatnonzero(labels)
+    if not len(places):
+        return [], []
     places = places[np.argsort(labels.reshape(-1)[places], kind="stable")]
-    numbers = labels.reshape(-1)[places]
-    starts = np.flatnonzero(np.diff(numbers, prepend=0))
-    groups = np.split(places, starts[1:]) if len(starts) else []
-    flat = scores.reshape(-1)
-    return [
-        (*np.divmod(group, labels.shape[1]), float(flat[group].mean(dtype=np.float64)))
-        for group in groups
-    ]
+    starts = np.flatnonzero(np.diff(labels.reshape(-1)[places], prepend=0))
+    sums = np.add.reduceat(scores.reshape(-1)[places].astype(np.float64), starts)
+    counts = np.diff(starts, append=len(places))
+    return np.split(places, starts[1:]), (sums / counts).tolist()
 
 
-def _row_ends(rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The first and the last pixel of each row, as (row, column): all that a hull needs."""
-    first = np.flatnonzero(np.diff(rows, prepend=-1))
-    last = np.append(first[1:], len(rows)) - 1
-    chosen = np.concatenate([first, last])
-    return np.stack([rows[chosen], columns[chosen]], axis=1)
-
-
-def _enlarged(
-    ends: NDArray[np.int64], shape: tuple[int, ...], size: tuple[int, int]
-) -> NDArray[np.float32]:
-    """The outermost pixels, as (x, y), that become these pixels when `size` shrinks to `shape`.
-
-    As if the labels had been enlarged by nearest neighbours and all pixels taken.
+def _hull_points(
+    groups: list[NDArray[np.int64]], shape: tuple[int, ...], size: tuple[int, int]
+) -> list[NDArray[np.float32]]:
+    """Points with the hull of each word, as if its pixels had been enlarged by nearest neighbours:
+    of each row, the outermost pixels of its first and its last one, as (x, y).
     """
-    axes: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
-    for axis in (1, 0):
-        of_pixel = np.arange(size[axis]) * shape[axis] // size[axis]
-        first = np.searchsorted(of_pixel, ends[:, axis], side="left")
-        last = np.searchsorted(of_pixel, ends[:, axis], side="right") - 1
-        axes.append((first, np.maximum(first, last)))
-    corners = [np.stack([x, y], axis=1) for x in axes[0] for y in axes[1]]
-    return np.concatenate(corners).astype(np.float32)
+    if not groups:
+        return []
+    rows, columns = np.divmod(np.concatenate(groups), shape[1])
+    word = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+    first = np.flatnonzero(np.diff(rows, prepend=-1) | np.diff(word, prepend=-1))
+    last = np.append(first[1:], len(rows)) - 1
+    spans: list[NDArray[np.int64]] = []
+    for axis, pixels in enumerate((rows, columns)):
+        enlarged = np.arange(size[axis]) * shape[axis] // size[axis]
+        low = np.searchsorted(enlarged, pixels[first], side="left")
+        high = np.searchsorted(enlarged, pixels[last], side="right") - 1
+        spans += [low, np.maximum(low, high)]
+    top, bottom, left, right = spans
+    corners = [(left, top), (right, top), (right, bottom), (left, bottom)]
+    points = np.stack([np.stack(corner, axis=1) for corner in corners], axis=1)
+    return np.split(points.astype(np.float32), np.flatnonzero(np.diff(word[first])) + 1)

@@ -16,6 +16,7 @@ from typing import Any, cast
 import numpy as np
 
 from jumar.data.polygons.label_lines import BadLine, Outline
+from jumar.data.polygons.regions import DONT_CARE
 
 
 def parse(text: str) -> Mapping[str, list[Any]] | list[Any]:
@@ -53,4 +54,4 @@ def _outline(number: int, word: Any) -> Outline:
     if points.ndim != 2 or points.shape[1] != 2:
         raise ValueError("its points are not pairs of x and y")
     ignored = fields.get("illegibility", False) is True
-    return Outline(number, points, "###" if ignored else str(fields.get("transcription", "")))
+    return Outline(number, points, DONT_CARE if ignored else str(fields.get("transcription", "")))

@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from jumar.data.polygons.regions import Corners
+from jumar.data.polygons.regions import DONT_CARE, Corners
 from jumar.ground.text import counted
 
 Form = Literal["quadrilaterals", "languages", "rectangles", "polygons", "total-text"]
@@ -181,7 +181,8 @@ def _total_text(line: str) -> tuple[Corners, str]:
         raise ValueError(f"{len(x)} x but {len(y)} y")
     words = _WORDS.search(line)
     corners = np.array([x, y], dtype=object).astype(np.float64).T
-    return np.ascontiguousarray(corners), _unquoted(words[1]) if words else ""
+    word = _unquoted(words[1]) if words else ""
+    return np.ascontiguousarray(corners), DONT_CARE if word == "#" else word
 
 
 def _unquoted(word: str) -> str:

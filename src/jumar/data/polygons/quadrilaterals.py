@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jumar.data.polygons.drawing import smallest_rectangle
+from jumar.data.polygons.drawing import smallest_rectangles
 
 _SAME_AREA = 1e-9
 """Areas that differ by no more, relatively, are the same."""
@@ -31,7 +31,9 @@ class RotatedBox(NamedTuple):
 
 def as_quadrilateral(corners: NDArray[Any]) -> NDArray[np.float64]:
     """Four corners as they are; of more or fewer, the smallest rectangle around them."""
-    return np.asarray(corners if len(corners) == 4 else smallest_rectangle(corners), np.float64)
+    return np.asarray(
+        corners if len(corners) == 4 else smallest_rectangles([corners])[0], np.float64
+    )
 
 
 def shrunk(corners: NDArray[Any], share: float = 0.3) -> NDArray[np.float64]:

@@ -11,8 +11,10 @@ from jumar.ground.text import counted
 Corners = NDArray[np.float64]
 """x and y of each corner [corners, 2], in pixels from the top left of the picture."""
 
-DONT_CARE = frozenset({"###", "*", "?", "#"})
-"""Transcriptions of what nobody can read: ICDAR's, those the originals add, Total-Text's."""
+DONT_CARE = "###"
+"""The transcription of what nobody can read: ICDAR's, and what Total-Text's `#` is read as."""
+UNCERTAIN = frozenset({"*", "?"})
+"""Transcriptions that the originals leave out of training too, though they count in scores."""
 
 _LEAST_AREA = 1.0
 _SAME_POINT = 1e-6

@@ -251,7 +251,7 @@ def _regions(
             continue
         if wrong:
             changes.append(Fault(origin=origin, reason=", ".join(wrong)))
-        regions.append(Region(corners=outline, text=text, ignored=text in DONT_CARE))
+        regions.append(Region(corners=outline, text=text, ignored=text == DONT_CARE))
     return regions
 
 

@@ -137,10 +137,12 @@ def test_words_are_scored_in_the_pixels_of_the_file(tmp_path: Path) -> None:
     task = TextDetectionTask(objective, read, train_data=train, eval_data=evaluation)
     batches = [evaluation.fetch([SampleKey(0, index)]).batch for index in range(2)]
     parts = [task.evaluate_batch(batch) for batch in batches]
-    sums = {name: parts[0][name] + parts[1][name] for name in parts[0]}
+    assert [part["count"].item() for part in parts] == [1, 1]
+    sums = {"counts": torch.cat([part["counts"] for part in parts])}
     metrics = task.summarize(sums)
-    assert sums["count"] == 2
     assert metrics == {"hmean": 75.0, "precision": 75.0, "recall": 75.0}
+    (table,) = task.score_tables(sums)
+    assert table.rows[0] == ["hmean", "75.00", "50.00 to 100.00"]
     pictures = task.illustrate()
     assert [picture.name for picture in pictures] == ["words-1", "words-2"]
     assert pictures[0].image.shape == (32, 32, 3)
@@ -152,6 +154,6 @@ def test_no_word_found_and_none_labelled_is_no_division_by_zero(tmp_path: Path) 
     train, _ = open_detection_sets(signs(tmp_path), targets="kernels", seed=1)
     objective = KernelObjective(Fixed(torch.zeros(1)), loss=BatchDice())
     task = TextDetectionTask(objective, lambda *_: [], train_data=train, eval_data=None)
-    zeros = {name: torch.zeros(()) for name in ("count", "right", "found", "words")}
+    zeros = {"counts": torch.zeros(1, 3, dtype=torch.int64)}
     assert task.summarize(zeros) == {"hmean": 0.0, "precision": 0.0, "recall": 0.0}
     assert task.illustrate() == ()

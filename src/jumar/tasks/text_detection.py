@@ -18,14 +18,14 @@ from jumar.data.pixels.outlines import with_outlines
 from jumar.data.polygons.box_words import words_of_boxes
 from jumar.data.polygons.detection_set import batch_regions
 from jumar.data.polygons.kernel_words import Detection, Outline, words_of_kernels
+from jumar.data.polygons.protocol import intervals_of, picture_score, scores_of
 from jumar.data.samples import Batch, SampleKey, SampleSet
 from jumar.ground.text import counted
 from jumar.models.east import East
 from jumar.models.psenet import PSENet
 from jumar.models.slim_convolution import decays
 from jumar.tasks.detection_losses import BoxLoss, KernelLoss
-from jumar.tasks.task import Headline, Illustration, Objective, Task
-from jumar.tasks.word_matching import match_words
+from jumar.tasks.task import Headline, Illustration, Objective, ScoreTable, Task
 
 Reader = Callable[[Tensor, Sequence[tuple[int, int]]], list[list[Detection]]]
 """Finds the words in a batch of images, of which each has its own height and width at the top left;
@@ -33,6 +33,7 @@ in pixels of the image, with a network in evaluation mode and without gradients.
 
 _STRIDE = 4
 """Pixels of the image, along each axis, for one of the maps."""
+_SCORES = ("hmean", "precision", "recall")
 _SHOWN = 3
 _GREEN, _WHITE = (0, 220, 0), (255, 255, 255)
 
@@ -167,6 +168,7 @@ class TextDetectionTask(Task):
 
     name = "text_detection"
     headline = Headline(name="hmean", unit="%", higher_is_better=True)
+    gathered = ("counts",)
 
     def __init__(
         self,
@@ -183,28 +185,33 @@ class TextDetectionTask(Task):
         self._reader = reader
 
     def evaluate_batch(self, batch: Batch) -> dict[str, Tensor]:
-        """Words that are right, found and there, summed over the pictures."""
+        """`counts`: words that match, were found and are labelled, of each picture."""
         counts = [
-            match_words(words, regions)
+            picture_score(regions, [word.corners for word in words]).counts
             for words, regions in zip(self._read(batch), batch_regions(batch), strict=True)
         ]
-        sums = {
-            "count": len(counts),
-            "right": sum(count.right for count in counts),
-            "found": sum(count.found for count in counts),
-            "words": sum(count.words for count in counts),
-        }
         device = batch["image"].device
-        return {name: torch.tensor(float(value), device=device) for name, value in sums.items()}
+        return {
+            "count": torch.tensor(float(len(counts)), device=device),
+            "counts": torch.from_numpy(np.stack(counts)).to(device),
+        }
 
     def summarize(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
         """`hmean`, `precision` and `recall` in percent."""
-        right, found, words = (sums[name].item() for name in ("right", "found", "words"))
-        return {
-            "hmean": 200 * right / max(found + words, 1),
-            "precision": 100 * right / max(found, 1),
-            "recall": 100 * right / max(words, 1),
-        }
+        scores = scores_of(_counts(sums).sum(axis=0))
+        return {name: 100 * getattr(scores, name) for name in _SCORES}
+
+    def score_tables(self, sums: Mapping[str, Tensor]) -> Sequence[ScoreTable]:
+        """The scores with what other pictures of the same kind would give."""
+        counts = _counts(sums)
+        scores, intervals = scores_of(counts.sum(axis=0)), intervals_of(counts)
+        rows: list[list[str]] = []
+        for name in _SCORES:
+            low, high = getattr(intervals, name)
+            value = 100 * getattr(scores, name)
+            rows.append([name, f"{value:.2f}", f"{100 * low:.2f} to {100 * high:.2f}"])
+        header = ["score", "%", "95 % interval over pictures"]
+        return [ScoreTable(title="words found", header=header, rows=rows)]
 
     def illustrate(self) -> Sequence[Illustration]:
         """The first pictures: words that were found in green, those of the labels in white."""
@@ -241,3 +248,7 @@ class TextDetectionTask(Task):
             [replace(word, corners=word.corners / scale) for word in words]
             for words, scale in zip(found, scales, strict=True)
         ]
+
+
+def _counts(sums: Mapping[str, Tensor]) -> NDArray[np.int64]:
+    return sums["counts"].numpy().astype(np.int64)

@@ -101,7 +101,7 @@ class HardDice(KernelLoss, kind="dice_ohem"):
 
     @torch.no_grad()
     def _hard(self, maps: Tensor, kernels: Tensor, mask: Tensor) -> Tensor:
-        """The mask without easy background; an image without text keeps the whole mask."""
+        """The mask without easy background."""
         text = kernels[:, -1] * mask
         background = (1 - kernels[:, -1]) * mask
         wanted = (self.negatives * text.sum((1, 2))).floor()
@@ -110,9 +110,8 @@ class HardDice(KernelLoss, kind="dice_ohem"):
         scores = torch.where(background > 0, maps[:, -1], -1.0).flatten(1)
         ordered = scores.sort(dim=1, descending=True).values
         last = ordered.gather(1, (wanted - 1).clamp(min=0).unsqueeze(1))
-        hard = (scores >= last).view_as(text) * background * (wanted > 0).view(-1, 1, 1)
-        has_text = (text.sum((1, 2)) > 0).view(-1, 1, 1)
-        return torch.where(has_text, text + hard, mask)
+        # Of an image without text nothing is left; its dice is 0 with any mask.
+        return text + (scores >= last).view_as(text) * background * (wanted > 0).view(-1, 1, 1)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -78,6 +78,18 @@ def test_words_are_where_their_pixels_are(seed: int) -> None:
         assert (region.corners <= 256 + 1e-6).all()
 
 
+def test_words_are_stretched_as_the_picture_is_in_each_direction() -> None:
+    corners = np.array([[0.0, 0], [1000, 0], [1000, 37], [0, 37]])
+    _, (region,) = augmented(
+        np.zeros((37, 1000, 3), np.uint8),
+        [Region(corners=corners)],
+        TextAugmentation(scales=(1.0,), background_share=0.0),
+        64,
+        np.random.default_rng(0),
+    )
+    np.testing.assert_allclose(region.corners, [[0, 0], [64, 0], [64, 2], [0, 2]])
+
+
 def test_turning_moves_words_with_their_pixels() -> None:
     random = np.random.default_rng(3)
     regions = words(random, (100, 180), 4)

@@ -58,6 +58,15 @@ def test_each_kernel_lies_within_the_next_one_but_for_whole_pixels(seed: int) ->
     assert mask.all()
 
 
+def test_words_beyond_the_border_are_cut_at_the_first_and_the_last_pixel() -> None:
+    corners = np.array([[-20.0, -10], [90, -10], [90, 50], [-20, 50]])
+    kernels, mask = kernel_maps([Region(corners=corners)], (40, 60), stride=1)
+    assert kernels[..., -1].all()
+    ignored = Region(corners=corners, ignored=True)
+    assert mask.all()
+    assert not kernel_maps([ignored], (40, 60), stride=1)[1].any()
+
+
 def test_a_word_thinner_than_a_pixel_leaves_no_kernels() -> None:
     line = Region(corners=np.array([[5.0, 5], [50, 5], [50, 5.5], [5, 5.5]]))
     kernels, mask = kernel_maps([line], (20, 60))

@@ -63,6 +63,8 @@ def test_four_numbers_where_eight_belong_are_a_bad_line() -> None:
 def test_numbers_as_text_do_not_change_the_form() -> None:
     numeric = "1,1,9,1,9,9,1,9,2019\n1,1,9,1,9,9,1,9,12,50\n"
     assert form_of([numeric]) == "quadrilaterals"
+    named = "1,1,9,1,9,9,1,9,Latin,America\n1,1,9,1,9,9,1,9,Chinatown, east\n"
+    assert form_of([named]) == "quadrilaterals"
     outlines = read(numeric)
     assert [each.text for each in outlines if isinstance(each, Outline)] == ["2019", "12,50"]
 

@@ -43,7 +43,8 @@ def test_what_lies_outside_is_cut_off() -> None:
     [
         ([[1, 1], [9, 9], [1, 1], [9, 9]], "2 different corners"),
         ([[1, 1], [1, 1], [1, 1], [1, 1]], "1 different corner"),
-        ([[1, 1], [5, 5], [9, 9], [3, 3]], "crosses itself|area"),
+        ([[1, 1], [5, 5], [9, 9], [3, 3]], "corners lie on one line"),
+        ([[0, 0], [20, 0], [10, 0], [10, 10]], "crosses itself"),
         ([[1, 1], [5, 1], [9, 1.1]], "area is 0"),
         ([[0, 0], [20, 20], [20, 0], [0, 20], [10, 30]], "crosses itself"),
         ([[200, 1], [220, 1], [220, 9], [200, 9]], "outside of the picture of 100 x 100"),

@@ -52,6 +52,7 @@ def test_the_seed_decides_every_byte_with_any_number_of_processes(
     assert a.keys() == c.keys()
     assert all(a[name] != c[name] for name in a if name.endswith(".jpg"))
     assert len(a) == 14
+    assert len({content for name, content in a.items() if name.endswith(".txt")}) == 7
 
 
 def test_a_written_set_is_read_as_any_other(fonts: tuple[Path, ...], tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def words_of_kernels(
     else:
         stretch = (size[1] / labels.shape[1], size[0] / labels.shape[0])
         pixels = (np.divmod(group, labels.shape[1]) for group in groups)
-        outlines = [(outer_outline(*places) + 0.5) * stretch for places in pixels]
+        outlines = [outer_outline(*places) * stretch for places in pixels]
     return [
         Detection(corners=corners, score=score)
         for corners, score in zip(outlines, scores, strict=True)

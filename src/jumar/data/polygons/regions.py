@@ -69,6 +69,8 @@ def mended(corners: NDArray[Any], size: tuple[int, int] | None = None) -> tuple[
     count = len(np.unique(points, axis=0))
     if count < 3:
         raise BrokenPolygon(f"only {counted(count, 'different corner')}")
+    if np.linalg.matrix_rank(points - points[0], tol=_SAME_POINT) < 2:
+        raise BrokenPolygon("its corners lie on one line")
     if _crosses(points):
         points = _uncrossed(points)
         wrong.append("the corners are in an order that crosses itself")

@@ -88,7 +88,7 @@ class Written(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Desk:
+class Desk:
     """All that a process needs to write pictures."""
 
     writing: Writing
@@ -122,7 +122,7 @@ def write_text_pictures(
     """
     if exists(folder) and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError("is not empty", where=str(folder), todo="Name a new folder.")
-    desks = {part: _desk(writing, part) for part in ("train", "test")}
+    desks = {part: open_desk(writing, part) for part in ("train", "test")}
     jobs = [("train", number) for number in range(train)] + [("test", n) for n in range(test)]
     totals = np.zeros(3, np.int64)
     with folder_beside(folder) as place:
@@ -135,7 +135,7 @@ def write_text_pictures(
     return Written(*totals.tolist())
 
 
-def written_picture(desk: _Desk, part: str, number: int) -> WrittenPicture:
+def written_picture(desk: Desk, part: str, number: int) -> WrittenPicture:
     """One picture; the same for the same arguments."""
     random = np.random.default_rng((_DRAW, desk.writing.seed, int(part == "test"), number))
     pixels = _background(desk, random)
@@ -148,12 +148,9 @@ def written_picture(desk: _Desk, part: str, number: int) -> WrittenPicture:
     return WrittenPicture(pixels, regions)
 
 
-def open_desk(writing: Writing, part: str = "train") -> _Desk:
-    """Fonts and photographs for `written_picture`; raises as `write_text_pictures`."""
-    return _desk(writing, part)
+def open_desk(writing: Writing, part: str = "train") -> Desk:
+    """Fonts and photographs for a part; raises as `write_text_pictures`."""
 
-
-def _desk(writing: Writing, part: str) -> _Desk:
     def fonts(characters: str, wanted: Script) -> Sequence[Path]:
         if writing.script not in (wanted, "both"):
             return ()
@@ -163,7 +160,7 @@ def _desk(writing: Writing, part: str) -> _Desk:
         return [font for place, font in enumerate(found) if (place % 4 == 3) == (part == "test")]
 
     photographs = None if writing.photographs is None else open_all_pictures(writing.photographs)
-    return _Desk(
+    return Desk(
         writing=writing,
         latin=fonts(LATIN, "latin"),
         chinese=fonts(CHINESE, "chinese"),
@@ -183,7 +180,7 @@ def _in_order(
         yield from pool.map(write, jobs, chunksize=4)
 
 
-def _write_one(place: Path, desks: dict[str, _Desk], job: tuple[str, int]) -> NDArray[np.int64]:
+def _write_one(place: Path, desks: dict[str, Desk], job: tuple[str, int]) -> NDArray[np.int64]:
     part, number = job
     picture = written_picture(desks[part], part, number)
     quality = 70 + number * 7 % 26
@@ -201,7 +198,7 @@ def _line(region: Region) -> str:
 
 
 def _write_word(
-    pixels: Pixels, taken: NDArray[np.bool_], desk: _Desk, random: np.random.Generator
+    pixels: Pixels, taken: NDArray[np.bool_], desk: Desk, random: np.random.Generator
 ) -> Region | None:
     """Write a word where there is room; None if there is none."""
     chinese = bool(desk.chinese) and (not desk.latin or random.random() < 0.5)
@@ -303,7 +300,7 @@ def _contrasting(part: Pixels, random: np.random.Generator) -> NDArray[np.float6
     return np.full(3, 0.0 if below > 127 else 255.0)
 
 
-def _background(desk: _Desk, random: np.random.Generator) -> Pixels:
+def _background(desk: Desk, random: np.random.Generator) -> Pixels:
     height, width = desk.writing.height, desk.writing.width
     photographs = desk.photographs
     if photographs is None:

@@ -133,6 +133,24 @@ def test_perfect_maps_give_the_words_back() -> None:
         assert max(overlap_of(each.corners, word) for each in detections) > 0.9
 
 
+def test_what_is_not_finite_gives_no_boxes() -> None:
+    score = np.full((8, 8), 0.9, np.float32)
+    geometry = np.full((5, 8, 8), 3, np.float32)
+    geometry[4] = 0
+    score[0, 0], geometry[1, 3, 4], geometry[4, 5, 5] = np.nan, np.inf, np.nan
+    boxes, scores = decoded(score, geometry)
+    assert len(boxes) == len(scores) == 61
+    assert np.isfinite(boxes).all()
+    assert words_of_boxes(score, geometry)
+
+
+def test_boxes_of_a_network_that_knows_nothing_do_not_fill_the_memory() -> None:
+    random = np.random.default_rng(0)
+    geometry = random.uniform(0, 512, (5, 60, 60)).astype(np.float32)
+    geometry[4] = random.uniform(-0.7, 0.7, (60, 60))
+    assert words_of_boxes(random.random((60, 60), np.float32), geometry, threshold=0.3)
+
+
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_empty_and_full_maps(value: float) -> None:
     score = np.full((16, 20), value, np.float32)

@@ -59,7 +59,7 @@ def test_settings_sets_and_scores_are_imported_without_the_extra() -> None:
         "import sys\n"
         "for name in ('cv2', 'shapely', 'pyclipper'):\n"
         "    sys.modules[name] = None\n"
-        "from jumar.data.polygons import box_words, deteval, detection_set, kernel_words, protocol\n"
+        "from jumar.data.polygons import box_words, deteval, detection_set, protocol\n"
         "from jumar.data.polygons.detection_data import DetectionData\n"
         "try:\n"
         "    detection_set.open_detection_sets(DetectionData(), targets='score', seed=0)\n"

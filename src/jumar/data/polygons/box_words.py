@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from jumar.data.polygons.drawing import fill
 from jumar.data.polygons.kernel_words import Detection
-from jumar.data.polygons.overlaps import areas, as_polygons, overlap_areas, touching_pairs
+from jumar.data.polygons.overlaps import areas, as_polygons, overlap_areas
 
 Boxes = NDArray[np.float64]
 """Corners [boxes, 4, 2], each clockwise from the upper left one of the turned box."""
@@ -55,8 +55,8 @@ def decoded(
     stride: int = 4,
     threshold: float = 0.8,
 ) -> tuple[Boxes, NDArray[np.float64]]:
-    """The box and the score of each pixel above a threshold, row by row."""
-    rows, columns = np.nonzero(score > threshold)
+    """Box and score of each pixel above a threshold, row by row; none that is not finite."""
+    rows, columns = np.nonzero((score > threshold) & np.isfinite(geometry).all(axis=0))
     return (
         boxes_at(columns * stride, rows * stride, geometry[:, rows, columns].astype(np.float64)),
         score[rows, columns].astype(np.float64),
@@ -125,20 +125,22 @@ def best(boxes: Boxes, scores: NDArray[np.float64], overlap: float) -> NDArray[n
     """The boxes that no better one overlaps (non-maximum suppression), the best first."""
     if not len(boxes):
         return np.zeros(0, np.int64)
+    import shapely
+
     order = np.argsort(-scores, kind="stable")
     polygons = as_polygons(boxes[order])
     sizes = areas(polygons)
-    first, second = touching_pairs(polygons, polygons)
-    later = first < second
-    first, second = first[later], second[later]
-    common = overlap_areas(polygons[first], polygons[second])
-    same = common > overlap * (sizes[first] + sizes[second] - common)
-    first, second = first[same], second[same]
-    bounds = np.searchsorted(first, np.arange(len(order) + 1))
-    kept = np.ones(len(order), bool)
-    for place in np.unique(first).tolist():
-        if kept[place]:
-            kept[second[bounds[place] : bounds[place + 1]]] = False
+    tree = shapely.STRtree(polygons)
+    left = np.ones(len(order), bool)
+    kept: list[int] = []
+    # Box by box of those that are kept: all pairs of an untrained network's boxes fill the memory.
+    while (place := int(left.argmax())) or left[0]:
+        kept.append(place)
+        near = np.asarray(tree.query(polygons[place]), np.int64)
+        near = near[left[near]]
+        common = overlap_areas(polygons[near], polygons[place])
+        left[near[common > overlap * (sizes[near] + sizes[place] - common)]] = False
+        left[place] = False
     return order[kept]
 
 

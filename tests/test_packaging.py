@@ -16,7 +16,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from jumar.cli.extras import TRAIN_MODULES
+from jumar.cli.extras import DETECTION_MODULES, TRAIN_MODULES
 from tests.checkout import CHECKOUT, copy_checkout
 from tests.cli.test_profile import HEADER, row
 
@@ -245,11 +245,18 @@ def test_without_extras_the_download_is_below_150_mb(released: dict[str, Path]) 
     assert size < 150e6
 
 
-def test_the_extra_train_is_what_the_command_line_takes_it_for(released: dict[str, Path]) -> None:
-    listed = {
+def listed(wheel: Path, extra: str) -> set[str]:
+    """The packages that an extra names, with those of extras in it."""
+    return {
         canonicalize_name(requirement.name)
-        for requirement in requirements(released["wheel"])
-        if requirement.marker and requirement.marker.evaluate({"extra": "train"})
+        for requirement in requirements(wheel)
+        if requirement.marker and requirement.marker.evaluate({"extra": extra})
     }
+
+
+def test_extras_are_what_the_command_line_takes_them_for(released: dict[str, Path]) -> None:
     owners = packages_distributions()
-    assert {canonicalize_name(owners[module][0]) for module in TRAIN_MODULES} == listed
+    train = listed(released["wheel"], "train")
+    assert {canonicalize_name(owners[module][0]) for module in TRAIN_MODULES} == train
+    detection = listed(released["wheel"], "detection") - train
+    assert {canonicalize_name(owners[module][0]) for module in DETECTION_MODULES} == detection

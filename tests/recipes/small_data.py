@@ -46,6 +46,23 @@ def write_words(folder: Path, words: tuple[str, ...], *, speakers: int = 12) -> 
                 file.writeframes((6000 * tone).astype("<i2").tobytes())
 
 
+def write_signs(folder: Path, *, side: int = 64) -> None:
+    """Parts `train` and `val` of pictures with two dark words each, and ICDAR's label files."""
+    random = np.random.default_rng(5)
+    for part, count in (("train", 4), ("val", 2)):
+        (folder / part).mkdir(parents=True)
+        for number in range(count):
+            pixels = random.integers(150, 250, (side, side, 3), dtype=np.uint8)
+            lines: list[str] = []
+            for top in (6, 36):
+                left = int(random.integers(2, 12))
+                pixels[top : top + 18, left : left + 44] = 20
+                corners = ((left, top), (left + 44, top), (left + 44, top + 18), (left, top + 18))
+                lines.append(",".join(f"{x},{y}" for x, y in corners) + ",word")
+            Image.fromarray(pixels).save(folder / part / f"img_{number}.png")
+            (folder / part / f"gt_img_{number}.txt").write_text("\n".join(lines))
+
+
 def write_texts(folder: Path) -> None:
     """Opinions, tagged sentences and questions in folders of their own, `documents.txt`, and
     `vocab.txt`.

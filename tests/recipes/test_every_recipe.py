@@ -16,7 +16,13 @@ from jumar.recipes.registry import create_recipe, list_recipes
 from jumar.settings import override
 from tests.cli.in_process import here
 from tests.data.text.vocabularies import PIECES
-from tests.recipes.small_data import write_frames, write_pictures, write_texts, write_words
+from tests.recipes.small_data import (
+    write_frames,
+    write_pictures,
+    write_signs,
+    write_texts,
+    write_words,
+)
 
 WORDS = ("yes", "no", "stop")
 
@@ -25,8 +31,8 @@ class Case(NamedTuple):
     """A recipe made small.
 
     Attributes:
-        data: `pictures`, `frames`, `words`, `sentences`, `tags`, `questions`, `instances`, or the
-            embedded `digits`.
+        data: `pictures`, `frames`, `signs`, `words`, `sentences`, `tags`, `questions`,
+            `instances`, or the embedded `digits`.
         needs: A recipe whose finished run it builds on, and the field that names the run.
     """
 
@@ -42,6 +48,7 @@ _BERT = f"model.size=bert-tiny model.vocabulary=vocab.txt model.vocab_size={len(
 _BERT += " data.max_seq_length=12"
 _PRETRAINING = f"model.vocabulary=vocab.txt model.vocab_size={len(PIECES)} model.hidden_size=16"
 _PRETRAINING += " model.num_layers=1 model.num_heads=2 data.eval_path=instances"
+_DETECTION = "model.backbone=resnet18 data.image_size=32"
 _PRIOR = "model.layers=2 model.maps=8"
 CASES = {
     "alexnet": Case("data.image_size=63 model.num_classes=10", data="digits"),
@@ -67,6 +74,10 @@ CASES = {
     "videnn-spatial": Case(_DENOISING),
     "videnn-spatial-loss-scale": Case(_DENOISING),
     "videnn-temporal": Case(_DENOISING, data="frames", needs=("videnn-spatial", "spatial_run")),
+    "psenet": Case(f"{_DETECTION} model.width=8", data="signs"),
+    "psenet-small": Case(f"{_DETECTION} model.width=8", data="signs"),
+    "east": Case(_DETECTION, data="signs"),
+    "east-small": Case(_DETECTION, data="signs"),
     "nlrn": Case(f"{_NLRN} schedule.boundaries=1it,2it,3it,4it,5it"),
     "nlrn-small": Case(_NLRN),
     "vqvae": Case("model.codes=8 model.width=8 data.image_size=32"),
@@ -82,6 +93,8 @@ VARIANTS += (
     "ds-cnn-m",
     "ds-cnn-l",
     "nlrn-small",
+    "psenet-small",
+    "east-small",
     "vqvae",
 )
 """They differ from another recipe in numbers only."""
@@ -96,6 +109,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_pictures(folder / "pictures")
     write_frames(folder / "frames")
     write_words(folder / "words", (*WORDS, "cat"))
+    write_signs(folder / "signs")
     write_texts(folder)
     made = ("--to", "instances", "--max-seq-length", "12", "--max-predictions-per-seq", "3")
     sources = ("documents.txt", "--vocab", "vocab.txt", "--workers", "1", "--shards", "1")

@@ -35,6 +35,8 @@ CASES = {
     "videnn-spatial": (),
     "videnn-temporal": (),
     "nlrn": (),
+    "psenet": ("model.backbone=resnet18", "model.width=8"),
+    "east": ("model.backbone=resnet18",),
     "vqvae": (),
     "vqvae-cifar10": (),
     "vqvae-mnist": (),
@@ -53,6 +55,8 @@ VARIANTS = {
     "biggan128-cats": "biggan128",
     "videnn-spatial-loss-scale": "videnn-spatial",
     "nlrn-small": "nlrn",
+    "psenet-small": "psenet",
+    "east-small": "east",
 }
 """Recipes whose network another one has as well."""
 

@@ -1,4 +1,7 @@
-"""`jumar data`: pictures and spoken words; `data_text.py` has the texts."""
+"""`jumar data`: pictures and spoken words.
+
+`data_text.py` has the texts, `data_pictures.py` the words in pictures.
+"""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -19,6 +22,10 @@ app.command(
     "jumar.cli.data_text:vocab",
     help="Make a vocabulary of word pieces from texts, as a vocab.txt of BERT's form.",
     usage="Usage: jumar data vocab [OPTIONS] --to PATH TEXT [MORE...]",
+)
+app.command(
+    "jumar.cli.data_pictures:words_in_pictures",
+    help="Write pictures with words in fonts of this machine, for text detectors.",
 )
 
 

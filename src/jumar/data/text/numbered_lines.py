@@ -38,7 +38,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
         yield number, line.removesuffix("\r")
 
 
-def line_of(path: Path, number: int) -> str:
+def line_of(path: Path | str, number: int) -> str:
     """A line's place, for messages."""
     return f"{path}, line {number}"
 

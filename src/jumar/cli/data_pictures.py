@@ -1,0 +1,71 @@
+"""`jumar data words-in-pictures`."""
+
+from pathlib import Path
+from typing import Literal
+
+from jumar.cli.counts import checked_workers
+from jumar.ground.errors import UserError
+from jumar.ground.text import counted
+
+
+def words_in_pictures(
+    *,
+    to: Path,
+    pictures: int = 1_000,
+    eval_pictures: int | None = None,
+    script: Literal["latin", "chinese", "both"] = "latin",
+    fonts: tuple[Path, ...] = (),
+    photographs: Path | None = None,
+    seed: int = 1,
+    workers: int | None = None,
+) -> int:
+    """Write pictures with words in fonts of this machine, for text detectors.
+
+    The outline of each word is exact; some words are too small to read (###). The folder is written
+    completely or not at all. The same options, fonts and photographs always give the same bytes.
+
+    Parameters
+    ----------
+    to
+        Folder for the data set; train and test are created in it.
+    pictures
+        Number of training pictures.
+    eval_pictures
+        Number of test pictures, by default a tenth of the training pictures. Where there are four
+        fonts or more, every fourth is for these alone.
+    script
+        Letters of the words: latin, chinese, or words of both.
+    fonts
+        Font files or folders of them; by default those of this machine.
+    photographs
+        A folder or zip of pictures to write on; by default textures.
+    seed
+        Random seed of everything.
+    workers
+        Number of processes; by default one per processor.
+    """
+    from jumar.data.polygons.written import Writing, write_text_pictures
+    from jumar.training.progress import Console
+
+    tests = max(1, pictures // 10) if eval_pictures is None else eval_pictures
+    if pictures < 1 or tests < 0:
+        raise UserError(
+            f"cannot write {pictures} and {tests} pictures",
+            where="--pictures, --eval-pictures",
+            todo="Allowed: 1 or more to learn from, 0 or more to score on.",
+        )
+    console = Console()
+    with console.bar("pictures", 1) as bar:
+        written = write_text_pictures(
+            to,
+            Writing(script=script, fonts=fonts, photographs=photographs, seed=seed),
+            train=pictures,
+            test=tests,
+            workers=checked_workers(workers, "processes"),
+            progress=bar.show_of,
+        )
+    console.line(
+        f"{counted(written.words, 'word')}, {written.ignored} of them ignored, in "
+        f"{counted(written.pictures, 'picture')}: {to}"
+    )
+    return 0

@@ -1,0 +1,65 @@
+"""`jumar detect`."""
+
+from pathlib import Path
+
+from jumar.cli.options import CheckpointOption, DeviceOption, EmaOption, ImportOption, SetOption
+
+
+def detect(
+    run: Path,
+    source: Path,
+    /,
+    *,
+    to: Path,
+    no_pictures: bool = False,
+    skip_corrupt: int = 0,
+    checkpoint: CheckpointOption = "last",
+    ema: EmaOption = True,
+    set_: SetOption = (),
+    device: DeviceOption = "auto",
+    import_: ImportOption = (),
+) -> int:
+    """Find the words in pictures with the network of a run.
+
+    Parameters
+    ----------
+    run
+        The run directory.
+    source
+        A picture, or a folder or zip with pictures at any depth.
+    to
+        A new folder: `words.json` with the outline and the score of each word, `icdar/` with a text
+        file for each picture in the form of ICDAR's submissions, and `drawn/`, the pictures with
+        the outlines of their words.
+    no_pictures
+        Do not write the pictures with the outlines of their words.
+    skip_corrupt
+        Skip up to this many unreadable pictures.
+    checkpoint
+        last, best, or the number of steps of a checkpoint.
+    ema
+        Use the averaged (EMA) weights where the checkpoint has them.
+    set_
+        Change a field, for example `--set reading.threshold=0.7`.
+    device
+        auto, cpu, cuda, npu, or one of several as in `npu:1`.
+    import_
+        Import a module of your own first; those that the run was made with must be named again.
+    """
+    from jumar.runs.detect import DetectRequest
+    from jumar.runs.detect import detect as detect_words
+
+    return detect_words(
+        DetectRequest(
+            run_dir=run,
+            source=source,
+            to=to,
+            drawn=not no_pictures,
+            skip_corrupt=skip_corrupt,
+            which=checkpoint,
+            use_ema=ema,
+            assignments=tuple(set_),
+            imports=tuple(import_),
+            device=device,
+        )
+    )

@@ -1,0 +1,27 @@
+"""Pictures with outlines drawn into them."""
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw
+
+Colour = tuple[int, int, int]
+
+
+def with_outlines(
+    pixels: NDArray[np.uint8], outlines: Iterable[tuple[NDArray[np.floating], Colour]]
+) -> NDArray[np.uint8]:
+    """A copy of a picture with closed outlines, the later ones above.
+
+    Args:
+        pixels: [height, width, 3].
+        outlines: Corners [corners, 2] as x and y in pixels, and the colour of each outline.
+    """
+    image = Image.fromarray(pixels)
+    draw = ImageDraw.Draw(image)
+    width = max(1, round(max(pixels.shape) / 500))
+    for corners, colour in outlines:
+        points = [(float(x), float(y)) for x, y in corners]
+        draw.line([*points, points[0]], fill=colour, width=width, joint="curve")
+    return np.array(image)

@@ -1,0 +1,220 @@
+"""What training does to a picture with words: scaled, turned, cropped between words, recoloured.
+
+As in the originals of PSENet and EAST a crop never cuts a word: its edges lie where no word is,
+in rows and in columns. A share of the crops is without any word. Turning and colours are not in
+the originals and are off unless asked for.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jumar.data.pixels.crop_window import Window
+from jumar.data.polygons.regions import Region
+from jumar.ground.errors import UserError
+from jumar.settings import setting
+
+Pixels = NDArray[np.uint8]
+
+_LUMA = np.array([0.299, 0.587, 0.114])
+_MARGIN = 0.1
+"""How far the drawn edges of a crop may lie outside of the picture, where they are cut off: so
+that crops reach the border more often."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextAugmentation:
+    """Crops and changes of training pictures."""
+
+    scales: tuple[float, ...] = setting(
+        (0.5, 1.0, 2.0, 3.0), "Factors of size of which one is drawn.", minimum=0.01
+    )
+    background_share: float = setting(
+        0.375, "Share of crops without a word, where a picture allows them.", minimum=0, maximum=1
+    )
+    crop_attempts: int = setting(50, "Draws before the whole picture is taken.", minimum=1)
+    least_side: float = setting(
+        0.1, "Least side of a crop, as a part of the picture's.", minimum=0.01, maximum=1
+    )
+    rotation: float = setting(
+        0.0, "Largest angle by which pictures are turned.", unit="degrees", minimum=0, maximum=180
+    )
+    brightness: float = setting(
+        0.0, "Largest change of brightness.", unit="levels of 0 to 255", minimum=0
+    )
+    contrast: tuple[float, ...] = setting(
+        (1.0, 1.0), "Smallest and largest factor of contrast.", minimum=0
+    )
+    saturation: tuple[float, ...] = setting(
+        (1.0, 1.0), "Smallest and largest factor of saturation.", minimum=0
+    )
+
+    def check(self) -> None:
+        """Reject no scale, and ranges that are none.
+
+        Raises:
+            UserError: One of them.
+        """
+        if not self.scales:
+            raise UserError("no number given", where="scales")
+        for name in ("contrast", "saturation"):
+            values: tuple[float, ...] = getattr(self, name)
+            if len(values) != 2 or values[0] > values[1]:
+                raise UserError(
+                    f"'{name}' takes the smallest and the largest value, not {values}",
+                    todo=f"For instance: {name}=0.5,1.5",
+                )
+
+
+def augmented(
+    pixels: Pixels,
+    regions: Sequence[Region],
+    augmentation: TextAugmentation,
+    side: int,
+    random: np.random.Generator,
+) -> tuple[Pixels, list[Region]]:
+    """One training picture and the words in it.
+
+    Args:
+        pixels: [height, width, 3].
+        regions: Its words.
+        augmentation: What is drawn.
+        side: Side of the result.
+        random: All randomness, the same draws whatever the picture holds.
+
+    Returns:
+        Pixels [side, side, 3], black beside a crop that is not square, and the regions in it.
+    """
+    scale = float(random.choice(augmentation.scales))
+    angle = float(random.uniform(-augmentation.rotation, augmentation.rotation))
+    background = float(random.random()) < augmentation.background_share
+    colours = random.random(3)
+    if augmentation.rotation:
+        pixels, regions = rotated(pixels, regions, angle)
+    window = draw_crop(pixels.shape[:2], regions, augmentation, random, background=background)
+    cut = pixels[window.top : window.top + window.height, window.left : window.left + window.width]
+    kept = [region for region in regions if _within(region, window)]
+    factor = side / max(window.height, window.width, side / scale)
+    size = tuple(max(1, min(side, round(length * factor))) for length in cut.shape[:2])
+    picture = np.zeros((side, side, 3), np.uint8)
+    picture[: size[0], : size[1]] = _recoloured(
+        resized(cut, (size[0], size[1])), augmentation, colours
+    )
+    stretch = (size[1] / window.width, size[0] / window.height)
+    origin = (window.left, window.top)
+    return picture, [
+        replace(region, corners=(region.corners - origin) * stretch) for region in kept
+    ]
+
+
+def draw_crop(
+    size: tuple[int, int],
+    regions: Sequence[Region],
+    augmentation: TextAugmentation,
+    random: np.random.Generator,
+    *,
+    background: bool,
+) -> Window:
+    """A part of a picture whose edges cut no word.
+
+    Args:
+        size: Height and width of the picture.
+        regions: Its words.
+        augmentation: How often is drawn, and the least side.
+        random: Source of the draws.
+        background: Ask for a part without words; otherwise one with at least one word, if the
+            picture has some.
+
+    Returns:
+        The part, or the whole picture when no draw was as asked for.
+    """
+    rows, columns = _free_edges(size[0], regions, 1), _free_edges(size[1], regions, 0)
+    least = [augmentation.least_side * length for length in size]
+    for _ in range(augmentation.crop_attempts):
+        top, bottom = _two_edges(rows, size[0], random)
+        left, right = _two_edges(columns, size[1], random)
+        if bottom - top < max(least[0], 1) or right - left < max(least[1], 1):
+            continue
+        window = Window(top, left, bottom - top, right - left)
+        if not regions or any(_within(region, window) for region in regions) != background:
+            return window
+    return Window(0, 0, *size)
+
+
+def _free_edges(length: int, regions: Sequence[Region], axis: int) -> NDArray[np.int64]:
+    """Where an edge may lie: 0 to `length` and beyond, but within no word."""
+    margin = round(length * _MARGIN)
+    taken = np.zeros(length + 2 * margin + 1, bool)
+    for region in regions:
+        along = region.corners[:, axis]
+        first, last = int(np.floor(along.min())) + 1, int(np.ceil(along.max()))
+        taken[max(0, first + margin) : max(0, last + margin)] = True
+    free = np.flatnonzero(~taken) - margin
+    return free if len(free) else np.array([0, length])
+
+
+def _two_edges(
+    free: NDArray[np.int64], length: int, random: np.random.Generator
+) -> tuple[int, int]:
+    drawn = free[(random.random(2) * len(free)).astype(np.int64)]
+    first, last = np.clip(np.sort(drawn), 0, length).tolist()
+    return first, last
+
+
+def _within(region: Region, window: Window) -> bool:
+    low, high = region.corners.min(axis=0), region.corners.max(axis=0)
+    return bool(
+        low[0] >= window.left
+        and low[1] >= window.top
+        and high[0] <= window.left + window.width
+        and high[1] <= window.top + window.height
+    )
+
+
+def rotated(
+    pixels: Pixels, regions: Sequence[Region], degrees: float
+) -> tuple[Pixels, list[Region]]:
+    """A picture turned counter-clockwise around its middle, large enough for all of it."""
+    import cv2
+
+    height, width = pixels.shape[:2]
+    matrix = np.asarray(cv2.getRotationMatrix2D((width / 2, height / 2), degrees, 1.0), np.float64)
+    reach = np.abs(matrix[:, :2]) @ (width, height)
+    size = (max(1, round(float(reach[0]))), max(1, round(float(reach[1]))))
+    matrix[:, 2] += np.array(size) / 2 - (width / 2, height / 2)
+    turned = [
+        replace(region, corners=region.corners @ matrix[:, :2].T + matrix[:, 2])
+        for region in regions
+    ]
+    return np.asarray(cv2.warpAffine(pixels, matrix, size), np.uint8), turned
+
+
+def resized(pixels: Pixels, size: tuple[int, int]) -> Pixels:
+    """Pixels at another (height, width): averaged where they shrink, else bilinear."""
+    import cv2
+
+    shrinks = size[0] < pixels.shape[0] and size[1] < pixels.shape[1]
+    how = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
+    return np.asarray(cv2.resize(pixels, (size[1], size[0]), interpolation=how), np.uint8)
+
+
+def _recoloured(
+    pixels: Pixels, augmentation: TextAugmentation, draws: NDArray[np.float64]
+) -> Pixels:
+    """Saturation, contrast around the mean and brightness, in one product by pixel."""
+    import cv2
+
+    low, high = augmentation.contrast
+    contrast = low + (high - low) * draws[0]
+    low, high = augmentation.saturation
+    saturation = low + (high - low) * draws[1]
+    brightness = augmentation.brightness * (2 * draws[2] - 1)
+    if contrast == saturation == 1 and brightness == 0:
+        return pixels
+    matrix = contrast * (saturation * np.eye(3) + (1 - saturation) * _LUMA)
+    mean = np.asarray(cv2.mean(pixels)[:3]) @ _LUMA
+    shift = (1 - contrast) * mean + brightness
+    both = np.concatenate([matrix, np.full((3, 1), shift)], axis=1)
+    return np.asarray(cv2.transform(pixels, both), np.uint8)

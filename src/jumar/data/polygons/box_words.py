@@ -1,0 +1,212 @@
+"""EAST's maps to words: boxes of pixels, merged row by row, then the best of those that overlap."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jumar.data.polygons.drawing import fill
+from jumar.data.polygons.kernel_words import Detection
+from jumar.data.polygons.overlaps import areas, as_polygons, overlap_areas
+
+Boxes = NDArray[np.float64]
+"""Corners [boxes, 4, 2], each clockwise from the upper left one of the turned box."""
+
+_STEPS = 24
+"""How often merging is supposed and checked as a whole before it goes box by box."""
+
+
+def words_of_boxes(
+    score: NDArray[np.float32],
+    geometry: NDArray[np.float32],
+    *,
+    stride: int = 4,
+    threshold: float = 0.8,
+    overlap: float = 0.2,
+    least_score: float = 0.1,
+) -> list[Detection]:
+    """The words in the maps of a picture.
+
+    Args:
+        score: 0 to 1, [rows, columns].
+        geometry: Distances to the upper, right, lower, left edge, and the angle, [5, rows,
+            columns].
+        stride: Pixels of the picture for one of the maps.
+        threshold: Pixels with a higher score give boxes.
+        overlap: Intersection over union from which boxes are of one word.
+        least_score: Words with a smaller mean score of the pixels in their box are dropped.
+
+    Returns:
+        Words in pixels of the picture, with that mean score, the largest sum of scores first.
+    """
+    boxes, scores = decoded(score, geometry, stride=stride, threshold=threshold)
+    boxes, scores = merged(boxes, scores, overlap)
+    boxes = boxes[best(boxes, scores, overlap)]
+    means = mean_scores(boxes / stride, score)
+    return [
+        Detection(corners=box, score=float(mean))
+        for box, mean in zip(boxes, means, strict=True)
+        if mean > least_score
+    ]
+
+
+def decoded(
+    score: NDArray[np.float32],
+    geometry: NDArray[np.float32],
+    *,
+    stride: int = 4,
+    threshold: float = 0.8,
+) -> tuple[Boxes, NDArray[np.float64]]:
+    """Box and score of each pixel above a threshold, row by row; none that is not finite."""
+    rows, columns = np.nonzero((score > threshold) & np.isfinite(geometry).all(axis=0))
+    return (
+        boxes_at(columns * stride, rows * stride, geometry[:, rows, columns].astype(np.float64)),
+        score[rows, columns].astype(np.float64),
+    )
+
+
+def boxes_at(x: NDArray[np.int64], y: NDArray[np.int64], geometry: NDArray[np.float64]) -> Boxes:
+    """The boxes of pixels by their distances and angles [5, pixels]."""
+    top, right, bottom, left, angle = geometry
+    cosine, sine = np.cos(angle), np.sin(angle)
+    corners = [(-left, -top), (right, -top), (right, bottom), (-left, bottom)]
+    return np.stack(
+        [
+            np.stack([x + cosine * along + sine * across, y - sine * along + cosine * across], -1)
+            for along, across in corners
+        ],
+        axis=1,
+    )
+
+
+def merged(
+    boxes: Boxes, scores: NDArray[np.float64], overlap: float
+) -> tuple[Boxes, NDArray[np.float64]]:
+    """Boxes of neighbouring pixels made one, weighted by score (locality-aware merging).
+
+    Each box is compared with the mean of the run before it, and begins a new run unless they
+    overlap. So which boxes are compared depends on all before; here runs are supposed from pairs
+    of neighbours, all means follow by sums, and every comparison is repeated until none of them
+    changes, which can only be as one box after the other gives it.
+
+    Returns:
+        One box for each run, with the sum of its scores.
+    """
+    if not len(boxes):
+        return boxes, scores
+    means, starts = boxes, np.ones(len(boxes), bool)
+    for _ in range(_STEPS):
+        before = starts
+        starts = np.append(True, ~_overlap_more(means[:-1], boxes[1:], overlap))
+        if (starts == before).all():
+            firsts = np.flatnonzero(starts)
+            ends = np.append(firsts[1:], len(boxes)) - 1
+            return means[ends], np.add.reduceat(scores, firsts)
+        means = _running_means(boxes, scores, starts)
+    return merged_one_by_one(boxes, scores, overlap)
+
+
+def merged_one_by_one(
+    boxes: Boxes, scores: NDArray[np.float64], overlap: float
+) -> tuple[Boxes, NDArray[np.float64]]:
+    """What `merged` gives, box after box."""
+    means: list[Boxes] = []
+    sums: list[float] = []
+    for box, score in zip(boxes, scores.tolist(), strict=True):
+        if means and _overlap_more(means[-1][None], box[None], overlap)[0]:
+            weight = sums[-1] + score
+            means[-1] = (means[-1] * sums[-1] + box * score) / weight
+            sums[-1] = weight
+        else:
+            means.append(box)
+            sums.append(score)
+    return np.array(means), np.array(sums)
+
+
+def best(boxes: Boxes, scores: NDArray[np.float64], overlap: float) -> NDArray[np.int64]:
+    """The boxes that no better one overlaps (non-maximum suppression), the best first."""
+    if not len(boxes):
+        return np.zeros(0, np.int64)
+    import shapely
+
+    order = np.argsort(-scores, kind="stable")
+    polygons = as_polygons(boxes[order])
+    sizes = areas(polygons)
+    tree = shapely.STRtree(polygons)
+    left = np.ones(len(order), bool)
+    kept: list[int] = []
+    # Box by box of those that are kept: all pairs of an untrained network's boxes fill the memory.
+    while (place := int(left.argmax())) or left[0]:
+        kept.append(place)
+        near = np.asarray(tree.query(polygons[place]), np.int64)
+        near = near[left[near]]
+        common = overlap_areas(polygons[near], polygons[place])
+        left[near[common > overlap * (sizes[near] + sizes[place] - common)]] = False
+        left[place] = False
+    return order[kept]
+
+
+def mean_scores(boxes: Boxes, score: NDArray[np.float32]) -> NDArray[np.float64]:
+    """The mean score of the pixels in each box, which is in pixels of the map; 0 outside of it."""
+    rows, columns = score.shape
+    means = np.zeros(len(boxes))
+    for place, box in enumerate(boxes.astype(np.int32)):
+        left, top = np.maximum(box.min(axis=0), 0).tolist()
+        right, bottom = np.minimum(box.max(axis=0) + 1, (columns, rows)).tolist()
+        if right <= left or bottom <= top:
+            continue
+        inside = np.zeros((bottom - top, right - left), np.uint8)
+        fill(inside, box - (left, top), 1)
+        chosen = score[top:bottom, left:right][inside > 0]
+        means[place] = chosen.mean(dtype=np.float64) if len(chosen) else 0.0
+    return means
+
+
+def _running_means(boxes: Boxes, scores: NDArray[np.float64], starts: NDArray[np.bool_]) -> Boxes:
+    """The weighted mean of each box and those before it in its run."""
+    firsts = np.flatnonzero(starts)
+    run = np.cumsum(starts) - 1
+    # Sums begin anew at each run, and corners are counted from its first box's: small numbers.
+    corners = boxes - boxes[firsts][run]
+    weighted = np.cumsum(corners * scores[:, None, None], axis=0)
+    weights = np.cumsum(scores)
+    weighted -= (weighted[firsts] - corners[firsts] * scores[firsts, None, None])[run]
+    weights -= (weights[firsts] - scores[firsts])[run]
+    return weighted / weights[:, None, None] + boxes[firsts][run]
+
+
+def _overlap_more(first: Boxes, second: Boxes, overlap: float) -> NDArray[np.bool_]:
+    """Whether the intersection over union of each pair is above a limit.
+
+    Most pairs are decided by rectangles along the second box, within and around both; GEOS gets
+    the others.
+    """
+    along = second[:, 1] - second[:, 0] + second[:, 2] - second[:, 3]
+    along /= np.maximum(np.hypot(along[:, 0], along[:, 1]), 1e-12)[:, None]
+    spans: list[list[NDArray[np.float64]]] = []
+    sizes = np.zeros(len(first))
+    for boxes in (first, second):
+        x = [(boxes[:, each] * along).sum(axis=1) for each in range(4)]
+        y = [boxes[:, each, 1] * along[:, 0] - boxes[:, each, 0] * along[:, 1] for each in range(4)]
+        # Left, right, top and bottom of the rectangle within, then of the one around.
+        spans.append(
+            [
+                *(np.maximum(x[0], x[3]), np.minimum(x[1], x[2])),
+                *(np.maximum(y[0], y[1]), np.minimum(y[2], y[3])),
+                *(np.minimum.reduce(x), np.maximum.reduce(x)),
+                *(np.minimum.reduce(y), np.maximum.reduce(y)),
+            ]
+        )
+        sizes += np.abs((x[2] - x[0]) * (y[3] - y[1]) - (y[2] - y[0]) * (x[3] - x[1])) / 2
+    ones, others = spans
+    sides = [
+        np.minimum(ones[end], others[end]) - np.maximum(ones[end - 1], others[end - 1])
+        for end in (1, 3, 5, 7)
+    ]
+    sides = [np.maximum(side, 0) for side in sides]
+    at_least, at_most = sides[0] * sides[1], sides[2] * sides[3]
+    more = at_least > overlap * (sizes - at_least)
+    open_pairs = np.flatnonzero(~more & (at_most > overlap * (sizes - at_most)))
+    if len(open_pairs):
+        polygons = as_polygons(first[open_pairs]), as_polygons(second[open_pairs])
+        common = overlap_areas(*polygons)
+        more[open_pairs] = common > overlap * (sum(map(areas, polygons)) - common)
+    return more

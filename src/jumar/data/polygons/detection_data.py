@@ -1,0 +1,62 @@
+"""The data settings of text detectors."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from jumar.data.loading.loader_settings import LoaderSettings
+from jumar.data.polygons.augmentation import TextAugmentation
+from jumar.ground.errors import UserError
+from jumar.settings import setting
+
+Targets = Literal["kernels", "score"]
+"""What a network learns: PSENet's kernels, or EAST's score and geometry."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DetectionData(LoaderSettings):
+    """Where the pictures and the outlines of their words are, and how they become batches."""
+
+    path: str = setting(
+        "",
+        "A folder or zip of pictures and label files (ICDAR, MLT, Total-Text, JSON).",
+        unit="path",
+    )
+    labels: str = setting(
+        "", "Folder or zip of the label files if they are not in path.", unit="path"
+    )
+    eval_path: str = setting(
+        "",
+        "The same for evaluation; empty for the evaluation part of path, none to skip evaluation.",
+        unit="path",
+        changeable=True,
+    )
+    eval_labels: str = setting("", "Label files of eval_path.", unit="path", changeable=True)
+    image_size: int = setting(512, "Side of training pictures.", unit="px", minimum=32)
+    eval_longest: int = setting(
+        1200, "Longest side in evaluation; larger pictures shrink.", unit="px", minimum=32
+    )
+    eval_rounding: str = setting(
+        "up",
+        "Sides in evaluation become multiples of 32 upwards (PSENet) or downwards (EAST).",
+        choices=("up", "down"),
+    )
+    eval_batch_size: int = setting(
+        1,
+        "Evaluation batch size per rank; smaller pictures of a batch get a black border.",
+        unit="pictures",
+        minimum=1,
+        changeable=True,
+    )
+    least_word: float = setting(
+        10.0, "Words with a shorter side are masked (EAST).", unit="px", minimum=0
+    )
+    augmentation: TextAugmentation = setting(TextAugmentation(), "Crops and changes in training.")
+
+    def check(self) -> None:
+        """Rules across fields."""
+        if self.image_size % 32:
+            raise UserError(
+                f"{self.image_size} is not a multiple of 32",
+                where="data.image_size",
+                todo=f"Use {self.image_size // 32 * 32} or {-(-self.image_size // 32) * 32}.",
+            )

@@ -1,0 +1,90 @@
+"""Progressive scale expansion: from the smallest kernels, which keep words apart, to whole words.
+
+The result is that of the original's queue: a pixel belongs to the first word that reaches it, row
+by row at the start, with the neighbours left, right, above, below of each pixel in turn; a pixel
+that reaches nothing waits for the next kernel. Here the queue goes one step of all its pixels at
+a time.
+"""
+
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jumar.data.polygons.drawing import components
+
+
+def expanded(kernels: NDArray[Any], *, least_area: int = 10) -> NDArray[np.int32]:
+    """The word of each pixel.
+
+    Args:
+        kernels: True or not 0 where a pixel is within the kernel of a word, [kernels, rows,
+            columns], the smallest first.
+        least_area: Fewest pixels of a word's smallest kernel; smaller ones are dropped.
+
+    Returns:
+        [rows, columns], 0 for none; words are numbered by the first pixel of their smallest kernel,
+        row by row, with those that were dropped.
+    """
+    count, rows, columns = kernels.shape
+    # A border of one pixel, so that neighbours are places in one flat array.
+    inside = np.zeros((count, rows + 2, columns + 2), bool)
+    inside[:, 1:-1, 1:-1] = kernels
+    labels = np.zeros((rows + 2, columns + 2), np.int32)
+    seeds = np.ascontiguousarray(inside[0, 1:-1, 1:-1]).view(np.uint8)
+    number, numbered, areas = components(seeds)
+    kept = np.arange(number, dtype=np.int32)
+    kept[areas < least_area] = 0
+    kept[0] = 0
+    labels[1:-1, 1:-1] = kept.take(numbered)
+    if count > 1:
+        _grow(labels, inside[1:])
+    return np.ascontiguousarray(labels[1:-1, 1:-1])
+
+
+def _grow(labels: NDArray[np.int32], kernels: NDArray[np.bool_]) -> None:
+    """Expand the labels through the kernels, in place."""
+    steps = np.array([-1, 1, -labels.shape[1], labels.shape[1]])
+    # What this or a later kernel may still claim: pixels beside nothing of it need not wait.
+    open_later = list(accumulate(kernels[::-1], np.logical_or))[::-1]
+    unclaimed = labels == 0
+    waiting = np.flatnonzero(_beside(open_later[0] & unclaimed) & ~unclaimed)
+    flat = labels.reshape(-1)
+    place_of = np.empty(flat.size, np.int64)
+    for index, kernel in enumerate(kernels):
+        free_pixels = kernel & unclaimed
+        free = free_pixels.reshape(-1)
+        front, resting = waiting, [waiting[:0]]
+        while len(front):
+            # Methods rather than indexing, which takes twice as long for a few hundred pixels.
+            reaches = np.empty((len(front), 4), bool)
+            for direction, step in enumerate(steps.tolist()):
+                reaches[:, direction] = free.take(front + step)
+            places = reaches.reshape(-1).nonzero()[0]
+            if not len(places):
+                resting.append(front)
+                break
+            reached = front.take(places >> 2) + steps.take(places & 3)
+            # Written from the last to the first: the first to reach a pixel stays.
+            place_of[reached[::-1]] = places[::-1]
+            first = (place_of.take(reached) == places).nonzero()[0]
+            reached, sources = reached.take(first), places.take(first) >> 2
+            flat[reached] = flat.take(front.take(sources))
+            free[reached] = False
+            rests = np.ones(len(front), bool)
+            rests[sources] = False
+            resting.append(front.compress(rests))
+            front = reached
+        waiting = np.concatenate(resting)
+        if index + 1 < len(kernels):
+            unclaimed &= ~kernel | free_pixels
+            useful = _beside(open_later[index + 1] & unclaimed)
+            waiting = waiting.compress(useful.reshape(-1).take(waiting))
+
+
+def _beside(pixels: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Where a neighbour is True; the border of one pixel stays False."""
+    beside = np.zeros_like(pixels)
+    beside[1:-1, 1:-1] = pixels[1:-1, :-2] | pixels[1:-1, 2:] | pixels[:-2, 1:-1] | pixels[2:, 1:-1]
+    return beside

@@ -1,0 +1,75 @@
+"""Fonts of the machine, and which of them have the characters of a text."""
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from PIL import ImageFont
+
+from jumar.ground.errors import UserError
+from jumar.ground.paths import exists, expanded, is_folder, missing
+
+FOLDERS = (
+    "/usr/share/fonts",
+    "/usr/local/share/fonts",
+    "~/.fonts",
+    "~/.local/share/fonts",
+    "/System/Library/Fonts",
+    "/Library/Fonts",
+)
+"""Where systems keep fonts."""
+SUFFIXES = (".ttf", ".otf", ".ttc")
+
+_NO_CHARACTER = "\U0010fffd"
+_PROBE_SIZE = 24
+
+
+def fonts_with(characters: str, places: Sequence[Path | str] = ()) -> list[Path]:
+    """The fonts that have all of some characters, sorted by name.
+
+    Args:
+        characters: What is going to be written.
+        places: Fonts, or folders of fonts with all below them; those of the machine by default.
+
+    Raises:
+        UserError: A place does not exist, or no font has the characters.
+    """
+    files = sorted(set(_files(places or FOLDERS, given=bool(places))), key=lambda path: path.name)
+    chosen = [path for path in files if _has(path, characters)]
+    if not chosen:
+        sample = characters[:12] + ("..." if len(characters) > 12 else "")
+        raise UserError(
+            f"none of {len(files)} fonts has all of the characters '{sample}'",
+            todo="Install one (Debian: fonts-dejavu for Latin, fonts-noto-cjk for Chinese), or "
+            "name font files or folders.",
+        )
+    return chosen
+
+
+def _files(places: Iterable[Path | str], *, given: bool) -> Iterable[Path]:
+    for place in map(expanded, places):
+        if not exists(place):
+            if given:
+                raise missing(place)
+        elif is_folder(place):
+            for folder, _, names in os.walk(place):
+                yield from (Path(folder, name) for name in names if name.lower().endswith(SUFFIXES))
+        else:
+            yield place
+
+
+def _has(path: Path, characters: str) -> bool:
+    """Whether no character is drawn as one that no font has; False for what is not a font."""
+    try:
+        font = ImageFont.truetype(str(path), _PROBE_SIZE)
+        absent = _drawn(font, _NO_CHARACTER)
+        drawn = [_drawn(font, character) for character in set(characters) - {" "}]
+    except (OSError, ValueError):
+        return False
+    return all(any(each) and each != absent for each in drawn)
+
+
+def _drawn(font: ImageFont.FreeTypeFont, character: str) -> bytes:
+    mask: Any = font.getmask(character)
+    return bytes(mask)

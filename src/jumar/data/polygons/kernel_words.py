@@ -1,0 +1,98 @@
+"""PSENet's maps to words: thresholds, expansion, outlines."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jumar.data.polygons.drawing import outer_outline, smallest_rectangles
+from jumar.data.polygons.expansion import expanded
+from jumar.data.polygons.regions import Corners, signed_area
+
+Outline = Literal["rectangle", "polygon"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Detection:
+    """A word that a network found.
+
+    Attributes:
+        corners: x and y of each corner [corners, 2], clockwise on the screen.
+        score: How certain it is, 0 to 1.
+    """
+
+    corners: Corners
+    score: float
+
+
+def words_of_kernels(
+    maps: NDArray[np.float32],
+    size: tuple[int, int],
+    *,
+    threshold: float = 0.9,
+    least_area: int = 10,
+    least_score: float = 0.0,
+    outline: Outline = "rectangle",
+) -> list[Detection]:
+    """The words in the maps of a picture.
+
+    Args:
+        maps: 0 to 1, [6, rows, columns], the smallest kernel first.
+        size: Height and width, in pixels of the result, of what the maps cover.
+        threshold: What exceeds it is within a kernel.
+        least_area: Fewest pixels of a word's smallest kernel.
+        least_score: Words with a smaller one are dropped: the mean of the last map over the word.
+        outline: `rectangle` is the smallest one, `polygon` follows curved words.
+    """
+    labels = expanded(maps > threshold, least_area=least_area)
+    groups, scores = _members(labels, maps[-1])
+    if outline == "rectangle":
+        outlines = list(smallest_rectangles(_hull_points(groups, labels.shape, size)))
+    else:
+        stretch = (size[1] / labels.shape[1], size[0] / labels.shape[0])
+        pixels = (np.divmod(group, labels.shape[1]) for group in groups)
+        outlines = [outer_outline(*places) * stretch for places in pixels]
+    return [
+        Detection(corners=corners, score=score)
+        for corners, score in zip(outlines, scores, strict=True)
+        if score >= least_score and len(corners) > 2 and signed_area(corners) >= 1
+    ]
+
+
+def _members(
+    labels: NDArray[np.int32], scores: NDArray[np.float32]
+) -> tuple[list[NDArray[np.int64]], list[float]]:
+    """The pixels of each word, row by row, and their mean score."""
+    places = np.flatnonzero(labels)
+    if not len(places):
+        return [], []
+    places = places[np.argsort(labels.reshape(-1)[places], kind="stable")]
+    starts = np.flatnonzero(np.diff(labels.reshape(-1)[places], prepend=0))
+    sums = np.add.reduceat(scores.reshape(-1)[places].astype(np.float64), starts)
+    counts = np.diff(starts, append=len(places))
+    return np.split(places, starts[1:]), (sums / counts).tolist()
+
+
+def _hull_points(
+    groups: list[NDArray[np.int64]], shape: tuple[int, ...], size: tuple[int, int]
+) -> list[NDArray[np.float32]]:
+    """Points with the hull of each word, as if its pixels had been enlarged by nearest neighbours:
+    of each row, the outermost pixels of its first and its last one, as (x, y).
+    """
+    if not groups:
+        return []
+    rows, columns = np.divmod(np.concatenate(groups), shape[1])
+    word = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+    first = np.flatnonzero(np.diff(rows, prepend=-1) | np.diff(word, prepend=-1))
+    last = np.append(first[1:], len(rows)) - 1
+    spans: list[NDArray[np.int64]] = []
+    for axis, pixels in enumerate((rows, columns)):
+        enlarged = np.arange(size[axis]) * shape[axis] // size[axis]
+        low = np.searchsorted(enlarged, pixels[first], side="left")
+        high = np.searchsorted(enlarged, pixels[last], side="right") - 1
+        spans += [low, np.maximum(low, high)]
+    top, bottom, left, right = spans
+    corners = [(left, top), (right, top), (right, bottom), (left, bottom)]
+    points = np.stack([np.stack(corner, axis=1) for corner in corners], axis=1)
+    return np.split(points.astype(np.float32), np.flatnonzero(np.diff(word[first])) + 1)

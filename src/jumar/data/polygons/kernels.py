@@ -1,0 +1,69 @@
+"""PSENet's targets: every word at six sizes, and where the loss counts.
+
+The numbers are those of the TensorFlow original: corners are cut to whole pixels first, a kernel of
+ratio r is the polygon moved inwards by `area * (1 - r²) / perimeter` with round joins, and of a
+polygon that falls apart only the first piece counts.
+"""
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jumar.data.polygons.drawing import fill
+from jumar.data.polygons.regions import Region
+
+KERNELS = 6
+SMALLEST_RATIO = 0.5
+
+
+def kernel_maps(
+    regions: Sequence[Region], size: tuple[int, int], stride: int = 4
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """The kernels of all words and the mask of the loss, at every `stride`-th pixel.
+
+    Args:
+        regions: In pixels of the picture; what lies outside is cut off.
+        size: Height and width of the picture.
+        stride: Distance of the pixels that the maps keep.
+
+    Returns:
+        0 or 1 as uint8 [rows, columns, 6], the smallest kernel first and the whole words last, and
+        [rows, columns], 0 where a region is to be ignored, which has no kernels either.
+    """
+    kernels = np.zeros((KERNELS, *size), np.uint8)
+    mask = np.ones(size, np.uint8)
+    for region in regions:
+        corners = np.clip(region.corners, 0, (size[1] - 1, size[0] - 1)).astype(np.int32)
+        if region.ignored:
+            fill(mask, corners, 0)
+            continue
+        for kernel, shrunk in zip(kernels, shrunk_kernels(corners), strict=True):
+            if len(shrunk):
+                fill(kernel, shrunk, 1)
+    kept = np.ascontiguousarray(kernels[:, ::stride, ::stride].transpose(1, 2, 0))
+    return kept, np.ascontiguousarray(mask[::stride, ::stride])
+
+
+def shrunk_kernels(corners: NDArray[np.int32]) -> list[NDArray[np.int32]]:
+    """A polygon of whole pixels at the six sizes, the smallest first; empty where nothing is left.
+
+    Args:
+        corners: [corners, 2], in either direction.
+    """
+    pyclipper: Any = import_module("pyclipper")  # has no types
+    points = corners.astype(np.float64)
+    following = np.roll(points, -1, axis=0)
+    perimeter = float(np.hypot(*(following - points).T).sum())
+    crossed = points[:, 0] * following[:, 1] - points[:, 1] * following[:, 0]
+    area = abs(float(crossed.sum())) / 2
+    empty = np.zeros((0, 2), np.int32)
+    if area == 0:
+        return [empty] * KERNELS
+    offset = pyclipper.PyclipperOffset()
+    offset.AddPath(corners.tolist(), pyclipper.JT_ROUND, pyclipper.ET_CLOSEDPOLYGON)
+    ratios = np.linspace(SMALLEST_RATIO, 1.0, KERNELS)
+    pieces = [offset.Execute(-area * (1 - ratio**2) / perimeter) for ratio in ratios.tolist()]
+    return [np.array(piece[0], np.int32) if piece else empty for piece in pieces]

@@ -1,0 +1,134 @@
+"""Label files of a folder or zip: read, and all of one form."""
+
+import zipfile
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jumar.data.images.class_folders import DiskTree, join
+from jumar.data.images.image_zip import ALWAYS_ALLOWED, MOST_EXPANSION, ZipTree
+from jumar.data.polygons import label_json
+from jumar.data.polygons.label_lines import BadLine, Outline, form_of, outlines_of
+from jumar.data.text.numbered_lines import line_of
+from jumar.ground.errors import UserError
+from jumar.ground.paths import open_to_read, unreadable
+
+_LARGEST = 512 * 2**20
+_README = ("readme", "license", "licence", "copying", "requirements")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelFile:
+    """The outlines of one picture.
+
+    Attributes:
+        name: The file's path, or the picture's name in a file of several.
+        origin: The same for messages.
+        unit: What is counted in it: `line` or `word`.
+        outlines: As they are in the file.
+        bad: What holds no outline.
+    """
+
+    name: str
+    origin: str
+    unit: str
+    outlines: Sequence[Outline]
+    bad: Sequence[BadLine]
+
+    def place(self, number: int) -> str:
+        """Where an outline is, for messages."""
+        if self.unit == "line":
+            return line_of(self.origin, number)
+        return f"{self.origin}, {self.unit} {number}"
+
+
+def read_labels(tree: DiskTree | ZipTree, names: Sequence[str]) -> list[LabelFile]:
+    """The labels in a tree, of one form by the content of all of its text files.
+
+    Args:
+        tree: A folder or a zip.
+        names: Files in it, of which `.txt` and `.json` count.
+
+    Raises:
+        UserError: A file cannot be read, or is neither text nor JSON.
+    """
+    chosen = [name for name in names if _is_label(name)]
+    texts = dict(zip(chosen, _contents(tree, chosen), strict=True))
+    lines = {name: text for name, text in texts.items() if name.lower().endswith(".txt")}
+    form = form_of(lines.values())
+    files: list[LabelFile] = []
+    for name, text in texts.items():
+        origin = join(tree.name, name)
+        if name in lines:
+            files.append(_file(name, origin, "line", list(outlines_of(text, form))))
+            continue
+        try:
+            content = label_json.parse(text)
+        except ValueError as error:
+            raise UserError(f"no labels in JSON: {error}", where=origin) from error
+        pictures = {name: content} if isinstance(content, list) else content
+        for picture, words in pictures.items():
+            place = origin if isinstance(content, list) else f"{origin}, {picture}"
+            read = list(label_json.outlines_of(words))
+            files.append(_file(picture, place, "word", read))
+    return files
+
+
+def _is_label(name: str) -> bool:
+    file = name.rpartition("/")[2].lower()
+    return file.endswith((".txt", ".json")) and not file.startswith(_README)
+
+
+def _file(name: str, origin: str, unit: str, read: Sequence[Outline | BadLine]) -> LabelFile:
+    return LabelFile(
+        name=name,
+        origin=origin,
+        unit=unit,
+        outlines=[each for each in read if isinstance(each, Outline)],
+        bad=[each for each in read if isinstance(each, BadLine)],
+    )
+
+
+def _contents(tree: DiskTree | ZipTree, names: Sequence[str]) -> list[str]:
+    if isinstance(tree, DiskTree):
+        return [_decoded(_read(tree, name), join(tree.name, name)) for name in names]
+    with zipfile.ZipFile(tree.path) as archive:
+        return [
+            _decoded(
+                _member(archive, tree.members[name], join(tree.name, name)), join(tree.name, name)
+            )
+            for name in names
+        ]
+
+
+def _read(tree: DiskTree, name: str) -> bytes:
+    path = tree.root / name
+    with open_to_read(path) as file:
+        try:
+            return file.read(_LARGEST)
+        except OSError as error:
+            raise unreadable(path, error) from error
+
+
+def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, origin: str) -> bytes:
+    largest = min(_LARGEST, max(ALWAYS_ALLOWED, MOST_EXPANSION * info.compress_size))
+    if info.file_size > largest:
+        raise UserError(
+            f"{info.compress_size} bytes that unpack to {info.file_size}: refused as a zip bomb",
+            where=origin,
+        )
+    try:
+        return archive.read(info)
+    except (OSError, zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError) as error:
+        raise UserError(f"cannot be read: {error}", where=origin) from error
+
+
+def _decoded(content: bytes, origin: str) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"is not UTF-8 text: {error.reason}",
+            where=line_of(origin, content.count(b"\n", 0, error.start) + 1),
+            todo=f"From GBK for instance: iconv -f GB18030 -t UTF-8 '{origin}' > converted.txt",
+        ) from error

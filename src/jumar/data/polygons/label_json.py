@@ -1,0 +1,57 @@
+"""Outlines of words in JSON.
+
+One file for all pictures, as of ICDAR's ArT and LSVT, or one for each picture with its list alone::
+
+    {"img_1": [{"points": [[10, 12], [80, 14], [79, 40], [9, 38]],
+                "transcription": "Genaxis", "illegibility": false}, ...], ...}
+
+A picture is named with or without its ending. `transcription` and `illegibility` may be left out;
+a word whose `illegibility` is true is ignored, as one whose transcription is `###`.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+import numpy as np
+
+from jumar.data.polygons.label_lines import BadLine, Outline
+from jumar.data.polygons.regions import DONT_CARE
+
+
+def parse(text: str) -> Mapping[str, list[Any]] | list[Any]:
+    """The words of a file: lists by picture, or one list.
+
+    Raises:
+        ValueError: It is not JSON, or of another form; the message says where.
+    """
+    content = json.loads(text)
+    if isinstance(content, list):
+        return cast("list[Any]", content)
+    if isinstance(content, dict):
+        pictures = cast("dict[str, Any]", content)
+        wrong = next((name for name in pictures if not isinstance(pictures[name], list)), None)
+        if wrong is None:
+            return pictures
+        raise ValueError(f"'{wrong[:40]}' has no list of words")
+    raise ValueError("neither a list of words nor lists by picture")
+
+
+def outlines_of(words: list[Any]) -> Iterator[Outline | BadLine]:
+    """The outlines of a picture; what is counted as a line is the position in its list, from 1."""
+    for number, word in enumerate(words, start=1):
+        try:
+            yield _outline(number, word)
+        except (ValueError, TypeError) as error:
+            yield BadLine(number, str(error))
+
+
+def _outline(number: int, word: Any) -> Outline:
+    if not isinstance(word, dict) or "points" not in word:
+        raise ValueError("has no points")
+    fields = cast("dict[str, Any]", word)
+    points = np.asarray(fields["points"], dtype=np.float64)
+    if points.ndim != 2 or points.shape[1] != 2:
+        raise ValueError("its points are not pairs of x and y")
+    ignored = fields.get("illegibility", False) is True
+    return Outline(number, points, DONT_CARE if ignored else str(fields.get("transcription", "")))

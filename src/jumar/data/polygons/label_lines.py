@@ -1,0 +1,199 @@
+"""Outlines of words in text files: ICDAR, MLT, SROIE, Total-Text, and any number of corners.
+
+| form | a line |
+|---|---|
+| `quadrilaterals` | `x1,y1,x2,y2,x3,y3,x4,y4,text` (ICDAR 2015, SROIE); commas may be in the text |
+| `languages` | `x1,...,y4,Latin,text` (MLT) |
+| `rectangles` | `left,top,right,bottom,text`, or with blanks and the text in quotes (ICDAR 2013) |
+| `polygons` | an even number of coordinates, from six, then nothing or `####text` (CTW1500) |
+| `total-text` | `x: [[...]], y: [[...]], ornt: [u'c'], transcriptions: [u'text']` |
+
+Which one it is follows from the lines of all files together: texts are often numbers, so that no
+single line can tell.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from jumar.data.polygons.regions import DONT_CARE, Corners
+from jumar.ground.text import counted
+
+Form = Literal["quadrilaterals", "languages", "rectangles", "polygons", "total-text"]
+
+_SCRIPTS = "Arabic Latin Chinese Japanese Korean Bangla Hindi Symbols Mixed None"
+LANGUAGES = frozenset(_SCRIPTS.split())
+"""MLT's names of languages and scripts."""
+
+_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
+_ARRAY = re.compile(r"\b([xy])\s*:\s*\[\[(.*?)\]\]", re.DOTALL)
+_TOTAL_TEXT = re.compile(r"^\s*x\s*:\s*\[\[")
+_WORDS = re.compile(r"transcriptions\s*:\s*\[\s*(.*?)\s*\]\s*$", re.DOTALL)
+_MOST_NUMBERS = 400
+
+
+class Outline(NamedTuple):
+    """One line of a file, read.
+
+    Attributes:
+        line: Counted from 1.
+        corners: As they are in the file.
+        text: The transcription.
+    """
+
+    line: int
+    corners: Corners
+    text: str
+
+
+class BadLine(NamedTuple):
+    """A line that is none of the form's, and why."""
+
+    line: int
+    reason: str
+
+
+def form_of(texts: Iterable[str]) -> Form:
+    """The form of a set of label files; `quadrilaterals` where nothing tells.
+
+    Args:
+        texts: The content of each file, or of as many as shall decide.
+    """
+    lines = [line for text in texts for _, line in _lines(text)]
+    if sum(map(bool, map(_TOTAL_TEXT.match, lines))) * 2 > len(lines):
+        return "total-text"
+    parts = [_parts(line) for line in lines]
+    numbers = [_leading_numbers(each) for each in parts]
+    marked = sum(line.count("####") > 0 for line in lines)
+    bare = all(count == len(each) for count, each in zip(numbers, parts, strict=True))
+    uneven = any(count < 6 or count % 2 for count in numbers)
+    if lines and (marked == len(lines) or (bare and not uneven and set(numbers) != {8})):
+        return "polygons"
+    if sum(4 <= count < 8 for count in numbers) > sum(count >= 8 for count in numbers):
+        return "rectangles"
+    long = [each for count, each in zip(numbers, parts, strict=True) if count >= 8]
+    named = sum(len(each) >= 10 and each[8].strip() in LANGUAGES for each in long)
+    return "languages" if long and named == len(long) else "quadrilaterals"
+
+
+def outlines_of(text: str, form: Form) -> Iterator[Outline | BadLine]:
+    """The outlines of a file, and its lines that have none; empty lines are passed over."""
+    for number, line in _lines(text):
+        try:
+            corners, word = _READERS[form](line)
+        except ValueError as error:
+            yield BadLine(number, str(error))
+        else:
+            yield Outline(number, corners, word)
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    if _TOTAL_TEXT.match(text):
+        yield from _records(text)
+        return
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            yield number, line.strip("\r")
+
+
+def _records(text: str) -> Iterator[tuple[int, str]]:
+    """Lines of Total-Text: numpy breaks long arrays, so one record may have several."""
+    gathered, first = "", 1
+    for number, line in enumerate(text.split("\n"), start=1):
+        if _TOTAL_TEXT.match(line) and gathered.strip():
+            yield first, gathered
+            gathered = ""
+        if not gathered.strip():
+            gathered, first = line, number
+        else:
+            gathered += " " + line
+    if gathered.strip():
+        yield first, gathered.rstrip("\r")
+
+
+def _parts(line: str) -> list[str]:
+    parts = line.split(",")
+    if _leading_numbers(parts) < 4 and _leading_numbers(line.split()) >= 4:
+        return line.split()
+    return parts
+
+
+def _leading_numbers(parts: Sequence[str]) -> int:
+    count = 0
+    for part in parts[:_MOST_NUMBERS]:
+        if not _NUMBER.fullmatch(part):
+            break
+        count += 1
+    return count
+
+
+def _points(numbers: Sequence[str]) -> Corners:
+    return np.array([float(number) for number in numbers], np.float64).reshape(-1, 2)
+
+
+def _quadrilateral(line: str, after: int = 0) -> tuple[Corners, str]:
+    parts = line.split(",", 8 + after)
+    count = _leading_numbers(parts[:8])
+    if count < 8:
+        given = f"{counted(count, 'number')} where 8 belong"
+        raise ValueError(given + (" (left, top, right, bottom?)" if count == 4 else ""))
+    if len(parts) < 8 + after:
+        raise ValueError("the language and the text are missing")
+    return _points(parts[:8]), parts[8 + after].strip() if len(parts) > 8 + after else ""
+
+
+def _with_language(line: str) -> tuple[Corners, str]:
+    return _quadrilateral(line, after=1)
+
+
+def _rectangle(line: str) -> tuple[Corners, str]:
+    separated = max(line.split(",", 4), line.split(None, 4), key=_leading_numbers)
+    if (count := _leading_numbers(separated[:4])) < 4:
+        raise ValueError(f"{counted(count, 'number')} where 4 belong")
+    left, top, right, bottom = map(float, separated[:4])
+    corners = np.array([[left, top], [right, top], [right, bottom], [left, bottom]], np.float64)
+    word = separated[4].strip() if len(separated) > 4 else ""
+    return corners, word[1:-1] if len(word) > 1 and word[0] == word[-1] == '"' else word
+
+
+def _polygon(line: str) -> tuple[Corners, str]:
+    numbers, _, word = line.partition("####")
+    parts = numbers.strip().rstrip(",").split(",")
+    count = _leading_numbers(parts)
+    if count != len(parts):
+        raise ValueError(f"'{parts[count].strip()[:20]}' is not a coordinate")
+    if count < 6 or count % 2:
+        raise ValueError(f"{counted(count, 'number')}: three corners or more have 6, 8, 10, ...")
+    return _points(parts), word.strip()
+
+
+def _total_text(line: str) -> tuple[Corners, str]:
+    axes = {name: values.replace(",", " ").split() for name, values in _ARRAY.findall(line)}
+    if axes.keys() != {"x", "y"}:
+        raise ValueError("not of the form x: [[...]], y: [[...]]")
+    x, y = axes["x"], axes["y"]
+    wrong = next((part for part in (*x, *y) if not _NUMBER.fullmatch(part)), None)
+    if wrong is not None:
+        raise ValueError(f"'{wrong[:20]}' is not a coordinate")
+    if len(x) != len(y):
+        raise ValueError(f"{len(x)} x but {len(y)} y")
+    words = _WORDS.search(line)
+    corners = np.array([x, y], dtype=object).astype(np.float64).T
+    word = _unquoted(words[1]) if words else ""
+    return np.ascontiguousarray(corners), DONT_CARE if word == "#" else word
+
+
+def _unquoted(word: str) -> str:
+    word = word.removeprefix("u")
+    return word[1:-1] if len(word) > 1 and word[0] == word[-1] and word[0] in "'\"" else word
+
+
+_READERS = {
+    "quadrilaterals": _quadrilateral,
+    "languages": _with_language,
+    "rectangles": _rectangle,
+    "polygons": _polygon,
+    "total-text": _total_text,
+}

@@ -1,0 +1,167 @@
+"""How well words are found: ICDAR 2015's protocol, and the same for outlines of any shape.
+
+A detection of which more than half lies within one ignored region (`###`) does not count. Pairs of
+a word and a detection are gone through by word and then by detection; the first that overlap by
+more than half of their union belong together. Precision, recall and H-mean are of the sums over
+all pictures.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jumar.data.polygons.overlaps import areas, as_polygons, overlap_areas, touching_pairs
+from jumar.data.polygons.regions import Corners, Region
+
+OVERLAP = 0.5
+"""The intersection over union that a pair must exceed."""
+
+_IGNORED_SHARE = 0.5
+_COVERED_SHARE = 0.5
+
+
+class Scores(NamedTuple):
+    """The scores of a set of pictures, each 0 to 1."""
+
+    precision: float
+    recall: float
+    hmean: float
+
+
+class Intervals(NamedTuple):
+    """Lower and upper end of each score."""
+
+    precision: tuple[float, float]
+    recall: tuple[float, float]
+    hmean: tuple[float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PictureScore:
+    """What was found in one picture; words and detections by their position.
+
+    Attributes:
+        matched: Pairs of word and detection.
+        missed: Words that count and have no detection.
+        false: Detections that count and have no word.
+        merged: Of these, detections that cover more than half of several words, with the words.
+        split: Missed words of which several detections cover a part each, with the detections.
+        ignored: Detections that do not count.
+    """
+
+    matched: Sequence[tuple[int, int]]
+    missed: Sequence[int]
+    false: Sequence[int]
+    merged: Sequence[tuple[int, Sequence[int]]]
+    split: Sequence[tuple[int, Sequence[int]]]
+    ignored: Sequence[int]
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Matches, detections that count and words that count [3]: what sums over pictures."""
+        matched = len(self.matched)
+        return np.array([matched, matched + len(self.false), matched + len(self.missed)], np.int64)
+
+
+def picture_score(words: Sequence[Region], detections: Sequence[Corners]) -> PictureScore:
+    """The detections of a picture beside its words.
+
+    Args:
+        words: The true ones, with those to be ignored.
+        detections: Outlines in the same pixels.
+    """
+    truth = as_polygons([word.corners for word in words])
+    found = as_polygons(detections)
+    truth_areas, found_areas = areas(truth), areas(found)
+    of_word, of_detection = touching_pairs(truth, found)
+    common = overlap_areas(truth[of_word], found[of_detection])
+    unwanted = np.array([word.ignored for word in words], bool)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        within = common / found_areas[of_detection]
+        covered = common / truth_areas[of_word]
+        union = truth_areas[of_word] + found_areas[of_detection] - common
+        pairs = common / union > OVERLAP
+    ignored = np.zeros(len(found), bool)
+    ignored[of_detection[unwanted[of_word] & (within > _IGNORED_SHARE)]] = True
+    counts = ~unwanted[of_word] & ~ignored[of_detection]
+    matched: dict[int, int] = {}
+    taken: set[int] = set()
+    for word, detection in _pairs(of_word, of_detection, pairs & counts):
+        if word not in matched and detection not in taken:
+            matched[word] = detection
+            taken.add(detection)
+    missed = [word for word in np.flatnonzero(~unwanted).tolist() if word not in matched]
+    false = [each for each in np.flatnonzero(~ignored).tolist() if each not in taken]
+    merged = _several(of_detection, of_word, counts & (covered > _COVERED_SHARE), false)
+    split = _several(of_word, of_detection, counts & (within > _COVERED_SHARE), missed)
+    return PictureScore(
+        matched=sorted(matched.items()),
+        missed=missed,
+        false=false,
+        merged=merged,
+        split=split,
+        ignored=np.flatnonzero(ignored).tolist(),
+    )
+
+
+def scores_of(counts: NDArray[np.int64]) -> Scores:
+    """Precision, recall and H-mean of summed counts (`PictureScore.counts`)."""
+    matched, detections, words = np.asarray(counts, np.float64)
+    precision, recall, hmean = _ratios(matched, detections, words)
+    return Scores(float(precision), float(recall), float(hmean))
+
+
+def intervals_of(
+    counts: NDArray[np.int64], *, share: float = 0.95, rounds: int = 2000, seed: int = 0
+) -> Intervals:
+    """Bootstrap intervals of the scores: pictures drawn again with replacement.
+
+    Args:
+        counts: Those of each picture [pictures, 3].
+        share: Of the rounds within an interval.
+        rounds: How often as many pictures are drawn.
+        seed: Of the draws.
+    """
+    pictures = len(counts)
+    random = np.random.default_rng(seed)
+    drawn = random.multinomial(pictures, np.full(pictures, 1 / pictures), size=rounds)
+    sums = (drawn @ counts).astype(np.float64).T
+    tails = [(1 - share) / 2, (1 + share) / 2]
+    low_and_high = [
+        (float(low), float(high))
+        for low, high in (np.quantile(each, tails) for each in _ratios(*sums))
+    ]
+    return Intervals(*low_and_high)
+
+
+def _ratios(
+    matched: NDArray[np.float64], detections: NDArray[np.float64], words: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """As the official script: 0 where there is nothing to divide by."""
+    precision = matched / np.maximum(detections, 1)
+    recall = matched / np.maximum(words, 1)
+    total = precision + recall
+    return precision, recall, 2 * precision * recall / np.where(total > 0, total, 1)
+
+
+def _pairs(
+    first: NDArray[np.int64], second: NDArray[np.int64], chosen: NDArray[np.bool_]
+) -> list[tuple[int, int]]:
+    return list(zip(first[chosen].tolist(), second[chosen].tolist(), strict=True))
+
+
+def _several(
+    one: NDArray[np.int64],
+    others: NDArray[np.int64],
+    chosen: NDArray[np.bool_],
+    among: Sequence[int],
+) -> list[tuple[int, Sequence[int]]]:
+    """Those among some that are paired with at least two others, with these."""
+    partners: dict[int, list[int]] = {each: [] for each in among}
+    for each, other in _pairs(one, others, chosen):
+        if each in partners:
+            partners[each].append(other)
+    return [(each, sorted(paired)) for each, paired in partners.items() if len(paired) > 1]

@@ -1,0 +1,109 @@
+"""Words as quadrilaterals: shrunk, and as EAST's rotated rectangles."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jumar.data.polygons.drawing import smallest_rectangles
+
+_SAME_AREA = 1e-9
+"""Areas that differ by no more, relatively, are the same."""
+
+
+class RotatedBox(NamedTuple):
+    """A rectangle whose upper edge rises to the right by an angle.
+
+    Attributes:
+        angle: In radians, more than -pi/4 and at most pi/4.
+        left: Where it begins along its upper edge; all four in the turned axes.
+        top: Where it begins across.
+        right: Where it ends along its upper edge.
+        bottom: Where it ends across.
+    """
+
+    angle: float
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+
+def as_quadrilateral(corners: NDArray[Any]) -> NDArray[np.float64]:
+    """Four corners as they are; of more or fewer, the smallest rectangle around them."""
+    return np.asarray(
+        corners if len(corners) == 4 else smallest_rectangles([corners])[0], np.float64
+    )
+
+
+def shrunk(corners: NDArray[Any], share: float = 0.3) -> NDArray[np.float64]:
+    """A quadrilateral whose corners moved inwards along its edges (EAST's score map).
+
+    Each corner moves along both of its edges by a share of the shorter one, first along the
+    longer pair of opposite edges.
+
+    Args:
+        corners: [4, 2].
+        share: Of the shorter adjacent edge.
+    """
+    points = np.array(corners, np.float64)
+    lengths = np.hypot(*(np.roll(points, -1, axis=0) - points).T)
+    steps = share * np.minimum(lengths, np.roll(lengths, 1))
+    longer = 0 if lengths[0] + lengths[2] > lengths[1] + lengths[3] else 1
+    for start in (longer, longer + 2, 1 - longer, 3 - longer):
+        here, there = start, (start + 1) % 4
+        edge = points[there] - points[here]
+        edge /= max(float(np.hypot(*edge)), 1e-12)
+        points[here] += steps[here] * edge
+        points[there] -= steps[there] * edge
+    return points
+
+
+def rotated_box(corners: NDArray[Any]) -> RotatedBox:
+    """The rectangle that EAST learns for a quadrilateral.
+
+    It is the smallest parallelogram around it along two of its adjacent edges, made a rectangle
+    along its longer edges. Often several of these parallelograms have one and the same area: then
+    that of the earliest corner is taken, where the original leaves it to rounding.
+
+    Args:
+        corners: [4, 2], convex, clockwise on the screen.
+    """
+    points = np.asarray(corners, np.float64)
+    candidates = parallelogram_boxes(points)
+    smallest = min(area for area, _ in candidates) * (1 + _SAME_AREA)
+    return next(box for area, box in candidates if area <= smallest)
+
+
+def parallelogram_boxes(points: NDArray[np.float64]) -> list[tuple[float, RotatedBox]]:
+    """The areas of the parallelograms around a quadrilateral [4, 2], and their rectangles."""
+    candidates: list[tuple[float, RotatedBox]] = []
+    edges = np.roll(points, -1, axis=0) - points
+    units = edges / np.maximum(np.hypot(*edges.T), 1e-12)[:, None]
+    for first in range(4):
+        axes = np.stack([units[first], units[(first + 1) % 4]], axis=1)
+        skew = abs(float(np.linalg.det(axes)))
+        if skew < 1e-9:  # three corners in line
+            continue
+        along = np.linalg.solve(axes, points.T)
+        low, high = along.min(axis=1), along.max(axis=1)
+        spans = high - low
+        places = np.array([low, (high[0], low[1]), high, (low[0], high[1])])
+        longer = axes[:, 0 if spans[0] > spans[1] else 1]
+        candidates.append((float(spans.prod()) * skew, _box_along(places @ axes.T, longer)))
+    return candidates
+
+
+def _box_along(points: NDArray[np.float64], direction: NDArray[np.float64]) -> RotatedBox:
+    quarter = np.pi / 2
+    angle = float(np.arctan2(-direction[1], direction[0]))
+    angle -= quarter * float(np.ceil(angle / quarter - 0.5))
+    along, across = turned_axes(angle)
+    x, y = points @ along, points @ across
+    return RotatedBox(angle, float(x.min()), float(y.min()), float(x.max()), float(y.max()))
+
+
+def turned_axes(angle: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The axes of a box: along its upper edge to the right, and across it downwards."""
+    cosine, sine = float(np.cos(angle)), float(np.sin(angle))
+    return np.array([cosine, -sine]), np.array([sine, cosine])

@@ -1,0 +1,131 @@
+"""Words in a picture: their outlines, and what is done about outlines that are wrong."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jumar.ground.text import counted
+
+Corners = NDArray[np.float64]
+"""x and y of each corner [corners, 2], in pixels from the top left of the picture."""
+
+DONT_CARE = "###"
+"""The transcription of what nobody can read: ICDAR's, and what Total-Text's `#` is read as."""
+UNCERTAIN = frozenset({"*", "?"})
+"""Transcriptions that the originals leave out of training too, though they count in scores."""
+
+_LEAST_AREA = 1.0
+_SAME_POINT = 1e-6
+_FARTHEST = 1e6
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Region:
+    """One word, or a line of text, in a picture.
+
+    Attributes:
+        corners: Clockwise on the screen.
+        text: Its transcription; may be empty.
+        ignored: Whether finding it counts neither for nor against a detector.
+    """
+
+    corners: Corners
+    text: str = ""
+    ignored: bool = False
+
+
+class BrokenPolygon(ValueError):
+    """An outline that encloses nothing certain; the message says why."""
+
+
+def mended(corners: NDArray[Any], size: tuple[int, int] | None = None) -> tuple[Corners, list[str]]:
+    """An outline that is simple, clockwise and within the picture.
+
+    Only what has one answer is mended: corners given twice, counter-clockwise order, four corners
+    in an order that crosses itself (only one order of four corners does not, if none of them lies
+    within the others), and parts outside of the picture.
+
+    Args:
+        corners: [corners, 2].
+        size: Height and width of the picture; None if unknown.
+
+    Returns:
+        The outline, and what was wrong with it.
+
+    Raises:
+        BrokenPolygon: It has fewer than three different corners, crosses itself, encloses less
+            than one pixel or lies outside of the picture.
+    """
+    points = np.asarray(corners, dtype=np.float64)
+    if not np.isfinite(points).all() or np.abs(points).max(initial=0) > _FARTHEST:
+        raise BrokenPolygon("a coordinate is not a number of pixels")
+    wrong: list[str] = []
+    different = np.abs(points - np.roll(points, 1, axis=0)).max(axis=1) > _SAME_POINT
+    if not different.all() and different.any():
+        points = points[different]
+        wrong.append("a corner is given twice")
+    count = len(np.unique(points, axis=0))
+    if count < 3:
+        raise BrokenPolygon(f"only {counted(count, 'different corner')}")
+    if np.linalg.matrix_rank(points - points[0], tol=_SAME_POINT) < 2:
+        raise BrokenPolygon("its corners lie on one line")
+    if _crosses(points):
+        points = _uncrossed(points)
+        wrong.append("the corners are in an order that crosses itself")
+    area = signed_area(points)
+    if abs(area) < _LEAST_AREA:
+        raise BrokenPolygon(f"its area is {abs(area):.3g} square pixels")
+    if area < 0:
+        points = np.concatenate([points[:1], points[:0:-1]])
+        wrong.append("the corners run counter-clockwise")
+    if size is not None and _reaches_out(points, size):
+        points = _clipped(points, size)
+        wrong.append("it reaches out of the picture")
+    return points, wrong
+
+
+def signed_area(points: Corners) -> float:
+    """The area of a polygon [corners, 2], positive if it runs clockwise on the screen."""
+    x, y = (points - points[0]).T
+    return float(np.dot(x, np.roll(y, -1)) - np.dot(y, np.roll(x, -1))) / 2
+
+
+def _crosses(points: Corners) -> bool:
+    import shapely
+
+    return len(points) > 3 and not shapely.is_simple(shapely.linearrings(points))
+
+
+def _uncrossed(points: Corners) -> Corners:
+    """Four corners around their middle, which is their only order without a crossing."""
+    if len(points) == 4 and len(np.unique(points, axis=0)) == 4:
+        middle = points.mean(axis=0)
+        angles = np.arctan2(*(points - middle).T[::-1])
+        ordered = points[np.argsort(angles)]
+        sides = np.roll(ordered, -1, axis=0) - ordered
+        turns = sides[:, 0] * np.roll(sides[:, 1], -1) - sides[:, 1] * np.roll(sides[:, 0], -1)
+        if (turns > 0).all():
+            first = int(np.abs(ordered - points[0]).sum(axis=1).argmin())
+            return np.roll(ordered, -first, axis=0)
+    raise BrokenPolygon("it crosses itself")
+
+
+def _reaches_out(points: Corners, size: tuple[int, int]) -> bool:
+    height, width = size
+    return bool((points < 0).any() or (points > (width, height)).any())
+
+
+def _clipped(points: Corners, size: tuple[int, int]) -> Corners:
+    import shapely
+
+    height, width = size
+    inside: Any = shapely.intersection(shapely.polygons(points), shapely.box(0, 0, width, height))
+    if inside.area < _LEAST_AREA:
+        raise BrokenPolygon(f"it lies outside of the picture of {width} x {height} pixels")
+    if inside.geom_type != "Polygon":
+        raise BrokenPolygon("the border of the picture cuts it into several pieces")
+    ring: Any = shapely.normalize(inside)
+    corners = shapely.get_coordinates(ring.exterior)[:-1]
+    return corners if signed_area(corners) > 0 else corners[::-1].copy()

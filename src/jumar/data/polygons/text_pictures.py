@@ -1,0 +1,261 @@
+"""Pictures with the outlines of their words: a folder or a zip, labels recognised by content.
+
+Pictures and label files may lie anywhere in it; `gt_img_1.txt`, `img_1.txt`, `poly_gt_img_1.txt`
+and an entry `img_1` of a JSON file all belong to `img_1.jpg`. Folders are parts by a word of their
+names: `train` and `training` (`ch4_training_images`), or `val`, `validation`, `eval`, `test`.
+
+All labels are read when the set is opened, so that what is wrong with them is said at once.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from jumar.data.images.class_folders import (
+    ClassListing,
+    DiskTree,
+    PackedNames,
+    files_below,
+    is_image,
+)
+from jumar.data.images.image_folder import ImageFolder
+from jumar.data.images.image_zip import ImageZip, ZipTree
+from jumar.data.images.picture_tree import by_numbers
+from jumar.data.images.sources import PART_NAMES, Notice, Split
+from jumar.data.pixels.decode import DecodeError, EncodedImage
+from jumar.data.polygons.label_files import LabelFile, read_labels
+from jumar.data.polygons.regions import DONT_CARE, BrokenPolygon, Region, mended
+from jumar.data.samples import CorruptRecord, Fault, Record, fingerprint
+from jumar.ground.errors import UserError
+from jumar.ground.paths import exists, expanded, is_folder, missing
+from jumar.ground.text import counted, plain_text
+
+_WORD = re.compile(r"[a-z]+")
+_PREFIX = re.compile(r"^(poly_)?(gt_|label_)?")
+_TRAINING = ("train", "training")
+_NAMED_AT_MOST = 5
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TextPictures:
+    """Undecoded pictures and their regions.
+
+    Attributes:
+        pictures: The source of the pictures, every label 0.
+        paths: Their paths within the folder or zip.
+        regions: The regions of each picture.
+        faults: What of the labels could not be used, by file and line.
+        mended: What was mended, by file and line.
+    """
+
+    pictures: ImageFolder | ImageZip
+    paths: PackedNames
+    regions: Sequence[Sequence[Region]]
+    faults: Sequence[Fault] = ()
+    mended: Sequence[Fault] = ()
+
+    def __len__(self) -> int:
+        return len(self.pictures)
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the pictures' paths, outlines and texts; see `Fingerprinted`."""
+        contents = [self.pictures.fingerprint.encode()]
+        for regions in self.regions:
+            contents += [region.corners.tobytes() for region in regions]
+            contents.append("\0".join(region.text for region in regions).encode())
+        return fingerprint(*contents)
+
+    def read(self, index: int) -> Record:
+        """One picture; raises like its source."""
+        return self.pictures.read(index)
+
+
+def open_text_pictures(
+    path: str, split: Split, *, labels: str = "", notice: Notice = lambda _: None
+) -> TextPictures:
+    """The pictures of one part of a data set, with the outlines of their words.
+
+    Args:
+        path: A folder or a zip; `~` is expanded. Without parts it gives the same pictures for both
+            splits.
+        split: The part to open.
+        labels: Where the label files are if not at `path`: another folder or zip.
+        notice: Called with what was mended, left out or is missing.
+
+    Raises:
+        UserError: There is no such path, it holds no picture or no labels, or there is not one
+            word in them that can be used.
+    """
+    tree = _tree(path)
+    label_tree = _tree(labels) if labels else tree
+    names = _of_part(list(files_below(tree, "")), split, tree.name)
+    label_names = names
+    if labels:
+        label_names = _of_part(list(files_below(label_tree, "")), split, label_tree.name)
+    pictures = sorted((name for name in names if is_image(name)), key=by_numbers)
+    if not pictures:
+        zips = [name for name in names if name.lower().endswith(".zip")]
+        todo = f"Unpack {zips[0]}, or name a zip of pictures and one of labels." if zips else ""
+        raise UserError("there are no pictures in it", where=tree.name, todo=todo)
+    files = read_labels(label_tree, sorted(label_names, key=by_numbers))
+    if not files:
+        raise UserError(
+            "there are no label files in it",
+            where=label_tree.name,
+            todo="Expected gt_NAME.txt for each picture NAME.jpg, or a JSON file; "
+            "data.labels names another folder or zip.",
+        )
+    by_stem = _by_stem(files)
+    labelled = [name for name in pictures if stem_of(name) in by_stem]
+    _name_missing(pictures, labelled, by_stem, notice)
+    if not labelled:
+        raise UserError(
+            "no label file belongs to a picture",
+            where=label_tree.name,
+            todo=f"For the picture {pictures[0]} a file gt_{stem_of(pictures[0])}.txt was looked "
+            f"for, and there is {files[0].name}.",
+        )
+    return _opened(tree, labelled, by_stem, notice)
+
+
+def stem_of(name: str) -> str:
+    """What picture and label file have in common: the name without folder, `gt_` and ending."""
+    file = name.rpartition("/")[2]
+    stem, dot, ending = file.rpartition(".")
+    is_ending = dot and (is_image(file) or ending.lower() in ("txt", "json"))
+    return _PREFIX.sub("", stem if is_ending else file)
+
+
+def _tree(path: str) -> DiskTree | ZipTree:
+    place = expanded(path)
+    if not exists(place):
+        raise missing(place, more="Give a folder or a zip of pictures and label files.")
+    return DiskTree(place) if is_folder(place) else ZipTree(place)
+
+
+def _of_part(names: Sequence[str], split: Split, where: str) -> Sequence[str]:
+    """The files of a part; all of them where no folder is named as one."""
+    parts = {name: _part_of(name) for name in names}
+    if not set(parts.values()) - {""}:
+        return names
+    chosen = [name for name in names if parts[name] in ("", split)]
+    if not any(parts[name] == split for name in names):
+        raise UserError(
+            f"there are no pictures for {'training' if split == 'train' else 'evaluation'} in it",
+            where=where,
+            todo="Name the folder that is meant.",
+        )
+    return chosen
+
+
+def _part_of(name: str) -> Split | Literal[""]:
+    for folder in name.split("/")[:-1]:
+        words = set(_WORD.findall(folder.lower()))
+        if words & set(_TRAINING):
+            return "train"
+        if words & set(PART_NAMES["eval"]):
+            return "eval"
+    return ""
+
+
+def _by_stem(files: Sequence[LabelFile]) -> dict[str, LabelFile]:
+    by_stem: dict[str, LabelFile] = {}
+    for file in files:
+        if (other := by_stem.setdefault(stem_of(file.name), file)) is not file:
+            raise UserError(
+                f"'{other.origin}' and '{file.origin}' are labels of one picture",
+                todo="Keep one of them, or name the folder that is meant (data.labels).",
+            )
+    return by_stem
+
+
+def _name_missing(
+    pictures: Sequence[str],
+    labelled: Sequence[str],
+    by_stem: Mapping[str, LabelFile],
+    notice: Notice,
+) -> None:
+    bare = sorted(set(pictures) - set(labelled), key=by_numbers)
+    if bare:
+        notice(f"{counted(len(bare), 'picture')} without labels left out: {_few(bare)}")
+    stems = {stem_of(name) for name in labelled}
+    lone = [file.origin for stem, file in by_stem.items() if stem not in stems]
+    if lone:
+        notice(f"{counted(len(lone), 'label file')} without a picture: {_few(lone)}")
+    twice = [stem for stem, count in Counter(map(stem_of, labelled)).items() if count > 1]
+    if twice:
+        raise UserError(
+            f"several pictures are named {twice[0]}",
+            todo="Their labels cannot be told apart: name the folder that is meant.",
+        )
+
+
+def _opened(
+    tree: DiskTree | ZipTree,
+    names: Sequence[str],
+    by_stem: Mapping[str, LabelFile],
+    notice: Notice,
+) -> TextPictures:
+    paths = PackedNames(names)
+    listing = ClassListing(
+        classes=(), paths=paths, labels=np.zeros(len(names), np.int32), ignored=Counter()
+    )
+    source = (
+        ImageFolder(tree.root, listing) if isinstance(tree, DiskTree) else ImageZip(tree, listing)
+    )
+    faults: list[Fault] = []
+    changes: list[Fault] = []
+    regions = [
+        _regions(by_stem[stem_of(name)], _size_of(source, index), faults, changes)
+        for index, name in enumerate(names)
+    ]
+    for what, listed in (("left out", faults), ("mended", changes)):
+        if listed:
+            notice(f"{counted(len(listed), 'outline')} {what}: {_few(list(map(str, listed)))}")
+    if not any(not region.ignored for each in regions for region in each):
+        held = f"; {counted(len(faults), 'outline')} cannot be used: {faults[0]}" if faults else ""
+        raise UserError(
+            f"no word in the labels of {counted(len(names), 'picture')}{held}", where=tree.name
+        )
+    return TextPictures(
+        pictures=source, paths=paths, regions=regions, faults=faults, mended=changes
+    )
+
+
+def _size_of(source: ImageFolder | ImageZip, index: int) -> tuple[int, int] | None:
+    """Height and width; None of a picture that cannot be read, which is reported later."""
+    try:
+        header = EncodedImage(source.read(index).encoded)
+    except (CorruptRecord, DecodeError):
+        return None
+    return header.height, header.width
+
+
+def _regions(
+    file: LabelFile, size: tuple[int, int] | None, faults: list[Fault], changes: list[Fault]
+) -> list[Region]:
+    regions: list[Region] = []
+    for line, reason in file.bad:
+        faults.append(Fault(origin=file.place(line), reason=reason))
+    for line, corners, text in file.outlines:
+        origin = file.place(line)
+        try:
+            outline, wrong = mended(corners, size)
+        except BrokenPolygon as error:
+            faults.append(Fault(origin=origin, reason=str(error)))
+            continue
+        if wrong:
+            changes.append(Fault(origin=origin, reason=", ".join(wrong)))
+        regions.append(Region(corners=outline, text=text, ignored=text == DONT_CARE))
+    return regions
+
+
+def _few(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED_AT_MOST
+    shown = [plain_text(name) for name in names[:_NAMED_AT_MOST]]
+    return "; ".join(shown + ([f"and {more} more"] if more > 0 else []))

@@ -1,0 +1,111 @@
+"""The convolution of TF-Slim, from which both text detectors are built.
+
+`slim.conv2d` adds either a batch norm or a bias, and a ReLU unless told otherwise. Its kernels
+have odd sides here, and a stride pads both sides equally, as slim's `conv2d_same` does.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+
+from jumar.models.pointwise import PointwiseConv2d
+from jumar.models.tf_layout import (
+    ConvolutionKernel,
+    TfNames,
+    TfVariable,
+    Unchanged,
+    adam_state,
+    batch_norm_variables,
+)
+
+_EPSILON = 1e-5
+_MOMENTUM = 0.003
+"""TensorFlow's decay of 0.997."""
+
+
+class SlimConv2d(nn.Module):
+    """A convolution, then a batch norm or a bias, then perhaps a ReLU.
+
+    The kernel starts as `slim.conv2d` draws it by default, uniform within Glorot's bounds; a bias
+    starts at zero.
+
+    Args:
+        in_channels: Channels of the input.
+        out_channels: Channels of the output.
+        kernel: Its odd side in pixels.
+        stride: Its step in pixels.
+        norm: A batch norm instead of a bias.
+        relu: Whether the output goes through a ReLU.
+        matrix_product: See `PointwiseConv2d`.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel: int,
+        *,
+        stride: int = 1,
+        norm: bool,
+        relu: bool = True,
+        matrix_product: bool = True,
+    ) -> None:
+        super().__init__()
+        bias = not norm
+        if kernel == 1:
+            self.conv = PointwiseConv2d(
+                in_channels, out_channels, stride=stride, matrix_product=matrix_product, bias=bias
+            )
+        else:
+            self.conv = nn.Conv2d(
+                in_channels, out_channels, kernel, stride=stride, padding=kernel // 2, bias=bias
+            )
+        self.norm = nn.BatchNorm2d(out_channels, eps=_EPSILON, momentum=_MOMENTUM) if norm else None
+        self.relu = nn.ReLU(inplace=True) if relu else None
+        nn.init.xavier_uniform_(self.conv.weight)
+        if self.conv.bias is not None:
+            nn.init.zeros_(self.conv.bias)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.conv(x)
+        if self.norm is not None:
+            x = self.norm(x)
+        return x if self.relu is None else self.relu(x)
+
+    def tf_variables(self, tf_name: str, name: str) -> list[TfVariable]:
+        """The variables, with the scope of this convolution there and its path here."""
+        kernel = TfVariable(
+            tf_name=f"{tf_name}/weights", name=f"{name}.conv.weight", layout=ConvolutionKernel()
+        )
+        if self.norm is not None:
+            return [kernel, *batch_norm_variables(f"{tf_name}/BatchNorm", f"{name}.norm")]
+        bias = TfVariable(tf_name=f"{tf_name}/biases", name=f"{name}.conv.bias", layout=Unchanged())
+        return [kernel, bias]
+
+
+def decays(name: str, parameter: nn.Parameter) -> bool:
+    """Whether weight decay applies to a parameter: to kernels, as slim's `weights_regularizer`.
+
+    Args:
+        name: The parameter's name in a network of `SlimConv2d`.
+        parameter: The parameter.
+    """
+    del parameter
+    return name.endswith("conv.weight")
+
+
+def detector_names(variables: Sequence[TfVariable]) -> TfNames:
+    """The names in a detector's checkpoints: Adam's state, and averages beside the weights.
+
+    In slim's ImageNet checkpoint, the classifier and the mean of red, green and blue belong to no
+    detector.
+
+    Args:
+        variables: Its variables in graph order.
+    """
+    return TfNames(
+        variables=variables,
+        optimizers=(adam_state(),),
+        ignored=(r"^resnet_v1_50/(logits/|mean_rgb$)",),
+    )

@@ -1,0 +1,103 @@
+"""What recipes of text detectors have in common."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import nn
+
+from jumar.data.polygons.detection_data import DetectionData, Targets
+from jumar.data.polygons.detection_set import open_detection_sets
+from jumar.recipes.network_settings import NetworkSettings
+from jumar.recipes.recipe import Recipe
+from jumar.settings import setting
+from jumar.tasks.task import Task
+from jumar.tasks.text_detection import DetectionObjective, Reader, TextDetectionTask
+from jumar.training.optimizers import Adam, OptimizerSettings
+from jumar.training.schedules import Exponential, ScheduleSettings
+from jumar.training.settings import CheckpointSettings, Optimization, TrainingSettings
+
+_DEPTHS = {"resnet18": 18, "resnet50": 50}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DetectorModel(NetworkSettings):
+    """What both networks have in common."""
+
+    backbone: str = setting(
+        "resnet50",
+        "resnet50 as in the original, or resnet18 for small machines",
+        choices=tuple(_DEPTHS),
+    )
+    matrix_product: bool = setting(
+        True,
+        "compute 1x1 convolutions as matrix products where that is faster (CPU, channels_last); "
+        "set to false if a mixlist treats Conv2D and MatMul differently",
+    )
+
+    @property
+    def depth(self) -> int:
+        """Depth of the backbone."""
+        return _DEPTHS[self.backbone]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DetectionRecipe(Recipe, ABC):
+    """A text detector, its pictures and its optimizer.
+
+    Attributes:
+        targets: What the network learns.
+    """
+
+    targets: ClassVar[Targets]
+
+    data: DetectionData = setting(DetectionData(), "The pictures and their words.")
+    optimizer: OptimizerSettings = setting(Adam(), "The optimizer.")
+    schedule: ScheduleSettings = setting(Exponential(), "The learning rate over the run.")
+
+    @abstractmethod
+    def objective(self, network: nn.Module) -> DetectionObjective:
+        """The loss of `build_model`'s network."""
+
+    @abstractmethod
+    def reader(self, network: nn.Module) -> Reader:
+        """How words are read from `build_model`'s network."""
+
+    def build_task(self, say: Callable[[str], None]) -> Task:
+        """Open the pictures and build the network; see `Recipe.build_task`."""
+        train, evaluation = open_detection_sets(
+            self.data, targets=self.targets, seed=self.seed, notice=say
+        )
+        network = self.build_model()
+        return TextDetectionTask(
+            self.objective(network),
+            self.reader(network),
+            train_data=train,
+            eval_data=evaluation,
+        )
+
+    def optimization(self) -> Mapping[str, Optimization]:
+        """Optimizer and schedule of the only objective."""
+        return {"detection": Optimization(optimizer=self.optimizer, schedule=self.schedule)}
+
+
+def original_schedule() -> Exponential:
+    """X 0.94 every 10,000 steps, at once."""
+    return Exponential(rate=0.94, every="10000it", staircase=True)
+
+
+def original_training() -> TrainingSettings:
+    """100,000 steps; averages with 0.997, and less at the beginning."""
+    return TrainingSettings(
+        duration="100000it",
+        log_every="100it",
+        evaluate_every="5000it",
+        ema_decay=0.997,
+        ema_warm_up=True,
+    )
+
+
+def original_checkpoints() -> CheckpointSettings:
+    """One every 1000 steps."""
+    return CheckpointSettings(every="1000it", keep=5)

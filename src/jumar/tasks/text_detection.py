@@ -1,0 +1,254 @@
+"""Text detection: the outlines of words in pictures, and how many of them are right.
+
+Networks take RGB images [N, 3, height, width] with levels from 0 to 255. What they return differs
+by network; a `Reader` makes words of it.
+"""
+
+from abc import ABC
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from jumar.data.loading.collate import SIZES
+from jumar.data.pixels.outlines import with_outlines
+from jumar.data.polygons.box_words import words_of_boxes
+from jumar.data.polygons.detection_set import batch_regions
+from jumar.data.polygons.kernel_words import Detection, Outline, words_of_kernels
+from jumar.data.polygons.protocol import intervals_of, picture_score, scores_of
+from jumar.data.samples import Batch, SampleKey, SampleSet
+from jumar.ground.text import counted
+from jumar.models.east import East
+from jumar.models.psenet import PSENet
+from jumar.models.slim_convolution import decays
+from jumar.tasks.detection_losses import BoxLoss, KernelLoss
+from jumar.tasks.task import Headline, Illustration, Objective, ScoreTable, Task
+
+Reader = Callable[[Tensor, Sequence[tuple[int, int]]], list[list[Detection]]]
+"""Finds the words in a batch of images, of which each has its own height and width at the top left;
+in pixels of the image, with a network in evaluation mode and without gradients."""
+
+_STRIDE = 4
+"""Pixels of the image, along each axis, for one of the maps."""
+_SCORES = ("hmean", "precision", "recall")
+_SHOWN = 3
+_GREEN, _WHITE = (0, 220, 0), (255, 255, 255)
+
+
+class DetectionObjective(Objective, ABC):
+    """The loss of a text detector; with it decay kernels only, not biases and batch norms.
+
+    Args:
+        network: Images in, maps out.
+    """
+
+    name = "detection"
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.trained = network
+
+    def decays(self, name: str, parameter: nn.Parameter) -> bool:
+        """Decide as the originals do."""
+        return decays(name, parameter)
+
+
+class KernelObjective(DetectionObjective):
+    """PSENet's loss: `text`, the whole words, and `kernels`, the smaller ones.
+
+    Args:
+        network: The network.
+        loss: Its loss.
+    """
+
+    minimized = ("text", "kernels")
+
+    def __init__(self, network: PSENet, *, loss: KernelLoss) -> None:
+        super().__init__(network)
+        self._network = network
+        self._loss = loss
+
+    def sums(self, batch: Batch) -> dict[str, Tensor]:
+        """Both terms of a batch of `image`, `kernels` and `mask`."""
+        maps = self._network(batch["image"].float())
+        return self._loss.terms(maps, batch["kernels"].float(), batch["mask"].float())
+
+
+class BoxObjective(DetectionObjective):
+    """EAST's loss: `score`, where text is, and `geometry`, the boxes around it.
+
+    Args:
+        network: The network.
+        loss: Its loss.
+    """
+
+    minimized = ("score", "geometry")
+
+    def __init__(self, network: East, *, loss: BoxLoss) -> None:
+        super().__init__(network)
+        self._network = network
+        self._loss = loss
+
+    def sums(self, batch: Batch) -> dict[str, Tensor]:
+        """Both terms of a batch of `image`, `score`, `geometry` and `mask`."""
+        found = self._network(batch["image"].float())
+        score, mask = batch["score"].float(), batch["mask"].float()
+        return self._loss.terms(found.score[:, 0], found.geometry, score, batch["geometry"], mask)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class KernelReader:
+    """Reads words from PSENet's maps: a `Reader`; see `words_of_kernels` for the attributes."""
+
+    network: PSENet
+    threshold: float
+    least_area: int
+    least_score: float
+    outline: Outline
+
+    def __call__(self, images: Tensor, sizes: Sequence[tuple[int, int]]) -> list[list[Detection]]:
+        """See `Reader`."""
+        maps = self.network(images.float()).cpu().numpy()
+        return [
+            words_of_kernels(
+                _own(each, size),
+                size,
+                threshold=self.threshold,
+                least_area=self.least_area,
+                least_score=self.least_score,
+                outline=self.outline,
+            )
+            for each, size in zip(maps, sizes, strict=True)
+        ]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BoxReader:
+    """Reads words from EAST's maps: a `Reader`; see `words_of_boxes` for the attributes."""
+
+    network: East
+    threshold: float
+    overlap: float
+    least_score: float
+
+    def __call__(self, images: Tensor, sizes: Sequence[tuple[int, int]]) -> list[list[Detection]]:
+        """See `Reader`."""
+        scores, geometry = (maps.cpu().numpy() for maps in self.network(images.float()))
+        return [
+            words_of_boxes(
+                _own(score[0], size),
+                _own(boxes, size),
+                stride=_STRIDE,
+                threshold=self.threshold,
+                overlap=self.overlap,
+                least_score=self.least_score,
+            )
+            for score, boxes, size in zip(scores, geometry, sizes, strict=True)
+        ]
+
+
+def _own(maps: NDArray[np.float32], size: tuple[int, int]) -> NDArray[np.float32]:
+    """The part of the maps that covers an image; the rest is the border added in a batch."""
+    height, width = size
+    return maps[..., : -(-height // _STRIDE), : -(-width // _STRIDE)]
+
+
+class TextDetectionTask(Task):
+    """A text detector, scored as in ICDAR 2015: by words found, with every word of equal weight.
+
+    Args:
+        objective: The loss of the network.
+        reader: Reads words from it.
+        train_data: Crops with the targets of the loss.
+        eval_data: Whole pictures with outlines of words.
+    """
+
+    name = "text_detection"
+    headline = Headline(name="hmean", unit="%", higher_is_better=True)
+    gathered = ("counts",)
+
+    def __init__(
+        self,
+        objective: DetectionObjective,
+        reader: Reader,
+        *,
+        train_data: SampleSet,
+        eval_data: SampleSet | None,
+    ) -> None:
+        self.model = objective.trained
+        self.train_data = train_data
+        self.eval_data = eval_data
+        self.objectives = [objective]
+        self._reader = reader
+
+    def evaluate_batch(self, batch: Batch) -> dict[str, Tensor]:
+        """`counts`: words that match, were found and are labelled, of each picture."""
+        counts = [
+            picture_score(regions, [word.corners for word in words]).counts
+            for words, regions in zip(self._read(batch), batch_regions(batch), strict=True)
+        ]
+        device = batch["image"].device
+        return {
+            "count": torch.tensor(float(len(counts)), device=device),
+            "counts": torch.from_numpy(np.stack(counts)).to(device),
+        }
+
+    def summarize(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
+        """`hmean`, `precision` and `recall` in percent."""
+        scores = scores_of(_counts(sums).sum(axis=0))
+        return {name: 100 * getattr(scores, name) for name in _SCORES}
+
+    def score_tables(self, sums: Mapping[str, Tensor]) -> Sequence[ScoreTable]:
+        """The scores with what other pictures of the same kind would give."""
+        counts = _counts(sums)
+        scores, intervals = scores_of(counts.sum(axis=0)), intervals_of(counts)
+        rows: list[list[str]] = []
+        for name in _SCORES:
+            low, high = getattr(intervals, name)
+            value = 100 * getattr(scores, name)
+            rows.append([name, f"{value:.2f}", f"{100 * low:.2f} to {100 * high:.2f}"])
+        header = ["score", "%", "95 % interval over pictures"]
+        return [ScoreTable(title="words found", header=header, rows=rows)]
+
+    def illustrate(self) -> Sequence[Illustration]:
+        """The first pictures: words that were found in green, those of the labels in white."""
+        if self.eval_data is None:
+            return ()
+        device = next(self.model.parameters()).device
+        illustrations: list[Illustration] = []
+        for index in range(min(_SHOWN, len(self.eval_data))):
+            batch = self.eval_data.fetch([SampleKey(0, index)]).batch
+            if not batch:
+                continue
+            batch = {name: value.to(device) for name, value in batch.items()}
+            (words,), (regions,) = self._read(batch), batch_regions(batch)
+            scale = batch["scale"][0].cpu().numpy()
+            outlines = [(region.corners * scale, _WHITE) for region in regions]
+            outlines += [(word.corners * scale, _GREEN) for word in words]
+            pixels = batch["image"][0].permute(1, 2, 0).cpu().numpy()
+            illustrations.append(
+                Illustration(
+                    name=f"words-{index + 1}",
+                    caption=f"{counted(len(words), 'word')} found (green), "
+                    f"{len(regions)} labelled (white)",
+                    image=torch.from_numpy(with_outlines(np.ascontiguousarray(pixels), outlines)),
+                )
+            )
+        return illustrations
+
+    def _read(self, batch: Batch) -> list[list[Detection]]:
+        """The words of each picture, in pixels of its file."""
+        sizes: list[list[int]] = batch["image" + SIZES].tolist()
+        scales = batch["scale"].cpu().numpy().astype(np.float64)
+        found = self._reader(batch["image"], [(rows, columns) for rows, columns, _ in sizes])
+        return [
+            [replace(word, corners=word.corners / scale) for word in words]
+            for words, scale in zip(found, scales, strict=True)
+        ]
+
+
+def _counts(sums: Mapping[str, Tensor]) -> NDArray[np.int64]:
+    return sums["counts"].numpy().astype(np.int64)

@@ -1,0 +1,173 @@
+"""Pictures with words become batches: by key, with targets, and back to outlines."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from jumar.data.loading.faults import FaultTally
+from jumar.data.loading.loader import train_batches
+from jumar.data.polygons.augmentation import TextAugmentation
+from jumar.data.polygons.detection_data import DetectionData
+from jumar.data.polygons.detection_set import batch_regions, input_size, open_detection_sets
+from jumar.data.samples import SampleKey
+from jumar.ground.errors import UserError
+from tests.data.pictures import picture, write_files
+
+KEYS = [SampleKey(0, 0), SampleKey(0, 1), SampleKey(3, 0)]
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Callable[..., DetectionData]:
+    """Two training pictures, one of them damaged on demand, and two for evaluation."""
+    word = b"20,20,90,22,90,50,20,48,word\n10,52,30,52,30,58,10,58,###\n"
+    files = {
+        "train/img_1.jpg": picture(size=(100, 60)),
+        "train/gt_img_1.txt": word,
+        "train/img_2.jpg": picture(size=(120, 70)),
+        "train/gt_img_2.txt": word,
+        "test/img_1.png": picture(kind="PNG", size=(100, 60)),
+        "test/gt_img_1.txt": word,
+        "test/img_2.png": picture(kind="PNG", size=(70, 60)),
+        "test/gt_img_2.txt": b"",
+    }
+    write_files(tmp_path, files)
+
+    def made(**changes: object) -> DetectionData:
+        base = {"path": str(tmp_path), "image_size": 64, "eval_batch_size": 2}
+        return DetectionData(**{**base, **changes})  # pyright: ignore[reportArgumentType]
+
+    return made
+
+
+def test_training_batches_hold_crops_and_the_targets_of_the_network(
+    settings: Callable[..., DetectionData],
+) -> None:
+    plain = TextAugmentation(background_share=0.0, scales=(1.0,))
+    data = settings(augmentation=plain)
+    kernels, _ = open_detection_sets(data, targets="kernels", seed=1)
+    batch = kernels.fetch(KEYS).batch
+    assert {name: tuple(tensor.shape) for name, tensor in batch.items()} == {
+        "image": (3, 3, 64, 64),
+        "kernels": (3, 6, 16, 16),
+        "mask": (3, 16, 16),
+    }
+    assert batch["kernels"][:, 5].any()
+    assert (batch["kernels"][:, 0].sum() < batch["kernels"][:, 5].sum()).item()
+    score, _ = open_detection_sets(data, targets="score", seed=1)
+    batch = score.fetch(KEYS).batch
+    assert tuple(batch["geometry"].shape) == (3, 5, 16, 16)
+    assert batch["geometry"].dtype == torch.float32
+    assert ((batch["geometry"][:, 0] > 0) <= (batch["score"] > 0)).all()
+
+
+def test_a_sample_depends_on_its_key_and_the_seed_alone(
+    settings: Callable[..., DetectionData],
+) -> None:
+    first, _ = open_detection_sets(settings(), targets="kernels", seed=1)
+    again, _ = open_detection_sets(settings(), targets="kernels", seed=1)
+    other, _ = open_detection_sets(settings(), targets="kernels", seed=2)
+    whole = first.fetch(KEYS).batch["image"]
+    assert torch.equal(whole[2:], again.fetch(KEYS[2:]).batch["image"])
+    assert not torch.equal(whole[0], whole[2])
+    assert not torch.equal(whole, other.fetch(KEYS).batch["image"])
+
+
+def test_evaluation_batches_give_outlines_back_in_pixels_of_the_file(
+    settings: Callable[..., DetectionData],
+) -> None:
+    _, evaluation = open_detection_sets(settings(), targets="kernels", seed=1)
+    assert evaluation is not None
+    batch = evaluation.fetch(KEYS[:2]).batch
+    assert tuple(batch["image"].shape) == (2, 3, 64, 128)
+    assert batch["image_sizes"].tolist() == [[64, 128, 3], [64, 96, 3]]
+    assert batch["scale"].tolist() == pytest.approx(np.array([[1.28, 64 / 60], [96 / 70, 64 / 60]]))
+    assert batch["index"].tolist() == [0, 1]
+    regions = batch_regions(batch)
+    assert [len(each) for each in regions] == [2, 0]
+    np.testing.assert_array_equal(regions[0][0].corners, [[20, 20], [90, 22], [90, 50], [20, 48]])
+    assert [region.ignored for region in regions[0]] == [False, True]
+
+
+def test_uncertain_words_are_masked_in_training_and_count_in_scores(
+    settings: Callable[..., DetectionData], tmp_path: Path
+) -> None:
+    for part in ("train", "test"):
+        (tmp_path / part / "gt_img_1.txt").write_bytes(b"5,5,95,5,95,55,5,55,?")
+    plain = TextAugmentation(background_share=0.0, scales=(1.0,))
+    train, evaluation = open_detection_sets(settings(augmentation=plain), targets="kernels", seed=1)
+    batch = train.fetch(KEYS[:1]).batch
+    assert not batch["kernels"].any()
+    assert not batch["mask"].all()
+    assert evaluation is not None
+    assert not batch_regions(evaluation.fetch(KEYS[:1]).batch)[0][0].ignored
+
+
+def test_damaged_pictures_are_counted_and_replaced(
+    settings: Callable[..., DetectionData], tmp_path: Path
+) -> None:
+    (tmp_path / "train" / "img_2.jpg").write_bytes(b"not a picture")
+    train, _ = open_detection_sets(settings(), targets="kernels", seed=1)
+    fetched = train.fetch(KEYS)
+    assert len(fetched.batch["image"]) == 3
+    assert [fault.origin for fault in fetched.faults] == [f"{tmp_path}/train/img_2.jpg"]
+
+
+def test_workers_bring_the_same_batches(settings: Callable[..., DetectionData]) -> None:
+    train, _ = open_detection_sets(settings(), targets="score", seed=1)
+    alone, helped = (
+        [
+            batch["geometry"].clone()
+            for batch in train_batches(
+                train,
+                seed=1,
+                first_step=0,
+                last_step=3,
+                batch_per_rank=2,
+                workers=workers,
+                tally=FaultTally(),
+            )
+        ]
+        for workers in (0, 1)
+    )
+    assert len(alone) == 3
+    assert all(torch.equal(*pair) for pair in zip(alone, helped, strict=True))
+
+
+def test_nothing_or_the_same_to_evaluate_on(
+    settings: Callable[..., DetectionData], tmp_path: Path
+) -> None:
+    _, none = open_detection_sets(settings(eval_path="none"), targets="kernels", seed=1)
+    assert none is None
+    same = settings(path=str(tmp_path / "train"))
+    with pytest.raises(UserError, match="training pictures themselves"):
+        open_detection_sets(same, targets="kernels", seed=1)
+    with pytest.raises(UserError, match="no path given"):
+        open_detection_sets(settings(path=""), targets="kernels", seed=1)
+    with pytest.raises(UserError, match="multiple of 32"):
+        settings(image_size=70).check()
+
+
+def test_sides_are_rounded_up_as_by_the_original_of_psenet(parity: Path) -> None:
+    original = np.load(parity / "psenet.npz")
+    for size, target in zip(
+        original["in/resize_candidates"], original["r/resize/target_hw"], strict=True
+    ):
+        assert input_size(*size.tolist(), longest=1200, up=True) == tuple(target.tolist())
+
+
+def test_sides_are_rounded_down_but_not_one_step_too_far_as_by_east_s(parity: Path) -> None:
+    original = np.load(parity / "east.npz")
+    for size, target in zip(
+        original["in/resize_candidates"], original["r/resize/target_hw"], strict=True
+    ):
+        for ours, theirs, side in zip(
+            input_size(*size.tolist(), longest=2400, up=False),
+            target.tolist(),
+            size.tolist(),
+            strict=True,
+        ):
+            shrunk = int(side * min(1.0, 2400 / size.max()))
+            assert ours == max(32, theirs if shrunk % 32 == 0 else theirs + 32 * (shrunk >= 64))

@@ -1,0 +1,145 @@
+"""Words are counted as ICDAR 2015 counts them."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+import shapely
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jumar.data.polygons.protocol import intervals_of, picture_score, scores_of
+from jumar.data.polygons.regions import Region
+
+
+def box(left: float, top: float, width: float, height: float) -> np.ndarray:
+    right, bottom = left + width, top + height
+    return np.array([[left, top], [right, top], [right, bottom], [left, bottom]], np.float64)
+
+
+def word(*place: float, ignored: bool = False) -> Region:
+    return Region(corners=box(*place), ignored=ignored)
+
+
+def plain_counts(words: Sequence[Region], found: Sequence[np.ndarray]) -> tuple[int, int, int]:
+    """The protocol in plain loops over shapely's polygons."""
+    detections = [shapely.Polygon(each) for each in found]
+    truth = [shapely.Polygon(each.corners) for each in words]
+    dropped = {
+        place
+        for place, detection in enumerate(detections)
+        for each, polygon in zip(words, truth, strict=True)
+        if each.ignored and polygon.intersection(detection).area / detection.area > 0.5
+    }
+    matched: set[int] = set()
+    taken: set[int] = set()
+    for number, polygon in enumerate(truth):
+        for place, detection in enumerate(detections):
+            if number in matched or place in taken or words[number].ignored or place in dropped:
+                continue
+            common = polygon.intersection(detection).area
+            if common / (polygon.area + detection.area - common) > 0.5:
+                matched.add(number)
+                taken.add(place)
+    cared = sum(not each.ignored for each in words)
+    return len(matched), len(detections) - len(dropped), cared
+
+
+def test_a_word_counts_if_more_than_half_of_the_union_is_common() -> None:
+    truth = [word(0, 0, 100, 20)]
+    assert picture_score(truth, [box(0, 0, 50.1, 20)]).counts.tolist() == [1, 1, 1]
+    assert picture_score(truth, [box(0, 0, 50, 20)]).counts.tolist() == [0, 1, 1]
+    exact = picture_score(truth, [box(0, 0, 50, 20), box(0, 0, 100, 20)])
+    assert exact.matched == [(0, 1)]
+    assert exact.false == [0]
+
+
+def test_the_first_detection_wins_and_each_counts_once() -> None:
+    truth = [word(0, 0, 100, 20), word(0, 2, 100, 20)]
+    score = picture_score(truth, [box(0, 1, 100, 20), box(0, 0, 100, 20)])
+    assert score.matched == [(0, 0), (1, 1)]
+    one = picture_score(truth, [box(0, 1, 100, 20)])
+    assert one.matched == [(0, 0)]
+    assert one.missed == [1]
+
+
+def test_detections_within_ignored_regions_do_not_count() -> None:
+    truth = [word(0, 0, 100, 20, ignored=True), word(200, 0, 50, 20)]
+    found = [box(0, 0, 90, 20), box(60, 0, 79, 20), box(60, 0, 81, 20), box(200, 0, 50, 20)]
+    score = picture_score(truth, found)
+    assert score.ignored == [0, 1]
+    assert score.counts.tolist() == [1, 2, 1]
+    two_halves = [word(0, 0, 10, 20, ignored=True), word(10, 0, 10, 20, ignored=True)]
+    assert picture_score(two_halves, [box(0, 0, 20, 20)]).ignored == []
+
+
+def test_merged_and_split_words_are_named() -> None:
+    truth = [word(0, 0, 40, 20), word(50, 0, 40, 20), word(0, 50, 100, 20), word(200, 0, 9, 9)]
+    found = [box(0, 0, 90, 20), box(0, 50, 45, 20), box(55, 50, 45, 20), box(300, 300, 9, 9)]
+    score = picture_score(truth, found)
+    assert score.missed == [0, 1, 2, 3]
+    assert score.false == [0, 1, 2, 3]
+    assert score.merged == [(0, [0, 1])]
+    assert score.split == [(2, [1, 2])]
+
+
+@pytest.mark.parametrize(
+    ("truth", "found", "counts"),
+    [
+        ([], [], [0, 0, 0]),
+        ([word(0, 0, 9, 9)], [], [0, 0, 1]),
+        ([], [box(0, 0, 9, 9)], [0, 1, 0]),
+        ([word(0, 0, 9, 9)], [np.array([[0, 0], [9, 9], [9, 0], [0, 9.0]])], [0, 1, 1]),
+        ([word(0, 0, 9, 9)], [np.array([[0, 0], [9, 9], [0, 0], [9, 9.0]])], [0, 1, 1]),
+    ],
+)
+def test_nothing_to_compare_and_outlines_that_cross(
+    truth: list[Region], found: list[np.ndarray], counts: list[int]
+) -> None:
+    assert picture_score(truth, found).counts.tolist() == counts
+
+
+@settings(max_examples=150)
+@given(st.integers(0, 2**32 - 1))
+def test_counts_are_those_of_plain_loops(seed: int) -> None:
+    random = np.random.default_rng(seed)
+
+    def boxes(count: int) -> list[np.ndarray]:
+        places = random.integers(0, 40, (count, 2))
+        sizes = random.integers(5, 25, (count, 2))
+        return [
+            box(*place, *size) + random.normal(0, 0.5, (4, 2))
+            for place, size in zip(places.tolist(), sizes.tolist(), strict=True)
+        ]
+
+    truth = [
+        Region(corners=each, ignored=bool(random.random() < 0.3))
+        for each in boxes(int(random.integers(0, 9)))
+    ]
+    found = boxes(int(random.integers(0, 9)))
+    found += [each.corners + 1 for each in truth[:3]]
+    assert tuple(picture_score(truth, found).counts) == plain_counts(truth, found)
+
+
+def test_scores_are_of_the_sums() -> None:
+    scores = scores_of(np.array([[3, 4, 6], [1, 4, 2]]).sum(axis=0))
+    assert scores == (0.5, 0.5, 0.5)
+    assert scores_of(np.zeros(3, np.int64)) == (0, 0, 0)
+    assert scores_of(np.array([1, 2, 4])).hmean == pytest.approx(1 / 3)
+
+
+def test_intervals_hold_the_score_and_shrink_with_more_pictures() -> None:
+    random = np.random.default_rng(0)
+    few = np.stack([random.binomial(8, 0.8, 20), np.full(20, 8), np.full(20, 10)], axis=1)
+    many = np.concatenate([few] * 25)
+    widths: list[float] = []
+    for counts in (few, many):
+        interval = intervals_of(counts)
+        for (low, high), score in zip(interval, scores_of(counts.sum(axis=0)), strict=True):
+            assert low < score < high
+        widths.append(interval.hmean[1] - interval.hmean[0])
+    assert widths[0] / widths[1] == pytest.approx(5, rel=0.2)
+    assert intervals_of(few) == intervals_of(few)
+    assert intervals_of(few) != intervals_of(few, seed=1)
+    same = np.array([[4, 5, 6]] * 7)
+    assert intervals_of(same).recall == pytest.approx((4 / 6, 4 / 6))

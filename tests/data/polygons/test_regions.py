@@ -1,0 +1,71 @@
+"""Outlines are mended where that has one answer, and refused otherwise."""
+
+import numpy as np
+import pytest
+import shapely
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jumar.data.polygons.regions import BrokenPolygon, mended, signed_area
+
+SQUARE = np.array([[10.0, 10], [40, 12], [42, 30], [9, 28]])
+
+
+def test_a_good_outline_stays_as_it_is() -> None:
+    corners, wrong = mended(SQUARE, (50, 50))
+    np.testing.assert_array_equal(corners, SQUARE)
+    assert not wrong
+
+
+def test_counter_clockwise_corners_are_turned_around_from_the_first_one() -> None:
+    corners, wrong = mended(SQUARE[[0, 3, 2, 1]])
+    np.testing.assert_array_equal(corners, SQUARE)
+    assert wrong == ["the corners run counter-clockwise"]
+
+
+@pytest.mark.parametrize("order", [[0, 1, 3, 2], [0, 2, 1, 3], [0, 2, 3, 1], [0, 3, 1, 2]])
+def test_four_corners_in_reading_order_are_put_around(order: list[int]) -> None:
+    corners, wrong = mended(SQUARE[order])
+    np.testing.assert_array_equal(corners, SQUARE)
+    assert wrong == ["the corners are in an order that crosses itself"]
+
+
+def test_what_lies_outside_is_cut_off() -> None:
+    corners, wrong = mended(SQUARE, (20, 100))
+    assert wrong == ["it reaches out of the picture"]
+    assert corners[:, 1].max() == 20
+    expected = shapely.intersection(shapely.polygons(SQUARE), shapely.box(0, 0, 100, 20))
+    assert signed_area(corners) == pytest.approx(expected.area)
+
+
+@pytest.mark.parametrize(
+    ("corners", "reason"),
+    [
+        ([[1, 1], [9, 9], [1, 1], [9, 9]], "2 different corners"),
+        ([[1, 1], [1, 1], [1, 1], [1, 1]], "1 different corner"),
+        ([[1, 1], [5, 5], [9, 9], [3, 3]], "corners lie on one line"),
+        ([[0, 0], [20, 0], [10, 0], [10, 10]], "crosses itself"),
+        ([[1, 1], [5, 1], [9, 1.1]], "area is 0"),
+        ([[0, 0], [20, 20], [20, 0], [0, 20], [10, 30]], "crosses itself"),
+        ([[200, 1], [220, 1], [220, 9], [200, 9]], "outside of the picture of 100 x 100"),
+        ([[1, 1], [float("nan"), 1], [3, 3]], "not a number"),
+        ([[1, 1], [1e9, 1], [3, 3]], "not a number"),
+    ],
+)
+def test_what_has_no_certain_answer_is_refused(corners: list[list[float]], reason: str) -> None:
+    with pytest.raises(BrokenPolygon, match=reason):
+        mended(np.array(corners), (100, 100))
+
+
+@given(st.lists(st.tuples(st.integers(-20, 120), st.integers(-20, 120)), min_size=3, max_size=7))
+def test_what_comes_out_is_simple_clockwise_and_inside(points: list[tuple[int, int]]) -> None:
+    try:
+        corners, _ = mended(np.array(points), (90, 100))
+    except BrokenPolygon:
+        return
+    assert len(corners) >= 3
+    assert signed_area(corners) >= 1
+    assert shapely.is_simple(shapely.linearrings(corners))
+    assert shapely.is_valid(shapely.polygons(corners))
+    assert (corners >= 0).all()
+    assert (corners <= (100, 90)).all()

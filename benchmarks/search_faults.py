@@ -116,7 +116,10 @@ def plant(type_name: str, kind: str) -> None:
 
 def _changed(change: Callable[[Tensor], Tensor], result: Any) -> Any:
     if isinstance(result, Tensor):
-        return change(result) if result.is_floating_point() and result.numel() else result
+        if not result.is_floating_point() or not result.numel():
+            return result
+        # The network may write into what it is given, which the change needs in its backward.
+        return change(result).clone()
     if isinstance(result, tuple):
         first, *others = result
         return (_changed(change, first), *others)

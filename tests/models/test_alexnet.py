@@ -96,6 +96,21 @@ def test_dropout_stands_after_each_hidden_dense_layer_and_drops_as_asked() -> No
     assert AlexNet.__init__.__kwdefaults__["dropout"] == pytest.approx(1 - 0.65)
 
 
+def test_both_dropouts_are_applied_each_to_its_own_layer() -> None:
+    model = tiny(dropout=0.2)
+    taken: list[tuple[str, torch.Size]] = []
+    for name in ("dropout1", "dropout2"):
+        model.get_submodule(name).register_forward_hook(
+            lambda _, values, out, name=name: taken.append((name, out.shape))
+        )
+    set_random_position(model, 1, 0)
+    model(torch.randn(2, 3, model.image_size, model.image_size))
+    assert taken == [
+        ("dropout1", torch.Size([2, model.dense1.out_features])),
+        ("dropout2", torch.Size([2, model.dense2.out_features])),
+    ]
+
+
 def test_gradients_of_a_batch_in_pieces_add_up_to_those_of_the_whole() -> None:
     torch.manual_seed(0)
     model = tiny().double()

@@ -115,12 +115,21 @@ def test_scores_are_means_over_pictures_for_each_level_and_for_all() -> None:
         (False, "none", lambda values: values),
     ],
 )
-def test_the_output_is_clipped_and_rounded_as_asked(clip: bool, rounding: str, as_levels) -> None:
+@pytest.mark.parametrize("levels_darker", [76.755, 2.3])
+def test_the_output_is_clipped_and_rounded_as_asked(
+    clip: bool, rounding: str, as_levels, levels_darker: float
+) -> None:
+    """Where little is taken away, rounding to the nearest level and cutting differ by decibels."""
     given = batch(count=1)
-    found = task(Darker(0.301), clip=clip, rounding=rounding)
-    metrics = found.summarize(found.evaluate_batch(given))
-    output = as_levels(given["noisy"][0].numpy() - 0.301 * 255)
+    denoiser = task(Darker(levels_darker / 255), clip=clip, rounding=rounding)
+    metrics = denoiser.summarize(denoiser.evaluate_batch(given))
+    output = as_levels(given["noisy"][0].numpy() - levels_darker)
     assert metrics["psnr"] == pytest.approx(decibels(output, given["clean"][0].numpy()), abs=2e-3)
+
+
+def test_levels_of_a_picture_are_the_nearest_ones() -> None:
+    values = torch.tensor([-0.1, 0.4, 0.6, 1.5, 253.7, 254.6, 300.0]) / 255
+    assert picture_levels(values).tolist() == [0, 0, 1, 2, 254, 255, 255]
 
 
 def test_pictures_too_small_for_ssim_are_scored_without_it() -> None:

@@ -154,6 +154,25 @@ def test_a_picture_that_claims_too_many_pixels_is_refused_before_memory_is_taken
         decode_image(bytes(large), fast=True)
 
 
+@pytest.mark.parametrize("tags", [(256, 257), (322, 323)], ids=["sides", "tiles"])
+def test_a_tiff_that_claims_too_much_is_refused_before_memory_is_taken(
+    tags: tuple[int, int],
+) -> None:
+    """Pillow takes the memory of a TIFF's sides, and libtiff that of a tile, before any pixel."""
+    file = io.BytesIO()
+    own = {322: 65_000, 323: 65_001}  # Pillow writes no tiles; these tags are renamed to them
+    Image.new("RGB", (16, 16)).save(file, format="TIFF", tiffinfo=dict.fromkeys(own.values(), 16))
+    content = bytearray(file.getvalue())
+    for tag in tags:
+        written = own.get(tag, tag)
+        entries = [struct.pack("<HHI", written, kind, 1) for kind in (3, 4)]  # 16 or 32 bits
+        place = next(content.find(entry) for entry in entries if entry in content)
+        content[place : place + 2] = struct.pack("<H", tag)
+        content[place + 8 : place + 12] = struct.pack("<I", 12_000)
+    with pytest.raises(DecodeError, match=f"12000 x 12000 pixels are more than the {MAX_PIXELS:,}"):
+        decode_image(bytes(content), fast=True)
+
+
 def test_postscript_is_not_handed_to_an_interpreter() -> None:
     with pytest.raises(DecodeError, match="not a picture of a known format"):
         decode_image(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n", fast=False)

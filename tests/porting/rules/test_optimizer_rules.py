@@ -82,6 +82,25 @@ def test_the_loss_scale_stands_around_the_distributed_optimizer() -> None:
     assert lines[inner + 2] == "    return opt.minimize(loss)"
 
 
+SCALED = "FixedLossScaleManager(1024)"
+
+
+def test_nothing_goes_around_a_loss_scale_that_is_there_already_and_that_is_told() -> None:
+    text = (
+        f"{TF}from npu_bridge.npu_init import *\n"
+        f"opt = NPULossScaleOptimizer(tf.train.AdamOptimizer(lr), {SCALED})\n"
+        "train = opt.minimize(loss)\n"
+    )
+    report = port(text, EIGHT)
+    assert not report.edits
+    (finding,) = [each for each in report.findings if each.rule == "distributed-optimizer"]
+    assert (finding.place.line, finding.severity) == (4, "accuracy")
+    averaged = text.replace("tf.train.Adam", "NPUDistributedOptimizer(tf.train.Adam").replace(
+        "(lr)", "(lr))"
+    )
+    assert not port(averaged, EIGHT).findings
+
+
 def test_an_optimizer_that_is_used_in_a_loop_is_wrapped_where_it_is_made() -> None:
     text = TF + (
         "for rate in rates:\n    if rate > 1:\n        opt = tf.train.AdamOptimizer(rate)\n"

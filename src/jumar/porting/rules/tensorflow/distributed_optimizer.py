@@ -7,7 +7,12 @@ from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.rules.tensorflow.optimizer_sites import DISTRIBUTED, LOSS_SCALED, sites
+from jumar.porting.rules.tensorflow.optimizer_sites import (
+    DISTRIBUTED,
+    LOSS_SCALED,
+    optimizers,
+    sites,
+)
 
 _REASON = Text(
     en="each rank computes gradients of its own batch: they are averaged over all ranks before "
@@ -18,6 +23,16 @@ _REASON = Text(
 _ELSEWHERE = Text(
     en="this optimizer is handed to an Estimator; it is averaged over the ranks as well",
     zh="该优化器交给 Estimator 使用，同样在各 rank 间求平均",
+)
+_NOT_AVERAGED = Text(
+    en="the optimizer within this loss scale does not average its gradients: each rank would "
+    "train for itself",
+    zh="该 loss scale 内的优化器不对梯度求平均：各 rank 将各自训练",
+)
+_AVERAGE = Text(
+    en="put NPUDistributedOptimizer(...) around the optimizer inside, and give the loss scale "
+    "is_distributed=True",
+    zh="在内层优化器外包上 NPUDistributedOptimizer(...)，并给 loss scale 传入 is_distributed=True",
 )
 
 
@@ -42,3 +57,8 @@ def distributed_optimizer(_: ast.Module, view: View) -> Iterator[Change]:
             confidence="certain" if len(site.made) == 1 else "likely",
             imports=(name,),
         )
+    made = {view.module.name_of(call.func): call for call in optimizers(view)}
+    if not DISTRIBUTED & made.keys():
+        # Nothing goes around a loss scale: it must see the averaged gradients.
+        for name in sorted(LOSS_SCALED & made.keys()):
+            yield view.notice(made[name], reason=_NOT_AVERAGED, todo=_AVERAGE, severity="accuracy")

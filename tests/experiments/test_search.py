@@ -87,11 +87,17 @@ class Laboratory:
         return [sys.executable, "-c", PROGRAM, str(run), str(self.log), needed, plan]
 
     def search(
-        self, *, most: int = 20, jobs: int = 1, recipe: str = "a", refines: bool = False
+        self,
+        *,
+        most: int = 20,
+        jobs: int = 1,
+        recipe: str = "a",
+        refines: bool = False,
+        to: str = "ops_info.json",
     ) -> Found:
         request = SearchRequest(
             goal=parse_goal("top1=0.3"),
-            to=self.folder / "ops_info.json",
+            to=self.folder / to,
             directory=self.folder / "runs",
             first_seed=1,
             num_seeds=3,
@@ -244,6 +250,28 @@ def test_a_folder_of_something_else_is_refused_and_left(
     with pytest.raises(UserError, match="not a search"):
         lab.search()
     assert [path.name for path in (lab.folder / "runs").iterdir()] == ["mine.txt"]
+
+
+def test_a_search_that_was_killed_before_its_ranking_begins_again(
+    laboratory: Callable[..., Laboratory],
+) -> None:
+    lab = laboratory()
+    (lab.folder / "runs").mkdir()
+    (lab.folder / "runs" / ".lock").touch()
+    assert lab.search().kept == ()
+
+
+@pytest.mark.parametrize("to", ["file/ops_info.json", "folder"])
+def test_a_place_for_the_list_that_cannot_be_written_is_refused_before_any_training(
+    laboratory: Callable[..., Laboratory], to: str
+) -> None:
+    lab = laboratory()
+    (lab.folder / "file").touch()
+    (lab.folder / "folder").mkdir()
+    with pytest.raises(UserError):
+        lab.search(to=to)
+    assert not lab.log.exists()
+    assert lab.num_measured == 0
 
 
 def test_a_run_made_otherwise_is_refused(laboratory: Callable[..., Laboratory]) -> None:

@@ -13,7 +13,7 @@ from jumar.experiments.search_goal import Goal, Limits, Scale, scale_of, spread,
 from jumar.experiments.search_trials import Trial, Trials
 from jumar.ground.errors import UserError
 from jumar.ground.files import write_text
-from jumar.ground.paths import exists, is_file, is_folder
+from jumar.ground.paths import exists, is_file, is_folder, make_writable
 from jumar.ground.text import counted
 from jumar.precision.searching.candidates import mixlist_of
 from jumar.precision.searching.effects import Effect, effect_from_json
@@ -146,6 +146,9 @@ class Search:
         """
         request = self._request
         self._check_directory()
+        if is_folder(request.to):
+            raise UserError("is a folder", where=str(request.to), todo="Name a file with --to.")
+        make_writable(request.to.absolute().parent)
         with RunDirectory(request.directory).locked():
             rows = self._ranking()
             self._trials = Trials(
@@ -203,7 +206,8 @@ class Search:
             raise UserError("is not a folder", where=str(place), todo="Choose another with --runs.")
         file = place / FILE
         if not is_file(file):
-            if is_folder(place) and any(place.iterdir()):
+            # Hidden files are those of the lock, which a search that was killed early leaves.
+            if is_folder(place) and any(each.name[0] != "." for each in place.iterdir()):
                 raise UserError(
                     "it holds something that is not a search",
                     where=str(place),

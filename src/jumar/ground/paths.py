@@ -136,6 +136,17 @@ def make_folder(path: Path) -> None:
         raise unwritable(path, error) from error
 
 
+def make_writable(path: Path) -> None:
+    """Create a folder, and check that files can be made in it.
+
+    Raises:
+        UserError: They cannot.
+    """
+    make_folder(path)
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise unwritable(path, PermissionError(errno.EACCES, "Permission denied"))
+
+
 def missing(
     path: Path, kind: str = "file or folder", *, where: str = "", more: str = ""
 ) -> UserError:

@@ -1,7 +1,5 @@
 """Records a training step and writes its dump."""
 
-import errno
-import os
 import sys
 import warnings
 from collections.abc import Generator, Mapping, Sequence
@@ -16,7 +14,7 @@ from torch.optim import Optimizer
 from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 from jumar.ground.errors import UserError, unknown_name
-from jumar.ground.paths import exists, expanded, is_folder, make_folder, unwritable
+from jumar.ground.paths import exists, expanded, is_folder, make_writable
 from jumar.ground.text import counted, size_text
 from jumar.precision.dumps.dump import Dump
 from jumar.precision.dumps.ours import SAMPLE, TOOL, find_dumps, write_dump
@@ -149,9 +147,7 @@ class StepRecorder:
             UserError: The folder cannot be written to.
         """
         self._makes_folder = not exists(self._folder)
-        make_folder(self._folder)
-        if not os.access(self._folder, os.W_OK | os.X_OK):
-            raise unwritable(self._folder, PermissionError(errno.EACCES, "Permission denied"))
+        make_writable(self._folder)
         self._updates.install()
 
     def close(self) -> None:

@@ -87,6 +87,7 @@ def test_a_layer_in_float32_does_not_overflow_in_training_or_evaluation(tmp_path
         (("small", "--tolerance", "loss"), "is not a tolerance"),
         (("small", "--tolerance", "loss=1%"), "has no op lists"),
         (("small", *SHORT, "--tolerance", "loss=1%", "--trainings", "3"), "too few"),
+        (("small", *SHORT, "--tolerance", "loss=1%", "--seeds", "0"), "--seeds: cannot be 0"),
         (("smal", *SHORT, "--tolerance", "loss=1%"), "unknown recipe"),
     ],
 )

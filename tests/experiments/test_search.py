@@ -99,6 +99,7 @@ class Laboratory:
             goal=parse_goal("top1=0.3"),
             to=self.folder / to,
             directory=self.folder / "runs",
+            length="9it",
             first_seed=1,
             num_seeds=3,
             most=most,
@@ -281,6 +282,24 @@ def test_a_run_made_otherwise_is_refused(laboratory: Callable[..., Laboratory]) 
     recipe.write_text(recipe.read_text().replace('"small"', '"large"'))
     with pytest.raises(UserError, match="other settings"):
         lab.search()
+
+
+@pytest.mark.parametrize("jobs", [0, -1])
+def test_no_trainings_side_by_side_are_refused(
+    laboratory: Callable[..., Laboratory], jobs: int
+) -> None:
+    with pytest.raises(UserError, match=f"cannot be {jobs}") as error:
+        laboratory().search(jobs=jobs)
+    assert error.value.where == "--jobs"
+
+
+def test_a_search_says_what_it_will_take_before_it_trains(
+    laboratory: Callable[..., Laboratory],
+) -> None:
+    lab = laboratory()
+    lab.search()
+    assert lab.lines[0].startswith("ranking")
+    assert "at most 20 trainings of 9it" in lab.lines[1]
 
 
 def test_too_few_trainings_are_refused_before_any(laboratory: Callable[..., Laboratory]) -> None:

@@ -83,3 +83,20 @@ def test_layers_of_an_objective_may_be_missing_from_a_network_alone() -> None:
         device_type="cpu",
     )
     policy.keep_layers({"first": nn.Linear(1, 1)}, are_all=False)
+
+
+def test_a_compiled_network_keeps_its_layers_too() -> None:
+    net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+    settings = PrecisionSettings(mode="allow_mix_precision_bf16", float32_layers=("1",))
+    policy = PrecisionPolicy(settings, device_type="cpu")
+    policy.install()
+    try:
+        policy.keep_layers({"0": net[0], "1": net[1]})
+        compiled = torch.compile(net, backend="aot_eager")
+        values = torch.randn(3, 4)
+        with policy.forward():
+            plain, traced = net(values), compiled(values)
+    finally:
+        policy.close()
+    assert traced.dtype == torch.float32
+    assert torch.equal(plain, traced)

@@ -22,7 +22,8 @@ def words_in_pictures(
     """Write pictures with words in fonts of this machine, for text detectors.
 
     The outline of each word is exact; some words are too small to read (###). The folder is written
-    completely or not at all. The same options, fonts and photographs always give the same bytes.
+    completely or not at all. The same options, fonts and photographs give the same bytes, with the
+    same versions of Pillow and NumPy.
 
     Parameters
     ----------

@@ -104,6 +104,7 @@ def search(
         goal=goal,
         to=to,
         directory=runs or Path("runs") / f"{name}-search",
+        length=source.recipe.training.duration,
         first_seed=source.recipe.seed,
         num_seeds=seeds,
         most=trainings,

@@ -31,6 +31,7 @@ class SearchRequest:
         goal: What must hold.
         to: Where the op list goes.
         directory: Where the trainings go.
+        length: How long a training is, for people.
         first_seed: The recipe's seed.
         num_seeds: With how many seeds float32 and the result are trained.
         most: How many trainings are allowed.
@@ -42,6 +43,7 @@ class SearchRequest:
     goal: Goal
     to: Path
     directory: Path
+    length: str
     first_seed: int
     num_seeds: int
     most: int
@@ -193,6 +195,9 @@ class Search:
             UserError: It is something else, or there are too few trainings for any answer.
         """
         request = self._request
+        for option, number in (("--seeds", request.num_seeds), ("--jobs", request.at_once)):
+            if number < 1:
+                raise UserError(f"cannot be {number}", where=option, todo="1 or more.")
         least = request.num_seeds * 2 + 1
         if request.most < least:
             raise UserError(
@@ -227,6 +232,7 @@ class Search:
         file = self._request.directory / FILE
         if is_file(file):
             return [effect_from_json(row) for row in read_json(file)["effects"]]
+        self._say("ranking op types by passes of one step")
         rows = self._measure()
         if not rows:
             raise UserError(
@@ -238,6 +244,10 @@ class Search:
 
     def _train_reference(self) -> None:
         goal = self._request.goal
+        self._say(
+            f"at most {counted(self._request.most, 'training')} of {self._request.length}, each "
+            f"with its output in {self._request.directory}"
+        )
         runs = self._made([Trial(kept=None, seed=seed) for seed in self._seeds])
         self._scale: Scale = scale_of(goal, runs[0])
         values = [value_of(goal, run) for run in runs]

@@ -28,13 +28,13 @@ from jumar.data.polygons.augmentation import TextAugmentation
 from jumar.data.polygons.detection_data import DetectionData, Targets
 from jumar.models.east import East, tf_names
 from jumar.models.tf_layout import TfNames
-from jumar.precision.loss_scale import FixedLossScale
-from jumar.precision.settings import PrecisionSettings
 from jumar.recipes.registry import register
 from jumar.recipes.text_detection import (
     DetectionRecipe,
     DetectorModel,
+    for_a_cpu,
     original_checkpoints,
+    original_precision,
     original_schedule,
     original_training,
 )
@@ -42,8 +42,6 @@ from jumar.settings import setting
 from jumar.tasks.detection_losses import BalancedCrossEntropy, BoxLoss, DiceAndBoxes
 from jumar.tasks.text_detection import BoxObjective, BoxReader, Reader
 from jumar.training.optimizers import Adam
-from jumar.training.schedules import Cosine
-from jumar.training.settings import CheckpointSettings, TrainingSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,9 +122,7 @@ def east() -> EastRecipe:
         schedule=original_schedule(),
         training=original_training(),
         checkpoints=original_checkpoints(),
-        precision=PrecisionSettings(
-            mode="allow_mix_precision", loss_scale=FixedLossScale(init_loss_scale=1024.0)
-        ),
+        precision=original_precision(),
     )
 
 
@@ -136,23 +132,8 @@ def east_small() -> EastRecipe:
 
     Run: jumar train east-small --set data.path=WORDS
     """
-    large = east()
     return replace(
-        large,
+        for_a_cpu(east()),
         model=EastModel(backbone="resnet18", text_scale=256),
-        data=replace(
-            large.data,
-            image_size=256,
-            batch_size=8,
-            eval_longest=640,
-            augmentation=TextAugmentation(scales=(0.5, 1.0, 2.0)),
-        ),
         loss=BalancedCrossEntropy(),
-        optimizer=Adam(learning_rate=1e-3, weight_decay=1e-5),
-        schedule=Cosine(),
-        training=TrainingSettings(
-            duration="3000it", log_every="50it", evaluate_every="25%", ema_decay=0.997
-        ),
-        checkpoints=CheckpointSettings(every="25%", keep=2),
-        precision=PrecisionSettings(mode="must_keep_origin_dtype"),
     )

@@ -32,13 +32,13 @@ from jumar.data.polygons.kernel_words import Outline
 from jumar.data.polygons.kernels import KERNELS
 from jumar.models.psenet import PSENet, tf_names
 from jumar.models.tf_layout import TfNames
-from jumar.precision.loss_scale import FixedLossScale
-from jumar.precision.settings import PrecisionSettings
 from jumar.recipes.registry import register
 from jumar.recipes.text_detection import (
     DetectionRecipe,
     DetectorModel,
+    for_a_cpu,
     original_checkpoints,
+    original_precision,
     original_schedule,
     original_training,
 )
@@ -46,8 +46,6 @@ from jumar.settings import setting
 from jumar.tasks.detection_losses import BatchDice, HardDice, KernelLoss
 from jumar.tasks.text_detection import KernelObjective, KernelReader, Reader
 from jumar.training.optimizers import Adam
-from jumar.training.schedules import Cosine
-from jumar.training.settings import CheckpointSettings, TrainingSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,9 +131,7 @@ def psenet() -> PSENetRecipe:
         schedule=original_schedule(),
         training=original_training(),
         checkpoints=original_checkpoints(),
-        precision=PrecisionSettings(
-            mode="allow_mix_precision", loss_scale=FixedLossScale(init_loss_scale=1024.0)
-        ),
+        precision=original_precision(),
     )
 
 
@@ -145,22 +141,8 @@ def psenet_small() -> PSENetRecipe:
 
     Run: jumar train psenet-small --set data.path=WORDS
     """
-    large = psenet()
     return replace(
-        large,
+        for_a_cpu(psenet()),
         model=PSENetModel(backbone="resnet18", width=64),
-        data=replace(
-            large.data,
-            image_size=256,
-            eval_longest=640,
-            augmentation=TextAugmentation(scales=(0.5, 1.0, 2.0)),
-        ),
         loss=HardDice(),
-        optimizer=Adam(learning_rate=1e-3, weight_decay=1e-5),
-        schedule=Cosine(),
-        training=TrainingSettings(
-            duration="3000it", log_every="50it", evaluate_every="25%", ema_decay=0.997
-        ),
-        checkpoints=CheckpointSettings(every="25%", keep=2),
-        precision=PrecisionSettings(mode="must_keep_origin_dtype"),
     )

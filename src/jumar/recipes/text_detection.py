@@ -2,20 +2,23 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, TypeVar
 
 from torch import nn
 
+from jumar.data.polygons.augmentation import TextAugmentation
 from jumar.data.polygons.detection_data import DetectionData, Targets
 from jumar.data.polygons.detection_set import open_detection_sets
+from jumar.precision.loss_scale import FixedLossScale
+from jumar.precision.settings import PrecisionSettings
 from jumar.recipes.network_settings import NetworkSettings
 from jumar.recipes.recipe import Recipe
 from jumar.settings import setting
 from jumar.tasks.task import Task
 from jumar.tasks.text_detection import DetectionObjective, Reader, TextDetectionTask
 from jumar.training.optimizers import Adam, OptimizerSettings
-from jumar.training.schedules import Exponential, ScheduleSettings
+from jumar.training.schedules import Cosine, Exponential, ScheduleSettings
 from jumar.training.settings import CheckpointSettings, Optimization, TrainingSettings
 
 _DEPTHS = {"resnet18": 18, "resnet50": 50}
@@ -82,6 +85,9 @@ class DetectionRecipe(Recipe, ABC):
         return {"detection": Optimization(optimizer=self.optimizer, schedule=self.schedule)}
 
 
+D = TypeVar("D", bound=DetectionRecipe)
+
+
 def original_schedule() -> Exponential:
     """X 0.94 every 10,000 steps, at once."""
     return Exponential(rate=0.94, every="10000it", staircase=True)
@@ -101,3 +107,35 @@ def original_training() -> TrainingSettings:
 def original_checkpoints() -> CheckpointSettings:
     """One every 1000 steps."""
     return CheckpointSettings(every="1000it", keep=5)
+
+
+def original_precision() -> PrecisionSettings:
+    """Mixed, with the loss scale of the ports to the NPU."""
+    return PrecisionSettings(
+        mode="allow_mix_precision", loss_scale=FixedLossScale(init_loss_scale=1024.0)
+    )
+
+
+def for_a_cpu(large: D) -> D:
+    """A recipe with 256 px, batch 8, Adam 1e-3 and 3,000 steps in float32.
+
+    Args:
+        large: The recipe as published; its network and loss stay.
+    """
+    return replace(
+        large,
+        data=replace(
+            large.data,
+            image_size=256,
+            batch_size=8,
+            eval_longest=640,
+            augmentation=TextAugmentation(scales=(0.5, 1.0, 2.0)),
+        ),
+        optimizer=Adam(learning_rate=1e-3, weight_decay=1e-5),
+        schedule=Cosine(),
+        training=TrainingSettings(
+            duration="3000it", log_every="50it", evaluate_every="25%", ema_decay=0.997
+        ),
+        checkpoints=CheckpointSettings(every="25%", keep=2),
+        precision=PrecisionSettings(mode="must_keep_origin_dtype"),
+    )

@@ -77,6 +77,8 @@ def keeping_costs(
         By name; negative where float32 is faster. Measured in the low precision that this device
         computes in, one type after the other in turns.
     """
+    if not kept:
+        return {}
     with _opened(request) as passes:
         return passes.costs(every, kept)
 
@@ -133,6 +135,7 @@ def _opened(request: EffectsRequest) -> Generator["_Passes"]:
 
 def _chosen(request: EffectsRequest, ranks: Ranks) -> _ChosenStep:
     source = find_source(request.what, request.assignments, request.imports, ranks)
+    _low_of(source.recipe.precision)
     return _ChosenStep(
         run=source.run or RunDirectory(Path()),
         recipe=source.recipe,

@@ -1,5 +1,6 @@
 """A fine-tuned BERT's predictions for new texts: labels, entities, answers."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -167,7 +168,7 @@ def of_vocabulary(say: Callable[[str], None]) -> Callable[[str], None]:
     return notice
 
 
-class _Predictor(Generic[R]):
+class _Predictor(ABC, Generic[R]):
     """What all three have in common: the network and its tokenizer."""
 
     def __init__(self, recipe: R, trained: Trained, say: Callable[[str], None]) -> None:
@@ -175,13 +176,13 @@ class _Predictor(Generic[R]):
         self.tokenizer: Tokenizer = recipe.tokenizer()
         self.frame = frame_of(self.tokenizer.vocabulary, recipe.data.max_seq_length)
 
+    @abstractmethod
     def texts(self, texts: Sequence[str], pair: str | None) -> Iterator[TextResult]:
         """The results for texts of the command line."""
-        raise NotImplementedError
 
+    @abstractmethod
     def file(self, path: Path, skipping: Skipping) -> Iterator[TextResult]:
         """The results for a file."""
-        raise NotImplementedError
 
     def logits(
         self, samples: Sequence[Mapping[str, NDArray[np.generic]]]

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from jumar.data.loading.collate import SIZES
 from jumar.data.pixels.outlines import with_outlines
 from jumar.data.polygons.box_words import words_of_boxes
-from jumar.data.polygons.detection_set import batch_regions
+from jumar.data.polygons.detection_set import STRIDE, batch_regions
 from jumar.data.polygons.kernel_words import Detection, Outline, words_of_kernels
 from jumar.data.polygons.protocol import intervals_of, picture_score, scores_of
 from jumar.data.samples import Batch, SampleKey, SampleSet
@@ -31,8 +31,6 @@ Reader = Callable[[Tensor, Sequence[tuple[int, int]]], list[list[Detection]]]
 """Finds the words in a batch of images, of which each has its own height and width at the top left;
 in pixels of the image, with a network in evaluation mode and without gradients."""
 
-_STRIDE = 4
-"""Pixels of the image, along each axis, for one of the maps."""
 _SCORES = ("hmean", "precision", "recall")
 _SHOWN = 3
 _GREEN, _WHITE = (0, 220, 0), (255, 255, 255)
@@ -141,7 +139,7 @@ class BoxReader:
             words_of_boxes(
                 _own(score[0], size),
                 _own(boxes, size),
-                stride=_STRIDE,
+                stride=STRIDE,
                 threshold=self.threshold,
                 overlap=self.overlap,
                 least_score=self.least_score,
@@ -153,7 +151,7 @@ class BoxReader:
 def _own(maps: NDArray[np.float32], size: tuple[int, int]) -> NDArray[np.float32]:
     """The part of the maps that covers an image; the rest is the border added in a batch."""
     height, width = size
-    return maps[..., : -(-height // _STRIDE), : -(-width // _STRIDE)]
+    return maps[..., : -(-height // STRIDE), : -(-width // STRIDE)]
 
 
 class TextDetectionTask(Task):

@@ -126,6 +126,15 @@ def test_fonts_of_the_test_part_are_not_trained_on(fonts: tuple[Path, ...]) -> N
     assert not train & test
 
 
+def test_fonts_of_one_name_have_an_order(fonts: tuple[Path, ...], tmp_path: Path) -> None:
+    """That of a set differs from process to process, and with it every byte of what is written."""
+    places = [tmp_path / name / "same.ttf" for name in "fbdace"]
+    for place in places:
+        place.parent.mkdir()
+        place.write_bytes(fonts[0].read_bytes())
+    assert fonts_with(LATIN, [tmp_path]) == sorted(places)
+
+
 def test_fonts_without_the_characters_are_refused(fonts: tuple[Path, ...], tmp_path: Path) -> None:
     (tmp_path / "no.ttf").write_bytes(b"no font")
     with pytest.raises(UserError, match="none of 1 fonts"):

@@ -35,7 +35,9 @@ def fonts_with(characters: str, places: Sequence[Path | str] = ()) -> list[Path]
     Raises:
         UserError: A place does not exist, or no font has the characters.
     """
-    files = sorted(set(_files(places or FOLDERS, given=bool(places))), key=lambda path: path.name)
+    found = set(_files(places or FOLDERS, given=bool(places)))
+    # By path where names are equal: the order of a set differs from process to process.
+    files = sorted(found, key=lambda path: (path.name, str(path)))
     chosen = [path for path in files if _has(path, characters)]
     if not chosen:
         sample = characters[:12] + ("..." if len(characters) > 12 else "")

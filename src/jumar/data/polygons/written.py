@@ -4,7 +4,8 @@ Each picture is a photograph or a texture with words in fonts of the machine, in
 any contrasting colour, a little blurred. The outline of a word is exact: the rectangle around its
 ink goes through the same perspective as the ink. Some words are too small to read and are `###`.
 
-The same settings, fonts and photographs give the same bytes, however many processes write.
+The same settings, fonts and photographs give the same bytes, however many processes write, with the
+same versions of Pillow and NumPy.
 """
 
 import io

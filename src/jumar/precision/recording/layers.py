@@ -7,11 +7,16 @@ node computes, to the layer that came before; and adding up a parameter's gradie
 holds the parameter.
 """
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 import torch
 from torch import nn
+from torch.nn.modules.module import (
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+)
 
 from jumar.precision.dumps.dump import Phase
 
@@ -67,6 +72,31 @@ class Layers:
         self.stack.append(path)
         if _C._current_graph_task_id() == -1:
             self._has_differentiated = False
+
+    @contextmanager
+    def followed(self) -> Generator[None]:
+        """The context in which hooks keep `stack`, for those who record no modules."""
+        running: list[str | None] = []
+
+        def before(module: nn.Module, arguments: Any) -> None:
+            del arguments
+            running.append(self.path_of(module))
+            if running[-1] is not None:
+                self.enter(running[-1])
+
+        def after(*_: Any) -> None:
+            if running and running.pop() is not None:
+                self.stack.pop()
+
+        handles = [
+            register_module_forward_pre_hook(before),
+            register_module_forward_hook(after, always_call=True),
+        ]
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
 
     def parameter_of(self, parameter: torch.Tensor) -> tuple[str, str] | None:
         """The path of a parameter's layer, and its full name; None if no known module holds it."""

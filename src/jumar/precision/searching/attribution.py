@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from jumar.precision.autocast_lists import (
     KEEPS_PARAMETERS,
@@ -130,33 +129,20 @@ class Attribution:
 
         The forward must run in an autocast region; it computes in float32.
         """
-        handles = [
-            register_module_forward_pre_hook(self._enter),
-            register_module_forward_hook(self._leave, always_call=True),
-        ]
         kernels = {
             op: torch.library.fallthrough_kernel if op in SHARED_BY_KIND else self._kernel(op)
             for op in listed_ops()
         }
         lists = install_kernels(self._device_type, kernels)
         try:
-            yield
+            with self._layers.followed():
+                yield
         finally:
             lists.close()
-            for handle in handles:
-                handle.remove()
 
     def rows(self) -> list[OpEffect]:
         """What was measured, in the order of the first calls; waits for the device."""
         return [sums.read(op, layer) for (op, layer), sums in self._sums.items()]
-
-    def _enter(self, module: nn.Module, arguments: Any) -> None:
-        del arguments
-        self._layers.stack.append(self._layers.path_of(module) or self._now())
-
-    def _leave(self, *_: Any) -> None:
-        if self._layers.stack:
-            self._layers.stack.pop()
 
     def _now(self) -> str:
         return self._layers.stack[-1] if self._layers.stack else ""

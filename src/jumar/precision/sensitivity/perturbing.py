@@ -3,16 +3,12 @@
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.module import (
-    register_module_forward_hook,
-    register_module_forward_pre_hook,
-)
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.hooks import RemovableHandle
 
 from jumar.precision.dumps.dump import Phase
 from jumar.precision.overflow.origin import CASTS, FILLS
@@ -89,21 +85,17 @@ class NoisyOps(TorchDispatchMode):
         self._dtype, self._seed, self._is_chosen = dtype, seed, is_chosen
         self._known: dict[Any, AboutOp] = {}
         self._numbers: Counter[tuple[str, str, Phase]] = Counter()
-        self._handles: list[RemovableHandle] = []
-        self._running: list[str | None] = []
+        self._following: AbstractContextManager[None] = nullcontext()
         self.calls: list[tuple[OpCall, int]] = []
 
     def __enter__(self) -> Any:
         self._layers.begin()
-        self._handles = [
-            register_module_forward_pre_hook(self._before),
-            register_module_forward_hook(self._after, always_call=True),
-        ]
+        self._following = self._layers.followed()
+        self._following.__enter__()
         return super().__enter__()
 
     def __exit__(self, *error: Any) -> None:
-        for handle in self._handles:
-            handle.remove()
+        self._following.__exit__(None, None, None)
         super().__exit__(*error)
 
     def __torch_dispatch__(
@@ -146,18 +138,6 @@ class NoisyOps(TorchDispatchMode):
         generator = torch.Generator(device)
         generator.manual_seed(int.from_bytes(hashlib.sha256(key).digest()[:7], "big"))
         return generator
-
-    def _before(self, module: nn.Module, arguments: Any) -> None:
-        del arguments
-        path = self._layers.path_of(module)
-        self._running.append(path)
-        if path is not None:
-            self._layers.enter(path)
-
-    def _after(self, module: nn.Module, arguments: Any, result: Any = None) -> None:
-        del module, arguments, result
-        if self._running and self._running.pop() is not None:
-            self._layers.stack.pop()
 
 
 def _outputs(result: Any) -> Iterator[Tensor]:

@@ -1,6 +1,7 @@
 """`jumar detect`: what is written for which pictures, and what is refused."""
 
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,9 @@ import pytest
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
+from jumar.data.pixels.video import VideoReader, VideoWriter
+from jumar.runs.detect import words_of
+from jumar.runs.open_trained import TrainedRequest, open_trained
 from tests.cli.in_process import here, settings
 from tests.data.pictures import picture, write_files, write_zip
 from tests.recipes.small_data import write_signs
@@ -106,3 +110,58 @@ def test_an_existing_folder_and_runs_of_other_recipes_are_refused(
     (other / "recipe.json").write_text(json.dumps({**recipe, "recipe": "vqvae", "settings": {}}))
     error = here("detect", "other", "x", "--to", "new", cwd=tmp_path, code=2).message
     assert "the recipe 'vqvae' does not detect text" in error
+
+
+def test_large_pictures_are_read_in_tiles_of_their_full_size(place: Path, tmp_path: Path) -> None:
+    """A network that takes whatever it sees for a word finds one around the whole picture."""
+    write_files(tmp_path / "photos", {"1.png": picture(kind="PNG", size=(300, 150))})
+    command = ("detect", place / "all", "photos", "--device", "cpu", "--tile", "128")
+    here(*command, "--to", "found", cwd=tmp_path)
+    (word,) = json.loads((tmp_path / "found" / "words.json").read_text())["1.png"]
+    corners = np.array(word["points"])
+    np.testing.assert_allclose(corners.min(axis=0), (0, 0), atol=1)
+    np.testing.assert_allclose(corners.max(axis=0), (300, 150), atol=4)
+    error = here(*command[:-1], "8", "--to", "other", cwd=tmp_path, code=2).message
+    assert "--tile" in error
+
+
+def test_the_network_sees_tiles_unshrunk_and_whole_pictures_shrunk(place: Path) -> None:
+    trained = open_trained(TrainedRequest(run_dir=place / "all", device="cpu"))
+    seen: list[tuple[int, ...]] = []
+    trained.model.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].shape[2:]))
+    pixels = np.zeros((700, 1300, 3), np.uint8)
+    words_of(trained, pixels)
+    assert seen == [(352, 640)]
+    seen.clear()
+    words_of(trained, pixels, tile=640)
+    assert seen == [(640, 640)] * 6
+    trained.policy.close()
+
+
+def test_frames_of_a_video_are_read_and_drawn_as_a_video(place: Path, tmp_path: Path) -> None:
+    pytest.importorskip("av")
+    with VideoWriter(tmp_path / "clip.mkv", Fraction(10)) as video:
+        for level in range(5):
+            video.write(np.full((32, 64, 3), 40 * level, np.uint8))
+    command = ("detect", place / "all", "clip.mkv", "--device", "cpu")
+    done = here(*command, "--to", "found", "--every", "2", cwd=tmp_path)
+    assert "3 words in 3 pictures: found" in done.out
+    listed = json.loads((tmp_path / "found" / "words.json").read_text())
+    assert list(listed) == [f"clip.mkv/{number:06d}" for number in (1, 3, 5)]
+    assert (tmp_path / "found" / "icdar" / "clip" / "res_000003.txt").exists()
+    reader = VideoReader(tmp_path / "found" / "drawn" / "clip.mp4")
+    frames = list(reader.frames())
+    levels = [float(np.median(frame)) for frame in frames]
+    np.testing.assert_allclose(levels, [0, 80, 160], atol=8)
+    assert reader.rate == 5
+    reader.close()
+    assert "--every" in here(*command, "--to", "x", "--every", "0", cwd=tmp_path, code=2).message
+
+
+def test_nothing_readable_is_an_error_even_where_pictures_may_be_skipped(
+    place: Path, tmp_path: Path
+) -> None:
+    write_files(tmp_path / "photos", {"1.png": b"none"})
+    command = ("detect", place / "all", "photos", "--to", "found", "--skip-corrupt", "3")
+    assert "no picture could be read" in here(*command, cwd=tmp_path, code=2).message
+    assert not (tmp_path / "found").exists()

@@ -138,16 +138,23 @@ def test_words_are_scored_in_the_pixels_of_the_file(tmp_path: Path) -> None:
     batches = [evaluation.fetch([SampleKey(0, index)]).batch for index in range(2)]
     parts = [task.evaluate_batch(batch) for batch in batches]
     assert [part["count"].item() for part in parts] == [1, 1]
-    sums = {"counts": torch.cat([part["counts"] for part in parts])}
+    assert [part["errors"].tolist() for part in parts] == [[0, 0, 0, 0], [1, 1, 0, 0]]
+    sums = {
+        "counts": torch.cat([part["counts"] for part in parts]),
+        "errors": torch.stack([part["errors"] for part in parts]).sum(dim=0).double(),
+    }
     metrics = task.summarize(sums)
     assert metrics == {"hmean": 75.0, "precision": 75.0, "recall": 75.0}
-    (table,) = task.score_tables(sums)
+    table, errors = task.score_tables(sums)
     assert table.rows[0] == ["hmean", "75.00", "50.00 to 100.00"]
+    assert errors.rows == [["missed", "1"], ["false", "1"], ["merged", "0"], ["split", "0"]]
     pictures = task.illustrate()
-    assert [picture.name for picture in pictures] == ["words-1", "words-2"]
+    names = ["words-1", "words-2", "errors-missed", "errors-false"]
+    assert [picture.name for picture in pictures] == names
+    assert pictures[2].caption.startswith("1 of 1 missed words in 2 pictures;")
     assert pictures[0].image.shape == (32, 32, 3)
     assert (pictures[0].image == torch.tensor([0, 220, 0])).all(dim=2).any()
-    assert pictures[0].caption == "2 words found (green), 2 labelled (white)"
+    assert pictures[0].caption == "2 words found (green), 2 labelled (orange)"
 
 
 def test_no_word_found_and_none_labelled_is_no_division_by_zero(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ def detect(
     /,
     *,
     to: Path,
+    tile: int = 0,
+    every: int = 1,
     no_pictures: bool = False,
     skip_corrupt: int = 0,
     checkpoint: CheckpointOption = "last",
@@ -26,11 +28,16 @@ def detect(
     run
         The run directory.
     source
-        A picture, or a folder or zip with pictures at any depth.
+        A picture, a folder or zip with pictures at any depth, or a video.
     to
         A new folder: `words.json` with the outline and the score of each word, `icdar/` with a text
         file for each picture in the form of ICDAR's submissions, and `drawn/`, the pictures with
-        the outlines of their words.
+        the outlines of their words, or the video with them.
+    tile
+        Look at larger pictures in overlapping parts with sides of this many pixels, in their full
+        size; by default pictures are shrunk to the recipe's `data.eval_longest`.
+    every
+        Of a video, look at every Nth frame only.
     no_pictures
         Do not write the pictures with the outlines of their words.
     skip_corrupt
@@ -54,6 +61,8 @@ def detect(
             run_dir=run,
             source=source,
             to=to,
+            tile=tile,
+            every=every,
             drawn=not no_pictures,
             skip_corrupt=skip_corrupt,
             which=checkpoint,

@@ -53,6 +53,7 @@ class East(nn.Module):
 
     Args:
         depth: Depth of the backbone; see `ResNetV1`.
+        backbone_width: Channels of its first convolution.
         text_scale: The largest distance in pixels; the original's is the side of its training
             images.
         matrix_product: See `PointwiseConv2d`.
@@ -62,11 +63,16 @@ class East(nn.Module):
     """
 
     def __init__(
-        self, *, depth: int = 50, text_scale: int = 512, matrix_product: bool = True
+        self,
+        *,
+        depth: int = 50,
+        backbone_width: int = 64,
+        text_scale: int = 512,
+        matrix_product: bool = True,
     ) -> None:
         super().__init__()
         self.text_scale = text_scale
-        self.backbone = ResNetV1(depth, matrix_product=matrix_product)
+        self.backbone = ResNetV1(depth, width=backbone_width, matrix_product=matrix_product)
         *finer, channels = self.backbone.channels
         merges: list[_Merge] = []
         for features, width in zip(reversed(finer), _WIDTHS, strict=True):

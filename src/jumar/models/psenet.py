@@ -38,6 +38,7 @@ class PSENet(nn.Module):
 
     Args:
         depth: Depth of the backbone; see `ResNetV1`.
+        backbone_width: Channels of its first convolution.
         kernels: Maps of the output.
         width: Channels of the feature pyramid.
         matrix_product: See `PointwiseConv2d`.
@@ -50,12 +51,13 @@ class PSENet(nn.Module):
         self,
         *,
         depth: int = 50,
+        backbone_width: int = 64,
         kernels: int = 6,
         width: int = 256,
         matrix_product: bool = True,
     ) -> None:
         super().__init__()
-        self.backbone = ResNetV1(depth, matrix_product=matrix_product)
+        self.backbone = ResNetV1(depth, width=backbone_width, matrix_product=matrix_product)
         *finer, coarsest = self.backbone.channels
         self.p5 = SlimConv2d(coarsest, width, 1, norm=False, matrix_product=matrix_product)
         self.p2, self.p3, self.p4 = (

@@ -117,6 +117,7 @@ class ResNetV1(nn.Module):
     Args:
         depth: 50 is slim's `resnet_v1_50`. 18, with two 3x3 convolutions a unit, is our addition
             for small machines; slim has no such network.
+        width: Channels of the first convolution; each block has twice as many as the one before.
         matrix_product: Whether the 1x1 convolutions may be computed as matrix products on a CPU.
 
     Attributes:
@@ -128,7 +129,7 @@ class ResNetV1(nn.Module):
 
     image_mean: Tensor
 
-    def __init__(self, depth: int, *, matrix_product: bool = True) -> None:
+    def __init__(self, depth: int, *, width: int = 64, matrix_product: bool = True) -> None:
         super().__init__()
         if depth not in _FORMS:
             raise ValueError(f"a ResNet has {' or '.join(map(str, DEPTHS))} layers, not {depth}")
@@ -137,24 +138,24 @@ class ResNetV1(nn.Module):
         self.register_buffer(
             "image_mean", torch.tensor(IMAGE_MEAN).view(1, 3, 1, 1), persistent=False
         )
-        self.conv1 = SlimConv2d(3, 64, 7, stride=2, norm=True)
+        self.conv1 = SlimConv2d(3, width, 7, stride=2, norm=True)
         self.pool1 = SameMaxPool2d()
-        channels, widths = 64, [64]
+        channels, widths = width, [width]
         for number, units in enumerate(form.units, start=1):
             block: list[ResidualUnit] = []
+            inner = width * 2 ** (number - 1)
             for unit in range(units):
-                width = 64 * 2 ** (number - 1)
                 last = unit == units - 1 and number < len(form.units)
                 block.append(
                     ResidualUnit(
                         channels,
-                        width,
+                        inner,
                         bottleneck=form.bottleneck,
                         stride=2 if last else 1,
                         matrix_product=matrix_product,
                     )
                 )
-                channels = width * 4 if form.bottleneck else width
+                channels = inner * 4 if form.bottleneck else inner
             self.add_module(f"block{number}", nn.Sequential(*block))
             widths.append(channels)
         self.channels = (widths[0], widths[1], widths[2], widths[4])

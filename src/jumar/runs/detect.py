@@ -4,6 +4,8 @@ Pictures go through the network one at a time, as in evaluation. The result is a
 there whole or not at all.
 """
 
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -11,15 +13,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from jumar.data.images.picture_tree import open_all_pictures
 from jumar.data.loading.faults import FaultTally
-from jumar.data.pixels.decode import DecodeError, EncodedImage
-from jumar.data.pixels.outlines import with_outlines
+from jumar.data.pixels.outlines import FOUND, with_outlines
 from jumar.data.pixels.picture_files import write_picture
+from jumar.data.pixels.video import VideoWriter
 from jumar.data.polygons.augmentation import resized
 from jumar.data.polygons.detection_set import input_size
 from jumar.data.polygons.kernel_words import Detection
-from jumar.data.samples import CorruptRecord, Record
+from jumar.data.polygons.tiles import seamless, tiles_of
+from jumar.data.samples import Fault
 from jumar.ground.errors import UserError
 from jumar.ground.files import folder_beside, write_text
 from jumar.ground.paths import exists
@@ -28,13 +30,14 @@ from jumar.recipes.stored import stored_recipe
 from jumar.recipes.text_detection import DetectionRecipe
 from jumar.recipes.trained import Trained
 from jumar.runs.context import print_unreadable
-from jumar.runs.denoise_work import already_exists, distinct_names
+from jumar.runs.denoise_work import already_exists
+from jumar.runs.detect_sources import Source, open_source
 from jumar.runs.open_trained import TrainedRequest, open_trained
 from jumar.tasks.text_detection import Reader
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory, write_json
 
-_GREEN = (0, 220, 0)
+_LEAST_TILE = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,14 +45,19 @@ class DetectRequest(TrainedRequest):
     """The options of `jumar detect`, besides the weights.
 
     Attributes:
-        source: A picture, or a folder or zip with pictures anywhere in it.
+        source: A picture, a folder or zip with pictures anywhere in it, or a video.
         to: A new folder.
+        tile: Side of the parts in which larger pictures are looked at, in their full size; 0 looks
+            at the whole picture, shrunk to `data.eval_longest`.
+        every: Of a video, every how manieth frame is looked at.
         drawn: Also write the pictures with the outlines of their words.
         skip_corrupt: Unreadable pictures to tolerate; they are skipped.
     """
 
     source: Path
     to: Path
+    tile: int = 0
+    every: int = 1
     drawn: bool = True
     skip_corrupt: int = 0
 
@@ -66,53 +74,76 @@ def detect(request: DetectRequest) -> int:
     """
     console = Console()
     _check(request)
-    pictures = open_all_pictures(request.source, notice=console.line)
-    names = [pictures.path(index) for index in range(len(pictures))]
-    places = distinct_names(names, [str(PurePosixPath(name).with_suffix(".png")) for name in names])
+    source = open_source(request.source, every=request.every, notice=console.line)
     tally = FaultTally(request.skip_corrupt)
     listed: dict[str, list[dict[str, object]]] = {}
     trained = open_trained(request)
     try:
         with (
             folder_beside(request.to, more="Nothing was left behind.") as folder,
-            console.bar("pictures", len(names)) as bar,
+            _drawing(request, folder, source) as draw,
+            console.bar("pictures", source.count) as bar,
         ):
-            for index, (name, place) in enumerate(zip(names, places, strict=True)):
-                try:
-                    pixels = _decoded(pictures.read(index))
-                except CorruptRecord as error:
-                    tally.add([error.fault])
+            for done, (name, place, pixels) in enumerate(source.frames, start=1):
+                if isinstance(pixels, Fault):
+                    tally.add([pixels])
                     continue
-                words = words_of(trained, pixels)
+                words = words_of(trained, pixels, tile=request.tile)
                 listed[name] = [
                     {"points": word.corners.round(1).tolist(), "score": round(word.score, 4)}
                     for word in words
                 ]
-                _write(folder, PurePosixPath(place), pixels, words, drawn=request.drawn)
-                bar.show(index + 1)
+                _write_lines(folder / "icdar" / place.parent / f"res_{place.name}.txt", words)
+                draw(place, pixels, words)
+                bar.show(done)
+            if not listed:
+                raise UserError("no picture could be read", where=str(request.source))
             write_json(folder / "words.json", listed)
     finally:
         trained.policy.close()
     print_unreadable(console, [str(fault) for fault in tally.faults])
-    found = sum(map(len, listed.values()))
-    console.line(f"{counted(found, 'word')} in {counted(len(listed), 'picture')}: {request.to}")
+    words = sum(map(len, listed.values()))
+    console.line(f"{counted(words, 'word')} in {counted(len(listed), 'picture')}: {request.to}")
     return 0
 
 
-def words_of(trained: Trained, pixels: NDArray[np.uint8]) -> list[Detection]:
+def words_of(trained: Trained, pixels: NDArray[np.uint8], *, tile: int = 0) -> list[Detection]:
     """The words of one picture, in its own pixels.
 
     Args:
         trained: A run of a text detector.
         pixels: RGB [height, width, 3].
+        tile: See `DetectRequest`.
     """
     recipe = trained.recipe
     assert isinstance(recipe, DetectionRecipe)
-    reader: Reader = recipe.reader(trained.model)
+    reader = recipe.reader(trained.model)
+    up = recipe.data.eval_rounding == "up"
     height, width = pixels.shape[:2]
-    size = input_size(
-        height, width, longest=recipe.data.eval_longest, up=recipe.data.eval_rounding == "up"
-    )
+    if not tile:
+        return _words_in(trained, reader, pixels, longest=recipe.data.eval_longest, up=up)
+    found = [
+        (
+            window,
+            _words_in(
+                trained,
+                reader,
+                pixels[window.top :, window.left :][: window.height, : window.width],
+                longest=tile,
+                up=up,
+            ),
+        )
+        for window in tiles_of(height, width, tile)
+    ]
+    return seamless(found, (height, width))
+
+
+def _words_in(
+    trained: Trained, reader: Reader, pixels: NDArray[np.uint8], *, longest: int, up: bool
+) -> list[Detection]:
+    """What the network finds in one input."""
+    height, width = pixels.shape[:2]
+    size = input_size(height, width, longest=longest, up=up)
     image = torch.from_numpy(np.ascontiguousarray(resized(pixels, size)))
     batch = image.permute(2, 0, 1).unsqueeze(0).to(trained.device.torch)
     with torch.inference_mode(), trained.policy.forward():
@@ -121,32 +152,42 @@ def words_of(trained: Trained, pixels: NDArray[np.uint8]) -> list[Detection]:
     return [replace(word, corners=word.corners / scale) for word in words]
 
 
-def _decoded(record: Record) -> NDArray[np.uint8]:
-    try:
-        return EncodedImage(record.encoded).decode(fast=False)
-    except DecodeError as error:
-        raise CorruptRecord(record.origin, error) from error
-
-
-def _write(
-    folder: Path,
-    place: PurePosixPath,
-    pixels: NDArray[np.uint8],
-    words: list[Detection],
-    *,
-    drawn: bool,
-) -> None:
+def _write_lines(path: Path, words: Sequence[Detection]) -> None:
+    """ICDAR's form."""
     lines = [",".join(map(str, word.corners.round().astype(int).ravel())) for word in words]
-    text = folder / "icdar" / place.parent / f"res_{place.stem}.txt"
-    text.parent.mkdir(parents=True, exist_ok=True)
-    write_text(text, "".join(f"{line}\n" for line in lines))
-    if drawn:
-        outlines = [(word.corners, _GREEN) for word in words]
-        write_picture(with_outlines(pixels, outlines), folder / "drawn" / place)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, "".join(f"{line}\n" for line in lines))
+
+
+@contextmanager
+def _drawing(
+    request: DetectRequest, folder: Path, source: Source
+) -> Generator[Callable[[PurePosixPath, NDArray[np.uint8], Sequence[Detection]], None]]:
+    """Writes pictures, or frames into a video, with the outlines of their words."""
+
+    def drawn(pixels: NDArray[np.uint8], words: Sequence[Detection]) -> NDArray[np.uint8]:
+        return with_outlines(pixels, [(word.corners, FOUND) for word in words])
+
+    if not request.drawn:
+        yield lambda _place, _pixels, _words: None
+    elif source.rate is not None:
+        path = folder / "drawn" / f"{request.source.stem}.mp4"
+        with VideoWriter(path, source.rate) as video:
+            yield lambda _place, pixels, words: video.write(drawn(pixels, words))
+    else:
+        yield lambda place, pixels, words: write_picture(
+            drawn(pixels, words), folder / "drawn" / place.with_name(f"{place.name}.png")
+        )
 
 
 def _check(request: DetectRequest) -> None:
     """Check whatever can be checked before the network is loaded."""
+    if request.every < 1:
+        raise UserError(f"cannot be {request.every}", where="--every", todo="1 or more.")
+    if request.tile and request.tile < _LEAST_TILE:
+        raise UserError(
+            f"cannot be {request.tile}", where="--tile", todo=f"0, or {_LEAST_TILE} or more."
+        )
     if exists(request.to):
         raise already_exists(request.to, "Give another name.")
     name, _, recipe = stored_recipe(RunDirectory(request.run_dir), request.imports)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from jumar.data.loading.collate import SIZES
-from jumar.data.pixels.outlines import with_outlines
+from jumar.data.pixels.outlines import FOUND, LABELLED, with_outlines
 from jumar.data.polygons.box_words import words_of_boxes
 from jumar.data.polygons.detection_set import STRIDE, batch_regions
 from jumar.data.polygons.kernel_words import Detection, Outline, words_of_kernels
@@ -24,6 +24,7 @@ from jumar.ground.text import counted
 from jumar.models.east import East
 from jumar.models.psenet import PSENet
 from jumar.models.slim_convolution import decays
+from jumar.tasks.detection_errors import KINDS, ErrorSheets, errors_of
 from jumar.tasks.detection_losses import BoxLoss, KernelLoss
 from jumar.tasks.task import Headline, Illustration, Objective, ScoreTable, Task
 
@@ -33,7 +34,8 @@ in pixels of the image, with a network in evaluation mode and without gradients.
 
 _SCORES = ("hmean", "precision", "recall")
 _SHOWN = 3
-_GREEN, _WHITE = (0, 220, 0), (255, 255, 255)
+_EXAMINED = 50
+"""Pictures whose errors are shown."""
 
 
 class DetectionObjective(Objective, ABC):
@@ -183,15 +185,19 @@ class TextDetectionTask(Task):
         self._reader = reader
 
     def evaluate_batch(self, batch: Batch) -> dict[str, Tensor]:
-        """`counts`: words that match, were found and are labelled, of each picture."""
-        counts = [
-            picture_score(regions, [word.corners for word in words]).counts
+        """`counts`: words that match, were found and are labelled, of each picture; `errors`: how
+        many there are of each of `KINDS`.
+        """
+        scores = [
+            picture_score(regions, [word.corners for word in words])
             for words, regions in zip(self._read(batch), batch_regions(batch), strict=True)
         ]
+        errors = [[len(errors_of(score)[kind]) for kind in KINDS] for score in scores]
         device = batch["image"].device
         return {
-            "count": torch.tensor(float(len(counts)), device=device),
-            "counts": torch.from_numpy(np.stack(counts)).to(device),
+            "count": torch.tensor(float(len(scores)), device=device),
+            "counts": torch.from_numpy(np.stack([score.counts for score in scores])).to(device),
+            "errors": torch.tensor(errors, dtype=torch.float32, device=device).sum(dim=0),
         }
 
     def summarize(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
@@ -209,33 +215,48 @@ class TextDetectionTask(Task):
             value = 100 * getattr(scores, name)
             rows.append([name, f"{value:.2f}", f"{100 * low:.2f} to {100 * high:.2f}"])
         header = ["score", "%", "95 % interval over pictures"]
-        return [ScoreTable(title="words found", header=header, rows=rows)]
+        errors = [
+            [kind, f"{number:.0f}"]
+            for kind, number in zip(KINDS, sums["errors"].tolist(), strict=True)
+        ]
+        return [
+            ScoreTable(title="words found", header=header, rows=rows),
+            ScoreTable(title="errors", header=["kind", "number"], rows=errors),
+        ]
 
     def illustrate(self) -> Sequence[Illustration]:
-        """The first pictures: words that were found in green, those of the labels in white."""
+        """The first pictures with labels and detections, and cut-outs of what went wrong."""
         if self.eval_data is None:
             return ()
         device = next(self.model.parameters()).device
         illustrations: list[Illustration] = []
-        for index in range(min(_SHOWN, len(self.eval_data))):
+        errors, examined = ErrorSheets(), min(_EXAMINED, len(self.eval_data))
+        for index in range(examined):
             batch = self.eval_data.fetch([SampleKey(0, index)]).batch
             if not batch:
                 continue
             batch = {name: value.to(device) for name, value in batch.items()}
             (words,), (regions,) = self._read(batch), batch_regions(batch)
             scale = batch["scale"][0].cpu().numpy()
-            outlines = [(region.corners * scale, _WHITE) for region in regions]
-            outlines += [(word.corners * scale, _GREEN) for word in words]
-            pixels = batch["image"][0].permute(1, 2, 0).cpu().numpy()
+            labelled = [region.corners * scale for region in regions]
+            detected = [word.corners * scale for word in words]
+            pixels = np.ascontiguousarray(batch["image"][0].permute(1, 2, 0).cpu().numpy())
+            score = picture_score(regions, [word.corners for word in words])
+            errors.add(pixels, labelled, detected, score)
+            if index >= _SHOWN:
+                continue
+            outlines = [(corners, LABELLED) for corners in labelled]
+            outlines += [(corners, FOUND) for corners in detected]
             illustrations.append(
                 Illustration(
                     name=f"words-{index + 1}",
                     caption=f"{counted(len(words), 'word')} found (green), "
-                    f"{len(regions)} labelled (white)",
-                    image=torch.from_numpy(with_outlines(np.ascontiguousarray(pixels), outlines)),
+                    f"{len(regions)} labelled (orange)",
+                    image=torch.from_numpy(with_outlines(pixels, outlines)),
                 )
             )
-        return illustrations
+        first = "the first " if examined < len(self.eval_data) else ""
+        return [*illustrations, *errors.illustrations(first + counted(examined, "picture"))]
 
     def _read(self, batch: Batch) -> list[list[Detection]]:
         """The words of each picture, in pixels of its file."""

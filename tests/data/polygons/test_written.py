@@ -8,7 +8,7 @@ import pytest
 from jumar.data.polygons.fonts import fonts_with
 from jumar.data.polygons.regions import signed_area
 from jumar.data.polygons.text_pictures import open_text_pictures
-from jumar.data.polygons.vocabulary import CHINESE, LATIN
+from jumar.data.polygons.vocabulary import CHINESE, LATIN, drawn_word
 from jumar.data.polygons.written import (
     LEAST_SIDE,
     Writing,
@@ -77,8 +77,8 @@ def test_outlines_hold_the_ink_and_nothing_else(fonts: tuple[Path, ...]) -> None
     checked = 0
     for number in range(12):
         bare = open_desk(small(fonts, words=(0, 0)))
-        background = written_picture(bare, "train", number).pixels.astype(int)
-        picture = written_picture(desk, "train", number)
+        background = written_picture(bare, number).pixels.astype(int)
+        picture = written_picture(desk, number)
         changed = np.abs(picture.pixels - background).max(axis=2) > 8
         inside = np.zeros(changed.shape, np.uint8)
         for region in picture.regions:
@@ -100,7 +100,7 @@ def test_outlines_hold_the_ink_and_nothing_else(fonts: tuple[Path, ...]) -> None
 
 def test_words_too_small_to_read_are_ignored(fonts: tuple[Path, ...]) -> None:
     desk = open_desk(small(fonts, text_height=(5, 12), words=(10, 20)))
-    regions = [each for n in range(4) for each in written_picture(desk, "train", n).regions]
+    regions = [each for n in range(4) for each in written_picture(desk, n).regions]
     for region in regions:
         sides = np.hypot(*(np.roll(region.corners, -1, axis=0) - region.corners).T)
         assert region.ignored == (sides.min() < LEAST_SIDE) == (region.text == "###")
@@ -112,7 +112,7 @@ def test_photographs_are_written_on(fonts: tuple[Path, ...], tmp_path: Path) -> 
     write_files(tmp_path, {"photo.png": png(pixels), "broken.png": b"x"})
     desk = open_desk(small(fonts, photographs=tmp_path, words=(0, 0)))
     for number in range(4):
-        picture = written_picture(desk, "train", number).pixels
+        picture = written_picture(desk, number).pixels
         assert picture.shape == (160, 240, 3)
         assert (picture.min(axis=(0, 1)) + 3 >= pixels.min(axis=(0, 1))).all()
 
@@ -124,6 +124,19 @@ def test_fonts_of_the_test_part_are_not_trained_on(fonts: tuple[Path, ...]) -> N
     assert train
     assert test
     assert not train & test
+
+
+@pytest.mark.parametrize("chinese", [False, True])
+def test_no_word_of_the_test_part_is_trained_on(chinese: bool) -> None:
+    random = np.random.default_rng(3)
+    train, test = (
+        {drawn_word(chinese, random, test=test).lower() for _ in range(4000)}
+        for test in (False, True)
+    )
+    assert min(len(train), len(test)) > 400
+    assert not train & test
+    if chinese:
+        assert {character for word in train | test for character in word} == set(CHINESE)
 
 
 def test_fonts_of_one_name_have_an_order(fonts: tuple[Path, ...], tmp_path: Path) -> None:

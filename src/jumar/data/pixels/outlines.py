@@ -8,6 +8,11 @@ from PIL import Image, ImageDraw
 
 Colour = tuple[int, int, int]
 
+FOUND: Colour = (0, 220, 0)
+"""Green: what a network found."""
+LABELLED: Colour = (255, 140, 0)
+"""Orange, which shows on paper as on photographs: what the labels say."""
+
 
 def with_outlines(
     pixels: NDArray[np.uint8], outlines: Iterable[tuple[NDArray[np.floating], Colour]]

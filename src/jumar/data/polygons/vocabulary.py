@@ -1,4 +1,8 @@
-"""Words to write: what stands on signs, prices and numbers, and Chinese of frequent characters."""
+"""Words to write: what stands on signs, prices and numbers, and Chinese of frequent characters.
+
+Every fourth word, number and character is for the test part alone, so that scores are of words
+that no training picture had.
+"""
 
 import numpy as np
 
@@ -27,16 +31,25 @@ CHINESE = "".join(sorted(set(_CHARACTERS)))
 """Every character of drawn Chinese words."""
 
 
-def drawn_word(chinese: bool, random: np.random.Generator) -> str:
+def drawn_word(chinese: bool, random: np.random.Generator, *, test: bool) -> str:
     """A word, a number, a price, a date or an address; or one to six Chinese characters."""
+
+    def drawn(count: int) -> int:
+        """One of `count` places; of each four the last is the test part's."""
+        quarter, rest = divmod(count, 4)
+        if test:
+            return int(random.integers(quarter)) * 4 + 3
+        place = int(random.integers(quarter * 3 + rest))
+        return place // 3 * 4 + place % 3
+
     if chinese:
-        places = random.integers(len(CHINESE), size=int(random.integers(1, 7)))
-        return "".join(CHINESE[place] for place in places.tolist())
+        places = [drawn(len(CHINESE)) for _ in range(int(random.integers(1, 7)))]
+        return "".join(CHINESE[place] for place in places)
     kind = float(random.random())
     if kind < 0.75:
-        word = WORDS[int(random.integers(len(WORDS)))]
+        word = WORDS[drawn(len(WORDS))]
         return (word, word.upper(), word.capitalize(), word.lower())[int(random.integers(4))]
-    first, second, third = random.integers((1, 10, 1), (1000, 100, 13)).tolist()
+    first, second, third = drawn(1000), drawn(100), int(random.integers(1, 13))
     numbers = (f"{first}", f"${first}.{second}", f"{second}%", f"{second}/{third}", f"#{first}")
     return (*numbers, f"+{first}-{second}{third}", f"({second})", f"No.{first}")[
         int(random.integers(8))

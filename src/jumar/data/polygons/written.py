@@ -57,7 +57,8 @@ class Writing:
         text_height: Smallest and largest size of a font, in pixels.
         rotation: Largest angle of a word, in degrees.
         fonts: Font files or folders; those of the machine if empty. Every fourth font, by name, is
-            for the part `test` alone where there are at least four.
+            for the part `test` alone where there are at least four, as every fourth word is
+            anyway.
         photographs: A folder or zip of pictures to write on; textures if None.
         seed: Decides everything.
     """
@@ -96,6 +97,7 @@ class Desk:
     latin: Sequence[Path]
     chinese: Sequence[Path]
     photographs: Pictures | None
+    test: bool
 
 
 def write_text_pictures(
@@ -136,9 +138,9 @@ def write_text_pictures(
     return Written(*totals.tolist())
 
 
-def written_picture(desk: Desk, part: str, number: int) -> WrittenPicture:
+def written_picture(desk: Desk, number: int) -> WrittenPicture:
     """One picture; the same for the same arguments."""
-    random = np.random.default_rng((_DRAW, desk.writing.seed, int(part == "test"), number))
+    random = np.random.default_rng((_DRAW, desk.writing.seed, int(desk.test), number))
     pixels = _background(desk, random)
     taken = np.zeros(pixels.shape[:2], bool)
     low, high = desk.writing.words
@@ -166,6 +168,7 @@ def open_desk(writing: Writing, part: str = "train") -> Desk:
         latin=fonts(LATIN, "latin"),
         chinese=fonts(CHINESE, "chinese"),
         photographs=photographs,
+        test=part == "test",
     )
 
 
@@ -183,7 +186,7 @@ def _in_order(
 
 def _write_one(place: Path, desks: dict[str, Desk], job: tuple[str, int]) -> NDArray[np.int64]:
     part, number = job
-    picture = written_picture(desks[part], part, number)
+    picture = written_picture(desks[part], number)
     quality = 70 + number * 7 % 26
     encoded = io.BytesIO()
     Image.fromarray(picture.pixels).save(encoded, "JPEG", quality=quality)
@@ -203,7 +206,7 @@ def _write_word(
 ) -> Region | None:
     """Write a word where there is room; None if there is none."""
     chinese = bool(desk.chinese) and (not desk.latin or random.random() < 0.5)
-    word = drawn_word(chinese, random)
+    word = drawn_word(chinese, random, test=desk.test)
     fonts = desk.chinese if chinese else desk.latin
     low, high = desk.writing.text_height
     size = float(np.exp(random.uniform(np.log(low), np.log(high))))

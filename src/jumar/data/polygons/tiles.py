@@ -1,0 +1,141 @@
+"""Large pictures in parts: overlapping tiles, and one list of words of what was found in each."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jumar.data.pixels.crop_window import Window
+from jumar.data.polygons.drawing import smallest_rectangles
+from jumar.data.polygons.kernel_words import Detection
+from jumar.data.polygons.overlaps import areas, as_polygons, overlap_areas, touching_pairs
+
+OVERLAP = 0.25
+"""Of a tile's side, in common with the next one: words up to this size are whole in one of them."""
+
+_EDGE = 6.0
+"""Pixels from an edge within which a word may go on beyond it: a map has one for every four."""
+_SAME = 0.5
+"""Of the smaller outline, in common with a larger one that is the same word."""
+_JOINED = 0.1
+"""Of the smaller of two cut outlines, in common where they are parts of one word."""
+
+
+def tiles_of(height: int, width: int, side: int) -> list[Window]:
+    """Tiles that cover a picture, row by row; the whole picture where it is not larger than one.
+
+    Args:
+        height: Of the picture.
+        width: Of the picture.
+        side: Of a tile.
+    """
+    return [
+        Window(top, left, min(side, height), min(side, width))
+        for top in _starts(height, side)
+        for left in _starts(width, side)
+    ]
+
+
+def _starts(length: int, side: int) -> list[int]:
+    """Where tiles start along an axis, the last one at the end."""
+    if length <= side:
+        return [0]
+    count = int(np.ceil((length - side) / (side * (1 - OVERLAP)))) + 1
+    return np.linspace(0, length - side, count).round().astype(int).tolist()
+
+
+def seamless(
+    found: Sequence[tuple[Window, Sequence[Detection]]], size: tuple[int, int]
+) -> list[Detection]:
+    """The words of a picture from those of its tiles.
+
+    A word that an edge cuts is taken from the tile that has the whole of it. One that no tile has
+    as a whole becomes the smallest rectangle around its parts.
+
+    Args:
+        found: Each tile with its words, in pixels of the tile.
+        size: Height and width of the picture.
+
+    Returns:
+        Words in pixels of the picture, those that no edge cuts first.
+    """
+    words: list[Detection] = []
+    cut: list[bool] = []
+    for window, detections in found:
+        for word in detections:
+            cut.append(_is_cut(word, window, size))
+            corner = np.array([window.left, window.top])
+            words.append(replace(word, corners=word.corners + corner))
+    whole = [word for word, is_cut in zip(words, cut, strict=True) if not is_cut]
+    parts = [word for word, is_cut in zip(words, cut, strict=True) if is_cut]
+    kept = _largest(whole)
+    return [*kept, *_largest(_united(_uncovered(parts, kept)))]
+
+
+def _is_cut(word: Detection, window: Window, size: tuple[int, int]) -> bool:
+    """Whether a word reaches an edge of its tile that is not one of the picture."""
+    low, high = word.corners.min(axis=0), word.corners.max(axis=0)
+    return bool(
+        (window.left > 0 and low[0] < _EDGE)
+        or (window.top > 0 and low[1] < _EDGE)
+        or (window.left + window.width < size[1] and high[0] > window.width - _EDGE)
+        or (window.top + window.height < size[0] and high[1] > window.height - _EDGE)
+    )
+
+
+def _largest(words: Sequence[Detection]) -> list[Detection]:
+    """The largest of those that cover each other, in their order."""
+    one, other, share = _shares(words, words)
+    large = areas(as_polygons([word.corners for word in words]))
+    dropped = np.zeros(len(words), bool)
+    same = (share > _SAME) & (one != other)
+    for first, second in zip(one[same].tolist(), other[same].tolist(), strict=True):
+        if (large[first], -first) < (large[second], -second):
+            dropped[first] = True
+    return [word for word, drop in zip(words, dropped, strict=True) if not drop]
+
+
+def _uncovered(parts: Sequence[Detection], kept: Sequence[Detection]) -> list[Detection]:
+    """The parts of words that are not among the whole ones."""
+    of_part, _, share = _shares(parts, kept)
+    covered = set(of_part[share > _SAME].tolist())
+    return [part for place, part in enumerate(parts) if place not in covered]
+
+
+def _united(parts: Sequence[Detection]) -> list[Detection]:
+    """Parts that overlap as one word each, with the mean of their scores."""
+    one, other, share = _shares(parts, parts)
+    leader = list(range(len(parts)))
+
+    def first_of(place: int) -> int:
+        while leader[place] != place:
+            place = leader[place]
+        return place
+
+    joined = share > _JOINED
+    for first, second in zip(one[joined].tolist(), other[joined].tolist(), strict=True):
+        low, high = sorted((first_of(first), first_of(second)))
+        leader[high] = low
+    groups: dict[int, list[Detection]] = {}
+    for place, part in enumerate(parts):
+        groups.setdefault(first_of(place), []).append(part)
+    return [group[0] if len(group) == 1 else _around(group) for group in groups.values()]
+
+
+def _around(parts: Sequence[Detection]) -> Detection:
+    points = np.concatenate([part.corners for part in parts])
+    return Detection(
+        corners=smallest_rectangles([points])[0],
+        score=float(np.mean([part.score for part in parts])),
+    )
+
+
+def _shares(
+    first: Sequence[Detection], second: Sequence[Detection]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Pairs by position, and what they have in common as a part of the smaller one."""
+    ones, others = (as_polygons([word.corners for word in words]) for words in (first, second))
+    one, other = touching_pairs(ones, others)
+    smaller = np.minimum(areas(ones)[one], areas(others)[other])
+    return one, other, overlap_areas(ones[one], others[other]) / np.maximum(smaller, 1e-9)

@@ -1,0 +1,134 @@
+"""What a text detector got wrong: counted by kind, and shown as cut-outs."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from jumar.data.pixels.outlines import FOUND, LABELLED, with_outlines
+from jumar.data.pixels.picture_grid import picture_grid
+from jumar.data.polygons.augmentation import resized
+from jumar.data.polygons.protocol import PictureScore
+from jumar.data.polygons.regions import Corners
+from jumar.tasks.task import Illustration
+
+KINDS = ("missed", "false", "merged", "split")
+"""Words without a detection, detections without a word, several words in one detection, and one
+word in several."""
+
+_MOST = 32
+_PER_PICTURE = 4
+_COLUMNS = 4
+_TILE = (96, 224)
+"""Height and width of a cut-out."""
+_MARGIN = 0.4
+"""Of the shorter side of what is shown, around it."""
+_LEAST_MARGIN = 12
+_GREY = 96
+
+
+def errors_of(score: PictureScore) -> dict[str, list[tuple[list[int], list[int]]]]:
+    """The errors of a picture by kind, each as positions of words and of detections.
+
+    Each error is counted once: a missed word that is one of several in a detection is `merged`, a
+    false detection that covers a part of a split word is `split`.
+    """
+    merged = [(sorted(words), [detection]) for detection, words in score.merged]
+    split = [([word], sorted(detections)) for word, detections in score.split]
+    words = {word for several, _ in (*merged, *split) for word in several}
+    detections = {each for _, several in (*merged, *split) for each in several}
+    return {
+        "missed": [([word], []) for word in score.missed if word not in words],
+        "false": [([], [each]) for each in score.false if each not in detections],
+        "merged": merged,
+        "split": split,
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorSheets:
+    """Cut-outs of the first errors of each kind, a few of each picture.
+
+    Attributes:
+        cuts: The cut-outs by kind, uint8 [3, height, width].
+        totals: How many errors there are of each kind in all.
+    """
+
+    cuts: Mapping[str, list[torch.Tensor]] = field(
+        default_factory=lambda: {kind: [] for kind in KINDS}
+    )
+    totals: dict[str, int] = field(default_factory=lambda: dict.fromkeys(KINDS, 0))
+
+    def add(
+        self,
+        pixels: NDArray[np.uint8],
+        words: Sequence[Corners],
+        detections: Sequence[Corners],
+        score: PictureScore,
+    ) -> None:
+        """Cut out the errors of a picture.
+
+        Args:
+            pixels: RGB [height, width, 3].
+            words: Outlines of the labelled words, in these pixels.
+            detections: Outlines of the words that were found.
+            score: That of the picture.
+        """
+        outlines = [(corners, LABELLED) for corners in words]
+        outlines += [(corners, FOUND) for corners in detections]
+        for kind, errors in errors_of(score).items():
+            self.totals[kind] += len(errors)
+            for of_words, of_detections in errors[:_PER_PICTURE]:
+                if len(self.cuts[kind]) < _MOST:
+                    shown = [words[each] for each in of_words]
+                    shown += [detections[each] for each in of_detections]
+                    self.cuts[kind].append(_cut(pixels, np.concatenate(shown), outlines))
+
+    def illustrations(self, pictures: str) -> Iterator[Illustration]:
+        """A sheet for each kind of which there are errors.
+
+        Args:
+            pictures: Which pictures were looked at, as in `the first 50 pictures`.
+        """
+        for kind, cuts in self.cuts.items():
+            if cuts:
+                yield Illustration(
+                    name=f"errors-{kind}",
+                    caption=f"{len(cuts)} of {self.totals[kind]} {_MEANING[kind]} in {pictures}; "
+                    "labels orange, detections green",
+                    image=picture_grid(torch.stack(cuts), columns=_COLUMNS),
+                )
+
+
+_MEANING = {
+    "missed": "missed words",
+    "false": "false detections",
+    "merged": "detections that merge several words",
+    "split": "words split into several detections",
+}
+
+
+def _cut(
+    pixels: NDArray[np.uint8],
+    shown: Corners,
+    outlines: Sequence[tuple[Corners, tuple[int, int, int]]],
+) -> torch.Tensor:
+    """What is around some corners, as large as a tile allows, on grey."""
+    low, high = shown.min(axis=0), shown.max(axis=0)
+    margin = max(_LEAST_MARGIN, _MARGIN * float((high - low).min()))
+    left, top = np.floor(np.maximum(low - margin, 0)).astype(int).tolist()
+    right, bottom = np.ceil(np.minimum(high + margin, pixels.shape[1::-1])).astype(int).tolist()
+    part = pixels[top : max(bottom, top + 1), left : max(right, left + 1)]
+    tile = np.full((*_TILE, 3), _GREY, np.uint8)
+    if part.size:
+        factor = min(_TILE[0] / part.shape[0], _TILE[1] / part.shape[1])
+        size = tuple(
+            max(1, min(most, round(side * factor)))
+            for side, most in zip(part.shape, _TILE, strict=False)
+        )
+        moved = [((corners - (left, top)) * factor, colour) for corners, colour in outlines]
+        drawn = with_outlines(resized(part, (size[0], size[1])), moved)
+        tile[: size[0], : size[1]] = drawn
+    return torch.from_numpy(tile).permute(2, 0, 1)

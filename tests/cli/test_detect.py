@@ -1,6 +1,7 @@
 """`jumar detect`: what is written for which pictures, and what is refused."""
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -135,6 +136,11 @@ def test_the_network_sees_tiles_unshrunk_and_whole_pictures_shrunk(place: Path) 
     seen.clear()
     words_of(trained, pixels, tile=640)
     assert seen == [(640, 640)] * 6
+    seen.clear()
+    data = replace(trained.recipe.data, eval_scale=2.0)
+    enlarged = replace(trained, recipe=replace(trained.recipe, data=data))
+    words_of(enlarged, pixels[:320, :320], tile=640)
+    assert seen == [(640, 640)]
     trained.policy.close()
 
 

@@ -118,32 +118,29 @@ def words_of(trained: Trained, pixels: NDArray[np.uint8], *, tile: int = 0) -> l
     recipe = trained.recipe
     assert isinstance(recipe, DetectionRecipe)
     reader = recipe.reader(trained.model)
-    up = recipe.data.eval_rounding == "up"
+    data = recipe.data
     height, width = pixels.shape[:2]
     if not tile:
-        return _words_in(trained, reader, pixels, longest=recipe.data.eval_longest, up=up)
-    found = [
-        (
-            window,
-            _words_in(
-                trained,
-                reader,
-                pixels[window.top :, window.left :][: window.height, : window.width],
-                longest=tile,
-                up=up,
-            ),
-        )
-        for window in tiles_of(height, width, tile)
+        return _words_in(trained, reader, pixels, input_size(height, width, data))
+    # A tile is as large for the network; a larger scale takes in less of the picture.
+    tiles = tiles_of(height, width, max(_LEAST_TILE, int(tile / data.eval_scale)))
+    parts = [
+        pixels[part.top : part.top + part.height, part.left : part.left + part.width]
+        for part in tiles
     ]
+    sizes = [input_size(part.height, part.width, data, longest=tile) for part in tiles]
+    words = [
+        _words_in(trained, reader, part, size) for part, size in zip(parts, sizes, strict=True)
+    ]
+    found = list(zip(tiles, words, strict=True))
     return seamless(found, (height, width))
 
 
 def _words_in(
-    trained: Trained, reader: Reader, pixels: NDArray[np.uint8], *, longest: int, up: bool
+    trained: Trained, reader: Reader, pixels: NDArray[np.uint8], size: tuple[int, int]
 ) -> list[Detection]:
-    """What the network finds in one input."""
+    """What the network finds in one input of a size."""
     height, width = pixels.shape[:2]
-    size = input_size(height, width, longest=longest, up=up)
     image = torch.from_numpy(np.ascontiguousarray(resized(pixels, size)))
     batch = image.permute(2, 0, 1).unsqueeze(0).to(trained.device.torch)
     with torch.inference_mode(), trained.policy.forward():

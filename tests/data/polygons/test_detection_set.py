@@ -155,7 +155,8 @@ def test_sides_are_rounded_up_as_by_the_original_of_psenet(parity: Path) -> None
     for size, target in zip(
         original["in/resize_candidates"], original["r/resize/target_hw"], strict=True
     ):
-        assert input_size(*size.tolist(), longest=1200, up=True) == tuple(target.tolist())
+        data = DetectionData(eval_longest=1200, eval_rounding="up")
+        assert input_size(*size.tolist(), data) == tuple(target.tolist())
 
 
 def test_sides_are_rounded_down_but_not_one_step_too_far_as_by_east_s(parity: Path) -> None:
@@ -164,10 +165,17 @@ def test_sides_are_rounded_down_but_not_one_step_too_far_as_by_east_s(parity: Pa
         original["in/resize_candidates"], original["r/resize/target_hw"], strict=True
     ):
         for ours, theirs, side in zip(
-            input_size(*size.tolist(), longest=2400, up=False),
+            input_size(*size.tolist(), DetectionData(eval_longest=2400, eval_rounding="down")),
             target.tolist(),
             size.tolist(),
             strict=True,
         ):
             shrunk = int(side * min(1.0, 2400 / size.max()))
             assert ours == max(32, theirs if shrunk % 32 == 0 else theirs + 32 * (shrunk >= 64))
+
+
+def test_pictures_are_enlarged_for_evaluation_up_to_the_longest_side() -> None:
+    data = DetectionData(eval_longest=320, eval_scale=2.0, eval_rounding="down")
+    assert input_size(64, 128, data) == (128, 256)
+    assert input_size(100, 200, data) == (160, 320)
+    assert input_size(64, 128, data, longest=192) == (96, 192)

@@ -35,6 +35,11 @@ class DetectionData(LoaderSettings):
     eval_longest: int = setting(
         1200, "Longest side in evaluation; larger pictures shrink.", unit="px", minimum=32
     )
+    eval_scale: float = setting(
+        1.0,
+        "Factor of size in evaluation, up to eval_longest; above 1 for words of few pixels.",
+        minimum=0.01,
+    )
     eval_rounding: str = setting(
         "up",
         "Sides in evaluation become multiples of 32 upwards (PSENet) or downwards (EAST).",

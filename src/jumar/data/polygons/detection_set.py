@@ -96,9 +96,7 @@ class DetectionPictures:
 
     def _whole(self, pixels: NDArray[np.uint8], regions: Sequence[Region], item: int) -> Arrays:
         height, width = pixels.shape[:2]
-        size = input_size(
-            height, width, longest=self.data.eval_longest, up=self.data.eval_rounding == "up"
-        )
+        size = input_size(height, width, self.data)
         counts = np.array([len(region.corners) for region in regions], np.int64)
         corners = np.zeros((len(regions), counts.max(initial=0), 2), np.float32)
         for row, region in zip(corners, regions, strict=True):
@@ -113,18 +111,23 @@ class DetectionPictures:
         }
 
 
-def input_size(height: int, width: int, *, longest: int, up: bool) -> tuple[int, int]:
+def input_size(
+    height: int, width: int, data: DetectionData, *, longest: int = 0
+) -> tuple[int, int]:
     """Height and width of a network's input: multiples of 32, about as the picture's.
+
+    Both are rounded upwards, as PSENet's original does, or downwards, as EAST's means to (it goes
+    32 pixels too far where a side is not a multiple).
 
     Args:
         height: Of the picture.
         width: Of the picture.
-        longest: The longest side, before it is rounded.
-        up: Round both upwards, as PSENet's original does; otherwise downwards, as EAST's means to
-            (it goes 32 pixels too far where a side is not a multiple).
+        data: Scale, longest side and rounding in evaluation.
+        longest: The longest side instead of `data.eval_longest`, before it is rounded.
     """
-    shrink = min(1.0, longest / max(height, width))
-    sides = [int(length * shrink) for length in (height, width)]
+    factor = min(data.eval_scale, (longest or data.eval_longest) / max(height, width))
+    sides = [int(length * factor) for length in (height, width)]
+    up = data.eval_rounding == "up"
     multiples = [-(-side // 32) if up else side // 32 for side in sides]
     return max(multiples[0], 1) * 32, max(multiples[1], 1) * 32
 

@@ -17,6 +17,7 @@ The Python with TensorFlow 1.15 is a 3.7 with
     ds-cnn-s         https://github.com/ARM-software/ML-KWS-for-MCU
     vqvae-cifar10    https://github.com/hiwonjoon/tf-vqvae
     bert-base        https://github.com/google-research/bert
+    psenet           https://github.com/liuheng92/tensorflow_PSENet; its width is the pictures' side
 """
 
 import argparse
@@ -71,6 +72,14 @@ CASES = {
     "ds-cnn-s": Case(recipe="ds-cnn-s", kind="clips", batch=100),
     "bert-base": Case(
         recipe="bert-base", kind="instances", batch=16, width=12, width_setting="model.num_layers"
+    ),
+    "psenet": Case(
+        recipe="psenet",
+        kind="signs",
+        batch=4,
+        width=256,
+        width_setting="data.image_size",
+        settings=("data.eval_path=none",),
     ),
     "vqvae-cifar10": Case(
         recipe="vqvae-cifar10",

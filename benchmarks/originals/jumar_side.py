@@ -82,7 +82,27 @@ def write_instances(folder: Path) -> None:
     (folder / "vocab.txt").write_text("\n".join(pieces))
 
 
-WRITERS = {"pictures": write_pictures, "clips": write_clips, "instances": write_instances}
+def write_signs(folder: Path) -> None:
+    """Random pictures with four words each, in ICDAR's form."""
+    random = np.random.default_rng(1)
+    (folder / "train").mkdir(parents=True)
+    for number in range(16):
+        pixels = random.integers(0, 256, (512, 512, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(folder / "train" / f"img_{number}.png")
+        lines: list[str] = []
+        for left in (20, 150, 280, 400):
+            top = int(random.integers(20, 440))
+            low, right = top + 40, left + 90
+            lines.append(f"{left},{top},{right},{top},{right},{low},{left},{low},word\n")
+        (folder / "train" / f"gt_img_{number}.txt").write_text("".join(lines))
+
+
+WRITERS = {
+    "signs": write_signs,
+    "pictures": write_pictures,
+    "clips": write_clips,
+    "instances": write_instances,
+}
 
 
 def main() -> None:

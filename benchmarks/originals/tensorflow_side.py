@@ -197,11 +197,33 @@ def bert_base(batch, width):
     return step
 
 
+def psenet(batch, width):
+    """A step on pictures of that side, with the averages that the original keeps."""
+    stub("utils", utils_tool=stub("utils.utils_tool", logger=None))
+    model = importlib.import_module("nets.model")
+    random, side = np.random.RandomState(1), width // 4
+    images = random_images(batch, width, 3, 0.0, 255.0)
+    kernels = tf.constant((random.uniform(size=(batch, side, side, 6)) > 0.8).astype(np.float32))
+    mask = tf.ones([batch, side, side, 1])
+    loss = model.loss(kernels, model.model(images, is_training=True), mask)
+    total = tf.add_n([loss, *tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)])
+    count = tf.Variable(0, trainable=False)
+    train = tf.train.AdamOptimizer(1e-5).minimize(total, count)
+    averages = tf.train.ExponentialMovingAverage(0.997, count).apply(tf.trainable_variables())
+    updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
+
+    def step(session):
+        session.run([total, train, averages, updates])
+
+    return step
+
+
 NETWORKS = {
     "bert-base": bert_base,
     "biggan128": biggan128,
     "videnn-spatial": videnn_spatial,
     "nlrn": nlrn,
+    "psenet": psenet,
     "ds-cnn-s": dscnn_s,
     "vqvae-cifar10": vqvae_cifar10,
 }
